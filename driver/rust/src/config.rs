@@ -1,0 +1,243 @@
+//! What is wanted at open, what is in force after it, and what a driver says of itself.
+
+use crate::abi::*;
+use crate::op::{Error, write_text};
+use std::ffi::{CStr, c_char};
+use std::path::Path;
+
+/// A durability level; see docs/glossary.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Level {
+    /// May lose anything.
+    None = KV_NONE,
+    /// An acknowledged write survives kill -9.
+    Process = KV_PROCESS,
+    /// An acknowledged write survives power loss.
+    Power = KV_POWER,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Level::None => "none",
+            Level::Process => "process",
+            Level::Power => "power",
+        }
+    }
+}
+
+/// What a driver says of itself.
+pub struct Info {
+    /// `[a-z0-9][a-z0-9_.-]{0,63}`; also the folder's name.
+    pub name: &'static CStr,
+    /// One line: what the engine is.
+    pub engine: &'static CStr,
+    /// Of the engine: "Rust", "C".
+    pub language: &'static CStr,
+    /// "b+tree", "lsm", "memory" ...
+    pub family: &'static CStr,
+    /// `KV_ORDERED | ...`
+    pub capabilities: u64,
+    /// The levels the engine has itself, ascending.
+    pub levels: &'static [Level],
+    /// Largest key in bytes; 0 = no limit below 64 KiB.
+    pub key_size_max: u32,
+    /// Options, in the order shown.
+    pub options: &'static [kv_option],
+}
+
+/// An option for [`Info::options`]. `kind`: "bytes", "count", "flag", "choice:a|b", "text".
+pub const fn option(
+    name: &'static CStr,
+    kind: &'static CStr,
+    default_value: &'static CStr,
+    help: &'static CStr,
+) -> kv_option {
+    kv_option { name: name.as_ptr(), kind: kind.as_ptr(), default_value: default_value.as_ptr(), help: help.as_ptr() }
+}
+
+/// What is wanted at open.
+pub struct Config<'a> {
+    raw: &'a kv_config,
+    options: &'a [kv_option],
+}
+
+fn text<'a>(pointer: *const c_char) -> Result<&'a str, Error> {
+    // SAFETY: the boundary gives NUL-terminated texts that live until open returns.
+    let text = unsafe { CStr::from_ptr(pointer) };
+    text.to_str().map_err(|_| Error::new("a text of the config is not UTF-8"))
+}
+
+impl<'a> Config<'a> {
+    pub(crate) fn new(raw: &'a kv_config, options: &'a [kv_option]) -> Result<Config<'a>, Error> {
+        let config = Config { raw, options };
+        for setting in config.settings() {
+            let name = text(setting.name)?;
+            if !options.iter().any(|option| text(option.name).is_ok_and(|known| known == name)) {
+                return Err(Error::new(format!("no option named `{name}`")));
+            }
+        }
+        Ok(config)
+    }
+
+    fn settings(&self) -> &'a [kv_setting] {
+        if self.raw.setting_count == 0 {
+            return &[];
+        }
+        // SAFETY: the boundary gives setting_count settings.
+        unsafe { std::slice::from_raw_parts(self.raw.settings, self.raw.setting_count as usize) }
+    }
+
+    /// An existing folder of this database's own.
+    pub fn path(&self) -> &'a Path {
+        Path::new(text(self.raw.path).unwrap_or("."))
+    }
+
+    /// The folder is empty: make a new database.
+    pub fn create(&self) -> bool {
+        self.raw.flags & KV_CREATE != 0
+    }
+
+    /// The weakest of `levels` (ascending) at or above the one asked for; `default` is the authors' own.
+    pub fn pick(&self, levels: &[Level], default: Level) -> Result<Level, Error> {
+        if self.raw.level == KV_DEFAULT {
+            return Ok(default);
+        }
+        levels.iter().copied().find(|&level| level as u32 >= self.raw.level).ok_or_else(|| {
+            let asked = if self.raw.level == KV_POWER { "power" } else { "process" };
+            let best = levels.last().map_or("none", |level| level.name());
+            Error::with(
+                crate::Status::Unsupported,
+                format!("cannot reach durability level `{asked}`; the strongest it has is `{best}`"),
+            )
+        })
+    }
+
+    /// Budget for the engine's own caches; `None`: the engine's default.
+    pub fn cache_bytes(&self) -> Option<u64> {
+        (self.raw.cache_bytes != 0).then_some(self.raw.cache_bytes)
+    }
+
+    /// How many rows the workload will store, if known.
+    pub fn expected_rows(&self) -> Option<u64> {
+        (self.raw.expected_rows != 0).then_some(self.raw.expected_rows)
+    }
+
+    /// How large the database may grow, if known. For engines that map a file of fixed size.
+    pub fn disk_limit_bytes(&self) -> Option<u64> {
+        (self.raw.disk_limit_bytes != 0).then_some(self.raw.disk_limit_bytes)
+    }
+
+    /// Sessions that will be open at once.
+    pub fn threads(&self) -> usize {
+        self.raw.threads.max(1) as usize
+    }
+
+    /// Keyspaces wanted, at least 1.
+    pub fn keyspaces(&self) -> usize {
+        self.raw.keyspaces.max(1) as usize
+    }
+
+    /// Largest key in bytes.
+    pub fn key_size_max(&self) -> usize {
+        self.raw.key_size_max as usize
+    }
+
+    /// Largest value in bytes.
+    pub fn value_size_max(&self) -> usize {
+        self.raw.value_size_max as usize
+    }
+
+    /// The value of an option: what was set, else its default.
+    pub fn setting(&self, name: &str) -> Result<&'a str, Error> {
+        for setting in self.settings() {
+            if text(setting.name)? == name {
+                return text(setting.value);
+            }
+        }
+        for option in self.options {
+            if text(option.name)? == name {
+                return text(option.default_value);
+            }
+        }
+        Err(Error::new(format!("the driver asked for an option `{name}` that it does not declare")))
+    }
+
+    /// A "flag" option: `true` or `false`.
+    pub fn flag(&self, name: &str) -> Result<bool, Error> {
+        let value = self.setting(name)?;
+        value.parse().map_err(|_| Error::new(format!("option {name}: expected true or false, got `{value}`")))
+    }
+
+    /// A "count" or "bytes" option; the core has turned `64M` into digits.
+    pub fn number(&self, name: &str) -> Result<u64, Error> {
+        let value = self.setting(name)?;
+        value.parse().map_err(|_| Error::new(format!("option {name}: expected a number, got `{value}`")))
+    }
+
+    /// A "choice" option: one of `choices`.
+    pub fn choice(&self, name: &str, choices: &[&'static str]) -> Result<&'static str, Error> {
+        let value = self.setting(name)?;
+        let found = choices.iter().find(|&&choice| choice == value);
+        found.copied().ok_or_else(|| {
+            Error::new(format!("option {name}: expected one of {}, got `{value}`", choices.join(", ")))
+        })
+    }
+}
+
+/// What is in force. The kit has filled in the table's capabilities and "no cache knob".
+pub struct Opened<'a> {
+    raw: &'a mut kv_opened,
+}
+
+impl<'a> Opened<'a> {
+    pub(crate) fn new(raw: &'a mut kv_opened, capabilities: u64) -> Opened<'a> {
+        raw.capabilities = capabilities;
+        raw.cache_bytes = u64::MAX;
+        Opened { raw }
+    }
+
+    pub(crate) fn fail(&mut self, text: &str) {
+        write_text(&mut self.raw.error, text);
+    }
+
+    /// The level in force.
+    pub fn level(&mut self, level: Level) {
+        self.raw.level = level as u32;
+    }
+
+    /// The engine library's version.
+    pub fn version(&mut self, version: &str) {
+        write_text(&mut self.raw.version, version);
+    }
+
+    /// "none", "lz4" ...
+    pub fn compression(&mut self, name: &str) {
+        write_text(&mut self.raw.compression, name);
+    }
+
+    /// The cache in force, in bytes. Not calling it says that the engine has no such knob.
+    pub fn cache_bytes(&mut self, bytes: u64) {
+        self.raw.cache_bytes = bytes;
+    }
+
+    /// A setting in force, as `name=value`; also those that the user cannot set.
+    pub fn setting(&mut self, name: &str, value: impl std::fmt::Display) {
+        let used = self.raw.settings.iter().position(|&byte| byte == 0).unwrap_or(0);
+        let line = format!("{name}={value}\n");
+        if used + line.len() < self.raw.settings.len() {
+            write_text(&mut self.raw.settings[used..], &line);
+        }
+    }
+
+    /// Narrows the capabilities.
+    pub fn without(&mut self, capabilities: u64) {
+        self.raw.capabilities &= !capabilities;
+    }
+
+    /// Adds capabilities that hold only with the options given (`KV_IN_MEMORY`, for one).
+    pub fn with(&mut self, capabilities: u64) {
+        self.raw.capabilities |= capabilities;
+    }
+}

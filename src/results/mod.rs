@@ -1,0 +1,266 @@
+//! What is kept: a record per trial, a folder of records per run, and the statistics over them.
+
+pub mod statistics;
+pub mod store;
+
+use crate::measure::{
+    ClockFacts, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning,
+};
+use crate::workload::{Durability, Phase, Workload};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of the record's schema; a released one must load for ever.
+pub const SCHEMA: u32 = 1;
+
+/// What a trial leaves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// [`SCHEMA`] of the tool that wrote it.
+    pub schema: u32,
+    /// Version of the tool.
+    pub tool_version: String,
+    /// When the trial began, UTC, RFC 3339.
+    pub started_at: String,
+    /// Which trial.
+    pub trial: Trial,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The engine; absent if it never opened.
+    pub engine: Option<EngineFacts>,
+    /// The phases that were run, in order. A phase that was cut short by a failure is there, marked.
+    pub phases: Vec<PhaseRecord>,
+    /// Open, close and so on, in order of happening.
+    pub steps: Vec<Step>,
+    /// Disk use after the last close; none if unknown.
+    pub disk_after_close: Option<DiskUse>,
+    /// Peak resident memory of the trial's process, bytes.
+    pub rss_peak_bytes: Option<u64>,
+    /// The harness's own memory before the engine was opened, bytes.
+    pub rss_before_open_bytes: Option<u64>,
+    /// The clock and its cost.
+    pub clock: Option<ClockFacts>,
+    /// What the rest of the machine did meanwhile.
+    pub noise: Option<Noise>,
+    /// What a reader has to know.
+    pub warnings: Vec<Warning>,
+}
+
+/// A repetition of a cell, and its place in the plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trial {
+    /// Unique in the run: `0007-redb-quick-2`.
+    pub id: String,
+    /// Position in the plan, from 0.
+    pub order: u32,
+    /// The repetition, from 1.
+    pub repetition: u32,
+    /// The engine asked for; may be a variant such as `mutant:stale-read`.
+    pub engine: String,
+    /// Options asked for, `name=value`.
+    pub options: Vec<(String, String)>,
+    /// The workload, complete, as it was run (after shrinking).
+    pub workload: Workload,
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "status", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// All phases ran and every check passed. Phases that the engine cannot do are marked in their own records.
+    Ok,
+    /// Wrong answers: a value, a row, a miss.
+    WrongAnswers {
+        /// The first faults, with phase and key.
+        faults: Vec<String>,
+    },
+    /// An error of the engine or of the machine.
+    Failed {
+        /// `engine-error`, `no-space`, `too-many-files`, `out-of-memory`, `timeout`, `interrupted`, `io`, `refused`.
+        cause: String,
+        /// What happened, where.
+        text: String,
+    },
+    /// The process died.
+    Crashed {
+        /// `SIGSEGV`, `SIGABRT`, `exit 3` ...
+        signal: String,
+        /// The last lines of its stderr.
+        stderr: Vec<String>,
+    },
+}
+
+/// The engine as it was in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EngineFacts {
+    /// The driver's name.
+    pub name: String,
+    /// One line.
+    pub about: String,
+    /// Version of its library.
+    pub version: String,
+    /// Language of the engine.
+    pub language: String,
+    /// `lsm`, `b+tree` ...
+    pub family: String,
+    /// Built in, or the plug-in's file name.
+    pub origin: String,
+    /// Names of the capabilities in force.
+    pub capabilities: Vec<String>,
+    /// Cache in force, bytes; none: no such knob.
+    pub cache_bytes: Option<u64>,
+    /// Compression in force; none: unknown.
+    pub compression: Option<String>,
+    /// Options in force.
+    pub options: Vec<(String, String)>,
+}
+
+/// A step outside the phases: `open`, `close`, `settle`, `reopen`, `flush`, `drop-caches`, `sweep`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    /// Its name.
+    pub name: String,
+    /// The phase that it prepared; none: the end.
+    pub before_phase: Option<String>,
+    /// How long, nanoseconds.
+    pub elapsed_ns: u64,
+    /// What came of it if not simply done: `unsupported`, `not permitted` ...
+    pub note: Option<String>,
+}
+
+/// How far reads were checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckLevel {
+    /// Nothing: the engine stores nothing.
+    None,
+    /// Each value by itself: right key, whole, of this trial.
+    Stateless,
+    /// And against the versions that were written.
+    Full,
+}
+
+/// What was checked in a phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// How far.
+    pub level: CheckLevel,
+    /// Values compared, byte for byte.
+    pub values: u64,
+    /// Rows of scans compared.
+    pub rows: u64,
+    /// What was wrong.
+    pub faults: u64,
+    /// The first of them.
+    pub first_faults: Vec<String>,
+}
+
+/// One phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseRecord {
+    /// Its settings as run.
+    pub phase: Phase,
+    /// Why it did not run (the engine lacks a capability or a level), or why it was cut short; none: it is whole.
+    pub not_run: Option<String>,
+    /// The level in force; none if it did not run.
+    pub durability_in_force: Option<Durability>,
+    /// The level asked for.
+    pub durability_asked: Durability,
+    /// Emulated op kinds: `merge = get + put`.
+    pub emulated: Vec<String>,
+    /// From the first thread's start to the last thread's end, without warm-up, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Ops in that time (a group of K joined puts counts K; a transaction or read-modify-write counts 1).
+    pub ops: u64,
+    /// `count` or `time`, or `failure`.
+    pub ended_by: String,
+    /// Keys in the database after it, if known.
+    pub keys_after: Option<u64>,
+    /// Per kind of op.
+    pub kinds: Vec<KindRecord>,
+    /// Per thread.
+    pub threads: Vec<ThreadRecord>,
+    /// Per second; the last row may be shorter.
+    pub series: Vec<SeriesRow>,
+    /// What the process used meanwhile: differences, but for `rss_bytes` and peaks.
+    pub usage: Usage,
+    /// Key and value bytes handed to writes.
+    pub logical_bytes_written: u64,
+    /// Key and value bytes got from reads.
+    pub logical_bytes_read: u64,
+    /// Disk: the largest seen in the phase, at its end, and after settling (if that was done next).
+    pub disk_peak: Option<DiskUse>,
+    /// At its end.
+    pub disk_end: Option<DiskUse>,
+    /// After a settle step that follows.
+    pub disk_settled: Option<DiskUse>,
+    /// Ops per call of the driver, mean.
+    pub batch_mean: f64,
+    /// The share of the phase's thread time that passed outside the driver's calls, 0 to 1.
+    pub harness_share: f64,
+    /// What was checked.
+    pub check: Check,
+}
+
+/// One kind of op in a phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KindRecord {
+    /// `get`, `multi-get`, `put`, `insert`, `update`, `delete`, `scan`, `merge`, `read-modify-write`, `transaction`.
+    pub kind: String,
+    /// Ops counted.
+    pub ops: u64,
+    /// Of these, expected misses (gets and deletes).
+    pub misses: u64,
+    /// Rows delivered by scans.
+    pub rows: u64,
+    /// Retries inside the driver.
+    pub retries: u64,
+    /// Service time of each timed unit (a joined group is one unit), nanoseconds.
+    pub service_ns: Histogram,
+}
+
+/// One thread in a phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadRecord {
+    /// From 0.
+    pub thread: u32,
+    /// `mix`, `reader` or `writer`.
+    pub role: String,
+    /// Ops.
+    pub ops: u64,
+    /// From its start to its end, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Time inside the driver's calls, nanoseconds.
+    pub inside_ns: u64,
+    /// Median service time, nanoseconds; none: no ops.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile; none: sample too small.
+    pub p99_ns: Option<u64>,
+    /// Slowest.
+    pub max_ns: Option<u64>,
+}
+
+/// A run: what was asked, on what machine. `run.json` in the results folder, written before the first trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Version of the tool.
+    pub tool_version: String,
+    /// `2026-11-20T09-15-29-quick-200k-a1b2`: the folder's name.
+    pub id: String,
+    /// UTC, RFC 3339.
+    pub started_at: String,
+    /// The command that repeats it, without paths of the machine.
+    pub command: Vec<String>,
+    /// The trials, in the order of the plan.
+    pub trials: Vec<Trial>,
+    /// Engines that were known but absent, and why.
+    pub absent: Vec<(String, String)>,
+    /// The machine.
+    pub machine: Machine,
+    /// The clock.
+    pub clock: ClockFacts,
+    /// Warnings of the machine.
+    pub warnings: Vec<Warning>,
+}

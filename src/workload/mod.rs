@@ -1,0 +1,178 @@
+//! What to do, as data: a workload is a named list of phases; a phase is a mix of ops, its generators and its end.
+
+mod builtin;
+mod overrides;
+mod parse;
+
+pub use builtin::{builtin, builtin_names};
+pub use overrides::Overrides;
+pub use parse::{WorkloadError, parse, schema};
+
+use crate::generator::{Distribution, Encoding, SizeSpec};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The durability level that a workload asks for: a minimum (docs/glossary.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// May lose anything.
+    None,
+    /// Survives kill -9.
+    #[default]
+    Process,
+    /// Survives power loss.
+    Power,
+    /// As the engine's authors ship it.
+    Default,
+}
+
+/// A named list of phases and the data they share.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// What people type.
+    pub name: String,
+    /// One line for people.
+    pub about: String,
+    /// The seed of every stream.
+    pub seed: u64,
+    /// Repetitions of each cell.
+    pub runs: u32,
+    /// The measuring time of the whole run, in seconds, which sizes and times shrink to; none: as written.
+    pub budget_seconds: Option<f64>,
+    /// Keys that the fill puts there; phases draw from them.
+    pub keys: u64,
+    /// How a number becomes a key.
+    pub key: KeySpec,
+    /// What values look like.
+    pub value: ValueSpec,
+    /// The level asked for, unless a phase says otherwise.
+    pub durability: Durability,
+    /// Budget for the engine's own caches, in bytes; none: the engine's default.
+    pub cache_bytes: Option<u64>,
+    /// The phases, in order.
+    pub phases: Vec<Phase>,
+}
+
+/// How a number becomes a key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct KeySpec {
+    /// Bytes of a key, 4 to 65536; a size or a distribution of sizes.
+    pub size: SizeSpec,
+    /// `binary`, `decimal`, `hex` or `hashed`.
+    pub encoding: Encoding,
+    /// Keys in the order of their numbers, or scattered by a permutation.
+    pub scattered: bool,
+    /// The distance between the numbers of neighbours; a miss falls into the gap.
+    pub spacing: u64,
+    /// Keys share this many distinct prefixes; 0: none.
+    pub prefix_groups: u64,
+    /// Bytes of such a prefix.
+    pub prefix_size: u32,
+    /// A file of key material: key i is its bytes [i * size, (i + 1) * size).
+    pub file: Option<String>,
+}
+
+/// What values look like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ValueSpec {
+    /// Bytes of a value; a size or a distribution of sizes.
+    pub size: SizeSpec,
+    /// The compressed share of a value's bytes: 1 is noise, 0.5 compresses to half.
+    pub compressed_share: f64,
+}
+
+/// The shares of op kinds in a phase; they need not add up to one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Mix {
+    /// Read a key.
+    pub get: f64,
+    /// Read `Phase::multi_get_keys` keys in one group.
+    pub multi_get: f64,
+    /// Write a key drawn from the distribution; see `Phase::existing`.
+    pub put: f64,
+    /// Write the next new key, never overwriting.
+    pub insert: f64,
+    /// Overwrite a key that is there.
+    pub update: f64,
+    /// Delete a key.
+    pub delete: f64,
+    /// Scan; see `Phase::scan`.
+    pub scan: f64,
+    /// Add 1 to a counter: native, or emulated by get and put, and labelled so.
+    pub merge: f64,
+    /// Get a key and put it back with a new value; timed as one.
+    pub read_modify_write: f64,
+    /// `Phase::transaction_ops` updates, atomically.
+    pub transaction: f64,
+}
+
+/// What a scan does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scan {
+    /// Rows wanted; 0: to the end of the keyspace.
+    pub rows: u32,
+    /// Rows are drawn uniformly from 1 to `rows` (as YCSB's workload E does).
+    pub uniform_rows: bool,
+    /// Downward.
+    pub reverse: bool,
+    /// Only rows that share the start key's prefix (needs `key.prefix_groups`).
+    pub prefix: bool,
+}
+
+/// A mix of ops, its generators, and its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Phase {
+    /// Unique in the workload.
+    pub name: String,
+    /// Shares of op kinds (of all threads, or of those without a role).
+    pub mix: Mix,
+    /// Which key.
+    pub distribution: Distribution,
+    /// Hot keys lie side by side (in key-number order) instead of scattered.
+    pub clustered: bool,
+    /// The range that keys are drawn from grows with the inserts of the phase (else it stays as it was at its start).
+    pub grows: bool,
+    /// The share of gets (and multi-gets) that ask for a key that was never written.
+    pub miss: f64,
+    /// The share of puts that overwrite a key that is there; the rest write new ones. None: as the distribution falls.
+    pub existing: Option<f64>,
+    /// Threads that run the mix.
+    pub threads: u32,
+    /// Dedicated threads that only get (with `miss`), besides `threads`.
+    pub readers: u32,
+    /// Dedicated threads that only put, besides `threads`.
+    pub writers: u32,
+    /// End after this many ops in all threads together; 0: no such end. With `each_key` the number of keys.
+    pub ops: u64,
+    /// Ops = number of keys: each key once (with `sequential` or `permutation`).
+    pub each_key: bool,
+    /// End after this many seconds; 0: no such end. Whichever end comes first.
+    pub seconds: f64,
+    /// Seconds at the start that are run but not counted.
+    pub warmup_seconds: f64,
+    /// Writes that may share one commit (JOIN), 1: each alone.
+    pub join: u32,
+    /// Keys of a multi-get.
+    pub multi_get_keys: u32,
+    /// Ops of a transaction.
+    pub transaction_ops: u32,
+    /// What scans do.
+    pub scan: Scan,
+    /// Wait for background work before the phase (timed apart).
+    pub settle_before: bool,
+    /// Close and open before the phase (timed apart).
+    pub reopen_before: bool,
+    /// Drop the page cache before the phase, where that is possible (implies a reopen).
+    pub drop_caches_before: bool,
+    /// Another level than the workload's; the database is opened again for it.
+    pub durability: Option<Durability>,
+    /// Other value sizes than the workload's.
+    pub value_size: Option<SizeSpec>,
+}
