@@ -1,0 +1,47 @@
+//! Numbers about time, memory and disk; knows no engine. What cannot be had here is `None`, never 0.
+
+pub mod clock;
+pub mod disk;
+pub mod histogram;
+pub mod machine;
+pub mod resources;
+pub mod warning;
+
+pub use clock::{Clock, ClockFacts};
+pub use disk::DiskUse;
+pub use histogram::Histogram;
+pub use machine::Machine;
+pub use resources::{Noise, Usage};
+pub use warning::Warning;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One second of a phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeriesRow {
+    /// End of the interval, nanoseconds from the phase's start.
+    pub at_ns: u64,
+    /// Length of the interval, nanoseconds.
+    pub interval_ns: u64,
+    /// Ops that ended in it.
+    pub ops: u64,
+    /// Of these, misses.
+    pub misses: u64,
+    /// Median service time over all kinds, nanoseconds; none: no ops.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile; none: sample too small.
+    pub p99_ns: Option<u64>,
+    /// Slowest.
+    pub max_ns: Option<u64>,
+    /// Per kind: its name and the histogram of the interval.
+    pub kinds: Vec<(String, Histogram)>,
+    /// Resident memory at its end, bytes.
+    pub rss_bytes: Option<u64>,
+    /// CPU time of the process in the interval, user and system, nanoseconds.
+    pub cpu_ns: Option<u64>,
+    /// Bytes that the process caused to be written to storage in the interval.
+    pub written_bytes: Option<u64>,
+    /// Allocated bytes of the database's folder at its end.
+    pub disk_allocated_bytes: Option<u64>,
+}
