@@ -35,7 +35,9 @@ impl Source {
     }
 }
 
-const DISTRIBUTIONS: [(&str, fn(&mut Source) -> u64); 6] = [
+type Draw = fn(&mut Source) -> u64;
+
+const DISTRIBUTIONS: [(&str, Draw); 6] = [
     ("constant", |_| 1_234_567),
     ("uniform", |s| s.next() % 10_000_000),
     ("exponential", |s| (-20_000.0 * s.unit().ln()) as u64),
