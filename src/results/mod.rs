@@ -1,7 +1,21 @@
 //! What is kept: a record per trial, a folder of records per run, and the statistics over them.
 
+pub mod comparison;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod identity;
+mod journal;
+mod load;
+mod sane;
+mod schema;
 pub mod statistics;
 pub mod store;
+pub mod summary;
+
+pub use identity::{now_rfc3339, random_suffix, rfc3339, run_id};
+pub use load::{LoadError, parse_record, parse_run};
+pub use sane::{sane, sane_record};
+pub use schema::schema;
 
 use crate::measure::{
     ClockFacts, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning,
