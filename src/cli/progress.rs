@@ -1,6 +1,6 @@
 //! Progress on stderr: a bar on a terminal, a line a second elsewhere.
 
-use crate::measure::time_text;
+use crate::measure::units::{bytes_text, time_text};
 use crate::results::{Outcome, Record, Run, Trial};
 use crate::runner::{Observer, Tick};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -105,8 +105,8 @@ impl Observer for Progress {
             bar.set_message(format!("{} {}: {rate}, p99 {p99}, {left} left", self.trial, tick.phase));
         } else if self.lines {
             let at = self.began.elapsed().as_secs_f64();
-            let rss = tick.rss_bytes.map_or("-".into(), crate::measure::bytes_text);
-            let disk = tick.disk_bytes.map_or("-".into(), crate::measure::bytes_text);
+            let rss = tick.rss_bytes.map_or("-".into(), bytes_text);
+            let disk = tick.disk_bytes.map_or("-".into(), bytes_text);
             eprintln!(
                 "{at:7.1} s  {:>3}/{}  {} {}: {}, p99 {p99}, rss {rss}, disk {disk}, {} left",
                 self.place + 1,

@@ -4,7 +4,8 @@ use super::args;
 use super::error::{CliError, FAILED, INTERRUPTED, WRONG};
 use super::progress::Progress;
 use crate::engine::{Engine, Registry, plugin_folders};
-use crate::measure::{Clock, Machine, bytes_text, disk, signals, warnings_of};
+use crate::measure::units::bytes_text;
+use crate::measure::{Clock, Conditions, Machine, disk, signals, warnings_of};
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
 use crate::results::{Outcome, Record, Run, SCHEMA, now_rfc3339, random_suffix, run_id};
@@ -269,7 +270,7 @@ fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         command: command_line(),
         trials: runner::trials(&contestants, &workloads, workloads[0].seed),
         absent: registry.absent().to_vec(),
-        warnings: warnings_of(&machine, &clock),
+        warnings: warnings_of(&machine, &Conditions::observe(data), Some(&clock)),
         machine,
         clock,
     })

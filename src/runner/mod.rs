@@ -78,3 +78,6 @@ pub fn run(
     }
     Ok(if signals::interrupts() > 0 { Ending::Interrupted } else { Ending::Complete })
 }
+
+#[cfg(test)]
+mod tests;
