@@ -39,7 +39,7 @@ impl Hotspot {
         self.n = n;
         self.hot = ((n as f64 * self.fraction) as u64).clamp(1, n);
         if let Some(scatter) = &mut self.scatter {
-            scatter.resize(n);
+            scatter.grow(n);
         }
     }
 

@@ -127,11 +127,11 @@ impl Zipf {
         }
     }
 
-    /// The range becomes [0, n). Hot items stay hot until n passes a power of two.
+    /// The range becomes [0, n); which items are hot changes as `Permutation::grow` says.
     pub(super) fn grow(&mut self, n: u64) {
         self.ranks.grow(n);
         if let Some(scatter) = &mut self.scatter {
-            scatter.resize(n);
+            scatter.grow(n);
         }
     }
 }
