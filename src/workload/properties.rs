@@ -11,7 +11,7 @@ fn number() -> impl Strategy<Value = f64> {
 
 fn size() -> impl Strategy<Value = SizeSpec> {
     prop_oneof![
-        any::<u32>().prop_map(SizeSpec::Fixed),
+        (1u32..).prop_map(SizeSpec::Fixed),
         (1u32..100, 100u32..5000).prop_map(|(low, high)| SizeSpec::Uniform(low, high)),
         (1u32..100, 100u32..5000).prop_map(|(low, high)| SizeSpec::Zipf(low, high)),
         (1u32..1000, 1u32..100).prop_map(|(mean, spread)| SizeSpec::Normal(mean.into(), spread.into())),
@@ -28,7 +28,7 @@ fn distribution() -> impl Strategy<Value = Distribution> {
         Just(Distribution::YcsbZipfian),
         Just(Distribution::Latest),
         (0.01..3.0f64).prop_map(Distribution::Zipf),
-        (0.01..1.0f64, 0.0..1.0f64).prop_map(|(fraction, share)| Distribution::Hotspot(fraction, share)),
+        (0.01..1.0f64, 0.01..1.0f64).prop_map(|(fraction, share)| Distribution::Hotspot(fraction, share)),
         (1.0..99.0f64, 0.01..1.0f64)
             .prop_map(|(percentile, fraction)| Distribution::Exponential(percentile, fraction)),
     ]
