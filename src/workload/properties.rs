@@ -155,7 +155,8 @@ proptest! {
     #[test]
     fn what_is_printed_reads_back_equal(workload in any_workload()) {
         let text = workload.to_toml();
-        let file: WorkloadFile = toml::from_str(&text).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+        let file = toml::from_str::<WorkloadFile>(&text);
+        let file = file.map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
         prop_assert_eq!(file.into_workload("stem"), workload, "{}", text);
     }
 
@@ -175,10 +176,14 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_file_is_an_error_of_one_line_or_a_workload(at in any::<prop::sample::Index>(), put in "\\PC{0,3}", cut in 0usize..9) {
-        let whole: Vec<char> = builtin_text("quick").unwrap().chars().collect();
-        let at = at.index(whole.len());
-        let text: String = whole[..at].iter().copied().chain(put.chars()).chain(whole[(at + cut).min(whole.len())..].iter().copied()).collect();
+    fn a_damaged_file_is_an_error_of_one_line_or_a_workload(
+        at in any::<prop::sample::Index>(), put in "\\PC{0,3}", cut in 0usize..9,
+    ) {
+        let mut signs: Vec<char> = builtin_text("quick").unwrap().chars().collect();
+        let at = at.index(signs.len());
+        let end = (at + cut).min(signs.len());
+        signs.splice(at..end, put.chars());
+        let text: String = signs.into_iter().collect();
         if let Err(error) = parse(&text, "w.toml") {
             prop_assert!(error.line().is_some() && !error.to_string().contains('\n'), "{}", error);
         }

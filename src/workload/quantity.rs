@@ -46,7 +46,8 @@ const SECOND_UNITS: &[Unit] = &[("", 1.0), ("s", 1.0), ("m", 60.0), ("h", 3600.0
 const A_COUNT: &str = "a count such as 200000 or \"200k\"";
 const A_BYTE_COUNT: &str = "bytes such as 4096 or \"64MiB\"";
 const A_DURATION: &str = "seconds such as 10 or a duration such as \"500ms\" or \"2m\"";
-const A_SIZE: &str = "a size such as 100, \"4KiB\", \"uniform:1-100\", \"zipf:1-1024\", \"normal:100,20\" or \"histogram:100*9,1000*1\"";
+const A_SIZE: &str = "a size such as 100, \"4KiB\", \"uniform:1-100\", \"zipf:1-1024\", \"normal:100,20\" or \
+    \"histogram:100*9,1000*1\"";
 
 /// A count: `200000`, `200_000`, `200k`, `1.5M` (k, M and G are decimal).
 /// An error says what was expected and names the nearest unit.
