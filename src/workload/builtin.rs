@@ -1,6 +1,7 @@
 //! The workloads that are built in: the files of `workloads/`, by name.
 
-use super::{Workload, WorkloadError, nearest, parse};
+use super::{Workload, WorkloadError, parse};
+use crate::generator::nearest;
 use std::sync::LazyLock;
 
 /// A name and the text of its file.
@@ -59,7 +60,8 @@ pub fn builtin(name: &str) -> Result<Workload, WorkloadError> {
     if let Some(text) = builtin_text(name) {
         return parse(text, &format!("workloads/{name}.toml"));
     }
-    let hint = match nearest(name, FILES.iter().map(|(known, _)| *known)) {
+    let known: Vec<&str> = FILES.iter().map(|(known, _)| *known).collect();
+    let hint = match nearest(name, &known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`kvdyno workloads` lists them".to_string(),
     };

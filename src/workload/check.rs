@@ -31,16 +31,17 @@ struct Subject<'a> {
 
 impl Subject<'_> {
     fn expect(self, holds: bool, field: &'static str, expected: impl Display, got: impl Display) -> Checked {
-        if holds {
-            return Ok(());
-        }
+        if holds { Ok(()) } else { self.fault(field, format!("expected {expected}, got {got}")) }
+    }
+
+    fn fault(self, field: &'static str, message: impl Display) -> Checked {
         let who = match self.phase {
             Some((_, phase)) if !phase.name.is_empty() => format!("phase `{}`: ", phase.name),
             Some((place, _)) => format!("phase {}: ", place + 1),
             None => String::new(),
         };
         let what = if field.is_empty() { String::new() } else { format!("`{field}`: ") };
-        let message = format!("{who}{what}expected {expected}, got {got}");
+        let message = format!("{who}{what}{message}");
         Err(Fault { phase: self.phase.map(|(place, _)| place), field, message })
     }
 
@@ -53,14 +54,15 @@ impl Subject<'_> {
     }
 
     fn size(self, size: &SizeSpec, field: &'static str, (least, most): (f64, f64)) -> Checked {
+        if let Err(error) = size.clone().checked() {
+            return self.fault(field, error);
+        }
         let (low, high) = bounds(size);
-        let holds = low <= high && low >= least && high <= most;
-        let expected = format!("sizes from {least} to {most} bytes");
         let got = match size {
-            SizeSpec::Normal(..) if low <= high && low < least => format!("{size}, which goes down to {low}"),
+            SizeSpec::Normal(..) => format!("{size}, which goes from {low} to {high}"),
             other => other.to_string(),
         };
-        self.expect(holds, field, expected, got)
+        self.expect(low >= least && high <= most, field, format!("sizes from {least} to {most} bytes"), got)
     }
 
     fn grouped(self, value: u32, field: &'static str) -> Checked {
@@ -156,7 +158,10 @@ impl Workload {
     }
 
     fn sound_draws(&self, subject: Subject, phase: &Phase) -> Checked {
-        sound_distribution(subject, &phase.distribution)?;
+        // Texts are checked when they are read, but a workload may also be made by a program.
+        if let Err(error) = phase.distribution.clone().checked() {
+            return subject.fault("distribution", error);
+        }
         subject.share(phase.miss, "miss")?;
         if phase.miss > 0.0 {
             let reads = phase.mix.get > 0.0 || phase.mix.multi_get > 0.0 || phase.readers > 0;
@@ -258,41 +263,15 @@ fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     subject.expect(!endless, "scan.rows", "1 or more with uniform_rows", phase.scan.rows)
 }
 
-/// The numbers of a distribution; texts are checked when they are read, but a workload may also be made by a program.
-fn sound_distribution(subject: Subject, distribution: &Distribution) -> Checked {
-    let part = |value: f64| value > 0.0 && value <= 1.0;
-    let (holds, expected) = match distribution {
-        Distribution::Zipf(theta) => (theta.is_finite() && *theta > 0.0, "`zipf:THETA` with THETA over 0"),
-        Distribution::Hotspot(fraction, share) => (
-            part(*fraction) && (0.0..=1.0).contains(share),
-            "`hotspot:FRACTION,SHARE` with FRACTION over 0 and up to 1, SHARE from 0 to 1",
-        ),
-        Distribution::Exponential(percentile, fraction) => (
-            *percentile > 0.0 && *percentile < 100.0 && part(*fraction),
-            "`exponential:PERCENTILE,FRACTION` with PERCENTILE between 0 and 100, FRACTION over 0 and up to 1",
-        ),
-        _ => (true, ""),
-    };
-    subject.expect(holds, "distribution", expected, format!("`{distribution}`"))
-}
-
-/// The least and the largest size; the least is over the largest if the sizes make no sense.
+/// The least and the largest size of a spec whose numbers make sense.
 fn bounds(size: &SizeSpec) -> (f64, f64) {
-    const NONSENSE: (f64, f64) = (1.0, 0.0);
     match size {
         SizeSpec::Fixed(size) => (f64::from(*size), f64::from(*size)),
-        SizeSpec::Uniform(low, high) | SizeSpec::Zipf(low, high) => (f64::from(*low), f64::from(*high)),
-        SizeSpec::Normal(mean, deviation) => {
-            let sound = mean.is_finite() && deviation.is_finite() && *deviation >= 0.0;
-            if sound { (1.0, mean + 4.0 * deviation) } else { NONSENSE }
-        }
-        SizeSpec::Histogram(sizes) => {
-            let sound = sizes.iter().all(|(_, weight)| weight.is_finite() && *weight >= 0.0);
-            let drawn = || sizes.iter().filter(|(_, weight)| *weight > 0.0).map(|(size, _)| f64::from(*size));
-            if !sound || drawn().next().is_none() {
-                return NONSENSE;
-            }
-            (drawn().fold(f64::INFINITY, f64::min), drawn().fold(0.0, f64::max))
+        SizeSpec::Uniform(least, most) | SizeSpec::Zipf(least, most) => (f64::from(*least), f64::from(*most)),
+        SizeSpec::Normal(mean, deviation) => ((mean - 4.0 * deviation).max(1.0), mean + 4.0 * deviation),
+        SizeSpec::Histogram(bars) => {
+            let sizes = || bars.iter().map(|(size, _)| f64::from(*size));
+            (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What holds where a workload file says nothing, and the texts of durability levels.
 
-use super::{Durability, KeySpec, Mix, Phase, Scan, ValueSpec, WorkloadError, nearest};
-use crate::generator::{Distribution, Encoding, SizeSpec};
+use super::{Durability, KeySpec, Mix, Phase, Scan, ValueSpec, WorkloadError};
+use crate::generator::{Distribution, Encoding, SizeSpec, nearest};
 use std::fmt;
 use std::str::FromStr;
 
@@ -97,7 +97,7 @@ impl FromStr for Durability {
         if let Some((_, level)) = LEVELS.iter().find(|(name, _)| *name == text) {
             return Ok(*level);
         }
-        let hint = match nearest(text, LEVELS.iter().map(|(name, _)| *name)) {
+        let hint = match nearest(text, &LEVELS.map(|(name, _)| name)) {
             Some(name) => format!("; did you mean `{name}`?"),
             None => String::new(),
         };

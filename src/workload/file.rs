@@ -1,6 +1,6 @@
 //! The file format of workloads: what may be left out, and how it becomes a `Workload` and back.
 
-use super::quantity::{Bytes, Count, Draw, Number, Seconds, Size};
+use super::quantity::{Bytes, Count, Number, Seconds, Size};
 use super::{Durability, KeySpec, Mix, Phase, Scan, ValueSpec, Workload, defaults};
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
@@ -120,7 +120,7 @@ pub(super) struct PhaseFile {
     /// Unique in the workload. Letters, digits, `-` and `_`. Required.
     name: Option<String>,
     /// Which key. Default: uniform.
-    distribution: Option<Draw>,
+    distribution: Option<Distribution>,
     /// Hot keys lie side by side instead of scattered. Default: false.
     clustered: Option<bool>,
     /// The range that keys are drawn from grows with the inserts of the phase. Default: false.
@@ -192,8 +192,8 @@ macro_rules! stands {
     };
 }
 
-stands!(Bytes => u64, Seconds => f64, Number => f64, Size => SizeSpec, Draw => Distribution;
-    bool, String, Encoding, Durability);
+stands!(Bytes => u64, Seconds => f64, Number => f64, Size => SizeSpec;
+    bool, String, Encoding, Distribution, Durability);
 
 impl<T: Clone> Stands<T> for Count<T> {
     fn of(value: &T) -> Self {

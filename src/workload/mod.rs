@@ -4,7 +4,6 @@ mod builtin;
 mod check;
 mod defaults;
 mod file;
-mod nearest;
 mod overrides;
 mod parse;
 #[cfg(test)]
@@ -15,7 +14,6 @@ mod shrink;
 mod tests;
 
 pub use builtin::{builtin, builtin_names, builtin_text};
-pub use nearest::nearest;
 pub use overrides::Overrides;
 pub use parse::{WorkloadError, parse, schema};
 pub use quantity::{parse_bytes, parse_count, parse_seconds, parse_size};

@@ -2,8 +2,8 @@
 
 use super::file::WorkloadFile;
 use super::parse::explain;
-use super::{Durability, Phase, Workload, WorkloadError, nearest};
-use crate::generator::SizeSpec;
+use super::{Durability, Phase, Workload, WorkloadError};
+use crate::generator::{SizeSpec, nearest};
 use toml::{Table, Value};
 
 /// Changes to a workload; what is none stays as the workload has it.
@@ -138,10 +138,10 @@ fn steps<'a>(path: &'a str, phases: &[String]) -> Result<Vec<&'a str>, String> {
     if phases.iter().any(|phase| phase == first) && steps.len() > 1 {
         steps.insert(0, "phase");
     } else if steps.len() > 1 && !tables.contains(&first) {
-        let known = phases.iter().map(String::as_str).chain(["key", "value"]);
-        let hint = match nearest(first, known.clone()) {
+        let known: Vec<&str> = phases.iter().map(String::as_str).chain(["key", "value"]).collect();
+        let hint = match nearest(first, &known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("it has {}", known.collect::<Vec<_>>().join(", ")),
+            None => format!("it has {}", known.join(", ")),
         };
         return Err(format!("the workload has no phase `{first}`; {hint}"));
     } else if steps.len() == 1 && phase_has(first) {
@@ -341,7 +341,7 @@ mod tests {
             ("read..x=5", "expected a field's name, got `read..x`"),
             ("read.miss=2", "phase `read`: `miss`: expected a share from 0 to 1, got 2"),
             ("read.each_key=maybe", "expected true or false, got the text \"maybe\""),
-            ("read.distribution=zpif:1", "did you mean `zipf`?"),
+            ("read.distribution=zpif:1", "unknown distribution `zpif`; did you mean `zipf:THETA`?"),
             ("phase=1", "expected tables written as [[phase]], got the number `1`"),
             (
                 "durability=pwoer",

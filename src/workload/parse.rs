@@ -1,8 +1,9 @@
 //! TOML in and out: a text becomes a workload or an error with its line, and a workload becomes a text.
 
+use super::Workload;
 use super::check::Fault;
 use super::file::WorkloadFile;
-use super::{Workload, nearest};
+use crate::generator::nearest;
 use serde_json::Value;
 use std::fmt;
 use std::ops::Range;
@@ -67,8 +68,10 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
 pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(WorkloadFile).to_value();
     without_null(&mut schema);
-    if let Some(phase) = schema.pointer_mut("/$defs/Phase").and_then(Value::as_object_mut) {
-        phase.insert("required".to_string(), Value::from(vec!["name"]));
+    for (table, required) in [("", "phase"), ("/$defs/Phase", "name")] {
+        if let Some(table) = schema.pointer_mut(table).and_then(Value::as_object_mut) {
+            table.insert("required".to_string(), Value::from(vec![required]));
+        }
     }
     schema
 }
@@ -166,7 +169,7 @@ pub(super) fn explain(message: &str) -> String {
 }
 
 fn unknown(kind: &str, typed: &str, known: &[&str]) -> String {
-    let near = nearest(typed, known.iter().copied());
+    let near = nearest(typed, known);
     if kind == "variant" {
         let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         return format!("expected {}, got `{typed}`{hint}", listed(known));

@@ -1,7 +1,6 @@
 //! Counts, bytes, durations and sizes as people write them: `200k`, `64MiB`, `500ms`, `uniform:1-100`.
 
-use super::nearest;
-use crate::generator::{Distribution, SizeSpec};
+use crate::generator::{SizeSpec, nearest};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
@@ -47,7 +46,8 @@ const SECOND_UNITS: &[Unit] = &[("", 1.0), ("s", 1.0), ("m", 60.0), ("h", 3600.0
 const A_COUNT: &str = "a count such as 200000 or \"200k\"";
 const A_BYTE_COUNT: &str = "bytes such as 4096 or \"64MiB\"";
 const A_DURATION: &str = "seconds such as 10 or a duration such as \"500ms\" or \"2m\"";
-const A_SIZE: &str = "a size such as 100, \"4KiB\", \"uniform:1-100\", \"zipf:1-1024\", \"normal:100,20\" or \"histogram:100*9,1000*1\"";
+const A_SIZE: &str = "a size such as 100, \"4KiB\", \"uniform:1-100\", \"zipf:1-1024\", \"normal:100,20\" or \
+    \"histogram:100*9,1000*1\"";
 
 /// A count: `200000`, `200_000`, `200k`, `1.5M` (k, M and G are decimal).
 /// An error says what was expected and names the nearest unit.
@@ -80,16 +80,7 @@ pub fn parse_seconds(text: &str) -> Result<f64, String> {
 /// A size in bytes or a distribution of sizes: `100`, `4KiB`, `uniform:1-100`, and the other forms of `SizeSpec`.
 /// An error says what was expected.
 pub fn parse_size(text: &str) -> Result<SizeSpec, String> {
-    if text.contains(':') {
-        return text.parse::<SizeSpec>().map_err(|error| error.to_string());
-    }
-    if !text.starts_with(|first: char| first.is_ascii_digit()) {
-        return Err(format!("expected {A_SIZE}, got {text:?}"));
-    }
-    let bytes = parse_bytes(text)?;
-    let size = u32::try_from(bytes)
-        .map_err(|_| format!("expected a size of at most {} bytes, got {text:?}", u32::MAX))?;
-    Ok(SizeSpec::Fixed(size))
+    text.parse::<SizeSpec>().map_err(|error| error.to_string())
 }
 
 /// The number (without `_`) and the unit of a text, without the blank between them.
@@ -122,7 +113,9 @@ fn unknown_unit<'a>(unit: &str, units: impl Iterator<Item = &'a Unit>) -> String
     let near = match unit {
         "sec" | "secs" | "second" | "seconds" if names.contains(&"s") => Some("s"),
         "min" | "mins" | "minute" | "minutes" if names.contains(&"h") => Some("m"),
-        _ => nearest(unit, names.iter().copied()),
+        _ if unit.chars().count() > 1 => nearest(unit, &names),
+        // Every letter is one edit from every other.
+        _ => None,
     };
     if let Some(near) = near {
         return format!("unknown unit `{unit}`; did you mean `{near}`?");
@@ -152,10 +145,6 @@ pub(super) struct Number(pub f64);
 /// A size in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Size(pub SizeSpec);
-
-/// A distribution in a file; its own type for the nearest name in errors.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Draw(pub Distribution);
 
 /// Reads a number or a text with a unit.
 struct Reader<T> {
@@ -239,36 +228,13 @@ impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
         source.deserialize_any(Reader {
             expected: A_SIZE,
-            from_count: |value| narrow(value).map(|size| Size(SizeSpec::Fixed(size))),
+            from_count: |value| {
+                let size = SizeSpec::Fixed(narrow(value)?);
+                size.checked().map(Size).map_err(|error| error.to_string())
+            },
             from_number: |_| None,
             from_text: |text| parse_size(text).map(Size),
         })
-    }
-}
-
-impl<'de> Deserialize<'de> for Draw {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(source)?;
-        text.parse()
-            .map(Draw)
-            .map_err(|error| de::Error::custom(distribution_hint(&text, &format!("{error}"))))
-    }
-}
-
-/// The forms of distributions, as people type them.
-pub(super) const DISTRIBUTIONS: &[&str] =
-    &["sequential", "uniform", "permutation", "zipf", "ycsb-zipfian", "latest", "hotspot", "exponential"];
-
-/// The generator's message about a distribution, with the nearest name where it has none.
-fn distribution_hint(text: &str, message: &str) -> String {
-    let head = text.split(':').next().unwrap_or(text);
-    if message.contains("did you mean") || DISTRIBUTIONS.contains(&head) {
-        return message.to_string();
-    }
-    match nearest(head, DISTRIBUTIONS.iter().copied()) {
-        Some(name) => format!("{message}; did you mean `{name}`?"),
-        None if message.contains("expected") => message.to_string(),
-        None => format!("{message}; expected one of {}", DISTRIBUTIONS.join(", ")),
     }
 }
 
@@ -321,12 +287,6 @@ impl Serialize for Size {
     }
 }
 
-impl Serialize for Draw {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.serialize_str(&self.0.to_string())
-    }
-}
-
 /// A number, or a text with a unit that `pattern` tells.
 fn quantity_schema(number: &str, pattern: &str, example: &str) -> Schema {
     json_schema!({
@@ -357,12 +317,7 @@ schema!([T] Count<T>, "Count", quantity_schema("integer", "^[0-9][0-9_]*(\\.[0-9
 schema!([] Bytes, "Bytes", quantity_schema("integer", "^[0-9][0-9_]*(\\.[0-9]+)? ?([kKmMgGtT]?B?|[KMGT]iB)$", "64MiB"));
 schema!([] Seconds, "Seconds", quantity_schema("number", "^[0-9][0-9_]*(\\.[0-9]+)? ?(ns|us|ms|s|m|h)?$", "500ms"));
 schema!([] Number, "Number", json_schema!({ "type": "number" }));
-schema!([] Size, "Size", quantity_schema("integer", "^([0-9]|(uniform|zipf|normal|histogram):).*$", "uniform:64-1024"));
-schema!([] Draw, "Distribution", json_schema!({
-    "type": "string",
-    "pattern": "^(sequential|uniform|permutation|zipf:.+|ycsb-zipfian|latest|hotspot:.+,.+|exponential(:.+,.+)?)$",
-    "examples": ["uniform", "zipf:0.99", "hotspot:0.2,0.8"]
-}));
+schema!([] Size, "Size", SizeSpec::json_schema(&mut SchemaGenerator::default()));
 
 #[cfg(test)]
 mod tests {
