@@ -8,7 +8,8 @@ use super::{count, sweep};
 use crate::engine::abi::*;
 use crate::engine::{Database, Engine, InForce, Request, Work, capability_names};
 use crate::generator::{KeyRules, Keys, ValueRules, Values};
-use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
+use crate::measure::warning::warnings_of_noise;
+use crate::measure::{Clock, DiskUse, NoiseProbe, Usage, Warning};
 use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
 use crate::workload::{Durability, Phase, Workload};
 use std::path::{Path, PathBuf};
@@ -77,7 +78,21 @@ pub fn run(
     let mut running = Running::new(trial, engine, data, clock)?;
     running.rss_before_open_bytes = Usage::now().rss_bytes;
     running.go(on_tick, keep)?;
-    Ok(running.record())
+    let mut record = running.record();
+    let clock = clock.facts();
+    record.warnings = warnings(&record);
+    record.clock = Some(clock);
+    Ok(record)
+}
+
+/// What a reader of the record has to know.
+fn warnings(record: &Record) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = record.noise.as_ref().map(warnings_of_noise).unwrap_or_default();
+    for phase in record.phases.iter().filter(|phase| phase.not_run.is_none()) {
+        warnings.extend(Warning::of_harness_share(&phase.phase.name, phase.harness_share));
+        warnings.extend(Warning::of_sample(&phase.phase.name, phase.ops));
+    }
+    warnings
 }
 
 /// Items that a workload's inserts may need beyond its keys.
@@ -166,7 +181,7 @@ impl<'t> Running<'t> {
             disk_after_close: if self.database.is_none() { DiskUse::of(&self.data) } else { None },
             rss_peak_bytes: Usage::now().rss_peak_bytes,
             rss_before_open_bytes: self.rss_before_open_bytes,
-            clock: Some(self.clock.facts()),
+            clock: None,
             noise: Some(self.noise.finish()),
             warnings: Vec::new(),
         }
