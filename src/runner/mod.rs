@@ -2,6 +2,7 @@
 
 mod check;
 mod count;
+mod data;
 mod draw;
 mod folder;
 mod judge;
@@ -16,6 +17,7 @@ mod unit;
 mod watch;
 mod worker;
 
+pub use data::check_workload;
 pub use folder::{DataFolder, check_parent};
 pub use phase::lacks;
 pub use plan::{Contestant, disk_estimate_bytes, trials};

@@ -19,6 +19,13 @@ pub struct Population {
     pub next_insert: u64,
 }
 
+impl Population {
+    /// Whether exactly the items [0, dense) are there.
+    pub fn is_without_holes(&self) -> bool {
+        self.whole && self.dense == self.next_insert
+    }
+}
+
 /// What a thread does in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
