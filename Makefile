@@ -30,7 +30,6 @@ endif
 
 build: toolchains
 	@$(CARGO) build $(WHOLE)
-	@$(MAKE) --no-print-directory plugins
 
 run: packages build
 	@$(KVDYNO) $(ARGS)
@@ -38,7 +37,7 @@ run: packages build
 # A clippy newer than ours may know more warnings, so only CI and a plain `make check` fail for them.
 test: STRICT := $(CI)
 test: packages test-packages check build
-	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/release/plugins
+	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/checked
 	@$(CARGO) test $(WHOLE)
 
 # And what takes longer: the same with overflow checks and assertions of debug builds and the features of a plain
@@ -60,7 +59,7 @@ check: toolchains
 	@if $(call component,clippy,clippy); then $(CARGO) clippy $(WHOLE) --all-targets $(if $(filter true,$(STRICT)),-- -D warnings); fi
 
 bench: toolchains
-	@$(CARGO) bench --features all-engines --bench harness
+	@$(CARGO) bench --workspace --features all-engines --bench harness
 
 fuzz: toolchains
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || \
@@ -72,15 +71,14 @@ fuzz: toolchains
 doctor: build
 	@$(KVDYNO) doctor
 
-# The drivers in C, where kvdyno looks for plug-ins of its own build.
-plugins:
-	@for engine in example null-c; do \
-	  $(MAKE) --no-print-directory -s -C engines/$$engine OUT=$(TARGET)/release/plugins || exit 1; \
+# The plug-ins in C by their own makefiles, where kvdyno looks for those of its own build (build.rs builds them too).
+plugins: toolchains
+	@for folder in $(patsubst %/Makefile,%,$(wildcard engines/*/Makefile)); do \
+	  $(MAKE) --no-print-directory -C $$folder OUT=$(TARGET)/release/plugins || exit 1; \
 	done
 
 clean:
 	@$(CARGO) clean
-	@for engine in example null-c; do $(MAKE) --no-print-directory -s -C engines/$$engine clean; done
 
 toolchains:
 	@for tool in $(CARGO) rustc; do \
