@@ -7,7 +7,7 @@ mod op;
 mod run;
 mod table;
 
-pub use config::{Config, Info, Level, Opened, option};
+pub use config::{Config, Info, Level, ORDERED_MAP, Opened, TRANSACTIONS, option};
 pub use op::{Batch, Error, Op, Range, Status, Vote, digest, each};
 pub use run::{run, ticks};
 pub use table::table;
