@@ -123,8 +123,8 @@ unsafe extern "C" fn session<D: Driver>(
     let database: &'static Database<D> = unsafe { &*database.cast() };
     match guarded(|| database.driver.session()) {
         Ok(made) => {
-            // SAFETY: `session` is live.
             let running = Running { session: made, refused: database.refused };
+            // SAFETY: `session` is live.
             unsafe { *session = Box::into_raw(Box::new(running)).cast() };
             KV_OK
         }
