@@ -218,6 +218,10 @@ impl<'a> Opened<'a> {
         write_text(&mut self.raw.error, text);
     }
 
+    pub(crate) fn capabilities(&self) -> u64 {
+        self.raw.capabilities
+    }
+
     /// The level in force.
     pub fn level(&mut self, level: Level) {
         self.raw.level = level as u32;
