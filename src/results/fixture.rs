@@ -1,21 +1,43 @@
 //! A run with everything in it that a report must show, made from fixed numbers; the fixture files were written from it.
 
+use super::store::RunFolder;
 use super::{
-    Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Record, Run, SCHEMA, Step, ThreadRecord, Trial,
+    Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Record, Run, SCHEMA, Step,
+    ThreadRecord, Trial,
 };
-use crate::measure::{ClockFacts, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning};
+use crate::measure::{ClockFacts, Concern, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning};
 use crate::workload::{Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// The version that stands in the fixture, whatever the tool's own is.
 const TOOL_VERSION: &str = "0.1.0";
 
 /// The engines of the fixture's run, in the order of the plan.
-pub(crate) const ENGINES: [&str; 7] = ["null", "lmdb", "redb", "fjall", "sled", "sqlite", "mutant:stale-read"];
+pub(crate) const ENGINES: [&str; 7] =
+    ["null", "lmdb", "redb", "fjall", "sled", "sqlite", "mutant:stale-read"];
 
-/// Where the fixture of schema 1 lies.
+/// Where the fixture of schema 1 lies. With `UPDATE=fixture` it is written anew first, which is right only until a
+/// version with this schema is released.
 pub(crate) fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1")
+    static WRITE: Once = Once::new();
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1");
+    if std::env::var("UPDATE").is_ok_and(|what| what == "fixture") {
+        WRITE.call_once(|| write(&folder));
+    }
+    folder
+}
+
+fn write(folder: &Path) {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+    let mut run = run();
+    run.id = folder.file_name().unwrap().to_str().unwrap().to_string();
+    let mut written = RunFolder::create(folder.parent().unwrap(), &run).unwrap();
+    for record in records() {
+        written.save(&record).unwrap();
+    }
 }
 
 /// The run: seven engines, three repetitions in rotated order.
@@ -37,7 +59,7 @@ pub(crate) fn run() -> Run {
         absent: vec![("rocksdb".to_string(), "plug-in not built".to_string())],
         machine: machine(),
         clock: clock(),
-        warnings: vec![],
+        warnings: vec![warning(Concern::VirtualMachine, "It runs in a virtual machine (kvm).")],
     }
 }
 
@@ -49,7 +71,8 @@ pub(crate) fn records() -> Vec<Record> {
 }
 
 fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
-    let options = if engine == "lmdb" { vec![("write-map".to_string(), "false".to_string())] } else { vec![] };
+    let options =
+        if engine == "lmdb" { vec![("write-map".to_string(), "false".to_string())] } else { vec![] };
     Trial {
         id: format!("{order:04}-{}-quick-{repetition}", engine.replace(':', "-")),
         order,
@@ -104,7 +127,10 @@ pub(crate) fn record(trial: Trial) -> Record {
         rss_before_open_bytes: Some(9 << 20),
         clock: Some(clock()),
         noise: Some(Noise::default()),
-        warnings: vec![],
+        warnings: match (trial.engine.as_str(), trial.repetition) {
+            ("sled", 1 | 2) => vec![warning(Concern::Load, "The load was 2.1 at the trial's begin.")],
+            _ => vec![],
+        },
         trial,
     }
 }
@@ -202,12 +228,18 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         not_run: level.is_none().then(|| "the engine cannot reach level power".to_string()),
         durability_in_force: level,
         durability_asked: asked,
-        emulated: if trial.engine == "sqlite" && index == 2 { vec!["update = put".to_string()] } else { vec![] },
+        emulated: if trial.engine == "sqlite" && index == 2 {
+            vec!["update = put".to_string()]
+        } else {
+            vec![]
+        },
         elapsed_ns,
         ops,
         ended_by: "count".to_string(),
         keys_after: Some(trial.workload.keys),
-        threads: (0..phase.threads).map(|thread| thread_record(thread, ops / threads, elapsed_ns, inside_ns)).collect(),
+        threads: (0..phase.threads)
+            .map(|thread| thread_record(thread, ops / threads, elapsed_ns, inside_ns))
+            .collect(),
         series: if ops == 0 { vec![] } else { vec![series_row(&kinds, ops, elapsed_ns)] },
         kinds,
         usage: usage(ops, cost_ns, writes, stores),
@@ -240,7 +272,8 @@ fn kinds(phase: &Phase, ops: u64, cost_ns: u64, seed: &mut u64) -> Vec<KindRecor
         let mut service_ns = Histogram::new();
         for op in 0..share {
             *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let jitter = (*seed >> 33) % (cost_ns / 8 + 1);
+            // Few different times, for a small fixture.
+            let jitter = (*seed >> 33) % 8 * (cost_ns / 64);
             let tail = if op % 100 == 99 { cost_ns } else { 0 };
             service_ns.record(cost_ns * 9 / 10 + jitter + tail);
         }
@@ -288,7 +321,17 @@ fn disk(allocated_bytes: u64) -> DiskUse {
 }
 
 fn machine() -> Machine {
-    Machine::default()
+    Machine {
+        cpu_model: Some("Example CPU 3000".to_string()),
+        cpus: Some(2),
+        memory_bytes: Some(24 << 30),
+        kernel: Some("6.18.44".to_string()),
+        os: Some("Debian GNU/Linux 12".to_string()),
+        architecture: "x86_64".to_string(),
+        virtualisation: Some("kvm".to_string()),
+        tool_build: "release".to_string(),
+        ..Machine::default()
+    }
 }
 
 fn clock() -> ClockFacts {
@@ -304,7 +347,6 @@ fn clock() -> ClockFacts {
     }
 }
 
-/// A warning with the given name.
-pub(crate) fn warning(name: &str) -> Warning {
-    Warning { name: name.to_string(), ..Warning::default() }
+fn warning(concern: Concern, text: &str) -> Warning {
+    Warning { id: concern.id().to_string(), text: text.to_string(), advice: concern.advice().to_string() }
 }
