@@ -4,7 +4,9 @@
 //! Mann-Whitney test gives a small p, and the difference is large enough to matter. Trials on noisy machines showed
 //! that each of them alone calls too often.
 
-use super::statistics::{Draws, FEWEST_FOR_INTERVAL, Interval, RESAMPLES, SEED, median, percentile_interval, ratio};
+use super::statistics::{
+    Draws, FEWEST_FOR_INTERVAL, Interval, RESAMPLES, SEED, median, percentile_interval, ratio,
+};
 use serde::{Deserialize, Serialize};
 
 /// The largest number of values, of both samples together, for which the exact p is counted.
@@ -204,5 +206,4 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
 }
 
 #[cfg(test)]
-#[path = "comparison_tests.rs"]
 mod tests;

@@ -38,7 +38,8 @@ pub(super) fn checksum(bytes: &[u8]) -> String {
 
 /// The line for an entry, with its checksum before and its newline behind.
 pub(super) fn encode(entry: &Entry) -> Vec<u8> {
-    let json = serde_json::to_string(entry).expect("an entry has only texts and a number, which JSON can hold");
+    let json =
+        serde_json::to_string(entry).expect("an entry has only texts and a number, which JSON can hold");
     format!("{} {json}\n", checksum(json.as_bytes())).into_bytes()
 }
 
@@ -125,8 +126,11 @@ mod tests {
             let trials: Vec<&str> = scan.entries.iter().map(|entry| entry.trial.as_str()).collect();
             // When the newline itself is hit, the two lines around it become one damaged line.
             let hit_newline = byte == lines[1].len() - 1;
-            let expected: &[&str] =
-                if hit_newline { &["0000-null-quick-1"] } else { &["0000-null-quick-1", "0002-null-quick-1"] };
+            let expected: &[&str] = if hit_newline {
+                &["0000-null-quick-1"]
+            } else {
+                &["0000-null-quick-1", "0002-null-quick-1"]
+            };
             assert_eq!(trials, expected, "damage at byte {byte} of the second line");
         }
     }

@@ -17,9 +17,7 @@ pub use load::{LoadError, parse_record, parse_run};
 pub use sane::{sane, sane_record};
 pub use schema::schema;
 
-use crate::measure::{
-    ClockFacts, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning,
-};
+use crate::measure::{ClockFacts, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning};
 use crate::workload::{Durability, Phase, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -88,7 +88,8 @@ fn check_histogram(name: &str, histogram: &Histogram, violations: &mut Vec<Strin
         ("max", histogram.max_ns()),
     ];
     check_ladder(name, &ladder, violations);
-    if let (Some(mean), Some(min), Some(max)) = (histogram.mean_ns(), histogram.min_ns(), histogram.max_ns()) {
+    if let (Some(mean), Some(min), Some(max)) = (histogram.mean_ns(), histogram.min_ns(), histogram.max_ns())
+    {
         let within = mean.is_finite() && mean >= min as f64 - 1.0 && mean <= max as f64 + 1.0;
         expect(within, violations, || format!("{name}: mean {mean} ns is not between {min} and {max} ns"));
     }
@@ -135,7 +136,11 @@ fn check_series(phase: &PhaseRecord, violations: &mut Vec<String>) {
     for kind in &phase.kinds {
         let (in_series, in_all) = (units.get(kind.kind.as_str()).copied(), kind.service_ns.count());
         expect(in_series.is_none_or(|units| units == in_all), violations, || {
-            format!("{}: {} times in the series rows, {in_all} in all", kind.kind, in_series.unwrap_or_default())
+            format!(
+                "{}: {} times in the series rows, {in_all} in all",
+                kind.kind,
+                in_series.unwrap_or_default()
+            )
         });
     }
 }
@@ -157,7 +162,9 @@ fn check_times(phase: &PhaseRecord, violations: &mut Vec<String>) {
 
 fn check_shares(phase: &PhaseRecord, violations: &mut Vec<String>) {
     let share = phase.harness_share;
-    expect((0.0..=1.0).contains(&share), violations, || format!("the harness's share is {share}, not within 0 to 1"));
+    expect((0.0..=1.0).contains(&share), violations, || {
+        format!("the harness's share is {share}, not within 0 to 1")
+    });
     let batch = phase.batch_mean;
     expect(phase.ops == 0 || (batch.is_finite() && batch > 0.0), violations, || {
         format!("{batch} ops per call on average")
@@ -171,5 +178,4 @@ fn check_shares(phase: &PhaseRecord, violations: &mut Vec<String>) {
 }
 
 #[cfg(test)]
-#[path = "sane_tests.rs"]
 mod tests;

@@ -20,5 +20,4 @@ pub fn schema() -> Value {
 }
 
 #[cfg(test)]
-#[path = "schema_tests.rs"]
 mod tests;

@@ -156,5 +156,4 @@ pub fn ratio(value: f64, base: f64) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[path = "statistics_tests.rs"]
 mod tests;

@@ -65,10 +65,18 @@ impl fmt::Display for StoreError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::Io { doing, path, source } => {
-                write!(out, "cannot {doing} {}: {source}: check the place, its space and its permissions", path.display())
+                write!(
+                    out,
+                    "cannot {doing} {}: {source}: check the place, its space and its permissions",
+                    path.display()
+                )
             }
             StoreError::Exists(path) => {
-                write!(out, "{} is there already: choose another results folder, or resume that run", path.display())
+                write!(
+                    out,
+                    "{} is there already: choose another results folder, or resume that run",
+                    path.display()
+                )
             }
             StoreError::NotResults(path) => {
                 write!(out, "{} holds no {RUN_FILE}: give the folder of one run", path.display())
@@ -76,7 +84,9 @@ impl fmt::Display for StoreError {
             StoreError::Locked(path) => {
                 write!(out, "another kvdyno writes to {}: wait for its end, or stop it", path.display())
             }
-            StoreError::Unreadable { path, reason } => write!(out, "cannot read {}: {reason}", path.display()),
+            StoreError::Unreadable { path, reason } => {
+                write!(out, "cannot read {}: {reason}", path.display())
+            }
             StoreError::BadName(name) => write!(
                 out,
                 "{name:?} cannot name a folder: use letters, digits, '.', '_', '-', ':', and begin with a letter or digit"
@@ -136,7 +146,9 @@ impl RunFolder {
         fs::create_dir_all(parent).doing("make the folder", parent)?;
         let path = parent.join(&run.id);
         match fs::create_dir(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(StoreError::Exists(path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(StoreError::Exists(path));
+            }
             made => made.doing("make the folder", &path)?,
         }
         let trials = path.join(TRIALS_FOLDER);
@@ -164,8 +176,13 @@ impl RunFolder {
         };
         let run = parse_run(&json).map_err(|reason| StoreError::Unreadable { path: run_path, reason })?;
         check_names(&run)?;
-        let mut folder =
-            RunFolder { path: path.to_path_buf(), run, done: BTreeMap::new(), warnings: Vec::new(), journal: None };
+        let mut folder = RunFolder {
+            path: path.to_path_buf(),
+            run,
+            done: BTreeMap::new(),
+            warnings: Vec::new(),
+            journal: None,
+        };
         folder.read_journal()?;
         Ok(folder)
     }
@@ -292,7 +309,8 @@ impl RunFolder {
             if self.matches(&entry) {
                 done.insert(id, entry);
             } else {
-                self.warnings.push(format!("the record of trial {id} is missing or damaged; it counts as not done"));
+                self.warnings
+                    .push(format!("the record of trial {id} is missing or damaged; it counts as not done"));
             }
         }
         self.done = done;
@@ -311,12 +329,8 @@ impl RunFolder {
             return Ok(());
         }
         let path = self.path.join(JOURNAL_FILE);
-        let file = OpenOptions::new()
-            .append(true)
-            .read(true)
-            .create(true)
-            .open(&path)
-            .doing("open", &path)?;
+        let file =
+            OpenOptions::new().append(true).read(true).create(true).open(&path).doing("open", &path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Locked(self.path.clone())),
@@ -400,7 +414,11 @@ fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), StoreError
 
 /// Makes names in a folder durable; systems that cannot open a folder keep them without being told.
 fn sync_folder(folder: &Path) -> Result<(), StoreError> {
-    if cfg!(unix) { File::open(folder).and_then(|opened| opened.sync_all()).doing("write", folder) } else { Ok(()) }
+    if cfg!(unix) {
+        File::open(folder).and_then(|opened| opened.sync_all()).doing("write", folder)
+    } else {
+        Ok(())
+    }
 }
 
 fn read_limited(path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
@@ -411,11 +429,13 @@ fn read_limited(path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(limit_bytes + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit_bytes {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is larger than {limit_bytes} bytes")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("it is larger than {limit_bytes} bytes"),
+        ));
     }
     Ok(bytes)
 }
 
 #[cfg(test)]
-#[path = "store_tests.rs"]
 mod tests;

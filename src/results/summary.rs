@@ -9,7 +9,7 @@ mod phase;
 mod step;
 
 pub use cell::{Cell, KindSummary, Latency, RunFigures, RunState};
-pub use note::{HARNESS_SHARE_LIMIT, Note, cause};
+pub use note::{Note, cause};
 pub use phase::{Group, PhaseSummary};
 pub use step::StepSummary;
 
@@ -66,7 +66,7 @@ pub struct Failure {
     pub details: Vec<String>,
 }
 
-/// A warning, and how many trials gave it.
+/// A kind of warning with the text that came first, and how many trials gave it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrialWarning {
     /// The warning.
@@ -78,8 +78,10 @@ pub struct TrialWarning {
 impl Summary {
     /// Sums up the records of a run; records of trials that the run did not plan are left out.
     pub fn new(run: &Run, records: Vec<Record>) -> Summary {
-        let kept: Vec<Record> =
-            records.into_iter().filter(|record| run.trials.iter().any(|trial| trial.id == record.trial.id)).collect();
+        let kept: Vec<Record> = records
+            .into_iter()
+            .filter(|record| run.trials.iter().any(|trial| trial.id == record.trial.id))
+            .collect();
         let pending = run.trials.iter().filter(|trial| find(&kept, &trial.id).is_none()).count();
         Summary {
             schema: SCHEMA,
@@ -145,7 +147,7 @@ fn warnings(run: &Run, records: &[Record]) -> Vec<TrialWarning> {
     let mut all: Vec<TrialWarning> =
         run.warnings.iter().map(|warning| TrialWarning { warning: warning.clone(), trials: 0 }).collect();
     for warning in records.iter().flat_map(|record| &record.warnings) {
-        match all.iter_mut().find(|seen| seen.warning == *warning) {
+        match all.iter_mut().find(|seen| seen.warning.id == warning.id) {
             // A warning of the run holds for all its trials, and need not be counted.
             Some(seen) if seen.trials == 0 => {}
             Some(seen) => seen.trials += 1,

@@ -182,13 +182,17 @@ pub(super) fn state_of<'a>(record: Option<&'a Record>, phase: &str) -> (RunState
         return (RunState::Failed { cause: cause.clone() }, None);
     }
     let found = record.phases.iter().find(|found| found.phase.name == phase);
-    let Some(found) = found else { return (without_figures(cause, "its record does not have the phase"), None) };
+    let Some(found) = found else {
+        return (without_figures(cause, "its record does not have the phase"), None);
+    };
     if found.check.faults > 0 {
         let first = found.check.first_faults.first().map_or("not told", String::as_str);
         return (RunState::Failed { cause: format!("wrong answers: {first}") }, None);
     }
     if found.ended_by == "failure" {
-        let cause = cause.or_else(|| found.not_run.clone()).unwrap_or_else(|| "a failure ended the phase".to_string());
+        let cause = cause
+            .or_else(|| found.not_run.clone())
+            .unwrap_or_else(|| "a failure ended the phase".to_string());
         return (RunState::Failed { cause }, None);
     }
     if let Some(reason) = &found.not_run {
@@ -278,9 +282,16 @@ pub(super) struct Name<'a> {
 }
 
 /// The cell of these runs; `counted` are the phase records of those that count.
-pub(super) fn cell(name: Name, runs: Vec<RunFigures>, counted: &[&PhaseRecord], settings_differ: bool) -> Cell {
+pub(super) fn cell(
+    name: Name,
+    runs: Vec<RunFigures>,
+    counted: &[&PhaseRecord],
+    settings_differ: bool,
+) -> Cell {
     let rates: Vec<f64> = runs.iter().filter_map(|run| run.ops_per_second).collect();
-    let middle = |figure: fn(&RunFigures) -> Option<f64>| median(&runs.iter().filter_map(figure).collect::<Vec<f64>>());
+    let middle = |figure: fn(&RunFigures) -> Option<f64>| {
+        median(&runs.iter().filter_map(figure).collect::<Vec<f64>>())
+    };
     let disk_bytes = middle(|run| run.disk_allocated_bytes.map(|bytes| bytes as f64));
     let mut emulated: Vec<String> = counted.iter().flat_map(|phase| phase.emulated.clone()).collect();
     emulated.sort();
@@ -321,7 +332,14 @@ fn kinds(counted: &[&PhaseRecord]) -> Vec<KindSummary> {
         let known = kinds.iter().position(|kind| kind.kind == found.kind);
         let place = known.unwrap_or_else(|| {
             let latency = Latency::of(&merged(counted, Some(&found.kind)));
-            kinds.push(KindSummary { kind: found.kind.clone(), ops: 0, misses: 0, rows: 0, retries: 0, latency });
+            kinds.push(KindSummary {
+                kind: found.kind.clone(),
+                ops: 0,
+                misses: 0,
+                rows: 0,
+                retries: 0,
+                latency,
+            });
             kinds.len() - 1
         });
         let kind = &mut kinds[place];

@@ -1,11 +1,9 @@
 //! What a reader must know of a cell: a mark for a narrow column, and a sentence for below the table.
 
 use super::cell::{Cell, RunState};
+use crate::measure::warning::HARNESS_SHARE_LIMIT;
 use crate::results::Outcome;
 use serde::Serialize;
-
-/// The harness's share of a phase's thread time from which a cell is flagged, 0 to 1.
-pub const HARNESS_SHARE_LIMIT: f64 = 0.10;
 
 /// One thing that a reader must know of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -92,14 +90,18 @@ fn failures(cell: &Cell) -> Vec<Note> {
         notes.push(Note::mark(format!("{pending} of {of} not measured")));
     }
     if cell.settings_differ {
-        notes.push(Note::detailed("other settings", "its phase was run with other settings than the rest".to_string()));
+        notes.push(Note::detailed(
+            "other settings",
+            "its phase was run with other settings than the rest".to_string(),
+        ));
     }
     notes
 }
 
 /// The reason alone where all runs give the same, for an engine that lacks an ability lacks it in each run.
 fn one_reason(told: &[String]) -> String {
-    let bare = |text: &String| text.split_once(": ").map_or_else(|| text.clone(), |(_, reason)| reason.to_string());
+    let bare =
+        |text: &String| text.split_once(": ").map_or_else(|| text.clone(), |(_, reason)| reason.to_string());
     let mut reasons: Vec<String> = told.iter().map(bare).collect();
     reasons.dedup();
     if reasons.len() == 1 { reasons.remove(0) } else { told.join("; ") }

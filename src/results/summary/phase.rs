@@ -189,9 +189,8 @@ fn cells_of(name: Name, trials: &[&Trial], records: &[Record], reference: &Refer
 /// The bytes of a key and its value; none if sizes vary or a phase has its own.
 fn live_bytes_per_key(workload: &Workload) -> Option<f64> {
     let own_size = workload.phases.iter().any(|phase| phase.value_size.is_some());
-    // A fixed size is a number in JSON and every other size a text; the type itself belongs to a room unknown here.
-    let fixed = |size: serde_json::Result<serde_json::Value>| size.ok()?.as_f64();
-    let key = fixed(serde_json::to_value(&workload.key.size))?;
-    let value = fixed(serde_json::to_value(&workload.value.size))?;
+    // Only a fixed size is written as a plain number.
+    let key: f64 = workload.key.size.to_string().parse().ok()?;
+    let value: f64 = workload.value.size.to_string().parse().ok()?;
     (!own_size).then_some(key + value)
 }

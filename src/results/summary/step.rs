@@ -63,7 +63,8 @@ pub(super) fn summarize(run: &Run, records: &[Record]) -> Vec<StepSummary> {
 fn step_summary(steps: &[Place]) -> Option<StepSummary> {
     let first = steps.first()?;
     // A step with a note was not done, or not as it should be: its time would say nothing.
-    let done: Vec<u64> = steps.iter().filter(|place| place.step.note.is_none()).map(|place| place.step.elapsed_ns).collect();
+    let done: Vec<u64> =
+        steps.iter().filter(|place| place.step.note.is_none()).map(|place| place.step.elapsed_ns).collect();
     let durations: Vec<f64> = done.iter().map(|ns| *ns as f64).collect();
     let mut notes: Vec<String> = steps.iter().filter_map(|place| place.step.note.clone()).collect();
     notes.sort();

@@ -20,7 +20,10 @@ fn knows_exact_mann_whitney_p_values() {
     for (first, second, p) in cases {
         let found = mann_whitney(first, second).unwrap();
         assert!(near(found, *p, 1e-8), "{first:?} against {second:?}: {found}, expected {p}");
-        assert!(near(mann_whitney(second, first).unwrap(), found, 1e-12), "it does not matter which comes first");
+        assert!(
+            near(mann_whitney(second, first).unwrap(), found, 1e-12),
+            "it does not matter which comes first"
+        );
     }
     assert_eq!(mann_whitney(&[], &[1.0]), None);
     assert_eq!(mann_whitney(&[f64::NAN], &[1.0]), None);
@@ -33,7 +36,8 @@ fn the_approximation_agrees_with_the_exact_count() {
         let second: Vec<f64> = first.iter().map(|value| value + shift).collect();
         let ranks = doubled_ranks(&first, &second);
         let rank_sum: usize = ranks[..first.len()].iter().sum();
-        let (exact, normal) = (exact_p(&ranks, first.len(), rank_sum), normal_p(&ranks, first.len(), rank_sum));
+        let (exact, normal) =
+            (exact_p(&ranks, first.len(), rank_sum), normal_p(&ranks, first.len(), rank_sum));
         assert!(near(exact, normal, 0.01), "shift {shift}: exact {exact}, normal {normal}");
     }
 }
@@ -85,15 +89,17 @@ fn makes_no_call_on_few_runs_overlap_or_a_change_too_small() {
 fn hardly_ever_calls_a_difference_between_equals() {
     let seed = 20_261_120;
     let mut draws = Draws::new(seed);
-    let mut sample = || (0..10).map(|_| 100.0 + (draws.next_u64() % 1000) as f64 / 20.0).collect::<Vec<f64>>();
-    let rounds = 100;
+    let mut sample =
+        || (0..10).map(|_| 100.0 + (draws.next_u64() % 1000) as f64 / 20.0).collect::<Vec<f64>>();
+    let rounds = 60;
     let called = (0..rounds)
         .filter(|_| {
             let (first, second) = (sample(), sample());
-            Comparison::new(&first, &second, Better::Higher, Rule::default()).unwrap().verdict != Verdict::NoCall
+            Comparison::new(&first, &second, Better::Higher, Rule::default()).unwrap().verdict
+                != Verdict::NoCall
         })
         .count();
-    assert!(called <= 5, "{called} of {rounds} pairs of equals were called different, seed {seed}");
+    assert!(called <= 3, "{called} of {rounds} pairs of equals were called different, seed {seed}");
 }
 
 #[test]

@@ -42,6 +42,16 @@ fn the_first_schema_loads_for_ever() {
 }
 
 #[test]
+fn the_fixture_still_says_what_was_written_into_it() {
+    let folder = RunFolder::open(&fixture::folder()).unwrap();
+    assert_eq!(folder.run().trials, fixture::run().trials);
+    let pairs = folder.finished().unwrap().into_iter().zip(fixture::records());
+    for (kept, written) in pairs {
+        assert!(kept == written, "trial {} changed", written.trial.id);
+    }
+}
+
+#[test]
 fn the_fixture_matches_the_schema_and_a_damaged_one_does_not() {
     let read = |path: &Path| -> Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
     let run = read(&fixture::folder().join("run.json"));
