@@ -18,7 +18,7 @@ pub struct ReportArgs {
 
 /// Prints the report.
 pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
-    let render = crate::report::format(&args.format).map_err(|_| {
+    let format = crate::report::format(&args.format).ok_or_else(|| {
         let known: Vec<&str> = crate::report::FORMATS.iter().map(|format| format.name).collect();
         super::args::unknown("format", &args.format, &known, "kvdyno report --help")
     })?;
@@ -34,6 +34,6 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     let results = RunFolder::open(&path).map_err(failed)?;
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let summary = Summary::new(results.run(), results.finished().map_err(failed)?);
-    print!("{}", render(&summary, results.run()));
+    print!("{}", (format.render)(&summary, results.run()));
     Ok(0)
 }

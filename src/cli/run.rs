@@ -197,10 +197,6 @@ fn workloads(args: &RunArgs, engines: usize) -> Result<Vec<Workload>, CliError> 
     for name in &args.workloads {
         let mut workload = workload(name)?;
         overrides.apply(&mut workload).map_err(|error| CliError::usage(error.to_string()))?;
-        let is_sized = args.sizes.keys.is_some() || args.sizes.seconds.is_some() || args.sizes.ops.is_some();
-        if is_sized {
-            workload.budget_seconds = None;
-        }
         if let Some(share) = workload.seconds_per_trial(engines * workload.runs.max(1) as usize) {
             workload.shrink_to(share);
         }
@@ -320,8 +316,7 @@ pub fn run(args: RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let records = results.finished().map_err(failed)?;
     let code = exit_code(&records, ending);
     let summary = Summary::new(&run, records);
-    let render = crate::report::format("text").map_err(CliError::failed)?;
-    print!("{}", render(&summary, &run));
+    print!("{}", (crate::report::FORMATS[0].render)(&summary, &run));
     println!("results: {}", results.path().display());
     if ending == Ending::Interrupted {
         eprintln!("stopped; what was measured is saved. Go on with: kvdyno run --resume={}", results.path().display());
