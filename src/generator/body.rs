@@ -1,9 +1,9 @@
 //! The bytes behind a value's header: noise that no compressor shrinks, and a part that repeats and all do shrink.
 //!
-//! The body is cut into chunks of 4 KiB. Each chunk has a hash of its own; it starts with a slice of a noise table, taken
+//! The body is cut into chunks of 4 KiB, each with a hash of its own. A chunk starts with a slice of a noise table, taken
 //! at a place that the hash names and XORed with a word of the hash, so that values of one block never share bytes
-//! although the table is small; the rest of the chunk repeats half of that word. So a byte that was moved, torn or left over
-//! from another version differs in either part.
+//! although the table is small; the rest of the chunk repeats half of that word. So a byte that was moved, torn or left
+//! over from another version differs in either part.
 
 use super::random::{Random, mix64};
 use super::value::HEADER_BYTES;
@@ -150,8 +150,8 @@ impl Body {
     }
 }
 
-/// What the repeating part of a chunk consists of. Four bytes: with eight, LZ4, which leaps while it finds nothing, takes
-/// longer to see that they repeat.
+/// What the repeating part of a chunk consists of. Four bytes: with eight, LZ4, which leaps while it finds nothing,
+/// takes longer to see that they repeat.
 #[inline]
 fn repeating(word: u64) -> u64 {
     word >> 32 | word >> 32 << 32

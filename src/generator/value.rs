@@ -25,7 +25,9 @@ const SMALL_VERSION_BITS: u32 = 40;
 pub struct ValueRules {
     /// Bytes of a value, at least 1.
     pub size: SizeSpec,
-    /// The share of its bytes that a value keeps when blocks of values are compressed: 1 is noise; over 0.
+    /// The share of their bytes that values keep when they are compressed in blocks of 4 to 64 KiB: 1 is noise; over 0.
+    /// LZ4 keeps within 0.03 of it (0.04 at 200 bytes) for values of 100 bytes and more, and never less than about
+    /// 23 bytes of a value; at 1, the headers still shrink (0.93 kept of 100 bytes). See `shape::compressibility`.
     pub compressed_share: f64,
 }
 
