@@ -1,18 +1,26 @@
 //! Numbers about time, memory and disk; knows no engine. What cannot be had here is `None`, never 0.
 
+pub mod cgroup;
 pub mod clock;
 pub mod disk;
+pub mod facility;
+pub mod file_system;
 pub mod histogram;
 pub mod machine;
+mod mounts;
+pub mod noise;
 pub mod resources;
+pub mod units;
 pub mod warning;
 
-pub use clock::{Clock, ClockFacts};
+pub use clock::{Clock, ClockFacts, monotonic_ns};
 pub use disk::DiskUse;
+pub use file_system::FileSystemFacts;
 pub use histogram::Histogram;
-pub use machine::Machine;
-pub use resources::{Noise, Usage};
-pub use warning::Warning;
+pub use machine::{Conditions, Machine};
+pub use noise::{Jitter, Noise, NoiseProbe};
+pub use resources::Usage;
+pub use warning::{Concern, Warning, warnings_of};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

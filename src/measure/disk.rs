@@ -1,0 +1,153 @@
+//! What a folder takes on its disk, and what is left there.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Use of disk by a folder and all that is in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskUse {
+    /// Blocks that are allocated, bytes; folders included, holes of sparse files not.
+    pub allocated_bytes: u64,
+    /// Sum of the files' lengths, bytes.
+    pub apparent_bytes: u64,
+    /// Files; a file with several names in it counts once.
+    pub files: u64,
+}
+
+impl DiskUse {
+    /// Adds up a folder. Symbolic links are not followed; what vanishes meanwhile counts as gone. None if the folder is
+    /// not there, if a part of it may not be read, or where blocks are not known (not Unix).
+    pub fn of(folder: &Path) -> Option<Self> {
+        let top = std::fs::symlink_metadata(folder).ok().filter(std::fs::Metadata::is_dir)?;
+        walk(folder, &top)
+    }
+}
+
+#[cfg(unix)]
+fn walk(folder: &Path, top: &std::fs::Metadata) -> Option<DiskUse> {
+    use std::collections::HashSet;
+    use std::os::unix::fs::MetadataExt;
+
+    // The unit of st_blocks, whatever the file system's own block is.
+    const BLOCK_BYTES: u64 = 512;
+    let mut total = DiskUse { allocated_bytes: top.blocks() * BLOCK_BYTES, ..DiskUse::default() };
+    let mut several_names = HashSet::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Some(entries) = unless_gone(std::fs::read_dir(&folder))? else { continue };
+        for entry in entries {
+            let entry = entry.ok()?;
+            let Some(facts) = unless_gone(entry.metadata())? else { continue };
+            if facts.nlink() > 1 && !facts.is_dir() && !several_names.insert((facts.dev(), facts.ino())) {
+                continue;
+            }
+            total.allocated_bytes += facts.blocks() * BLOCK_BYTES;
+            if facts.is_dir() {
+                folders.push(entry.path());
+            } else {
+                total.files += 1;
+                total.apparent_bytes += facts.len();
+            }
+        }
+    }
+    Some(total)
+}
+
+#[cfg(not(unix))]
+fn walk(_folder: &Path, _top: &std::fs::Metadata) -> Option<DiskUse> {
+    None
+}
+
+/// The value, or that it is gone; none for any other error, since the sum would be too small.
+#[cfg(unix)]
+fn unless_gone<T>(outcome: std::io::Result<T>) -> Option<Option<T>> {
+    match outcome {
+        Ok(value) => Some(Some(value)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(None),
+        Err(_) => None,
+    }
+}
+
+/// Bytes that this user may still write on the file system that holds `path` (or would hold it); none if unknown.
+#[cfg(unix)]
+#[allow(clippy::unnecessary_cast)] // The fields have other widths on other systems.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    use std::os::unix::ffi::OsStrExt;
+
+    let existing = existing_part(path)?;
+    let name = std::ffi::CString::new(existing.as_os_str().as_bytes()).ok()?;
+    // SAFETY: all zeroes is a valid statvfs.
+    let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the name ends with a zero byte and both pointers are live.
+    let outcome = unsafe { libc::statvfs(name.as_ptr(), &mut facts) };
+    (outcome == 0).then(|| (facts.f_bavail as u64).saturating_mul(facts.f_frsize as u64))
+}
+
+/// Bytes that this user may still write on the file system that holds `path`; none if unknown.
+#[cfg(not(unix))]
+pub fn free_bytes(_path: &Path) -> Option<u64> {
+    None
+}
+
+/// The path itself if it exists, else the nearest folder above it that does, without symbolic links; none if the
+/// current folder is gone.
+pub fn existing_part(path: &Path) -> Option<std::path::PathBuf> {
+    let whole = std::path::absolute(path).ok()?;
+    whole.ancestors().find_map(|part| part.canonicalize().ok())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::{DiskUse, existing_part, free_bytes};
+    use std::path::Path;
+
+    #[test]
+    fn adds_up_files_in_folders_and_counts_no_file_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("a/b");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::write(inner.join("one"), vec![1; 10_000]).unwrap();
+        std::fs::write(folder.path().join("two"), vec![2; 5]).unwrap();
+        std::fs::hard_link(inner.join("one"), folder.path().join("again")).unwrap();
+        let used = DiskUse::of(folder.path()).unwrap();
+        assert_eq!((used.files, used.apparent_bytes), (2, 10_005));
+    }
+
+    #[test]
+    fn holes_are_apparent_but_not_allocated() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::File::create(folder.path().join("sparse")).unwrap().set_len(64 << 20).unwrap();
+        let used = DiskUse::of(folder.path()).unwrap();
+        assert_eq!(used.apparent_bytes, 64 << 20);
+        assert!(used.allocated_bytes < 1 << 20, "{used:?}");
+    }
+
+    #[test]
+    fn symbolic_links_are_not_followed() {
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(outside.path().join("large"), vec![0; 100_000]).unwrap();
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("folder")).unwrap();
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("itself")).unwrap();
+        let used = DiskUse::of(folder.path()).unwrap();
+        assert_eq!(used.files, 2);
+        assert!(used.apparent_bytes < 10_000, "{used:?}");
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_has_no_size() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(DiskUse::of(&folder.path().join("missing")), None);
+        std::fs::write(folder.path().join("file"), "x").unwrap();
+        assert_eq!(DiskUse::of(&folder.path().join("file")), None);
+    }
+
+    #[test]
+    fn space_is_known_for_paths_that_are_yet_to_be_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let future = folder.path().join("not/yet/there");
+        assert!(free_bytes(&future).is_some());
+        assert_eq!(existing_part(&future), folder.path().canonicalize().ok());
+        assert!(existing_part(Path::new("neither-this/nor-that")).is_some());
+    }
+}

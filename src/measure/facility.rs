@@ -1,0 +1,197 @@
+//! What the machine lets us do beyond plain files and threads: each facility is tried, none is assumed.
+
+mod system_calls;
+
+use super::cgroup::{Cgroups, Group};
+use super::resources::read;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+
+/// What trying it gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It works.
+    Works,
+    /// It is there, but not for this user.
+    NotPermitted,
+    /// This kernel or machine has it not.
+    Missing,
+}
+
+/// Something that some measurement needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Facility {
+    /// Its name: `seccomp notification`.
+    pub name: String,
+    /// What trying it gave.
+    pub answer: Answer,
+    /// What was seen.
+    pub detail: String,
+    /// What it is needed for and what it would take to have it: a sentence.
+    pub advice: String,
+}
+
+/// Tries all of them. Leaves nothing behind; makes and removes a control group where that is allowed.
+pub fn facilities() -> Vec<Facility> {
+    vec![
+        facility(
+            "perf events",
+            software_events(),
+            "Counting system calls needs them: run as root, or set kernel.perf_event_paranoid to 1 or less.",
+        ),
+        facility(
+            "tracepoints",
+            tracepoints(),
+            "Counting system calls by tracepoint needs root and tracefs: mount -t tracefs tracefs /sys/kernel/tracing.",
+        ),
+        facility(
+            "hardware counters",
+            system_calls::open_cycle_counter().map(|()| "cycles can be counted".into()),
+            "Instructions and cache misses are shown only where they work; virtual machines mostly have none.",
+        ),
+        facility(
+            "seccomp notification",
+            system_calls::has_user_notification().map(|()| "the kernel knows the action user_notif".into()),
+            "Counting sync calls per commit needs it: Linux 5.5 or newer with CONFIG_SECCOMP_FILTER.",
+        ),
+        facility(
+            "cgroup v1 memory",
+            memory_v1(),
+            "A memory cap per engine needs a writable memory controller (version 1 or 2): run as root.",
+        ),
+        facility(
+            "cgroup v2",
+            groups_v2(),
+            "A memory cap and killing a whole tree need a delegated group: systemd-run --user --scope, or run as root.",
+        ),
+        facility(
+            "loop devices",
+            system_calls::free_loop_device("/dev/loop-control").map(|number| format!("loop{number} is free")),
+            "Crash tests and exact device counters need them: run as root, outside containers.",
+        ),
+        facility(
+            "FUSE",
+            may_open("/dev/fuse", true).map(|()| "/dev/fuse can be opened".into()),
+            "Power-cut replay needs it: run as root, or give this user /dev/fuse.",
+        ),
+        facility(
+            "drop_caches",
+            may_open("/proc/sys/vm/drop_caches", false)
+                .map(|()| "writable; cold means cold in this system only".into()),
+            "Cold reads need it: run as root.",
+        ),
+    ]
+}
+
+fn facility(name: &str, outcome: io::Result<String>, advice: &str) -> Facility {
+    let (answer, detail) = match outcome {
+        Ok(detail) => (Answer::Works, detail),
+        Err(error) => match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                (Answer::NotPermitted, format!("not permitted: {error}"))
+            }
+            _ => (Answer::Missing, error.to_string()),
+        },
+    };
+    Facility { name: name.into(), answer, detail, advice: advice.into() }
+}
+
+fn software_events() -> io::Result<String> {
+    system_calls::open_software_counter()?;
+    let level = read("/proc/sys/kernel/perf_event_paranoid");
+    Ok(format!("software events; perf_event_paranoid {}", level.as_deref().map_or("unknown", str::trim)))
+}
+
+/// Reads the number of a tracepoint and opens a counter on it.
+fn tracepoints() -> io::Result<String> {
+    let folders = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+    let mut failure = io::Error::from(io::ErrorKind::NotFound);
+    for folder in folders {
+        match std::fs::read_to_string(Path::new(folder).join("events/syscalls/sys_enter_fdatasync/id")) {
+            Ok(text) => {
+                let number =
+                    text.trim().parse().map_err(|_| io::Error::other("the tracepoint has no number"))?;
+                return system_calls::open_tracepoint(number).map(|()| "sync calls can be counted".into());
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => failure = error,
+            Err(_) => {}
+        }
+    }
+    if failure.kind() == io::ErrorKind::NotFound {
+        failure = io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted, or has no system calls");
+    }
+    Err(failure)
+}
+
+fn memory_v1() -> io::Result<String> {
+    let group =
+        Cgroups::of_this_process().memory_v1.ok_or_else(|| absent("no memory controller of version 1"))?;
+    try_group(&group)?;
+    Ok("groups can be made".into())
+}
+
+fn groups_v2() -> io::Result<String> {
+    let group = Cgroups::of_this_process().v2.ok_or_else(|| absent("version 2 is not mounted"))?;
+    try_group(&group)?;
+    let names = std::fs::read_to_string(group.folder.join("cgroup.controllers")).unwrap_or_default();
+    let names = names.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    Ok(match names.as_str() {
+        "" => "groups can be made; no controllers".into(),
+        names => format!("groups can be made; controllers {names}"),
+    })
+}
+
+/// Makes a group below ours and removes it.
+fn try_group(group: &Group) -> io::Result<()> {
+    let folder = group.folder.join(format!("kvdyno-probe-{}", std::process::id()));
+    std::fs::create_dir(&folder)?;
+    std::fs::remove_dir(&folder)
+}
+
+/// Opens a file for writing (and reading) and closes it again without writing.
+fn may_open(path: &str, with_reading: bool) -> io::Result<()> {
+    OpenOptions::new().read(with_reading).write(true).open(path).map(drop)
+}
+
+fn absent(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, facilities, facility};
+    use std::collections::HashSet;
+    use std::io;
+
+    #[test]
+    fn each_facility_is_tried_and_has_advice() {
+        let all = facilities();
+        let names: HashSet<&str> = all.iter().map(|facility| facility.name.as_str()).collect();
+        assert_eq!(names.len(), all.len());
+        for facility in &all {
+            assert!(facility.advice.ends_with('.') && !facility.detail.is_empty(), "{facility:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_forbidden_is_told_from_what_is_missing() {
+        let answer = |kind| facility("x", Err(io::Error::from(kind)), "Do.").answer;
+        assert_eq!(answer(io::ErrorKind::PermissionDenied), Answer::NotPermitted);
+        assert_eq!(answer(io::ErrorKind::NotFound), Answer::Missing);
+        assert_eq!(facility("x", Ok("seen".into()), "Do.").answer, Answer::Works);
+    }
+
+    #[test]
+    fn probing_leaves_no_control_group_behind() {
+        facilities();
+        let groups = super::Cgroups::of_this_process();
+        let probe = format!("kvdyno-probe-{}", std::process::id());
+        for group in groups.v2.into_iter().chain(groups.memory_v1) {
+            assert!(!group.folder.join(&probe).exists(), "{}", group.folder.display());
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Histogram of nanoseconds: 3 significant digits up to 73 minutes, exact count, sum, least and largest value.
+//!
+//! The layout is that of HdrHistogram: 2048 buckets of 1 ns, then 1024 buckets for each doubling, so that a bucket
+//! is at most 1/1024 of its values wide. Recording is one shift and a handful of additions, and allocates nothing.
+
+mod packed;
+mod stored;
+#[cfg(test)]
+mod tests;
+
+use packed::Packed;
+
+/// The largest value that has a bucket of its own, nanoseconds: a little over 73 minutes.
+pub const HIGHEST_NS: u64 = (1 << 42) - 1;
+
+/// 1024 buckets a doubling: half a thousandth is the most that the middle of a bucket is off, a thousandth its end.
+const HALF_BITS: u32 = 10;
+const FULL: u64 = 2 << HALF_BITS;
+const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
+/// Buckets up to 16 ms are touched at construction; an op slower than that can afford the page fault.
+const TOUCHED: usize = index_of(1 << 24);
+const COUNTS_PER_PAGE: usize = 4096 / size_of::<u64>();
+
+/// How often each time was seen. Merging loses nothing; two histograms are equal if they hold the same, however kept.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    /// One count for each bucket, or empty: then they are in `packed`.
+    counts: Vec<u64>,
+    packed: Packed,
+    count: u64,
+    saturated: u64,
+    sum_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+/// A bucket that is not empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Its least value, nanoseconds.
+    pub lowest_ns: u64,
+    /// Its largest value, nanoseconds. The last bucket also holds all values above [`HIGHEST_NS`].
+    pub highest_ns: u64,
+    /// Values seen in it.
+    pub count: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl Histogram {
+    /// Ready to record: 264 KiB, of which 120 KiB (the buckets up to 16 ms) are touched now, so that recording does
+    /// not meet page faults.
+    pub fn new() -> Self {
+        let mut counts = vec![0; BUCKETS];
+        for count in counts[..TOUCHED].iter_mut().step_by(COUNTS_PER_PAGE) {
+            *count = std::hint::black_box(0);
+        }
+        Self { counts, ..Self::empty() }
+    }
+
+    /// Holds nothing and has allocated nothing; the first value recorded or merged into it allocates the buckets.
+    pub const fn empty() -> Self {
+        Self {
+            counts: Vec::new(),
+            packed: Packed::new(),
+            count: 0,
+            saturated: 0,
+            sum_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+        }
+    }
+
+    /// Adds one value, nanoseconds. Values above [`HIGHEST_NS`] count in the last bucket; the maximum stays exact.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        match self.counts.get_mut(index_of(ns.min(HIGHEST_NS))) {
+            Some(count) => *count = count.wrapping_add(1),
+            None => return self.record_unpacked(ns),
+        }
+        self.count = self.count.wrapping_add(1);
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        if ns > HIGHEST_NS {
+            self.saturated = self.saturated.wrapping_add(1);
+        }
+    }
+
+    #[cold]
+    fn record_unpacked(&mut self, ns: u64) {
+        self.unpack();
+        self.record(ns);
+    }
+
+    /// Adds a value `n` times. Counts and sums that pass `u64::MAX` stay there.
+    pub fn record_n(&mut self, ns: u64, n: u64) {
+        if n == 0 {
+            return;
+        }
+        self.unpack();
+        self.add_to_bucket(index_of(ns.min(HIGHEST_NS)), n);
+        self.count = self.count.saturating_add(n);
+        self.sum_ns = self.sum_ns.saturating_add(ns.saturating_mul(n));
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        if ns > HIGHEST_NS {
+            self.saturated = self.saturated.saturating_add(n);
+        }
+    }
+
+    /// Adds all that the other holds: the same as recording its values here.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.unpack();
+        for (index, count) in other.occupied() {
+            self.add_to_bucket(index, count);
+        }
+        self.count = self.count.saturating_add(other.count);
+        self.saturated = self.saturated.saturating_add(other.saturated);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Forgets all values and keeps the buckets' memory. Costs no more than the used range is wide.
+    pub fn clear(&mut self) {
+        if self.count > 0 && !self.counts.is_empty() {
+            let first = index_of(self.min_ns.min(HIGHEST_NS));
+            let last = index_of(self.max_ns.min(HIGHEST_NS));
+            self.counts[first..=last].fill(0);
+        }
+        *self = Self { counts: std::mem::take(&mut self.counts), ..Self::empty() };
+    }
+
+    /// The same content in few bytes (about three for each bucket in use), for series that are kept long.
+    pub fn packed(&self) -> Self {
+        Self { counts: Vec::new(), packed: self.occupied().collect(), ..*self }
+    }
+
+    /// Values recorded.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Of the values, those above [`HIGHEST_NS`], which have no bucket of their own.
+    pub fn saturated(&self) -> u64 {
+        self.saturated
+    }
+
+    /// Sum of the values, nanoseconds, exact up to `u64::MAX` (584 years), where it stays.
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// The least value, exact, nanoseconds; none if empty.
+    pub fn min_ns(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.min_ns)
+    }
+
+    /// The largest value, exact, nanoseconds; none if empty.
+    pub fn max_ns(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.max_ns)
+    }
+
+    /// Mean of the values (not of the buckets), nanoseconds; none if empty.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
+    }
+
+    /// The value that `numerator`/`denominator` of all values do not exceed, nanoseconds, at most 0.1 % too high.
+    ///
+    /// It is the upper end of the bucket that holds the value of rank ceil(count x numerator / denominator), no more
+    /// than the maximum. None if empty, or if the quantile is not in 0 to 1.
+    pub fn quantile(&self, numerator: u64, denominator: u64) -> Option<u64> {
+        if self.count == 0 || denominator == 0 || numerator > denominator {
+            return None;
+        }
+        if numerator == 0 {
+            return Some(self.min_ns);
+        }
+        let product = u128::from(self.count) * u128::from(numerator);
+        // At most `count`, since the numerator is at most the denominator.
+        let rank = product.div_ceil(u128::from(denominator)) as u64;
+        let mut below = 0_u64;
+        for (index, count) in self.occupied() {
+            below = below.saturating_add(count);
+            if below >= rank {
+                let is_last_of_all = index == BUCKETS - 1 && self.saturated > 0;
+                return Some(if is_last_of_all { self.max_ns } else { highest_of(index).min(self.max_ns) });
+            }
+        }
+        Some(self.max_ns)
+    }
+
+    /// [`Histogram::quantile`], but none ("n/a") where fewer than one value lies beyond it: the median wants 2 values,
+    /// p99 100 and p99.9 1000. Below that the quantile would only repeat the maximum under another name.
+    pub fn quantile_if_enough(&self, numerator: u64, denominator: u64) -> Option<u64> {
+        let beyond = u128::from(self.count) * u128::from(denominator.checked_sub(numerator)?);
+        if beyond < u128::from(denominator) && numerator < denominator {
+            return None;
+        }
+        self.quantile(numerator, denominator)
+    }
+
+    /// The buckets that are not empty, in ascending order.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        self.occupied().map(|(index, count)| Bucket {
+            lowest_ns: lowest_of(index),
+            highest_ns: highest_of(index),
+            count,
+        })
+    }
+
+    /// Index and count of the buckets that are not empty, in ascending order.
+    fn occupied(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let used = if self.count == 0 || self.counts.is_empty() {
+            0..0
+        } else {
+            index_of(self.min_ns.min(HIGHEST_NS))..index_of(self.max_ns.min(HIGHEST_NS)) + 1
+        };
+        let first = used.start;
+        let dense = self.counts[used].iter().enumerate().map(move |(at, &count)| (first + at, count));
+        dense.filter(|&(_, count)| count > 0).chain(self.packed.iter())
+    }
+
+    fn add_to_bucket(&mut self, index: usize, n: u64) {
+        self.counts[index] = self.counts[index].saturating_add(n);
+    }
+
+    /// Makes room for recording; keeps the content.
+    fn unpack(&mut self) {
+        if self.counts.is_empty() {
+            self.counts = Self::new().counts;
+            let packed = std::mem::replace(&mut self.packed, Packed::new());
+            for (index, count) in packed.iter() {
+                self.counts[index] = count;
+            }
+        }
+    }
+}
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        let figures = |h: &Self| (h.count, h.saturated, h.sum_ns, h.min_ns, h.max_ns);
+        figures(self) == figures(other) && self.occupied().eq(other.occupied())
+    }
+}
+
+impl Eq for Histogram {}
+
+/// The bucket of a value of at most [`HIGHEST_NS`].
+#[inline(always)]
+const fn index_of(ns: u64) -> usize {
+    let shift = u64::BITS - HALF_BITS - 1 - (ns | (FULL - 1)).leading_zeros();
+    ((shift as usize) << HALF_BITS) + (ns >> shift) as usize
+}
+
+/// The least value in a bucket, nanoseconds.
+const fn lowest_of(index: usize) -> u64 {
+    let shift = (index >> HALF_BITS).saturating_sub(1);
+    ((index - (shift << HALF_BITS)) as u64) << shift
+}
+
+/// The largest value in a bucket, nanoseconds.
+const fn highest_of(index: usize) -> u64 {
+    lowest_of(index + 1) - 1
+}

@@ -1,0 +1,179 @@
+//! The machine that was measured on: facts that stay, and the conditions of the moment. No names of hosts, people or
+//! folders are in it, for records are published.
+
+mod processor;
+#[cfg(test)]
+mod tests;
+
+use super::cgroup::{Cgroups, Limit};
+use super::clock::kernel_clock_source;
+use super::disk::free_bytes;
+use super::file_system::{FileSystemFacts, chosen, file_system};
+use super::noise::load_average;
+use super::resources::{number_after, read};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// What the machine is. Each field is none where the system does not say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Machine {
+    /// Model of the processor.
+    pub cpu_model: Option<String>,
+    /// CPUs (hardware threads) in use by the system.
+    pub cpus: Option<u64>,
+    /// CPUs that this process may keep busy, by its affinity and its control group.
+    pub cpus_allowed: Option<u64>,
+    /// Processor packages.
+    pub sockets: Option<u64>,
+    /// Memory, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Swap space, bytes.
+    pub swap_bytes: Option<u64>,
+    /// Release of the kernel.
+    pub kernel: Option<String>,
+    /// Operating system with its version.
+    pub os: Option<String>,
+    /// Instruction set: `x86_64`, `aarch64` ...
+    pub architecture: String,
+    /// Hypervisor, if it runs in one; none: on bare metal, or not known.
+    pub virtualisation: Option<String>,
+    /// Frequency governor of the first CPU.
+    pub governor: Option<String>,
+    /// Whether the CPU may run faster than its nominal rate for a while.
+    pub turbo: Option<bool>,
+    /// `always`, `madvise` or `never`.
+    pub transparent_huge_pages: Option<String>,
+    /// Clock source of the kernel.
+    pub clock_source: Option<String>,
+    /// Files this process may have open.
+    pub open_files_soft: Option<Limit>,
+    /// What it may raise that to.
+    pub open_files_hard: Option<Limit>,
+    /// Memory that it may lock, bytes.
+    pub locked_memory_soft_bytes: Option<Limit>,
+    /// What it may raise that to, bytes.
+    pub locked_memory_hard_bytes: Option<Limit>,
+    /// Control groups: `v1`, `v2` or `v1+v2`.
+    pub cgroup_versions: Option<String>,
+    /// Memory limit of our control group, bytes.
+    pub cgroup_memory_bytes: Option<Limit>,
+    /// CPU limit of our control group, thousandths of one CPU.
+    pub cgroup_cpu_thousandths: Option<Limit>,
+    /// The file system of the data path.
+    pub file_system: Option<FileSystemFacts>,
+    /// How this tool was built: `release`, or `debug` (without optimisation or with its own checks on).
+    pub tool_build: String,
+}
+
+impl Machine {
+    /// Looks at the machine. Reads some thirty small files: about 1 ms.
+    pub fn observe(data_path: &Path) -> Self {
+        let processor = processor::Processor::observe();
+        let memory = read("/proc/meminfo").unwrap_or_default();
+        let kibibytes = |name| number_after(&memory, name)?.checked_mul(1024);
+        let groups = Cgroups::of_this_process();
+        let open_files = OwnLimit::OpenFiles.read();
+        let locked_memory = OwnLimit::LockedMemory.read();
+        Self {
+            cpu_model: processor.model,
+            cpus: processor.cpus,
+            cpus_allowed: std::thread::available_parallelism().ok().map(|cpus| cpus.get() as u64),
+            sockets: processor.sockets,
+            memory_bytes: kibibytes("MemTotal:"),
+            swap_bytes: kibibytes("SwapTotal:"),
+            kernel: word("/proc/sys/kernel/osrelease"),
+            os: os(),
+            architecture: std::env::consts::ARCH.into(),
+            virtualisation: processor.hypervisor,
+            governor: word("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            turbo: processor.turbo,
+            transparent_huge_pages: read("/sys/kernel/mm/transparent_hugepage/enabled")
+                .map(|text| chosen(&text)),
+            clock_source: kernel_clock_source(),
+            open_files_soft: open_files.map(|(soft, _)| soft),
+            open_files_hard: open_files.map(|(_, hard)| hard),
+            locked_memory_soft_bytes: locked_memory.map(|(soft, _)| soft),
+            locked_memory_hard_bytes: locked_memory.map(|(_, hard)| hard),
+            cgroup_versions: groups.versions(),
+            cgroup_memory_bytes: groups.memory_limit_bytes(),
+            cgroup_cpu_thousandths: groups.cpu_limit_thousandths(),
+            file_system: file_system(data_path),
+            tool_build: if cfg!(debug_assertions) { "debug" } else { "release" }.into(),
+        }
+    }
+}
+
+/// What may be different a minute later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Conditions {
+    /// Load average of the last minute: threads that ran or wanted to.
+    pub load: Option<f64>,
+    /// Memory that can be had without swapping, bytes.
+    pub memory_available_bytes: Option<u64>,
+    /// Space that this user may still write on the file system of the data path, bytes.
+    pub disk_free_bytes: Option<u64>,
+}
+
+impl Conditions {
+    /// Looks at the machine as it is now.
+    pub fn observe(data_path: &Path) -> Self {
+        let memory = read("/proc/meminfo").unwrap_or_default();
+        let available = number_after(&memory, "MemAvailable:");
+        Self {
+            load: load_average(),
+            memory_available_bytes: available.and_then(|kibibytes| kibibytes.checked_mul(1024)),
+            disk_free_bytes: free_bytes(data_path),
+        }
+    }
+}
+
+/// A limit of this process.
+enum OwnLimit {
+    OpenFiles,
+    LockedMemory,
+}
+
+impl OwnLimit {
+    /// The soft and the hard limit.
+    #[cfg(unix)]
+    #[allow(clippy::unnecessary_cast)] // The fields have other widths on other systems.
+    fn read(self) -> Option<(Limit, Limit)> {
+        let resource = match self {
+            Self::OpenFiles => libc::RLIMIT_NOFILE,
+            Self::LockedMemory => libc::RLIMIT_MEMLOCK,
+        };
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the pointer is to a live rlimit.
+        let outcome = unsafe { libc::getrlimit(resource, &mut limit) };
+        let of = |value: libc::rlim_t| {
+            if value == libc::RLIM_INFINITY { Limit::Unlimited } else { Limit::At(value as u64) }
+        };
+        (outcome == 0).then(|| (of(limit.rlim_cur), of(limit.rlim_max)))
+    }
+
+    #[cfg(not(unix))]
+    fn read(self) -> Option<(Limit, Limit)> {
+        match self {
+            Self::OpenFiles | Self::LockedMemory => None,
+        }
+    }
+}
+
+/// A file that holds one word or line.
+fn word(path: &str) -> Option<String> {
+    let text = read(path)?;
+    Some(text.trim().to_owned()).filter(|word| !word.is_empty())
+}
+
+fn os() -> Option<String> {
+    match read("/etc/os-release").as_deref().and_then(parse_os) {
+        Some(name) => Some(name),
+        None => Some(std::env::consts::OS.to_owned()).filter(|name| !name.is_empty()),
+    }
+}
+
+fn parse_os(text: &str) -> Option<String> {
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim_matches(['"', '\'']).to_owned()).filter(|name| !name.is_empty())
+}

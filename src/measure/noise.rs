@@ -1,0 +1,209 @@
+//! What else the machine did while we measured, and how unsteady its CPUs are.
+
+#[cfg(test)]
+mod tests;
+
+use super::clock::{Clock, monotonic_ns};
+use super::resources::{Usage, read};
+use super::units::rounded;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+
+/// Multiplications in the loop whose time is compared before and after: about 0.2 ms.
+const SPIN_STEPS: u64 = 150_000;
+const SPIN_ROUNDS: u32 = 7;
+/// Shares are kept to six decimals.
+const DECIMALS: i32 = 6;
+/// Two clock reads in a row lie this far apart only if something else ran between them.
+const GAP_NS: u64 = 1000;
+
+/// Disturbance in a span of time. Each figure is none where the kernel does not give it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Noise {
+    /// Length of the span, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Share of all CPUs' time that the hypervisor gave to others, 0 to 1.
+    pub steal_share: Option<f64>,
+    /// Of the time that our threads wanted to run, the share that they had to wait for a CPU, 0 to 1.
+    pub run_delay_share: Option<f64>,
+    /// Share of all CPUs' time that other processes and the kernel used, 0 to 1.
+    pub other_cpu_share: Option<f64>,
+    /// Load average of the last minute at the beginning: threads that ran or wanted to.
+    pub load_before: Option<f64>,
+    /// The same at the end.
+    pub load_after: Option<f64>,
+    /// Time in which some thread of the machine waited for a CPU, nanoseconds.
+    pub cpu_pressure_ns: Option<u64>,
+    /// Time in which some thread of the machine waited for I/O, nanoseconds.
+    pub io_pressure_ns: Option<u64>,
+    /// How much longer a fixed loop took at the end than at the beginning, as a share; negative: shorter.
+    pub spin_drift_share: Option<f64>,
+}
+
+/// The beginning of a span.
+#[derive(Clone, Debug)]
+pub struct NoiseProbe {
+    at_ns: u64,
+    ticks: Option<CpuTicks>,
+    usage: Usage,
+    load: Option<f64>,
+    cpu_pressure_ns: Option<u64>,
+    io_pressure_ns: Option<u64>,
+    spin_ns: u64,
+}
+
+impl NoiseProbe {
+    /// Begins a span. Takes about 2 ms of one CPU.
+    pub fn start() -> Self {
+        let spin_ns = spin_ns();
+        Self {
+            at_ns: monotonic_ns(),
+            ticks: read("/proc/stat").as_deref().and_then(parse_cpu_ticks),
+            usage: Usage::now(),
+            load: load_average(),
+            cpu_pressure_ns: pressure_ns("/proc/pressure/cpu"),
+            io_pressure_ns: pressure_ns("/proc/pressure/io"),
+            spin_ns,
+        }
+    }
+
+    /// Ends it. Call it while the threads that worked in the span are still there: see [`Usage::run_delay_ns`].
+    pub fn finish(&self) -> Noise {
+        let elapsed_ns = monotonic_ns().saturating_sub(self.at_ns);
+        let usage = Usage::now().since(&self.usage);
+        let ticks = read("/proc/stat").as_deref().and_then(parse_cpu_ticks);
+        let ticks = ticks.zip(self.ticks).map(|(now, then)| now.since(then));
+        let less = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
+        Noise {
+            elapsed_ns,
+            steal_share: ticks.and_then(|ticks| share(ticks.steal as f64, ticks.all as f64)),
+            run_delay_share: run_delay_share(&usage),
+            other_cpu_share: ticks.and_then(|ticks| ticks.other_share(&usage)),
+            load_before: self.load,
+            load_after: load_average(),
+            cpu_pressure_ns: less(pressure_ns("/proc/pressure/cpu"), self.cpu_pressure_ns),
+            io_pressure_ns: less(pressure_ns("/proc/pressure/io"), self.io_pressure_ns),
+            spin_drift_share: share(spin_ns() as f64 - self.spin_ns as f64, self.spin_ns as f64),
+        }
+    }
+}
+
+/// Time of all CPUs, in the kernel's ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CpuTicks {
+    busy: u64,
+    steal: u64,
+    all: u64,
+}
+
+impl CpuTicks {
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            busy: self.busy.saturating_sub(earlier.busy),
+            steal: self.steal.saturating_sub(earlier.steal),
+            all: self.all.saturating_sub(earlier.all),
+        }
+    }
+
+    fn other_share(self, own: &Usage) -> Option<f64> {
+        let own_ticks = own.cpu_ns()? as f64 * ticks_per_second()? / 1e9;
+        // Ours is known finer than the sum; the difference may fall below zero.
+        share((self.busy as f64 - own_ticks).max(0.0), self.all as f64)
+    }
+}
+
+/// The first line of `/proc/stat`: user nice system idle iowait irq softirq steal; guests are part of user.
+fn parse_cpu_ticks(text: &str) -> Option<CpuTicks> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let numbers: Vec<u64> =
+        line.split_ascii_whitespace().map_while(|word| word.parse().ok()).take(8).collect();
+    let [user, nice, system, idle, iowait, irq, softirq, steal] = numbers[..] else {
+        return None;
+    };
+    let busy = user + nice + system + irq + softirq;
+    Some(CpuTicks { busy, steal, all: busy + idle + iowait + steal })
+}
+
+fn run_delay_share(usage: &Usage) -> Option<f64> {
+    let delay_ns = usage.run_delay_ns? as f64;
+    share(delay_ns, delay_ns + usage.cpu_ns()? as f64)
+}
+
+fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| rounded(part / whole, DECIMALS))
+}
+
+/// Load average of the last minute; none: the kernel does not say.
+pub(super) fn load_average() -> Option<f64> {
+    read("/proc/loadavg")?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Total of the line `some` of a pressure file, nanoseconds.
+fn pressure_ns(path: &str) -> Option<u64> {
+    parse_pressure_ns(&read(path)?)
+}
+
+fn parse_pressure_ns(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    let total_us: u64 = line.split_once("total=")?.1.trim().parse().ok()?;
+    total_us.checked_mul(1000)
+}
+
+#[cfg(unix)]
+fn ticks_per_second() -> Option<f64> {
+    // SAFETY: sysconf only reads a number.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    (ticks > 0).then_some(ticks as f64)
+}
+
+#[cfg(not(unix))]
+fn ticks_per_second() -> Option<f64> {
+    None
+}
+
+/// Time of a fixed loop, nanoseconds: the best of some rounds, for interruptions only ever add.
+fn spin_ns() -> u64 {
+    let round = |seed: u32| {
+        let begin_ns = monotonic_ns();
+        let mut state = black_box(u64::from(seed) | 1);
+        for _ in 0..black_box(SPIN_STEPS) {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        }
+        black_box(state);
+        monotonic_ns().saturating_sub(begin_ns)
+    };
+    (0..SPIN_ROUNDS).map(round).min().unwrap_or(0).max(1)
+}
+
+/// How often and how long a thread that only reads the clock was kept from it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Jitter {
+    /// Share of the time that it lost to gaps over 1 us, 0 to 1.
+    pub lost_share: f64,
+    /// The longest gap, nanoseconds.
+    pub longest_gap_ns: u64,
+}
+
+impl Jitter {
+    /// Watches one CPU for `span_ns` nanoseconds by reading the clock without pause.
+    pub fn watch(clock: &Clock, span_ns: u64) -> Self {
+        let (begin, gap) = (clock.now(), clock.from_ns(GAP_NS));
+        let (span, mut before) = (clock.from_ns(span_ns), begin);
+        let (mut lost, mut longest) = (0, 0);
+        while before.wrapping_sub(begin) < span {
+            let now = clock.now();
+            let step = now.saturating_sub(before);
+            if step > gap {
+                lost += step;
+                longest = longest.max(step);
+            }
+            before = now;
+        }
+        let watched = before.wrapping_sub(begin).max(1);
+        Self {
+            lost_share: rounded(lost as f64 / watched as f64, DECIMALS),
+            longest_gap_ns: clock.to_ns(longest),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The parsers on texts as kernels print them, and on texts that are none.
+
+use super::{Usage, number_after, parse_run_delay_ns};
+
+const STATUS: &str =
+    "Name:\tcat\nVmPeak:\t    3060 kB\nVmHWM:\t    1732 kB\nVmRSS:\t    1700 kB\nThreads:\t1\n";
+const IO: &str = "rchar: 7274\nwchar: 298\nsyscr: 12\nsyscw: 1\nread_bytes: 4096\nwrite_bytes: 12288\n\
+                  cancelled_write_bytes: 8192\n";
+
+#[test]
+fn reads_memory_from_status() {
+    let mut usage = Usage { rss_peak_bytes: Some(9), ..Usage::default() };
+    usage.take_status(STATUS);
+    assert_eq!((usage.rss_bytes, usage.rss_peak_bytes), (Some(1700 * 1024), Some(1732 * 1024)));
+    usage.take_status("Name:\tkernel thread\n");
+    assert_eq!(usage.rss_bytes, None);
+}
+
+#[test]
+fn reads_bytes_of_calls_and_of_storage() {
+    let mut usage = Usage::default();
+    usage.take_io(IO);
+    assert_eq!((usage.read_call_bytes, usage.written_call_bytes), (Some(7274), Some(298)));
+    assert_eq!((usage.read_storage_bytes, usage.written_storage_bytes), (Some(4096), Some(12288)));
+    assert_eq!(usage.cancelled_storage_bytes, Some(8192));
+    usage.take_io("");
+    assert_eq!((usage.read_storage_bytes, usage.written_storage_bytes), (None, None));
+}
+
+#[test]
+fn reads_the_run_delay() {
+    assert_eq!(parse_run_delay_ns("992374 51 1\n"), Some(51));
+    for text in ["", "1", "1 x 3", "1 -2 3", "1 99999999999999999999 3"] {
+        assert_eq!(parse_run_delay_ns(text), None, "{text}");
+    }
+}
+
+#[test]
+fn finds_numbers_only_at_the_beginning_of_a_line() {
+    assert_eq!(number_after(IO, "write_bytes:"), Some(12288));
+    assert_eq!(number_after(IO, "bytes:"), None);
+    assert_eq!(number_after("VmRSS: much kB", "VmRSS:"), None);
+    assert_eq!(number_after("VmRSS:", "VmRSS:"), None);
+}
+
+#[test]
+fn differences_leave_memory_as_it_is_and_the_unknown_unknown() {
+    let earlier = Usage {
+        user_cpu_ns: Some(5),
+        rss_bytes: Some(100),
+        rss_peak_bytes: Some(200),
+        run_delay_ns: Some(9),
+        ..Usage::default()
+    };
+    let later = Usage {
+        user_cpu_ns: Some(7),
+        system_cpu_ns: Some(1),
+        rss_bytes: Some(80),
+        rss_peak_bytes: Some(300),
+        run_delay_ns: Some(4),
+        ..Usage::default()
+    };
+    let wanted =
+        Usage { user_cpu_ns: Some(2), rss_bytes: Some(80), rss_peak_bytes: Some(300), ..Usage::default() };
+    assert_eq!(later.since(&earlier), wanted);
+    assert_eq!((later.cpu_ns(), earlier.cpu_ns()), (Some(8), None));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn this_process_has_used_something() {
+    let before = Usage::now();
+    let memory = std::hint::black_box(vec![1_u8; 8 << 20]);
+    let after = Usage::now();
+    assert!(before.rss_bytes.unwrap() > 0 && after.rss_peak_bytes >= before.rss_peak_bytes, "{after:?}");
+    assert!(after.since(&before).minor_faults.unwrap() > 0, "{after:?}, {} bytes", memory.len());
+    assert!(after.cpu_ns().unwrap() >= before.cpu_ns().unwrap(), "{after:?}");
+}

@@ -1,0 +1,69 @@
+//! How figures are said in sentences of warnings and of `doctor`: three digits and a unit. Records keep plain numbers.
+
+/// `23.5 GiB`; below 1 KiB plain bytes.
+pub fn bytes_text(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let power = (bytes.max(1).ilog2() / 10).min(UNITS.len() as u32 - 1);
+    let value = bytes as f64 / (1_u64 << (10 * power)) as f64;
+    format!("{} {}", three_digits(value), UNITS[power as usize])
+}
+
+/// `2.81 ms`.
+pub fn time_text(ns: f64) -> String {
+    const UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
+    let (unit, size) = UNITS.into_iter().find(|(_, size)| ns >= *size).unwrap_or(("ns", 1.0));
+    format!("{} {unit}", three_digits(ns / size))
+}
+
+/// `1.9 %` of a share from 0 to 1.
+pub fn share_text(share: f64) -> String {
+    format!("{} %", three_digits(share * 100.0))
+}
+
+fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    short.to_owned()
+}
+
+/// Cut to so many decimals, for measured figures whose further digits mean nothing.
+pub(super) fn rounded(value: f64, decimals: i32) -> f64 {
+    let scale = 10_f64.powi(decimals);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes_text, rounded, share_text, time_text};
+
+    #[test]
+    fn figures_have_three_digits_and_a_unit() {
+        let cases = [
+            (bytes_text(0), "0 B"),
+            (bytes_text(1023), "1023 B"),
+            (bytes_text(1024), "1 KiB"),
+            (bytes_text(25_276_510_208), "23.5 GiB"),
+            (bytes_text(u64::MAX), "16384 PiB"),
+            (time_text(0.0), "0 ns"),
+            (time_text(24.16), "24.2 ns"),
+            (time_text(2_812_345.0), "2.81 ms"),
+            (time_text(207_000_000.0), "207 ms"),
+            (time_text(3e12), "3000 s"),
+            (share_text(0.019), "1.9 %"),
+            (share_text(1.0), "100 %"),
+        ];
+        for (actual, wanted) in cases {
+            assert_eq!(actual, wanted);
+        }
+    }
+
+    #[test]
+    fn rounding_keeps_the_sign_and_the_size() {
+        assert_eq!((rounded(0.123_456, 3), rounded(-2.5004, 3), rounded(7.0, 3)), (0.123, -2.5, 7.0));
+    }
+}

@@ -1,0 +1,135 @@
+//! Every warning there is, with what to do about it. Facts come from elsewhere; here they become sentences.
+
+mod find;
+#[cfg(test)]
+mod tests;
+
+pub use find::{warnings_of, warnings_of_clock, warnings_of_noise};
+
+use super::units::share_text;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A trial whose harness took a larger share than this is marked.
+pub const HARNESS_SHARE_LIMIT: f64 = 0.10;
+
+/// What a reader has to know, and what can be done about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// Stays the same in all versions: `debug-build`.
+    pub id: String,
+    /// What was seen, with figures.
+    pub text: String,
+    /// What to do.
+    pub advice: String,
+}
+
+macro_rules! concerns {
+    ($($(#[$doc:meta])* $name:ident, $id:literal, $advice:literal;)*) => {
+        /// The kinds of warnings.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Concern { $($(#[$doc])* $name,)* }
+
+        impl Concern {
+            /// All of them.
+            pub const ALL: &[Concern] = &[$(Concern::$name,)*];
+
+            /// Its name in records: stays the same in all versions.
+            pub const fn id(self) -> &'static str {
+                match self { $(Self::$name => $id,)* }
+            }
+
+            /// What to do about it.
+            pub const fn advice(self) -> &'static str {
+                match self { $(Self::$name => $advice,)* }
+            }
+        }
+    };
+}
+
+concerns! {
+    /// The tool was built without optimisation.
+    DebugBuild, "debug-build", "Measure with a release build: cargo run --release.";
+    /// The data path is in memory.
+    MemoryFileSystem, "memory-file-system", "Put the data path on a disk: a sync in memory keeps nothing.";
+    /// Other work is running.
+    Load, "load", "Wait until the machine is quiet, or ask for more repetitions with --runs 10.";
+    /// CPUs change their frequency.
+    Governor, "governor", "Set the governor: cpupower frequency-set -g performance.";
+    /// CPUs run faster while they are cool.
+    Turbo, "turbo", "Switch turbo off for figures that repeat, or ask for more repetitions.";
+    /// Little space on the disk.
+    LowDiskSpace, "low-disk-space", "Free space on the disk of the data path, or choose another data path.";
+    /// Little memory left.
+    LowMemory, "low-memory", "Stop other programs, or give the engines a smaller cache with --cache.";
+    /// Swap space is on.
+    Swap, "swap", "Switch swap off while measuring: swapoff -a.";
+    /// Few open files are allowed.
+    FewOpenFiles, "few-open-files", "Raise the limit: ulimit -n 65536; engines with many files need it.";
+    /// The control group limits CPU time.
+    CpuQuota, "cpu-quota", "Measure outside the container, or give it whole CPUs: a quota stops threads in between.";
+    /// The control group limits memory.
+    MemoryLimit, "memory-limit", "Keep in mind that the page cache counts towards this limit too.";
+    /// Huge pages without being asked.
+    HugePages, "huge-pages", "Set transparent huge pages to madvise: with always, memory figures are too high.";
+    /// A hypervisor is below.
+    VirtualMachine, "virtual-machine", "Expect more noise than on a machine of your own; repeat on one before publishing.";
+    /// The counter cannot be used.
+    SlowClock, "slow-clock", "Make the kernel use the processor's counter if it is sound: boot with clocksource=tsc.";
+    /// Reading the clock costs much.
+    CostlyClock, "costly-clock", "Compare only engines whose ops take much longer than one clock read.";
+    /// The clock goes backward between CPUs.
+    ClockStepsBack, "clock-steps-back", "Bind the run to one CPU with taskset, or use another machine.";
+    /// The hypervisor gave our CPUs to others.
+    Steal, "steal", "Repeat at another time: neighbours on the same host took CPU time.";
+    /// Our threads waited for a CPU.
+    RunDelay, "run-delay", "Use fewer threads than CPUs, and stop other programs.";
+    /// Other programs used CPU time.
+    OtherWork, "other-work", "Stop other programs and repeat.";
+    /// The CPU became slower or faster.
+    SpinDrift, "spin-drift", "Repeat when the machine is cool and quiet: its CPUs changed speed on the way.";
+    /// Much of the time was the harness's.
+    HarnessShare, "harness-share", "Read the rate as a lower bound: larger values or more work per op reduce the share.";
+    /// Too few ops for high percentiles.
+    ShortSample, "short-sample", "Run longer: --seconds or --ops.";
+    /// A phase was cut short.
+    NotWhole, "not-whole", "Do not compare this row: the phase ended before it was done.";
+    /// Rates still moved at the end.
+    NotSteady, "not-steady", "Run longer, or with a warm-up: the rate was still changing at the end.";
+    /// The workload was made smaller to keep the time.
+    Shrunk, "shrunk", "Give it more time, or fewer engines, for the full size.";
+    /// Caches could not be dropped.
+    CachesNotDropped, "caches-not-dropped", "Run as root, or read the figures as those of a warm cache.";
+    /// Not every version of every key was checked.
+    ChecksReduced, "checks-reduced", "Use fewer keys for checks against the versions that were written.";
+}
+
+impl Concern {
+    /// A warning of this kind with what was seen: a whole sentence.
+    pub fn because(self, text: impl Into<String>) -> Warning {
+        Warning { id: self.id().into(), text: text.into(), advice: self.advice().into() }
+    }
+
+    /// The kind with this name; none: no such kind.
+    pub fn from_id(id: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|concern| concern.id() == id)
+    }
+}
+
+impl Warning {
+    /// If the harness took too large a share of a phase's time, that it did; `share` from 0 to 1.
+    pub fn of_harness_share(phase: &str, share: f64) -> Option<Self> {
+        (share > HARNESS_SHARE_LIMIT).then(|| {
+            Concern::HarnessShare
+                .because(format!("In phase {phase} {} of the time was the harness's own.", share_text(share)))
+        })
+    }
+
+    /// If a phase has too few ops for its 99th percentile, that it has.
+    pub fn of_sample(phase: &str, ops: u64) -> Option<Self> {
+        (ops < 100).then(|| {
+            Concern::ShortSample
+                .because(format!("Phase {phase} has {ops} ops, too few for a 99th percentile."))
+        })
+    }
+}
