@@ -54,7 +54,12 @@ pub const fn option(
     default_value: &'static CStr,
     help: &'static CStr,
 ) -> kv_option {
-    kv_option { name: name.as_ptr(), kind: kind.as_ptr(), default_value: default_value.as_ptr(), help: help.as_ptr() }
+    kv_option {
+        name: name.as_ptr(),
+        kind: kind.as_ptr(),
+        default_value: default_value.as_ptr(),
+        help: help.as_ptr(),
+    }
 }
 
 /// What is wanted at open.
@@ -97,6 +102,11 @@ impl<'a> Config<'a> {
     /// The folder is empty: make a new database.
     pub fn create(&self) -> bool {
         self.raw.flags & KV_CREATE != 0
+    }
+
+    /// Nothing may be written: not the database's files either.
+    pub fn read_only(&self) -> bool {
+        self.raw.flags & KV_READ_ONLY != 0
     }
 
     /// The weakest of `levels` (ascending) at or above the one asked for; `default` is the authors' own.

@@ -1,9 +1,9 @@
 //! The timed loop: written once, inlined around the driver's calls.
 
+use crate::Session;
 use crate::abi::*;
 use crate::op::{Batch, Error, Op, Status};
-use crate::Session;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// One read of the batch's clock, in ticks.
 #[inline(always)]
@@ -23,7 +23,9 @@ fn counter() -> u64 {
 fn counter() -> u64 {
     let ticks: u64;
     // SAFETY: the virtual counter is readable from user space on Linux.
-    unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags))
+    };
     ticks
 }
 
@@ -42,6 +44,7 @@ fn monotonic() -> u64 {
 
 #[inline(always)]
 fn one<S: Session>(session: &mut S, op: &mut Op<'_>) -> Result<Status, Error> {
+    op.raw_mut().retries = 0;
     match op.kind() {
         KV_GET => session.get(op),
         KV_PUT => session.put(op),
@@ -65,6 +68,7 @@ pub fn run<S: Session>(session: &mut S, batch: &mut Batch) -> u32 {
     let deadline = if batch.raw.deadline == 0 { u64::MAX } else { batch.raw.deadline };
     let mut now = ticks(clock);
     batch.raw.start = now;
+    batch.raw.done.store(0, Ordering::Relaxed);
     let mut result = KV_OK;
     let mut next = 0;
     while next < count {
@@ -73,7 +77,10 @@ pub fn run<S: Session>(session: &mut S, batch: &mut Batch) -> u32 {
         }
         let due = ops[next].raw().due;
         if due > now {
-            now = spin_until(batch, due, now);
+            match spin_until(batch, due, now, stop, deadline) {
+                Some(tick) => now = tick,
+                None => break,
+            }
         }
         if ops[next].raw().flags & KV_JOIN == 0 {
             let op = &mut ops[next];
@@ -105,13 +112,15 @@ pub fn run<S: Session>(session: &mut S, batch: &mut Batch) -> u32 {
     result
 }
 
+/// Spins until `due`; the tick that saw it, or nothing when the stop word or the deadline came first.
 #[cold]
-fn spin_until(batch: &mut Batch, due: u64, from: u64) -> u64 {
+fn spin_until(batch: &mut Batch, due: u64, from: u64, stop: &AtomicU32, deadline: u64) -> Option<u64> {
     loop {
         let now = ticks(batch.raw.clock);
-        if now >= due {
+        let is_over = now >= deadline || stop.load(Ordering::Relaxed) != 0;
+        if now >= due || is_over {
             batch.raw.waited += now - from;
-            return now;
+            return (!is_over).then_some(now);
         }
         std::hint::spin_loop();
     }
@@ -140,16 +149,16 @@ fn run_group<S: Session>(
             stamp(group, start, end);
             (after, end, false)
         }
+        Ok(false) if atomic => {
+            let end = ticks(clock);
+            stamp(group, start, end);
+            fail_group(group, batch, first, &Error::unsupported("transactions"));
+            (after, end, true)
+        }
         Ok(false) => {
-            let mut now = start;
             let mut failed = false;
             for (index, op) in group.iter_mut().enumerate() {
-                let outcome = one(session, op);
-                let end = ticks(clock);
-                op.raw_mut().start = now;
-                op.raw_mut().end = end;
-                now = end;
-                match outcome {
+                match one(session, op) {
                     Ok(status) => op.finish(status),
                     Err(error) => {
                         op.finish(error.status);
@@ -159,18 +168,25 @@ fn run_group<S: Session>(
                 }
                 batch.raw.done.store((first + index + 1) as u32, Ordering::Release);
             }
-            (after, now, failed)
+            let end = ticks(clock);
+            stamp(group, start, end);
+            (after, end, failed)
         }
         Err(error) => {
             let end = ticks(clock);
             stamp(group, start, end);
-            for op in group.iter_mut() {
-                op.finish(error.status);
-            }
-            batch.fail(first, &error.text);
+            fail_group(group, batch, first, &error);
             (after, end, true)
         }
     }
+}
+
+/// A failure of a whole group, which had no effect.
+fn fail_group(group: &mut [Op<'_>], batch: &mut Batch, first: usize, error: &Error) {
+    for op in group {
+        op.finish(error.status);
+    }
+    batch.fail(first, &error.text);
 }
 
 fn stamp(group: &mut [Op<'_>], start: u64, end: u64) {

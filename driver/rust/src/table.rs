@@ -116,13 +116,23 @@ unsafe extern "C" fn session<D: Driver>(
 
 unsafe extern "C" fn execute<D: Driver>(session: *mut kv_session, batch: *mut kv_batch) -> u32 {
     // SAFETY: a session of this driver's own, used by one thread; Batch is transparent over kv_batch.
-    let (session, batch) = unsafe { (&mut *session.cast::<D::Session<'static>>(), &mut *batch.cast::<Batch>()) };
+    let (session, batch) =
+        unsafe { (&mut *session.cast::<D::Session<'static>>(), &mut *batch.cast::<Batch>()) };
     let outcome = catch_unwind(AssertUnwindSafe(|| run(session, batch)));
     outcome.unwrap_or_else(|panic| {
-        let index = *batch.raw.done.get_mut() as usize;
-        // SAFETY: `index` is below `count`: a panic came from an op that was not done.
-        unsafe { (*batch.raw.ops.add(index)).status = KV_ERROR };
-        batch.fail(index, &panic_text(&*panic));
+        let first = *batch.raw.done.get_mut() as usize;
+        // SAFETY: the core gives `count` ops.
+        let ops = unsafe { std::slice::from_raw_parts_mut(batch.raw.ops, batch.raw.count as usize) };
+        // The op that panicked, and with it those that it is tied to: nobody knows what became of them.
+        let mut is_tied = true;
+        for op in ops
+            .iter_mut()
+            .skip(first)
+            .take_while(|op| std::mem::replace(&mut is_tied, op.flags & KV_JOIN != 0))
+        {
+            op.status = KV_ERROR;
+        }
+        batch.fail(first, &panic_text(&*panic));
         KV_ERROR
     })
 }
