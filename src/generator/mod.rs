@@ -1,5 +1,33 @@
 //! Numbers, keys and values from a seed; no clock, no I/O (but for a key file given to it).
 
+mod alias;
+mod body;
+mod exponential;
+mod hotspot;
+mod key;
+mod latest;
+mod permutation;
+mod portable;
+mod random;
+mod sample;
+mod sequence;
+mod sizes;
 mod spec;
+mod uniform;
+mod value;
+mod ycsb;
+mod zipf;
 
-pub use spec::{Distribution, Encoding, SizeSpec, SpecError};
+#[cfg(test)]
+mod tests;
+
+pub use key::{KeyFile, KeyRules, Keys, LEAST_KEY_BYTES, MOST_KEY_BYTES};
+pub use permutation::Permutation;
+pub use random::{Random, mix64};
+pub use sample::{Part, Sampler};
+pub use sizes::Sizes;
+pub use spec::{
+    DISTRIBUTIONS, Distribution, Encoding, SIZES, SizeSpec, SizeText, SpecError, nearest, parse_bytes,
+    unknown,
+};
+pub use value::{Fault, ValueRules, Values};

@@ -1,11 +1,12 @@
 //! The texts that people type for distributions, encodings and sizes.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// A text that is none of the forms; says what was expected.
+/// A text that is none of the forms; says what was expected, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(pub String);
 
@@ -18,9 +19,8 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 /// Which item comes next.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
 pub enum Distribution {
     /// `sequential`: 0, 1, 2 ...; each item once, then again from the start.
     Sequential,
@@ -35,11 +35,150 @@ pub enum Distribution {
     YcsbZipfian,
     /// `latest`: YCSB's SkewedLatestGenerator: the newest item most likely.
     Latest,
-    /// `hotspot:FRACTION,SHARE`: SHARE of the draws fall uniformly on the first FRACTION of the items.
+    /// `hotspot:FRACTION,SHARE`: SHARE of the draws fall uniformly on a FRACTION of the items (the first ones, or
+    /// scattered ones).
     Hotspot(f64, f64),
-    /// `exponential` or `exponential:PERCENTILE,FRACTION`: PERCENTILE % of the draws fall on the first FRACTION of the
-    /// items (YCSB: 95, 0.8571428571).
+    /// `exponential` or `exponential:PERCENTILE,FRACTION`: PERCENTILE % of the draws fall on the newest FRACTION of
+    /// the items, the newest most likely (YCSB: 95, 0.8571428571).
     Exponential(f64, f64),
+}
+
+/// The forms of a distribution, in the order that people see.
+pub const DISTRIBUTIONS: [&str; 8] = [
+    "sequential",
+    "uniform",
+    "permutation",
+    "zipf:THETA",
+    "ycsb-zipfian",
+    "latest",
+    "hotspot:FRACTION,SHARE",
+    "exponential:PERCENTILE,FRACTION",
+];
+
+/// The forms of a size, in the order that people see.
+pub const SIZES: [&str; 5] =
+    ["N", "uniform:A-B", "zipf:A-B", "normal:MEAN,DEVIATION", "histogram:SIZE*WEIGHT,..."];
+
+/// YCSB's exponential: 95 % of the draws within 6/7 of the items.
+const EXPONENTIAL: (f64, f64) = (95.0, 0.857_142_857_1);
+
+impl FromStr for Distribution {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let text = text.trim();
+        let (name, parameters) = split(text);
+        let plain = |distribution| match parameters {
+            None => Ok(distribution),
+            Some(_) => Err(SpecError(format!("`{name}` takes no parameters, in `{text}`"))),
+        };
+        match name {
+            "sequential" => plain(Distribution::Sequential),
+            "uniform" => plain(Distribution::Uniform),
+            "permutation" => plain(Distribution::Permutation),
+            "ycsb-zipfian" => plain(Distribution::YcsbZipfian),
+            "latest" => plain(Distribution::Latest),
+            "zipf" => {
+                let [theta] = numbers(text, parameters, "zipf:THETA", "zipf:0.99")?;
+                Distribution::Zipf(theta).checked()
+            }
+            "hotspot" => {
+                let [fraction, share] =
+                    numbers(text, parameters, "hotspot:FRACTION,SHARE", "hotspot:0.2,0.8")?;
+                Distribution::Hotspot(fraction, share).checked()
+            }
+            "exponential" if parameters.is_none() => {
+                Ok(Distribution::Exponential(EXPONENTIAL.0, EXPONENTIAL.1))
+            }
+            "exponential" => {
+                let [percentile, fraction] =
+                    numbers(text, parameters, "exponential:PERCENTILE,FRACTION", "exponential:95,0.857")?;
+                Distribution::Exponential(percentile, fraction).checked()
+            }
+            _ => Err(unknown("distribution", name, &DISTRIBUTIONS)),
+        }
+    }
+}
+
+impl Distribution {
+    /// The distribution, if its parameters lie in their ranges; else a text that names the range.
+    pub fn checked(self) -> Result<Self, SpecError> {
+        let wrong = |name: &str, value: f64, range: &str| {
+            Err(SpecError(format!("{name} of `{self}` is {value}; it must be {range}")))
+        };
+        let is_fraction = |value: f64| value > 0.0 && value <= 1.0;
+        match self {
+            Distribution::Zipf(theta) if !(theta > 0.0 && theta.is_finite()) => {
+                wrong("THETA", theta, "a finite number over 0")
+            }
+            Distribution::Hotspot(fraction, _) if !is_fraction(fraction) => {
+                wrong("FRACTION", fraction, "over 0 and at most 1")
+            }
+            Distribution::Hotspot(_, share) if !is_fraction(share) => {
+                wrong("SHARE", share, "over 0 and at most 1")
+            }
+            Distribution::Exponential(percentile, _) if !(percentile > 0.0 && percentile < 100.0) => {
+                wrong("PERCENTILE", percentile, "over 0 and under 100")
+            }
+            Distribution::Exponential(_, fraction) if !is_fraction(fraction) => {
+                wrong("FRACTION", fraction, "over 0 and at most 1")
+            }
+            fine => Ok(fine),
+        }
+    }
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Distribution::Sequential => out.write_str("sequential"),
+            Distribution::Uniform => out.write_str("uniform"),
+            Distribution::Permutation => out.write_str("permutation"),
+            Distribution::Zipf(theta) => write!(out, "zipf:{theta}"),
+            Distribution::YcsbZipfian => out.write_str("ycsb-zipfian"),
+            Distribution::Latest => out.write_str("latest"),
+            Distribution::Hotspot(fraction, share) => write!(out, "hotspot:{fraction},{share}"),
+            Distribution::Exponential(percentile, fraction) if (*percentile, *fraction) == EXPONENTIAL => {
+                out.write_str("exponential")
+            }
+            Distribution::Exponential(percentile, fraction) => {
+                write!(out, "exponential:{percentile},{fraction}")
+            }
+        }
+    }
+}
+
+impl TryFrom<String> for Distribution {
+    type Error = SpecError;
+
+    fn try_from(text: String) -> Result<Self, SpecError> {
+        text.parse()
+    }
+}
+
+impl From<Distribution> for String {
+    fn from(distribution: Distribution) -> String {
+        distribution.to_string()
+    }
+}
+
+impl JsonSchema for Distribution {
+    fn schema_name() -> Cow<'static, str> {
+        "Distribution".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "Which item comes next: `sequential`, `uniform`, `permutation` (each once), `zipf:THETA` \
+                (true Zipf over all items, THETA over 0), `ycsb-zipfian`, `latest`, `hotspot:FRACTION,SHARE` (SHARE of \
+                the draws on FRACTION of the items), `exponential` or `exponential:PERCENTILE,FRACTION`.",
+            "pattern": "^(sequential|uniform|permutation|ycsb-zipfian|latest|exponential|zipf:[0-9.eE+-]+\
+                |(hotspot|exponential):[0-9.eE+-]+,[0-9.eE+-]+)$",
+            "examples": ["uniform", "sequential", "permutation", "zipf:0.99", "ycsb-zipfian", "latest",
+                "hotspot:0.2,0.8", "exponential:95,0.857"]
+        })
+    }
 }
 
 /// How a number becomes bytes.
@@ -53,14 +192,38 @@ pub enum Encoding {
     Decimal,
     /// Lower-case hexadecimal digits, padded in front with `0`.
     Hex,
-    /// `user` and the digits of a 64-bit hash, as YCSB has them, padded; in no order.
+    /// `user` and the digits of a hash, padded, as YCSB has them; in no order.
     Hashed,
 }
 
+impl fmt::Display for Encoding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Encoding::Binary => "binary",
+            Encoding::Decimal => "decimal",
+            Encoding::Hex => "hex",
+            Encoding::Hashed => "hashed",
+        })
+    }
+}
+
+impl FromStr for Encoding {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        match text.trim() {
+            "binary" => Ok(Encoding::Binary),
+            "decimal" => Ok(Encoding::Decimal),
+            "hex" => Ok(Encoding::Hex),
+            "hashed" => Ok(Encoding::Hashed),
+            other => Err(unknown("encoding", other, &["binary", "decimal", "hex", "hashed"])),
+        }
+    }
+}
+
 /// A size in bytes, or a distribution of sizes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "SizeText", into = "SizeText")]
-#[schemars(with = "SizeText")]
 pub enum SizeSpec {
     /// `100`
     Fixed(u32),
@@ -68,18 +231,249 @@ pub enum SizeSpec {
     Uniform(u32, u32),
     /// `zipf:1-1024`: small sizes likely, theta 0.99.
     Zipf(u32, u32),
-    /// `normal:MEAN,DEVIATION`, cut at 1 and at mean + 4 deviations.
+    /// `normal:MEAN,DEVIATION`, cut at 4 deviations on either side of the mean, and at 1.
     Normal(f64, f64),
     /// `histogram:100*9,1000*1`: sizes with weights.
     Histogram(Vec<(u32, f64)>),
 }
 
 /// In TOML a size may be a number or a text.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SizeText {
     /// `100`
     Number(u32),
     /// `"uniform:1-100"`
     Text(String),
+}
+
+impl FromStr for SizeSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let text = text.trim();
+        let (name, parameters) = split(text);
+        match name {
+            "uniform" => {
+                range(text, parameters).and_then(|(least, most)| SizeSpec::Uniform(least, most).checked())
+            }
+            "zipf" => range(text, parameters).and_then(|(least, most)| SizeSpec::Zipf(least, most).checked()),
+            "normal" => {
+                let [mean, deviation] = sized_numbers(text, parameters)?;
+                SizeSpec::Normal(mean, deviation).checked()
+            }
+            "histogram" => histogram(text, parameters).and_then(SizeSpec::checked),
+            _ if name.starts_with(|first: char| first.is_ascii_digit()) => {
+                SizeSpec::Fixed(size(text, text)?).checked()
+            }
+            _ => Err(unknown("size", name, &SIZES[1..])),
+        }
+    }
+}
+
+impl SizeSpec {
+    /// The spec, if every size lies in 1 to 4294967295 bytes and the rest is in range; else a text that says what
+    /// is not.
+    pub fn checked(self) -> Result<Self, SpecError> {
+        let wrong = |what: &str| Err(SpecError(format!("size `{self}`: {what}")));
+        match &self {
+            SizeSpec::Fixed(0) => wrong("must be at least 1 byte"),
+            SizeSpec::Uniform(0, _) | SizeSpec::Zipf(0, _) => wrong("the smallest must be at least 1 byte"),
+            SizeSpec::Uniform(least, most) | SizeSpec::Zipf(least, most) if least > most => {
+                wrong("the smallest comes first, as in `uniform:250-2500`")
+            }
+            SizeSpec::Normal(mean, deviation)
+                if !(*mean >= 1.0 && *deviation >= 0.0 && mean + 4.0 * deviation <= f64::from(u32::MAX)) =>
+            {
+                wrong("MEAN must be at least 1, DEVIATION at least 0, and MEAN + 4 DEVIATION under 4 GiB")
+            }
+            SizeSpec::Histogram(bars) if bars.is_empty() => wrong("needs at least one SIZE*WEIGHT"),
+            SizeSpec::Histogram(bars) if bars.len() > 65_536 => wrong("has over 65536 sizes"),
+            SizeSpec::Histogram(bars) if bars.iter().any(|&(size, _)| size == 0) => {
+                wrong("the smallest must be at least 1 byte")
+            }
+            SizeSpec::Histogram(bars)
+                if bars.iter().any(|&(_, weight)| !(weight > 0.0 && weight.is_finite())) =>
+            {
+                wrong("each weight must be a finite number over 0")
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+impl fmt::Display for SizeSpec {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SizeSpec::Fixed(size) => write!(out, "{size}"),
+            SizeSpec::Uniform(least, most) => write!(out, "uniform:{least}-{most}"),
+            SizeSpec::Zipf(least, most) => write!(out, "zipf:{least}-{most}"),
+            SizeSpec::Normal(mean, deviation) => write!(out, "normal:{mean},{deviation}"),
+            SizeSpec::Histogram(bars) => {
+                out.write_str("histogram:")?;
+                for (place, (size, weight)) in bars.iter().enumerate() {
+                    let comma = if place == 0 { "" } else { "," };
+                    write!(out, "{comma}{size}*{weight}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl TryFrom<SizeText> for SizeSpec {
+    type Error = SpecError;
+
+    fn try_from(text: SizeText) -> Result<Self, SpecError> {
+        match text {
+            SizeText::Number(size) => SizeSpec::Fixed(size).checked(),
+            SizeText::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl From<SizeSpec> for SizeText {
+    fn from(spec: SizeSpec) -> SizeText {
+        match spec {
+            SizeSpec::Fixed(size) => SizeText::Number(size),
+            other => SizeText::Text(other.to_string()),
+        }
+    }
+}
+
+impl JsonSchema for SizeSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "Size".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A size in bytes: a number, or a text: `4KiB`, `uniform:A-B`, `zipf:A-B` (small ones \
+                likely), `normal:MEAN,DEVIATION`, `histogram:SIZE*WEIGHT,...`; k = KiB = 1024, M = MiB, G = GiB.",
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": u32::MAX},
+                {"type": "string", "pattern": "^([0-9]+ *[kKMG]?(iB)?|(uniform|zipf):.+-.+|normal:.+,.+|histogram:.+)$"}
+            ],
+            "examples": [100, "4KiB", "uniform:250-2500", "zipf:1-1024", "normal:400,50", "histogram:100*9,1000*1"]
+        })
+    }
+}
+
+/// A number of bytes with an optional suffix: `k`, `K` and `KiB` are 1024, `M` and `MiB` 1024^2, `G` and `GiB`
+/// 1024^3, `T` and `TiB` 1024^4, `B` is one.
+pub fn parse_bytes(text: &str) -> Result<u64, SpecError> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
+    let factor: u64 = match text[digits..].trim_start() {
+        "" | "B" => 1,
+        "k" | "K" | "KiB" => 1 << 10,
+        "M" | "MiB" => 1 << 20,
+        "G" | "GiB" => 1 << 30,
+        "T" | "TiB" => 1 << 40,
+        _ => return Err(SpecError(format!("`{text}` is not a size; write it like `100`, `4KiB` or `64M`"))),
+    };
+    let number = text[..digits].replace('_', "").parse::<u64>().ok();
+    let bytes = number.and_then(|number| number.checked_mul(factor));
+    bytes.ok_or_else(|| SpecError(format!("`{text}` is not a size; write it like `100`, `4KiB` or `64M`")))
+}
+
+/// The candidate that a misspelt word most likely means, compared up to the candidate's `:`; none when nothing is near.
+pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let scored = candidates.iter().map(|candidate| {
+        let name = split(candidate).0.to_lowercase();
+        let is_start = word.len() >= 3 && (name.starts_with(&word) || word.starts_with(&name));
+        (if is_start { 1 } else { distance(&word, &name) }, name.chars().count(), *candidate)
+    });
+    let (edits, length, candidate) = scored.min_by_key(|&(edits, ..)| edits)?;
+    (edits <= 1 + length.max(word.chars().count()) / 4).then_some(candidate)
+}
+
+/// The one-line error for an unknown word, with the nearest known name or, failing that, all of them.
+pub fn unknown(kind: &str, word: &str, candidates: &[&str]) -> SpecError {
+    SpecError(match nearest(word, candidates) {
+        Some(near) => format!("unknown {kind} `{word}`; did you mean `{near}`?"),
+        None => format!("unknown {kind} `{word}`; known are {}", candidates.join(", ")),
+    })
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours between two words.
+fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().take(64).collect();
+    let right: Vec<char> = right.chars().take(64).collect();
+    let mut before: Vec<usize> = vec![0; right.len() + 1];
+    let mut above: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.iter().enumerate() {
+        let mut row = vec![i + 1; right.len() + 1];
+        for (j, b) in right.iter().enumerate() {
+            row[j + 1] = (above[j + 1] + 1).min(row[j] + 1).min(above[j] + usize::from(a != b));
+            if i > 0 && j > 0 && *a == right[j - 1] && left[i - 1] == *b {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[right.len()]
+}
+
+/// The name and what follows the first colon.
+fn split(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(':') {
+        Some((name, parameters)) => (name.trim(), Some(parameters)),
+        None => (text, None),
+    }
+}
+
+/// Exactly `N` numbers parted by commas.
+fn numbers<const N: usize>(
+    text: &str,
+    parameters: Option<&str>,
+    form: &str,
+    example: &str,
+) -> Result<[f64; N], SpecError> {
+    let wrong = || SpecError(format!("`{text}` is not of the form `{form}`; for example `{example}`"));
+    let parsed: Result<Vec<f64>, _> =
+        parameters.ok_or_else(wrong)?.split(',').map(|number| number.trim().parse::<f64>()).collect();
+    parsed.ok().and_then(|numbers| numbers.try_into().ok()).ok_or_else(wrong)
+}
+
+/// Mean and deviation, which may be fractions or have a suffix.
+fn sized_numbers(text: &str, parameters: Option<&str>) -> Result<[f64; 2], SpecError> {
+    numbers(text, parameters, "normal:MEAN,DEVIATION", "normal:400,50").or_else(|wrong| {
+        let sizes: Option<Vec<f64>> = parameters
+            .unwrap_or("")
+            .split(',')
+            .map(|size| parse_bytes(size).ok().map(|bytes| bytes as f64))
+            .collect();
+        sizes.and_then(|sizes| sizes.try_into().ok()).ok_or(wrong)
+    })
+}
+
+/// One size of `text`.
+fn size(text: &str, part: &str) -> Result<u32, SpecError> {
+    let bytes = parse_bytes(part)?;
+    u32::try_from(bytes).map_err(|_| SpecError(format!("size `{text}`: must be under 4 GiB")))
+}
+
+/// `A-B`.
+fn range(text: &str, parameters: Option<&str>) -> Result<(u32, u32), SpecError> {
+    let form = || {
+        SpecError(format!("`{text}` is not of the form `{0}:A-B`; for example `{0}:250-2500`", split(text).0))
+    };
+    let (least, most) = parameters.and_then(|range| range.split_once('-')).ok_or_else(form)?;
+    Ok((size(text, least)?, size(text, most)?))
+}
+
+/// `SIZE*WEIGHT,...`; a weight left out is 1.
+fn histogram(text: &str, parameters: Option<&str>) -> Result<SizeSpec, SpecError> {
+    let form = || {
+        SpecError(format!(
+            "`{text}` is not of the form `histogram:SIZE*WEIGHT,...`; for example `histogram:100*9,1000*1`"
+        ))
+    };
+    let bars = parameters.ok_or_else(form)?.split(',').map(|bar| {
+        let (bytes, weight) = bar.split_once('*').unwrap_or((bar, "1"));
+        Ok((size(text, bytes)?, weight.trim().parse::<f64>().map_err(|_| form())?))
+    });
+    bars.collect::<Result<Vec<_>, _>>().map(SizeSpec::Histogram)
 }

@@ -1,0 +1,154 @@
+//! The bytes behind a value's header: noise that no compressor shrinks, and a part that repeats and all do shrink.
+//!
+//! The body is cut into chunks of 4 KiB. Each chunk has a hash of its own; it starts with a slice of a noise table, taken
+//! at a place that the hash names and XORed with a word of the hash, so that values of one block never share bytes
+//! although the table is small; the rest of the chunk repeats that word. So a byte that was moved, torn or left over
+//! from another version differs in either part.
+
+use super::random::{Random, mix64};
+use super::value::HEADER_BYTES;
+use std::sync::Arc;
+
+/// Bytes of a chunk: what most engines' pages and blocks are made of.
+const CHUNK_BYTES: usize = 4096;
+/// Places in the noise table.
+const NOISE_BYTES: usize = 1 << 20;
+/// What LZ4 keeps of a header (tag, the changing bytes of index and version, two matches), measured by
+/// `shape::compressibility`.
+const HEADER_COST: f64 = 14.0;
+/// What LZ4 keeps of a chunk's repeating part: the word, a match and a length.
+const REPEAT_COST: f64 = 11.0;
+
+/// Writes and compares bodies; clones share the noise.
+#[derive(Clone, Debug)]
+pub(super) struct Body {
+    noise: Arc<[u8]>,
+    share: f64,
+    /// Noise bytes in the first chunk of a value of the only size there is.
+    first: Option<usize>,
+}
+
+impl Body {
+    /// Bodies that keep `share` of their value's bytes; `fixed` is the length of every value, where there is one.
+    pub(super) fn new(share: f64, fixed: Option<usize>, seed: u64) -> Body {
+        let mut random = Random::seeded(seed);
+        let words = (NOISE_BYTES + CHUNK_BYTES) / 8;
+        let noise: Vec<u8> = (0..words).flat_map(|_| random.next_u64().to_le_bytes()).collect();
+        Body { noise: noise.into(), share, first: None }.resized(fixed)
+    }
+
+    /// The same noise for values of another length.
+    pub(super) fn resized(&self, fixed: Option<usize>) -> Body {
+        let chunk = fixed.map(|len| len.saturating_sub(HEADER_BYTES).min(CHUNK_BYTES));
+        let first = chunk.map(|chunk| self.noise_bytes(chunk, true));
+        Body { noise: self.noise.clone(), share: self.share, first }
+    }
+
+    /// The noise at the start of a chunk; the first chunk makes up for the header.
+    fn noise_bytes(&self, chunk: usize, is_first: bool) -> usize {
+        if self.share >= 1.0 {
+            return chunk;
+        }
+        let (before, cost) = if is_first { (HEADER_BYTES, HEADER_COST) } else { (0, 0.0) };
+        let kept = self.share * (chunk + before) as f64 - cost - REPEAT_COST;
+        (kept.round().max(0.0) as usize).min(chunk)
+    }
+
+    #[inline]
+    fn first_bytes(&self, chunk: usize) -> usize {
+        match self.first {
+            Some(first) => first,
+            None => self.noise_bytes(chunk, true),
+        }
+    }
+
+    /// The noise of a chunk and the word that veils it.
+    #[inline]
+    fn source(&self, hash: u64, bytes: usize) -> (&[u8], u64) {
+        let place = (hash >> 32) as usize & (NOISE_BYTES - 1);
+        (&self.noise[place..place + bytes], hash.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// Writes the body that belongs to `hash`.
+    #[inline]
+    pub(super) fn write(&self, hash: u64, body: &mut [u8]) {
+        if body.len() > CHUNK_BYTES {
+            return self.write_chunks(hash, body);
+        }
+        let first = self.first_bytes(body.len());
+        self.write_chunk(hash, body, first);
+    }
+
+    #[inline(never)]
+    fn write_chunks(&self, hash: u64, body: &mut [u8]) {
+        for (place, chunk) in body.chunks_mut(CHUNK_BYTES).enumerate() {
+            let noise = self.noise_bytes(chunk.len(), place == 0);
+            self.write_chunk(chunk_hash(hash, place), chunk, noise);
+        }
+    }
+
+    #[inline]
+    fn write_chunk(&self, hash: u64, chunk: &mut [u8], noise_bytes: usize) {
+        let (noise, word) = self.source(hash, noise_bytes);
+        let (veiled, repeated) = chunk.split_at_mut(noise_bytes);
+        let bytes = word.to_le_bytes();
+        let (into, into_tail) = veiled.as_chunks_mut::<8>();
+        let (from, from_tail) = noise.as_chunks::<8>();
+        for (into, from) in into.iter_mut().zip(from) {
+            *into = (u64::from_le_bytes(*from) ^ word).to_le_bytes();
+        }
+        for ((into, from), byte) in into_tail.iter_mut().zip(from_tail).zip(bytes) {
+            *into = from ^ byte;
+        }
+        let (into, into_tail) = repeated.as_chunks_mut::<8>();
+        into.fill(bytes);
+        into_tail.copy_from_slice(&bytes[..into_tail.len()]);
+    }
+
+    /// Whether a body is the one that belongs to `hash`.
+    #[inline]
+    pub(super) fn equals(&self, hash: u64, body: &[u8]) -> bool {
+        if body.len() > CHUNK_BYTES {
+            return self.equals_chunks(hash, body);
+        }
+        self.equals_chunk(hash, body, self.first_bytes(body.len()))
+    }
+
+    #[inline(never)]
+    fn equals_chunks(&self, hash: u64, body: &[u8]) -> bool {
+        body.chunks(CHUNK_BYTES).enumerate().all(|(place, chunk)| {
+            let noise = self.noise_bytes(chunk.len(), place == 0);
+            self.equals_chunk(chunk_hash(hash, place), chunk, noise)
+        })
+    }
+
+    #[inline]
+    fn equals_chunk(&self, hash: u64, chunk: &[u8], noise_bytes: usize) -> bool {
+        let (noise, word) = self.source(hash, noise_bytes);
+        let (veiled, repeated) = chunk.split_at(noise_bytes);
+        let bytes = word.to_le_bytes();
+        let mut difference = 0_u64;
+        let (actual, actual_tail) = veiled.as_chunks::<8>();
+        let (from, from_tail) = noise.as_chunks::<8>();
+        for (actual, from) in actual.iter().zip(from) {
+            difference |= u64::from_le_bytes(*actual) ^ u64::from_le_bytes(*from) ^ word;
+        }
+        for ((actual, from), byte) in actual_tail.iter().zip(from_tail).zip(bytes) {
+            difference |= u64::from(actual ^ from ^ byte);
+        }
+        let (actual, actual_tail) = repeated.as_chunks::<8>();
+        for actual in actual {
+            difference |= u64::from_le_bytes(*actual) ^ word;
+        }
+        for (actual, byte) in actual_tail.iter().zip(bytes) {
+            difference |= u64::from(actual ^ byte);
+        }
+        difference == 0
+    }
+}
+
+/// The hash of chunk `place`; the first is the value's own.
+#[inline]
+fn chunk_hash(hash: u64, place: usize) -> u64 {
+    if place == 0 { hash } else { mix64(hash.wrapping_add(place as u64)) }
+}

@@ -1,0 +1,53 @@
+//! `hotspot:FRACTION,SHARE`: a share of the draws falls on a fraction of the items, as in YCSB.
+
+use super::permutation::Permutation;
+use super::random::Random;
+use super::zipf::scatter;
+
+/// Uniform draws from a hot set and from the rest. (YCSB's HotspotIntegerGenerator; its hot set is the first items.)
+#[derive(Clone, Debug)]
+pub struct Hotspot {
+    n: u64,
+    hot: u64,
+    fraction: f64,
+    share: f64,
+    scatter: Option<Permutation>,
+}
+
+impl Hotspot {
+    /// Items [0, n); with `clustered` the hot ones come first, else a permutation of the seed places them.
+    pub(super) fn new(n: u64, fraction: f64, share: f64, seed: u64, clustered: bool) -> Hotspot {
+        let mut hotspot = Hotspot { n, hot: n, fraction, share, scatter: scatter(n, seed, clustered) };
+        hotspot.grow(n);
+        hotspot
+    }
+
+    /// The next item.
+    #[inline]
+    pub(super) fn next(&self, random: &mut Random) -> u64 {
+        let is_hot = random.unit() < self.share || self.hot == self.n;
+        let (start, length) = if is_hot { (0, self.hot) } else { (self.hot, self.n - self.hot) };
+        let place = start + random.below(length);
+        match &self.scatter {
+            Some(scatter) => scatter.at(place),
+            None => place,
+        }
+    }
+
+    /// The range becomes [0, n); the hot set grows with it.
+    pub(super) fn grow(&mut self, n: u64) {
+        self.n = n;
+        self.hot = ((n as f64 * self.fraction) as u64).clamp(1, n);
+        if let Some(scatter) = &mut self.scatter {
+            scatter.grow(n);
+        }
+    }
+
+    /// The places' masses, hot ones first.
+    pub(super) fn masses(&self) -> Vec<f64> {
+        let share = if self.hot == self.n { 1.0 } else { self.share };
+        let hot = share / self.hot as f64;
+        let cold = (1.0 - share) / (self.n - self.hot).max(1) as f64;
+        (0..self.n).map(|place| if place < self.hot { hot } else { cold }).collect()
+    }
+}

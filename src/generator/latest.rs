@@ -1,0 +1,36 @@
+//! `latest`: the newest item most likely, as YCSB's SkewedLatestGenerator has it.
+
+use super::random::Random;
+use super::ycsb::Gray;
+
+/// Item n - 1 - rank, with YCSB's Zipfian ranks. (YCSB never draws its item 0; here every item can come.)
+#[derive(Clone, Debug)]
+pub struct Latest {
+    ranks: Gray,
+    n: u64,
+}
+
+impl Latest {
+    /// Items [0, n).
+    pub(super) fn new(n: u64) -> Latest {
+        Latest { ranks: Gray::new(n), n }
+    }
+
+    /// The next item.
+    #[inline]
+    pub(super) fn next(&self, random: &mut Random) -> u64 {
+        self.n - 1 - self.ranks.rank(random.unit())
+    }
+
+    /// The range becomes [0, n); about 40 ns for each item more.
+    pub(super) fn grow(&mut self, n: u64) {
+        self.ranks.grow(n);
+        self.n = n;
+    }
+
+    /// The items' masses.
+    pub(super) fn masses(&self) -> Vec<f64> {
+        let mass = |rank| self.ranks.below(rank + 1) - self.ranks.below(rank);
+        (0..self.n).rev().map(mass).collect()
+    }
+}

@@ -1,0 +1,150 @@
+//! `Sampler`: which item comes next, for any distribution; one enum, so that the hot loop has no dynamic call.
+
+use super::exponential::Exponential;
+use super::hotspot::Hotspot;
+use super::latest::Latest;
+use super::permutation::Pass;
+use super::random::Random;
+use super::sequence::Sequence;
+use super::spec::{Distribution, SpecError};
+use super::uniform::Uniform;
+use super::ycsb::Ycsb;
+use super::zipf::Zipf;
+
+/// One of `count` threads: items whose index is `index` modulo `count` are its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// From 0 to count - 1.
+    pub index: u64,
+    /// At least 1.
+    pub count: u64,
+}
+
+impl Part {
+    /// The only part.
+    pub const WHOLE: Part = Part { index: 0, count: 1 };
+
+    /// How many of the items [0, n) are in this part.
+    #[inline]
+    pub fn len(&self, n: u64) -> u64 {
+        if self.index < n { (n - self.index - 1) / self.count + 1 } else { 0 }
+    }
+
+    /// The part's item number `place`.
+    #[inline]
+    pub fn item(&self, place: u64) -> u64 {
+        self.index + place * self.count
+    }
+}
+
+/// Draws items of a range. Everything but the draws themselves (such as where the hot items lie) comes from the seed
+/// given to `new`, which must be the same for all threads; the draws come from the `Random` given to `next`.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    n: u64,
+    part: Option<Part>,
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Sequence(Sequence),
+    Uniform(Uniform),
+    Pass(Pass),
+    Zipf(Zipf),
+    Ycsb(Ycsb),
+    Latest(Latest),
+    Hotspot(Hotspot),
+    Exponential(Exponential),
+}
+
+impl Sampler {
+    /// A sampler of the items [0, n).
+    ///
+    /// `sequential` and `permutation` give the items of `part` only, each once a pass; the others draw from all.
+    /// `clustered` puts the hot items of `zipf` and `hotspot` side by side at the start instead of scattering them.
+    /// Fails on parameters out of range, an n of 0 or over 2^63, and a part without items.
+    pub fn new(
+        distribution: &Distribution,
+        n: u64,
+        seed: u64,
+        part: Part,
+        clustered: bool,
+    ) -> Result<Sampler, SpecError> {
+        if n == 0 || n > 1 << 63 {
+            return Err(SpecError(format!("`{distribution}` draws from 1 to 2^63 items, not from {n}")));
+        }
+        let own = |form| {
+            if part.index >= part.count || part.len(n) == 0 {
+                let Part { index, count } = part;
+                let text = format!("{n} items have no part {index} of {count}; use at most {n} threads");
+                return Err(SpecError(text));
+            }
+            Ok(Sampler { n, part: Some(part), form })
+        };
+        let any = |form| Ok(Sampler { n, part: None, form });
+        match distribution.clone().checked()? {
+            Distribution::Sequential => own(Form::Sequence(Sequence::new(n, part))),
+            Distribution::Permutation if part.len(n) == 0 => own(Form::Sequence(Sequence::new(n, part))),
+            Distribution::Permutation => own(Form::Pass(Pass::new(n, seed, part))),
+            Distribution::Uniform => any(Form::Uniform(Uniform::new(n))),
+            Distribution::Zipf(theta) => any(Form::Zipf(Zipf::new(n, theta, seed, clustered))),
+            Distribution::YcsbZipfian => any(Form::Ycsb(Ycsb::new(n))),
+            Distribution::Latest => any(Form::Latest(Latest::new(n))),
+            Distribution::Hotspot(fraction, share) => {
+                any(Form::Hotspot(Hotspot::new(n, fraction, share, seed, clustered)))
+            }
+            Distribution::Exponential(percentile, fraction) => {
+                any(Form::Exponential(Exponential::new(n, percentile, fraction)))
+            }
+        }
+    }
+
+    /// The next item, in [0, n).
+    #[inline]
+    pub fn next(&mut self, random: &mut Random) -> u64 {
+        match &mut self.form {
+            Form::Uniform(uniform) => uniform.next(random),
+            Form::Sequence(sequence) => sequence.next(),
+            Form::Pass(pass) => pass.next(),
+            Form::Zipf(zipf) => zipf.next(random),
+            Form::Ycsb(ycsb) => ycsb.next(random),
+            Form::Latest(latest) => latest.next(random),
+            Form::Hotspot(hotspot) => hotspot.next(random),
+            Form::Exponential(exponential) => exponential.next(random),
+        }
+    }
+
+    /// The range becomes [0, n); a smaller n than now changes nothing. `permutation` takes it up with its next pass.
+    /// Costs some ns; `zipf` some microseconds about each 6 % of growth.
+    #[inline]
+    pub fn grow(&mut self, n: u64) {
+        if n > self.n {
+            self.grow_to(n);
+        }
+    }
+
+    fn grow_to(&mut self, n: u64) {
+        self.n = n;
+        match &mut self.form {
+            Form::Uniform(uniform) => uniform.grow(n),
+            Form::Sequence(sequence) => sequence.grow(n),
+            Form::Pass(pass) => pass.grow(n),
+            Form::Zipf(zipf) => zipf.grow(n),
+            Form::Ycsb(ycsb) => ycsb.grow(n),
+            Form::Latest(latest) => latest.grow(n),
+            Form::Hotspot(hotspot) => hotspot.grow(n),
+            Form::Exponential(exponential) => exponential.grow(n),
+        }
+    }
+
+    /// The items of the range.
+    pub fn n(&self) -> u64 {
+        self.n
+    }
+
+    /// The items that can come: those of the part for `sequential` and `permutation`, else all.
+    pub fn part_len(&self) -> u64 {
+        self.part.map_or(self.n, |part| part.len(self.n))
+    }
+}

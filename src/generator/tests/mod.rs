@@ -1,0 +1,3 @@
+//! Tests of the room that span its files: golden numbers, masses, keys and values.
+
+mod spec;

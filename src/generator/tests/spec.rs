@@ -1,0 +1,189 @@
+//! What people type is read, printed back, and refused with the nearest name.
+
+use crate::generator::*;
+use proptest::prelude::*;
+
+fn distribution() -> impl Strategy<Value = Distribution> {
+    let fraction = 1e-9..=1.0_f64;
+    prop_oneof![
+        Just(Distribution::Sequential),
+        Just(Distribution::Uniform),
+        Just(Distribution::Permutation),
+        Just(Distribution::YcsbZipfian),
+        Just(Distribution::Latest),
+        (1e-9..50.0_f64).prop_map(Distribution::Zipf),
+        (fraction.clone(), fraction.clone()).prop_map(|(a, b)| Distribution::Hotspot(a, b)),
+        (1e-6..99.999_f64, fraction).prop_map(|(a, b)| Distribution::Exponential(a, b)),
+    ]
+}
+
+fn size() -> impl Strategy<Value = SizeSpec> {
+    let pair = || (1..=u32::MAX, 1..=u32::MAX).prop_map(|(a, b)| (a.min(b), a.max(b)));
+    prop_oneof![
+        (1..=u32::MAX).prop_map(SizeSpec::Fixed),
+        pair().prop_map(|(a, b)| SizeSpec::Uniform(a, b)),
+        pair().prop_map(|(a, b)| SizeSpec::Zipf(a, b)),
+        (1.0..1e8_f64, 0.0..1e8_f64).prop_map(|(a, b)| SizeSpec::Normal(a, b)),
+        prop::collection::vec((1..=u32::MAX, 1e-9..1e9_f64), 1..9).prop_map(SizeSpec::Histogram),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn reads_back_every_distribution_it_prints(wanted in distribution()) {
+        prop_assert_eq!(wanted.to_string().parse::<Distribution>().unwrap(), wanted);
+    }
+
+    #[test]
+    fn reads_back_every_size_it_prints(wanted in size()) {
+        prop_assert_eq!(wanted.to_string().parse::<SizeSpec>().unwrap(), wanted.clone());
+        let json = serde_json::to_string(&wanted).unwrap();
+        prop_assert_eq!(serde_json::from_str::<SizeSpec>(&json).unwrap(), wanted);
+    }
+
+    #[test]
+    fn never_panics_on_any_text(text in "\\PC{0,40}") {
+        let _ = text.parse::<Distribution>();
+        let _ = text.parse::<SizeSpec>();
+        let _ = text.parse::<Encoding>();
+        let _ = parse_bytes(&text);
+    }
+}
+
+#[test]
+fn reads_the_forms_of_the_help() {
+    const CASES: &[(&str, Distribution)] = &[
+        ("sequential", Distribution::Sequential),
+        (" uniform ", Distribution::Uniform),
+        ("permutation", Distribution::Permutation),
+        ("zipf:0.99", Distribution::Zipf(0.99)),
+        ("zipf: 1.5", Distribution::Zipf(1.5)),
+        ("ycsb-zipfian", Distribution::YcsbZipfian),
+        ("latest", Distribution::Latest),
+        ("hotspot:0.2,0.8", Distribution::Hotspot(0.2, 0.8)),
+        ("exponential", Distribution::Exponential(95.0, 0.857_142_857_1)),
+        ("exponential:90,0.5", Distribution::Exponential(90.0, 0.5)),
+    ];
+    for (text, wanted) in CASES {
+        assert_eq!(text.parse::<Distribution>().as_ref(), Ok(wanted), "{text}");
+    }
+    assert_eq!("exponential:95,0.8571428571".parse::<Distribution>().unwrap().to_string(), "exponential");
+}
+
+#[test]
+fn reads_sizes_with_suffixes() {
+    let cases = [
+        ("100", SizeSpec::Fixed(100)),
+        ("4k", SizeSpec::Fixed(4096)),
+        ("4 KiB", SizeSpec::Fixed(4096)),
+        ("1_000", SizeSpec::Fixed(1000)),
+        ("1M", SizeSpec::Fixed(1 << 20)),
+        ("uniform:250-2500", SizeSpec::Uniform(250, 2500)),
+        ("uniform:1k-4KiB", SizeSpec::Uniform(1024, 4096)),
+        ("zipf:1-1024", SizeSpec::Zipf(1, 1024)),
+        ("normal:400,50.5", SizeSpec::Normal(400.0, 50.5)),
+        ("normal:4k,1k", SizeSpec::Normal(4096.0, 1024.0)),
+        ("histogram:100*9,1000*1", SizeSpec::Histogram(vec![(100, 9.0), (1000, 1.0)])),
+        ("histogram:1k,2k*0.5", SizeSpec::Histogram(vec![(1024, 1.0), (2048, 0.5)])),
+    ];
+    for (text, wanted) in cases {
+        assert_eq!(text.parse::<SizeSpec>(), Ok(wanted), "{text}");
+    }
+    assert_eq!(parse_bytes("64M"), Ok(64 << 20));
+    assert_eq!(parse_bytes("2TiB"), Ok(2 << 40));
+    assert!(parse_bytes("99999999T").is_err());
+}
+
+#[test]
+fn a_fixed_size_is_a_number_in_toml_and_the_rest_are_texts() {
+    assert_eq!(SizeText::from(SizeSpec::Fixed(7)), SizeText::Number(7));
+    assert_eq!(SizeText::from(SizeSpec::Uniform(1, 2)), SizeText::Text("uniform:1-2".into()));
+    assert_eq!(serde_json::from_str::<SizeSpec>("100").unwrap(), SizeSpec::Fixed(100));
+    assert_eq!(serde_json::from_str::<SizeSpec>("\"4k\"").unwrap(), SizeSpec::Fixed(4096));
+    assert!(serde_json::from_str::<SizeSpec>("0").is_err());
+}
+
+#[test]
+fn refuses_with_the_nearest_name_or_the_form() {
+    const CASES: &[(&str, &str)] = &[
+        ("zipff:1", "unknown distribution `zipff`; did you mean `zipf:THETA`?"),
+        ("zipff", "unknown distribution `zipff`; did you mean `zipf:THETA`?"),
+        ("unifrom", "unknown distribution `unifrom`; did you mean `uniform`?"),
+        ("zipfian", "unknown distribution `zipfian`; did you mean `zipf:THETA`?"),
+        ("Latest", "unknown distribution `Latest`; did you mean `latest`?"),
+        ("hot:1,2", "unknown distribution `hot`; did you mean `hotspot:FRACTION,SHARE`?"),
+        ("zipf", "`zipf` is not of the form `zipf:THETA`; for example `zipf:0.99`"),
+        ("zipf:x", "`zipf:x` is not of the form `zipf:THETA`; for example `zipf:0.99`"),
+        ("zipf:0", "THETA of `zipf:0` is 0; it must be a finite number over 0"),
+        ("zipf:inf", "THETA of `zipf:inf` is inf; it must be a finite number over 0"),
+        ("zipf:NaN", "THETA of `zipf:NaN` is NaN; it must be a finite number over 0"),
+        (
+            "hotspot:0.2",
+            "`hotspot:0.2` is not of the form `hotspot:FRACTION,SHARE`; for example `hotspot:0.2,0.8`",
+        ),
+        ("hotspot:1.5,0.8", "FRACTION of `hotspot:1.5,0.8` is 1.5; it must be over 0 and at most 1"),
+        ("hotspot:0.2,0", "SHARE of `hotspot:0.2,0` is 0; it must be over 0 and at most 1"),
+        ("exponential:100,1", "PERCENTILE of `exponential:100,1` is 100; it must be over 0 and under 100"),
+        ("uniform:3", "`uniform` takes no parameters, in `uniform:3`"),
+    ];
+    for (text, wanted) in CASES {
+        assert_eq!(text.parse::<Distribution>().unwrap_err().0, *wanted, "{text}");
+    }
+    let far = "xyzzy".parse::<Distribution>().unwrap_err().0;
+    assert!(far.starts_with("unknown distribution `xyzzy`; known are sequential, uniform,"), "{far}");
+    assert_eq!("hexx".parse::<Encoding>().unwrap_err().0, "unknown encoding `hexx`; did you mean `hex`?");
+}
+
+#[test]
+fn refuses_sizes_out_of_range() {
+    for text in [
+        "",
+        "0",
+        "-1",
+        "5G",
+        "1x",
+        "uniform",
+        "uniform:5",
+        "uniform:0-9",
+        "uniform:9-5",
+        "zipf:9-5",
+        "zipf:a-b",
+        "normal:0,1",
+        "normal:5,-1",
+        "normal:5",
+        "normal:NaN,1",
+        "normal:1,inf",
+        "histogram:",
+        "histogram:0*1",
+        "histogram:5*0",
+        "histogram:5*-1",
+        "histogram:5*x",
+        "unform:1-2",
+        "hist:1",
+    ] {
+        let error = text.parse::<SizeSpec>().expect_err(text).0;
+        assert!(!error.contains('\n') && !error.is_empty(), "{text}: {error}");
+    }
+    assert_eq!(
+        "unform:1-2".parse::<SizeSpec>().unwrap_err().0,
+        "unknown size `unform`; did you mean `uniform:A-B`?"
+    );
+}
+
+#[test]
+fn nearest_is_silent_when_nothing_is_near() {
+    assert_eq!(nearest("redbb", &["redb", "fjall", "sled"]), Some("redb"));
+    assert_eq!(nearest("slde", &["redb", "fjall", "sled"]), Some("sled"));
+    assert_eq!(nearest("postgres", &["redb", "fjall", "sled"]), None);
+    assert_eq!(nearest("", &["redb"]), None);
+    assert_eq!(nearest("x", &[]), None);
+}
+
+#[test]
+fn schema_tells_an_editor_the_forms() {
+    let schema = serde_json::to_value(schemars::schema_for!(Distribution)).unwrap();
+    assert_eq!(schema["type"], "string");
+    assert!(schema["description"].as_str().unwrap().contains("zipf:THETA"));
+    let sizes = serde_json::to_value(schemars::schema_for!(SizeSpec)).unwrap();
+    assert_eq!(sizes["anyOf"][0]["minimum"], 1);
+}

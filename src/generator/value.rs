@@ -1,0 +1,337 @@
+//! Values: a pure function of an item's index and a version, so that every byte read can be checked.
+//!
+//! Little endian; `h` is a hash of index, version and seed; the body is described in body.rs.
+//!
+//! | bytes | form |
+//! |---|---|
+//! | 24 and more | tag: low half of h, u32; length, u32; index, u64; version, u64; body |
+//! | 16 to 23 | index XOR a hash of version and seed, u64; version, u64; bytes of h |
+//! | 8 to 15 | version, 40 bits; check, upper 24 bits of h; more bytes of h |
+//! | 1 to 7 | bytes of a hash of index and seed, the same for every version |
+
+use super::body::Body;
+use super::random::{derive, mix64};
+use super::sizes::Sizes;
+use super::spec::{SizeSpec, SpecError};
+use std::fmt;
+
+/// Bytes before the body of a value of full form.
+pub(super) const HEADER_BYTES: usize = 24;
+/// Versions of values of 8 to 15 bytes.
+const SMALL_VERSION_BITS: u32 = 40;
+
+/// What values look like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueRules {
+    /// Bytes of a value, at least 1.
+    pub size: SizeSpec,
+    /// The share of its bytes that a value keeps when blocks of values are compressed: 1 is noise; over 0.
+    pub compressed_share: f64,
+}
+
+/// What is wrong with a value that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It has another length than was written.
+    Length {
+        /// Bytes that were written.
+        wanted: usize,
+        /// Bytes that were read.
+        actual: usize,
+    },
+    /// A whole value, but of another key.
+    Key {
+        /// The index asked for.
+        wanted: u64,
+        /// The index in the value.
+        actual: u64,
+    },
+    /// A whole value of this key, but of another version.
+    Version {
+        /// The version asked for.
+        wanted: u64,
+        /// The version in the value.
+        actual: u64,
+    },
+    /// The header does not fit together: damaged, of another run, or never written.
+    Header,
+    /// The first byte that is not as written, counted from the value's start.
+    Body {
+        /// From 0.
+        at: usize,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Length { wanted, actual } => {
+                write!(out, "the value has {actual} bytes, {wanted} were written")
+            }
+            Fault::Key { wanted, actual } => {
+                write!(out, "the value belongs to key {actual}, key {wanted} was asked for")
+            }
+            Fault::Version { wanted, actual } => {
+                write!(out, "the value is version {actual} of its key, version {wanted} was expected")
+            }
+            Fault::Header => out.write_str("the value's header is damaged or of another run"),
+            Fault::Body { at } => write!(out, "the value is damaged from byte {at} on"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Makes and checks values; clones share the noise.
+#[derive(Clone, Debug)]
+pub struct Values {
+    sizes: Sizes,
+    /// The length of every value, where there is one.
+    fixed: Option<usize>,
+    key: u64,
+    body: Body,
+}
+
+impl Values {
+    /// Fails where a size is 0, or the share is not over 0 and at most 1. Makes 1 MiB of noise in about 0.2 ms.
+    pub fn new(rules: &ValueRules, seed: u64) -> Result<Values, SpecError> {
+        let sizes = Sizes::new(&rules.size)?;
+        let share = rules.compressed_share;
+        if !(share > 0.0 && share <= 1.0) {
+            let text = format!("`value.compressed_share` is {share}; it must be over 0 and at most 1");
+            return Err(SpecError(text));
+        }
+        let fixed = sizes.fixed().map(|size| size as usize);
+        let body = Body::new(share, fixed, derive(seed, 0x6e6f_6973));
+        Ok(Values { sizes, fixed, key: derive(seed, 0x7661_6c75), body })
+    }
+
+    /// The same seed and noise with other sizes; fails where a size is 0.
+    pub fn resized(&self, size: &SizeSpec) -> Result<Values, SpecError> {
+        let sizes = Sizes::new(size)?;
+        let fixed = sizes.fixed().map(|size| size as usize);
+        Ok(Values { sizes, fixed, key: self.key, body: self.body.resized(fixed) })
+    }
+
+    /// The bytes of a value.
+    #[inline]
+    pub fn len_of(&self, index: u64, version: u64) -> usize {
+        self.len_from(self.hash(index, version))
+    }
+
+    /// The bytes of the longest value.
+    pub fn max_len(&self) -> usize {
+        self.sizes.max() as usize
+    }
+
+    /// The mean bytes of a value.
+    pub fn mean_len(&self) -> f64 {
+        self.sizes.mean()
+    }
+
+    /// What a check of the smallest values can find.
+    pub fn power(&self) -> &'static str {
+        match self.sizes.min() {
+            24.. => "key, version, length and every byte",
+            16.. => "key, version, length and every byte (values under 24 bytes have no tag)",
+            8.. => "key and version by 24 check bits, length and every other byte (values under 16 bytes)",
+            2.. => "key by a hash as long as the value, no version (values under 8 bytes)",
+            _ => "key by 8 bits, one wrong value in 256 passes, no version (values of 1 byte)",
+        }
+    }
+
+    /// Whether versions can be read from all values (those of 8 bytes and more).
+    pub fn has_versions(&self) -> bool {
+        self.sizes.min() >= 8
+    }
+
+    /// Writes a value at the start of `out`, which holds at least `max_len` bytes. Returns its bytes. Values of 8 to
+    /// 15 bytes tell versions apart modulo 2^40, smaller ones not at all.
+    #[inline]
+    pub fn write(&self, index: u64, version: u64, out: &mut [u8]) -> usize {
+        let hash = self.hash(index, version);
+        let len = self.len_from(hash);
+        let out = &mut out[..len];
+        let Some((header, body)) = out.split_first_chunk_mut::<HEADER_BYTES>() else {
+            self.write_small(index, version, hash, out);
+            return len;
+        };
+        let words = header.as_chunks_mut::<8>().0;
+        words[0] = tag_and_length(hash, len).to_le_bytes();
+        words[1] = index.to_le_bytes();
+        words[2] = version.to_le_bytes();
+        self.body.write(hash, body);
+        len
+    }
+
+    /// Checks every byte of a value read for `index`, its length included. Gives its version; none for values under 8
+    /// bytes, which do not tell.
+    #[inline]
+    pub fn check(&self, index: u64, bytes: &[u8]) -> Result<Option<u64>, Fault> {
+        let Some((header, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return self.check_small(index, bytes);
+        };
+        let words = header.as_chunks::<8>().0;
+        let version = u64::from_le_bytes(words[2]);
+        let hash = self.hash(index, version);
+        let is_header = (u64::from_le_bytes(words[0]) == tag_and_length(hash, bytes.len()))
+            & (u64::from_le_bytes(words[1]) == index);
+        if is_header && bytes.len() == self.len_from(hash) && self.body.equals(hash, body) {
+            return Ok(Some(version));
+        }
+        Err(self.diagnose(index, bytes))
+    }
+
+    /// Checks a value whose version is known.
+    #[inline]
+    pub fn check_version(&self, index: u64, version: u64, bytes: &[u8]) -> Result<(), Fault> {
+        match self.check(index, bytes)? {
+            Some(actual) if actual != version && !self.is_same_small(version, actual, bytes.len()) => {
+                Err(Fault::Version { wanted: version, actual })
+            }
+            None if bytes.len() != self.len_of(index, version) => {
+                Err(Fault::Length { wanted: self.len_of(index, version), actual: bytes.len() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_same_small(&self, wanted: u64, actual: u64, len: usize) -> bool {
+        len < 16 && small_version(wanted) == actual
+    }
+
+    /// Index and version as a value of 16 bytes and more has them; none where the header does not fit together.
+    /// (Under 24 bytes every header fits: only `check` tells.)
+    #[inline]
+    pub fn read_header(&self, bytes: &[u8]) -> Option<(u64, u64)> {
+        let (words, _) = bytes.as_chunks::<8>();
+        match bytes.len() {
+            HEADER_BYTES.. => {
+                let (index, version) = (u64::from_le_bytes(words[1]), u64::from_le_bytes(words[2]));
+                let wanted = tag_and_length(self.hash(index, version), bytes.len());
+                (u64::from_le_bytes(words[0]) == wanted).then_some((index, version))
+            }
+            16.. => {
+                let version = u64::from_le_bytes(words[1]);
+                Some((u64::from_le_bytes(words[0]) ^ self.veil(version), version))
+            }
+            _ => None,
+        }
+    }
+
+    /// Two indices or versions that differ, both below 2^32, never have the same input to the mixer.
+    #[inline]
+    fn hash(&self, index: u64, version: u64) -> u64 {
+        mix64(index ^ version.rotate_left(32) ^ self.key)
+    }
+
+    #[inline]
+    fn len_from(&self, hash: u64) -> usize {
+        match self.fixed {
+            Some(len) => len,
+            None => self.sizes.of(mix64(hash ^ self.key)) as usize,
+        }
+    }
+
+    /// What the index of a value without a tag is veiled with, so that a flip in its version shows as a wrong index.
+    fn veil(&self, version: u64) -> u64 {
+        mix64(version ^ self.key.rotate_left(17))
+    }
+
+    #[inline(never)]
+    fn write_small(&self, index: u64, version: u64, hash: u64, out: &mut [u8]) {
+        let len = out.len();
+        out.copy_from_slice(&self.small(index, version, hash, len)[..len]);
+    }
+
+    /// A value under 24 bytes, in a buffer of 24.
+    fn small(&self, index: u64, version: u64, hash: u64, len: usize) -> [u8; HEADER_BYTES] {
+        let more = mix64(hash);
+        let words = match len {
+            16.. => [index ^ self.veil(version), version, more],
+            8.. => [small_version(version) | hash >> SMALL_VERSION_BITS << SMALL_VERSION_BITS, more, 0],
+            _ => [mix64(mix64(index ^ self.key)), 0, 0],
+        };
+        let mut bytes = [0; HEADER_BYTES];
+        for (into, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *into = word.to_le_bytes();
+        }
+        bytes
+    }
+
+    #[inline(never)]
+    fn check_small(&self, index: u64, bytes: &[u8]) -> Result<Option<u64>, Fault> {
+        let len = bytes.len();
+        let word =
+            |place: usize| bytes.as_chunks::<8>().0.get(place).map_or(0, |word| u64::from_le_bytes(*word));
+        if len < 8 {
+            if len < self.sizes.min() as usize || len > self.max_len() {
+                let wanted = len.clamp(self.sizes.min() as usize, self.max_len());
+                return Err(Fault::Length { wanted, actual: len });
+            }
+            let same = self.small(index, 0, 0, len)[..len] == *bytes;
+            return if same { Ok(None) } else { Err(Fault::Body { at: 0 }) };
+        }
+        let version = if len < 16 { small_version(word(0)) } else { word(1) };
+        if len >= 16 && word(0) ^ self.veil(version) != index {
+            // A veiled index that lies far out is a damaged one; the caller sees which.
+            return Err(Fault::Key { wanted: index, actual: word(0) ^ self.veil(version) });
+        }
+        let hash = self.hash(index, version);
+        if self.len_from(hash) != len {
+            return Err(Fault::Length { wanted: self.len_from(hash), actual: len });
+        }
+        match first_difference(&self.small(index, version, hash, len)[..len], bytes) {
+            None => Ok(Some(version)),
+            Some(at) if at < 8 => Err(Fault::Header),
+            Some(at) => Err(Fault::Body { at }),
+        }
+    }
+
+    /// Says what is wrong with a value of full form that `check` refused.
+    #[cold]
+    #[inline(never)]
+    fn diagnose(&self, index: u64, bytes: &[u8]) -> Fault {
+        let word =
+            |place: usize| bytes.as_chunks::<8>().0.get(place).map_or(0, |word| u64::from_le_bytes(*word));
+        let (tag, length) = (word(0) as u32, (word(0) >> 32) as usize);
+        let (actual, version) = (word(1), word(2));
+        let hash = self.hash(actual, version);
+        if tag != hash as u32 {
+            // Where all else is right, the length may tell: a shorter form cannot be read as a longer one.
+            return match self.fixed {
+                Some(wanted) if wanted != bytes.len() => Fault::Length { wanted, actual: bytes.len() },
+                _ => Fault::Header,
+            };
+        }
+        if actual != index {
+            return Fault::Key { wanted: index, actual };
+        }
+        let wanted = self.len_from(hash);
+        if bytes.len() != wanted {
+            return Fault::Length { wanted, actual: bytes.len() };
+        }
+        if length != wanted {
+            return Fault::Header;
+        }
+        let mut body = vec![0; wanted - HEADER_BYTES];
+        self.body.write(hash, &mut body);
+        match first_difference(&body, &bytes[HEADER_BYTES..]) {
+            Some(at) => Fault::Body { at: HEADER_BYTES + at },
+            None => Fault::Header,
+        }
+    }
+}
+
+#[inline]
+fn tag_and_length(hash: u64, len: usize) -> u64 {
+    hash & 0xffff_ffff | (len as u64) << 32
+}
+
+fn small_version(version: u64) -> u64 {
+    version & ((1 << SMALL_VERSION_BITS) - 1)
+}
+
+fn first_difference(wanted: &[u8], actual: &[u8]) -> Option<usize> {
+    wanted.iter().zip(actual).position(|(wanted, actual)| wanted != actual)
+}

@@ -1,0 +1,185 @@
+//! `ycsb-zipfian`: YCSB's own generators, for comparison with its papers; an approximation of Zipf with theta 0.99.
+//!
+//! Source: `ZipfianGenerator`, `ScrambledZipfianGenerator` and `Utils.fnvhash64` of
+//! <https://github.com/brianfrankcooper/YCSB> at d9faaac8, after Gray et al., Quickly Generating Billion-Record
+//! Synthetic Databases, SIGMOD 1994. The scrambled one draws from ten billion ranks whatever the number of items is,
+//! so that its hottest item gets 3.8 % of the draws; and hashing leaves some items out (YCSB issue 1495).
+
+use super::portable::pow;
+use super::random::Random;
+use super::zipf::zeta;
+
+/// YCSB's ZIPFIAN_CONSTANT.
+pub(super) const THETA: f64 = 0.99;
+/// YCSB's ScrambledZipfianGenerator.ITEM_COUNT; its generator runs from 0 to here, both included.
+const ITEM_COUNT: u64 = 10_000_000_000;
+/// YCSB's ScrambledZipfianGenerator.ZETAN, the zeta of ITEM_COUNT items.
+const ZETAN: f64 = 26.469_028_201_783_02;
+
+/// YCSB's ZipfianGenerator: ranks from a closed form.
+#[derive(Clone, Debug)]
+pub(super) struct Gray {
+    items: u64,
+    zetan: f64,
+    eta: f64,
+    alpha: f64,
+    /// 1 + 1/2^theta, the zeta of two items.
+    zeta2: f64,
+}
+
+impl Gray {
+    /// Ranks below `items`, with zeta given.
+    fn with_zeta(items: u64, zetan: f64) -> Gray {
+        let mut gray =
+            Gray { items, zetan, eta: 0.0, alpha: 1.0 / (1.0 - THETA), zeta2: 1.0 + pow(0.5, THETA) };
+        gray.set_eta();
+        gray
+    }
+
+    /// Ranks below `items`.
+    pub(super) fn new(items: u64) -> Gray {
+        Gray::with_zeta(items, zeta(items, THETA))
+    }
+
+    fn set_eta(&mut self) {
+        self.eta = (1.0 - pow(2.0 / self.items as f64, 1.0 - THETA)) / (1.0 - self.zeta2 / self.zetan);
+    }
+
+    /// The rank at the quantile `u`.
+    #[inline]
+    pub(super) fn rank(&self, u: f64) -> u64 {
+        let uz = u * self.zetan;
+        if uz < self.zeta2 {
+            return u64::from(uz >= 1.0);
+        }
+        let rank = (self.items as f64 * pow(self.eta * u - self.eta + 1.0, self.alpha)) as u64;
+        rank.min(self.items - 1)
+    }
+
+    /// The ranks become those below `items`, not fewer than before; a few more are added term by term, as YCSB does.
+    /// Eta follows `items`; YCSB keeps the eta of the first count.
+    pub(super) fn grow(&mut self, items: u64) {
+        if items - self.items <= 16 {
+            for k in self.items + 1..=items {
+                self.zetan += pow(k as f64, -THETA);
+            }
+        } else {
+            self.zetan = zeta(items, THETA);
+        }
+        self.items = items;
+        self.set_eta();
+    }
+
+    /// The probability of a rank below `rank`.
+    pub(super) fn below(&self, rank: u64) -> f64 {
+        let head = self.zeta2.min(self.zetan) / self.zetan;
+        match rank {
+            0 => 0.0,
+            1 => 1.0 / self.zetan,
+            _ if rank >= self.items => 1.0,
+            _ => {
+                let power = pow(rank as f64 / self.items as f64, 1.0 / self.alpha);
+                ((power - 1.0 + self.eta) / self.eta).clamp(head, 1.0)
+            }
+        }
+    }
+}
+
+/// The absolute value of YCSB's 64-bit FNV-1a hash of the 8 bytes of `number`.
+#[inline]
+pub(super) fn fnv64(number: u64) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in number.to_le_bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(1_099_511_628_211);
+    }
+    (hash as i64).unsigned_abs()
+}
+
+/// YCSB's ScrambledZipfianGenerator.
+#[derive(Clone, Debug)]
+pub struct Ycsb {
+    ranks: Gray,
+    n: u64,
+}
+
+impl Ycsb {
+    /// Items [0, n).
+    pub(super) fn new(n: u64) -> Ycsb {
+        Ycsb { ranks: Gray::with_zeta(ITEM_COUNT + 1, ZETAN), n }
+    }
+
+    /// The next item.
+    #[inline]
+    pub(super) fn next(&self, random: &mut Random) -> u64 {
+        fnv64(self.ranks.rank(random.unit())) % self.n
+    }
+
+    /// The range becomes [0, n), which moves the hot items, as in YCSB.
+    pub(super) fn grow(&mut self, n: u64) {
+        self.n = n;
+    }
+
+    /// The items' masses: the first million ranks hashed one by one; the rest, whose masses are minute, as if
+    /// hashing spread them evenly.
+    pub(super) fn masses(&self) -> Vec<f64> {
+        let head = 1 << 20;
+        let rest = 1.0 - self.ranks.below(head);
+        let mut masses = vec![rest / self.n as f64; self.n as usize];
+        let mut below = 0.0;
+        for rank in 0..head {
+            let next = self.ranks.below(rank + 1);
+            masses[(fnv64(rank) % self.n) as usize] += next - below;
+            below = next;
+        }
+        masses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hash_equals_fnv_1a_of_the_bytes() {
+        assert_eq!(fnv64(0), 0xa8c7_f832_281a_39c5_u64.wrapping_neg());
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in [0x15_u8, 0xcd, 0x5b, 0x07, 0, 0, 0, 0] {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        assert_eq!(fnv64(123_456_789), (hash as i64).unsigned_abs());
+    }
+
+    #[test]
+    fn head_has_the_masses_of_the_closed_form() {
+        let gray = Gray::with_zeta(ITEM_COUNT + 1, ZETAN);
+        assert_eq!(gray.rank(0.0), 0);
+        assert_eq!(gray.rank(1.0 / ZETAN - 1e-9), 0);
+        assert_eq!(gray.rank(1.0 / ZETAN + 1e-9), 1);
+        assert!(gray.rank(1.0 - f64::EPSILON / 2.0) <= ITEM_COUNT);
+        assert!((gray.below(1) - 0.037_780).abs() < 1e-6);
+    }
+
+    #[test]
+    fn growth_one_by_one_keeps_zeta() {
+        for start in [1, 2, 3, 1_000] {
+            let mut gray = Gray::new(start);
+            for n in start + 1..start + 5_000 {
+                gray.grow(n);
+            }
+            let fresh = Gray::new(gray.items);
+            assert!((gray.zetan / fresh.zetan - 1.0).abs() < 1e-12);
+            assert!((gray.eta / fresh.eta - 1.0).abs() < 1e-10);
+        }
+    }
+
+    #[test]
+    fn ranks_of_one_and_two_items_stay_in_range() {
+        for items in 1..5 {
+            let gray = Gray::new(items);
+            for step in 0..=1_000 {
+                let u = (f64::from(step) / 1_000.0).min(1.0 - f64::EPSILON / 2.0);
+                assert!(gray.rank(u) < items, "{items} items at {u}");
+            }
+        }
+    }
+}
