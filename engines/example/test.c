@@ -262,7 +262,7 @@ static void waits_until_an_op_is_due(bench *b) {
 
 static void *fill(void *given) {
   bench *b = (bench *)given;
-  char key[8];
+  char key[16];
   for (int i = 0; i < 2000; i++) {
     snprintf(key, sizeof(key), "%c%04d", b->out[0][0], i);
     EXPECT(one(b, KV_PUT, KV_NEW, key, "v")->status == KV_OK);

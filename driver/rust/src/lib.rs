@@ -8,7 +8,7 @@ mod run;
 mod table;
 
 pub use config::{Config, Info, Level, Opened, option};
-pub use op::{Batch, Error, Op, Range, Status, Vote, each};
+pub use op::{Batch, Error, Op, Range, Status, Vote, digest, each};
 pub use run::{run, ticks};
 pub use table::table;
 
