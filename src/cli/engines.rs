@@ -51,7 +51,7 @@ fn list(registry: &Registry) {
         println!("{}  {}", cells.join("  "), row[5]);
     }
     for (name, advice) in registry.absent() {
-        println!("{name:1$}  absent: {advice}", widths[0]);
+        println!("{name:0$}  absent: {advice}", widths[0]);
     }
     for refused in registry.refused() {
         println!("refused: {}: {}", refused.file.display(), refused.reason);

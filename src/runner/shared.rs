@@ -126,6 +126,8 @@ pub struct Shared<'p> {
     pub phase: &'p Phase,
     /// The seed of the phase's streams.
     pub seed: u64,
+    /// The seed that says which items are hot: the same in all phases of a workload.
+    pub hot_seed: u64,
     /// Number to key.
     pub keys: &'p Keys,
     /// Number and version to value.

@@ -350,6 +350,7 @@ impl<'t> Running<'t> {
         Shared {
             phase,
             seed,
+            hot_seed: self.trial.workload.seed,
             keys: &self.keys,
             values,
             versions: self.versions.as_ref(),
