@@ -43,6 +43,9 @@ pub struct RunArgs {
     /// End a trial in which no op ends for this long.
     #[arg(long, value_name = "N", default_value_t = 120)]
     stall_seconds: u64,
+    /// Start even if the disk is smaller than the plan's estimate.
+    #[arg(long)]
+    ignore_space: bool,
     /// No progress on stderr.
     #[arg(short, long)]
     quiet: bool,
@@ -109,6 +112,7 @@ impl RunArgs {
             data: None,
             resume: None,
             stall_seconds: 120,
+            ignore_space: false,
             quiet: false,
         }
     }
@@ -245,13 +249,14 @@ fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
     let estimate = workloads.iter().map(runner::disk_estimate_bytes).max().unwrap_or(0);
     if let Some(free) = disk::free_bytes(data)
         && free < estimate
+        && !args.ignore_space
     {
         return Err(CliError::failed(format!(
             "a trial of this plan may need {} of disk, {} are free",
             bytes_text(estimate),
             bytes_text(free)
         ))
-        .hint("free some space, use a larger disk with --data DIR, or fewer keys with --keys"));
+        .hint("free some space, use a larger disk with --data DIR, or fewer keys with --keys; --ignore-space starts anyway"));
     }
     let started_at = now_rfc3339();
     let name: Vec<&str> = workloads.iter().map(|workload| workload.name.as_str()).collect();
