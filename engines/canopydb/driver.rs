@@ -8,6 +8,8 @@ use kvdyno_driver::{TRANSACTIONS, Vote, Work, each, option};
 const VERSION: &str = "0.2.5";
 /// The default of `EnvOptions`.
 const CACHE_BYTES: u64 = 1 << 30;
+/// A value that fits in one page is never compressed.
+const PAGE_BYTES: u32 = 4096;
 
 /// An open database and the names of its trees, one for each keyspace.
 pub struct Canopydb {
@@ -33,12 +35,7 @@ impl Driver for Canopydb {
                 c"false",
                 c"optimistic write transactions, not one at a time",
             ),
-            option(
-                c"compress-over",
-                c"bytes",
-                c"12288",
-                c"values larger than this are compressed; 0 = none are",
-            ),
+            option(c"compress-over", c"bytes", c"12288", c"larger values are compressed; up to 4096: none"),
         ],
     };
     type Session<'db> = CanopydbSession<'db>;
@@ -47,7 +44,7 @@ impl Driver for Canopydb {
         let level = config.pick(Canopydb::INFO.levels, Level::Process)?;
         let cache = config.cache_bytes().unwrap_or(CACHE_BYTES);
         let concurrent = config.flag("concurrent-writers")?;
-        let compress_over = config.number("compress-over")?;
+        let compress_over = config.number("compress-over")?.min(u64::from(u32::MAX)) as u32;
         let mut environment = EnvOptions::new(config.path());
         environment.page_cache_size = cache as usize;
         let mut options = DbOptions::new();
@@ -57,7 +54,7 @@ impl Driver for Canopydb {
         let trees: Vec<Vec<u8>> =
             (0..config.keyspaces()).map(|number| format!("k{number}").into_bytes()).collect();
         let mut tree_options = TreeOptions::new();
-        tree_options.compress_overflow_values = (compress_over != 0).then_some(compress_over as u32);
+        tree_options.compress_overflow_values = (compress_over > PAGE_BYTES).then_some(compress_over);
         let transaction = database.begin_write()?;
         for name in &trees {
             transaction.get_or_create_tree_with(name, tree_options.clone())?;
@@ -66,14 +63,12 @@ impl Driver for Canopydb {
         opened.level(level);
         opened.version(VERSION);
         let compression = format!("lz4 over {compress_over} B");
-        opened.compression(if compress_over == 0 { "none" } else { &compression });
+        opened.compression(if compress_over > PAGE_BYTES { &compression } else { "none" });
         opened.cache_bytes(cache);
         opened.setting("use-wal", level != Level::None);
         opened.setting("commit-sync", level == Level::Power);
         opened.setting("concurrent-writers", concurrent);
-        if !concurrent {
-            opened.with(KV_SINGLE_WRITER);
-        }
+        opened.with(if concurrent { 0 } else { KV_SINGLE_WRITER });
         Ok(Canopydb { database, level, concurrent, trees })
     }
 
@@ -84,7 +79,6 @@ impl Driver for Canopydb {
     fn maintain(&self, work: Work) -> Result<Status, Error> {
         match work {
             Work::Flush if self.level != Level::None => self.database.sync()?,
-            // A checkpoint moves what is in memory to the file: all that runs in the background.
             Work::Flush | Work::Settle => self.database.checkpoint()?,
             Work::Compact => self.database.compact()?,
         }
@@ -92,10 +86,9 @@ impl Driver for Canopydb {
     }
 
     fn stats(&self, out: &mut String) {
-        let Ok(transaction) = self.database.begin_read() else { return };
-        let rows =
-            self.trees.iter().filter_map(|name| transaction.get_tree(name).ok()?).map(|tree| tree.len());
-        *out += &format!("rows={}\n", rows.sum::<u64>());
+        if let Ok(transaction) = self.database.begin_read() {
+            *out += &format!("last_transaction={}\n", transaction.tx_id());
+        }
     }
 
     fn close(self) -> Result<(), Error> {

@@ -62,11 +62,10 @@ impl Driver for Sled {
     }
 
     fn maintain(&self, work: Work) -> Result<Status, Error> {
-        if work != Work::Flush {
-            return Ok(Status::Unsupported);
+        match work {
+            Work::Flush => self.database.flush().map(|_| Status::Ok).map_err(Error::from),
+            _ => Ok(Status::Unsupported),
         }
-        self.database.flush()?;
-        Ok(Status::Ok)
     }
 
     fn stats(&self, out: &mut String) {
