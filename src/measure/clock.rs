@@ -47,8 +47,8 @@ pub struct ClockFacts {
     pub ns_per_tick: f64,
     /// Cost of one read, nanoseconds.
     pub cost_ns: f64,
-    /// Least difference other than zero between two reads in a row, nanoseconds.
-    pub smallest_step_ns: f64,
+    /// Least difference other than zero between two reads in a row, nanoseconds; none: no read differed.
+    pub smallest_step_ns: Option<f64>,
     /// Difference that 99.9 % of reads in a row do not exceed, nanoseconds.
     pub step_p999_ns: f64,
     /// How often a time was handed from one CPU to another to see whether it goes backward there; none: not possible.
@@ -148,7 +148,7 @@ impl Clock {
     }
 
     /// The least step and the 99.9th percentile of steps between reads in a row.
-    fn steps_ns(&self) -> (f64, f64) {
+    fn steps_ns(&self) -> (Option<f64>, f64) {
         let mut steps: Vec<u64> = vec![0; 20_000];
         let mut before = self.now();
         for step in &mut steps {
@@ -158,9 +158,9 @@ impl Clock {
         }
         steps.sort_unstable();
         let tick_ns = self.ns_per_tick as f64 / (1_u64 << SHIFT) as f64;
-        let least = steps.iter().copied().find(|&step| step > 0).unwrap_or(0);
+        let least = steps.iter().copied().find(|&step| step > 0);
         let in_ns = |ticks: u64| rounded(ticks as f64 * tick_ns, 3);
-        (in_ns(least), in_ns(steps[steps.len() * 999 / 1000]))
+        (least.map(in_ns), in_ns(steps[steps.len() * 999 / 1000]))
     }
 }
 

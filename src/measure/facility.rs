@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What trying it gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -50,7 +51,7 @@ pub fn facilities() -> Vec<Facility> {
         ),
         facility(
             "hardware counters",
-            system_calls::open_cycle_counter().map(|()| "cycles can be counted".into()),
+            cycle_counter(),
             "Instructions and cache misses are shown only where they work; virtual machines mostly have none.",
         ),
         facility(
@@ -106,6 +107,16 @@ fn software_events() -> io::Result<String> {
     Ok(format!("software events; perf_event_paranoid {}", level.as_deref().map_or("unknown", str::trim)))
 }
 
+fn cycle_counter() -> io::Result<String> {
+    match system_calls::open_cycle_counter() {
+        Ok(()) => Ok("cycles can be counted".into()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
+        Err(error) => {
+            Err(io::Error::new(error.kind(), format!("the processor shows no cycle counter: {error}")))
+        }
+    }
+}
+
 /// Reads the number of a tracepoint and opens a counter on it.
 fn tracepoints() -> io::Result<String> {
     let folders = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -147,7 +158,10 @@ fn groups_v2() -> io::Result<String> {
 
 /// Makes a group below ours and removes it.
 fn try_group(group: &Group) -> io::Result<()> {
-    let folder = group.folder.join(format!("kvdyno-probe-{}", std::process::id()));
+    // Threads may try at the same time.
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let number = TRIED.fetch_add(1, Ordering::Relaxed);
+    let folder = group.folder.join(format!("kvdyno-probe-{}-{number}", std::process::id()));
     std::fs::create_dir(&folder)?;
     std::fs::remove_dir(&folder)
 }
@@ -163,7 +177,7 @@ fn absent(text: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, facilities, facility};
+    use super::{Answer, Group, facilities, facility, try_group};
     use std::collections::HashSet;
     use std::io;
 
@@ -186,12 +200,10 @@ mod tests {
     }
 
     #[test]
-    fn probing_leaves_no_control_group_behind() {
-        facilities();
-        let groups = super::Cgroups::of_this_process();
-        let probe = format!("kvdyno-probe-{}", std::process::id());
-        for group in groups.v2.into_iter().chain(groups.memory_v1) {
-            assert!(!group.folder.join(&probe).exists(), "{}", group.folder.display());
-        }
+    fn trying_a_group_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = Group { mount: folder.path().into(), folder: folder.path().into() };
+        try_group(&group).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

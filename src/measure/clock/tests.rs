@@ -67,11 +67,7 @@ fn the_counter_is_used_only_at_a_plausible_rate() {
         Kind::Monotonic => assert_eq!((facts.kind.as_str(), facts.ns_per_tick), ("monotonic", 1.0)),
     }
     assert!(PLAUSIBLE_NS_PER_TICK.contains(&facts.ns_per_tick), "{facts:?}");
-    assert!(facts.cost_ns > 0.0 && facts.smallest_step_ns > 0.0, "{facts:?}");
-    assert!(
-        facts.step_p999_ns >= facts.smallest_step_ns || facts.smallest_step_ns > facts.cost_ns,
-        "{facts:?}"
-    );
+    assert!(facts.cost_ns > 0.0 && facts.smallest_step_ns.is_none_or(|step_ns| step_ns > 0.0), "{facts:?}");
     assert!(!facts.source.is_empty(), "{facts:?}");
     assert_eq!(facts.hand_offs.is_some(), facts.backward_steps.is_some(), "{facts:?}");
     assert_eq!(facts.backward_steps.unwrap_or(0), 0, "{facts:?}");

@@ -18,7 +18,7 @@ fn sound_clock() -> ClockFacts {
         source: "tsc".into(),
         ns_per_tick: 0.4,
         cost_ns: 10.0,
-        smallest_step_ns: 10.0,
+        smallest_step_ns: Some(10.0),
         step_p999_ns: 20.0,
         hand_offs: Some(10),
         backward_steps: Some(0),

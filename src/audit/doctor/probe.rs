@@ -1,0 +1,134 @@
+//! The two probes of `doctor` that take time: syncs in the data path, and what compilers say of themselves.
+
+use crate::measure::disk::existing_part;
+use crate::measure::{Clock, Histogram};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+const APPEND_BYTES: usize = 4096;
+const APPENDS: u32 = 200;
+const SYNC_LIMIT_NS: u64 = 1_000_000_000;
+const VERSION_LIMIT: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// A first line is short; more is not read.
+const ANSWER_BYTES: u64 = 4096;
+
+/// Times of an append of 4 KiB with its fdatasync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SyncTimes {
+    pub(super) count: u64,
+    pub(super) p50_ns: Option<u64>,
+    pub(super) p99_ns: Option<u64>,
+    pub(super) max_ns: Option<u64>,
+}
+
+impl SyncTimes {
+    /// Appends to a file of its own in the data path (if that is yet to be made: in the nearest folder above it) and
+    /// removes it: 200 appends, or as many as fit into 1 s.
+    pub(super) fn measure(data_path: &Path, clock: &Clock) -> io::Result<Self> {
+        let folder = existing_part(data_path).filter(|folder| folder.is_dir());
+        let folder = folder.ok_or_else(|| io::Error::new(io::ErrorKind::NotADirectory, "not a folder"))?;
+        let mut scratch = Scratch::create(&folder)?;
+        let block = [0x5a_u8; APPEND_BYTES];
+        let mut times = Histogram::new();
+        let begin = clock.now();
+        while times.count() < u64::from(APPENDS)
+            && clock.to_ns(clock.now().wrapping_sub(begin)) < SYNC_LIMIT_NS
+        {
+            let start = clock.now();
+            scratch.file.write_all(&block)?;
+            scratch.file.sync_data()?;
+            times.record(clock.to_ns(clock.now().saturating_sub(start)));
+        }
+        Ok(Self {
+            count: times.count(),
+            p50_ns: times.quantile_if_enough(1, 2),
+            p99_ns: times.quantile_if_enough(99, 100),
+            max_ns: times.max_ns(),
+        })
+    }
+}
+
+/// A file that is removed when it is dropped. It keeps its name until then, since btrfs skips syncs of nameless files.
+struct Scratch {
+    file: File,
+    path: PathBuf,
+}
+
+impl Scratch {
+    fn create(folder: &Path) -> io::Result<Self> {
+        static CREATED: AtomicU32 = AtomicU32::new(0);
+        let number = CREATED.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!(".kvdyno-doctor-{}-{number}", std::process::id()));
+        // A new file only: what is there already belongs to someone.
+        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        Ok(Self { file, path })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Nobody is left to be told; the file is named for what it is.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Each toolchain that drivers are built with, and its version; none: absent, or no answer within 2 s.
+pub(super) fn toolchains() -> Vec<(&'static str, Option<String>)> {
+    let questions = [
+        ("cc", "--version"),
+        ("g++", "--version"),
+        ("go", "version"),
+        ("cmake", "--version"),
+        ("cargo", "--version"),
+    ];
+    questions
+        .into_iter()
+        .map(|(program, question)| (program, version_of(program, question, VERSION_LIMIT)))
+        .collect()
+}
+
+pub(super) fn version_of(program: &str, question: &str, limit: Duration) -> Option<String> {
+    let mut command = Command::new(program);
+    command.arg(question).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    if !ends_within(&mut child, limit) {
+        return None;
+    }
+    let mut answer = Vec::new();
+    child.stdout.take()?.take(ANSWER_BYTES).read_to_end(&mut answer).ok()?;
+    version_in(&String::from_utf8_lossy(&answer))
+}
+
+/// Waits for a child and kills it when the time is up; whether it ended well by itself.
+fn ends_within(child: &mut Child, limit: Duration) -> bool {
+    let begin = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) if begin.elapsed() < limit => std::thread::sleep(POLL_INTERVAL),
+            Ok(None) | Err(_) => {
+                // It may have ended by itself meanwhile; either way it is gone after this.
+                let _ = child.kill();
+                let _ = child.wait();
+                return false;
+            }
+        }
+    }
+}
+
+/// The first number with dots; letters before it (`go1.26.8`) and marks of packagers after it are left out.
+pub(super) fn version_in(text: &str) -> Option<String> {
+    let words = text.split(|c: char| c.is_whitespace() || "(),".contains(c));
+    let mut numbers = words.filter_map(|word| {
+        let number = word.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let end = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+        let number = number[..end].trim_end_matches('.');
+        (number.starts_with(|c: char| c.is_ascii_digit()) && number.contains('.')).then_some(number)
+    });
+    numbers.next().map(str::to_owned)
+}
