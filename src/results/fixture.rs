@@ -340,7 +340,7 @@ fn clock() -> ClockFacts {
         source: "time-stamp counter (invariant)".to_string(),
         ns_per_tick: 0.385,
         cost_ns: 10.5,
-        smallest_step_ns: 10.0,
+        smallest_step_ns: Some(10.0),
         step_p999_ns: 24.0,
         hand_offs: Some(10_000),
         backward_steps: Some(0),
