@@ -27,7 +27,8 @@
  *     A transaction over several calls (KV_BEGIN, KV_COMMIT, KV_ABORT) is a capability.
  *  7. The kit stamps each op with one clock read: the end of one op is the start of the next, and the batch has
  *     the first start. It spins until an op's due tick, adding the time to `waited`; the op then starts at
- *     its due tick or when the one before ended, whichever is later. The core sleeps, the kit only spins.
+ *     the read that saw its due tick, or when the one before ended, whichever is later. The spin too ends at
+ *     the stop word and the deadline. A group is due with its first op. The core sleeps, the kit only spins.
  *     The loop is written once per language (kit.h for C); a driver is only the calls to its engine.
  *  8. A scan starts at `key` (forward: first key >= key; reverse: last key <= key; an empty key is the first or
  *     last of the keyspace) and writes rows {u32 key length, u32 value length, key, value} without padding
@@ -45,7 +46,8 @@
  *     only when it cannot reach it. Options are name=value; an unknown one fails open. What must stand in
  *     the environment before a library is loaded stands in engine.toml.
  * 11. Capabilities are declared in the table, narrowed at open by options, and proven by `kvdyno verify`. What
- *     an engine lacks is KV_UNSUPPORTED; the core emulates it only where the report says so.
+ *     an engine lacks is KV_UNSUPPORTED (the kit says so for ops that need what is not declared); the core
+ *     emulates it only where the report says so.
  *
  * All integers are native-endian; all structs have the same layout on every 64-bit platform (checked below).
  */
@@ -138,7 +140,7 @@ typedef struct kv_op {
   uint64_t needed;       /* with KV_SHORT */
   uint64_t detail;       /* digest (KV_TOUCH) or a number of the engine's with an error */
   uint32_t rows;
-  uint32_t retries;
+  uint32_t retries;      /* zeroed by the kit before the op */
   uint32_t status;       /* enum kv_status */
   uint32_t reserved[3];
 } kv_op;
@@ -151,7 +153,7 @@ KV_SAME(sizeof(kv_op) == 128, "an op is two cache lines");
 typedef struct kv_batch {
   kv_op *ops;
   uint32_t count;
-  uint32_t done;                  /* ops acknowledged so far; stored with release order after each op or group */
+  uint32_t done;                  /* ops acknowledged so far; zeroed by the kit, then stored with release order after each op or group */
   uint64_t start;                 /* tick at which the first op could start; written by the driver's kit */
   uint64_t deadline;              /* tick after which no op is started; 0 = none */
   const uint32_t *stop;           /* not zero: start no further op; never null */

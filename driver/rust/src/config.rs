@@ -54,8 +54,19 @@ pub const fn option(
     default_value: &'static CStr,
     help: &'static CStr,
 ) -> kv_option {
-    kv_option { name: name.as_ptr(), kind: kind.as_ptr(), default_value: default_value.as_ptr(), help: help.as_ptr() }
+    kv_option {
+        name: name.as_ptr(),
+        kind: kind.as_ptr(),
+        default_value: default_value.as_ptr(),
+        help: help.as_ptr(),
+    }
 }
+
+/// What every ordered map can do, for [`Info::capabilities`].
+pub const ORDERED_MAP: u64 = KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_CAN_DELETE | KV_OVERWRITE;
+
+/// What every engine can do whose transactions read what they wrote.
+pub const TRANSACTIONS: u64 = KV_MULTI_GET | KV_TRANSACTION | KV_TRANSACTION_READS | KV_CAN_NEW;
 
 /// What is wanted at open.
 pub struct Config<'a> {
@@ -97,6 +108,11 @@ impl<'a> Config<'a> {
     /// The folder is empty: make a new database.
     pub fn create(&self) -> bool {
         self.raw.flags & KV_CREATE != 0
+    }
+
+    /// Nothing may be written: not the database's files either.
+    pub fn read_only(&self) -> bool {
+        self.raw.flags & KV_READ_ONLY != 0
     }
 
     /// The weakest of `levels` (ascending) at or above the one asked for; `default` is the authors' own.
@@ -200,6 +216,10 @@ impl<'a> Opened<'a> {
 
     pub(crate) fn fail(&mut self, text: &str) {
         write_text(&mut self.raw.error, text);
+    }
+
+    pub(crate) fn capabilities(&self) -> u64 {
+        self.raw.capabilities
     }
 
     /// The level in force.

@@ -278,7 +278,8 @@ impl<'a> Op<'a> {
         self.raw.rows = 0;
         self.raw.length = 0;
         let skip = if self.has(KV_RESUME) { self.key() } else { &[] };
-        let (prefix, bound) = if self.has(KV_PREFIX) { (self.value(), &[][..]) } else { (&[][..], self.value()) };
+        let (prefix, bound) =
+            if self.has(KV_PREFIX) { (self.value(), &[][..]) } else { (&[][..], self.value()) };
         let full = self.raw.limit == 0;
         Rows { op: self, skip, prefix, bound, status: Status::Ok, full }
     }
@@ -354,7 +355,7 @@ pub fn digest(value: &[u8]) -> u64 {
 pub enum Vote {
     /// Go on and commit.
     Commit,
-    /// A short op: undo; the statuses are set.
+    /// An op was short or refused: undo; the statuses are set.
     Abort,
 }
 
@@ -366,7 +367,7 @@ pub fn each<'a>(
     for index in 0..ops.len() {
         let status = one(&mut ops[index])?;
         ops[index].finish(status);
-        if status == Status::Short {
+        if !matches!(status, Status::Ok | Status::NotFound | Status::Exists) {
             for (other, op) in ops.iter_mut().enumerate() {
                 if other != index {
                     op.finish(Status::Aborted);

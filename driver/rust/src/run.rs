@@ -1,9 +1,10 @@
 //! The timed loop: written once, inlined around the driver's calls.
 
+use crate::Session;
 use crate::abi::*;
 use crate::op::{Batch, Error, Op, Status};
-use crate::Session;
-use std::sync::atomic::Ordering;
+use crate::refuse::Refused;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// One read of the batch's clock, in ticks.
 #[inline(always)]
@@ -23,7 +24,9 @@ fn counter() -> u64 {
 fn counter() -> u64 {
     let ticks: u64;
     // SAFETY: the virtual counter is readable from user space on Linux.
-    unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags))
+    };
     ticks
 }
 
@@ -41,7 +44,11 @@ fn monotonic() -> u64 {
 }
 
 #[inline(always)]
-fn one<S: Session>(session: &mut S, op: &mut Op<'_>) -> Result<Status, Error> {
+fn one<S: Session>(session: &mut S, op: &mut Op<'_>, refused: Refused) -> Result<Status, Error> {
+    op.raw_mut().retries = 0;
+    if refused.refuses(op.raw()) {
+        return Ok(Status::Unsupported);
+    }
     match op.kind() {
         KV_GET => session.get(op),
         KV_PUT => session.put(op),
@@ -53,9 +60,9 @@ fn one<S: Session>(session: &mut S, op: &mut Op<'_>) -> Result<Status, Error> {
     }
 }
 
-/// Runs a batch (rules 3, 6 and 7). Returns `KV_OK`, or `KV_ERROR` when an op failed with a text.
+/// Runs a batch (rules 3, 6, 7 and 11). Returns `KV_OK`, or `KV_ERROR` when an op failed with a text.
 #[inline(always)]
-pub fn run<S: Session>(session: &mut S, batch: &mut Batch) -> u32 {
+pub fn run<S: Session>(session: &mut S, batch: &mut Batch, refused: Refused) -> u32 {
     let count = batch.raw.count as usize;
     let clock = batch.raw.clock;
     // SAFETY: the core gives `count` ops that live for the whole call and are not shared; Op is transparent.
@@ -65,6 +72,7 @@ pub fn run<S: Session>(session: &mut S, batch: &mut Batch) -> u32 {
     let deadline = if batch.raw.deadline == 0 { u64::MAX } else { batch.raw.deadline };
     let mut now = ticks(clock);
     batch.raw.start = now;
+    batch.raw.done.store(0, Ordering::Relaxed);
     let mut result = KV_OK;
     let mut next = 0;
     while next < count {
@@ -73,11 +81,14 @@ pub fn run<S: Session>(session: &mut S, batch: &mut Batch) -> u32 {
         }
         let due = ops[next].raw().due;
         if due > now {
-            now = spin_until(batch, due, now);
+            match spin_until(batch, due, now, stop, deadline) {
+                Some(tick) => now = tick,
+                None => break,
+            }
         }
         if ops[next].raw().flags & KV_JOIN == 0 {
             let op = &mut ops[next];
-            let outcome = one(session, op);
+            let outcome = one(session, op, refused);
             let end = ticks(clock);
             let raw = op.raw_mut();
             raw.start = now;
@@ -93,7 +104,7 @@ pub fn run<S: Session>(session: &mut S, batch: &mut Batch) -> u32 {
             }
             next += 1;
         } else {
-            let (after, end, failed) = run_group(session, batch, ops, next, now);
+            let (after, end, failed) = run_group(session, batch, ops, (next, now), refused);
             now = end;
             next = after;
             if failed {
@@ -105,13 +116,15 @@ pub fn run<S: Session>(session: &mut S, batch: &mut Batch) -> u32 {
     result
 }
 
+/// Spins until `due`; the tick that saw it, or nothing when the stop word or the deadline came first.
 #[cold]
-fn spin_until(batch: &mut Batch, due: u64, from: u64) -> u64 {
+fn spin_until(batch: &mut Batch, due: u64, from: u64, stop: &AtomicU32, deadline: u64) -> Option<u64> {
     loop {
         let now = ticks(batch.raw.clock);
-        if now >= due {
+        let is_over = now >= deadline || stop.load(Ordering::Relaxed) != 0;
+        if now >= due || is_over {
             batch.raw.waited += now - from;
-            return now;
+            return (!is_over).then_some(now);
         }
         std::hint::spin_loop();
     }
@@ -123,8 +136,8 @@ fn run_group<S: Session>(
     session: &mut S,
     batch: &mut Batch,
     ops: &mut [Op<'_>],
-    first: usize,
-    start: u64,
+    (first, start): (usize, u64),
+    refused: Refused,
 ) -> (usize, u64, bool) {
     let clock = batch.raw.clock;
     let mut after = first;
@@ -134,22 +147,27 @@ fn run_group<S: Session>(
     after += 1;
     let atomic = ops[first].raw().flags & KV_ATOMIC != 0;
     let group = &mut ops[first..after];
-    match session.group(group, atomic) {
+    let mut is_refused = atomic && refused.refuses_transactions();
+    for op in group.iter_mut() {
+        op.raw_mut().retries = 0;
+        is_refused |= refused.refuses(op.raw());
+    }
+    match if is_refused { Ok(false) } else { session.group(group, atomic) } {
         Ok(true) => {
             let end = ticks(clock);
             stamp(group, start, end);
             (after, end, false)
         }
+        Ok(false) if atomic => {
+            let end = ticks(clock);
+            stamp(group, start, end);
+            fail_group(group, batch, first, &Error::unsupported("such transactions"));
+            (after, end, true)
+        }
         Ok(false) => {
-            let mut now = start;
             let mut failed = false;
             for (index, op) in group.iter_mut().enumerate() {
-                let outcome = one(session, op);
-                let end = ticks(clock);
-                op.raw_mut().start = now;
-                op.raw_mut().end = end;
-                now = end;
-                match outcome {
+                match one(session, op, refused) {
                     Ok(status) => op.finish(status),
                     Err(error) => {
                         op.finish(error.status);
@@ -159,18 +177,25 @@ fn run_group<S: Session>(
                 }
                 batch.raw.done.store((first + index + 1) as u32, Ordering::Release);
             }
-            (after, now, failed)
+            let end = ticks(clock);
+            stamp(group, start, end);
+            (after, end, failed)
         }
         Err(error) => {
             let end = ticks(clock);
             stamp(group, start, end);
-            for op in group.iter_mut() {
-                op.finish(error.status);
-            }
-            batch.fail(first, &error.text);
+            fail_group(group, batch, first, &error);
             (after, end, true)
         }
     }
+}
+
+/// A failure of a whole group, which had no effect.
+fn fail_group(group: &mut [Op<'_>], batch: &mut Batch, first: usize, error: &Error) {
+    for op in group {
+        op.finish(error.status);
+    }
+    batch.fail(first, &error.text);
 }
 
 fn stamp(group: &mut [Op<'_>], start: u64, end: u64) {

@@ -1,0 +1,496 @@
+/* The kit for kvdyno drivers in C: the timed loop, and what every driver would otherwise write again.
+ *
+ * A driver puts its functions into a constant kv_calls and calls kv_run from its execute entry: the loop is
+ * inlined around them, so that what is timed is the call to the engine. driver/README.md is the page for authors.
+ * C11 with the GNU builtins of gcc and clang; also valid as C++17.
+ */
+#ifndef KVDYNO_KIT_H
+#define KVDYNO_KIT_H
+
+#if defined(__STRICT_ANSI__) && !defined(_POSIX_C_SOURCE)
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, with -std=c11 */
+#endif
+
+#include "driver.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define KV_INLINE static inline __attribute__((always_inline, unused))
+#define KV_OUTLINE static __attribute__((noinline, unused))
+#define KV_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
+
+/* ---- Texts -------------------------------------------------------------------------------------------------- */
+
+/* Formats into a field of `size` bytes, cut at a character's edge. */
+KV_OUTLINE KV_PRINTF(3, 0) void kv_write_text(char *field, size_t size, const char *format, va_list arguments) {
+  int length = vsnprintf(field, size, format, arguments);
+  if (length < 0) {
+    field[0] = 0;
+  } else if ((size_t)length >= size) {
+    size_t end = size - 1;
+    while (end > 0 && ((unsigned char)field[end - 1] & 0xC0) == 0x80) end--; /* the tail of a character */
+    if (end > 0 && ((unsigned char)field[end - 1] & 0x80) != 0) end--;       /* and its first byte */
+    if (end < size - 1) field[end] = 0;
+  }
+}
+
+/* Fails an op: `return kv_fail(batch, op, KV_ERROR, "put: %s", text)`. The first text of a batch stays. */
+KV_OUTLINE KV_PRINTF(4, 5) uint32_t
+    kv_fail(kv_batch *batch, const kv_op *op, uint32_t status, const char *format, ...) {
+  if (batch->error[0] == 0) {
+    va_list arguments;
+    va_start(arguments, format);
+    kv_write_text(batch->error, sizeof(batch->error), format, arguments);
+    va_end(arguments);
+    batch->error_op = (uint32_t)(op - batch->ops);
+  }
+  return status;
+}
+
+/* Fails session, session_end, maintain or close; `error` has KV_TEXT bytes or is null. */
+KV_OUTLINE KV_PRINTF(3, 4) uint32_t kv_fail_call(char *error, uint32_t status, const char *format, ...) {
+  if (error != NULL) {
+    va_list arguments;
+    va_start(arguments, format);
+    kv_write_text(error, KV_TEXT, format, arguments);
+    va_end(arguments);
+  }
+  return status;
+}
+
+/* Fails open. */
+#define kv_fail_open(opened, ...) kv_fail_call((opened)->error, __VA_ARGS__)
+
+/* ---- The timed loop ----------------------------------------------------------------------------------------- */
+
+/* Runs one op and returns its status. */
+typedef uint32_t kv_call(kv_session *session, kv_op *op, kv_batch *batch);
+
+/* Runs a joined group. KV_OK: each op has its status. KV_NOT_RUN: nothing special is done with such a group (never
+ * for an atomic one): the kit runs its ops one by one. Another status is that of all ops, which had no effect. */
+typedef uint32_t kv_group_call(kv_session *session, kv_op *ops, uint32_t count, int atomic, kv_batch *batch);
+
+/* What a driver does. A null call is KV_UNSUPPORTED; a null group: no group is special. */
+typedef struct kv_calls {
+  uint64_t capabilities; /* those of the table: the kit refuses what needs others */
+  kv_call *get;
+  kv_call *put;
+  kv_call *remove;
+  kv_call *scan;
+  kv_call *merge;
+  kv_call *control; /* KV_BEGIN, KV_COMMIT, KV_ABORT, KV_DROP */
+  kv_group_call *group;
+} kv_calls;
+
+/* One read of the batch's clock, in ticks. */
+KV_INLINE uint64_t kv_ticks(uint32_t clock) {
+  struct timespec moment;
+#if defined(__x86_64__)
+  if (clock == KV_CLOCK_COUNTER) return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  if (clock == KV_CLOCK_COUNTER) {
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+  }
+#else
+  (void)clock;
+#endif
+  clock_gettime(CLOCK_MONOTONIC, &moment);
+  return (uint64_t)moment.tv_sec * 1000000000u + (uint64_t)moment.tv_nsec;
+}
+
+/* The op flags that need a capability which is not among these. */
+KV_INLINE uint32_t kv_refused_flags(uint64_t capabilities) {
+  return ((capabilities & KV_CAN_NEW) ? 0u : (uint32_t)KV_NEW) |
+         ((capabilities & KV_CAN_REVERSE) ? 0u : (uint32_t)KV_REVERSE) |
+         ((capabilities & KV_CAN_PREFIX) ? 0u : (uint32_t)KV_PREFIX) |
+         ((capabilities & KV_CAN_HOLD) ? 0u : (uint32_t)KV_HOLD) |
+         ((capabilities & KV_CAN_TOUCH) ? 0u : (uint32_t)KV_TOUCH) |
+         ((capabilities & KV_MERGE_APPEND) ? 0u : (uint32_t)KV_APPEND);
+}
+
+/* Whether an op needs a capability that is not among these: so no driver does silently what it does not declare. */
+KV_INLINE int kv_is_refused(const kv_op *op, uint64_t capabilities) {
+  if ((op->flags & kv_refused_flags(capabilities)) != 0) return 1;
+  if (!(capabilities & KV_KEYSPACES) && op->keyspace != 0) return 1;
+  if (!(capabilities & KV_TIME_TO_LIVE) && op->kind == KV_PUT && op->limit != 0) return 1;
+  if (!(capabilities & KV_CAN_DELETE) && op->kind == KV_DELETE) return 1;
+  if (!(capabilities & KV_ORDERED) && op->kind == KV_SCAN && !(op->flags & KV_PREFIX)) return 1;
+  if (!(capabilities & KV_MERGE_ADD) && op->kind == KV_MERGE && !(op->flags & KV_APPEND)) return 1;
+  if (!(capabilities & KV_CAN_LONG_TRANSACTION) && op->kind >= KV_BEGIN && op->kind <= KV_ABORT) return 1;
+  if (!(capabilities & KV_CAN_HOLD) && op->kind == KV_DROP) return 1;
+  return op->kind == KV_NOTHING || op->kind > KV_DROP;
+}
+
+/* Runs one op. */
+KV_INLINE uint32_t kv_run_one(kv_session *session, kv_op *op, kv_batch *batch, const kv_calls *calls) {
+  kv_call *call = NULL;
+  op->retries = 0;
+  if (kv_is_refused(op, calls->capabilities)) return KV_UNSUPPORTED;
+  switch (op->kind) {
+  case KV_GET:
+    return calls->get != NULL ? calls->get(session, op, batch) : (uint32_t)KV_UNSUPPORTED;
+  case KV_PUT:
+    return calls->put != NULL ? calls->put(session, op, batch) : (uint32_t)KV_UNSUPPORTED;
+  case KV_DELETE:
+    call = calls->remove;
+    break;
+  case KV_SCAN:
+    call = calls->scan;
+    break;
+  case KV_MERGE:
+    call = calls->merge;
+    break;
+  case KV_BEGIN:
+  case KV_COMMIT:
+  case KV_ABORT:
+  case KV_DROP:
+    call = calls->control;
+    break;
+  }
+  return call != NULL ? call(session, op, batch) : (uint32_t)KV_UNSUPPORTED;
+}
+
+/* Whether no further op may start at tick `now`. */
+KV_INLINE int kv_is_over(const kv_batch *batch, uint64_t now) {
+  return (batch->deadline != 0 && now >= batch->deadline) || __atomic_load_n(batch->stop, __ATOMIC_RELAXED) != 0;
+}
+
+/* Spins from tick `now` until `due`, the deadline or the stop word; the tick that saw it. */
+KV_OUTLINE uint64_t kv_spin_until(kv_batch *batch, uint64_t due, uint64_t from) {
+  for (;;) {
+    uint64_t now = kv_ticks(batch->clock);
+    if (now >= due || kv_is_over(batch, now)) {
+      batch->waited += now - from;
+      return now;
+    }
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+  }
+}
+
+/* Runs the group of `count` ops at `first`, which began at tick `start`; returns the tick at which it ended. */
+KV_OUTLINE uint64_t kv_run_group(kv_session *session, kv_batch *batch, const kv_calls *calls, uint32_t first,
+                                 uint32_t count, uint64_t start) {
+  kv_op *ops = batch->ops + first;
+  const int atomic = (ops[0].flags & KV_ATOMIC) != 0;
+  uint32_t status = KV_NOT_RUN;
+  uint64_t end;
+  uint32_t i;
+  int is_refused = calls->group == NULL || (atomic && !(calls->capabilities & KV_TRANSACTION));
+  for (i = 0; i < count; i++) {
+    ops[i].retries = 0;
+    is_refused |= kv_is_refused(&ops[i], calls->capabilities);
+  }
+  if (!is_refused) status = calls->group(session, ops, count, atomic, batch);
+  if (status == KV_NOT_RUN && !atomic) {
+    for (i = 0; i < count; i++) {
+      ops[i].status = kv_run_one(session, &ops[i], batch, calls);
+      __atomic_store_n(&batch->done, first + i + 1, __ATOMIC_RELEASE);
+    }
+  } else if (status != KV_OK) {
+    if (status == KV_NOT_RUN) status = kv_fail(batch, ops, KV_UNSUPPORTED, "this engine has no such transactions");
+    for (i = 0; i < count; i++) ops[i].status = status;
+  }
+  end = kv_ticks(batch->clock);
+  for (i = 0; i < count; i++) {
+    ops[i].start = start;
+    ops[i].end = end;
+  }
+  return end;
+}
+
+/* Runs a batch (rules 3, 6 and 7 of driver.h). `calls` must be a constant, for the calls to be inlined. Returns
+ * KV_OK, or KV_ERROR when an op failed with a text. */
+KV_INLINE uint32_t kv_run(kv_session *session, kv_batch *batch, const kv_calls *calls) {
+  kv_op *const ops = batch->ops;
+  const uint32_t count = batch->count;
+  const uint32_t clock = batch->clock;
+  uint64_t now = kv_ticks(clock);
+  uint32_t next = 0;
+  batch->start = now;
+  __atomic_store_n(&batch->done, 0u, __ATOMIC_RELAXED);
+  while (next < count && !kv_is_over(batch, now)) {
+    kv_op *op = &ops[next];
+    if (op->due > now) {
+      now = kv_spin_until(batch, op->due, now);
+      if (kv_is_over(batch, now)) break;
+    }
+    if ((op->flags & KV_JOIN) == 0) {
+      uint32_t status = kv_run_one(session, op, batch, calls);
+      uint64_t end = kv_ticks(clock);
+      op->start = now;
+      op->end = end;
+      op->status = status;
+      now = end;
+      next += 1;
+    } else {
+      uint32_t after = next;
+      while (after + 1 < count && (ops[after].flags & KV_JOIN) != 0) after++;
+      after += 1;
+      now = kv_run_group(session, batch, calls, next, after - next, now);
+      next = after;
+    }
+    __atomic_store_n(&batch->done, next, __ATOMIC_RELEASE);
+  }
+  return batch->error[0] != 0 ? KV_ERROR : KV_OK;
+}
+
+/* ---- Values and rows ---------------------------------------------------------------------------------------- */
+
+/* KV_TOUCH's digest (see driver.h). */
+KV_INLINE uint64_t kv_digest(const void *value, size_t length) {
+  const uint8_t *bytes = (const uint8_t *)value;
+  uint64_t sum = 0;
+  size_t i;
+  for (; length >= 8; bytes += 8, length -= 8) {
+    uint64_t word;
+    memcpy(&word, bytes, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    sum += word;
+  }
+  for (i = 0; i < length; i++) sum += (uint64_t)bytes[i] << (8 * i);
+  return sum;
+}
+
+/* Delivers a value: copies it into the caller's buffer, or digests it in place if that was asked. */
+KV_INLINE uint32_t kv_deliver(kv_op *op, const void *value, size_t length) {
+  op->length = length;
+  if ((op->flags & KV_TOUCH) != 0) {
+    op->detail = kv_digest(value, length);
+    return KV_OK;
+  }
+  if (length > op->out_size) {
+    op->needed = length;
+    op->length = 0;
+    return KV_SHORT;
+  }
+  if (length != 0) memcpy(op->out, value, length);
+  return KV_OK;
+}
+
+/* memcmp order, shorter first. */
+KV_INLINE int kv_compare(const void *a, size_t a_length, const void *b, size_t b_length) {
+  const size_t shared = a_length < b_length ? a_length : b_length;
+  const int order = shared != 0 ? memcmp(a, b, shared) : 0;
+  return order != 0 ? order : (a_length > b_length) - (a_length < b_length);
+}
+
+/* Where a scan's cursor begins. Forward: at the first key >= `key`. Reverse: at the last key <= `key`, or < `key` if
+ * `is_exclusive`. Without a length: at the first or last key of all. */
+typedef struct kv_place {
+  const uint8_t *key;
+  uint32_t length;
+  int is_exclusive;
+} kv_place;
+
+/* Where the scan `op` begins. `space` has op->value_length bytes, that may be used for the key. With KV_RESUME the
+ * cursor may stand on the last row written: the row writer leaves it out. */
+KV_INLINE kv_place kv_scan_place(const kv_op *op, uint8_t *space) {
+  kv_place place = {op->key, op->key_length, 0};
+  if (op->key_length != 0 || (op->flags & KV_PREFIX) == 0) return place;
+  place.key = op->value;
+  place.length = op->value_length;
+  if ((op->flags & KV_REVERSE) != 0) { /* below the smallest key above all that have the prefix */
+    place.is_exclusive = 1;
+    while (place.length != 0 && op->value[place.length - 1] == 0xff) place.length--;
+    if (place.length != 0) {
+      memcpy(space, op->value, place.length);
+      space[place.length - 1]++;
+      place.key = space;
+    }
+  }
+  return place;
+}
+
+/* Writes rows into an op's out buffer. */
+typedef struct kv_rows {
+  kv_op *op;
+  int is_full;
+  uint32_t status; /* KV_OK or KV_SHORT: what the scan returns */
+} kv_rows;
+
+/* A writer for the rows of a scan. */
+KV_INLINE kv_rows kv_rows_begin(kv_op *op) {
+  kv_rows rows = {op, op->limit == 0, KV_OK};
+  op->rows = 0;
+  op->length = 0;
+  return rows;
+}
+
+/* Whether a row with this key ends the scan: it is beyond the bound or lacks the prefix. */
+KV_INLINE int kv_rows_is_beyond(const kv_op *op, const void *key, size_t length) {
+  int order;
+  if ((op->flags & KV_PREFIX) != 0)
+    return length < op->value_length || (op->value_length != 0 && memcmp(key, op->value, op->value_length) != 0);
+  if (op->value_length == 0) return 0;
+  order = kv_compare(key, length, op->value, op->value_length);
+  return (op->flags & KV_REVERSE) != 0 ? order <= 0 : order >= 0;
+}
+
+/* Offers the next row, in the scan's direction; 0: go no further. Ends at the limit, the bound, the prefix and the
+ * buffer; leaves out the row that a KV_RESUME names; leaves out values if only keys are wanted. */
+KV_INLINE int kv_rows_push(kv_rows *rows, const void *key, size_t key_length, const void *value, size_t value_length) {
+  kv_op *op = rows->op;
+  uint32_t lengths[2];
+  uint64_t size;
+  if (rows->is_full || kv_rows_is_beyond(op, key, key_length)) return 0;
+  if ((op->flags & KV_RESUME) != 0 && key_length == op->key_length && key_length != 0 &&
+      memcmp(key, op->key, key_length) == 0)
+    return 1;
+  if ((op->flags & KV_KEYS) != 0) value_length = 0;
+  size = 8 + (uint64_t)key_length + value_length;
+  if (op->length + size > op->out_size) {
+    op->needed = size;
+    rows->status = KV_SHORT;
+    rows->is_full = 1;
+    return 0;
+  }
+  lengths[0] = (uint32_t)key_length;
+  lengths[1] = (uint32_t)value_length;
+  memcpy(op->out + op->length, lengths, 8);
+  memcpy(op->out + op->length + 8, key, key_length);
+  if (value_length != 0) memcpy(op->out + op->length + 8 + key_length, value, value_length);
+  op->length += size;
+  op->rows += 1;
+  rows->is_full = op->rows >= op->limit;
+  return !rows->is_full;
+}
+
+/* ---- Open --------------------------------------------------------------------------------------------------- */
+
+/* Refuses options that the driver does not have. */
+KV_OUTLINE uint32_t kv_check_settings(const kv_driver *driver, const kv_config *config, kv_opened *opened) {
+  uint32_t i, j;
+  for (i = 0; i < config->setting_count; i++) {
+    for (j = 0; j < driver->option_count; j++)
+      if (strcmp(config->settings[i].name, driver->options[j].name) == 0) break;
+    if (j == driver->option_count)
+      return kv_fail_open(opened, KV_ERROR, "no option named `%s`", config->settings[i].name);
+  }
+  return KV_OK;
+}
+
+/* What every open begins with: checks the ABI and the options, and says that the table's capabilities are in force
+ * and that there is no cache knob; the driver corrects both. */
+KV_OUTLINE uint32_t kv_open_begin(const kv_driver *driver, const kv_config *config, kv_opened *opened) {
+  opened->capabilities = driver->capabilities;
+  opened->cache_bytes = UINT64_MAX;
+  if (config->abi != KV_ABI)
+    return kv_fail_open(opened, KV_ERROR, "the config has ABI %u, this driver %u", config->abi, KV_ABI);
+  return kv_check_settings(driver, config, opened);
+}
+
+/* Picks the weakest of the driver's levels at or above the one asked for and reports it in opened->level; KV_DEFAULT
+ * is `authors`. KV_UNSUPPORTED with a text if it cannot be reached. */
+KV_OUTLINE uint32_t kv_pick_level(const kv_driver *driver, const kv_config *config, uint32_t authors,
+                                  kv_opened *opened) {
+  static const char *const names[] = {"none", "process", "power"};
+  const char *strongest = "none";
+  uint32_t level;
+  if (config->level == KV_DEFAULT) {
+    opened->level = authors;
+    return KV_OK;
+  }
+  for (level = KV_NONE; level <= KV_POWER; level++) {
+    if ((driver->levels & (1ull << level)) == 0) continue;
+    if (level >= config->level) {
+      opened->level = level;
+      return KV_OK;
+    }
+    strongest = names[level];
+  }
+  return kv_fail_open(opened, KV_UNSUPPORTED, "cannot reach durability level `%s`; the strongest it has is `%s`",
+                      config->level == KV_POWER ? "power" : "process", strongest);
+}
+
+/* The value of an option: what was set, else its default; empty for an option that is not declared. */
+KV_OUTLINE const char *kv_setting_text(const kv_driver *driver, const kv_config *config, const char *name) {
+  uint32_t i;
+  for (i = 0; i < config->setting_count; i++)
+    if (strcmp(config->settings[i].name, name) == 0) return config->settings[i].value;
+  for (i = 0; i < driver->option_count; i++)
+    if (strcmp(driver->options[i].name, name) == 0) return driver->options[i].default_value;
+  return "";
+}
+
+/* A "count" or "bytes" option; the core has turned 64M into digits. */
+KV_OUTLINE uint32_t kv_setting_number(const kv_driver *driver, const kv_config *config, const char *name,
+                                      uint64_t *number, kv_opened *opened) {
+  const char *text = kv_setting_text(driver, config, name);
+  char *end = NULL;
+  errno = 0;
+  *number = strtoull(text, &end, 10);
+  if (text[0] < '0' || text[0] > '9' || *end != 0 || errno != 0)
+    return kv_fail_open(opened, KV_ERROR, "option %s: expected a number, got `%s`", name, text);
+  return KV_OK;
+}
+
+/* A "flag" option: `true` or `false`. */
+KV_OUTLINE uint32_t kv_setting_flag(const kv_driver *driver, const kv_config *config, const char *name, int *flag,
+                                    kv_opened *opened) {
+  const char *text = kv_setting_text(driver, config, name);
+  *flag = strcmp(text, "true") == 0;
+  if (!*flag && strcmp(text, "false") != 0)
+    return kv_fail_open(opened, KV_ERROR, "option %s: expected true or false, got `%s`", name, text);
+  return KV_OK;
+}
+
+/* Reports a setting in force as `name=value`; also those that the user cannot set. */
+KV_OUTLINE KV_PRINTF(3, 4) void kv_opened_setting(kv_opened *opened, const char *name, const char *format, ...) {
+  const size_t used = strlen(opened->settings);
+  const size_t room = sizeof(opened->settings) - used;
+  char value[256];
+  va_list arguments;
+  va_start(arguments, format);
+  kv_write_text(value, sizeof(value), format, arguments);
+  va_end(arguments);
+  if (strlen(name) + strlen(value) + 3 <= room) snprintf(opened->settings + used, room, "%s=%s\n", name, value);
+}
+
+/* For a table whose engine tells nothing of its inside. */
+KV_OUTLINE uint32_t kv_no_stats(kv_database *database, char *out, uint64_t size) {
+  (void)database;
+  if (size != 0) out[0] = 0;
+  return KV_OK;
+}
+
+/* For a table whose engine has no flush, no compaction and no background work that could be waited for. */
+KV_OUTLINE uint32_t kv_no_maintain(kv_database *database, uint32_t work, char *error) {
+  (void)database, (void)work, (void)error;
+  return KV_UNSUPPORTED;
+}
+
+/* For a table whose sessions keep nothing of their own: the session is the database. */
+KV_OUTLINE uint32_t kv_same_session(kv_database *database, const kv_arena *arena, kv_session **session, char *error) {
+  (void)arena, (void)error;
+  *session = (kv_session *)database;
+  return KV_OK;
+}
+
+/* The end of such a session. */
+KV_OUTLINE uint32_t kv_same_session_end(kv_session *session, char *error) {
+  (void)session, (void)error;
+  return KV_OK;
+}
+
+/* Exports a plug-in's drivers: KV_EXPORT(&one, &other) at the end of a file. */
+#define KV_EXPORT(...)                                                                    \
+  __attribute__((visibility("default"))) const kv_drivers *kv_plugin(void) {              \
+    static const kv_driver *const list[] = {__VA_ARGS__};                                 \
+    static const kv_drivers drivers = {KV_ABI, sizeof(list) / sizeof(list[0]), list};     \
+    return &drivers;                                                                      \
+  }
+
+#endif

@@ -1,0 +1,276 @@
+//! The reference engines: a hash map and an ordered map in memory, each with an append-only file if one is wanted.
+
+mod log;
+mod session;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use log::LOG_FILE;
+pub use session::MemorySession;
+pub use store::{Map, Store, Tree};
+
+use kvdyno_driver::abi::*;
+use kvdyno_driver::{Config, Driver, Error, Info, Level, Opened, Status, Work, option};
+use log::{Change, Frame, Kind, Log, LogOptions};
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::sync::RwLock;
+
+/// `memory-map`.
+pub type MemoryMap = Memory<Map>;
+/// `memory-btree`.
+pub type MemoryBtree = Memory<Tree>;
+
+const LEVELS: &[Level] = &[Level::None, Level::Process, Level::Power];
+
+const CAPABILITIES: u64 = KV_MULTI_GET
+    | KV_TRANSACTION
+    | KV_TRANSACTION_READS
+    | KV_MERGE_ADD
+    | KV_MERGE_APPEND
+    | KV_CAN_DELETE
+    | KV_DELETE_TELLS
+    | KV_OVERWRITE
+    | KV_CAN_NEW
+    | KV_KEYSPACES
+    | KV_CAN_TOUCH;
+
+const OPTIONS: &[kv_option] = &[option(
+    c"log",
+    c"choice:auto|on|off",
+    c"auto",
+    c"append-only file; auto: at levels process and power, and where there is one",
+)];
+
+/// What tells the two engines apart, besides their container.
+pub trait Named: Store {
+    /// What the driver says of itself.
+    const INFO: Info;
+}
+
+impl Named for Map {
+    const INFO: Info = Info {
+        name: c"memory-map",
+        engine: c"std's hash map in 64 shards; an append-only file if wanted",
+        language: c"Rust",
+        family: c"memory",
+        capabilities: CAPABILITIES,
+        levels: LEVELS,
+        key_size_max: 0,
+        options: OPTIONS,
+    };
+}
+
+impl Named for Tree {
+    const INFO: Info = Info {
+        name: c"memory-btree",
+        engine: c"std's B-tree map behind one lock; an append-only file if wanted",
+        language: c"Rust",
+        family: c"memory",
+        capabilities: CAPABILITIES | KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX,
+        levels: LEVELS,
+        key_size_max: 0,
+        options: OPTIONS,
+    };
+}
+
+/// How a database is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// An existing folder; used with a log only.
+    pub path: PathBuf,
+    /// The level in force.
+    pub level: Level,
+    /// Whether there is a log.
+    pub log: bool,
+    /// A new database: the log must not exist.
+    pub create: bool,
+    /// Nothing is written.
+    pub read_only: bool,
+    /// Keyspaces, at least 1.
+    pub keyspaces: usize,
+    /// Rows to make room for.
+    pub expected_rows: u64,
+}
+
+impl Options {
+    /// What a config wants. A level that the option `log` rules out is [`Status::Unsupported`].
+    pub fn from_config(config: &Config<'_>, levels: &[Level]) -> Result<Options, Error> {
+        let choice = config.choice("log", &["auto", "on", "off"])?;
+        let authors = if choice == "on" { Level::Process } else { Level::None };
+        let level = config.pick(levels, authors.max(levels[0]))?;
+        let log = match choice {
+            "on" => true,
+            "off" if level > Level::None => {
+                let text = "option log=off: without a file no durability level above `none` can be reached";
+                return Err(Error::with(Status::Unsupported, text));
+            }
+            "off" => false,
+            _ => level > Level::None || (!config.create() && config.path().join(LOG_FILE).exists()),
+        };
+        Ok(Options {
+            path: config.path().to_path_buf(),
+            level,
+            log,
+            create: config.create(),
+            read_only: config.read_only(),
+            keyspaces: config.keyspaces(),
+            expected_rows: config.expected_rows().unwrap_or(0),
+        })
+    }
+
+    /// Says what is in force.
+    pub fn report(&self, opened: &mut Opened<'_>) {
+        opened.level(self.level);
+        opened.version(env!("CARGO_PKG_VERSION"));
+        opened.compression("none");
+        opened.setting("log", if self.log { "on" } else { "off" });
+        if !self.log {
+            opened.with(KV_IN_MEMORY);
+        }
+    }
+}
+
+/// A container behind its lock, on cache lines of its own.
+#[repr(align(128))]
+#[derive(Default)]
+struct Shard<S>(RwLock<S>);
+
+/// An open database.
+pub struct Memory<S> {
+    /// Those of the first keyspace, then those of the next.
+    shards: Box<[Shard<S>]>,
+    keyspaces: usize,
+    log: Option<Log>,
+    read_only: bool,
+}
+
+/// A row as [`Memory::rows`] gives it: key and value.
+pub type Row = (Vec<u8>, Vec<u8>);
+
+impl<S: Store> Memory<S> {
+    /// Opens or makes a database.
+    pub fn open_with(options: &Options) -> Result<Memory<S>, Error> {
+        let mut shards = Vec::new();
+        shards.resize_with(options.keyspaces * S::SHARDS, Shard::<S>::default);
+        if options.keyspaces == 1 {
+            // An eighth more than the mean, for shards get no equal shares.
+            let rows = options.expected_rows as usize / S::SHARDS;
+            for Shard(store) in &mut shards {
+                store.get_mut()?.reserve(rows + rows / 8);
+            }
+        }
+        let mut memory = Memory {
+            shards: shards.into_boxed_slice(),
+            keyspaces: options.keyspaces,
+            log: None,
+            read_only: options.read_only,
+        };
+        if options.log {
+            let how =
+                LogOptions { level: options.level, create: options.create, read_only: options.read_only };
+            memory.log = Some(Log::open(&options.path, &how, |change| {
+                let store = memory.shard(change.keyspace, change.key)?;
+                change.apply(&mut *store.write()?);
+                Ok(())
+            })?);
+        }
+        Ok(memory)
+    }
+
+    /// The value of a key.
+    pub fn read(&self, keyspace: usize, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.shard(keyspace, key)?.read()?.get(key).map(<[u8]>::to_vec))
+    }
+
+    /// Puts a value, or deletes the key if there is none.
+    pub fn write(&self, keyspace: usize, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
+        let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
+        let change = Change { kind, keyspace, key, value: value.unwrap_or(&[]) };
+        let mut store = self.shard(keyspace, key)?.write()?;
+        if let Some(log) = &self.log {
+            let mut frame = Frame::default();
+            frame.begin();
+            frame.push(&change);
+            log.commit(&mut frame)?;
+        }
+        change.apply(&mut *store);
+        Ok(())
+    }
+
+    /// Rows stored.
+    pub fn row_count(&self) -> usize {
+        self.shards.iter().map(|Shard(store)| store.read().map_or(0, |store| store.row_count())).sum()
+    }
+
+    fn index(&self, keyspace: usize, key: &[u8]) -> Result<usize, Error> {
+        if keyspace >= self.keyspaces {
+            return Err(Error::new(format!("keyspace {keyspace}: the database has {}", self.keyspaces)));
+        }
+        Ok(keyspace * S::SHARDS + S::shard(key))
+    }
+
+    fn shard(&self, keyspace: usize, key: &[u8]) -> Result<&RwLock<S>, Error> {
+        Ok(&self.shards[self.index(keyspace, key)?].0)
+    }
+}
+
+impl Memory<Tree> {
+    /// At most `limit` rows between two bounds, ascending, or descending if `is_reverse`.
+    pub fn rows(
+        &self,
+        keyspace: usize,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        is_reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<Row>, Error> {
+        let store = self.shard(keyspace, &[])?.read()?;
+        let mut range = store.range(bounds);
+        let mut next = || if is_reverse { range.next_back() } else { range.next() };
+        let rows = std::iter::from_fn(&mut next).take(limit);
+        Ok(rows.map(|(key, value)| (key.as_bytes().to_vec(), value.clone())).collect())
+    }
+}
+
+impl<S: Named> Driver for Memory<S> {
+    const INFO: Info = S::INFO;
+    type Session<'db> = MemorySession<'db, S>;
+
+    fn open(config: &Config<'_>, opened: &mut Opened<'_>) -> Result<Memory<S>, Error> {
+        let options = Options::from_config(config, LEVELS)?;
+        let memory = Memory::open_with(&options)?;
+        options.report(opened);
+        opened.setting("shards", S::SHARDS);
+        Ok(memory)
+    }
+
+    fn session(&self) -> Result<MemorySession<'_, S>, Error> {
+        Ok(MemorySession::new(self))
+    }
+
+    /// Nothing runs in the background, and nothing is compacted.
+    fn maintain(&self, work: Work) -> Result<Status, Error> {
+        match (work, &self.log) {
+            (Work::Compact, _) => return Ok(Status::Unsupported),
+            (Work::Flush, Some(log)) if !self.read_only => log.flush()?,
+            _ => {}
+        }
+        Ok(Status::Ok)
+    }
+
+    fn stats(&self, out: &mut String) {
+        out.push_str(&format!("rows={}\n", self.row_count()));
+        if let Some(log) = &self.log {
+            out.push_str(&format!("log_bytes={}\n", log.bytes()));
+            out.push_str(&format!("log_truncated_bytes={}\n", log.truncated_bytes));
+        }
+    }
+
+    fn close(self) -> Result<(), Error> {
+        match &self.log {
+            Some(log) if !self.read_only => log.flush(),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! One thread's way to a map: single ops, joined groups and transactions.
+
+use crate::log::{Change, Frame};
+use crate::{Memory, Store};
+use kvdyno_driver::abi::*;
+use kvdyno_driver::{Error, Op, Session, Status, Vote, each};
+use std::sync::RwLockWriteGuard;
+
+/// A session. It keeps nothing but the buffer that its commits are written from.
+pub struct MemorySession<'db, S> {
+    memory: &'db Memory<S>,
+    frame: Frame,
+}
+
+/// What a row was before a group changed it.
+struct Before {
+    shard: usize,
+    key: Vec<u8>,
+    value: Option<Vec<u8>>,
+}
+
+/// The locks of a group's shards, taken in the order of their index so that two groups never wait for each other.
+struct Held<'db, S>(Vec<(usize, RwLockWriteGuard<'db, S>)>);
+
+impl<'db, S: Store> Held<'db, S> {
+    fn take(memory: &'db Memory<S>, ops: &[Op<'_>]) -> Result<Held<'db, S>, Error> {
+        let mut indices = Vec::with_capacity(ops.len());
+        for op in ops {
+            indices.push(memory.index(op.keyspace(), op.key())?);
+        }
+        indices.sort_unstable();
+        indices.dedup();
+        let mut guards = Vec::with_capacity(indices.len());
+        for index in indices {
+            guards.push((index, memory.shards[index].0.write()?));
+        }
+        Ok(Held(guards))
+    }
+
+    fn store(&mut self, index: usize) -> Result<&mut S, Error> {
+        match self.0.binary_search_by_key(&index, |(shard, _)| *shard) {
+            Ok(at) => Ok(&mut self.0[at].1),
+            Err(_) => Err(Error::new("a group touched a shard that it does not hold")),
+        }
+    }
+
+    /// Undoes changes, the last one first.
+    fn undo(&mut self, changes: Vec<Before>) -> Result<(), Error> {
+        for before in changes.into_iter().rev() {
+            let store = self.store(before.shard)?;
+            match before.value {
+                Some(value) => store.put(&before.key, &value),
+                None => drop(store.remove(&before.key)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a write can be done: `None` if so, else how it ends without having changed anything.
+fn refusal<S: Store>(store: &S, op: &Op<'_>) -> Result<Option<Status>, Error> {
+    if !matches!(op.kind(), KV_PUT | KV_DELETE | KV_MERGE) {
+        return Ok(Some(Status::Unsupported));
+    }
+    if op.key().is_empty() {
+        return Err(Error::with(Status::TooLarge, "a key has at least one byte"));
+    }
+    match op.kind() {
+        KV_PUT if op.is_new() && store.get(op.key()).is_some() => Ok(Some(Status::Exists)),
+        KV_DELETE if store.get(op.key()).is_none() => Ok(Some(Status::NotFound)),
+        KV_MERGE if !op.is_append() => {
+            if op.value().len() != 8 {
+                let text = format!("merge: what is added has 8 bytes, not {}", op.value().len());
+                return Err(Error::with(Status::TooLarge, text));
+            }
+            match store.get(op.key()) {
+                Some(counter) if counter.len() != 8 => {
+                    Err(Error::new(format!("merge: a counter has 8 bytes, the value has {}", counter.len())))
+                }
+                _ => Ok(None),
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
+#[inline]
+fn read<S: Store>(store: &S, op: &mut Op<'_>) -> Status {
+    match store.get(op.key()) {
+        Some(value) => op.deliver(value),
+        None => Status::NotFound,
+    }
+}
+
+impl<'db, S: Store> MemorySession<'db, S> {
+    pub(crate) fn new(memory: &'db Memory<S>) -> MemorySession<'db, S> {
+        MemorySession { memory, frame: Frame::default() }
+    }
+
+    /// A write of its own: what may refuse it comes first, then the log, then the map, all under the lock.
+    fn write(&mut self, op: &Op<'_>) -> Result<Status, Error> {
+        self.check_writable()?;
+        let mut store = self.memory.shard(op.keyspace(), op.key())?.write()?;
+        if let Some(status) = refusal(&*store, op)? {
+            return Ok(status);
+        }
+        let Some(change) = Change::of(op) else {
+            return Ok(Status::Unsupported);
+        };
+        if let Some(log) = &self.memory.log {
+            self.frame.begin();
+            self.frame.push(&change);
+            log.commit(&mut self.frame)?;
+        }
+        change.apply(&mut *store);
+        Ok(Status::Ok)
+    }
+
+    fn check_writable(&self) -> Result<(), Error> {
+        if self.memory.read_only {
+            return Err(Error::with(Status::Unsupported, "the database was opened read-only"));
+        }
+        Ok(())
+    }
+
+    /// Joined gets: a lock is kept while the next key is behind it too.
+    fn get_all(&mut self, ops: &mut [Op<'_>]) -> Result<(), Error> {
+        let memory = self.memory;
+        let mut held = None;
+        for op in ops {
+            let index = memory.index(op.keyspace(), op.key())?;
+            if !matches!(&held, Some((shard, _)) if *shard == index) {
+                drop(held.take());
+                held = Some((index, memory.shards[index].0.read()?));
+            }
+            if let Some((_, store)) = &held {
+                let status = read(&**store, op);
+                op.finish(status);
+            }
+        }
+        Ok(())
+    }
+
+    /// One op of a group, under the group's locks.
+    fn step(
+        &mut self,
+        op: &mut Op<'_>,
+        held: &mut Held<'_, S>,
+        undo: &mut Vec<Before>,
+    ) -> Result<Status, Error> {
+        let shard = self.memory.index(op.keyspace(), op.key())?;
+        let store = held.store(shard)?;
+        match op.kind() {
+            KV_GET => return Ok(read(store, op)),
+            KV_SCAN => return store.scan(op),
+            _ => self.check_writable()?,
+        }
+        if let Some(status) = refusal(store, op)? {
+            return Ok(status);
+        }
+        if let Some(change) = Change::of(op) {
+            undo.push(Before {
+                shard,
+                key: op.key().to_vec(),
+                value: store.get(op.key()).map(<[u8]>::to_vec),
+            });
+            change.apply(store);
+            self.frame.push(&change);
+        }
+        Ok(Status::Ok)
+    }
+
+    /// A group with one commit, all or nothing. False: it must be run op by op.
+    fn commit_group(&mut self, ops: &mut [Op<'_>], atomic: bool) -> Result<bool, Error> {
+        let mut held = match Held::take(self.memory, ops) {
+            Ok(held) => held,
+            Err(error) if atomic => return Err(error),
+            Err(_) => return Ok(false),
+        };
+        let mut undo = Vec::new();
+        self.frame.begin();
+        let outcome = if atomic {
+            each(ops, |op| self.step(op, &mut held, &mut undo))
+        } else {
+            self.step_all(ops, &mut held, &mut undo).map(|()| Vote::Commit)
+        };
+        let outcome = match (outcome, &self.memory.log) {
+            (Ok(Vote::Commit), Some(log)) => log.commit(&mut self.frame).map(|()| Vote::Commit),
+            (outcome, _) => outcome,
+        };
+        if matches!(outcome, Ok(Vote::Commit)) {
+            return Ok(true);
+        }
+        held.undo(undo)?;
+        match outcome {
+            Err(error) if atomic => Err(error),
+            // So that the one op that failed is told from the others.
+            Err(_) => Ok(false),
+            Ok(_) => Ok(true),
+        }
+    }
+
+    fn step_all(
+        &mut self,
+        ops: &mut [Op<'_>],
+        held: &mut Held<'_, S>,
+        undo: &mut Vec<Before>,
+    ) -> Result<(), Error> {
+        for op in ops {
+            let status = self.step(op, held, undo)?;
+            op.finish(status);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Store> Session for MemorySession<'_, S> {
+    #[inline]
+    fn get(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        let store = self.memory.shard(op.keyspace(), op.key())?.read()?;
+        Ok(read(&*store, op))
+    }
+
+    #[inline]
+    fn put(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        // Without a log nothing can fail behind these tests, and the map is asked once.
+        if self.memory.log.is_some() || op.key().is_empty() || self.memory.read_only {
+            return self.write(op);
+        }
+        let mut store = self.memory.shard(op.keyspace(), op.key())?.write()?;
+        if op.is_new() {
+            return Ok(if store.put_new(op.key(), op.value()) { Status::Ok } else { Status::Exists });
+        }
+        store.put(op.key(), op.value());
+        Ok(Status::Ok)
+    }
+
+    fn delete(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        if self.memory.log.is_some() || op.key().is_empty() || self.memory.read_only {
+            return self.write(op);
+        }
+        let mut store = self.memory.shard(op.keyspace(), op.key())?.write()?;
+        Ok(if store.remove(op.key()) { Status::Ok } else { Status::NotFound })
+    }
+
+    fn scan(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        let store = self.memory.shard(op.keyspace(), op.key())?.read()?;
+        store.scan(op)
+    }
+
+    fn merge(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        self.write(op)
+    }
+
+    fn group(&mut self, ops: &mut [Op<'_>], atomic: bool) -> Result<bool, Error> {
+        if !atomic && ops.iter().all(|op| op.kind() == KV_GET) {
+            // Run op by op if that failed, so that the kit tells which one it was.
+            return Ok(self.get_all(ops).is_ok());
+        }
+        // Without a log there is no commit to share.
+        if !atomic && self.memory.log.is_none() {
+            return Ok(false);
+        }
+        self.commit_group(ops, atomic)
+    }
+}

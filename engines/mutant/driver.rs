@@ -1,0 +1,103 @@
+//! Mutants: memory-btree with one planted fault each. `kvdyno verify` and ordinary runs must catch every one.
+
+mod execute;
+mod faults;
+mod session;
+#[cfg(test)]
+mod tests;
+
+pub use faults::{Fault, MUTANTS};
+pub use session::MutantSession;
+
+use kvdyno_driver::{Config, Driver, Error, Info, Level, Opened, Status, Work};
+use kvdyno_memory::{LOG_FILE, MemoryBtree, Options};
+use std::collections::{HashMap, VecDeque};
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// memory-btree with the fault of a number: `Fault::StaleRead as u8`.
+pub struct Mutant<const FAULT: u8> {
+    inner: MemoryBtree,
+    remembered: Mutex<Remembered>,
+}
+
+/// What some faults keep.
+#[derive(Default)]
+struct Remembered {
+    /// Keyspace and key to the value before the last.
+    stale: HashMap<(usize, Vec<u8>), Vec<u8>>,
+    /// Deleted rows, with the op at which they come back.
+    ghosts: VecDeque<Ghost>,
+    ops: u64,
+}
+
+struct Ghost {
+    due: u64,
+    keyspace: usize,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl<const FAULT: u8> Mutant<FAULT> {
+    /// What is lost at a reopen shows with a log only: such a mutant has no level without one.
+    const LEVELS: &[Level] = match Self::FAULT {
+        Fault::LosesTailOnReopen | Fault::LosesCreation => &[Level::Process, Level::Power],
+        _ => &[Level::None, Level::Process, Level::Power],
+    };
+}
+
+/// Cuts the last sixteenth off a log, at least a byte.
+fn cut_tail(folder: &Path) -> Result<(), Error> {
+    let file = OpenOptions::new().write(true).open(folder.join(LOG_FILE))?;
+    let length = file.metadata()?.len();
+    file.set_len(length - length.div_ceil(16))?;
+    Ok(())
+}
+
+impl<const FAULT: u8> Driver for Mutant<FAULT> {
+    const INFO: Info = Info {
+        name: Self::FAULT.name(),
+        engine: Self::FAULT.text(),
+        levels: Self::LEVELS,
+        key_size_max: match Self::FAULT {
+            Fault::ErrorSwallowed => session::KEY_SIZE_MAX,
+            _ => 0,
+        },
+        ..MemoryBtree::INFO
+    };
+    type Session<'db> = MutantSession<'db, FAULT>;
+
+    fn open(config: &Config<'_>, opened: &mut Opened<'_>) -> Result<Self, Error> {
+        let mut options = Options::from_config(config, Self::LEVELS)?;
+        if options.log && !options.create && !options.read_only {
+            match Self::FAULT {
+                Fault::LosesTailOnReopen => cut_tail(&options.path)?,
+                Fault::LosesCreation => {
+                    std::fs::remove_file(options.path.join(LOG_FILE))?;
+                    options.create = true;
+                }
+                _ => {}
+            }
+        }
+        let inner = MemoryBtree::open_with(&options)?;
+        options.report(opened);
+        Ok(Mutant { inner, remembered: Mutex::default() })
+    }
+
+    fn session(&self) -> Result<MutantSession<'_, FAULT>, Error> {
+        Ok(MutantSession::new(self, self.inner.session()?))
+    }
+
+    fn maintain(&self, work: Work) -> Result<Status, Error> {
+        self.inner.maintain(work)
+    }
+
+    fn stats(&self, out: &mut String) {
+        self.inner.stats(out);
+    }
+
+    fn close(self) -> Result<(), Error> {
+        self.inner.close()
+    }
+}

@@ -1,0 +1,237 @@
+//! Each fault really happens, and the model test that finds nothing wrong with memory-btree finds each of them.
+
+#[path = "../memory/drive.rs"]
+mod drive;
+#[path = "../memory/model.rs"]
+mod model;
+
+use super::*;
+use drive::*;
+use kvdyno_driver::abi::*;
+use model::{Trial, hold};
+use std::ffi::CStr;
+
+fn table(fault: &str) -> &'static kv_driver {
+    MUTANTS.iter().find(|(name, _)| *name == fault).map(|(_, table)| *table).unwrap()
+}
+
+fn open(fault: &str, folder: &Path, flags: u32) -> Bench {
+    let want = Want { path: folder, level: KV_NONE, flags, keyspaces: 1, option: None };
+    Bench::open(table(fault), &want).unwrap_or_else(|(_, text)| panic!("{fault}: {text}"))
+}
+
+/// Opens a mutant and runs `scene` until it says that the fault has shown.
+fn shows(fault: &str, mut scene: impl FnMut(&mut Drive<'_>, u64) -> bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = open(fault, folder.path(), KV_CREATE);
+    let mut session = bench.session();
+    let has_shown = (0..20_000).any(|round| scene(&mut session, round));
+    drop(session);
+    bench.close();
+    assert!(has_shown, "{fault} has not shown");
+}
+
+fn key(number: u64) -> [u8; 8] {
+    // Even numbers, so that the key with the other last bit is nobody's.
+    (number * 2).to_be_bytes()
+}
+
+fn value(number: u64, version: u64) -> Vec<u8> {
+    Random(number * 1000 + version + 1).bytes(100)
+}
+
+/// Gets of rows that were put twice, until one is wrong in the way that `is_fault` knows (row, answer).
+fn spoils_gets(fault: &str, is_fault: impl Fn(u64, &Answer) -> bool) {
+    shows(fault, |session, round| {
+        let number = round % 16;
+        if round < 32 {
+            session.one(put(&key(number), &value(number, round / 16)));
+            return false;
+        }
+        let answer = session.one(get(&key(number)));
+        if answer.status == KV_OK && answer.bytes == value(number, 1) {
+            return false;
+        }
+        assert!(is_fault(number, &answer), "{fault}: row {number}: {answer:?}");
+        true
+    });
+}
+
+fn ones(a: &[u8], b: &[u8]) -> u32 {
+    a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
+}
+
+#[test]
+fn the_faults_of_gets_show() {
+    spoils_gets("stale-read", |number, answer| answer.bytes == value(number, 0));
+    spoils_gets("bit-flip", |number, answer| ones(&answer.bytes, &value(number, 1)) == 1);
+    spoils_gets("swapped-values", |number, answer| answer.bytes == value(number + 1, 1));
+    spoils_gets("truncated-value", |number, answer| answer.bytes == value(number, 1)[..50]);
+    spoils_gets("zero-page", |_, answer| answer.bytes == [0; 100]);
+    spoils_gets("miss-for-present", |_, answer| answer.status == KV_NOT_FOUND);
+    spoils_gets("previous-campaign", |number, answer| {
+        let right = value(number, 1);
+        answer.bytes[..4] != right[..4]
+            && answer.bytes[4..24] == right[4..24]
+            && answer.bytes[24..] != right[24..]
+    });
+    shows("wrong-miss", |session, _| {
+        let answer = session.one(get(b"absent"));
+        answer.status == KV_OK && answer.bytes.is_empty()
+    });
+    shows("dangling-buffer", |session, round| {
+        session.one(put(&key(round), &value(round, 0)));
+        let ran = session.run(&[get(&key(round)), get(&key(0))]);
+        round > 0 && ran.answers[0].bytes == value(0, 0)
+    });
+}
+
+#[test]
+fn the_faults_of_writes_show() {
+    shows("lost-update", |session, round| {
+        let before = session.one(get(b"k"));
+        let ran = session.one(put(b"k", &value(round, 0)));
+        ran.status == KV_OK && before.status == KV_OK && session.one(get(b"k")).bytes == before.bytes
+    });
+    shows("phantom-put", |session, round| {
+        let ran = session.one(put(&key(round), b"v"));
+        ran.status == KV_OK && session.one(get(&key(round))).status == KV_NOT_FOUND
+    });
+    shows("wrong-key", |session, round| {
+        session.one(put(&key(round), b"v"));
+        let mut other = key(round);
+        other[7] ^= 1;
+        session.one(get(&key(round))).status == KV_NOT_FOUND && session.one(get(&other)).bytes == b"v"
+    });
+    shows("error-swallowed", |session, _| {
+        let large = vec![b'k'; 1025];
+        session.one(put(&large, b"v")).status == KV_OK && session.one(get(&large)).status == KV_NOT_FOUND
+    });
+    shows("error-swallowed", |session, round| {
+        let ran = session.one(put(&key(round), b"v"));
+        ran.status == KV_OK && session.one(get(&key(round))).status == KV_NOT_FOUND
+    });
+    shows("new-overwrites", |session, round| {
+        session.one(put(&key(round), b"old"));
+        let ran = session.one(put(&key(round), b"new").flags(KV_NEW));
+        ran.status == KV_OK && session.one(get(&key(round))).bytes == b"new"
+    });
+    shows("delete-noop", |session, round| {
+        session.one(put(&key(round), b"v"));
+        session.one(delete(&key(round))).status == KV_OK && session.one(get(&key(round))).bytes == b"v"
+    });
+    shows("ghost-after-delete", |session, round| {
+        session.one(put(&key(round), b"v"));
+        session.one(delete(&key(round)));
+        assert_eq!(session.one(get(&key(round))).status, KV_NOT_FOUND);
+        (0..round).any(|number| session.one(get(&key(number))).bytes == b"v")
+    });
+    shows("merge-wrong", |session, round| {
+        session.one(merge(&key(round), &3u64.to_le_bytes()));
+        session.one(get(&key(round))).bytes == 6u64.to_le_bytes()
+    });
+}
+
+/// Scans sixteen rows until the keys (as numbers) are those that the fault makes.
+fn spoils_scans(fault: &str, ask: &Ask, wrong: &[u64]) {
+    shows(fault, |session, round| {
+        if round < 16 {
+            session.one(put(&key(round), b"v"));
+            return false;
+        }
+        let answer = session.one(ask.clone());
+        assert_eq!(answer.status, KV_OK, "{fault}");
+        let number = |key: &[u8]| u64::from_be_bytes(key.try_into().unwrap()) / 2;
+        answer.pairs().iter().map(|(key, _)| number(key)).eq(wrong.iter().copied())
+    });
+}
+
+#[test]
+fn the_faults_of_scans_show() {
+    let bounded = scan(&key(2), &key(6));
+    spoils_scans("scan-out-of-order", &bounded, &[3, 2, 4, 5]);
+    spoils_scans("scan-duplicate", &bounded, &[2, 2, 3, 4, 5]);
+    spoils_scans("scan-missing", &bounded, &[2, 4, 5]);
+    spoils_scans("scan-early-end", &bounded, &[2, 3]);
+    spoils_scans("scan-past-bound", &bounded, &[2, 3, 4, 5, 6]);
+    let limited = Ask { limit: 2, ..scan(&key(2), b"") };
+    spoils_scans("scan-past-bound", &limited, &[2, 3, 4]);
+    spoils_scans("scan-missing", &limited, &[2, 4]);
+    spoils_scans("scan-duplicate", &limited, &[2, 2]);
+    let prefixed = scan(b"", &key(3)).flags(KV_PREFIX);
+    spoils_scans("scan-past-bound", &prefixed, &[3, 4]);
+    spoils_scans("declares-too-much", &scan(&key(14), b"").flags(KV_REVERSE), &[14, 15]);
+}
+
+#[test]
+fn a_transaction_that_fails_leaves_a_half() {
+    let atomic = KV_JOIN | KV_ATOMIC;
+    let short = Ask { out_size: 0, ..get(b"seen") }.flags(KV_ATOMIC);
+    shows("non-atomic-transaction", |session, round| {
+        session.one(put(b"seen", b"too long for the buffer"));
+        let ran = session.run(&[put(&key(round), b"half").flags(atomic), short.clone()]);
+        ran.answers[0].status == KV_ABORTED && session.one(get(&key(round))).bytes == b"half"
+    });
+    shows("non-atomic-transaction", |session, round| {
+        let (first, second) = (put(&key(round), b"half"), put(b"second", &key(round)));
+        let ran = session.run(&[first.flags(atomic), second.flags(KV_ATOMIC)]);
+        let is_half = session.one(get(b"second")).bytes != key(round);
+        ran.answers[0].status == KV_CONFLICT && is_half && session.one(get(&key(round))).bytes == b"half"
+    });
+}
+
+#[test]
+fn a_reopen_loses_what_it_should_keep() {
+    for (fault, kept) in [("loses-tail-on-reopen", 60..96), ("loses-creation", 0..1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let bench = open(fault, folder.path(), KV_CREATE);
+        assert_eq!(bench.opened.level, KV_PROCESS, "{fault}");
+        for number in 0..96 {
+            assert_eq!(bench.session().one(put(&key(number), b"v")).status, KV_OK);
+        }
+        bench.close();
+        let bench = open(fault, folder.path(), 0);
+        let found = (0..96).filter(|&number| bench.session().one(get(&key(number))).status == KV_OK).count();
+        assert!(kept.contains(&found), "{fault}: {found}");
+        bench.close();
+    }
+}
+
+#[test]
+fn a_liar_stamps_no_time() {
+    shows("timing-liar", |session, _| {
+        let ran = session.run(&[put(b"k", b"v"), get(b"k"), get(b"k")]);
+        ran.answers.iter().all(|answer| answer.start == answer.end && answer.start > 0)
+    });
+}
+
+#[test]
+fn the_model_catches_each() {
+    for (fault, table) in MUTANTS {
+        let folder = tempfile::tempdir().unwrap();
+        let trial = Trial { path: folder.path(), level: KV_NONE, option: None, seed: 1, batches: 100_000 };
+        let found = hold(table, &trial);
+        assert!(found.is_err(), "{fault} was not caught");
+    }
+}
+
+#[test]
+fn each_has_a_name_and_a_text_of_its_own() {
+    for (index, (fault, table)) in MUTANTS.iter().enumerate() {
+        // SAFETY: texts of a table are constants with a NUL.
+        let (name, engine) = unsafe { (CStr::from_ptr(table.name), CStr::from_ptr(table.engine)) };
+        assert_eq!(name.to_str().unwrap(), format!("mutant-{fault}"));
+        assert!(engine.to_bytes().starts_with(b"memory-btree with a fault: "));
+        assert!(MUTANTS[..index].iter().all(|(other, _)| other != fault));
+        assert_eq!(table.abi, KV_ABI);
+    }
+    assert_eq!(MUTANTS.len(), 27);
+}
+
+#[test]
+fn the_readme_lists_each() {
+    let readme = include_str!("README.md");
+    for (fault, _) in MUTANTS {
+        assert!(readme.contains(&format!("\n| `{fault}` |")), "{fault}");
+    }
+}

@@ -1,0 +1,296 @@
+//! Conformance: holds an engine's driver against the rules of driver.h. What it declares is proven with random ops and
+//! an oracle, what it does not declare must be refused. Runs in this process; the command runs it in a child, so that
+//! a crash or a hang is a result too.
+
+mod act;
+mod caller;
+mod check_groups;
+mod check_kinds;
+mod check_levels;
+mod check_model;
+mod check_open;
+mod check_refusals;
+mod check_scans;
+mod check_threads;
+mod check_time;
+mod check_values;
+mod draw;
+mod model;
+mod subject;
+#[cfg(test)]
+mod tests;
+
+use crate::engine::abi::*;
+use crate::engine::{Engine, capability_names};
+use crate::measure::Clock;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use subject::Context;
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Effort {
+    /// Same seed, same ops.
+    pub seed: u64,
+    /// Random ops of the model check; the other checks draw a share of it.
+    pub ops: u64,
+    /// A check stops drawing ops after this time, seconds; ops that were drawn are the first of those that the seed
+    /// gives.
+    pub seconds: f64,
+}
+
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort { seed: 1, ops: 20_000, seconds: 5.0 }
+    }
+}
+
+/// How a check ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// What was claimed holds.
+    Passed,
+    /// What was seen, and which rule it breaks.
+    Failed(String),
+    /// Why it says nothing about this engine.
+    Skipped(String),
+}
+
+/// One check of one engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckResult {
+    /// As in [`check_names`].
+    pub name: String,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// What became of one durability level asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelRow {
+    /// `none`, `process`, `power` or `default`.
+    pub asked: String,
+    /// The level in force; none: open refused.
+    pub in_force: Option<String>,
+    /// What open said when it refused.
+    pub refusal: Option<String>,
+    /// Whether what was written was there after close and open; none: the engine is in memory, or open refused.
+    pub is_kept: Option<bool>,
+}
+
+/// All checks of one engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// Its name.
+    pub engine: String,
+    /// Its library's version, in force.
+    pub version: Option<String>,
+    /// Declared capabilities, by name.
+    pub capabilities: Vec<String>,
+    /// What was tried.
+    pub effort: Effort,
+    /// The durability levels.
+    pub levels: Vec<LevelRow>,
+    /// In the order in which they ran.
+    pub checks: Vec<CheckResult>,
+    /// What is no fault and still worth knowing.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// Whether no check failed.
+    pub fn is_green(&self) -> bool {
+        self.failures().next().is_none()
+    }
+
+    /// The names and texts of the checks that failed.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.checks.iter().filter_map(|check| match &check.outcome {
+            Outcome::Failed(text) => Some((&check.name[..], &text[..])),
+            _ => None,
+        })
+    }
+}
+
+/// Why a check ends before its end.
+enum Halt {
+    Failed(String),
+    Skipped(String),
+}
+
+impl From<String> for Halt {
+    fn from(text: String) -> Halt {
+        Halt::Failed(text)
+    }
+}
+
+impl From<&str> for Halt {
+    fn from(text: &str) -> Halt {
+        Halt::Failed(text.to_string())
+    }
+}
+
+/// Ends a check that says nothing about this engine.
+fn skip<T>(reason: &str) -> Result<T, Halt> {
+    Err(Halt::Skipped(reason.to_string()))
+}
+
+/// What a check finds.
+type Found = Result<(), Halt>;
+
+/// A check.
+struct Check {
+    name: &'static str,
+    /// Whether it can say something about an engine that keeps nothing.
+    of_floors: bool,
+    run: fn(&Context<'_>) -> Found,
+}
+
+const fn check(name: &'static str, run: fn(&Context<'_>) -> Found) -> Check {
+    Check { name, of_floors: false, run }
+}
+
+const fn check_of_all(name: &'static str, run: fn(&Context<'_>) -> Found) -> Check {
+    Check { name, of_floors: true, run }
+}
+
+/// All checks, in the order in which they run: what other checks rely on comes first.
+static CHECKS: &[Check] = &[
+    check_of_all("open", check_open::in_force),
+    check_of_all("options", check_open::options),
+    check_of_all("open-errors", check_open::errors),
+    check_of_all("sessions", check_open::sessions),
+    check("basics", check_values::basics),
+    check("short-get", check_values::short_get),
+    check("independent-values", check_values::independent),
+    check("touch", check_values::touch),
+    check("large", check_values::large),
+    check("too-large-key", check_values::too_large_key),
+    check("volume", check_values::volume),
+    check("overwrite", check_kinds::overwrite),
+    check("new", check_kinds::new),
+    check("delete", check_kinds::delete),
+    check("merge-add", check_kinds::merge_add),
+    check("merge-append", check_kinds::merge_append),
+    check("keyspaces", check_kinds::keyspaces),
+    check("collections", check_kinds::collections),
+    check("time-to-live", check_kinds::time_to_live),
+    check("scan-forward", check_scans::forward),
+    check("scan-reverse", check_scans::reverse),
+    check("scan-prefix", check_scans::prefix),
+    check("scan-pieces", check_scans::pieces),
+    check("scan-hold", check_scans::hold),
+    check("groups", check_groups::joined),
+    check("multi-get", check_groups::multi_get),
+    check("transaction", check_groups::transaction),
+    check("transaction-reads", check_groups::transaction_reads),
+    check("transaction-failure", check_groups::failure),
+    check("long-transaction", check_groups::long_transaction),
+    check_of_all("refusals", check_refusals::undeclared),
+    check_of_all("stamps", check_time::stamps),
+    check("honest-time", check_time::honest),
+    check_of_all("stop-word", check_time::stop_word),
+    check_of_all("deadline", check_time::deadline),
+    check_of_all("due", check_time::due),
+    check("model", check_model::random),
+    check("model-reopen", check_model::with_reopen),
+    check("threads", check_threads::disjoint),
+    check("threads-atomic", check_threads::atomic),
+    check_of_all("levels", check_levels::levels),
+    check("creation", check_levels::creation),
+    check("campaigns", check_levels::campaigns),
+    check_of_all("maintain", check_levels::maintain),
+];
+
+/// The names of all checks, in the order in which they run.
+pub fn check_names() -> Vec<&'static str> {
+    CHECKS.iter().map(|check| check.name).collect()
+}
+
+/// Runs every check on an engine. `data` is an empty folder of this run's own; databases are made below it and left
+/// for the caller to delete. `begun` is told each check's name before it runs. Fails only where nothing can be checked
+/// at all; what the engine does wrong is in the report.
+pub fn verify(engine: &Engine, data: &Path, effort: Effort, mut begun: impl FnMut(&str)) -> Report {
+    let mut context = Context::new(engine, data, effort, Clock::calibrate());
+    let mut report = Report {
+        engine: engine.name().to_string(),
+        version: None,
+        capabilities: capability_names(engine.capabilities()).into_iter().map(str::to_string).collect(),
+        effort,
+        levels: Vec::new(),
+        checks: Vec::new(),
+        notes: Vec::new(),
+    };
+    let probed = guarded(|| check_open::probe(&mut context).map_err(Halt::Failed));
+    let lack = match probed {
+        Ok(version) => {
+            report.version = Some(version).filter(|version| !version.is_empty());
+            None
+        }
+        Err(Halt::Failed(text) | Halt::Skipped(text)) => Some(text),
+    };
+    for check in CHECKS {
+        begun(check.name);
+        let outcome = match &lack {
+            Some(text) if check.name == "open" => Outcome::Failed(text.clone()),
+            Some(_) => Outcome::Skipped("the engine cannot be used".into()),
+            None if engine.capabilities() & KV_STORES_NOTHING != 0 && !check.of_floors => {
+                Outcome::Skipped("it keeps nothing".into())
+            }
+            None => match guarded(|| (check.run)(&context)) {
+                Ok(()) => Outcome::Passed,
+                Err(Halt::Failed(text)) => Outcome::Failed(text),
+                Err(Halt::Skipped(text)) => Outcome::Skipped(text),
+            },
+        };
+        report.checks.push(CheckResult { name: check.name.to_string(), outcome });
+    }
+    report.levels = context.levels.take();
+    report.notes = context.notes.take();
+    report
+}
+
+/// Runs a check; a panic in it is a failure of the check.
+fn guarded<T>(work: impl FnOnce() -> Result<T, Halt>) -> Result<T, Halt> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Halt::Failed(format!("panic in the check: {}", text.unwrap_or_default())))
+    })
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = self.version.as_deref().unwrap_or("-");
+        writeln!(out, "{} {version}, seed {}", self.engine, self.effort.seed)?;
+        for check in &self.checks {
+            let (word, text) = match &check.outcome {
+                Outcome::Passed => ("ok", ""),
+                Outcome::Failed(text) => ("FAILED", &text[..]),
+                Outcome::Skipped(text) => ("-", &text[..]),
+            };
+            writeln!(out, "{}", format!("  {:<20} {word:<7} {text}", check.name).trim_end())?;
+        }
+        for row in &self.levels {
+            let in_force = row.in_force.as_deref().unwrap_or("refused");
+            let kept = match row.is_kept {
+                Some(true) => "kept over close and open",
+                Some(false) => "NOT kept over close and open",
+                None => row.refusal.as_deref().unwrap_or("in memory"),
+            };
+            writeln!(out, "  level {:<14} {in_force:<7} {kept}", row.asked)?;
+        }
+        for note in &self.notes {
+            writeln!(out, "  note: {note}")?;
+        }
+        let count = |wanted: fn(&Outcome) -> bool| self.checks.iter().filter(|check| wanted(&check.outcome)).count();
+        let passed = count(|outcome| *outcome == Outcome::Passed);
+        let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
+        let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
+        write!(out, "  {passed} passed, {failed} failed, {skipped} skipped")
+    }
+}

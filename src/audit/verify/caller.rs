@@ -1,0 +1,304 @@
+//! Sends acts through one session and holds every call against the rules that hold for all of them: stamps, `done`,
+//! statuses, error texts, and memory that the driver must not touch.
+
+use super::act::{Act, Answer, group_end, status_name};
+use crate::engine::abi::*;
+use crate::engine::{Arena, Database, Executed, Session, Shape};
+use crate::measure::Clock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes behind each out buffer that no driver may write to.
+const GUARD_BYTES: usize = 64;
+/// How far behind what was delivered the out buffer is looked at.
+const LOOK_BYTES: usize = 512;
+const POISON: u64 = 0x5a5a_5a5a_5a5a;
+/// Two reads of the counter in a row may come out swapped by this much.
+const SLACK_NS: u64 = 1000;
+
+/// One session and what is known of its memory.
+pub(super) struct Caller {
+    session: Session,
+    clock: Clock,
+    out_bytes: usize,
+    /// Lies in the fields that a driver must write, so that one which does not is seen; 0 for a floor.
+    poison: u64,
+    /// What each out slot holds, guard included.
+    shadows: Vec<Vec<u8>>,
+    stop: &'static AtomicU32,
+}
+
+/// What a call brought.
+pub(super) struct Call {
+    pub answers: Vec<Answer>,
+    /// Acts that were run.
+    pub done: usize,
+    /// The call from outside, ticks.
+    pub wall: u64,
+    /// What the kit says it spun for, ticks.
+    pub waited: u64,
+    /// The text of the first failure.
+    pub error: Option<String>,
+}
+
+impl Caller {
+    /// A session with slots for `ops` acts of the given sizes.
+    pub fn new(
+        database: &Database,
+        clock: Clock,
+        ops: usize,
+        key_bytes: usize,
+        value_bytes: usize,
+        out_bytes: usize,
+    ) -> Result<Caller, String> {
+        let shape = Shape { ops, key_bytes, value_bytes, out_bytes: out_bytes + GUARD_BYTES };
+        // A word for each session, for ever: four bytes, and it can never dangle.
+        let stop: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
+        let arena = Arena::new(shape, clock.kind(), stop);
+        let session = database.session(arena).map_err(|error| format!("session: {error}"))?;
+        let shadows = vec![vec![0; shape.out_bytes]; ops];
+        let is_floor = database.in_force().capabilities & KV_STORES_NOTHING != 0;
+        let poison = if is_floor { 0 } else { POISON };
+        Ok(Caller { session, clock, out_bytes, poison, shadows, stop })
+    }
+
+    pub fn end(self) -> Result<(), String> {
+        self.session.end().map(drop).map_err(|error| format!("the session's end: {error}"))
+    }
+
+    /// The clock that its ticks are of.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The word that ends a call early.
+    pub fn stop(&self) -> &'static AtomicU32 {
+        self.stop
+    }
+
+    /// Sends all acts in one call; each must have been run.
+    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Answer>, String> {
+        let call = self.call_from(0, acts, 0)?;
+        if call.done != acts.len() {
+            return Err(format!("rule 3: `done` is {} after a call of {} ops", call.done, acts.len()));
+        }
+        Ok(call.answers)
+    }
+
+    /// Sends all acts in one call, in the slots from `first` on, with a deadline (a tick; 0: none).
+    pub fn call_from(&mut self, first: usize, acts: &[Act], deadline: u64) -> Result<Call, String> {
+        for (index, act) in acts.iter().enumerate() {
+            self.write(first + index, act);
+        }
+        self.session.arena().set_deadline(deadline);
+        let sent = self.ops(first, acts.len());
+        let before = self.clock.now();
+        let executed = self.session.execute(first, acts.len());
+        let after = self.clock.now();
+        let ops = self.ops(first, acts.len());
+        let batch = self.session.arena().batch();
+        let (start, waited) = (batch.start, batch.waited);
+        self.check_memory(first, acts, &sent, &ops)?;
+        check_statuses(acts, &ops, &executed)?;
+        let slack = self.clock.from_ns(SLACK_NS);
+        let window = (before.saturating_sub(slack), start, after.saturating_add(slack));
+        check_stamps(acts, &ops[..executed.done], window)?;
+        let answers = (0..acts.len()).map(|index| self.answer(first + index, &ops[index])).collect();
+        let error = executed.error.map(|(_, text)| text);
+        Ok(Call { answers, done: executed.done, wall: after.saturating_sub(before), waited, error })
+    }
+
+    fn write(&mut self, index: usize, act: &Act) {
+        let (out_bytes, poison) = (self.out_bytes, self.poison);
+        let arena = self.session.arena();
+        arena.key_mut(index)[..act.key.len()].copy_from_slice(&act.key);
+        arena.value_mut(index)[..act.value.len()].copy_from_slice(&act.value);
+        let op = arena.op_mut(index);
+        op.kind = act.kind;
+        op.slot = act.slot;
+        op.flags = act.flags;
+        op.keyspace = act.keyspace;
+        op.split = act.split;
+        op.key_length = act.key.len() as u32;
+        op.value_length = act.value.len() as u32;
+        op.out_size = act.out_size.unwrap_or(out_bytes).min(out_bytes) as u32;
+        op.limit = act.limit;
+        op.due = act.due;
+        op.user = POISON ^ index as u64;
+        (op.start, op.end, op.length, op.needed, op.detail) = (poison, poison, poison, poison, poison);
+        op.rows = poison as u32;
+        op.retries = 0;
+        op.status = KV_NOT_RUN;
+    }
+
+    fn ops(&mut self, first: usize, count: usize) -> Vec<kv_op> {
+        let arena = self.session.arena();
+        (first..first + count).map(|index| *arena.op(index)).collect()
+    }
+
+    /// A whole out slot, guard included.
+    fn slot(&mut self, index: usize) -> &[u8] {
+        let arena = self.session.arena();
+        let length = arena.op(index).length;
+        arena.op_mut(index).length = u64::MAX;
+        let all = arena.delivered(index).len();
+        arena.op_mut(index).length = length;
+        debug_assert_eq!(all, self.out_bytes + GUARD_BYTES);
+        arena.op_mut(index).length = all as u64;
+        arena.delivered(index)
+    }
+
+    fn check_memory(
+        &mut self,
+        first: usize,
+        acts: &[Act],
+        sent: &[kv_op],
+        ops: &[kv_op],
+    ) -> Result<(), String> {
+        for (offset, act) in acts.iter().enumerate() {
+            let index = first + offset;
+            let (sent, op) = (&sent[offset], &ops[offset]);
+            check_first_line(sent, op).map_err(|text| format!("op {offset} ({act}): {text}"))?;
+            let arena = self.session.arena();
+            if arena.key(index) != act.key || arena.value_mut(index)[..act.value.len()] != act.value {
+                return Err(format!("rule 5: op {offset} ({act}): the driver changed the caller's key or value"));
+            }
+            let room = op.out_size as usize;
+            let is_copied = act.kind == KV_GET && op.status == KV_OK && !act.has(KV_TOUCH);
+            let is_scanned = act.kind == KV_SCAN && matches!(op.status, KV_OK | KV_SHORT);
+            if (is_copied || is_scanned) && op.length > room as u64 {
+                let length = op.length;
+                return Err(format!("op {offset} ({act}): length {length} for an out buffer of {room} bytes"));
+            }
+            let kept = if is_copied { op.length as usize } else { room };
+            let mut shadow = std::mem::take(&mut self.shadows[index]);
+            let slot = self.slot(index);
+            let behind = kept..(kept + LOOK_BYTES).min(room).max(kept);
+            let untouched = slot[behind.clone()] == shadow[behind] && slot[room..] == shadow[room..];
+            shadow[..room].copy_from_slice(&slot[..room]);
+            self.session.arena().op_mut(index).length = op.length;
+            self.shadows[index] = shadow;
+            if !untouched {
+                let what = format!("behind the {kept} bytes it delivered (buffer: {room})");
+                return Err(format!("rule 5: op {offset} ({act}): the driver wrote {what}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every out slot is as the calls before left it: nothing writes when no call runs, and no call writes into slots
+    /// of ops that it was not given.
+    pub fn check_untouched(&mut self) -> Result<(), String> {
+        for index in 0..self.shadows.len() {
+            let shadow = std::mem::take(&mut self.shadows[index]);
+            let length = self.session.arena().op(index).length;
+            let same = self.slot(index) == shadow;
+            self.session.arena().op_mut(index).length = length;
+            self.shadows[index] = shadow;
+            if !same {
+                return Err(format!("rule 5: the out buffer of op {index} changed after its call"));
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, index: usize, op: &kv_op) -> Answer {
+        let carries = matches!(op.kind, KV_GET | KV_SCAN) && matches!(op.status, KV_OK | KV_SHORT);
+        let is_copied = carries && op.flags & KV_TOUCH == 0 && !(op.kind == KV_GET && op.status == KV_SHORT);
+        let bytes = if is_copied {
+            let room = (op.length as usize).min(op.out_size as usize);
+            self.shadows[index][..room].to_vec()
+        } else {
+            Vec::new()
+        };
+        Answer {
+            status: op.status,
+            bytes,
+            length: op.length,
+            needed: op.needed,
+            detail: op.detail,
+            row_count: op.rows,
+            start: op.start,
+            end: op.end,
+        }
+    }
+}
+
+/// The first cache line of an op is the core's (rule 3).
+fn check_first_line(sent: &kv_op, op: &kv_op) -> Result<(), String> {
+    let line = |op: &kv_op| {
+        let numbers = (op.kind, op.slot, op.flags, op.keyspace, op.split, op.limit, op.due, op.user);
+        (numbers, op.key, op.value, op.out, op.key_length, op.value_length, op.out_size)
+    };
+    if line(sent) == line(op) {
+        return Ok(());
+    }
+    Err("rule 3: the driver changed a field of the op that the core writes".into())
+}
+
+fn check_statuses(acts: &[Act], ops: &[kv_op], executed: &Executed) -> Result<(), String> {
+    for (index, (act, op)) in acts.iter().zip(ops).enumerate() {
+        let was_run = index < executed.done;
+        if op.status > KV_ERROR {
+            return Err(format!("op {index} ({act}): {} is no status", op.status));
+        }
+        if was_run && op.status == KV_NOT_RUN {
+            return Err(format!("rule 3: op {index} ({act}) counts as done and has no status"));
+        }
+        if !was_run && op.status != KV_NOT_RUN {
+            let status = status_name(op.status);
+            let said = executed.error.as_ref().map_or(String::new(), |(_, text)| format!("; it says: {text}"));
+            return Err(format!("rule 3: op {index} ({act}) is behind `done` and has {status}{said}"));
+        }
+        if op.status == KV_ERROR && executed.error.as_ref().is_none_or(|(_, text)| is_no_text(text)) {
+            return Err(format!("rule 4: op {index} ({act}): KV_ERROR without a text"));
+        }
+    }
+    if let (Some((_, text)), true) = (&executed.error, ops.iter().all(is_fine)) {
+        return Err(format!("execute failed (`{text}`), and every op has an answer"));
+    }
+    Ok(())
+}
+
+fn is_fine(op: &kv_op) -> bool {
+    matches!(op.status, KV_OK | KV_NOT_FOUND | KV_EXISTS | KV_SHORT | KV_NOT_RUN)
+}
+
+fn is_no_text(text: &str) -> bool {
+    text.is_empty() || text.starts_with("execute returned status")
+}
+
+/// Rules 6 and 7. `window`: the tick before the call, the batch's start, the tick after the call.
+fn check_stamps(acts: &[Act], ops: &[kv_op], window: (u64, u64, u64)) -> Result<(), String> {
+    let (before, start, after) = window;
+    if start < before || start > after {
+        return Err(format!("rule 7: the batch's start {start} is outside the call ({before} to {after})"));
+    }
+    let mut clock = start;
+    let mut first = 0;
+    while first < ops.len() {
+        let end = group_end(acts, first).min(ops.len());
+        let (from, to) = (ops[first].start, ops[first].end);
+        let what = || format!("op {first} ({}), {from} to {to}", acts[first]);
+        if ops[first..end].iter().any(|op| (op.start, op.end) != (from, to)) {
+            return Err(format!("rule 6: {}: the ops of its group carry other stamps", what()));
+        }
+        if from > to || to > after {
+            return Err(format!("rule 7: {}: ends before its start or after the call ({after})", what()));
+        }
+        let due = acts[first].due;
+        if from < due {
+            return Err(format!("rule 7: {}: starts before it is due ({due})", what()));
+        }
+        if from < clock || (due <= clock && from != clock) {
+            return Err(format!("rule 7: {}: the op before ended at {clock}, which is its start", what()));
+        }
+        clock = to;
+        first = end;
+    }
+    Ok(())
+}
+
+/// Sets a stop word; for checks that end a call early.
+pub(super) fn set(word: &AtomicU32, value: u32) {
+    word.store(value, Ordering::Relaxed);
+}

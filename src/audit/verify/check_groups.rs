@@ -1,0 +1,206 @@
+//! Checks of joined groups and transactions: same effect as single ops, one pair of stamps, all or nothing.
+
+use super::act::{Act, Answer, group, status_name};
+use super::draw::bytes;
+use super::model::expect;
+use super::subject::{BATCH, Context, Setup, Subject};
+use super::{Found, skip};
+use crate::engine::abi::*;
+
+fn keys(context: &Context<'_>, count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|number| context.key(&format!("k{number:02}"))).collect()
+}
+
+/// Rule 6: a group of writes does what its ops do alone; each op has its own status.
+pub(super) fn joined(context: &Context<'_>) -> Found {
+    let mut subject = context.subject()?;
+    let keys = keys(context, BATCH);
+    let mut random = context.random(13);
+    let puts: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, 50))).collect();
+    subject.run(&group(puts[..2].to_vec(), 0))?;
+    subject.run(&group(puts, 0))?;
+    subject.compare(&[])?;
+    if context.has(KV_CAN_DELETE) {
+        let deletes: Vec<_> = keys.iter().step_by(2).map(|key| Act::delete(key)).collect();
+        subject.run(&group(deletes.clone(), 0))?;
+        subject.run(&group(deletes, 0))?;
+        subject.compare(&keys)?;
+    }
+    if context.has(KV_CAN_NEW) {
+        let news: Vec<_> = keys[..10].iter().map(|key| Act::put(key, b"new").with(KV_NEW)).collect();
+        subject.run(&group(news, 0))?;
+    }
+    // Two groups and a single op between them, in one call.
+    let mut acts = group(keys[..3].iter().map(|key| Act::put(key, b"one")).collect(), 0);
+    acts.push(Act::get(&keys[0]));
+    acts.extend(group(keys[2..6].iter().map(|key| Act::put(key, b"two")).collect(), 0));
+    subject.run(&acts)?;
+    // A last op that says it is joined has nothing to be joined to.
+    subject.run(&[Act::put(&keys[7], b"alone").with(KV_JOIN)])?;
+    subject.compare(&keys)?;
+    Ok(subject.close()?)
+}
+
+/// Joined gets: what is there, what is not, and one whose buffer is too small.
+pub(super) fn multi_get(context: &Context<'_>) -> Found {
+    let mut subject = context.subject()?;
+    let keys = keys(context, BATCH);
+    let mut random = context.random(14);
+    let puts: Vec<_> = keys.iter().step_by(3).map(|key| Act::put(key, &bytes(&mut random, 100))).collect();
+    subject.run(&puts)?;
+    for _ in 0..20 {
+        let count = 2 + random.below(BATCH as u64 - 1) as usize;
+        let gets = (0..count).map(|_| Act::get(&keys[random.below(BATCH as u64) as usize])).collect();
+        subject.run(&group(gets, 0))?;
+    }
+    let short = vec![Act::get(&keys[0]), Act::get(&keys[3]).room(20), Act::get(&keys[1]), Act::get(&keys[6])];
+    subject.run(&group(short, 0))?;
+    subject.compare(&keys)?;
+    Ok(subject.close()?)
+}
+
+/// A transaction of writes: all of them are there after it.
+pub(super) fn transaction(context: &Context<'_>) -> Found {
+    if !context.has(KV_TRANSACTION) {
+        return skip("not declared");
+    }
+    let keyspaces = if context.has(KV_KEYSPACES) { 2 } else { 1 };
+    let mut subject = context.open(Setup { keyspaces, ..context.setup()? })?;
+    let keys = keys(context, BATCH);
+    let mut random = context.random(15);
+    for round in 0..10 {
+        let count = 2 + random.below(BATCH as u64 - 1) as usize;
+        let acts = (0..count)
+            .map(|_| {
+                let key = &keys[random.below(BATCH as u64) as usize];
+                let space = random.below(u64::from(keyspaces)) as u16;
+                let is_delete = context.has(KV_CAN_DELETE) && random.below(3) == 0;
+                let act = if is_delete { Act::delete(key) } else { Act::put(key, &[round; 40]) };
+                act.within(space)
+            })
+            .collect();
+        subject.run(&group(acts, KV_ATOMIC))?;
+        subject.compare(&keys)?;
+    }
+    // The same key many times: the last one counts.
+    let same = (0..20_u8).map(|number| Act::put(&keys[0], &[number; 9])).collect();
+    if context.has(KV_OVERWRITE) {
+        subject.run(&group(same, KV_ATOMIC))?;
+    }
+    if subject.is_kept() {
+        subject.reopen()?;
+    }
+    subject.compare(&keys)?;
+    Ok(subject.close()?)
+}
+
+/// Gets inside a transaction see its writes.
+pub(super) fn transaction_reads(context: &Context<'_>) -> Found {
+    if !context.has(KV_TRANSACTION_READS) {
+        return skip("not declared");
+    }
+    let mut subject = context.subject()?;
+    let keys = keys(context, 8);
+    subject.run(&[Act::put(&keys[0], b"old"), Act::put(&keys[1], b"old")])?;
+    let mut acts = vec![Act::get(&keys[0]), Act::put(&keys[0], b"newer"), Act::get(&keys[0]), Act::get(&keys[2])];
+    acts.extend([Act::put(&keys[2], b"fresh"), Act::get(&keys[2]), Act::get(&keys[1])]);
+    if context.has(KV_CAN_DELETE) {
+        acts.extend([Act::delete(&keys[1]), Act::get(&keys[1])]);
+    }
+    subject.run(&group(acts, KV_ATOMIC))?;
+    subject.compare(&keys)?;
+    subject.run(&group(vec![Act::get(&keys[0]), Act::get(&keys[3])], KV_ATOMIC))?;
+    Ok(subject.close()?)
+}
+
+/// A transaction that cannot be done leaves nothing; an answer such as KV_EXISTS does not stop it.
+pub(super) fn failure(context: &Context<'_>) -> Found {
+    if !context.has(KV_TRANSACTION) {
+        return skip("not declared");
+    }
+    let limit = context.engine.key_size_max() as usize;
+    let is_limited = limit < 65_535 && !context.has(KV_FIXED_KEY_SIZE);
+    let key_bytes = if is_limited { limit + 1 } else { context.facts.key_bytes };
+    let mut subject = context.open(Setup { key_bytes, ..context.setup()? })?;
+    let keys = keys(context, 12);
+    let puts: Vec<_> = keys[..6].iter().map(|key| Act::put(key, &[1; 100])).collect();
+    subject.run(&puts)?;
+    if context.has(KV_CAN_NEW) {
+        let mut acts = vec![Act::put(&keys[7], b"a"), Act::put(&keys[0], b"no").with(KV_NEW)];
+        acts.push(Act::put(&keys[8], b"b").with(KV_NEW));
+        if context.has(KV_CAN_DELETE) {
+            acts.push(Act::delete(&context.key("absent")));
+        }
+        subject.run(&group(acts, KV_ATOMIC))?;
+        subject.compare(&keys)?;
+    }
+    let mut tried = false;
+    let writes = |place: usize, culprit: Act| {
+        let mut acts = vec![Act::put(&keys[9], b"x"), Act::put(&keys[0], &[2; 100]), Act::put(&keys[10], b"y")];
+        if context.has(KV_CAN_DELETE) {
+            acts.push(Act::delete(&keys[1]));
+        }
+        acts.insert(place.min(acts.len()), culprit);
+        group(acts, KV_ATOMIC)
+    };
+    for place in [0, 2, 9] {
+        if context.has(KV_TRANSACTION_READS) {
+            // Of a row that the transaction does not change.
+            subject.run(&writes(place, Act::get(&keys[3]).room(10)))?;
+            subject.compare(&keys)?;
+            tried = true;
+        }
+        if is_limited {
+            refused(&mut subject, &writes(place, Act::put(&vec![b'x'; limit + 1], b"v")), "a key that is too large")?;
+            tried = true;
+        }
+        if context.has(KV_KEYSPACES) {
+            let space = Act::put(&keys[11], b"v").within(7);
+            refused(&mut subject, &writes(place, space), "a keyspace that is not there")?;
+            tried = true;
+        }
+        subject.compare(&keys)?;
+    }
+    if !tried {
+        context.note("transaction-failure: nothing is known that would make one of its transactions fail".into());
+    }
+    if subject.is_kept() {
+        subject.reopen()?;
+        subject.compare(&keys)?;
+    }
+    Ok(subject.close()?)
+}
+
+/// A transaction that must fail as a whole.
+fn refused(subject: &mut Subject<'_>, acts: &[Act], reason: &str) -> Result<Vec<Answer>, String> {
+    let answers = subject.call(acts)?;
+    for (act, answer) in acts.iter().zip(&answers) {
+        if answer.is_answer() {
+            let status = status_name(answer.status);
+            return Err(format!("rule 6: a transaction with {reason} cannot be done, and {act} says {status}"));
+        }
+    }
+    Ok(answers)
+}
+
+/// Transactions over several calls: committed or undone, and unseen by others until then.
+pub(super) fn long_transaction(context: &Context<'_>) -> Found {
+    if !context.has(KV_CAN_LONG_TRANSACTION) {
+        return skip("not declared");
+    }
+    let mut subject = context.subject()?;
+    let keys = keys(context, 4);
+    subject.run(&[Act::put(&keys[0], b"before")])?;
+    for (end, is_kept) in [(KV_ABORT, false), (KV_COMMIT, true)] {
+        let before = subject.model.clone();
+        expect(&subject.one(Act::control(KV_BEGIN))?, KV_OK)?;
+        subject.run(&[Act::put(&keys[0], b"inside"), Act::put(&keys[1], b"more")])?;
+        subject.run(&[Act::get(&keys[0]), Act::get(&keys[1]), Act::get(&keys[2])])?;
+        expect(&subject.one(Act::control(end))?, KV_OK)?;
+        if !is_kept {
+            subject.model = before;
+        }
+        subject.compare(&keys)?;
+    }
+    Ok(subject.close()?)
+}

@@ -1,0 +1,192 @@
+//! Checks of what a write can be: overwrite, insert only, delete, merge, in keyspaces and collections, for a time.
+
+use super::act::{Act, status_name};
+use super::model::expect;
+use super::subject::{Context, Setup, Subject};
+use super::{Found, skip};
+use crate::engine::abi::*;
+use std::time::{Duration, Instant};
+
+/// A second put replaces, by shorter and by longer values; without the capability it changes nothing.
+pub(super) fn overwrite(context: &Context<'_>) -> Found {
+    let mut subject = context.subject()?;
+    let key = context.key("row");
+    for length in [10_usize, 10, 3, 900, 4000, 4000, 1] {
+        let value = vec![length as u8; length];
+        subject.run(&[Act::put(&key, &value), Act::get(&key)])?;
+        subject.run(&[Act::get(&key)])?;
+    }
+    subject.compare(&[])?;
+    Ok(subject.close()?)
+}
+
+/// Rule 4: KV_NEW inserts, and tells of a row that is there without changing it.
+pub(super) fn new(context: &Context<'_>) -> Found {
+    if !context.has(KV_CAN_NEW) {
+        return skip("not declared");
+    }
+    let mut subject = context.subject()?;
+    let (key, other) = (context.key("row"), context.key("other"));
+    let new = |key: &[u8], value: &[u8]| Act::put(key, value).with(KV_NEW);
+    subject.run(&[new(&key, b"first"), new(&key, b"second"), Act::get(&key)])?;
+    subject.run(&[new(&key, b"third"), Act::get(&key), new(&other, b"one")])?;
+    if context.has(KV_CAN_DELETE) {
+        subject.run(&[Act::delete(&key), new(&key, b"again"), Act::get(&key)])?;
+    }
+    subject.compare(&[])?;
+    Ok(subject.close()?)
+}
+
+/// A row that is deleted is gone, at once and later, and can come back.
+pub(super) fn delete(context: &Context<'_>) -> Found {
+    if !context.has(KV_CAN_DELETE) {
+        return skip("not declared");
+    }
+    let mut subject = context.subject()?;
+    let keys: Vec<_> = (0..40).map(|number| context.key(&format!("k{number:02}"))).collect();
+    let puts: Vec<_> = keys.iter().map(|key| Act::put(key, key)).collect();
+    subject.run(&puts)?;
+    subject.run(&[Act::delete(&context.key("absent")), Act::get(&context.key("absent"))])?;
+    for (number, key) in keys.iter().enumerate() {
+        if number % 2 == 0 {
+            subject.run(&[Act::delete(key), Act::get(key), Act::delete(key)])?;
+        }
+        if number % 4 == 0 && context.has(KV_OVERWRITE) {
+            subject.run(&[Act::put(key, b"back"), Act::get(key)])?;
+        }
+    }
+    subject.compare(&keys)?;
+    subject.renew_session()?;
+    subject.compare(&keys)?;
+    Ok(subject.close()?)
+}
+
+/// Counters of eight bytes, little-endian; an absent one is 0; sums wrap.
+pub(super) fn merge_add(context: &Context<'_>) -> Found {
+    if !context.has(KV_MERGE_ADD) {
+        return skip("not declared");
+    }
+    let mut subject = context.subject()?;
+    let (key, full) = (context.key("counter"), context.key("full"));
+    subject.run(&[Act::add(&key, 1), Act::get(&key), Act::add(&key, 300), Act::add(&key, 1 << 40)])?;
+    subject.run(&[Act::get(&key), Act::put(&full, &u64::MAX.to_le_bytes()), Act::add(&full, 2), Act::get(&full)])?;
+    let mut random = context.random(7);
+    for _ in 0..20 {
+        let acts: Vec<_> = (0..20).map(|_| Act::add(&key, random.next_u64())).collect();
+        subject.run(&acts)?;
+        subject.run(&[Act::get(&key)])?;
+    }
+    if context.has(KV_CAN_DELETE) {
+        subject.run(&[Act::delete(&key), Act::add(&key, 7), Act::get(&key)])?;
+    }
+    subject.compare(&[])?;
+    Ok(subject.close()?)
+}
+
+/// Appended bytes stand behind those before; an absent row has none.
+pub(super) fn merge_append(context: &Context<'_>) -> Found {
+    if !context.has(KV_MERGE_APPEND) {
+        return skip("not declared");
+    }
+    let mut subject = context.subject()?;
+    let key = context.key("row");
+    subject.run(&[Act::append(&key, b"a"), Act::get(&key), Act::append(&key, b"bcd"), Act::get(&key)])?;
+    for number in 0..40_u8 {
+        subject.run(&[Act::append(&key, &[number; 30])])?;
+    }
+    subject.run(&[Act::get(&key), Act::put(&key, b"anew"), Act::append(&key, b" more"), Act::get(&key)])?;
+    subject.compare(&[])?;
+    Ok(subject.close()?)
+}
+
+/// The same key is another row in each keyspace.
+pub(super) fn keyspaces(context: &Context<'_>) -> Found {
+    if !context.has(KV_KEYSPACES) {
+        return skip("not declared");
+    }
+    const SPACES: u16 = 3;
+    let mut subject = context.open(Setup { keyspaces: SPACES.into(), ..context.setup()? })?;
+    let keys: Vec<_> = (0..20).map(|number| context.key(&format!("k{number:02}"))).collect();
+    let value = |space: u16, key: &[u8]| [key, &space.to_le_bytes()].concat();
+    for space in 0..SPACES {
+        // Space 0 has all keys, space 1 every second, space 2 every third.
+        let held = keys.iter().step_by(usize::from(space) + 1);
+        let puts: Vec<_> = held.map(|key| Act::put(key, &value(space, key)).within(space)).collect();
+        subject.run(&puts)?;
+        if space == 0 {
+            read_spaces(&mut subject, &keys, SPACES)?;
+        }
+    }
+    read_spaces(&mut subject, &keys, SPACES)?;
+    if context.has(KV_CAN_DELETE) {
+        let deletes: Vec<_> = keys.iter().map(|key| Act::delete(key).within(1)).collect();
+        subject.run(&deletes)?;
+        read_spaces(&mut subject, &keys, SPACES)?;
+    }
+    subject.compare(&keys)?;
+    if subject.is_kept() {
+        subject.reopen()?;
+        subject.compare(&keys)?;
+    }
+    let beyond = subject.one(Act::get(&keys[0]).within(SPACES))?;
+    if beyond.is_answer() {
+        return Err(format!("a keyspace that was not asked for answers {}", status_name(beyond.status)).into());
+    }
+    Ok(subject.close()?)
+}
+
+fn read_spaces(subject: &mut Subject<'_>, keys: &[Vec<u8>], spaces: u16) -> Result<(), String> {
+    let gets: Vec<_> = (0..spaces).flat_map(|space| keys.iter().map(move |key| Act::get(key).within(space))).collect();
+    subject.run_all(&gets)
+}
+
+/// Keys of two parts: the first names a collection.
+pub(super) fn collections(context: &Context<'_>) -> Found {
+    if !context.has(KV_COLLECTIONS) {
+        return skip("not declared");
+    }
+    let mut subject = context.subject()?;
+    let split = |act: Act| Act { split: 4, ..act };
+    let keys: Vec<_> =
+        ["aaaa", "bbbb"].iter().flat_map(|name| (0..10).map(move |n| format!("{name}{n:02}"))).collect();
+    let puts: Vec<_> = keys.iter().map(|key| split(Act::put(key.as_bytes(), key.as_bytes()))).collect();
+    subject.run(&puts)?;
+    let gets: Vec<_> = keys.iter().map(|key| split(Act::get(key.as_bytes()))).collect();
+    subject.run(&gets)?;
+    if context.has(KV_CAN_DELETE) {
+        let deletes: Vec<_> = keys[..5].iter().map(|key| split(Act::delete(key.as_bytes()))).collect();
+        subject.run(&deletes)?;
+        subject.run(&gets)?;
+    }
+    if context.has(KV_CAN_PREFIX) {
+        subject.run(&[split(Act::scan(b"aaaa").with(KV_PREFIX).to(b"aaaa"))])?;
+    }
+    Ok(subject.close()?)
+}
+
+/// A row with a time to live is there, and then it is not.
+pub(super) fn time_to_live(context: &Context<'_>) -> Found {
+    if !context.has(KV_TIME_TO_LIVE) {
+        return skip("not declared");
+    }
+    const LONGEST: Duration = Duration::from_secs(20);
+    let mut subject = context.subject()?;
+    let (short, long, ever) = (context.key("short"), context.key("long"), context.key("ever"));
+    let puts =
+        [Act::put(&short, b"1").rows(2), Act::put(&long, b"2").rows(100_000), Act::put(&ever, b"3")];
+    let begun = Instant::now();
+    subject.run(&puts)?;
+    let answer = subject.one(Act::get(&short))?;
+    // On a machine that stood still for the whole of it the row may be gone rightly.
+    if begun.elapsed() < Duration::from_secs(1) {
+        expect(&answer, KV_OK).map_err(|text| format!("a row that lives 2 seconds, at once: {text}"))?;
+    }
+    while subject.one(Act::get(&short))?.status != KV_NOT_FOUND {
+        if begun.elapsed() > LONGEST {
+            return Err("a row that lives 2 seconds is still there after 20".into());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    subject.run(&[Act::get(&long), Act::get(&ever)])?;
+    Ok(subject.close()?)
+}

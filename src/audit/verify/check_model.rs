@@ -1,0 +1,91 @@
+//! The model check: random ops against a `BTreeMap`.
+
+use super::act::Act;
+use super::draw::Draw;
+use super::subject::{BATCH, Context, Setup, Subject};
+use super::{Found, skip};
+use crate::engine::abi::*;
+
+/// Keys that the ops are drawn over: few, so that rows are overwritten, deleted and read again.
+const KEYS: usize = 300;
+
+fn setup(context: &Context<'_>, level: u32) -> Result<Setup, String> {
+    let keyspaces = if context.has(KV_KEYSPACES) { 2 } else { 1 };
+    let value_bytes = context.facts.value_bytes;
+    Ok(Setup { level, keyspaces, value_bytes, out_bytes: value_bytes + (32 << 10), ..context.setup()? })
+}
+
+fn draw(context: &Context<'_>, subject: &Subject<'_>, stream: u64) -> Result<Draw, String> {
+    let capabilities = subject.database()?.in_force().capabilities;
+    let spaces = subject.setup.keyspaces as u16;
+    Ok(Draw::new(context.random(stream), &context.facts, capabilities, KEYS, &[], spaces))
+}
+
+/// Draws and runs `ops` ops; how many were run before time was up.
+fn drive(context: &Context<'_>, subject: &mut Subject<'_>, draw: &mut Draw, ops: u64) -> Result<u64, String> {
+    let budget = context.budget();
+    let mut count = 0;
+    while count < ops && !budget.is_spent() {
+        let acts = draw.batch(BATCH, &subject.model);
+        let at = |text| format!("after {count} ops of seed {}: {text}", context.effort.seed);
+        subject.run(&acts).map_err(at)?;
+        count += acts.len() as u64;
+    }
+    Ok(count)
+}
+
+/// Everything that the engine has, in calls of 1 to 64 ops; then all rows.
+pub(super) fn random(context: &Context<'_>) -> Found {
+    let mut subject = context.open(setup(context, KV_NONE)?)?;
+    let mut draw = draw(context, &subject, 20)?;
+    let all: Vec<_> = draw.keys().cloned().collect();
+    let mut count = 0;
+    let parts = 4;
+    for _ in 0..parts {
+        count += drive(context, &mut subject, &mut draw, context.effort.ops / parts)?;
+        subject.renew_session()?;
+        compare(&mut subject, &all)?;
+    }
+    if count < context.effort.ops / parts * parts {
+        context.note(format!("model: time was up after {count} of {} ops", context.effort.ops));
+    }
+    Ok(subject.close()?)
+}
+
+/// The same at a level that keeps, closed and opened again and again.
+pub(super) fn with_reopen(context: &Context<'_>) -> Found {
+    let mut subject = kept_subject(context)?;
+    let mut draw = draw(context, &subject, 21)?;
+    let all: Vec<_> = draw.keys().cloned().collect();
+    let rounds = 6;
+    for round in 0..rounds {
+        drive(context, &mut subject, &mut draw, context.effort.ops / 40)?;
+        // What was written last is what is lost most easily.
+        subject.run(&[Act::put(&all[1], &[round as u8; 100]), Act::put(&all[2], &[round as u8; 10])])?;
+        subject.reopen()?;
+        compare(&mut subject, &all).map_err(|text| format!("after close and open {round}: {text}"))?;
+    }
+    Ok(subject.close()?)
+}
+
+/// A database that is there after close and open, at the weakest level where there is one.
+fn kept_subject<'a>(context: &Context<'a>) -> Result<Subject<'a>, super::Halt> {
+    for level in [KV_NONE, KV_PROCESS, KV_POWER] {
+        let Ok(mut subject) = context.open(setup(context, level)?) else { continue };
+        if subject.is_kept() {
+            return Ok(subject);
+        }
+        subject.close()?;
+    }
+    skip("it is in memory at every level")
+}
+
+/// All rows of all keyspaces, and all keys that could be there.
+fn compare(subject: &mut Subject<'_>, all: &[Vec<u8>]) -> Result<(), String> {
+    subject.compare(all)?;
+    for space in 1..subject.setup.keyspaces as u16 {
+        let gets: Vec<_> = all.iter().map(|key| Act::get(key).within(space)).collect();
+        subject.run_all(&gets)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Checks of open: what it says is in force, its options, its errors, and that sessions come and go.
+
+use super::act::Act;
+use super::subject::{Context, Setup, VALUE_BYTES, open_database};
+use super::{Found, Halt, skip};
+use crate::engine::abi::*;
+use crate::engine::{Database, OptionInfo, capability_names};
+use std::fs;
+
+/// Finds out what the other checks need to know: capabilities in force, and which values the engine takes. The
+/// library's version.
+pub(super) fn probe(context: &mut Context<'_>) -> Result<String, String> {
+    let mut setup = context.setup()?;
+    setup.value_bytes = VALUE_BYTES;
+    setup.out_bytes = VALUE_BYTES;
+    setup.ops = 2;
+    let mut subject = context.open(setup)?;
+    let in_force = subject.database()?.in_force().clone();
+    context.facts.capabilities = in_force.capabilities;
+    if context.engine.stores_nothing() {
+        subject.close()?;
+        return Ok(in_force.version);
+    }
+    let lengths = [VALUE_BYTES, 16 << 10, 4 << 10, 1 << 10];
+    let mut taken = None;
+    for (number, length) in lengths.into_iter().enumerate() {
+        let key = context.key(&format!("length{number}"));
+        if subject.one(Act::put(&key, &vec![7; length]))?.status == KV_OK {
+            taken = Some(length);
+            break;
+        }
+    }
+    let taken = taken.ok_or("it refuses a value of 1024 bytes")?;
+    if taken < VALUE_BYTES {
+        context.note(format!("values of more than {taken} bytes are refused"));
+    }
+    context.facts.value_bytes = taken;
+    let empty = subject.one(Act::put(&context.key("empty"), &[]))?;
+    context.facts.empty_values = empty.status == KV_OK;
+    if empty.status != KV_OK {
+        context.note("values without bytes are refused".into());
+    }
+    subject.close()?;
+    Ok(in_force.version)
+}
+
+/// Rules 10 and 11: version, settings and capabilities in force.
+pub(super) fn in_force(context: &Context<'_>) -> Found {
+    let setup = context.setup()?;
+    let database = open_database(context.engine, &setup)?;
+    let in_force = database.in_force().clone();
+    database.close().map_err(|error| format!("close: {error}"))?;
+    if in_force.version.is_empty() {
+        return Err("rule 10: open does not say which version of the library is in force".into());
+    }
+    for option in context.engine.options() {
+        if !in_force.settings.iter().any(|(name, _)| *name == option.name) {
+            return Err(format!("rule 10: open does not say what is in force of the option `{}`", option.name).into());
+        }
+    }
+    let added = in_force.capabilities & !context.engine.capabilities() & !KV_IN_MEMORY;
+    if added != 0 {
+        let names = capability_names(added).join(", ");
+        return Err(format!("rule 11: open adds what the table does not declare: {names}").into());
+    }
+    if in_force.compression.is_none() {
+        context.note("open does not say which compression is in force".into());
+    }
+    Ok(())
+}
+
+fn open_with(context: &Context<'_>, name: &str, value: &str) -> Result<Result<Database, String>, String> {
+    let setup = Setup { settings: vec![(name.into(), value.into())], ..context.setup()? };
+    Ok(open_database(context.engine, &setup))
+}
+
+/// An option must be refused, with a text.
+fn refused(context: &Context<'_>, name: &str, value: &str) -> Found {
+    match open_with(context, name, value)? {
+        Ok(database) => {
+            database.close().map_err(|error| format!("close: {error}"))?;
+            Err(format!("rule 10: open takes the option `{name}={value}`").into())
+        }
+        Err(text) => check_text(&text),
+    }
+}
+
+/// An error of open must say something.
+fn check_text(text: &str) -> Found {
+    let said = text.strip_prefix("open: ").unwrap_or(text);
+    let silent = ["error without a text", "not supported by this engine", "open said ok and gave no database"];
+    if said.is_empty() || silent.contains(&said) { Err("open failed without a text".into()) } else { Ok(()) }
+}
+
+/// Rule 10: an unknown option is refused; a declared one takes its default and refuses nonsense.
+pub(super) fn options(context: &Context<'_>) -> Found {
+    refused(context, "no-such-option", "1")?;
+    for option in context.engine.options() {
+        option_is_honoured(context, &option)?;
+    }
+    Ok(())
+}
+
+fn option_is_honoured(context: &Context<'_>, option: &OptionInfo) -> Found {
+    let OptionInfo { name, kind, default_value, help } = option;
+    if name.is_empty() || help.is_empty() {
+        return Err(format!("rule 10: an option without a name or help: `{name}`").into());
+    }
+    let fine = open_with(context, name, default_value)?;
+    let fine = fine.map_err(|text| format!("the option `{name}` refuses its default `{default_value}`: {text}"))?;
+    fine.close().map_err(|error| format!("close: {error}"))?;
+    match kind.split_once(':') {
+        Some(("choice", choices)) => {
+            refused(context, name, "no-such-choice")?;
+            for choice in choices.split('|') {
+                match open_with(context, name, choice)? {
+                    Ok(database) => database.close().map_err(|error| format!("close with {name}={choice}: {error}"))?,
+                    Err(text) => {
+                        check_text(&text)?;
+                        context.note(format!("{name}={choice} does not open: {text}"));
+                    }
+                }
+            }
+            Ok(())
+        }
+        None if kind == "bytes" || kind == "count" => {
+            for nonsense in ["banana", "-1", "", "12 apples"] {
+                refused(context, name, nonsense)?;
+            }
+            Ok(())
+        }
+        None if kind == "flag" => refused(context, name, "maybe"),
+        None if kind == "text" => Ok(()),
+        _ => Err(format!("rule 10: the option `{name}` has the unknown type `{kind}`").into()),
+    }
+}
+
+/// What cannot be opened is an error with a text.
+pub(super) fn errors(context: &Context<'_>) -> Found {
+    let mut setup = context.setup()?;
+    let file = setup.folder.join("a-file");
+    fs::write(&file, b"no folder").map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    setup.folder = file;
+    match open_database(context.engine, &setup) {
+        Ok(database) => {
+            let in_memory = database.in_force().capabilities & KV_IN_MEMORY != 0;
+            database.close().map_err(|error| format!("close: {error}"))?;
+            if in_memory {
+                return skip("it is in memory and looks at no folder");
+            }
+            Err("open takes a file for a folder".into())
+        }
+        Err(text) => check_text(&text),
+    }
+}
+
+/// Sessions come and go, and several are open at once.
+pub(super) fn sessions(context: &Context<'_>) -> Found {
+    let mut subject = context.subject()?;
+    let keeps = !context.engine.stores_nothing();
+    let key = context.key("kept");
+    if keeps {
+        subject.run(&[Act::put(&key, b"over sessions")])?;
+    }
+    for _ in 0..8 {
+        subject.renew_session()?;
+        if keeps {
+            subject.run(&[Act::get(&key)])?;
+        }
+    }
+    let stats = subject.database()?.stats();
+    if let Some(line) = stats.lines().find(|line| !line.contains('=')) {
+        return Err(Halt::Failed(format!("stats gives a line that is no name=value: `{line}`")));
+    }
+    Ok(subject.close()?)
+}

@@ -1,0 +1,213 @@
+//! Checks with several threads, each with a session: what one writes no other disturbs.
+
+use super::act::{Act, group};
+use super::draw::Draw;
+use super::model::Model;
+use super::subject::{Context, Setup, open_caller, open_database};
+use super::{Found, Halt, skip};
+use crate::engine::Database;
+use crate::engine::abi::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Sessions at once.
+const THREADS: u8 = 4;
+/// Ops of a call; small, so that the threads meet often.
+const CALL: usize = 16;
+
+/// Disjoint keys: each thread's ops against its own oracle, and all rows at the end.
+pub(super) fn disjoint(context: &Context<'_>) -> Found {
+    if context.has(KV_SINGLE_THREAD) {
+        return skip("declared to be right with one session only");
+    }
+    let setup = Setup { threads: THREADS.into(), ops: CALL, value_bytes: 16 << 10, out_bytes: 32 << 10, ..context.setup()? };
+    let database = open_database(context.engine, &setup)?;
+    let ops = context.effort.ops / 10;
+    let outcomes: Vec<Result<(Model, u64), String>> = thread::scope(|scope| {
+        let (database, setup) = (&database, &setup);
+        let work = |number| {
+            let draw = thread_draw(context, database, number);
+            let seconds = context.effort.seconds;
+            scope.spawn(move || one_thread(database, setup, draw, ops, seconds).map_err(|text| format!("thread {number}: {text}")))
+        };
+        let threads: Vec<_> = (0..THREADS).map(work).collect();
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().unwrap_or(Err("a thread panicked".into()));
+        threads.into_iter().map(join).collect()
+    });
+    let mut whole = Vec::new();
+    let mut conflicts = 0;
+    for outcome in outcomes {
+        let (model, _) = outcome?;
+        conflicts += model.conflicts;
+        whole.extend(model.rows().map(|(_, key, value)| (key.to_vec(), value.to_vec())));
+    }
+    if conflicts > 0 {
+        context.note(format!("threads: KV_CONFLICT {conflicts} times though no two threads write the same key"));
+    }
+    compare_whole(&database, &setup, &whole)?;
+    Ok(database.close().map_err(|error| format!("close: {error}"))?)
+}
+
+fn thread_draw(context: &Context<'_>, database: &Database, number: u8) -> Draw {
+    let mut facts = context.facts.clone();
+    facts.key_bytes = facts.key_bytes.min(100);
+    facts.value_bytes = facts.value_bytes.min(16 << 10);
+    let prefix = [b'0' + number];
+    Draw::new(context.random(30 + u64::from(number)), &facts, database.in_force().capabilities, 100, &prefix, 1)
+}
+
+fn one_thread(
+    database: &Database,
+    setup: &Setup,
+    mut draw: Draw,
+    ops: u64,
+    seconds: f64,
+) -> Result<(Model, u64), String> {
+    let mut caller = open_caller(database, setup)?;
+    let mut model = Model::new(database.in_force().capabilities);
+    model.may_conflict = true;
+    let begun = std::time::Instant::now();
+    let mut count = 0;
+    while count < ops && begun.elapsed().as_secs_f64() < seconds {
+        // Scans see the rows of other threads, which this oracle does not know.
+        let acts: Vec<Act> = draw.batch(CALL, &model).into_iter().filter(|act| act.kind != KV_SCAN).collect();
+        if acts.is_empty() {
+            continue;
+        }
+        let answers = caller.call(&acts)?;
+        model.judge(&acts, &answers).map_err(|text| format!("after {count} ops: {text}"))?;
+        count += acts.len() as u64;
+        if database.in_force().capabilities & KV_ORDERED != 0 && count % 7 == 0 {
+            scan_own(&mut caller, &mut model, setup, &mut draw)?;
+        }
+    }
+    caller.end()?;
+    Ok((model, count))
+}
+
+/// A scan of this thread's rows alone, in pieces.
+fn scan_own(
+    caller: &mut super::caller::Caller,
+    model: &mut Model,
+    setup: &Setup,
+    draw: &mut Draw,
+) -> Result<(), String> {
+    let first = draw.keys().next().map_or(b'0', |key| key[0]);
+    let mut next = Act::scan(&[first]).to(&[first + 1]).room(setup.out_bytes);
+    loop {
+        let answers = caller.call(std::slice::from_ref(&next))?;
+        model.judge(std::slice::from_ref(&next), &answers)?;
+        let rows = answers[0].rows()?;
+        match rows.into_iter().last() {
+            Some((last, _)) if answers[0].status == KV_SHORT => next = Act { key: last, ..next.with(KV_RESUME) },
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// What all threads wrote is there, and nothing else.
+fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<(), String> {
+    let mut model = Model::new(KV_ORDERED | KV_OVERWRITE);
+    let mut caller = open_caller(database, setup)?;
+    let puts: Vec<_> = rows.iter().map(|(key, value)| Act::put(key, value)).collect();
+    model.hold(&puts);
+    for part in rows.chunks(CALL) {
+        let gets: Vec<_> = part.iter().map(|(key, _)| Act::get(key)).collect();
+        let answers = caller.call(&gets)?;
+        model.judge(&gets, &answers).map_err(|text| format!("after all threads: {text}"))?;
+    }
+    if database.in_force().capabilities & KV_ORDERED != 0 {
+        let mut next = Act::scan(&[]).with(KV_KEYS).room(setup.out_bytes);
+        loop {
+            let answers = caller.call(std::slice::from_ref(&next))?;
+            model.judge(std::slice::from_ref(&next), &answers).map_err(|text| format!("after all threads: {text}"))?;
+            match answers[0].rows()?.into_iter().last() {
+                Some((last, _)) if answers[0].status == KV_SHORT => next = Act { key: last, ..next.with(KV_RESUME) },
+                _ => break,
+            }
+        }
+    }
+    caller.end()
+}
+
+/// While one thread changes two rows in transactions, no other sees one of them changed without the other.
+pub(super) fn atomic(context: &Context<'_>) -> Found {
+    if context.has(KV_SINGLE_THREAD) || !context.has(KV_TRANSACTION) || !context.has(KV_OVERWRITE) {
+        return skip("no transactions, or one session only");
+    }
+    let setup = Setup { threads: 2, ops: CALL, ..context.setup()? };
+    let database = open_database(context.engine, &setup)?;
+    let is_over = AtomicBool::new(false);
+    let rounds = context.effort.ops / 10;
+    let (written, seen) = thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let outcome = write_pairs(context_keys(context), &database, &setup, rounds, context.effort.seconds);
+            is_over.store(true, Ordering::Release);
+            outcome
+        });
+        let seen = read_pairs(context_keys(context), &database, &setup, &is_over);
+        (writer.join().unwrap_or(Err("the writer panicked".into())), seen)
+    });
+    written?;
+    let seen = seen?;
+    if seen == 0 {
+        return Err(Halt::Skipped("the reader never ran beside the writer".into()));
+    }
+    Ok(database.close().map_err(|error| format!("close: {error}"))?)
+}
+
+fn context_keys(context: &Context<'_>) -> [Vec<u8>; 2] {
+    [context.key("a-left"), context.key("z-right")]
+}
+
+fn write_pairs(
+    [left, right]: [Vec<u8>; 2],
+    database: &Database,
+    setup: &Setup,
+    rounds: u64,
+    seconds: f64,
+) -> Result<(), String> {
+    let mut caller = open_caller(database, setup)?;
+    let begun = std::time::Instant::now();
+    for number in 1..=rounds {
+        let value = number.to_be_bytes();
+        let acts = group(vec![Act::put(&left, &value), Act::put(&right, &value)], KV_ATOMIC);
+        let answers = caller.call(&acts)?;
+        if answers.iter().any(|answer| !matches!(answer.status, KV_OK | KV_CONFLICT | KV_ABORTED)) {
+            return Err(format!("a transaction of two puts failed in round {number}"));
+        }
+        if begun.elapsed().as_secs_f64() > seconds / 2.0 {
+            break;
+        }
+    }
+    caller.end()
+}
+
+/// Reads left, right and left again: the versions may only rise. How often a version was seen.
+fn read_pairs(
+    [left, right]: [Vec<u8>; 2],
+    database: &Database,
+    setup: &Setup,
+    is_over: &AtomicBool,
+) -> Result<u64, String> {
+    let mut caller = open_caller(database, setup)?;
+    let gets = [Act::get(&left), Act::get(&right), Act::get(&left)];
+    let mut seen = 0;
+    let mut newest = 0;
+    while !is_over.load(Ordering::Acquire) {
+        let answers = caller.call(&gets)?;
+        for answer in &answers {
+            let version = answer.bytes[..].try_into().map_or(0, u64::from_be_bytes);
+            if version < newest {
+                return Err(format!(
+                    "rule 6: half a transaction is seen: of two rows that change together one has version {newest}, \
+                     then the other {version}"
+                ));
+            }
+            seen += u64::from(version > newest);
+            newest = version;
+        }
+    }
+    caller.end()?;
+    Ok(seen)
+}

@@ -1,0 +1,192 @@
+//! Checks of the timed loop: stamps, the stop word, the deadline, due ticks; and that the times are not made up.
+
+use super::Found;
+use super::act::{Act, group};
+use super::caller::{Call, set};
+use super::draw::bytes;
+use super::subject::{BATCH, Context, Setup, Subject};
+use crate::engine::abi::*;
+use crate::measure::Clock;
+use std::thread;
+use std::time::Duration;
+
+/// Rules 6 and 7, which every call is held against, with both clocks, single ops and groups.
+pub(super) fn stamps(context: &Context<'_>) -> Found {
+    let mut clocks = vec![Clock::monotonic()];
+    if context.clock.kind() != KV_CLOCK_MONOTONIC {
+        clocks.push(context.clock);
+    }
+    for clock in clocks {
+        let mut subject = context.open(Setup { clock, ..context.setup()? })?;
+        for count in [1, 2, BATCH] {
+            let acts = plain(context, count);
+            subject.call(&acts)?;
+            if count > 1 {
+                subject.call(&group(acts, 0))?;
+            }
+            // Due in the past is due now.
+            let late: Vec<_> = plain(context, count).into_iter().map(|act| Act { due: 1, ..act }).collect();
+            subject.call(&late)?;
+        }
+        let empty = subject.caller()?.call_from(0, &[], 0)?;
+        if empty.done != 0 {
+            return Err("rule 3: a call of no ops is done with some".into());
+        }
+        subject.close()?;
+    }
+    Ok(())
+}
+
+/// Puts and gets that every engine has.
+fn plain(context: &Context<'_>, count: usize) -> Vec<Act> {
+    let act = |number: usize| {
+        let key = context.key(&format!("k{:02}", number / 2));
+        if number % 2 == 0 { Act::put(&key, b"some value") } else { Act::get(&key) }
+    };
+    let is_allowed = |act: &Act| act.kind == KV_GET || context.has(KV_OVERWRITE);
+    (0..count).map(act).map(|act| if is_allowed(&act) { act } else { Act::get(&act.key) }).collect()
+}
+
+/// The ops' times make up at least half of the call's, seen from outside, where the ops are heavy.
+pub(super) fn honest(context: &Context<'_>) -> Found {
+    const TRIES: usize = 9;
+    let length = context.facts.value_bytes;
+    let mut subject = context.open(Setup { value_bytes: length, out_bytes: length, ..context.setup()? })?;
+    let mut random = context.random(16);
+    let keys: Vec<_> = (0..BATCH / 2).map(|number| context.key(&format!("h{number:02}"))).collect();
+    let puts: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, length))).collect();
+    let gets: Vec<_> = keys.iter().map(|key| Act::get(key)).collect();
+    subject.run(&puts)?;
+    for (what, acts) in [("gets", gets), ("puts", puts)] {
+        if what == "puts" && !context.has(KV_OVERWRITE) {
+            continue;
+        }
+        // The best of some tries, for the machine may interrupt between the kit and the core; it never adds to the ops.
+        let mut best = 0.0_f64;
+        for _ in 0..TRIES {
+            let call = subject.caller()?.call_from(0, &acts, 0)?;
+            best = best.max(share(&call));
+            if best >= 0.5 {
+                break;
+            }
+        }
+        if best < 0.5 {
+            let percent = 100.0 * best;
+            return Err(format!(
+                "rule 7: {} {what} of {length} bytes: the stamps account for {percent:.0} % of the call's time",
+                acts.len()
+            )
+            .into());
+        }
+    }
+    delayed(context, &mut subject)?;
+    Ok(subject.close()?)
+}
+
+/// The share of a call that lies inside the ops.
+fn share(call: &Call) -> f64 {
+    let inside: u64 = call.answers.iter().map(|answer| answer.end.saturating_sub(answer.start)).sum();
+    inside as f64 / call.wall.max(1) as f64
+}
+
+/// One op alone is the whole of its call, but for the call itself.
+fn delayed(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), String> {
+    let act = Act::get(&context.key("h00"));
+    let mut least = f64::MAX;
+    for _ in 0..200 {
+        let call = subject.caller()?.call_from(0, std::slice::from_ref(&act), 0)?;
+        let outside = call.wall as f64 * (1.0 - share(&call));
+        least = least.min(outside);
+    }
+    let outside_ns = subject.setup.clock.to_ns(least as u64);
+    if outside_ns > 20_000 {
+        return Err(format!("rule 7: a call of one get takes {outside_ns} ns longer than its op says, at best"));
+    }
+    Ok(())
+}
+
+/// Rule 3: once the stop word is set no further op is started.
+pub(super) fn stop_word(context: &Context<'_>) -> Found {
+    let mut subject = context.subject()?;
+    let acts = plain(context, BATCH);
+    let stop = subject.caller()?.stop();
+    set(stop, 1);
+    let call = subject.caller()?.call_from(0, &acts, 0)?;
+    if call.done != 0 {
+        return Err(format!("rule 3: the stop word was set, and {} ops were run", call.done).into());
+    }
+    set(stop, 0);
+    subject.call(&acts)?;
+    // Set from another thread while the kit waits for an op that is due in a minute.
+    let minute = subject.setup.clock.from_ns(60_000_000_000);
+    let mut waiting = plain(context, 3);
+    waiting[1].due = subject.setup.clock.now() + minute;
+    let call = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(20));
+            set(stop, 1);
+        });
+        subject.caller()?.call_from(0, &waiting, 0)
+    })?;
+    set(stop, 0);
+    if call.done != 1 {
+        return Err(format!("rule 7: stopped while waiting for op 1, {} ops were run", call.done).into());
+    }
+    Ok(subject.close()?)
+}
+
+/// Rule 3: once the deadline has passed no further op is started.
+pub(super) fn deadline(context: &Context<'_>) -> Found {
+    let mut subject = context.subject()?;
+    let clock = subject.setup.clock;
+    let acts = plain(context, BATCH);
+    let call = subject.caller()?.call_from(0, &acts, clock.now())?;
+    if call.done != 0 {
+        return Err(format!("rule 3: the deadline had passed, and {} ops were run", call.done).into());
+    }
+    let hour = clock.from_ns(3_600_000_000_000);
+    let far = clock.now() + hour;
+    let call = subject.caller()?.call_from(0, &acts, far)?;
+    if call.done != acts.len() {
+        return Err(format!("rule 3: the deadline is in an hour, and {} of {} ops were run", call.done, BATCH).into());
+    }
+    let mut waiting = plain(context, 3);
+    waiting[1].due = far;
+    let near = clock.now() + clock.from_ns(20_000_000);
+    let call = subject.caller()?.call_from(0, &waiting, near)?;
+    if call.done > 1 {
+        return Err(format!("rule 7: op 1 is due behind the deadline, and {} ops were run", call.done).into());
+    }
+    if let Some(late) = call.answers[..call.done].iter().find(|answer| answer.start >= near) {
+        return Err(format!("rule 3: an op was started {} ticks after the deadline", late.start - near).into());
+    }
+    Ok(subject.close()?)
+}
+
+/// Rule 7: an op starts at its due tick, not before, and the kit tells how long it waited.
+pub(super) fn due(context: &Context<'_>) -> Found {
+    const APART_NS: u64 = 300_000;
+    let mut subject = context.subject()?;
+    let clock = subject.setup.clock;
+    let mut acts = plain(context, 8);
+    let first = clock.now() + clock.from_ns(2_000_000);
+    for (number, act) in acts.iter_mut().enumerate() {
+        act.due = first + clock.from_ns(APART_NS * number as u64);
+    }
+    // That none starts before it is due is held against every call.
+    let call = subject.caller()?.call_from(0, &acts, 0)?;
+    if call.done != acts.len() {
+        return Err(format!("rule 3: `done` is {} of {}", call.done, acts.len()).into());
+    }
+    let inside: u64 = call.answers.iter().map(|answer| answer.end - answer.start).sum();
+    let told = call.waited + inside;
+    if call.waited == 0 || told > call.wall + clock.from_ns(1_000) {
+        let (waited, wall) = (call.waited, call.wall);
+        return Err(format!("rule 7: waited {waited} and worked {inside} ticks in a call of {wall}").into());
+    }
+    let tied = group(plain(context, 2), 0);
+    let due = clock.now() + clock.from_ns(1_000_000);
+    let tied: Vec<_> = tied.into_iter().map(|act| Act { due, ..act }).collect();
+    subject.call(&tied)?;
+    Ok(subject.close()?)
+}

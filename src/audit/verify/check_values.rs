@@ -1,0 +1,172 @@
+//! Checks of get and put: the bytes that go in come out, and nothing else is written.
+
+use super::act::{Act, shown};
+use super::draw::bytes;
+use super::model::expect;
+use super::subject::{BATCH, Context, Setup, Subject, VALUE_BYTES};
+use super::{Found, skip};
+use crate::engine::abi::*;
+
+/// Put, get, and a key that is not there.
+pub(super) fn basics(context: &Context<'_>) -> Found {
+    let mut subject = context.subject()?;
+    let mut random = context.random(1);
+    let absent = Act::get(&context.key("absent"));
+    subject.run(std::slice::from_ref(&absent))?;
+    for length in [1, 7, 8, 9, 100, 1000, 4096] {
+        let key = context.key(&format!("k{length}"));
+        let value = bytes(&mut random, length);
+        subject.run(&[Act::put(&key, &value), Act::get(&key)])?;
+        subject.run(&[Act::get(&key), absent.clone()])?;
+    }
+    if context.facts.empty_values {
+        let key = context.key("empty");
+        subject.run(&[Act::put(&key, &[]), Act::get(&key), Act::get(&key).room(0)])?;
+    }
+    subject.compare(&[])?;
+    Ok(subject.close()?)
+}
+
+/// Rule 4: a buffer that is too small is told with what is needed, and changes nothing.
+pub(super) fn short_get(context: &Context<'_>) -> Found {
+    let mut subject = context.subject()?;
+    let mut random = context.random(2);
+    let key = context.key("row");
+    let value = bytes(&mut random, 5000);
+    // Fills the slot with bytes that are not zero, so that a write behind the value is seen.
+    let filler = context.key("filler");
+    subject.run(&[Act::put(&key, &value), Act::put(&filler, &bytes(&mut random, 8000))])?;
+    subject.run(&[Act::get(&filler)])?;
+    for room in [0, 1, 100, 4999, 5000, 5001] {
+        let answer = subject.run(&[Act::get(&key).room(room)])?.remove(0);
+        if answer.status == KV_SHORT {
+            subject.run(&[Act::get(&key).room(answer.needed as usize)])?;
+        }
+        subject.run(&[Act::get(&filler)])?;
+    }
+    Ok(subject.close()?)
+}
+
+/// Rule 5: the values of one call are copies, and stay what they are after it.
+pub(super) fn independent(context: &Context<'_>) -> Found {
+    let setup = Setup { value_bytes: 1024, out_bytes: 1024, ..context.setup()? };
+    let mut subject = context.open(setup)?;
+    let mut random = context.random(3);
+    let keys: Vec<_> = (0..BATCH / 2).map(|number| context.key(&format!("k{number}"))).collect();
+    let puts: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, 1000))).collect();
+    subject.run(&puts)?;
+    for _ in 0..4 {
+        let gets: Vec<_> = keys.iter().map(|key| Act::get(key)).collect();
+        let answers = subject.run(&gets)?;
+        subject.caller()?.check_untouched()?;
+        // What was delivered must not be a window into memory that other ops change.
+        let others: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, 900))).collect();
+        let call = subject.caller()?.call_from(BATCH / 2, &others, 0)?;
+        subject.model.judge(&others, &call.answers)?;
+        subject.caller()?.check_untouched()?;
+        drop(answers);
+        subject.compare(&[])?;
+        subject.caller()?.check_untouched()?;
+    }
+    Ok(subject.close()?)
+}
+
+/// Rule 5: digests of bytes in place.
+pub(super) fn touch(context: &Context<'_>) -> Found {
+    if !context.has(KV_CAN_TOUCH) {
+        return skip("not declared");
+    }
+    let mut subject = context.subject()?;
+    let mut random = context.random(4);
+    for length in [1, 7, 8, 9, 15, 16, 1000, 4099] {
+        let key = context.key(&format!("k{length}"));
+        let value = bytes(&mut random, length);
+        subject.run(&[Act::put(&key, &value), Act::get(&key).with(KV_TOUCH)])?;
+        subject.run(&[Act::get(&key).with(KV_TOUCH).room(0), Act::get(&key)])?;
+    }
+    subject.run(&[Act::get(&context.key("absent")).with(KV_TOUCH)])?;
+    subject.caller()?.check_untouched()?;
+    Ok(subject.close()?)
+}
+
+/// Keys and values as large as declared.
+pub(super) fn large(context: &Context<'_>) -> Found {
+    let most = (context.engine.key_size_max() as usize).min(65_535);
+    let value_bytes = context.facts.value_bytes;
+    let setup = Setup { ops: 4, key_bytes: most, value_bytes, out_bytes: VALUE_BYTES + most + 64, ..context.setup()? };
+    let mut subject = context.open(setup)?;
+    let mut random = context.random(5);
+    let sizes: Vec<usize> =
+        if context.has(KV_FIXED_KEY_SIZE) { vec![16; 3] } else { vec![1, most / 2, most - 1, most] };
+    for size in sizes {
+        let key = bytes(&mut random, size.max(1));
+        let small = bytes(&mut random, 10);
+        let what = |text: String| format!("key of {size} bytes: {text}");
+        subject.run(&[Act::put(&key, &small), Act::get(&key)]).map_err(what)?;
+        let large = bytes(&mut random, value_bytes);
+        let text = |text: String| format!("key of {size} bytes, value of {value_bytes}: {text}");
+        if context.has(KV_OVERWRITE) {
+            subject.run(&[Act::put(&key, &large), Act::get(&key)]).map_err(text)?;
+        }
+    }
+    subject.compare(&[])?;
+    if subject.is_kept() {
+        subject.reopen()?;
+        subject.compare(&[])?;
+    }
+    Ok(subject.close()?)
+}
+
+/// A key over the declared limit, and one without bytes, are refused or kept; never taken and lost.
+pub(super) fn too_large_key(context: &Context<'_>) -> Found {
+    let limit = context.engine.key_size_max() as usize;
+    let is_limited = limit < 65_535 && !context.has(KV_FIXED_KEY_SIZE);
+    let key_bytes = if is_limited { limit + 1 } else { context.facts.key_bytes };
+    let mut subject = context.open(Setup { ops: 4, key_bytes, ..context.setup()? })?;
+    subject.run(&[Act::put(&context.key("row"), b"stays")])?;
+    if is_limited {
+        let key = vec![b'x'; limit + 1];
+        let answer = subject.one(Act::put(&key, b"v"))?;
+        expect(&answer, KV_TOO_LARGE).map_err(|text| format!("rule 4: put of a key of {} bytes: {text}", limit + 1))?;
+        let answer = subject.one(Act::get(&key))?;
+        if !matches!(answer.status, KV_NOT_FOUND | KV_TOO_LARGE) {
+            return Err(format!("get of a key that was refused ({}): found", shown(&key)).into());
+        }
+    }
+    if !context.has(KV_FIXED_KEY_SIZE) {
+        let empty = Act::put(&[], b"no key");
+        let answer = subject.one(empty.clone())?;
+        if answer.status == KV_OK {
+            subject.model.judge(&[empty], &[answer])?;
+        } else {
+            context.note("keys without bytes are refused".into());
+        }
+    }
+    subject.compare(&[])?;
+    Ok(subject.close()?)
+}
+
+/// Many bytes are read again and again: what goes wrong once in a million is seen.
+pub(super) fn volume(context: &Context<'_>) -> Found {
+    let length = context.facts.value_bytes.min(8 << 10);
+    let mut subject = context.open(Setup { value_bytes: length, out_bytes: length, ..context.setup()? })?;
+    let mut random = context.random(6);
+    let keys: Vec<_> = (0..BATCH).map(|number| context.key(&format!("v{number}"))).collect();
+    let puts: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, length))).collect();
+    subject.run_all(&puts)?;
+    let gets: Vec<_> = keys.iter().map(|key| Act::get(key)).collect();
+    read_again(context, &mut subject, &gets, context.effort.ops / 200)?;
+    Ok(subject.close()?)
+}
+
+fn read_again(context: &Context<'_>, subject: &mut Subject<'_>, gets: &[Act], rounds: u64) -> Found {
+    let budget = context.budget();
+    for round in 0..rounds.max(8) {
+        subject.run(gets).map_err(|text| format!("round {round} of reading {} rows: {text}", gets.len()))?;
+        if budget.is_spent() {
+            context.note(format!("volume: time was up after {} of {rounds} rounds", round + 1));
+            break;
+        }
+    }
+    Ok(())
+}

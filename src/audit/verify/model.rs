@@ -1,0 +1,324 @@
+//! The oracle: a `BTreeMap` that does what the acts ask for, and says whether an answer is right.
+
+use super::act::{Act, Answer, Row, group_end, shown, status_name};
+use crate::engine::abi::*;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Keyspace and key.
+type Place = (u16, Vec<u8>);
+
+/// What the database must hold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Model {
+    rows: BTreeMap<Place, Vec<u8>>,
+    capabilities: u64,
+    /// Other threads write too: KV_CONFLICT is an answer then, and means "no effect".
+    pub may_conflict: bool,
+    /// How often it came.
+    pub conflicts: u64,
+    /// What a transaction changed so far, to be undone if it is not one after all.
+    undo: Vec<(Place, Option<Vec<u8>>)>,
+}
+
+impl Model {
+    /// An empty one for an engine with these capabilities.
+    pub fn new(capabilities: u64) -> Model {
+        Model { capabilities, ..Model::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn get(&self, keyspace: u16, key: &[u8]) -> Option<&Vec<u8>> {
+        self.rows.get(&(keyspace, key.to_vec()))
+    }
+
+    /// Keyspace, key and value of all rows.
+    pub fn rows(&self) -> impl Iterator<Item = (u16, &[u8], &[u8])> {
+        self.rows.iter().map(|((keyspace, key), value)| (*keyspace, &key[..], &value[..]))
+    }
+
+    /// Takes writes for done.
+    pub fn hold(&mut self, acts: &[Act]) {
+        acts.iter().for_each(|act| self.apply(act));
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+    }
+
+    fn can(&self, capability: u64) -> bool {
+        self.capabilities & capability != 0
+    }
+
+    /// Whether the answers are right; follows the writes among them.
+    pub fn judge(&mut self, acts: &[Act], answers: &[Answer]) -> Result<(), String> {
+        let mut first = 0;
+        while first < acts.len() {
+            let end = group_end(acts, first);
+            let (group, replies) = (&acts[first..end], &answers[first..end]);
+            let outcome = if group[0].has(KV_ATOMIC) {
+                self.judge_transaction(group, replies)
+            } else {
+                self.judge_each(group, replies)
+            };
+            outcome.map_err(|text| if end - first > 1 { format!("in a group of {}: {text}", end - first) } else { text })?;
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// Ops that stand alone, or share no more than a call.
+    fn judge_each(&mut self, acts: &[Act], answers: &[Answer]) -> Result<(), String> {
+        let has_failure = answers.iter().any(|answer| !answer.is_answer());
+        for (act, answer) in acts.iter().zip(answers) {
+            // A group that shares a commit may be given up as a whole when one of its ops is short.
+            let is_given_up = answer.status == KV_ABORTED && acts.len() > 1 && has_failure;
+            if is_given_up && answers.iter().any(|other| other.status == KV_SHORT) {
+                continue;
+            }
+            self.judge_one(act, answer).map_err(|text| format!("{act}: {text}"))?;
+        }
+        Ok(())
+    }
+
+    /// All or nothing, and the statuses say which.
+    fn judge_transaction(&mut self, acts: &[Act], answers: &[Answer]) -> Result<(), String> {
+        let done = answers.iter().filter(|answer| answer.is_answer()).count();
+        if done == acts.len() {
+            return self.judge_each(acts, answers);
+        }
+        let names: Vec<_> = answers.iter().map(|answer| status_name(answer.status)).collect();
+        if done > 0 {
+            let names = names.join(", ");
+            return Err(format!("rule 6: a transaction is done or not, its statuses say both: {names}"));
+        }
+        if self.may_conflict {
+            self.conflicts += 1;
+            return Ok(());
+        }
+        self.undo.clear();
+        let mut reason = Err(format!("rule 6: the transaction was given up without need: {}", names.join(", ")));
+        for (act, answer) in acts.iter().zip(answers) {
+            if self.is_short(act) {
+                let told = answer.status == KV_SHORT;
+                reason = if told { Ok(()) } else { Err(format!("{act}: KV_SHORT was to be told")) };
+                break;
+            }
+            self.keep(act);
+            self.apply(act);
+        }
+        for (place, before) in std::mem::take(&mut self.undo).into_iter().rev() {
+            match before {
+                Some(value) => drop(self.rows.insert(place, value)),
+                None => drop(self.rows.remove(&place)),
+            }
+        }
+        reason
+    }
+
+    fn is_short(&self, act: &Act) -> bool {
+        let value = self.get(act.keyspace, &act.key);
+        act.kind == KV_GET && act.out_size.zip(value).is_some_and(|(room, value)| room < value.len())
+    }
+
+    fn keep(&mut self, act: &Act) {
+        let place = (act.keyspace, act.key.clone());
+        let before = self.rows.get(&place).cloned();
+        self.undo.push((place, before));
+    }
+
+    /// What a write that is acknowledged does.
+    fn apply(&mut self, act: &Act) {
+        let place = (act.keyspace, act.key.clone());
+        match act.kind {
+            KV_PUT if act.has(KV_NEW) || !self.can(KV_OVERWRITE) => {
+                self.rows.entry(place).or_insert_with(|| act.value.clone());
+            }
+            KV_PUT => drop(self.rows.insert(place, act.value.clone())),
+            KV_DELETE => drop(self.rows.remove(&place)),
+            KV_MERGE if act.has(KV_APPEND) => self.rows.entry(place).or_default().extend_from_slice(&act.value),
+            KV_MERGE => {
+                let counter = self.rows.entry(place).or_default();
+                *counter = number(counter).wrapping_add(number(&act.value)).to_le_bytes().to_vec();
+            }
+            _ => {}
+        }
+    }
+
+    fn judge_one(&mut self, act: &Act, answer: &Answer) -> Result<(), String> {
+        if self.may_conflict && answer.status == KV_CONFLICT {
+            self.conflicts += 1;
+            return Ok(());
+        }
+        let is_there = self.get(act.keyspace, &act.key).is_some();
+        match act.kind {
+            KV_GET => return self.judge_get(act, answer),
+            KV_SCAN => return self.judge_scan(act, answer),
+            KV_PUT if is_there && act.has(KV_NEW) => expect(answer, KV_EXISTS)?,
+            KV_PUT if is_there && !self.can(KV_OVERWRITE) => {
+                if answer.status != KV_UNSUPPORTED {
+                    expect(answer, KV_EXISTS)?;
+                }
+            }
+            KV_DELETE if !is_there && self.can(KV_DELETE_TELLS) => expect(answer, KV_NOT_FOUND)?,
+            KV_NOTHING | KV_BEGIN..=KV_DROP => return Ok(()),
+            _ => expect(answer, KV_OK)?,
+        }
+        self.apply(act);
+        Ok(())
+    }
+
+    fn judge_get(&self, act: &Act, answer: &Answer) -> Result<(), String> {
+        let Some(value) = self.get(act.keyspace, &act.key) else {
+            return expect(answer, KV_NOT_FOUND);
+        };
+        if act.has(KV_TOUCH) {
+            expect(answer, KV_OK)?;
+            let told = (answer.length, answer.detail);
+            let right = (value.len() as u64, digest(value));
+            return if told == right {
+                Ok(())
+            } else {
+                Err(format!("KV_TOUCH: length and digest are {told:?}, the value's are {right:?}"))
+            };
+        }
+        if self.is_short(act) {
+            expect(answer, KV_SHORT)?;
+            if answer.needed < value.len() as u64 || answer.needed > 2 * value.len() as u64 + 4096 {
+                let (needed, length) = (answer.needed, value.len());
+                return Err(format!("rule 4: `needed` is {needed} for a value of {length} bytes"));
+            }
+            return Ok(());
+        }
+        expect(answer, KV_OK)?;
+        self.compare(value, &answer.bytes)
+    }
+
+    /// Whether a value is the right one; if not, what it looks like.
+    fn compare(&self, right: &[u8], got: &[u8]) -> Result<(), String> {
+        if right == got {
+            return Ok(());
+        }
+        let place = right.iter().zip(got).position(|(a, b)| a != b).unwrap_or(right.len().min(got.len()));
+        let mut text = format!("the value has {} bytes, right are {}", got.len(), right.len());
+        if got.len() == right.len() {
+            text = format!("the value's byte {place} of {} is wrong", right.len());
+        }
+        if let Some(((_, key), _)) = self.rows.iter().find(|(_, value)| !got.is_empty() && value[..] == *got) {
+            text += &format!("; it is the value of {}", shown(key));
+        }
+        Err(text)
+    }
+
+    /// The rows that a scan walks, in its direction.
+    pub fn walk(&self, act: &Act) -> Vec<Row> {
+        let space = act.keyspace;
+        let reverse = act.has(KV_REVERSE);
+        let from = (Bound::Included((space, Vec::new())), Bound::Excluded((space.saturating_add(1), Vec::new())));
+        let is_in = |key: &[u8]| {
+            let start = act.key.is_empty()
+                || match key.cmp(&act.key[..]) {
+                    std::cmp::Ordering::Equal => !act.has(KV_RESUME),
+                    order => (order == std::cmp::Ordering::Less) == reverse,
+                };
+            let end = if act.has(KV_PREFIX) {
+                key.starts_with(&act.value)
+            } else {
+                act.value.is_empty() || if reverse { key > &act.value[..] } else { key < &act.value[..] }
+            };
+            start && end
+        };
+        let value = |value: &Vec<u8>| if act.has(KV_KEYS) { Vec::new() } else { value.clone() };
+        let rows = self.rows.range(from).filter(|((_, key), _)| is_in(key));
+        let row = |((_, key), bytes): (&Place, &Vec<u8>)| (key.clone(), value(bytes));
+        if reverse { rows.rev().map(row).collect() } else { rows.map(row).collect() }
+    }
+
+    fn judge_scan(&self, act: &Act, answer: &Answer) -> Result<(), String> {
+        let mut right = self.walk(act);
+        if answer.status != KV_SHORT {
+            expect(answer, KV_OK)?;
+        }
+        let mut got = answer.rows()?;
+        if !self.can(KV_ORDERED) {
+            right.sort();
+            got.sort();
+        }
+        let wanted = right.len().min(act.limit as usize);
+        if got.len() > wanted {
+            let what = if got.len() > right.len() { "rows there are" } else { "rows asked for" };
+            return Err(format!("{} rows, more than the {wanted} {what}: {}", got.len(), first_fault(&right, &got)));
+        }
+        if answer.status == KV_OK && got.len() < wanted {
+            return Err(format!("{} of {wanted} rows: {}", got.len(), first_fault(&right, &got)));
+        }
+        if self.can(KV_ORDERED) {
+            if got[..] != right[..got.len()] {
+                return Err(format!("{} rows: {}", got.len(), first_fault(&right, &got)));
+            }
+        } else if let Some(row) = got.iter().find(|row| !right.contains(row)) {
+            return Err(format!("row {} is not there or has another value", shown(&row.0)));
+        }
+        if answer.status == KV_SHORT && self.can(KV_ORDERED) {
+            return check_short(act, answer, &right[got.len()..]);
+        }
+        Ok(())
+    }
+}
+
+/// A scan that says short must have been.
+fn check_short(act: &Act, answer: &Answer, rest: &[Row]) -> Result<(), String> {
+    let Some((key, value)) = rest.first() else {
+        return Err("rule 8: KV_SHORT, and no row is missing".into());
+    };
+    let size = 8 + key.len() + value.len();
+    let fits = act.out_size.is_some_and(|room| size <= room);
+    if answer.row_count == 0 && fits {
+        return Err(format!("rule 8: KV_SHORT without a row, and the first one's {size} bytes fit"));
+    }
+    if answer.needed < size as u64 {
+        return Err(format!("rule 8: `needed` is {}, the next row has {size} bytes", answer.needed));
+    }
+    Ok(())
+}
+
+/// In words: where two lists of rows part.
+fn first_fault(right: &[Row], got: &[Row]) -> String {
+    let Some(at) = right.iter().zip(got).position(|(a, b)| a != b) else {
+        return match (right.get(got.len()), got.get(right.len())) {
+            (Some((key, _)), _) => format!("row {} ({}) is missing", got.len(), shown(key)),
+            (_, Some((key, _))) => format!("row {} ({}) is too much", right.len(), shown(key)),
+            _ => "the rows are right".into(),
+        };
+    };
+    let (right_row, got_row) = (&right[at], &got[at]);
+    if right_row.0 == got_row.0 {
+        return format!("row {at} ({}) has a wrong value", shown(&got_row.0));
+    }
+    let twin = if at > 0 && got[at - 1].0 == got_row.0 { ", a second time" } else { "" };
+    format!("row {at} is {}{twin}, right is {}", shown(&got_row.0), shown(&right_row.0))
+}
+
+/// An answer's status must be this one.
+pub(super) fn expect(answer: &Answer, status: u32) -> Result<(), String> {
+    if answer.status == status {
+        return Ok(());
+    }
+    Err(format!("answered {}, right is {}", status_name(answer.status), status_name(status)))
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    let length = bytes.len().min(8);
+    word[..length].copy_from_slice(&bytes[..length]);
+    u64::from_le_bytes(word)
+}
+
+/// KV_TOUCH's digest, from its definition in driver.h; not the kit's, which is what is checked.
+fn digest(value: &[u8]) -> u64 {
+    value.chunks(8).fold(0_u64, |sum, word| sum.wrapping_add(number(word)))
+}

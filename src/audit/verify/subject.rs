@@ -1,0 +1,370 @@
+//! The engine under verification: its databases, each in a folder of its own, with a session and the oracle.
+
+use super::act::{Act, Answer};
+use super::caller::Caller;
+use super::model::Model;
+use super::{Effort, LevelRow};
+use crate::engine::abi::*;
+use crate::engine::{Database, Engine, Request};
+use crate::generator::Random;
+use crate::measure::Clock;
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Ops of the largest call.
+pub(super) const BATCH: usize = 64;
+/// The largest value that most checks write.
+pub(super) const VALUE_BYTES: usize = 64 << 10;
+/// Keys of most checks are no longer, whatever the engine takes.
+const LONG_KEY_BYTES: usize = 1000;
+/// The size of all keys where it is fixed.
+const FIXED_KEY_BYTES: u32 = 16;
+/// Budget for the engine's caches: small, so that a verification runs anywhere.
+const CACHE_BYTES: u64 = 16 << 20;
+const DISK_LIMIT_BYTES: u64 = 1 << 30;
+
+/// What the checks need to know before they begin.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    /// In force at the weakest level.
+    pub capabilities: u64,
+    /// Longest key that checks use.
+    pub key_bytes: usize,
+    /// Whether a value may have no bytes.
+    pub empty_values: bool,
+    /// Largest value that the engine took.
+    pub value_bytes: usize,
+}
+
+/// What all checks of one verification share.
+pub(super) struct Context<'a> {
+    pub engine: &'a Engine,
+    pub clock: Clock,
+    pub effort: Effort,
+    pub facts: Facts,
+    root: PathBuf,
+    folders: Cell<u32>,
+    pub notes: RefCell<Vec<String>>,
+    pub levels: RefCell<Vec<LevelRow>>,
+}
+
+/// How a database is opened.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub folder: PathBuf,
+    pub create: bool,
+    pub level: u32,
+    pub keyspaces: u32,
+    pub threads: u32,
+    pub settings: Vec<(String, String)>,
+    pub clock: Clock,
+    pub ops: usize,
+    pub key_bytes: usize,
+    pub value_bytes: usize,
+    pub out_bytes: usize,
+}
+
+impl<'a> Context<'a> {
+    pub fn new(engine: &'a Engine, root: &Path, effort: Effort, clock: Clock) -> Context<'a> {
+        let facts = Facts {
+            capabilities: engine.capabilities(),
+            key_bytes: (engine.key_size_max() as usize).min(LONG_KEY_BYTES),
+            empty_values: true,
+            value_bytes: VALUE_BYTES,
+        };
+        Context {
+            engine,
+            clock,
+            effort,
+            facts,
+            root: root.to_path_buf(),
+            folders: Cell::new(0),
+            notes: RefCell::default(),
+            levels: RefCell::default(),
+        }
+    }
+
+    pub fn has(&self, capability: u64) -> bool {
+        self.facts.capabilities & capability != 0
+    }
+
+    /// For what is no fault and still worth knowing.
+    pub fn note(&self, text: String) {
+        let mut notes = self.notes.borrow_mut();
+        if !notes.contains(&text) {
+            notes.push(text);
+        }
+    }
+
+    /// A new empty folder.
+    pub fn folder(&self) -> Result<PathBuf, String> {
+        let number = self.folders.get();
+        self.folders.set(number + 1);
+        let folder = self.root.join(format!("database-{number}"));
+        fs::create_dir(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// A new database at the engine's weakest level, one session, slots for 64 ops of common sizes.
+    pub fn setup(&self) -> Result<Setup, String> {
+        Ok(Setup {
+            folder: self.folder()?,
+            create: true,
+            level: KV_NONE,
+            keyspaces: 1,
+            threads: 1,
+            settings: Vec::new(),
+            clock: self.clock,
+            ops: BATCH,
+            key_bytes: self.facts.key_bytes + 1,
+            value_bytes: 8 << 10,
+            out_bytes: 16 << 10,
+        })
+    }
+
+    /// Such a database, open.
+    pub fn subject(&self) -> Result<Subject<'a>, String> {
+        self.open(self.setup()?)
+    }
+
+    pub fn open(&self, setup: Setup) -> Result<Subject<'a>, String> {
+        Subject::open(self.engine, setup)
+    }
+
+    /// The source of one check's decisions.
+    pub fn random(&self, stream: u64) -> Random {
+        Random::stream(self.effort.seed, stream)
+    }
+
+    /// Keys for one check: as many as asked, all different, in no order. Where all keys have one size they have it.
+    pub fn key(&self, text: &str) -> Vec<u8> {
+        if !self.has(KV_FIXED_KEY_SIZE) {
+            return text.as_bytes().to_vec();
+        }
+        let mut key = text.as_bytes().to_vec();
+        key.resize(FIXED_KEY_BYTES as usize, b'.');
+        key
+    }
+
+    /// A clock that says when a check has drawn enough.
+    pub fn budget(&self) -> Budget {
+        Budget { begun: Instant::now(), seconds: self.effort.seconds }
+    }
+}
+
+/// How long a check may go on drawing ops.
+pub(super) struct Budget {
+    begun: Instant,
+    seconds: f64,
+}
+
+impl Budget {
+    pub fn is_spent(&self) -> bool {
+        self.begun.elapsed().as_secs_f64() > self.seconds
+    }
+}
+
+impl Setup {
+    /// What the boundary is asked for.
+    pub fn request(&self, engine: &Engine) -> Request {
+        let capabilities = engine.capabilities();
+        let fixed = capabilities & KV_FIXED_KEY_SIZE != 0;
+        Request {
+            level: self.level,
+            create: self.create,
+            cache_bytes: Some(CACHE_BYTES),
+            expected_rows: 10_000,
+            disk_limit_bytes: DISK_LIMIT_BYTES,
+            key_size_max: if fixed { FIXED_KEY_BYTES } else { self.key_bytes as u32 }.min(engine.key_size_max()),
+            key_size_fixed: if fixed { FIXED_KEY_BYTES } else { 0 },
+            value_size_max: self.value_bytes as u32,
+            threads: self.threads,
+            keyspaces: self.keyspaces,
+            settings: self.settings.clone(),
+            kinds: kinds(capabilities),
+            op_flags: op_flags(capabilities),
+            clock: self.clock.kind(),
+        }
+    }
+}
+
+/// Bit `1 << kind` of all kinds that an engine with these capabilities has.
+fn kinds(capabilities: u64) -> u32 {
+    let can = |any: u64| capabilities & any != 0;
+    let mut kinds = 1 << KV_GET | 1 << KV_PUT;
+    for (any, kind) in [
+        (KV_CAN_DELETE, KV_DELETE),
+        (KV_ORDERED | KV_CAN_PREFIX, KV_SCAN),
+        (KV_MERGE_ADD | KV_MERGE_APPEND, KV_MERGE),
+        (KV_CAN_LONG_TRANSACTION, KV_BEGIN),
+        (KV_CAN_LONG_TRANSACTION, KV_COMMIT),
+        (KV_CAN_LONG_TRANSACTION, KV_ABORT),
+        (KV_CAN_HOLD, KV_DROP),
+    ] {
+        kinds |= if can(any) { 1 << kind } else { 0 };
+    }
+    kinds
+}
+
+/// All flags that an engine with these capabilities has.
+fn op_flags(capabilities: u64) -> u32 {
+    let mut flags = KV_JOIN | KV_KEYS | KV_RESUME;
+    for (capability, flag) in [
+        (KV_TRANSACTION, KV_ATOMIC),
+        (KV_CAN_NEW, KV_NEW),
+        (KV_CAN_REVERSE, KV_REVERSE),
+        (KV_CAN_PREFIX, KV_PREFIX),
+        (KV_CAN_HOLD, KV_HOLD),
+        (KV_CAN_TOUCH, KV_TOUCH),
+        (KV_MERGE_APPEND, KV_APPEND),
+    ] {
+        flags |= if capabilities & capability != 0 { flag } else { 0 };
+    }
+    u32::from(flags)
+}
+
+/// An open database with one session.
+pub(super) struct Subject<'a> {
+    engine: &'a Engine,
+    pub setup: Setup,
+    database: Option<Database>,
+    caller: Option<Caller>,
+    pub model: Model,
+}
+
+/// Opens the database alone.
+pub(super) fn open_database(engine: &Engine, setup: &Setup) -> Result<Database, String> {
+    Database::open(engine, &setup.folder, &setup.request(engine)).map_err(|error| format!("open: {error}"))
+}
+
+/// A session of a database with slots as the setup says.
+pub(super) fn open_caller(database: &Database, setup: &Setup) -> Result<Caller, String> {
+    let Setup { clock, ops, key_bytes, value_bytes, out_bytes, .. } = *setup;
+    Caller::new(database, clock, ops, key_bytes, value_bytes, out_bytes)
+}
+
+impl<'a> Subject<'a> {
+    fn open(engine: &'a Engine, setup: Setup) -> Result<Subject<'a>, String> {
+        let database = open_database(engine, &setup)?;
+        let caller = open_caller(&database, &setup)?;
+        let model = Model::new(database.in_force().capabilities);
+        Ok(Subject { engine, setup, database: Some(database), caller: Some(caller), model })
+    }
+
+    pub fn database(&self) -> Result<&Database, String> {
+        self.database.as_ref().ok_or_else(|| "the database is closed".into())
+    }
+
+    pub fn caller(&mut self) -> Result<&mut Caller, String> {
+        self.caller.as_mut().ok_or_else(|| "the session has ended".into())
+    }
+
+    pub fn has(&self, capability: u64) -> bool {
+        self.database.as_ref().is_some_and(|database| database.in_force().capabilities & capability != 0)
+    }
+
+    /// Whether what is written is still there after close and open.
+    pub fn is_kept(&self) -> bool {
+        !self.has(KV_IN_MEMORY)
+    }
+
+    /// One call; the answers as they come.
+    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Answer>, String> {
+        self.caller()?.call(acts)
+    }
+
+    /// One call, held against the oracle.
+    pub fn run(&mut self, acts: &[Act]) -> Result<Vec<Answer>, String> {
+        let answers = self.call(acts)?;
+        self.model.judge(acts, &answers)?;
+        Ok(answers)
+    }
+
+    /// As many calls as the acts need, each of at most as many ops as there are slots; groups must be shorter.
+    pub fn run_all(&mut self, acts: &[Act]) -> Result<(), String> {
+        let mut first = 0;
+        while first < acts.len() {
+            let mut end = super::act::group_end(acts, first);
+            while end < acts.len() && super::act::group_end(acts, end) - first <= self.setup.ops {
+                end = super::act::group_end(acts, end);
+            }
+            self.run(&acts[first..end])?;
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// One act, whose status must be this one.
+    pub fn one(&mut self, act: Act) -> Result<Answer, String> {
+        let mut answers = self.call(std::slice::from_ref(&act))?;
+        answers.pop().ok_or_else(|| "no answer".into())
+    }
+
+    /// The whole database against the oracle: every row by get, and where there are scans by scan; and `absent` keys.
+    pub fn compare(&mut self, absent: &[Vec<u8>]) -> Result<(), String> {
+        let out_bytes = self.setup.out_bytes;
+        let rows: Vec<_> = self.model.rows().map(|(space, key, _)| (space, key.to_vec())).collect();
+        let missing = absent.iter().filter(|key| self.model.get(0, key).is_none()).map(|key| (0, key.clone()));
+        let gets: Vec<Act> = rows.into_iter().chain(missing).map(|(space, key)| Act::get(&key).within(space)).collect();
+        self.run_all(&gets).map_err(|text| format!("comparing all rows: {text}"))?;
+        if !self.has(KV_ORDERED) {
+            return Ok(());
+        }
+        for space in 0..self.setup.keyspaces as u16 {
+            let all = Act::scan(&[]).within(space).room(out_bytes);
+            self.scan_all(all).map_err(|text| format!("scanning all rows: {text}"))?;
+        }
+        Ok(())
+    }
+
+    /// A scan, resumed until it is whole, each piece held against the oracle; the rows.
+    pub fn scan_all(&mut self, act: Act) -> Result<Vec<super::act::Row>, String> {
+        let mut rows = Vec::new();
+        let mut next = act.clone();
+        loop {
+            let answer = self.run(std::slice::from_ref(&next))?.remove(0);
+            rows.extend(answer.rows()?);
+            if answer.status != KV_SHORT {
+                return Ok(rows);
+            }
+            let Some((last, _)) = rows.last() else {
+                return Err(format!("rule 8: no row fits in a buffer of {} bytes", self.setup.out_bytes));
+            };
+            let limit = act.limit.saturating_sub(if act.limit == u32::MAX { 0 } else { rows.len() as u32 });
+            next = Act { key: last.clone(), limit, ..act.clone().with(KV_RESUME) };
+        }
+    }
+
+    /// Ends the session and begins another.
+    pub fn renew_session(&mut self) -> Result<(), String> {
+        self.end_session()?;
+        self.caller = Some(open_caller(self.database()?, &self.setup)?);
+        Ok(())
+    }
+
+    fn end_session(&mut self) -> Result<(), String> {
+        self.caller.take().map_or(Ok(()), Caller::end)
+    }
+
+    pub fn close(&mut self) -> Result<(), String> {
+        self.end_session()?;
+        let database = self.database.take();
+        database.map_or(Ok(()), |database| database.close().map_err(|error| format!("close: {error}")))
+    }
+
+    /// Closes the database and opens it again. What is not kept is forgotten by the oracle too.
+    pub fn reopen(&mut self) -> Result<(), String> {
+        let is_kept = self.is_kept();
+        self.close()?;
+        self.setup.create = !is_kept;
+        if !is_kept {
+            self.model.clear();
+        }
+        let database = open_database(self.engine, &self.setup).map_err(|text| format!("the second {text}"))?;
+        self.caller = Some(open_caller(&database, &self.setup)?);
+        self.database = Some(database);
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+//! A session's memory: the batch, its ops, and for each op a slot for key, value and out bytes. One block, given to
+//! the driver by base and size (rule 5 of driver.h); every page is touched when it is made, because the first touch
+//! of a page inside a timed call would be charged to the engine.
+
+use super::abi::{kv_arena, kv_batch, kv_op};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How large an arena is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Ops of a batch, at most.
+    pub ops: usize,
+    /// Bytes of a key slot.
+    pub key_bytes: usize,
+    /// Bytes of a value slot (values to write, bounds, prefixes).
+    pub value_bytes: usize,
+    /// Bytes of an out slot.
+    pub out_bytes: usize,
+}
+
+/// The offsets of a shape's parts.
+#[derive(Clone, Copy)]
+struct Parts {
+    ops: usize,
+    keys: usize,
+    values: usize,
+    outs: usize,
+    size: usize,
+    key_step: usize,
+    value_step: usize,
+    out_step: usize,
+}
+
+const PAGE: usize = 4096;
+
+fn parts(shape: &Shape) -> Parts {
+    let line = |bytes: usize| bytes.div_ceil(16) * 16;
+    let block = |bytes: usize| bytes.div_ceil(64) * 64;
+    let (key_step, value_step, out_step) =
+        (line(shape.key_bytes), line(shape.value_bytes), line(shape.out_bytes));
+    let ops = block(size_of::<kv_batch>());
+    let keys = ops + shape.ops * size_of::<kv_op>();
+    let values = keys + block(shape.ops * key_step);
+    let outs = values + block(shape.ops * value_step);
+    let size = (outs + block(shape.ops * out_step)).div_ceil(PAGE) * PAGE;
+    Parts { ops, keys, values, outs, size, key_step, value_step, out_step }
+}
+
+impl Shape {
+    /// The bytes that an arena of this shape takes.
+    pub fn bytes(&self) -> usize {
+        parts(self).size
+    }
+}
+
+/// One session's memory.
+pub struct Arena {
+    base: NonNull<u8>,
+    shape: Shape,
+    parts: Parts,
+}
+
+// SAFETY: an arena owns its block; nothing in it belongs to a thread.
+unsafe impl Send for Arena {}
+
+impl Arena {
+    /// A zeroed arena whose ops point to their slots for good. `stop` is the word that ends a batch early.
+    pub fn new(shape: Shape, clock: u32, stop: &'static AtomicU32) -> Arena {
+        let parts = parts(&shape);
+        let layout = Arena::layout(parts.size);
+        // SAFETY: the layout is not empty.
+        let base = unsafe { alloc_zeroed(layout) };
+        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        let mut arena = Arena { base, shape, parts };
+        for page in (0..parts.size).step_by(PAGE) {
+            // SAFETY: within the block; volatile so that the touch is not left out.
+            unsafe { base.as_ptr().add(page).write_volatile(0) };
+        }
+        let ops = arena.at(parts.ops).cast::<kv_op>();
+        let batch = arena.batch_mut();
+        batch.ops = ops;
+        batch.clock = clock;
+        batch.stop = stop;
+        for index in 0..shape.ops {
+            let key = arena.at(parts.keys + index * parts.key_step);
+            let value = arena.at(parts.values + index * parts.value_step);
+            let out = arena.at(parts.outs + index * parts.out_step);
+            let op = arena.op_mut(index);
+            op.key = key;
+            op.value = value;
+            op.out = out;
+            op.out_size = shape.out_bytes as u32;
+        }
+        arena
+    }
+
+    fn layout(size: usize) -> Layout {
+        Layout::from_size_align(size, PAGE).expect("an arena is far below the address space")
+    }
+
+    #[inline(always)]
+    fn at(&self, offset: usize) -> *mut u8 {
+        // SAFETY: offsets come from `parts` and lie within the block.
+        unsafe { self.base.as_ptr().add(offset) }
+    }
+
+    /// Its shape.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// What a driver is given at session.
+    pub(super) fn raw(&self) -> kv_arena {
+        kv_arena { base: self.base.as_ptr(), size: self.parts.size as u64 }
+    }
+
+    /// The batch.
+    #[inline(always)]
+    pub(super) fn batch_mut(&mut self) -> &mut kv_batch {
+        // SAFETY: the block begins with the batch, zeroed at first, which is a valid one.
+        unsafe { &mut *self.base.as_ptr().cast::<kv_batch>() }
+    }
+
+    /// The batch.
+    #[inline(always)]
+    pub fn batch(&self) -> &kv_batch {
+        // SAFETY: as above.
+        unsafe { &*self.base.as_ptr().cast::<kv_batch>() }
+    }
+
+    /// Makes the batch of `count` ops from op `first` on.
+    #[inline(always)]
+    pub(super) fn prepare_batch(&mut self, first: usize, count: usize) {
+        assert!(first + count <= self.shape.ops);
+        // SAFETY: op `first` lies in the block, as asserted (count may be 0 at its end).
+        let ops = unsafe { self.at(self.parts.ops).cast::<kv_op>().add(first) };
+        let batch = self.batch_mut();
+        batch.ops = ops;
+        batch.count = count as u32;
+        batch.done.store(0, Ordering::Relaxed);
+        batch.waited = 0;
+        batch.error[0] = 0;
+    }
+
+    /// Sets the tick after which no op is started; 0: none.
+    pub fn set_deadline(&mut self, tick: u64) {
+        self.batch_mut().deadline = tick;
+    }
+
+    /// An op.
+    #[inline(always)]
+    pub fn op(&self, index: usize) -> &kv_op {
+        assert!(index < self.shape.ops);
+        // SAFETY: `shape.ops` ops lie at `parts.ops`.
+        unsafe { &*self.at(self.parts.ops).cast::<kv_op>().add(index) }
+    }
+
+    /// An op, to be filled in. Its pointers are left as they are.
+    #[inline(always)]
+    pub fn op_mut(&mut self, index: usize) -> &mut kv_op {
+        assert!(index < self.shape.ops);
+        // SAFETY: as above, and the arena is borrowed mutably.
+        unsafe { &mut *self.at(self.parts.ops).cast::<kv_op>().add(index) }
+    }
+
+    /// The key slot of an op.
+    #[inline(always)]
+    pub fn key_mut(&mut self, index: usize) -> &mut [u8] {
+        assert!(index < self.shape.ops);
+        // SAFETY: slot `index` has key_bytes bytes of the block, borrowed mutably.
+        unsafe {
+            let slot = self.at(self.parts.keys + index * self.parts.key_step);
+            std::slice::from_raw_parts_mut(slot, self.shape.key_bytes)
+        }
+    }
+
+    /// The key of an op, as long as it says.
+    #[inline(always)]
+    pub fn key(&self, index: usize) -> &[u8] {
+        let length = (self.op(index).key_length as usize).min(self.shape.key_bytes);
+        // SAFETY: as above, and no longer than the slot.
+        unsafe {
+            std::slice::from_raw_parts(self.at(self.parts.keys + index * self.parts.key_step), length)
+        }
+    }
+
+    /// The value slot of an op.
+    #[inline(always)]
+    pub fn value_mut(&mut self, index: usize) -> &mut [u8] {
+        assert!(index < self.shape.ops);
+        // SAFETY: slot `index` has value_bytes bytes of the block, borrowed mutably.
+        unsafe {
+            let slot = self.at(self.parts.values + index * self.parts.value_step);
+            std::slice::from_raw_parts_mut(slot, self.shape.value_bytes)
+        }
+    }
+
+    /// What an op delivered: `length` bytes of its out slot. A length beyond the slot is a fault of the driver; the
+    /// slice is cut and the caller sees the difference in `op.length`.
+    #[inline(always)]
+    pub fn delivered(&self, index: usize) -> &[u8] {
+        let length = (self.op(index).length as usize).min(self.shape.out_bytes);
+        // SAFETY: no longer than the slot.
+        unsafe {
+            std::slice::from_raw_parts(self.at(self.parts.outs + index * self.parts.out_step), length)
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: made by `new` with this layout.
+        unsafe { dealloc(self.base.as_ptr(), Arena::layout(self.parts.size)) };
+    }
+}

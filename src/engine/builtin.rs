@@ -1,0 +1,57 @@
+//! The drivers that are linked in, in the order people see them; and those that a feature would add.
+
+use super::abi::kv_driver;
+use kvdyno_driver::table;
+
+/// A driver, or the feature that it waits for.
+pub(super) struct BuiltIn {
+    /// What people type.
+    pub name: &'static str,
+    /// The table; none: not compiled in.
+    pub table: Option<&'static kv_driver>,
+    /// The cargo feature that brings it; empty: always there.
+    pub feature: &'static str,
+}
+
+macro_rules! always {
+    ($name:literal, $driver:ty) => {
+        BuiltIn {
+            name: $name,
+            table: {
+                static TABLE: kv_driver = table::<$driver>();
+                Some(&TABLE)
+            },
+            feature: "",
+        }
+    };
+}
+
+macro_rules! with_feature {
+    ($name:literal, $feature:literal, $driver:ty) => {
+        BuiltIn {
+            name: $name,
+            #[cfg(feature = $feature)]
+            table: {
+                static TABLE: kv_driver = table::<$driver>();
+                Some(&TABLE)
+            },
+            #[cfg(not(feature = $feature))]
+            table: None,
+            feature: $feature,
+        }
+    };
+}
+
+pub(super) static BUILT_IN: &[BuiltIn] = &[
+    always!("null", kvdyno_null::Null),
+    always!("memory-map", kvdyno_memory::MemoryMap),
+    always!("memory-btree", kvdyno_memory::MemoryBtree),
+    with_feature!("redb", "redb", kvdyno_redb::Redb),
+    with_feature!("fjall", "fjall", kvdyno_fjall::Fjall),
+    with_feature!("sled", "sled", kvdyno_sled::Sled),
+    with_feature!("canopydb", "canopydb", kvdyno_canopydb::Canopydb),
+    with_feature!("surrealkv", "surrealkv", kvdyno_surrealkv::Surrealkv),
+    with_feature!("persy", "persy", kvdyno_persy::Persy),
+    with_feature!("lmdb", "lmdb", kvdyno_lmdb::Lmdb),
+    with_feature!("sqlite", "sqlite", kvdyno_sqlite::Sqlite),
+];

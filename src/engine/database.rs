@@ -1,0 +1,269 @@
+//! An open database and its sessions: the calls through the table.
+
+use super::abi::*;
+use super::{Arena, Engine, EngineError};
+use std::ffi::CString;
+use std::path::Path;
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What is wanted at open.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// `KV_NONE` ... `KV_DEFAULT`.
+    pub level: u32,
+    /// The folder is empty: make a new database.
+    pub create: bool,
+    /// Budget for the engine's caches, bytes; none: its default.
+    pub cache_bytes: Option<u64>,
+    /// Rows that will be stored.
+    pub expected_rows: u64,
+    /// The database may grow to this, bytes; 0: unknown.
+    pub disk_limit_bytes: u64,
+    /// Largest key, bytes.
+    pub key_size_max: u32,
+    /// Every key has this size; 0: they differ.
+    pub key_size_fixed: u32,
+    /// Largest value, bytes.
+    pub value_size_max: u32,
+    /// Sessions at once.
+    pub threads: u32,
+    /// Keyspaces, at least 1.
+    pub keyspaces: u32,
+    /// `name=value`.
+    pub settings: Vec<(String, String)>,
+    /// Bit `1 << kind` of the op kinds to come.
+    pub kinds: u32,
+    /// Flags of the ops to come.
+    pub op_flags: u32,
+    /// Which clock ticks are of.
+    pub clock: u32,
+}
+
+/// What is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// `KV_NONE`, `KV_PROCESS` or `KV_POWER`.
+    pub level: u32,
+    /// `KV_...` bits.
+    pub capabilities: u64,
+    /// Bytes; none: no such knob.
+    pub cache_bytes: Option<u64>,
+    /// Of the library.
+    pub version: String,
+    /// None: unknown.
+    pub compression: Option<String>,
+    /// `name=value` of every option in force.
+    pub settings: Vec<(String, String)>,
+}
+
+/// Work that is not an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Work {
+    /// Write out what is buffered.
+    Flush = KV_FLUSH,
+    /// Full compaction.
+    Compact = KV_COMPACT,
+    /// Wait for background work.
+    Settle = KV_SETTLE,
+}
+
+/// The raw handle, closed when the last owner is gone.
+struct Handle {
+    table: &'static kv_driver,
+    raw: *mut kv_database,
+}
+
+// SAFETY: a database is used by many threads (rule 9).
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+/// An open database.
+pub struct Database {
+    handle: Arc<Handle>,
+    in_force: InForce,
+}
+
+fn field_text(field: &[u8]) -> String {
+    let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
+    String::from_utf8_lossy(&field[..end]).into_owned()
+}
+
+fn outcome(status: u32, error: &[u8; KV_TEXT]) -> Result<(), EngineError> {
+    if status == KV_OK { Ok(()) } else { Err(EngineError { status, text: field_text(error) }) }
+}
+
+fn c_text(text: &str, what: &str) -> Result<CString, EngineError> {
+    CString::new(text).map_err(|_| EngineError { status: KV_ERROR, text: format!("{what} holds a NUL byte") })
+}
+
+impl InForce {
+    fn read(opened: &kv_opened) -> InForce {
+        let settings = field_text(&opened.settings);
+        let pairs = settings.lines().filter_map(|line| line.split_once('='));
+        let compression = field_text(&opened.compression);
+        InForce {
+            level: opened.level,
+            capabilities: opened.capabilities,
+            cache_bytes: (opened.cache_bytes != u64::MAX).then_some(opened.cache_bytes),
+            version: field_text(&opened.version),
+            compression: (!compression.is_empty()).then_some(compression),
+            settings: pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        }
+    }
+}
+
+impl Database {
+    /// Opens or makes a database in `folder`, which exists and is the caller's own.
+    pub fn open(engine: &Engine, folder: &Path, request: &Request) -> Result<Database, EngineError> {
+        let path = folder.to_str().ok_or_else(|| EngineError {
+            status: KV_ERROR,
+            text: "the data folder's name is not UTF-8; choose another with --data".into(),
+        })?;
+        let path = c_text(path, "the data folder's name")?;
+        let mut texts = Vec::with_capacity(request.settings.len());
+        for (name, value) in &request.settings {
+            texts.push((c_text(name, "an option's name")?, c_text(value, "an option's value")?));
+        }
+        let settings: Vec<kv_setting> = texts
+            .iter()
+            .map(|(name, value)| kv_setting { name: name.as_ptr(), value: value.as_ptr() })
+            .collect();
+        let config = kv_config {
+            abi: KV_ABI,
+            size: size_of::<kv_config>() as u32,
+            path: path.as_ptr(),
+            level: request.level,
+            flags: if request.create { KV_CREATE } else { 0 },
+            cache_bytes: request.cache_bytes.unwrap_or(0),
+            expected_rows: request.expected_rows,
+            disk_limit_bytes: request.disk_limit_bytes,
+            key_size_max: request.key_size_max,
+            key_size_fixed: request.key_size_fixed,
+            value_size_max: request.value_size_max,
+            threads: request.threads,
+            keyspaces: request.keyspaces.max(1),
+            index_count: 0,
+            indexes: std::ptr::null(),
+            settings: settings.as_ptr(),
+            setting_count: settings.len() as u32,
+            kinds: request.kinds,
+            op_flags: request.op_flags,
+            clock: request.clock,
+        };
+        // SAFETY: all zero is a valid kv_opened.
+        let mut opened: Box<kv_opened> = Box::new(unsafe { std::mem::zeroed() });
+        opened.size = size_of::<kv_opened>() as u32;
+        let mut raw = null_mut();
+        let open = engine.table.open.expect("the registry refuses tables that lack an entry");
+        // SAFETY: all structs live until open returns, as rule 10 wants.
+        let status = unsafe { open(&config, &mut *opened, &mut raw) };
+        outcome(status, &opened.error)?;
+        if raw.is_null() {
+            return Err(EngineError { status: KV_ERROR, text: "open said ok and gave no database".into() });
+        }
+        let handle = Arc::new(Handle { table: engine.table, raw });
+        Ok(Database { handle, in_force: InForce::read(&opened) })
+    }
+
+    /// What is in force.
+    pub fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
+    /// A session for one thread, with its memory.
+    pub fn session(&self, arena: Arena) -> Result<Session, EngineError> {
+        let handle = Arc::clone(&self.handle);
+        let call = handle.table.session.expect("the registry refuses tables that lack an entry");
+        let mut raw = null_mut();
+        let mut error = [0u8; KV_TEXT];
+        // SAFETY: the database is open, and the arena lives as long as the session, which owns it.
+        let status = unsafe { call(handle.raw, &arena.raw(), &mut raw, error.as_mut_ptr()) };
+        outcome(status, &error)?;
+        Ok(Session { raw, arena, handle })
+    }
+
+    /// Flush, compact or settle; false: the engine has no such thing.
+    pub fn maintain(&self, work: Work) -> Result<bool, EngineError> {
+        let call = self.handle.table.maintain.expect("the registry refuses tables that lack an entry");
+        let mut error = [0u8; KV_TEXT];
+        // SAFETY: the database is open.
+        let status = unsafe { call(self.handle.raw, work as u32, error.as_mut_ptr()) };
+        if status == KV_UNSUPPORTED { Ok(false) } else { outcome(status, &error).map(|()| true) }
+    }
+
+    /// `name=value` lines of the engine's own; empty where it has none.
+    pub fn stats(&self) -> String {
+        let call = self.handle.table.stats.expect("the registry refuses tables that lack an entry");
+        let mut out = vec![0u8; 64 * 1024];
+        // SAFETY: the database is open and `out` has the size given.
+        let status = unsafe { call(self.handle.raw, out.as_mut_ptr(), out.len() as u64) };
+        if status == KV_OK || status == KV_SHORT { field_text(&out) } else { String::new() }
+    }
+
+    /// Closes it; all sessions must have ended.
+    pub fn close(self) -> Result<(), EngineError> {
+        let handle = Arc::try_unwrap(self.handle)
+            .map_err(|_| EngineError { status: KV_ERROR, text: "close with a session still open".into() })?;
+        let call = handle.table.close.expect("the registry refuses tables that lack an entry");
+        let mut error = [0u8; KV_TEXT];
+        // SAFETY: the last owner; the handle has no Drop, so this is the only close.
+        let status = unsafe { call(handle.raw, error.as_mut_ptr()) };
+        outcome(status, &error)
+    }
+}
+
+/// One thread's way to a database.
+pub struct Session {
+    raw: *mut kv_session,
+    arena: Arena,
+    handle: Arc<Handle>,
+}
+
+// SAFETY: a session is used by one thread at a time (rule 9), which `&mut self` keeps.
+unsafe impl Send for Session {}
+
+/// What a call of execute did.
+pub struct Executed {
+    /// Ops, from the first one sent, that have a status.
+    pub done: usize,
+    /// The first failure: the op and its text.
+    pub error: Option<(usize, String)>,
+}
+
+impl Session {
+    /// The session's memory.
+    #[inline(always)]
+    pub fn arena(&mut self) -> &mut Arena {
+        &mut self.arena
+    }
+
+    /// Runs `count` ops of the arena from op `first` on. Ops behind `done` were not run.
+    #[inline(always)]
+    pub fn execute(&mut self, first: usize, count: usize) -> Executed {
+        self.arena.prepare_batch(first, count);
+        let call = self.handle.table.execute.expect("the registry refuses tables that lack an entry");
+        // SAFETY: the session is open; the batch and all it points to lie in its arena.
+        let status = unsafe { call(self.raw, self.arena.batch_mut()) };
+        let batch = self.arena.batch();
+        let done = (batch.done.load(Ordering::Acquire) as usize).min(count);
+        if status == KV_OK && batch.error[0] == 0 {
+            return Executed { done, error: None };
+        }
+        let text = field_text(&batch.error);
+        let text = if text.is_empty() { format!("execute returned status {status} without a text") } else { text };
+        Executed { done, error: Some((first + batch.error_op as usize, text)) }
+    }
+
+    /// Ends the session and gives its memory back.
+    pub fn end(self) -> Result<Arena, EngineError> {
+        let call = self.handle.table.session_end.expect("the registry refuses tables that lack an entry");
+        let mut error = [0u8; KV_TEXT];
+        // SAFETY: the session is open and ended once, for `self` is gone after this.
+        let status = unsafe { call(self.raw, error.as_mut_ptr()) };
+        outcome(status, &error).map(|()| self.arena)
+    }
+}

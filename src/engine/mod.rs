@@ -1,0 +1,198 @@
+//! Safe handles over the C table: engines, databases, sessions and their memory. The only room that calls drivers.
+
+mod arena;
+mod builtin;
+mod capability;
+mod database;
+mod plugin;
+mod registry;
+
+pub use arena::{Arena, Shape};
+pub use capability::{capability_names, level_name};
+pub use database::{Database, Executed, InForce, Request, Session, Work};
+pub use kvdyno_driver::abi;
+pub use plugin::{Refused, plugin_folders};
+pub use registry::{Lookup, Registry, mutant_names};
+
+use kvdyno_driver::abi::{KV_ABI, kv_driver};
+use std::ffi::{CStr, c_char};
+
+/// Where a driver comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Linked into the executable.
+    BuiltIn,
+    /// A plug-in's file name.
+    Plugin(String),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::BuiltIn => out.write_str("built in"),
+            Origin::Plugin(file) => out.write_str(file),
+        }
+    }
+}
+
+/// An option that a driver has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionInfo {
+    /// `name` of `name=value`.
+    pub name: String,
+    /// `bytes`, `count`, `flag`, `choice:a|b`, `text`.
+    pub kind: String,
+    /// What holds when it is not set.
+    pub default_value: String,
+    /// One line.
+    pub help: String,
+}
+
+/// A driver's table, checked.
+#[derive(Clone)]
+pub struct Engine {
+    table: &'static kv_driver,
+    name: String,
+    origin: Origin,
+}
+
+/// Something an engine or its driver did wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineError {
+    /// `KV_ERROR` and so on.
+    pub status: u32,
+    /// What happened.
+    pub text: String,
+}
+
+impl std::fmt::Display for EngineError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.text.is_empty() {
+            return write!(out, "{}", capability::status_name(self.status));
+        }
+        out.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for EngineError {}
+
+/// A NUL-terminated text of the boundary; empty where the pointer is null.
+fn boundary_text(pointer: *const c_char) -> String {
+    if pointer.is_null() {
+        return String::new();
+    }
+    // SAFETY: a driver's texts are constants that end with NUL (driver.h).
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+}
+
+impl Engine {
+    /// Checks a table: its ABI, its size, its name and that every entry is there.
+    fn check(table: &'static kv_driver, origin: Origin) -> Result<Engine, String> {
+        if table.abi != KV_ABI {
+            return Err(format!("its driver table has ABI {}, this kvdyno speaks {KV_ABI}", table.abi));
+        }
+        if (table.size as usize) < size_of::<kv_driver>() {
+            let wanted = size_of::<kv_driver>();
+            return Err(format!("its driver table has {} bytes, ABI {KV_ABI} has {wanted}", table.size));
+        }
+        let name = boundary_text(table.name);
+        if !is_engine_name(&name) {
+            return Err(format!("`{}` is no engine name ([a-z0-9][a-z0-9_.-]*)", name.escape_default()));
+        }
+        let complete = table.open.is_some()
+            && table.session.is_some()
+            && table.execute.is_some()
+            && table.session_end.is_some()
+            && table.maintain.is_some()
+            && table.stats.is_some()
+            && table.close.is_some();
+        if !complete {
+            return Err(format!("the driver table of `{name}` lacks an entry"));
+        }
+        Ok(Engine { table, name, origin })
+    }
+
+    /// What people type.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// One line: what it is.
+    pub fn about(&self) -> String {
+        boundary_text(self.table.engine)
+    }
+
+    /// The engine's language.
+    pub fn language(&self) -> String {
+        boundary_text(self.table.language)
+    }
+
+    /// `lsm`, `b+tree` ...
+    pub fn family(&self) -> String {
+        boundary_text(self.table.family)
+    }
+
+    /// Where the driver comes from.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Declared capabilities: `KV_...` bits.
+    pub fn capabilities(&self) -> u64 {
+        self.table.capabilities
+    }
+
+    /// The durability levels that the engine has itself: bit `1 << level`.
+    pub fn levels(&self) -> u64 {
+        self.table.levels
+    }
+
+    /// Largest key, bytes; 65536 where the engine has no smaller limit.
+    pub fn key_size_max(&self) -> u32 {
+        if self.table.key_size_max == 0 { 65536 } else { self.table.key_size_max }
+    }
+
+    /// The options, in the driver's order.
+    pub fn options(&self) -> Vec<OptionInfo> {
+        let count = self.table.option_count as usize;
+        if count == 0 || self.table.options.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: a table has `option_count` options (driver.h).
+        let options = unsafe { std::slice::from_raw_parts(self.table.options, count) };
+        options
+            .iter()
+            .map(|option| OptionInfo {
+                name: boundary_text(option.name),
+                kind: boundary_text(option.kind),
+                default_value: boundary_text(option.default_value),
+                help: boundary_text(option.help),
+            })
+            .collect()
+    }
+
+    /// Whether it keeps anything; a floor does not.
+    pub fn stores_nothing(&self) -> bool {
+        self.table.capabilities & abi::KV_STORES_NOTHING != 0
+    }
+
+    /// Whether a comparison of all engines includes it: floors, examples and mutants are asked for by name.
+    pub fn is_compared(&self) -> bool {
+        !self.stores_nothing() && self.family() != "example" && self.family() != "mutant"
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Engine({}, {})", self.name, self.origin)
+    }
+}
+
+/// `[a-z0-9][a-z0-9_.-]{0,63}`
+fn is_engine_name(name: &str) -> bool {
+    let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = name.as_bytes();
+    (1..=64).contains(&bytes.len())
+        && letters(bytes[0])
+        && bytes.iter().all(|&byte| letters(byte) || b"_.-".contains(&byte))
+}

@@ -1,0 +1,222 @@
+//! Did we read what we wrote: the versions of every key, and what a read may therefore see.
+//!
+//! Each key has one writing thread at a time (`index % writers`), so versions grow by one and a read that began when
+//! version `acked` was acknowledged and ended when version `started` had been sent must see one between the two: a
+//! linearizability check of single-writer registers in O(1). The owner's own reads must see exactly the last version.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The memory that versions may take, bytes; above it checks are stateless.
+pub const VERSIONS_LIMIT_BYTES: u64 = 64 << 20;
+
+/// A state of a key: its version and whether that version is a delete. Version 0: never written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct State(u32);
+
+impl State {
+    /// The version, from 1; 0: never written.
+    pub fn version(self) -> u32 {
+        self.0 >> 1
+    }
+
+    /// Whether the key is absent in this state.
+    pub fn is_absent(self) -> bool {
+        self.0 & 1 != 0 || self.0 == 0
+    }
+
+    fn next(self, deleted: bool) -> State {
+        State(((self.version() + 1) << 1) | u32::from(deleted))
+    }
+}
+
+/// What a read may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The oldest state.
+    pub oldest: State,
+    /// The newest state.
+    pub newest: State,
+}
+
+impl Window {
+    /// Whether a value of `version` may be seen; none: a value too small to tell its version.
+    pub fn allows(&self, version: Option<u64>) -> bool {
+        let Some(version) = version else {
+            return !(self.oldest == self.newest && self.oldest.is_absent());
+        };
+        let version = u32::try_from(version).unwrap_or(u32::MAX);
+        if version == self.oldest.version() {
+            return !self.oldest.is_absent();
+        }
+        if version == self.newest.version() {
+            return !self.newest.is_absent();
+        }
+        version > self.oldest.version() && version < self.newest.version()
+    }
+
+    /// Whether the key may be absent. Between two states any delete may have been.
+    pub fn allows_absent(&self, phase_deletes: bool) -> bool {
+        self.oldest.is_absent() || self.newest.is_absent() || (phase_deletes && self.oldest != self.newest)
+    }
+
+    /// For messages: `version 3` or `versions 3 to 5`.
+    pub fn text(&self) -> String {
+        let state = |state: State| match (state.version(), state.is_absent()) {
+            (0, _) => "absent (never written)".to_string(),
+            (version, true) => format!("absent (version {version} deleted it)"),
+            (version, false) => format!("version {version}"),
+        };
+        if self.oldest == self.newest {
+            state(self.oldest)
+        } else {
+            format!("{} to {}", state(self.oldest), state(self.newest))
+        }
+    }
+}
+
+/// The versions of the keys below `len`.
+pub struct Versions {
+    started: Vec<AtomicU32>,
+    acked: Vec<AtomicU32>,
+}
+
+fn zeros(len: usize) -> Vec<AtomicU32> {
+    (0..len).map(|_| AtomicU32::new(0)).collect()
+}
+
+impl Versions {
+    /// For `keys` keys and as many of `range` (keys that phases may add) as fit; none if `keys` do not fit.
+    pub fn new(keys: u64, range: u64) -> Option<Versions> {
+        let most = VERSIONS_LIMIT_BYTES / 8;
+        if keys > most {
+            return None;
+        }
+        let len = range.max(keys).min(most) as usize;
+        Some(Versions { started: zeros(len), acked: zeros(len) })
+    }
+
+    /// Keys that it knows: all below this.
+    pub fn len(&self) -> u64 {
+        self.started.len() as u64
+    }
+
+    /// The last state sent; none: beyond the table.
+    #[inline(always)]
+    pub fn started(&self, index: u64) -> Option<State> {
+        self.started.get(index as usize).map(|state| State(state.load(Ordering::Acquire)))
+    }
+
+    /// The last state acknowledged.
+    #[inline(always)]
+    pub fn acked(&self, index: u64) -> Option<State> {
+        self.acked.get(index as usize).map(|state| State(state.load(Ordering::Acquire)))
+    }
+
+    /// Counts a write about to be sent, by the key's one writer; gives its state.
+    #[inline(always)]
+    pub fn begin(&self, index: u64, deleted: bool) -> Option<State> {
+        let cell = self.started.get(index as usize)?;
+        let state = State(cell.load(Ordering::Relaxed)).next(deleted);
+        cell.store(state.0, Ordering::Release);
+        Some(state)
+    }
+
+    /// A write was acknowledged.
+    #[inline(always)]
+    pub fn acknowledge(&self, index: u64, state: State) {
+        if let Some(cell) = self.acked.get(index as usize) {
+            cell.store(state.0, Ordering::Release);
+        }
+    }
+
+    /// A write that was begun was not run, or had no effect.
+    pub fn roll_back(&self, index: u64) {
+        if let (Some(started), Some(acked)) =
+            (self.started.get(index as usize), self.acked.get(index as usize))
+        {
+            started.store(acked.load(Ordering::Relaxed), Ordering::Release);
+        }
+    }
+
+    /// Keys that are there, when nothing is in flight.
+    pub fn present_count(&self) -> u64 {
+        self.acked.iter().filter(|state| !State(state.load(Ordering::Relaxed)).is_absent()).count() as u64
+    }
+}
+
+/// Faults of a phase: all counted, the first ones kept.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// How many.
+    pub count: u64,
+    /// The first of them, in words.
+    pub first: Vec<String>,
+}
+
+const KEPT: usize = 5;
+
+impl Faults {
+    /// Counts a fault; the text is made only for those that are kept.
+    #[cold]
+    pub fn add(&mut self, text: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.len() < KEPT {
+            self.first.push(text());
+        }
+    }
+
+    /// Adds another thread's.
+    pub fn merge(&mut self, other: Faults) {
+        self.count += other.count;
+        let room = KEPT.saturating_sub(self.first.len());
+        self.first.extend(other.first.into_iter().take(room));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(versions: &Versions) -> Window {
+        Window { oldest: versions.acked(0).unwrap(), newest: versions.started(0).unwrap() }
+    }
+
+    #[test]
+    fn a_read_sees_the_acknowledged_version_or_one_in_flight() {
+        let versions = Versions::new(1, 1).unwrap();
+        assert!(window(&versions).allows_absent(false));
+        assert!(!window(&versions).allows(Some(0)));
+        let first = versions.begin(0, false).unwrap();
+        assert!(window(&versions).allows(Some(1)) && window(&versions).allows_absent(false));
+        versions.acknowledge(0, first);
+        assert!(window(&versions).allows(Some(1)));
+        assert!(!window(&versions).allows_absent(true) && !window(&versions).allows(Some(2)));
+        versions.begin(0, false).unwrap();
+        versions.begin(0, false).unwrap();
+        let open = window(&versions);
+        assert!(open.allows(Some(1)) && open.allows(Some(2)) && open.allows(Some(3)) && !open.allows(Some(4)));
+        assert!(open.allows_absent(true) && !open.allows_absent(false));
+    }
+
+    #[test]
+    fn a_deleted_key_must_be_absent_until_it_is_written_again() {
+        let versions = Versions::new(1, 1).unwrap();
+        for deleted in [false, true] {
+            let state = versions.begin(0, deleted).unwrap();
+            versions.acknowledge(0, state);
+        }
+        assert!(window(&versions).allows_absent(false));
+        assert!(!window(&versions).allows(Some(1)) && !window(&versions).allows(Some(2)));
+        assert_eq!(versions.present_count(), 0);
+        versions.begin(0, false);
+        versions.roll_back(0);
+        assert_eq!(versions.started(0), versions.acked(0));
+    }
+
+    #[test]
+    fn too_many_keys_have_no_table_and_growth_is_cut_to_the_limit() {
+        let most = VERSIONS_LIMIT_BYTES / 8;
+        assert!(Versions::new(most + 1, most + 1).is_none());
+        assert_eq!(Versions::new(10, u64::MAX).unwrap().len(), most);
+    }
+}

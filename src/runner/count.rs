@@ -1,0 +1,48 @@
+//! Adds up counters, to compare with the merges that were acknowledged.
+
+use crate::engine::abi::*;
+use crate::engine::{Arena, Database, Shape};
+use crate::generator::Keys;
+use std::ops::Range;
+use std::sync::atomic::AtomicU32;
+
+static NEVER: AtomicU32 = AtomicU32::new(0);
+
+/// The sum of the counters `items`; absent ones count 0. An `Err` is a counter that is none.
+pub fn sum(database: &Database, keys: &Keys, items: Range<u64>, clock: u32) -> Result<u64, String> {
+    const OPS: usize = 64;
+    let shape = Shape { ops: OPS, key_bytes: keys.max_len(), value_bytes: 8, out_bytes: 64 };
+    let mut session =
+        database.session(Arena::new(shape, clock, &NEVER)).map_err(|error| error.to_string())?;
+    let mut sum = 0u64;
+    let mut next = items.start;
+    while next < items.end {
+        let count = (items.end - next).min(OPS as u64) as usize;
+        for at in 0..count {
+            let arena = session.arena();
+            let length = keys.write(next + at as u64, arena.key_mut(at));
+            let op = arena.op_mut(at);
+            (op.kind, op.flags, op.key_length, op.value_length) = (KV_GET, 0, length as u32, 0);
+        }
+        let executed = session.execute(0, count);
+        if let Some((_, text)) = executed.error {
+            return Err(format!("reading counters: {text}"));
+        }
+        for at in 0..executed.done {
+            let arena = session.arena();
+            match arena.op(at).status {
+                KV_OK => {
+                    let bytes = arena.delivered(at);
+                    let counter = bytes.try_into().map(u64::from_le_bytes);
+                    let bad = || format!("counter {} has {} bytes instead of 8", next + at as u64, bytes.len());
+                    sum = sum.wrapping_add(counter.map_err(|_| bad())?);
+                }
+                KV_NOT_FOUND => {}
+                status => return Err(format!("reading counter {}: status {status}", next + at as u64)),
+            }
+        }
+        next += executed.done.max(1) as u64;
+    }
+    session.end().map_err(|error| error.to_string())?;
+    Ok(sum)
+}

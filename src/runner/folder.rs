@@ -1,0 +1,133 @@
+//! The folder of a trial's database. It bears a marker, and nothing without that marker is ever deleted.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The marker's file name. It lies beside the database's own folder, so that no engine meets it.
+const MARKER: &str = "KVDYNO-TRIAL-DATA";
+
+/// A folder made for one trial: `<parent>/kvdyno-<trial id>/`, with the marker and, below, `db` for the engine.
+#[derive(Debug)]
+pub struct DataFolder {
+    root: PathBuf,
+    run: String,
+}
+
+impl DataFolder {
+    /// Makes it below `parent`, which is made too if need be. One that is left over from the same run is cleared.
+    pub fn create(parent: &Path, run: &str, trial: &str) -> Result<DataFolder, String> {
+        let root = parent.join(format!("kvdyno-{trial}"));
+        let folder = DataFolder { root, run: run.to_string() };
+        if folder.root.exists() {
+            folder.remove()?;
+        }
+        let shown = folder.root.display();
+        fs::create_dir_all(folder.root.join("db")).map_err(|error| format!("cannot make {shown}: {error}"))?;
+        let mut marker = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(folder.root.join(MARKER))
+            .map_err(|error| format!("cannot make the marker in {shown}: {error}"))?;
+        marker.write_all(run.as_bytes()).map_err(|error| format!("cannot write the marker in {shown}: {error}"))?;
+        Ok(folder)
+    }
+
+    /// Where the engine works.
+    pub fn database(&self) -> PathBuf {
+        self.root.join("db")
+    }
+
+    /// Removes it, if it bears the marker of this run.
+    pub fn remove(&self) -> Result<(), String> {
+        let shown = self.root.display();
+        let is_folder = fs::symlink_metadata(&self.root).is_ok_and(|facts| facts.is_dir());
+        let marker = fs::read_to_string(self.root.join(MARKER)).unwrap_or_default();
+        if !is_folder || marker != self.run {
+            return Err(format!(
+                "{shown} does not bear the marker of this run, so it is not touched; remove it by hand or choose \
+                 another folder with --data"
+            ));
+        }
+        // The marker goes last, so that a removal that was cut short can be repeated.
+        let gone = |path: &Path| match fs::remove_dir_all(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(format!("cannot remove {}: {error}", path.display()))
+            }
+            _ => Ok(()),
+        };
+        gone(&self.root.join("db"))?;
+        let file = self.root.join(MARKER);
+        fs::remove_file(&file).map_err(|error| format!("cannot remove {}: {error}", file.display()))?;
+        fs::remove_dir(&self.root).map_err(|error| format!("cannot remove {shown}: {error}"))
+    }
+}
+
+/// Refuses a data folder given by the user that is not empty and not ours.
+pub fn check_parent(parent: &Path) -> Result<(), String> {
+    let entries = match fs::read_dir(parent) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(format!("cannot look into {}: {error}", parent.display())),
+    };
+    for entry in entries.flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with("kvdyno-")
+            && entry.path().join(MARKER).exists();
+        if !is_ours {
+            return Err(format!(
+                "the data folder {} is not empty and `{}` in it is not kvdyno's; give an empty or a new folder with \
+                 --data",
+                parent.display(),
+                entry.file_name().to_string_lossy()
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_folder_with_the_marker_of_the_run_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = DataFolder::create(parent.path(), "run-1", "0001-redb").unwrap();
+        fs::write(folder.database().join("file"), b"x").unwrap();
+        let other = DataFolder { root: folder.root.clone(), run: "run-2".into() };
+        assert!(other.remove().unwrap_err().contains("marker"));
+        assert!(folder.database().join("file").exists());
+        folder.remove().unwrap();
+        assert!(!folder.root.exists());
+        assert!(parent.path().exists());
+    }
+
+    #[test]
+    fn a_foreign_folder_of_the_same_name_is_left_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        let foreign = parent.path().join("kvdyno-0001-redb");
+        fs::create_dir(&foreign).unwrap();
+        fs::write(foreign.join("precious"), b"x").unwrap();
+        assert!(DataFolder::create(parent.path(), "run", "0001-redb").is_err());
+        assert!(foreign.join("precious").exists());
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_folder_is_not_followed() {
+        let parent = tempfile::tempdir().unwrap();
+        let target = tempfile::tempdir().unwrap();
+        fs::write(target.path().join(MARKER), "run").unwrap();
+        std::os::unix::fs::symlink(target.path(), parent.path().join("kvdyno-0001-redb")).unwrap();
+        assert!(DataFolder::create(parent.path(), "run", "0001-redb").is_err());
+        assert!(target.path().join(MARKER).exists());
+    }
+
+    #[test]
+    fn a_folder_with_other_things_in_it_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        assert!(check_parent(parent.path()).is_ok());
+        assert!(check_parent(&parent.path().join("new")).is_ok());
+        fs::write(parent.path().join("thesis.txt"), b"x").unwrap();
+        assert!(check_parent(parent.path()).unwrap_err().contains("thesis.txt"));
+    }
+}

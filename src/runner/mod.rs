@@ -1,0 +1,85 @@
+//! Does a workload to engines: the plan, one process per trial, the hot loop, and the checks.
+
+mod check;
+mod count;
+mod data;
+mod draw;
+mod folder;
+mod judge;
+mod phase;
+mod plan;
+mod process;
+mod rows;
+mod shared;
+mod sweep;
+mod trial;
+mod unit;
+mod watch;
+mod worker;
+
+pub use data::check_workload;
+pub use folder::{DataFolder, check_parent};
+pub use phase::lacks;
+pub use plan::{Contestant, disk_estimate_bytes, trials};
+pub use process::{Runner, run_task};
+pub use trial::run as run_trial;
+pub use watch::Tick;
+
+use crate::measure::signals;
+use crate::results::{Record, Trial, store::RunFolder};
+use std::path::Path;
+
+/// Who follows a run.
+pub trait Observer {
+    /// A trial begins; `place` of `count`, from 0.
+    fn trial_begins(&mut self, trial: &Trial, place: usize, count: usize);
+    /// Something happened in it.
+    fn tick(&mut self, tick: &Tick);
+    /// It ended, and its record is on disk.
+    fn trial_ended(&mut self, record: &Record);
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All trials have their records.
+    Complete,
+    /// The user stopped it; what was measured is on disk.
+    Interrupted,
+}
+
+/// Runs the trials that have no record yet, one after the other. Each record is on disk before the next trial starts.
+pub fn run(
+    trials: &[Trial],
+    runner: &Runner,
+    results: &mut RunFolder,
+    data: &Path,
+    observer: &mut dyn Observer,
+) -> Result<Ending, String> {
+    let run_id = results.run().id.clone();
+    for (place, trial) in trials.iter().enumerate() {
+        if results.is_done(&trial.id) {
+            continue;
+        }
+        if signals::interrupts() > 0 {
+            return Ok(Ending::Interrupted);
+        }
+        observer.trial_begins(trial, place, trials.len());
+        let folder = DataFolder::create(data, &run_id, &trial.id)?;
+        let scratch = results.trial_folder(&trial.id).map_err(|error| error.to_string())?;
+        let record = runner.run(trial, &folder.database(), &scratch, &mut |tick| observer.tick(tick));
+        let is_interrupted = signals::interrupts() >= 2;
+        if !is_interrupted {
+            results.save(&record).map_err(|error| error.to_string())?;
+            observer.trial_ended(&record);
+        }
+        folder.remove()?;
+        if is_interrupted {
+            return Ok(Ending::Interrupted);
+        }
+    }
+    Ok(if signals::interrupts() > 0 { Ending::Interrupted } else { Ending::Complete })
+}
+
+#[cfg(test)]
+mod tests;

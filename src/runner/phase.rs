@@ -1,0 +1,293 @@
+//! Runs one phase: threads, their watcher, and the record of what came of it.
+
+use super::draw::{Draw, mix_of};
+use super::judge::Judge;
+use super::shared::{Failure, Role, Shared, Slot, Tally, tallies_for};
+use super::unit::{Chooser, Kind};
+use super::watch::{Tick, Watch};
+use super::worker::{Outcome, Worker, shape_of};
+use crate::engine::abi::*;
+use crate::engine::{Arena, Database, Session};
+use crate::measure::{DiskUse, Usage};
+use crate::results::{Check, CheckLevel, KindRecord, PhaseRecord, ThreadRecord};
+use crate::workload::{Durability, Phase};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
+
+/// A phase that was run: its record, and what the next ones have to know.
+pub struct Ran {
+    /// The record.
+    pub record: PhaseRecord,
+    /// Why it was cut short.
+    pub failure: Option<Failure>,
+    /// Merges acknowledged in it.
+    pub merges: u64,
+}
+
+/// The roles of a phase's threads, in order.
+pub fn roles(phase: &Phase) -> Vec<Role> {
+    let has_mix = Chooser::new(&phase.mix).is_some();
+    let mix = if has_mix { phase.threads.max(u32::from(phase.readers + phase.writers == 0)) } else { 0 };
+    let of = |role, count: u32| std::iter::repeat_n(role, count as usize);
+    of(Role::Mix, mix).chain(of(Role::Reader, phase.readers)).chain(of(Role::Writer, phase.writers)).collect()
+}
+
+/// The kinds of op that a phase can run, over all roles.
+pub fn kinds_of(phase: &Phase) -> Vec<Kind> {
+    let roles = roles(phase);
+    let runs =
+        |kind: &Kind| roles.iter().any(|&role| kind.share(&mix_of(phase, role)) > 0.0);
+    Kind::ALL.into_iter().filter(runs).collect()
+}
+
+fn inserts(phase: &Phase, role: Role) -> bool {
+    let mix = mix_of(phase, role);
+    mix.insert > 0.0 || (mix.put > 0.0 && phase.existing.is_some_and(|share| share < 1.0))
+}
+
+/// The slots of a phase, with each thread's place among writers and inserters.
+pub fn slots(phase: &Phase) -> Vec<Slot> {
+    let (mut writers, mut inserters) = (0, 0);
+    let next = |is: bool, count: &mut u64| {
+        is.then(|| {
+            *count += 1;
+            *count - 1
+        })
+    };
+    let slot = |role: Role| {
+        let mix = mix_of(phase, role);
+        let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kind.share(&mix) > 0.0).collect();
+        Slot {
+            role,
+            writer: next(kinds.iter().any(|kind| kind.writes()), &mut writers),
+            inserter: next(inserts(phase, role), &mut inserters),
+            ops: AtomicU64::new(0),
+            inserted: AtomicU64::new(0),
+            interval: Mutex::new(tallies_for(kinds.into_iter())),
+        }
+    };
+    roles(phase).into_iter().map(slot).collect()
+}
+
+/// Why this engine cannot run the phase; none: it can.
+pub fn lacks(phase: &Phase, capabilities: u64) -> Option<String> {
+    let has = |bit: u64| capabilities & bit != 0;
+    for kind in kinds_of(phase) {
+        let lack = match kind {
+            Kind::Delete if !has(KV_CAN_DELETE) => "deletes",
+            Kind::Transaction if !has(KV_TRANSACTION) => "transactions",
+            Kind::Scan if phase.scan.prefix && !has(KV_CAN_PREFIX) => "prefix scans",
+            Kind::Scan if !phase.scan.prefix && !has(KV_ORDERED) => "ordered scans",
+            Kind::Scan if phase.scan.reverse && !has(KV_CAN_REVERSE) => "reverse scans",
+            Kind::Update | Kind::ReadModifyWrite | Kind::Transaction if !has(KV_OVERWRITE) => "overwriting",
+            _ => continue,
+        };
+        return Some(format!("the engine has no {lack}"));
+    }
+    if has(KV_SINGLE_THREAD) && roles(phase).len() > 1 {
+        return Some("the engine is right with one thread only".into());
+    }
+    None
+}
+
+/// Kinds that this engine does by other means, for the report.
+pub fn emulated(phase: &Phase, capabilities: u64) -> Vec<String> {
+    let has = |bit: u64| capabilities & bit != 0;
+    let means = |kind: Kind| match kind {
+        Kind::Merge if !has(KV_MERGE_ADD) => Some("merge = get + put"),
+        Kind::MultiGet if !has(KV_MULTI_GET) => Some("multi-get = gets"),
+        Kind::Insert if !has(KV_CAN_NEW) => Some("insert = put of a new key"),
+        _ => None,
+    };
+    kinds_of(phase).into_iter().filter_map(means).map(String::from).collect()
+}
+
+/// Ops of each thread: 0, no such end.
+fn quotas(shared: &Shared<'_>, draws: &[u64]) -> Vec<u64> {
+    let threads = shared.slots.len() as u64;
+    if shared.phase.each_key {
+        return draws.to_vec();
+    }
+    let wanted = shared.ops_wanted;
+    if wanted == 0 {
+        return vec![0; threads as usize];
+    }
+    (0..threads).map(|thread| wanted / threads + u64::from(thread < wanted % threads)).collect()
+}
+
+fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session>, Failure> {
+    let clock = shared.clock.kind();
+    (0..shared.slots.len())
+        .map(|thread| {
+            let arena = Arena::new(shape_of(shared, thread), clock, shared.stop);
+            database.session(arena).map_err(|error| Failure {
+                cause: "engine-error",
+                text: format!("phase {}: session of thread {thread}: {error}", shared.phase.name),
+            })
+        })
+        .collect()
+}
+
+/// Runs the threads of a phase to its end.
+pub fn run(
+    shared: &Shared<'_>,
+    database: &Database,
+    data: &Path,
+    on_tick: &mut dyn FnMut(&Tick),
+) -> Result<Ran, Failure> {
+    let usage_failure = |text: String| Failure { cause: "refused", text };
+    let sessions = open_sessions(shared, database)?;
+    let mut passes = Vec::new();
+    for thread in 0..sessions.len() {
+        let draw = Draw::new(shared, thread).map_err(|error| usage_failure(error.to_string()))?;
+        passes.push(draw.pass_len());
+    }
+    let quotas = quotas(shared, &passes);
+    let mut workers = Vec::new();
+    for (thread, session) in sessions.into_iter().enumerate() {
+        let worker = Worker::new(shared, thread, session, quotas[thread]);
+        workers.push(worker.map_err(|error| usage_failure(error.to_string()))?);
+    }
+    let barrier = Barrier::new(workers.len() + 1);
+    let mut watch = Watch::new(shared, data, quotas.iter().sum());
+    let mut outcomes = Vec::new();
+    let usage = std::thread::scope(|scope| {
+        let threads: Vec<_> = workers
+            .into_iter()
+            .map(|worker| {
+                let (barrier, finished) = (&barrier, watch.finished());
+                scope.spawn(move || {
+                    let outcome = worker.run(barrier);
+                    finished.thread_ended();
+                    outcome
+                })
+            })
+            .collect();
+        start_clocks(shared);
+        let before = Usage::now();
+        barrier.wait();
+        let before = watch.run(on_tick).unwrap_or(before);
+        for thread in threads {
+            match thread.join() {
+                Ok((outcome, ended)) => {
+                    if let Err(error) = ended {
+                        shared.fail("engine-error", format!("end of a session: {error}"));
+                    }
+                    outcomes.push(outcome);
+                }
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Usage::now().since(&before)
+    });
+    watch.last_row(on_tick);
+    let disk_end = DiskUse::of(data);
+    let (series, disk_peak) = watch.into_series(disk_end.clone());
+    let failure = shared.failure.lock().ok().and_then(|failure| failure.clone());
+    let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();
+    let mut record = record_of(shared, &outcomes, failure.as_ref());
+    (record.series, record.usage, record.disk_peak, record.disk_end) = (series, usage, disk_peak, disk_end);
+    Ok(Ran { record, failure, merges })
+}
+
+fn start_clocks(shared: &Shared<'_>) {
+    let now = shared.clock.now();
+    let ticks = |seconds: f64| shared.clock.from_ns((seconds * 1e9) as u64);
+    let warm = ticks(shared.phase.warmup_seconds);
+    shared.warm_until.store(now + warm, Ordering::Release);
+    let seconds = shared.phase.seconds;
+    let end = if seconds > 0.0 { now + warm + ticks(seconds) } else { 0 };
+    shared.end_at.store(end, Ordering::Release);
+}
+
+fn thread_record(shared: &Shared<'_>, thread: usize, outcome: &Outcome) -> ThreadRecord {
+    let mut all = Tally::new();
+    outcome.total.iter().flatten().for_each(|tally| all.merge(tally));
+    ThreadRecord {
+        thread: thread as u32,
+        role: shared.slots[thread].role.name().into(),
+        ops: outcome.judge.ops,
+        elapsed_ns: shared.clock.to_ns(outcome.end.saturating_sub(outcome.start)),
+        inside_ns: shared.clock.to_ns(outcome.judge.inside_ticks),
+        p50_ns: all.service.quantile_if_enough(1, 2),
+        p99_ns: all.service.quantile_if_enough(99, 100),
+        max_ns: all.service.max_ns(),
+    }
+}
+
+fn kind_records(outcomes: &[Outcome]) -> Vec<KindRecord> {
+    let of = |kind: Kind| {
+        let tallies = outcomes.iter().filter_map(|outcome| outcome.total[kind as usize].as_ref());
+        let sum = tallies.fold(None, |sum: Option<Tally>, tally| {
+            let mut sum = sum.unwrap_or_default();
+            sum.merge(tally);
+            Some(sum)
+        })?;
+        Some(KindRecord {
+            kind: kind.name().into(),
+            ops: sum.ops,
+            misses: sum.misses,
+            rows: sum.rows,
+            retries: sum.retries,
+            service_ns: sum.service.packed(),
+        })
+    };
+    Kind::ALL.into_iter().filter_map(of).collect()
+}
+
+fn check_of(shared: &Shared<'_>, outcomes: &[Outcome]) -> Check {
+    let mut faults = super::check::Faults::default();
+    outcomes.iter().for_each(|outcome| faults.merge(outcome.judge.faults.clone()));
+    let sum = |of: fn(&Judge) -> u64| outcomes.iter().map(|outcome| of(&outcome.judge)).sum();
+    let level = match (shared.checked, shared.versions) {
+        (false, _) => CheckLevel::None,
+        (true, None) => CheckLevel::Stateless,
+        (true, Some(_)) => CheckLevel::Full,
+    };
+    Check {
+        level,
+        values: sum(|judge| judge.values_checked),
+        rows: sum(|judge| judge.rows_checked),
+        faults: faults.count,
+        first_faults: faults.first,
+    }
+}
+
+fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure>) -> PhaseRecord {
+    let start = outcomes.iter().map(|outcome| outcome.start).min().unwrap_or(0);
+    let end = outcomes.iter().map(|outcome| outcome.end).max().unwrap_or(0);
+    let sum = |of: fn(&Judge) -> u64| -> u64 { outcomes.iter().map(|outcome| of(&outcome.judge)).sum() };
+    let busy: u64 = outcomes.iter().map(|outcome| outcome.end.saturating_sub(outcome.start)).sum();
+    let inside = sum(|judge| judge.inside_ticks);
+    let ended_by = match failure {
+        Some(_) => "failure",
+        None if outcomes.iter().any(|outcome| outcome.out_of_keys) => "keys",
+        None if outcomes.iter().all(|outcome| outcome.by_count) => "count",
+        None => "time",
+    };
+    let batches = sum(|judge| judge.batches);
+    PhaseRecord {
+        phase: shared.phase.clone(),
+        not_run: failure.map(|failure| format!("cut short: {}", failure.text)),
+        durability_in_force: None,
+        durability_asked: Durability::None,
+        emulated: emulated(shared.phase, shared.capabilities),
+        elapsed_ns: shared.clock.to_ns(end.saturating_sub(start)),
+        ops: sum(|judge| judge.ops),
+        ended_by: ended_by.into(),
+        keys_after: None,
+        kinds: kind_records(outcomes),
+        threads: outcomes.iter().enumerate().map(|(at, outcome)| thread_record(shared, at, outcome)).collect(),
+        series: Vec::new(),
+        usage: Usage::default(),
+        logical_bytes_written: sum(|judge| judge.written_bytes),
+        logical_bytes_read: sum(|judge| judge.read_bytes),
+        disk_peak: None,
+        disk_end: None,
+        disk_settled: None,
+        batch_mean: if batches > 0 { sum(|judge| judge.batch_ops) as f64 / batches as f64 } else { 0.0 },
+        harness_share: if busy > 0 { 1.0 - (inside as f64 / busy as f64).min(1.0) } else { 0.0 },
+        check: check_of(shared, outcomes),
+    }
+}

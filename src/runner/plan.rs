@@ -1,0 +1,96 @@
+//! Engines x workloads x repetitions: the trials of a run, in randomised complete blocks. Each block holds every cell
+//! once, so that whatever drifts on the machine hits all engines alike.
+
+use crate::generator::{Random, Sizes, mix64};
+use crate::results::Trial;
+use crate::workload::Workload;
+
+/// An engine to measure, with options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contestant {
+    /// What people type.
+    pub engine: String,
+    /// `name=value`.
+    pub options: Vec<(String, String)>,
+}
+
+/// The trials of a run in the order they are made.
+pub fn trials(contestants: &[Contestant], workloads: &[Workload], seed: u64) -> Vec<Trial> {
+    let runs = workloads.iter().map(|workload| workload.runs.max(1)).max().unwrap_or(1);
+    let mut random = Random::seeded(mix64(seed));
+    let mut trials = Vec::new();
+    for repetition in 1..=runs {
+        let mut block: Vec<(&Contestant, &Workload)> = Vec::new();
+        for workload in workloads.iter().filter(|workload| repetition <= workload.runs.max(1)) {
+            block.extend(contestants.iter().map(|contestant| (contestant, workload)));
+        }
+        for last in (1..block.len()).rev() {
+            block.swap(last, random.below(last as u64 + 1) as usize);
+        }
+        for (contestant, workload) in block {
+            let order = trials.len() as u32;
+            let engine = contestant.engine.replace(':', "-");
+            trials.push(Trial {
+                id: format!("{order:04}-{engine}-{}-{repetition}", workload.name),
+                order,
+                repetition,
+                engine: contestant.engine.clone(),
+                options: contestant.options.clone(),
+                workload: workload.clone(),
+            });
+        }
+    }
+    trials
+}
+
+/// Bytes that a trial of this workload may put on disk at most, by a rule of thumb: an engine that copies on write or
+/// merges in the background needs up to four times its data, and some allocate a segment in advance.
+pub fn disk_estimate_bytes(workload: &Workload) -> u64 {
+    const IN_ADVANCE: u64 = 256 << 20;
+    let mean = |size| Sizes::new(size).map_or(0.0, |sizes| sizes.mean());
+    let row = mean(&workload.key.size) + mean(&workload.value.size) + 16.0;
+    let inserts: f64 = workload
+        .phases
+        .iter()
+        .filter(|phase| phase.mix.insert > 0.0 || phase.existing.is_some())
+        .map(|phase| if phase.ops > 0 { phase.ops as f64 } else { phase.seconds * 100_000.0 })
+        .sum();
+    ((workload.keys as f64 + inserts) * row * 4.0) as u64 + IN_ADVANCE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::builtin;
+
+    #[test]
+    fn every_block_holds_every_cell_once_in_another_order() {
+        let contestants: Vec<Contestant> = ["a", "b", "c", "d", "e"]
+            .map(|engine| Contestant { engine: engine.into(), options: Vec::new() })
+            .to_vec();
+        let workload = builtin("quick").unwrap();
+        let trials = trials(&contestants, std::slice::from_ref(&workload), 1);
+        assert_eq!(trials.len(), 5 * workload.runs as usize);
+        let mut orders = Vec::new();
+        for block in trials.chunks(5) {
+            assert!(block.iter().all(|trial| trial.repetition == block[0].repetition));
+            let order: Vec<&str> = block.iter().map(|trial| trial.engine.as_str()).collect();
+            let mut sorted = order.clone();
+            sorted.sort();
+            assert_eq!(sorted, ["a", "b", "c", "d", "e"]);
+            orders.push(order);
+        }
+        orders.dedup();
+        assert!(orders.len() > 1, "seed 1 gave the same order in every block");
+        let mut ids: Vec<_> = trials.iter().map(|trial| &trial.id).collect();
+        ids.dedup();
+        assert_eq!(ids.len(), trials.len());
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_plan() {
+        let contestants = [Contestant { engine: "null".into(), options: Vec::new() }];
+        let workloads = [builtin("quick").unwrap(), builtin("ycsb-a").unwrap()];
+        assert_eq!(trials(&contestants, &workloads, 5), trials(&contestants, &workloads, 5));
+    }
+}

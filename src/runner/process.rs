@@ -1,0 +1,233 @@
+//! One trial in a process of its own: a crash, a hang or a full disk in it becomes a record, and the rest goes on.
+
+use super::trial;
+use super::watch::Tick;
+use crate::engine::Registry;
+use crate::measure::{Clock, signals};
+use crate::results::{Outcome, Record, SCHEMA, Trial};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// What a trial's process is told, in a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// The trial.
+    pub trial: Trial,
+    /// Where its engine works.
+    pub data: PathBuf,
+    /// Where its record goes.
+    pub record: PathBuf,
+    /// Where plug-ins are.
+    pub plugins: Vec<PathBuf>,
+}
+
+/// Begins each line that the process writes for its parent; all else on its stdout is some engine's.
+const TICK: &str = "kvdyno-tick ";
+/// Lines of stderr that a record keeps.
+const STDERR_LINES: usize = 20;
+
+/// The process's own side: runs the task in `file`, writes the record. An `Err` is for stderr.
+pub fn run_task(file: &Path) -> Result<(), String> {
+    signals::become_trial_process();
+    let text = fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let task: Task = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    let registry = Registry::load(&task.plugins);
+    let engine = registry
+        .engine(&task.trial.engine)
+        .map_err(|_| format!("the engine `{}` is not here any more", task.trial.engine))?;
+    let mut stdout = std::io::stdout();
+    let mut on_tick = |tick: &Tick| {
+        // A parent that is gone reads nothing; the trial ends with it anyway.
+        let _ = writeln!(stdout, "{TICK}{}", serde_json::to_string(tick).unwrap_or_default());
+        let _ = stdout.flush();
+    };
+    let keep = |record: &Record| write_record(record, &task.record);
+    let record = trial::run(&task.trial, engine, &task.data, Clock::calibrate(), &mut on_tick, &keep)?;
+    write_record(&record, &task.record)
+}
+
+fn write_record(record: &Record, file: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
+    let text = serde_json::to_string(record).map_err(|error| format!("{}: {error}", file.display()))?;
+    let part = file.with_extension("part");
+    fs::write(&part, text).map_err(failed)?;
+    fs::rename(&part, file).map_err(failed)
+}
+
+/// How trials are run.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    /// The executable that knows the hidden command `trial`.
+    pub executable: PathBuf,
+    /// Where plug-ins are looked for.
+    pub plugins: Vec<PathBuf>,
+    /// A trial in which nothing happens for this long is ended.
+    pub stall: Duration,
+}
+
+/// Why the parent ended a trial.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Itself,
+    Stalled,
+    Interrupted,
+}
+
+impl Runner {
+    /// Runs a trial in `data` with its files in `scratch`, an existing folder, and gives its record, whatever happens.
+    pub fn run(&self, trial: &Trial, data: &Path, scratch: &Path, on_tick: &mut dyn FnMut(&Tick)) -> Record {
+        let started_at = crate::results::now_rfc3339();
+        match self.try_run(trial, data, scratch, on_tick) {
+            Ok(record) => record,
+            Err((outcome, partial)) => {
+                let mut record = partial.unwrap_or_else(|| Record::failed(trial.clone(), started_at, Outcome::Ok));
+                record.outcome = outcome;
+                record.schema = SCHEMA;
+                record
+            }
+        }
+    }
+
+    fn try_run(
+        &self,
+        trial: &Trial,
+        data: &Path,
+        scratch: &Path,
+        on_tick: &mut dyn FnMut(&Tick),
+    ) -> Result<Record, (Outcome, Option<Record>)> {
+        let refused = |text: String| (Outcome::Failed { cause: "io".into(), text }, None);
+        let task = Task {
+            trial: trial.clone(),
+            data: data.to_path_buf(),
+            record: scratch.join("result.json"),
+            plugins: self.plugins.clone(),
+        };
+        let task_file = scratch.join("task.json");
+        let stderr_file = scratch.join("stderr.txt");
+        let text = serde_json::to_string(&task).map_err(|error| refused(error.to_string()))?;
+        fs::write(&task_file, text)
+            .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
+        let kills_before = signals::out_of_memory_kills();
+        let mut child = self.spawn(&task_file, &stderr_file).map_err(refused)?;
+        let (status, ended) = self.watch(&mut child, on_tick);
+        let stderr = last_lines(&stderr_file);
+        let partial = read_record(&task.record);
+        let is_whole = status.as_ref().is_some_and(ExitStatus::success);
+        match (partial, is_whole && ended == Ended::Itself) {
+            (Some(record), true) => Ok(record),
+            (partial, _) => {
+                let out_of_memory = signals::out_of_memory_kills() > kills_before;
+                Err((why(status, ended, self.stall, stderr, out_of_memory), partial))
+            }
+        }
+    }
+
+    fn spawn(&self, task: &Path, stderr: &Path) -> Result<Child, String> {
+        let stderr = fs::File::create(stderr)
+            .map_err(|error| format!("cannot make {}: {error}", stderr.display()))?;
+        let mut command = Command::new(&self.executable);
+        command.arg("trial").arg(task).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+        // A process group of its own: Ctrl-C is for the parent, which lets the trial finish.
+        command.process_group(0);
+        command.spawn().map_err(|error| format!("cannot start {}: {error}", self.executable.display()))
+    }
+
+    /// Passes ticks on until the process ends, stands still for too long, or the user has had enough.
+    fn watch(&self, child: &mut Child, on_tick: &mut dyn FnMut(&Tick)) -> (Option<ExitStatus>, Ended) {
+        let ticks = read_ticks(child);
+        let mut last_change = Instant::now();
+        let mut last = (String::new(), 0);
+        let mut ended = Ended::Itself;
+        loop {
+            match ticks.recv_timeout(Duration::from_millis(200)) {
+                Ok(tick) => {
+                    if (&tick.phase, tick.ops) != (&last.0, last.1) {
+                        last_change = Instant::now();
+                        last = (tick.phase.clone(), tick.ops);
+                    }
+                    on_tick(&tick);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if ended == Ended::Itself {
+                if signals::interrupts() >= 2 {
+                    ended = Ended::Interrupted;
+                } else if last_change.elapsed() > self.stall {
+                    ended = Ended::Stalled;
+                }
+                if ended != Ended::Itself {
+                    // It may be gone already; then there is nothing to kill.
+                    let _ = child.kill();
+                }
+            }
+        }
+        (child.wait().ok(), ended)
+    }
+}
+
+fn read_ticks(child: &mut Child) -> Receiver<Tick> {
+    let (send, receive) = channel();
+    if let Some(stdout) = child.stdout.take() {
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let tick = line.strip_prefix(TICK).and_then(|json| serde_json::from_str(json).ok());
+                if let Some(tick) = tick
+                    && send.send(tick).is_err()
+                {
+                    return;
+                }
+            }
+        });
+    }
+    receive
+}
+
+fn read_record(file: &Path) -> Option<Record> {
+    serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
+}
+
+fn last_lines(file: &Path) -> Vec<String> {
+    let text = String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(STDERR_LINES)..].iter().map(|line| line.to_string()).collect()
+}
+
+/// What ended a process that did not finish by itself.
+fn why(
+    status: Option<ExitStatus>,
+    ended: Ended,
+    stall: Duration,
+    stderr: Vec<String>,
+    out_of_memory: bool,
+) -> Outcome {
+    let failed = |cause: &str, text: String| Outcome::Failed { cause: cause.into(), text };
+    match ended {
+        Ended::Interrupted => return failed("interrupted", "stopped by the user".into()),
+        Ended::Stalled => {
+            let text = format!(
+                "no op ended for {} s, so it was killed; give it more with --stall-seconds",
+                stall.as_secs()
+            );
+            return failed("timeout", text);
+        }
+        Ended::Itself => {}
+    }
+    let signal = status.and_then(|status| status.signal());
+    let has_no_memory = stderr.iter().any(|line| line.contains("memory allocation of"));
+    if has_no_memory || (signal == Some(9) && out_of_memory) {
+        return failed("out-of-memory", "the trial's process ran out of memory".into());
+    }
+    let signal = match (signal, status.and_then(|status| status.code())) {
+        (Some(number), _) => signals::signal_name(number),
+        (None, Some(code)) => format!("exit {code}"),
+        (None, None) => "unknown".into(),
+    };
+    Outcome::Crashed { signal, stderr }
+}

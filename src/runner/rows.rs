@@ -1,0 +1,194 @@
+//! The rows of a scan: order, bounds, count and contents, over all the pieces that a scan came in.
+
+use super::check::Faults;
+use super::shared::Shared;
+
+/// A scan being checked.
+#[derive(Default)]
+pub struct RowsCheck {
+    start: Vec<u8>,
+    prefix: Vec<u8>,
+    last: Vec<u8>,
+    reverse: bool,
+    limit: u32,
+    /// Rows so far.
+    pub rows: u64,
+    /// Key and value bytes so far.
+    pub bytes: u64,
+    /// The place in key order where the next row is expected, when the answer is known exactly.
+    cursor: Option<u64>,
+    is_exact: bool,
+}
+
+/// Splits `{u32 key length, u32 value length, key, value}` off the front.
+fn split_row(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let key = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+    let value = u32::from_ne_bytes(bytes.get(4..8)?.try_into().ok()?) as usize;
+    let end = 8usize.checked_add(key)?.checked_add(value)?;
+    Some((bytes.get(8..8 + key)?, bytes.get(8 + key..end)?, &bytes[end..]))
+}
+
+/// Key bytes for messages.
+fn shown(key: &[u8]) -> String {
+    let text: String = key.iter().take(24).map(|byte| format!("{byte:02x}")).collect();
+    if key.len() > 24 { format!("{text}...") } else { text }
+}
+
+impl RowsCheck {
+    /// A scan that starts at item `index` (`start` are its bytes; empty: at the end of the keyspace).
+    pub fn begin(&mut self, shared: &Shared<'_>, index: u64, start: &[u8], prefix: &[u8], reverse: bool, limit: u32) {
+        self.start.clear();
+        self.start.extend_from_slice(start);
+        self.prefix.clear();
+        self.prefix.extend_from_slice(prefix);
+        self.last.clear();
+        (self.reverse, self.limit, self.rows, self.bytes) = (reverse, limit, 0, 0);
+        let is_known = shared.versions.is_some_and(|table| shared.population.next_insert <= table.len())
+            || (shared.versions.is_none() && shared.population.is_without_holes());
+        let from = shared.keys.rank_of(index);
+        self.is_exact = !shared.writes && is_known && from.is_some() && prefix.is_empty();
+        self.cursor = match (start.is_empty(), reverse) {
+            (false, _) => from,
+            (true, false) => Some(0),
+            (true, true) => places(shared).checked_sub(1),
+        };
+    }
+
+    /// The next row that must come; none: the keyspace ends.
+    fn expected(&self, shared: &Shared<'_>) -> Option<u64> {
+        let is_there = |place: u64| {
+            let index = shared.keys.at_rank(place)?;
+            let there = match shared.versions {
+                Some(table) => table.acked(index).is_some_and(|state| !state.is_absent()),
+                None => index < shared.population.dense,
+            };
+            there.then_some(index)
+        };
+        let cursor = self.cursor?;
+        if self.reverse {
+            (0..=cursor).rev().find_map(is_there)
+        } else {
+            (cursor..places(shared)).find_map(is_there)
+        }
+    }
+
+    /// The last key that came.
+    pub fn last_key(&self) -> &[u8] {
+        &self.last
+    }
+
+    /// Checks one piece: `count` rows in `bytes`.
+    pub fn piece(&mut self, shared: &Shared<'_>, mut bytes: &[u8], count: u32, faults: &mut Faults) {
+        for _ in 0..count {
+            let Some((key, value, rest)) = split_row(bytes) else {
+                faults.add(|| "scan: the rows are malformed: a length points beyond the buffer".into());
+                return;
+            };
+            bytes = rest;
+            self.rows += 1;
+            self.bytes += (key.len() + value.len()) as u64;
+            self.place(key, faults);
+            self.content(shared, key, value, faults);
+            self.last.clear();
+            self.last.extend_from_slice(key);
+        }
+        if !bytes.is_empty() {
+            let left = bytes.len();
+            faults.add(|| format!("scan: {left} bytes behind the last of {count} rows"));
+        }
+    }
+
+    /// Order and bounds.
+    fn place(&self, key: &[u8], faults: &mut Faults) {
+        if !self.last.is_empty() {
+            let is_ordered = if self.reverse { key < &self.last[..] } else { key > &self.last[..] };
+            if !is_ordered {
+                let (what, last) = (if key == self.last { "twice" } else { "out of order" }, shown(&self.last));
+                faults.add(|| format!("scan: key {} came {what}, after {last}", shown(key)));
+            }
+        }
+        let is_inside = self.start.is_empty()
+            || if self.reverse { key <= &self.start[..] } else { key >= &self.start[..] };
+        if !is_inside {
+            faults.add(|| format!("scan: key {} lies before its start {}", shown(key), shown(&self.start)));
+        }
+        if !key.starts_with(&self.prefix) {
+            faults.add(|| format!("scan: key {} lacks the prefix {}", shown(key), shown(&self.prefix)));
+        }
+    }
+
+    fn content(&mut self, shared: &Shared<'_>, key: &[u8], value: &[u8], faults: &mut Faults) {
+        let Some(index) = index_of_row(shared, key, value) else {
+            faults.add(|| format!("scan: key {} was never written", shown(key)));
+            return;
+        };
+        if index >= shared.counters_from {
+            return;
+        }
+        match shared.values.check(index, value) {
+            Err(fault) => faults.add(|| format!("scan: key {index}: {fault}")),
+            Ok(version) => self.version(shared, index, version, faults),
+        }
+        if !self.is_exact {
+            return;
+        }
+        let expected = self.expected(shared);
+        if expected != Some(index) {
+            let wanted = expected.map_or("the end".into(), |index| format!("key {index}"));
+            faults.add(|| format!("scan: key {index} came where {wanted} was expected"));
+        }
+        let place = shared.keys.rank_of(index);
+        self.cursor = if self.reverse {
+            place.and_then(|place| place.checked_sub(1))
+        } else {
+            place.map(|place| place + 1)
+        };
+    }
+
+    /// `version` is none for values too small to tell.
+    fn version(&self, shared: &Shared<'_>, index: u64, version: Option<u64>, faults: &mut Faults) {
+        let Some(newest) = shared.versions.and_then(|table| table.started(index)) else { return };
+        let last = u64::from(newest.version());
+        let is_right = if shared.writes {
+            version.is_none_or(|version| version <= last)
+        } else {
+            !newest.is_absent() && version.is_none_or(|version| version == last)
+        };
+        if !is_right {
+            let version = version.map_or("of unknown".into(), |version| version.to_string());
+            faults.add(|| format!("scan: key {index}: version {version}, last written was {last}"));
+        }
+    }
+
+    /// The scan ended; were there rows that did not come?
+    pub fn end(&self, shared: &Shared<'_>, faults: &mut Faults) {
+        if self.rows > u64::from(self.limit) {
+            faults.add(|| format!("scan: {} rows came, {} were asked for", self.rows, self.limit));
+        }
+        if self.is_exact && self.rows < u64::from(self.limit) {
+            if let Some(index) = self.expected(shared) {
+                faults.add(|| format!("scan: ended after {} rows, key {index} is missing", self.rows));
+            }
+        }
+    }
+}
+
+/// Places in key order that may hold a key now.
+fn places(shared: &Shared<'_>) -> u64 {
+    if shared.keys.is_ordered() {
+        shared.population.next_insert.max(shared.fill_items)
+    } else {
+        shared.keys.range()
+    }
+}
+
+/// The item of a row: by its key where keys can be read back, else by the value's header.
+fn index_of_row(shared: &Shared<'_>, key: &[u8], value: &[u8]) -> Option<u64> {
+    if let Some(index) = shared.keys.index_of(key) {
+        return Some(index);
+    }
+    let (index, _) = shared.values.read_header(value)?;
+    let mut wanted = vec![0; shared.keys.max_len()];
+    let length = shared.keys.write(index, &mut wanted);
+    (wanted[..length] == *key).then_some(index)
+}

@@ -1,0 +1,216 @@
+//! What the threads of a phase share: its plan, the population of keys, and where they publish.
+
+use super::check::Versions;
+use super::unit::{KINDS, Kind};
+use crate::generator::{Keys, Values};
+use crate::measure::{Clock, Histogram};
+use crate::workload::Phase;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// The keys that a database holds, as far as it is known without asking it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Population {
+    /// Items [0, dense) are all there, if `whole`.
+    pub dense: u64,
+    /// Whether that is sure: no partial fill, no deletes.
+    pub whole: bool,
+    /// The first item that no insert has used.
+    pub next_insert: u64,
+}
+
+impl Population {
+    /// Whether exactly the items [0, dense) are there.
+    pub fn is_without_holes(&self) -> bool {
+        self.whole && self.dense == self.next_insert
+    }
+}
+
+/// What a thread does in a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Runs the phase's mix.
+    Mix,
+    /// Only gets.
+    Reader,
+    /// Only puts.
+    Writer,
+}
+
+impl Role {
+    /// As records write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Mix => "mix",
+            Role::Reader => "reader",
+            Role::Writer => "writer",
+        }
+    }
+}
+
+/// Counts of one kind of op.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// Ops (see `Kind::counted_ops`).
+    pub ops: u64,
+    /// Expected misses.
+    pub misses: u64,
+    /// Rows of scans.
+    pub rows: u64,
+    /// Retries inside the driver.
+    pub retries: u64,
+    /// Service times of the units, nanoseconds.
+    pub service: Histogram,
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn new() -> Tally {
+        Tally { ops: 0, misses: 0, rows: 0, retries: 0, service: Histogram::new() }
+    }
+
+    /// Adds another.
+    pub fn merge(&mut self, other: &Tally) {
+        self.ops += other.ops;
+        self.misses += other.misses;
+        self.rows += other.rows;
+        self.retries += other.retries;
+        self.service.merge(&other.service);
+    }
+
+    /// Back to nothing.
+    pub fn clear(&mut self) {
+        (self.ops, self.misses, self.rows, self.retries) = (0, 0, 0, 0);
+        self.service.clear();
+    }
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally::new()
+    }
+}
+
+/// One tally per kind of the phase; `None` for kinds that are not in it.
+pub type Tallies = [Option<Tally>; KINDS];
+
+/// Empty tallies for these kinds.
+pub fn tallies_for(kinds: impl Iterator<Item = Kind>) -> Tallies {
+    let mut tallies: Tallies = Default::default();
+    for kind in kinds {
+        tallies[kind as usize] = Some(Tally::new());
+    }
+    tallies
+}
+
+/// Where one thread publishes. A cache line of its own for the counter that is stored after each batch.
+#[repr(align(128))]
+pub struct Slot {
+    /// What the thread does.
+    pub role: Role,
+    /// Its place among the threads that write.
+    pub writer: Option<u64>,
+    /// Its place among the threads that insert.
+    pub inserter: Option<u64>,
+    /// Ops of the thread so far, warm-up included: its heartbeat.
+    pub ops: AtomicU64,
+    /// Inserts acknowledged, in the thread's own order.
+    pub inserted: AtomicU64,
+    /// What came since the watcher last took it.
+    pub interval: Mutex<Tallies>,
+}
+
+/// Everything that the threads of a phase share.
+pub struct Shared<'p> {
+    /// Settings.
+    pub phase: &'p Phase,
+    /// The seed of the phase's streams.
+    pub seed: u64,
+    /// The seed that says which items are hot: the same in all phases of a workload.
+    pub hot_seed: u64,
+    /// Number to key.
+    pub keys: &'p Keys,
+    /// Number and version to value.
+    pub values: &'p Values,
+    /// Versions of keys; none: checks are stateless.
+    pub versions: Option<&'p Versions>,
+    /// The keys there are at the start.
+    pub population: Population,
+    /// Items that a fill of this workload covers.
+    pub fill_items: u64,
+    /// Items that keys exist for; inserts end there.
+    pub insert_end: u64,
+    /// The first counter's item; counters lie behind all other keys.
+    pub counters_from: u64,
+    /// The clock.
+    pub clock: Clock,
+    /// Capabilities in force, `KV_...` bits.
+    pub capabilities: u64,
+    /// False: the engine stores nothing, so nothing can be checked.
+    pub checked: bool,
+    /// Threads that write, in all roles.
+    pub writers: u64,
+    /// Threads that insert new keys.
+    pub inserters: u64,
+    /// Whether anything in the phase deletes.
+    pub deletes: bool,
+    /// Whether anything in the phase writes.
+    pub writes: bool,
+    /// Ops wanted in all threads; 0: no such end.
+    pub ops_wanted: u64,
+    /// Tick at which counting begins; 0 until the threads start.
+    pub warm_until: AtomicU64,
+    /// Tick at which the phase ends; 0: no such end.
+    pub end_at: AtomicU64,
+    /// Ends all threads early.
+    pub stop: &'static AtomicU32,
+    /// The first failure.
+    pub failure: Mutex<Option<Failure>>,
+    /// Whether `failure` is set.
+    pub has_failed: AtomicBool,
+    /// One per thread.
+    pub slots: Vec<Slot>,
+}
+
+/// Why a phase was cut short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// As `results::Outcome::Failed` names causes.
+    pub cause: &'static str,
+    /// What happened, where.
+    pub text: String,
+}
+
+impl Shared<'_> {
+    /// Notes the first failure and stops all threads.
+    pub fn fail(&self, cause: &'static str, text: String) {
+        let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if failure.is_none() {
+            *failure = Some(Failure { cause, text });
+        }
+        self.has_failed.store(true, Ordering::Release);
+        self.stop.store(1, Ordering::Release);
+    }
+
+    /// Items that are surely there now: those of the start, and with a growing range the inserts that every
+    /// inserting thread has had acknowledged.
+    pub fn dense_now(&self) -> u64 {
+        if self.inserters == 0 || self.population.dense < self.population.next_insert {
+            return self.population.dense;
+        }
+        let inserting = self.slots.iter().filter(|slot| slot.inserter.is_some());
+        let least = inserting.map(|slot| slot.inserted.load(Ordering::Acquire)).min().unwrap_or(0);
+        self.population.dense + least * self.inserters
+    }
+
+    /// The population after the phase.
+    pub fn population_after(&self) -> Population {
+        let inserted = || self.slots.iter().filter(|slot| slot.inserter.is_some());
+        let most = inserted().map(|slot| slot.inserted.load(Ordering::Acquire)).max().unwrap_or(0);
+        Population {
+            dense: self.dense_now(),
+            whole: self.population.whole && !self.deletes,
+            next_insert: self.population.next_insert + most * self.inserters,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What is timed as one: a unit is one op, or the ops of a group, of one kind.
+
+use crate::generator::Random;
+use crate::workload::{Mix, Phase};
+
+/// The kinds of op of a workload; each is a row of a phase's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// One get.
+    Get,
+    /// Joined gets.
+    MultiGet,
+    /// A put, or joined ones.
+    Put,
+    /// Puts of new keys.
+    Insert,
+    /// Puts of keys that are there.
+    Update,
+    /// Deletes.
+    Delete,
+    /// A scan, with its resumptions.
+    Scan,
+    /// A counter's increment.
+    Merge,
+    /// A get and a put of one key.
+    ReadModifyWrite,
+    /// Updates that are applied atomically.
+    Transaction,
+}
+
+/// How many kinds there are.
+pub const KINDS: usize = 10;
+
+impl Kind {
+    /// All of them, in the order of `Mix`.
+    pub const ALL: [Kind; KINDS] = [
+        Kind::Get,
+        Kind::MultiGet,
+        Kind::Put,
+        Kind::Insert,
+        Kind::Update,
+        Kind::Delete,
+        Kind::Scan,
+        Kind::Merge,
+        Kind::ReadModifyWrite,
+        Kind::Transaction,
+    ];
+
+    /// As records and reports write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Get => "get",
+            Kind::MultiGet => "multi-get",
+            Kind::Put => "put",
+            Kind::Insert => "insert",
+            Kind::Update => "update",
+            Kind::Delete => "delete",
+            Kind::Scan => "scan",
+            Kind::Merge => "merge",
+            Kind::ReadModifyWrite => "read-modify-write",
+            Kind::Transaction => "transaction",
+        }
+    }
+
+    /// Its share in a mix.
+    pub fn share(self, mix: &Mix) -> f64 {
+        match self {
+            Kind::Get => mix.get,
+            Kind::MultiGet => mix.multi_get,
+            Kind::Put => mix.put,
+            Kind::Insert => mix.insert,
+            Kind::Update => mix.update,
+            Kind::Delete => mix.delete,
+            Kind::Scan => mix.scan,
+            Kind::Merge => mix.merge,
+            Kind::ReadModifyWrite => mix.read_modify_write,
+            Kind::Transaction => mix.transaction,
+        }
+    }
+
+    /// Whether it changes keys of the main range, so that each key needs one writing thread.
+    pub fn writes(self) -> bool {
+        !matches!(self, Kind::Get | Kind::MultiGet | Kind::Scan)
+    }
+
+    /// Whether it can take keys away.
+    pub fn deletes(self) -> bool {
+        self == Kind::Delete
+    }
+
+    /// Ops of one unit.
+    pub fn ops(self, phase: &Phase) -> usize {
+        let ops = match self {
+            Kind::Get | Kind::Scan | Kind::Merge => 1,
+            Kind::MultiGet => phase.multi_get_keys,
+            Kind::Put | Kind::Insert | Kind::Update | Kind::Delete => phase.join,
+            Kind::ReadModifyWrite => 2,
+            Kind::Transaction => phase.transaction_ops,
+        };
+        ops.max(1) as usize
+    }
+
+    /// What one unit counts: a read-modify-write or a transaction is one op to its user; joined ops are many.
+    pub fn counted_ops(self, ops: usize) -> u64 {
+        match self {
+            Kind::ReadModifyWrite | Kind::Transaction => 1,
+            _ => ops as u64,
+        }
+    }
+}
+
+/// Draws the kind of the next unit. With one kind in the mix it draws nothing.
+#[derive(Clone, Debug)]
+pub struct Chooser {
+    kinds: Vec<(Kind, u64)>,
+}
+
+impl Chooser {
+    /// For the shares of a mix; none if no share is above zero.
+    pub fn new(mix: &Mix) -> Option<Chooser> {
+        let total: f64 = Kind::ALL.iter().map(|kind| kind.share(mix)).sum();
+        let mut sum = 0.0;
+        let mut kinds = Vec::new();
+        for kind in Kind::ALL {
+            let share = kind.share(mix);
+            if share > 0.0 {
+                sum += share;
+                kinds.push((kind, (sum / total * u64::MAX as f64) as u64));
+            }
+        }
+        kinds.last_mut()?.1 = u64::MAX;
+        Some(Chooser { kinds })
+    }
+
+    /// The kinds of the mix.
+    pub fn kinds(&self) -> impl Iterator<Item = Kind> + '_ {
+        self.kinds.iter().map(|&(kind, _)| kind)
+    }
+
+    /// The next kind.
+    #[inline(always)]
+    pub fn next(&self, random: &mut Random) -> Kind {
+        if self.kinds.len() == 1 {
+            return self.kinds[0].0;
+        }
+        let draw = random.next_u64();
+        for &(kind, below) in &self.kinds {
+            if draw <= below {
+                return kind;
+            }
+        }
+        self.kinds[self.kinds.len() - 1].0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_come_in_their_shares() {
+        let mix = Mix { get: 3.0, update: 1.0, ..Mix::default() };
+        let chooser = Chooser::new(&mix).unwrap();
+        let mut random = Random::seeded(7);
+        let draws = 100_000;
+        let gets = (0..draws).filter(|_| chooser.next(&mut random) == Kind::Get).count();
+        let share = gets as f64 / draws as f64;
+        assert!((share - 0.75).abs() < 0.01, "seed 7: {share}");
+        assert!(Chooser::new(&Mix::default()).is_none());
+    }
+}

@@ -1,0 +1,340 @@
+//! The hot loop: fill a batch, execute it, judge it, publish once a second. It allocates nothing, takes no lock but
+//! when it publishes, and makes no system call of its own.
+
+use super::draw::{Draw, Unit};
+use super::judge::Judge;
+use super::rows::RowsCheck;
+use super::shared::{Shared, Slot, Tallies, tallies_for};
+use super::unit::{Chooser, Kind};
+use crate::engine::abi::*;
+use crate::engine::{Arena, EngineError, Executed, Session, Shape};
+use crate::generator::SpecError;
+use std::sync::atomic::Ordering;
+use std::sync::{Barrier, PoisonError};
+
+/// Ops of a batch when they are fast. Larger ones gain nothing (ARCHITECTURE.md, "Batches").
+pub const BATCH_OPS: usize = 64;
+/// A call that takes longer halves the batch, so that stop times and series stay sharp; nanoseconds.
+const LONG_CALL_NS: u64 = 1_000_000;
+/// Bytes of a session's arena, at most, unless one unit needs more.
+const ARENA_BYTES: usize = 4 << 20;
+/// Bytes for the rows of one scan; a longer one is resumed.
+const SCAN_OUT_BYTES: usize = 256 << 10;
+
+/// What a thread leaves.
+pub struct Outcome {
+    /// All its tallies, warm-up left out.
+    pub total: Tallies,
+    /// What it found.
+    pub judge: Judge,
+    /// Tick at which it began to count.
+    pub start: u64,
+    /// Tick at which it ended.
+    pub end: u64,
+    /// It ended because its count was reached.
+    pub by_count: bool,
+    /// It ended because no key was left to insert.
+    pub out_of_keys: bool,
+}
+
+/// The memory that a thread of this phase needs.
+pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
+    let phase = shared.phase;
+    let role = shared.slots[thread].role;
+    let mix = super::draw::mix_of(phase, role);
+    let key_bytes = shared.keys.max_len();
+    let value_bytes = shared.values.max_len().max(key_bytes).max(8);
+    let scans = mix.scan > 0.0;
+    let row_bytes = 8 + key_bytes + shared.values.max_len();
+    let wanted_rows = if phase.scan.rows == 0 { usize::MAX } else { phase.scan.rows as usize };
+    let scan_bytes = row_bytes.saturating_mul(wanted_rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
+    let out_bytes = if scans { scan_bytes.max(value_bytes) } else { value_bytes };
+    let largest = Draw::largest_unit(phase, role);
+    let mut ops = BATCH_OPS.max(largest);
+    while ops > largest && (Shape { ops, key_bytes, value_bytes, out_bytes }).bytes() > ARENA_BYTES {
+        ops = (ops / 2).max(largest);
+    }
+    Shape { ops, key_bytes, value_bytes, out_bytes }
+}
+
+/// One thread of a phase.
+pub struct Worker<'s, 'p> {
+    shared: &'s Shared<'p>,
+    slot: &'s Slot,
+    session: Session,
+    draw: Draw,
+    judge: Judge,
+    rows: RowsCheck,
+    total: Tallies,
+    quota: u64,
+    issued: u64,
+    target: usize,
+    next_publish: u64,
+    counts: bool,
+    emulates_merge: bool,
+}
+
+impl<'s, 'p> Worker<'s, 'p> {
+    /// A thread with `quota` ops to do (0: no such end).
+    pub fn new(
+        shared: &'s Shared<'p>,
+        thread: usize,
+        session: Session,
+        quota: u64,
+    ) -> Result<Worker<'s, 'p>, SpecError> {
+        let slot = &shared.slots[thread];
+        let mix = super::draw::mix_of(shared.phase, slot.role);
+        let chooser = Chooser::new(&mix).ok_or_else(|| SpecError("an empty mix".into()))?;
+        Ok(Worker {
+            shared,
+            slot,
+            session,
+            draw: Draw::new(shared, thread)?,
+            judge: Judge::new(tallies_for(chooser.kinds())),
+            rows: RowsCheck::default(),
+            total: tallies_for(chooser.kinds()),
+            quota,
+            issued: 0,
+            target: BATCH_OPS.min(shape_of(shared, thread).ops),
+            next_publish: 0,
+            counts: false,
+            emulates_merge: mix.merge > 0.0 && shared.capabilities & KV_MERGE_ADD == 0,
+        })
+    }
+
+    /// Waits for the others, then runs until the phase ends. Gives the session back.
+    pub fn run(mut self, barrier: &Barrier) -> (Outcome, Result<Arena, EngineError>) {
+        barrier.wait();
+        let clock = self.shared.clock;
+        let begin = clock.now();
+        let warm_until = self.shared.warm_until.load(Ordering::Acquire);
+        let end_at = self.shared.end_at.load(Ordering::Acquire);
+        self.session.arena().set_deadline(end_at);
+        self.counts = begin >= warm_until;
+        let mut start = begin;
+        self.next_publish = begin + clock.from_ns(1_000_000_000);
+        let mut now = begin;
+        loop {
+            if self.shared.stop.load(Ordering::Relaxed) != 0 || (end_at != 0 && now >= end_at) {
+                break;
+            }
+            let left = if self.quota == 0 || !self.counts { u64::MAX } else { self.quota - self.issued };
+            if left == 0 {
+                break;
+            }
+            self.batch(left);
+            now = clock.now();
+            if !self.counts && now >= warm_until {
+                self.counts = true;
+                start = now;
+            }
+            if now >= self.next_publish {
+                self.publish(now);
+            }
+            if self.draw.is_out_of_keys() && self.draw.count == 0 {
+                break;
+            }
+        }
+        self.publish(now);
+        let outcome = Outcome {
+            total: self.total,
+            start,
+            end: now,
+            by_count: self.quota != 0 && self.issued >= self.quota,
+            out_of_keys: self.draw.is_out_of_keys(),
+            judge: self.judge,
+        };
+        (outcome, self.session.end())
+    }
+
+    #[inline(always)]
+    fn batch(&mut self, left: u64) {
+        let shared = self.shared;
+        let target = if self.emulates_merge { 1 } else { self.target };
+        self.draw.fill(shared, self.session.arena(), target, left);
+        if self.draw.count == 0 {
+            return;
+        }
+        if self.emulates_merge && self.draw.units[0].kind == Kind::Merge {
+            return self.merge_by_get_and_put();
+        }
+        let before = self.judge.ops;
+        let executed = self.session.execute(0, self.draw.count);
+        let ticks = self.call_ticks(&executed);
+        self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
+        if self.judge.interval[Kind::Scan as usize].is_some() {
+            self.finish_scans(&executed);
+        }
+        self.issued += self.judge.ops - before;
+        self.heartbeat(executed.done);
+        self.adapt(ticks);
+    }
+
+    /// Ticks of the call just made, counted as time inside the driver.
+    #[inline(always)]
+    fn call_ticks(&mut self, executed: &Executed) -> u64 {
+        let arena = self.session.arena();
+        let Some(last) = executed.done.checked_sub(1) else { return 0 };
+        let ticks = arena.op(last).end.saturating_sub(arena.batch().start);
+        if self.counts {
+            self.judge.call(ticks, executed.done);
+        }
+        ticks
+    }
+
+    #[inline(always)]
+    fn heartbeat(&mut self, done: usize) {
+        // Only this thread stores it, so no read-modify-write is needed.
+        let ops = self.slot.ops.load(Ordering::Relaxed);
+        self.slot.ops.store(ops + done as u64, Ordering::Relaxed);
+        if self.shared.inserters > 0 {
+            self.slot.inserted.store(self.draw.inserted, Ordering::Release);
+        }
+    }
+
+    #[inline(always)]
+    fn adapt(&mut self, ticks: u64) {
+        let long = self.shared.clock.from_ns(LONG_CALL_NS);
+        if ticks > long {
+            self.target = (self.target / 2).max(1);
+        } else if ticks < long / 8 && self.target < BATCH_OPS {
+            self.target = (self.target * 2).min(BATCH_OPS).min(self.session.arena().shape().ops);
+        }
+    }
+
+    /// Checks the rows of the batch's scans, and resumes those that filled their buffer. A scan's service time is
+    /// the sum of its pieces'.
+    fn finish_scans(&mut self, executed: &Executed) {
+        for place in 0..self.draw.units.len() {
+            let unit = self.draw.units[place];
+            if unit.kind == Kind::Scan && unit.first < executed.done {
+                self.finish_scan(unit);
+            }
+        }
+    }
+
+    fn finish_scan(&mut self, unit: Unit) {
+        let shared = self.shared;
+        let at = unit.first;
+        let item = self.draw.items[at];
+        let arena = self.session.arena();
+        let op = *arena.op(at);
+        let mut ticks = op.end.saturating_sub(op.start);
+        if shared.checked {
+            let reverse = op.flags & KV_REVERSE != 0;
+            let prefix = arena.value_mut(at)[..op.value_length as usize].to_vec();
+            self.rows.begin(shared, item.index, arena.key(at), &prefix, reverse, op.limit);
+            let mut status = op.status;
+            loop {
+                let arena = self.session.arena();
+                let rows = arena.op(at).rows;
+                self.rows.piece(shared, arena.delivered(at), rows, &mut self.judge.faults);
+                if status != KV_SHORT || (rows == 0 && self.is_row_too_large(at)) {
+                    break;
+                }
+                let Some(piece) = self.resume(at) else { break };
+                ticks += piece;
+                status = self.session.arena().op(at).status;
+            }
+            if status == KV_OK {
+                self.rows.end(shared, &mut self.judge.faults);
+            }
+            self.judge.scan(&self.rows, self.counts);
+        }
+        if self.counts {
+            self.judge.tally(shared, &unit, ticks);
+        }
+    }
+
+    /// A short scan without a row: one row does not fit, though the buffer holds the largest there can be.
+    fn is_row_too_large(&mut self, at: usize) -> bool {
+        let needed = self.session.arena().op(at).needed;
+        self.judge.faults.add(|| format!("scan: a row of {needed} bytes, larger than any written"));
+        true
+    }
+
+    /// Sends a scan again behind its last row; its ticks, or none after a failure.
+    fn resume(&mut self, at: usize) -> Option<u64> {
+        let arena = self.session.arena();
+        let key = self.rows.last_key();
+        if key.len() > arena.shape().key_bytes {
+            return None;
+        }
+        arena.key_mut(at)[..key.len()].copy_from_slice(key);
+        let op = arena.op_mut(at);
+        op.key_length = key.len() as u32;
+        op.flags |= KV_RESUME;
+        op.limit = if op.limit == u32::MAX { u32::MAX } else { op.limit - op.rows };
+        let executed = self.session.execute(at, 1);
+        if let Some((_, text)) = executed.error {
+            self.shared.fail("engine-error", format!("phase {}: resumed scan: {text}", self.shared.phase.name));
+            return None;
+        }
+        let op = self.session.arena().op(at);
+        let ticks = op.end.saturating_sub(op.start);
+        if self.counts {
+            self.judge.call(ticks, 1);
+        }
+        (executed.done == 1).then_some(ticks)
+    }
+
+    /// A counter without a native merge: get, add, put; the unit's time is the sum of both calls.
+    fn merge_by_get_and_put(&mut self) {
+        let shared = self.shared;
+        let unit = self.draw.units[0];
+        let item = self.draw.items[0];
+        self.session.arena().op_mut(0).kind = KV_GET;
+        self.session.arena().op_mut(0).value_length = 0;
+        let executed = self.session.execute(0, 1);
+        let mut ticks = self.call_ticks(&executed);
+        let status = self.session.arena().op(0).status;
+        let mut ok = executed.done == 1 && executed.error.is_none() && (status == KV_OK || status == KV_NOT_FOUND);
+        let mut error = executed.error;
+        if ok {
+            let arena = self.session.arena();
+            let stored = if status == KV_OK { arena.delivered(0).try_into().ok() } else { Some([0; 8]) };
+            ok = stored.is_some();
+            let sum = u64::from_le_bytes(stored.unwrap_or_default()).wrapping_add(1);
+            arena.value_mut(0)[..8].copy_from_slice(&sum.to_le_bytes());
+            arena.op_mut(0).kind = KV_PUT;
+            arena.op_mut(0).value_length = 8;
+            if !ok {
+                self.judge.faults.add(|| format!("counter {}: its value has not 8 bytes", item.index));
+                return;
+            }
+            let executed = self.session.execute(0, 1);
+            ticks += self.call_ticks(&executed);
+            ok = executed.done == 1 && self.session.arena().op(0).status == KV_OK;
+            error = executed.error;
+        }
+        if let Some((_, text)) = error {
+            shared.fail("engine-error", format!("phase {}: merge of key {}: {text}", shared.phase.name, item.index));
+        } else if ok {
+            self.judge.merges += 1;
+            if self.counts {
+                self.judge.tally(shared, &unit, ticks);
+                self.issued += 1;
+            }
+            self.judge.written_bytes += self.session.arena().key(0).len() as u64 + 8;
+        }
+        self.heartbeat(1);
+    }
+
+    /// Hands the interval to the watcher and adds it to the thread's total.
+    #[cold]
+    fn publish(&mut self, now: u64) {
+        let mut slot = self.slot.interval.lock().unwrap_or_else(PoisonError::into_inner);
+        for kind in Kind::ALL {
+            let at = kind as usize;
+            let (Some(new), Some(total), Some(out)) =
+                (&mut self.judge.interval[at], &mut self.total[at], &mut slot[at])
+            else {
+                continue;
+            };
+            out.merge(new);
+            total.merge(new);
+            new.clear();
+        }
+        self.next_publish = now + self.shared.clock.from_ns(1_000_000_000);
+    }
+}
