@@ -1,15 +1,15 @@
 //! What a report for people says, block by block; text and Markdown set the same blocks.
 
-use super::describe::{clock, command, engine_name, machine, phase_name, phase_settings, trials};
+use super::describe::{clock, command, engine_name, machine, memory, phase_name, phase_settings, trials};
 use super::escape::plain_text;
 use super::figure::{UNKNOWN, known, listed, time};
 use super::next::next_steps;
-use super::ranking::{LEGEND, by_kind, ranking, remarks};
+use super::ranking::{LEGEND, by_kind, ranking, remarks, without_figures};
 use super::table::{Align, Column, Table};
 use super::verdict::verdict;
 use crate::results::Run;
 use crate::results::statistics::{FEWEST_FOR_INTERVAL, FEWEST_FOR_WINNER, coverage_of_range};
-use crate::results::summary::{PhaseSummary, StepSummary, Summary};
+use crate::results::summary::{Cell, PhaseSummary, StepSummary, Summary, TrialWarning};
 
 /// A piece of a report; its text is plain (printable ASCII, one line).
 pub(super) enum Block {
@@ -66,6 +66,7 @@ fn header(summary: &Summary, run: &Run) -> Block {
         ("clock", clock(run)),
         ("trials", trials(run, summary)),
         ("intervals", intervals(summary)),
+        ("memory", memory(summary)),
         ("engines", engines(summary)),
     ])
 }
@@ -85,8 +86,11 @@ fn intervals(summary: &Summary) -> String {
 
 /// Names and versions of the engines in force.
 fn engines(summary: &Summary) -> String {
-    let mut names: Vec<String> =
-        summary.engines.iter().map(|engine| plain_text(&format!("{} {}", engine.name, engine.version))).collect();
+    let mut names: Vec<String> = summary
+        .engines
+        .iter()
+        .map(|engine| plain_text(&format!("{} {}", engine.name, engine.version)))
+        .collect();
     names.dedup();
     if names.is_empty() { UNKNOWN.to_string() } else { listed(&names) }
 }
@@ -97,9 +101,14 @@ fn phase_blocks(phase: &PhaseSummary) -> Vec<Block> {
         blocks.push(Block::Section(format!("At level {} (in force)", group.durability_in_force)));
         blocks.push(Block::Table(ranking(&group.cells)));
     }
-    if !phase.unranked.is_empty() {
-        blocks.push(Block::Section("Without a place".to_string()));
-        blocks.push(Block::Table(ranking(&phase.unranked)));
+    let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();
+    if !measured.is_empty() {
+        blocks.push(Block::Section("Measured, but never ranked".to_string()));
+        blocks.push(Block::Table(ranking(measured)));
+    }
+    if let Some(table) = without_figures(phase) {
+        blocks.push(Block::Section("Not measured".to_string()));
+        blocks.push(Block::Table(table));
     }
     blocks.push(Block::Lines(remarks(phase)));
     if let Some(table) = by_kind(phase) {
@@ -137,7 +146,8 @@ fn step_blocks(summary: &Summary) -> Vec<Block> {
     let mut workloads: Vec<&str> = summary.steps.iter().map(|step| step.workload.as_str()).collect();
     workloads.dedup();
     for workload in workloads {
-        let steps: Vec<&StepSummary> = summary.steps.iter().filter(|step| step.workload == workload).collect();
+        let steps: Vec<&StepSummary> =
+            summary.steps.iter().filter(|step| step.workload == workload).collect();
         let mut places: Vec<StepPlace> = Vec::new();
         for step in &steps {
             if !places.contains(&StepPlace::of(step)) {
@@ -167,7 +177,9 @@ fn step_table(steps: &[&StepSummary], places: &[StepPlace], all: &[StepPlace]) -
         let figure = |place: &StepPlace| {
             let step = steps.iter().filter(own).find(|step| StepPlace::of(step) == *place);
             match step {
-                Some(step) if step.median_ns.is_none() && !step.notes.is_empty() => plain_text(&step.notes.join(", ")),
+                Some(step) if step.median_ns.is_none() && !step.notes.is_empty() => {
+                    plain_text(&step.notes.join(", "))
+                }
                 step => known(step.and_then(|step| step.median_ns), time),
             }
         };
@@ -193,7 +205,7 @@ fn failure_blocks(summary: &Summary) -> Vec<Block> {
 }
 
 fn warning_blocks(summary: &Summary) -> Vec<Block> {
-    let line = |found: &crate::results::summary::TrialWarning| {
+    let line = |found: &TrialWarning| {
         let trials = match found.trials {
             0 => String::new(),
             1 => " (1 trial)".to_string(),

@@ -7,7 +7,7 @@ use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, Summary};
 
 /// The longest engine name with its options that a table shows, in characters.
-const ENGINE_LIMIT: usize = 28;
+const ENGINE_LIMIT: usize = 24;
 
 /// `quick / read`.
 pub(super) fn phase_name(phase: &PhaseSummary) -> String {
@@ -89,7 +89,9 @@ fn scan(phase: &PhaseSummary) -> String {
 fn threads(phase: &PhaseSummary) -> String {
     let settings = &phase.settings;
     let mut threads = counted(settings.threads.into(), "thread", "threads");
-    for (number, one, many) in [(settings.readers, "reader", "readers"), (settings.writers, "writer", "writers")] {
+    for (number, one, many) in
+        [(settings.readers, "reader", "readers"), (settings.writers, "writer", "writers")]
+    {
         if number > 0 {
             threads += &format!(" and {}", counted(number.into(), one, many));
         }
@@ -147,17 +149,21 @@ pub(super) fn clock(run: &Run) -> String {
     plain_text(&format!("{}; a read costs {}", run.clock.source, time_text(run.clock.cost_ns)))
 }
 
-/// How many trials there are and what became of them, and the harness's own memory.
+/// How many trials there are and what became of them.
 pub(super) fn trials(run: &Run, summary: &Summary) -> String {
-    let mut text = format!(
-        "{} of each cell; {} of {} trials measured",
-        counted(summary.runs.into(), "run", "runs"),
-        summary.records.len(),
-        run.trials.len()
-    );
+    let runs = counted(summary.runs.into(), "run", "runs");
+    let mut text =
+        format!("{runs} of each cell; {} of {} trials measured", summary.records.len(), run.trials.len());
     if !summary.failures.is_empty() {
         text += &format!(", {} of them failed", summary.failures.len());
     }
+    text
+}
+
+/// What the memory figures mean.
+pub(super) fn memory(summary: &Summary) -> String {
     let own = known(summary.rss_before_open_bytes, bytes);
-    text + &format!("; RSS is that of the whole process, of which the harness had {own} before the engine was opened")
+    format!(
+        "RSS is that of a trial's whole process; the harness had {own} of it before the engine was opened"
+    )
 }

@@ -36,7 +36,8 @@ pub fn markdown_text(text: &str) -> String {
 /// take for a formula.
 pub fn csv_cell(text: &str) -> String {
     let starts_formula = |letter: char| matches!(letter, '=' | '+' | '-' | '@' | '\t' | '\r');
-    let hostile = text.chars().next().is_some_and(starts_formula) || text.trim_start().starts_with(starts_formula);
+    let hostile =
+        text.chars().next().is_some_and(starts_formula) || text.trim_start().starts_with(starts_formula);
     let clean: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let clean = if hostile { format!("'{clean}") } else { clean };
     if clean.contains([',', '"', ';', '\'']) { format!("\"{}\"", clean.replace('"', "\"\"")) } else { clean }
@@ -46,7 +47,11 @@ pub fn csv_cell(text: &str) -> String {
 pub(super) fn shell_word(word: &str) -> String {
     let plain = plain_text(word);
     let safe = |letter: char| letter.is_ascii_alphanumeric() || "_./:=,@%+-".contains(letter);
-    if !plain.is_empty() && plain.chars().all(safe) { plain } else { format!("'{}'", plain.replace('\'', "'\\''")) }
+    if !plain.is_empty() && plain.chars().all(safe) {
+        plain
+    } else {
+        format!("'{}'", plain.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]
@@ -96,7 +101,10 @@ mod tests {
             while let Some(letter) = letters.next() {
                 match letter {
                     '\\' => assert!(letters.next().is_some(), "{text:?} ends in a backslash"),
-                    _ => assert!(!"`*_[]|~#!".contains(letter), "{letter:?} of {text:?} is bare in {escaped:?}"),
+                    _ => assert!(
+                        !"`*_[]|~#!".contains(letter),
+                        "{letter:?} of {text:?} is bare in {escaped:?}"
+                    ),
                 }
             }
         }

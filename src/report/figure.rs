@@ -1,6 +1,6 @@
 //! Figures as people read them: three digits and a unit, and `-` for what is not known.
 
-use crate::measure::units::{bytes_text, time_text};
+use crate::measure::units::bytes_text;
 
 /// What stands for the unknown.
 pub(super) const UNKNOWN: &str = "-";
@@ -30,14 +30,18 @@ pub(super) fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A time, given in nanoseconds: `2.81 ms`.
+/// A time, given in nanoseconds: `41ns`, `2.80us`. Without a space and always with three digits, for narrow columns.
 pub(super) fn time(ns: u64) -> String {
-    time_text(ns as f64)
+    const UNITS: [(&str, f64); 3] = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
+    match UNITS.into_iter().find(|(_, size)| ns as f64 >= *size * 0.9995) {
+        Some((unit, size)) => format!("{}{unit}", three_digits(ns as f64 / size)),
+        None => format!("{ns}ns"),
+    }
 }
 
-/// An amount of memory or disk: `23.5 GiB`.
+/// An amount of memory or disk: `23.5GiB`.
 pub(super) fn bytes(bytes: u64) -> String {
-    bytes_text(bytes)
+    bytes_text(bytes).replace(' ', "")
 }
 
 /// A count with its thousands apart: `200,000`.
@@ -89,6 +93,24 @@ mod tests {
         for (per_second, text) in CASES {
             assert_eq!(rate(*per_second), *text, "{per_second}");
         }
+    }
+
+    #[test]
+    fn times_and_bytes_fit_narrow_columns() {
+        const CASES: &[(u64, &str)] = &[
+            (0, "0ns"),
+            (999, "999ns"),
+            (1_000, "1.00us"),
+            (2_804, "2.80us"),
+            (999_600, "1.00ms"),
+            (35_000_000, "35.0ms"),
+            (3_000_000_000, "3.00s"),
+            (u64::MAX, "18446744074s"),
+        ];
+        for (ns, text) in CASES {
+            assert_eq!(time(*ns), *text, "{ns} ns");
+        }
+        assert_eq!(bytes(30 << 20), "30MiB");
     }
 
     #[test]

@@ -16,7 +16,13 @@ struct Document<'a> {
 
 /// Renders it, in one line.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
-    let document =
-        Document { schema: summary.schema, run, summary, verdicts: verdict(summary), records: &summary.records };
-    serde_json::to_string(&document).expect("a report has only texts, numbers and lists, which JSON can hold") + "\n"
+    let document = Document {
+        schema: summary.schema,
+        run,
+        summary,
+        verdicts: verdict(summary),
+        records: &summary.records,
+    };
+    serde_json::to_string(&document).expect("a report has only texts, numbers and lists, which JSON can hold")
+        + "\n"
 }

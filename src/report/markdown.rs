@@ -19,11 +19,16 @@ fn set(block: Block) -> String {
             facts.iter().map(|(name, said)| format!("- **{name}**: {}\n", markdown_text(said))).collect()
         }
         Block::Table(table) => table.markdown(),
-        Block::Lines(lines) => lines.iter().map(|line| format!("- {}\n", markdown_text(line.trim_start()))).collect(),
+        Block::Lines(lines) => {
+            lines.iter().map(|line| format!("- {}\n", markdown_text(line.trim_start()))).collect()
+        }
         Block::Commands(commands) => {
             // Code spans show backslashes as they are, so that here only the backquote is dangerous.
             let code = |command: &str| format!("`{}`", command.replace('`', "'"));
-            commands.iter().map(|(command, purpose)| format!("- {}: {}\n", code(command), markdown_text(purpose))).collect()
+            commands
+                .iter()
+                .map(|(command, purpose)| format!("- {}: {}\n", code(command), markdown_text(purpose)))
+                .collect()
         }
     }
 }

@@ -36,10 +36,30 @@ pub struct Format {
 
 /// The formats, in the order that people see.
 pub const FORMATS: &[Format] = &[
-    Format { name: "text", about: "Tables and verdicts for a terminal.", extension: "txt", render: text::render },
-    Format { name: "markdown", about: "The same for a page or a comment.", extension: "md", render: markdown::render },
-    Format { name: "csv", about: "A row per engine, phase and run, exact.", extension: "csv", render: csv::render },
-    Format { name: "json", about: "The run, its summary and all records.", extension: "json", render: json::render },
+    Format {
+        name: "text",
+        about: "Tables and verdicts for a terminal.",
+        extension: "txt",
+        render: text::render,
+    },
+    Format {
+        name: "markdown",
+        about: "The same for a page or a comment.",
+        extension: "md",
+        render: markdown::render,
+    },
+    Format {
+        name: "csv",
+        about: "A row per engine, phase and run, exact.",
+        extension: "csv",
+        render: csv::render,
+    },
+    Format {
+        name: "json",
+        about: "The run, its summary and all records.",
+        extension: "json",
+        render: json::render,
+    },
 ];
 
 /// The format of that name; none if there is none.

@@ -12,8 +12,14 @@ const LIMIT: usize = 3;
 
 /// Commands to try, each with what it is for; at most three, the most telling first.
 pub fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
-    let candidates =
-        [go_on(summary, run), find_fault(summary), decide_tie(summary), more_runs(summary, run), absent(summary), export()];
+    let candidates = [
+        go_on(summary, run),
+        find_fault(summary),
+        decide_tie(summary),
+        more_runs(summary, run),
+        absent(summary),
+        export(),
+    ];
     candidates.into_iter().flatten().take(LIMIT).collect()
 }
 
@@ -27,7 +33,10 @@ fn find_fault(summary: &Summary) -> Option<(String, String)> {
     // A mutant is there to fail.
     let failure = summary.failures.iter().find(|failure| !is_mutant(&failure.engine))?;
     let engine = shell_word(&failure.engine);
-    Some((format!("kvdyno verify {engine}"), format!("see what is wrong with {engine}, which failed in a trial")))
+    Some((
+        format!("kvdyno verify {engine}"),
+        format!("see what is wrong with {engine}, which failed in a trial"),
+    ))
 }
 
 /// More runs of the engines that share the first place somewhere.

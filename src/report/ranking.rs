@@ -34,7 +34,7 @@ pub(super) const LEGEND: &[&str] = &[
 ];
 
 /// The cells as rows, in their order.
-pub(super) fn ranking(cells: &[Cell]) -> Table {
+pub(super) fn ranking<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Table {
     let mut table = Table::with_titles(&COLUMNS);
     for cell in cells {
         table.push(row(cell));
@@ -51,7 +51,9 @@ fn row(cell: &Cell) -> Vec<String> {
         known(cell.rank, rank),
         cell_name(cell),
         known(cell.ops_per_second, rate),
-        known(cell.ops_per_second_interval, |interval| format!("{}..{}", rate(interval.low), rate(interval.high))),
+        known(cell.ops_per_second_interval, |interval| {
+            format!("{}..{}", rate(interval.low), rate(interval.high))
+        }),
         known(cell.latency.p50_ns, time),
         known(cell.latency.p99_ns, time),
         known(cell.latency.p999_ns, time),
@@ -107,13 +109,26 @@ pub(super) fn by_kind(phase: &PhaseSummary) -> Option<Table> {
     (!table.is_empty()).then_some(table)
 }
 
-/// The floor of the phase, and the details of all notes: sentences for below its tables.
+/// Cells of which nothing was measured, each with the reason; none if there are none.
+pub(super) fn without_figures(phase: &PhaseSummary) -> Option<Table> {
+    let mut table =
+        Table::with_titles(&[("engine", Align::Left), ("what", Align::Left), ("why", Align::Left)]);
+    for cell in phase.unranked.iter().filter(|cell| cell.counted_runs == 0) {
+        for note in &cell.notes {
+            let why = note.detail.as_deref().unwrap_or("there is no record of it");
+            table.push(vec![cell_name(cell), plain_text(&note.mark), plain_text(why)]);
+        }
+    }
+    (!table.is_empty()).then_some(table)
+}
+
+/// The floor of the phase, and the details of notes on measured cells: sentences for below the tables.
 pub(super) fn remarks(phase: &PhaseSummary) -> Vec<String> {
     let mut remarks: Vec<String> = phase.floors.iter().map(|cell| floor(phase, cell)).collect();
     if phase.floors.is_empty() {
         remarks.push("floor: - (no null engine in this run)".to_string());
     }
-    for cell in cells(phase) {
+    for cell in cells(phase).filter(|cell| cell.counted_runs > 0) {
         for note in &cell.notes {
             if let Some(detail) = &note.detail {
                 remarks.push(plain_text(&format!("{}, {}: {detail}", cell_name(cell), note.mark)));
@@ -133,8 +148,11 @@ fn floor(phase: &PhaseSummary, cell: &Cell) -> String {
             format!("floor: {name} does nothing at {} ops/s, {ns} of a thread per op", rate(rate_found))
         }
         _ => {
-            let why: Vec<String> =
-                cell.notes.iter().map(|note| note.detail.clone().unwrap_or_else(|| note.mark.clone())).collect();
+            let why: Vec<String> = cell
+                .notes
+                .iter()
+                .map(|note| note.detail.clone().unwrap_or_else(|| note.mark.clone()))
+                .collect();
             plain_text(&format!("floor: - ({name}: {})", why.join(", ")))
         }
     }

@@ -27,9 +27,6 @@ pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// Spaces between columns.
-const GAP: &str = "  ";
-
 impl Table {
     /// A table without rows.
     pub fn new(columns: Vec<Column>) -> Table {
@@ -38,7 +35,9 @@ impl Table {
 
     /// A table without rows, of columns given as `(title, align)`.
     pub fn with_titles(titles: &[(&str, Align)]) -> Table {
-        Table::new(titles.iter().map(|(title, align)| Column { title: title.to_string(), align: *align }).collect())
+        Table::new(
+            titles.iter().map(|(title, align)| Column { title: title.to_string(), align: *align }).collect(),
+        )
     }
 
     /// Adds a row; a cell that is missing is unknown (`-`), and one too many is dropped.
@@ -63,11 +62,22 @@ impl Table {
         let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
         let line = |row: &Vec<String>| {
             let cells = row.iter().zip(&self.columns).zip(&widths);
-            let set = cells.map(|((cell, column), width)| match column.align {
-                Align::Left => format!("{cell:<width$}"),
-                Align::Right => format!("{cell:>width$}"),
-            });
-            set.collect::<Vec<String>>().join(GAP).trim_end().to_string() + "\n"
+            let mut set = String::new();
+            let mut before = None;
+            for ((cell, column), width) in cells {
+                // Numbers that end a column and begin the next at once are far enough apart with one space.
+                set += match (before, column.align) {
+                    (None, _) => "",
+                    (Some(Align::Right), Align::Right) => " ",
+                    _ => "  ",
+                };
+                set += &match column.align {
+                    Align::Left => format!("{cell:<width$}"),
+                    Align::Right => format!("{cell:>width$}"),
+                };
+                before = Some(column.align);
+            }
+            set.trim_end().to_string() + "\n"
         };
         [&titles, &rule].into_iter().chain(&self.rows).map(line).collect()
     }
@@ -90,7 +100,8 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let mut table = Table::with_titles(&[("engine", Align::Left), ("ops/s", Align::Right), ("notes", Align::Left)]);
+        let mut table =
+            Table::with_titles(&[("engine", Align::Left), ("ops/s", Align::Right), ("notes", Align::Left)]);
         table.push(vec!["redb".to_string(), "1.23M".to_string(), String::new()]);
         table.push(vec!["a|b".to_string()]);
         table
@@ -104,7 +115,8 @@ mod tests {
 
     #[test]
     fn a_cell_cannot_break_out_of_a_markdown_table() {
-        let expected = "| engine | ops/s | notes |\n| :--- | ---: | :--- |\n| redb | 1.23M |  |\n| a\\|b | - | - |\n";
+        let expected =
+            "| engine | ops/s | notes |\n| :--- | ---: | :--- |\n| redb | 1.23M |  |\n| a\\|b | - | - |\n";
         assert_eq!(table().markdown(), expected);
     }
 

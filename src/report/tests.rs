@@ -49,7 +49,9 @@ fn scaled(engines: &[&str], runs: u32, scale: fn(&str, u32) -> f64) -> (Summary,
 #[test]
 fn reports_of_the_fixture_are_as_they_were() {
     let (summary, run) = fixture_summary();
-    for (name, file) in [("text", "report-text.txt"), ("markdown", "report-markdown.md"), ("csv", "report-csv.csv")] {
+    for (name, file) in
+        [("text", "report-text.txt"), ("markdown", "report-markdown.md"), ("csv", "report-csv.csv")]
+    {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
         let fresh = render(name, &summary, &run);
         if std::env::var_os("UPDATE").is_some() {
@@ -57,7 +59,10 @@ fn reports_of_the_fixture_are_as_they_were() {
             std::fs::write(&path, &fresh).unwrap();
         }
         let kept = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(kept == fresh, "tests/golden/{file} differs: run with UPDATE=1, read the difference, commit it");
+        assert!(
+            kept == fresh,
+            "tests/golden/{file} differs: run with UPDATE=1, read the difference, commit it"
+        );
     }
 }
 
@@ -76,10 +81,12 @@ fn formats_have_unique_names_and_end_with_a_newline() {
 #[test]
 fn the_text_fits_a_wide_terminal() {
     let (summary, run) = fixture_summary();
-    let tables = render("text", &summary, &run);
-    let longest = tables.lines().filter(|line| line.contains("  ")).max_by_key(|line| line.len()).unwrap();
-    let in_table = tables.lines().filter(|line| line.starts_with(['1', '2', '3', '4', '-'])).map(str::len).max();
-    assert!(in_table.unwrap() <= 140, "{} columns: {longest}", in_table.unwrap());
+    let text = render("text", &summary, &run);
+    let in_table =
+        |line: &&str| line.starts_with("rank") || line.starts_with(|first: char| first.is_ascii_digit());
+    for line in text.lines().filter(in_table) {
+        assert!(line.len() <= 140, "{} columns: {line}", line.len());
+    }
 }
 
 #[test]
@@ -121,12 +128,17 @@ fn hostile_strings_do_no_harm_in_any_format() {
     run.id = evil.to_string();
     let summary = Summary::new(&run, records);
     let text = render("text", &summary, &run);
-    assert!(text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "a terminal would act on it");
+    assert!(
+        text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)),
+        "a terminal would act on it"
+    );
     let markdown = render("markdown", &summary, &run);
-    assert!(!markdown.contains("<script"), "raw HTML is in the Markdown");
+    // Between backquotes everything is shown as it is.
+    let outside_code: String = markdown.lines().flat_map(|line| line.split('`').step_by(2)).collect();
+    assert!(!outside_code.contains("<script"), "raw HTML is in the Markdown");
     for line in markdown.lines().filter(|line| line.starts_with("| ")) {
         let bars = line.replace("\\\\", "").replace("\\|", "").matches('|').count();
-        assert!(bars == 15 || bars == 8 || bars == 6, "{bars} bars: {line}");
+        assert!([15, 8, 7, 4].contains(&bars), "{bars} bars: {line}");
     }
     let csv = render("csv", &summary, &run);
     assert!(!csv.contains(['\u{1b}', '\r', '\t']));
@@ -186,7 +198,8 @@ fn five_runs_apart_have_a_winner_and_five_that_overlap_have_none() {
         base + f64::from(run) / 100.0
     });
     let read = verdict(&apart).into_iter().find(|verdict| verdict.contains("read")).unwrap();
-    let expected = "the winner is lmdb (write-map=false), ahead of sqlite (2.03M against 1.03M ops/s, intervals apart)";
+    let expected =
+        "the winner is lmdb (write-map=false), ahead of sqlite (2.03M against 1.03M ops/s, intervals apart)";
     assert!(read.contains(expected), "{read}");
     let (overlapping, _) = scaled(&["lmdb", "sqlite"], 5, |engine, run| {
         let shift = if engine == "lmdb" { 2 } else { 0 };
@@ -221,7 +234,7 @@ fn a_run_without_records_has_a_report_too() {
     let summary = Summary::new(&run, Vec::new());
     let text = render("text", &summary, &run);
     assert!(text.contains("0 of 21 trials measured"), "{text}");
-    assert!(text.contains("3 of 3 not measured"), "{text}");
+    assert!(text.contains("3/3 missing"), "{text}");
     assert!(next_steps(&summary, &run)[0].0.ends_with("--resume"));
     for format in FORMATS {
         assert!(!(format.render)(&summary, &run).is_empty());
@@ -235,9 +248,14 @@ fn next_steps_are_two_or_three_commands() {
     let commands: Vec<&str> = steps.iter().map(|(command, _)| command.as_str()).collect();
     assert_eq!(
         commands,
-        ["kvdyno run quick --keys 2000 --resume", "kvdyno verify fjall", "kvdyno run quick --engines lmdb,redb --runs 10"]
+        [
+            "kvdyno run quick --keys 2000 --resume",
+            "kvdyno verify fjall",
+            "kvdyno run quick --engines fjall,lmdb --runs 10"
+        ]
     );
-    let (calm, run) = scaled(&["lmdb", "sqlite"], 5, |engine, run| engine.len() as f64 + f64::from(run) / 100.0);
+    let (calm, run) =
+        scaled(&["lmdb", "sqlite"], 5, |engine, run| engine.len() as f64 + f64::from(run) / 100.0);
     let steps = next_steps(&calm, &run);
     assert!((2..=3).contains(&steps.len()), "{steps:?}");
 }

@@ -36,10 +36,14 @@ fn sentence(group: &Group) -> String {
     match (first.as_slice(), behind) {
         ([], _) => format!("no call, for no engine has enough whole runs{}.", left_out(group)),
         ([only], None) => {
-            format!("{} alone can be ranked, so there is nothing to compare{}.", cell_name(only), left_out(group))
+            format!(
+                "{} alone can be ranked, so there is nothing to compare{}.",
+                cell_name(only),
+                left_out(group)
+            )
         }
         ([ahead], Some(behind)) => format!("{}.{}", lead(ahead, behind, runs), harness_bound(ahead)),
-        (tied, _) => format!("{}.", tie(tied, runs)),
+        (tied, behind) => format!("{}{}.", tie(tied, runs), ahead_of(tied.len(), behind.copied())),
     }
 }
 
@@ -67,11 +71,20 @@ fn tie(tied: &[&Cell], runs: u32) -> String {
     }
 }
 
+/// The next engine, if all that tie for the first place are surely ahead of it.
+fn ahead_of(tied: usize, behind: Option<&Cell>) -> String {
+    let surely = |cell: &&Cell| cell.rank.is_some_and(|rank| rank.place as usize > tied);
+    behind.filter(surely).map_or_else(String::new, |cell| format!("; they are ahead of {}", cell_name(cell)))
+}
+
 /// A note on the engine ahead if much of its time was ours.
 fn harness_bound(ahead: &Cell) -> String {
     match ahead.harness_share {
         Some(share) if share > HARNESS_SHARE_LIMIT => {
-            format!(" The harness took {} of its time, so the engine itself is faster than shown.", share_text(share))
+            format!(
+                " The harness took {} of its time, so the engine itself is faster than shown.",
+                share_text(share)
+            )
         }
         _ => String::new(),
     }
@@ -79,7 +92,6 @@ fn harness_bound(ahead: &Cell) -> String {
 
 /// The engines of the group that have figures but no rank.
 fn left_out(group: &Group) -> String {
-    let names: Vec<String> =
-        group.cells.iter().filter(|cell| cell.rank.is_none()).map(cell_name).collect();
+    let names: Vec<String> = group.cells.iter().filter(|cell| cell.rank.is_none()).map(cell_name).collect();
     if names.is_empty() { String::new() } else { format!(" (without a rank: {})", listed(&names)) }
 }

@@ -30,13 +30,13 @@ pub(crate) fn folder() -> PathBuf {
 
 fn write(folder: &Path) {
     if folder.exists() {
-        std::fs::remove_dir_all(folder).unwrap();
+        std::fs::remove_dir_all(folder).expect("the fixture lies in the work tree, which tests may write");
     }
-    let mut run = run();
-    run.id = folder.file_name().unwrap().to_str().unwrap().to_string();
-    let mut written = RunFolder::create(folder.parent().unwrap(), &run).unwrap();
+    let parent = folder.parent().expect("the fixture's path has several parts");
+    let run = Run { id: "results-v1".to_string(), ..run() };
+    let mut written = RunFolder::create(parent, &run).expect("its folder was removed just before");
     for record in records() {
-        written.save(&record).unwrap();
+        written.save(&record).expect("every record of the fixture is planned and new");
     }
 }
 
@@ -268,7 +268,7 @@ fn kinds(phase: &Phase, ops: u64, cost_ns: u64, seed: &mut u64) -> Vec<KindRecor
         _ => &["put"],
     };
     let share = ops / names.len() as u64;
-    let mut kind = |name: &&str| {
+    let kind = |name: &&str| {
         let mut service_ns = Histogram::new();
         for op in 0..share {
             *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -279,7 +279,7 @@ fn kinds(phase: &Phase, ops: u64, cost_ns: u64, seed: &mut u64) -> Vec<KindRecor
         }
         KindRecord { kind: name.to_string(), ops: share, misses: 0, rows: 0, retries: 0, service_ns }
     };
-    names.iter().map(|name| kind(name)).collect()
+    names.iter().map(kind).collect()
 }
 
 fn thread_record(thread: u32, ops: u64, elapsed_ns: u64, inside_ns: u64) -> ThreadRecord {

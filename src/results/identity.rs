@@ -72,10 +72,9 @@ fn name_part(text: &str) -> String {
 
 /// True if the text can name a folder of ours: 1 to 160 letters, digits, `_`, `.`, `-`, `:`, begun by a letter or digit.
 pub(super) fn is_safe_name(name: &str) -> bool {
-    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-:".contains(byte);
     name.len() <= 160
         && name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric)
-        && name.as_bytes().iter().all(|byte| allowed(byte))
+        && name.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.-:".contains(byte))
 }
 
 #[cfg(test)]

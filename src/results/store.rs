@@ -334,6 +334,8 @@ impl RunFolder {
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Locked(self.path.clone())),
+            // Some file systems have no locks; results there are as safe as their user is careful.
+            Err(fs::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(fs::TryLockError::Error(error)) => return Err(error).doing("lock", &path),
         }
         let whole_bytes = self.read_journal()?;
@@ -412,12 +414,16 @@ fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), StoreError
     sync_folder(folder)
 }
 
-/// Makes names in a folder durable; systems that cannot open a folder keep them without being told.
+/// Makes names in a folder durable. Systems and file systems that cannot sync a folder keep names without being told.
 fn sync_folder(folder: &Path) -> Result<(), StoreError> {
-    if cfg!(unix) {
-        File::open(folder).and_then(|opened| opened.sync_all()).doing("write", folder)
-    } else {
-        Ok(())
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match File::open(folder).and_then(|opened| opened.sync_all()) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        synced => synced.doing("write", folder),
     }
 }
 

@@ -238,7 +238,7 @@ fn corrupt(value: &Value, seed: &mut u64) -> Value {
         [json!(null), json!(-1), json!(1e308), json!(u64::MAX), json!("\u{1b}[2J"), json!([]), json!({})];
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
     let roll = (*seed >> 33) as usize;
-    if roll % 40 == 0 {
+    if roll.is_multiple_of(40) {
         return wrong[roll / 40 % wrong.len()].clone();
     }
     match value {

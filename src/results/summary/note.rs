@@ -8,7 +8,7 @@ use serde::Serialize;
 /// One thing that a reader must know of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// A word or two: `harness 23%`, `1 of 3 failed`.
+    /// A word or two: `harness 23%`, `1/3 failed`.
     pub mark: String,
     /// The whole of it; none if the mark says all.
     pub detail: Option<String>,
@@ -52,42 +52,34 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     notes
 }
 
-/// Runs that give no figures, by what became of them.
+/// Runs that did not go as planned, by what became of them.
 fn failures(cell: &Cell) -> Vec<Note> {
     let of = cell.runs.len();
     let mut notes = Vec::new();
-    let causes = |wanted: fn(&RunState) -> Option<&String>| -> Vec<String> {
-        let mut told: Vec<String> = Vec::new();
-        for run in &cell.runs {
-            let Some(cause) = wanted(&run.state) else { continue };
-            told.push(format!("run {}: {cause}", run.repetition));
-        }
-        told
-    };
-    let failed = causes(|state| match state {
+    let failed = told(cell, |state| match state {
         RunState::Failed { cause } => Some(cause),
         _ => None,
     });
     if !failed.is_empty() {
-        notes.push(Note::detailed(format!("{} of {of} failed", failed.len()), failed.join("; ")));
+        notes.push(Note::detailed(format!("{}/{of} failed", failed.len()), in_one(&failed, of)));
     }
-    let later = causes(|state| match state {
+    let later = told(cell, |state| match state {
         RunState::FailedLater { cause } => Some(cause),
         _ => None,
     });
     if !later.is_empty() {
-        notes.push(Note::detailed(format!("{} of {of} failed later", later.len()), later.join("; ")));
+        notes.push(Note::detailed(format!("{}/{of} failed later", later.len()), in_one(&later, of)));
     }
-    let not_run = causes(|state| match state {
+    let not_run = told(cell, |state| match state {
         RunState::NotRun { reason } => Some(reason),
         _ => None,
     });
     if !not_run.is_empty() {
-        notes.push(Note::detailed("did not run", one_reason(&not_run)));
+        notes.push(Note::detailed("did not run", in_one(&not_run, of)));
     }
     let pending = cell.runs.iter().filter(|run| run.state == RunState::Pending).count();
     if pending > 0 {
-        notes.push(Note::mark(format!("{pending} of {of} not measured")));
+        notes.push(Note::mark(format!("{pending}/{of} missing")));
     }
     if cell.settings_differ {
         notes.push(Note::detailed(
@@ -98,11 +90,17 @@ fn failures(cell: &Cell) -> Vec<Note> {
     notes
 }
 
-/// The reason alone where all runs give the same, for an engine that lacks an ability lacks it in each run.
-fn one_reason(told: &[String]) -> String {
-    let bare =
-        |text: &String| text.split_once(": ").map_or_else(|| text.clone(), |(_, reason)| reason.to_string());
-    let mut reasons: Vec<String> = told.iter().map(bare).collect();
-    reasons.dedup();
-    if reasons.len() == 1 { reasons.remove(0) } else { told.join("; ") }
+/// What the runs in one state say, with their repetitions.
+fn told(cell: &Cell, text_of: fn(&RunState) -> Option<&String>) -> Vec<(u32, &str)> {
+    cell.runs.iter().filter_map(|run| Some((run.repetition, text_of(&run.state)?.as_str()))).collect()
+}
+
+/// The texts in one; once only where all of the cell's runs say the same, for what an engine lacks it lacks each time.
+fn in_one(told: &[(u32, &str)], of: usize) -> String {
+    match told {
+        [(_, first), rest @ ..] if told.len() == of && rest.iter().all(|(_, text)| text == first) => {
+            first.to_string()
+        }
+        _ => told.iter().map(|(run, text)| format!("run {run}: {text}")).collect::<Vec<_>>().join("; "),
+    }
 }

@@ -33,7 +33,7 @@ pub struct PhaseSummary {
     pub unranked: Vec<Cell>,
 }
 
-/// The cells of one level in force, the highest median first.
+/// The cells of one level in force: those with a rank first, and the highest median first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// The level in force.
@@ -109,7 +109,7 @@ fn group_of(groups: &mut Vec<Group>, level: Durability) -> &mut Group {
     &mut groups[place]
 }
 
-/// Sorts by the median and gives ranks to the cells that may have one.
+/// Gives ranks to the cells that may have one, and sorts: those first, and the higher median first.
 fn rank(cells: &mut [Cell]) {
     cells.sort_by(|left, right| {
         higher_first(left.ops_per_second, right.ops_per_second).then_with(|| left.engine.cmp(&right.engine))
@@ -118,6 +118,7 @@ fn rank(cells: &mut [Cell]) {
     for (cell, rank) in cells.iter_mut().zip(ranks(&intervals)) {
         cell.rank = rank;
     }
+    cells.sort_by_key(|cell| cell.rank.is_none());
 }
 
 /// The interval that a cell is ranked by; none if runs failed or its settings were others.

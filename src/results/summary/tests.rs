@@ -78,7 +78,7 @@ fn null_engines_are_the_floor_and_mutants_have_no_place() {
         assert!(phase.floors[0].ops_per_second.is_some());
         let mutant = phase.unranked.iter().find(|cell| is_mutant(&cell.engine)).unwrap();
         assert_eq!((mutant.rank, mutant.ops_per_second), (None, None));
-        assert_eq!(marks(mutant), ["3 of 3 failed"]);
+        assert_eq!(marks(mutant), ["3/3 failed"]);
     }
 }
 
@@ -88,13 +88,13 @@ fn failed_runs_stay_visible_with_their_cause_and_cost_the_rank() {
     let mixed = cell(phase(&summary, "mixed"), "fjall");
     assert_eq!((mixed.counted_runs, mixed.rank), (2, None));
     assert!(mixed.ops_per_second.is_some());
-    assert_eq!(mixed.notes[0].mark, "1 of 3 failed");
+    assert_eq!(mixed.notes[0].mark, "1/3 failed");
     assert_eq!(mixed.notes[0].detail.as_deref(), Some("run 2: crashed: SIGABRT"));
     // The phases before the crash were whole.
     let fill = cell(phase(&summary, "fill"), "fjall");
     assert_eq!(fill.counted_runs, 3);
     assert!(fill.rank.is_some());
-    assert_eq!(marks(fill), ["1 of 3 failed later"]);
+    assert_eq!(marks(fill), ["1/3 failed later"]);
     let crashed = summary.failures.iter().find(|failure| failure.engine == "fjall").unwrap();
     assert_eq!(crashed.details.last().map(String::as_str), Some("aborting"));
     assert_eq!(summary.failures.len(), 4);
@@ -177,7 +177,7 @@ fn a_large_harness_share_is_marked() {
     let summary = summary();
     assert!(marks(&phase(&summary, "fill").floors[0]).contains(&"harness 61%"));
     assert!(marks(cell(phase(&summary, "fill"), "lmdb")).is_empty());
-    assert_eq!(marks(cell(phase(&summary, "mixed"), "sqlite")), ["1 of 3 not measured", "emulated"]);
+    assert_eq!(marks(cell(phase(&summary, "mixed"), "sqlite")), ["1/3 missing", "emulated"]);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn wrong_answers_anywhere_cost_the_trial_all_its_figures() {
     lmdb.phases[3].check.faults = 1;
     lmdb.phases[3].check.first_faults = vec!["key 3".to_string()];
     let faulty = Summary::new(&fixture::run(), records.clone());
-    assert_eq!(cell(phase(&faulty, "sync"), "lmdb").notes[0].mark, "1 of 3 failed");
+    assert_eq!(cell(phase(&faulty, "sync"), "lmdb").notes[0].mark, "1/3 failed");
     let lmdb = records.iter_mut().find(|record| record.trial.engine == "lmdb").unwrap();
     lmdb.outcome = Outcome::WrongAnswers { faults: vec!["sync: key 3".to_string()] };
     let faulty = Summary::new(&fixture::run(), records);
