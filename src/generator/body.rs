@@ -1,9 +1,9 @@
 //! The bytes behind a value's header: noise that no compressor shrinks, and a part that repeats and all do shrink.
 //!
-//! The body is cut into chunks of 4 KiB. Each chunk has a hash of its own; it starts with a slice of a noise table, taken
+//! The body is cut into chunks of 4 KiB, each with a hash of its own. A chunk starts with a slice of a noise table, taken
 //! at a place that the hash names and XORed with a word of the hash, so that values of one block never share bytes
-//! although the table is small; the rest of the chunk repeats that word. So a byte that was moved, torn or left over
-//! from another version differs in either part.
+//! although the table is small; the rest of the chunk repeats half of that word. So a byte that was moved, torn or left
+//! over from another version differs in either part.
 
 use super::random::{Random, mix64};
 use super::value::HEADER_BYTES;
@@ -51,7 +51,7 @@ impl Body {
         }
         let (before, cost) = if is_first { (HEADER_BYTES, HEADER_COST) } else { (0, 0.0) };
         let kept = self.share * (chunk + before) as f64 - cost - REPEAT_COST;
-        (kept.round().max(0.0) as usize).min(chunk)
+        ((kept + 0.5) as usize).min(chunk)
     }
 
     #[inline]
@@ -100,6 +100,7 @@ impl Body {
         for ((into, from), byte) in into_tail.iter_mut().zip(from_tail).zip(bytes) {
             *into = from ^ byte;
         }
+        let bytes = repeating(word).to_le_bytes();
         let (into, into_tail) = repeated.as_chunks_mut::<8>();
         into.fill(bytes);
         into_tail.copy_from_slice(&bytes[..into_tail.len()]);
@@ -136,6 +137,8 @@ impl Body {
         for ((actual, from), byte) in actual_tail.iter().zip(from_tail).zip(bytes) {
             difference |= u64::from(actual ^ from ^ byte);
         }
+        let word = repeating(word);
+        let bytes = word.to_le_bytes();
         let (actual, actual_tail) = repeated.as_chunks::<8>();
         for actual in actual {
             difference |= u64::from_le_bytes(*actual) ^ word;
@@ -145,6 +148,13 @@ impl Body {
         }
         difference == 0
     }
+}
+
+/// What the repeating part of a chunk consists of. Four bytes: with eight, LZ4, which leaps while it finds nothing,
+/// takes longer to see that they repeat.
+#[inline]
+fn repeating(word: u64) -> u64 {
+    word >> 32 | word >> 32 << 32
 }
 
 /// The hash of chunk `place`; the first is the value's own.

@@ -342,9 +342,14 @@ fn encode(encoding: Encoding, mut number: u64, out: &mut [u8]) {
             tail.copy_from_slice(&bytes[8 - width..]);
         }
         Encoding::Decimal | Encoding::Hashed => {
-            for digit in out.iter_mut().rev() {
+            let (front, pairs) = out.as_rchunks_mut::<2>();
+            for pair in pairs.iter_mut().rev() {
+                let two = number % 100;
+                *pair = [b'0' + (two / 10) as u8, b'0' + (two % 10) as u8];
+                number /= 100;
+            }
+            if let [digit] = front {
                 *digit = b'0' + (number % 10) as u8;
-                number /= 10;
             }
         }
         Encoding::Hex => {

@@ -11,6 +11,7 @@ mod portable;
 mod random;
 mod sample;
 mod sequence;
+pub mod shape;
 mod sizes;
 mod spec;
 mod uniform;

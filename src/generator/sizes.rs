@@ -231,7 +231,12 @@ mod tests {
 
     #[test]
     fn keeps_its_first_sizes() {
-        let golden: &[(&str, [u32; 4])] = &[];
+        let golden: &[(&str, [u32; 4])] = &[
+            ("uniform:250-2500", [1011, 2182, 516, 1864]),
+            ("zipf:1-1024", [1, 552, 14, 273]),
+            ("normal:400,50", [375, 380, 428, 382]),
+            ("histogram:100*9,1000*1", [100, 100, 100, 100]),
+        ];
         for (spec, wanted) in golden {
             let sizes = Sizes::new(&spec.parse().unwrap()).unwrap();
             assert_eq!([1, 2, 3, 4].map(|i| sizes.of(mix64(i))), *wanted, "{spec}");

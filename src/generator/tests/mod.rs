@@ -1,3 +1,7 @@
 //! Tests of the room that span its files: golden numbers, masses, keys and values.
 
+mod key;
+mod sample;
+mod shape;
 mod spec;
+mod value;

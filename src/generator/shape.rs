@@ -1,0 +1,269 @@
+//! Tests of the generators themselves, for `kvdyno selftest`: each returns what it measured and judges nothing.
+
+use super::permutation::Permutation;
+use super::random::Random;
+use super::sample::{Part, Sampler};
+use super::sizes::Sizes;
+use super::spec::{Distribution, SizeSpec, SpecError};
+use super::value::{ValueRules, Values};
+use super::{exponential::Exponential, hotspot::Hotspot, latest::Latest, ycsb::Ycsb, zipf::zeta};
+use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
+
+/// The least draws expected in a bin of a chi-square test.
+const LEAST_EXPECTED: f64 = 8.0;
+
+/// A chi-square test of counts against masses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChiSquare {
+    /// The sum of squared deviations over expectations.
+    pub statistic: f64,
+    /// Degrees of freedom; 0 where each count is fixed beforehand.
+    pub degrees: u64,
+    /// The probability of a statistic at least as large if the masses are right.
+    pub p: f64,
+}
+
+/// A Kolmogorov-Smirnov test of a sample against a distribution function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KolmogorovSmirnov {
+    /// The largest distance between the two functions.
+    pub statistic: f64,
+    /// The probability of a distance at least as large if the distribution is right; for whole numbers at least that.
+    pub p: f64,
+}
+
+/// What was found about the streams of a seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streams {
+    /// Streams drawn from.
+    pub streams: u64,
+    /// Draws of each.
+    pub draws: u64,
+    /// Pairs of neighbouring draws (128 bits) that came more than once, in whichever streams.
+    pub repeated_windows: u64,
+    /// Stream i, jumped, was stream i + 1, for each.
+    pub are_jumps_apart: bool,
+    /// The jump equals 2^128 steps for every state: its result is that of the transition matrix squared 128 times,
+    /// on all 256 states with one bit, and both are linear. The period being 2^256 - 1, streams cannot meet within
+    /// 2^128 draws.
+    pub is_jump_exact: bool,
+}
+
+/// The probability of each item when hot items are clustered: the exact ones of the algorithm in use (`ycsb-zipfian`:
+/// exact but for ranks over a million). Takes O(n) time and memory; fails on parameters out of range.
+pub fn masses(distribution: &Distribution, n: u64) -> Result<Vec<f64>, SpecError> {
+    Sampler::new(distribution, n, 0, Part::WHOLE, true)?;
+    Ok(match *distribution {
+        Distribution::Sequential | Distribution::Uniform | Distribution::Permutation => {
+            vec![1.0 / n as f64; n as usize]
+        }
+        Distribution::Zipf(theta) => {
+            let total = zeta(n, theta);
+            (1..=n).map(|rank| (rank as f64).powf(-theta) / total).collect()
+        }
+        Distribution::YcsbZipfian => Ycsb::new(n).masses(),
+        Distribution::Latest => Latest::new(n).masses(),
+        Distribution::Hotspot(fraction, share) => Hotspot::new(n, fraction, share, 0, true).masses(),
+        Distribution::Exponential(percentile, fraction) => Exponential::new(n, percentile, fraction).masses(),
+    })
+}
+
+/// Compares draws with the exact masses. `sequential` and `permutation`, whose counts are fixed, get p = 1 when every
+/// item came equally often in whole passes (draws are rounded up to these), else 0. Fails as `masses` does.
+pub fn uniformity(
+    distribution: &Distribution,
+    n: u64,
+    draws: u64,
+    seed: u64,
+) -> Result<ChiSquare, SpecError> {
+    let masses = masses(distribution, n)?;
+    let is_pass = matches!(distribution, Distribution::Sequential | Distribution::Permutation);
+    let draws = if is_pass { draws.div_ceil(n) * n } else { draws };
+    let mut sampler = Sampler::new(distribution, n, seed, Part::WHOLE, true)?;
+    let mut random = Random::seeded(seed);
+    let mut counts = vec![0_u64; n as usize];
+    for _ in 0..draws {
+        counts[sampler.next(&mut random) as usize] += 1;
+    }
+    if is_pass {
+        let statistic = counts.iter().map(|&count| (count as f64 - (draws / n) as f64).powi(2)).sum();
+        return Ok(ChiSquare { statistic, degrees: 0, p: if statistic == 0.0 { 1.0 } else { 0.0 } });
+    }
+    let expected: Vec<f64> = masses.iter().map(|mass| mass * draws as f64).collect();
+    Ok(chi_square(&expected, &counts))
+}
+
+/// Compares where a permutation puts neighbours (i, i + 1) with chance: a table of up to 32 by 32 ranges of places, for
+/// the first million items. `n` is at least 1000.
+pub fn neighbours(n: u64, seed: u64) -> ChiSquare {
+    let permutation = Permutation::new(n, seed);
+    let places = n.min(1_000_000);
+    let side = ((places as f64 / LEAST_EXPECTED).sqrt() as u64).clamp(2, 32);
+    let range = |place: u64| (u128::from(place) * u128::from(side) / u128::from(n)) as u64;
+    let size = |range: u64| {
+        let start = |range: u64| (u128::from(range) * u128::from(n)).div_ceil(u128::from(side));
+        (start(range + 1) - start(range)) as f64 / n as f64
+    };
+    let mut counts = vec![0_u64; (side * side) as usize];
+    let mut before = permutation.at(0);
+    for i in 1..places {
+        let place = permutation.at(i);
+        counts[(range(before) * side + range(place)) as usize] += 1;
+        before = place;
+    }
+    let expected: Vec<f64> =
+        (0..side * side).map(|cell| size(cell / side) * size(cell % side) * (places - 1) as f64).collect();
+    chi_square(&expected, &counts)
+}
+
+/// Chi-square with the rarest items put together until a bin expects `LEAST_EXPECTED`.
+fn chi_square(expected: &[f64], counts: &[u64]) -> ChiSquare {
+    let mut order: Vec<usize> = (0..expected.len()).collect();
+    order.sort_by(|&a, &b| expected[b].total_cmp(&expected[a]));
+    let (mut statistic, mut bins) = (0.0, 0_u64);
+    let (mut wanted, mut actual) = (0.0, 0.0);
+    let mut left: f64 = expected.iter().sum();
+    for &item in &order {
+        wanted += expected[item];
+        actual += counts[item] as f64;
+        left -= expected[item];
+        // The last bin takes what would be too little for one of its own.
+        let is_last = item == order[order.len() - 1];
+        if is_last || (wanted >= LEAST_EXPECTED && left >= LEAST_EXPECTED) {
+            if wanted > 0.0 {
+                statistic += (actual - wanted) * (actual - wanted) / wanted;
+                bins += 1;
+            }
+            (wanted, actual) = (0.0, 0.0);
+        }
+    }
+    let degrees = bins.saturating_sub(1);
+    let p = ChiSquared::new(degrees as f64).map_or(1.0, |chi| chi.sf(statistic));
+    ChiSquare { statistic, degrees, p }
+}
+
+/// Compares sizes drawn with the spec's distribution function. Fails on a spec out of range.
+pub fn ks(spec: &SizeSpec, draws: u64, seed: u64) -> Result<KolmogorovSmirnov, SpecError> {
+    let sizes = Sizes::new(spec)?;
+    let bell = Normal::standard();
+    let below = |size: u32| sizes.at_most(size, |x| bell.cdf(x));
+    let mut random = Random::seeded(seed);
+    let mut drawn: Vec<u32> = (0..draws).map(|_| sizes.of(random.next_u64())).collect();
+    drawn.sort_unstable();
+    let mut statistic: f64 = 0.0;
+    let mut seen = 0;
+    for run in drawn.chunk_by(|a, b| a == b) {
+        // Both are steps of whole numbers: the distance is largest at a size that came or just under it.
+        statistic = statistic.max((below(run[0] - 1) - seen as f64 / draws as f64).abs());
+        seen += run.len();
+        statistic = statistic.max((below(run[0]) - seen as f64 / draws as f64).abs());
+    }
+    Ok(KolmogorovSmirnov { statistic, p: kolmogorov(statistic, draws) })
+}
+
+/// Compares the random source's numbers in [0, 1) with the uniform distribution.
+pub fn ks_of_source(draws: u64, seed: u64) -> KolmogorovSmirnov {
+    let mut random = Random::seeded(seed);
+    let mut drawn: Vec<f64> = (0..draws).map(|_| random.unit()).collect();
+    drawn.sort_unstable_by(f64::total_cmp);
+    let distances = drawn.iter().enumerate().map(|(place, &number)| {
+        let (under, at) = (place as f64 / draws as f64, (place + 1) as f64 / draws as f64);
+        (number - under).abs().max((at - number).abs())
+    });
+    let statistic = distances.fold(0.0, f64::max);
+    KolmogorovSmirnov { statistic, p: kolmogorov(statistic, draws) }
+}
+
+/// The asymptotic probability of a larger distance, with Stephens's correction for finite samples.
+fn kolmogorov(statistic: f64, draws: u64) -> f64 {
+    let root = (draws as f64).sqrt();
+    let x = (root + 0.12 + 0.11 / root) * statistic;
+    if x < 0.2 {
+        return 1.0;
+    }
+    let term = |k: f64| (-2.0 * k * k * x * x).exp();
+    let sum: f64 = (1..=50).map(|k| if k % 2 == 1 { term(f64::from(k)) } else { -term(f64::from(k)) }).sum();
+    (2.0 * sum).clamp(0.0, 1.0)
+}
+
+/// Looks for what the streams of a seed have in common, and proves the jump between them. Takes 16 bytes for each draw.
+pub fn disjoint_streams(seed: u64, streams: u64, draws: u64) -> Streams {
+    let mut windows = Vec::new();
+    let mut are_jumps_apart = true;
+    let mut start = Random::seeded(seed);
+    for stream in 0..streams {
+        are_jumps_apart &= stream > 16 || start == Random::stream(seed, stream);
+        let mut random = start.clone();
+        let mut before = random.next_u64();
+        for _ in 1..draws {
+            let number = random.next_u64();
+            windows.push([before, number]);
+            before = number;
+        }
+        start.jump();
+    }
+    windows.sort_unstable();
+    let repeated_windows = windows.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64;
+    Streams { streams, draws, repeated_windows, are_jumps_apart, is_jump_exact: is_jump_exact() }
+}
+
+/// Compares `Random::jump` with 2^128 steps, by the transition matrix over single bits.
+fn is_jump_exact() -> bool {
+    let unit = |bit: usize| {
+        let mut state = [0; 4];
+        state[bit / 64] = 1 << (bit % 64);
+        Random { state }
+    };
+    // Column c is the state that the state with only bit c leads to.
+    let mut matrix: Vec<[u64; 4]> = (0..256)
+        .map(|bit| {
+            let mut random = unit(bit);
+            random.next_u64();
+            random.state
+        })
+        .collect();
+    for _ in 0..128 {
+        matrix = matrix.iter().map(|column| product(&matrix, column)).collect();
+    }
+    (0..256).all(|bit| {
+        let mut random = unit(bit);
+        random.jump();
+        random.state == matrix[bit]
+    })
+}
+
+/// A matrix over single bits times a state.
+fn product(matrix: &[[u64; 4]], state: &[u64; 4]) -> [u64; 4] {
+    let mut sum = [0; 4];
+    for (bit, column) in matrix.iter().enumerate() {
+        if state[bit / 64] >> (bit % 64) & 1 == 1 {
+            for (into, from) in sum.iter_mut().zip(column) {
+                *into ^= from;
+            }
+        }
+    }
+    sum
+}
+
+/// The share of bytes that LZ4 keeps of values laid end to end and compressed in blocks of `block_bytes`, over a
+/// megabyte of values or 32 of them, whichever is more. Fails on a spec or share out of range.
+pub fn compressibility(size: &SizeSpec, share: f64, seed: u64, block_bytes: usize) -> Result<f64, SpecError> {
+    let values = Values::new(&ValueRules { size: size.clone(), compressed_share: share }, seed)?;
+    let mut random = Random::seeded(seed);
+    let mut bytes = Vec::new();
+    let mut value = vec![0; values.max_len()];
+    for count in 0.. {
+        if bytes.len() >= 1 << 20 && count >= 32 {
+            break;
+        }
+        let len = values.write(random.below(1_000_000), random.below(4), &mut value);
+        bytes.extend_from_slice(&value[..len]);
+    }
+    let blocks = bytes.chunks_exact(block_bytes.min(bytes.len()));
+    let (mut before, mut after) = (0, 0);
+    for block in blocks {
+        before += block.len();
+        after += lz4_flex::block::compress(block).len();
+    }
+    Ok(after as f64 / before as f64)
+}

@@ -1,0 +1,274 @@
+//! Keys are unique, in the order they claim, and lead back to their index.
+
+use crate::generator::*;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+fn rules(range: u64, size: &str, encoding: Encoding) -> KeyRules {
+    KeyRules { range, size: size.parse().unwrap(), encoding, ..KeyRules::default() }
+}
+
+/// One of each kind.
+fn kinds(range: u64) -> Vec<KeyRules> {
+    let mut kinds = vec![
+        rules(range, "16", Encoding::Binary),
+        rules(range, "4", Encoding::Binary),
+        rules(range, "8", Encoding::Binary),
+        rules(range, "100", Encoding::Binary),
+        rules(range, "12", Encoding::Decimal),
+        rules(range, "24", Encoding::Decimal),
+        rules(range, "8", Encoding::Hex),
+        rules(range, "33", Encoding::Hex),
+        rules(range, "12", Encoding::Hashed),
+        rules(range, "23", Encoding::Hashed),
+        rules(range, "uniform:10-40", Encoding::Binary),
+        rules(range, "zipf:10-300", Encoding::Decimal),
+        rules(range, "normal:40,5", Encoding::Hex),
+        rules(range, "uniform:12-30", Encoding::Hashed),
+        KeyRules { spacing: 64, ..rules(range, "16", Encoding::Binary) },
+    ];
+    for encoding in [Encoding::Binary, Encoding::Decimal, Encoding::Hex, Encoding::Hashed] {
+        kinds.push(KeyRules { prefix_groups: 10, prefix_size: 4, ..rules(range, "20", encoding) });
+        kinds.push(KeyRules { prefix_groups: 7, prefix_size: 3, ..rules(range, "uniform:20-40", encoding) });
+    }
+    let scattered = kinds.clone().into_iter().map(|kind| KeyRules { scattered: true, ..kind });
+    kinds.iter().cloned().chain(scattered.collect::<Vec<_>>()).collect()
+}
+
+fn name(rules: &KeyRules) -> String {
+    format!("{} {} scattered {} groups {}", rules.size, rules.encoding, rules.scattered, rules.prefix_groups)
+}
+
+#[test]
+fn keys_and_misses_are_unique_and_lead_back() {
+    for rules in kinds(5_000) {
+        let keys = Keys::new(&rules, 77).unwrap();
+        assert_eq!(keys.misses(), Ok(()));
+        let mut out = vec![0xa5; keys.max_len()];
+        let mut seen = HashSet::new();
+        for index in 0..rules.range {
+            let len = keys.write(index, &mut out);
+            assert!(len >= 4 && len <= keys.max_len());
+            assert_eq!(keys.index_of(&out[..len]), Some(index), "{}", name(&rules));
+            assert!(seen.insert(out[..len].to_vec()), "{}: index {index}", name(&rules));
+            let len = keys.write_missing(index, &mut out);
+            assert_eq!(keys.index_of(&out[..len]), None, "{}", name(&rules));
+            assert!(seen.insert(out[..len].to_vec()), "{}: miss {index}", name(&rules));
+        }
+    }
+}
+
+#[test]
+fn ranks_are_byte_order() {
+    for rules in kinds(3_000) {
+        let keys = Keys::new(&rules, 78).unwrap();
+        let key = |index| {
+            let mut out = vec![0; keys.max_len()];
+            let len = keys.write(index, &mut out);
+            out.truncate(len);
+            out
+        };
+        let mut order: Vec<u64> = (0..rules.range).collect();
+        order.sort_by_key(|&index| key(index));
+        let is_ascending = order.is_sorted();
+        assert_eq!(is_ascending, keys.is_ordered(), "{}", name(&rules));
+        for (rank, &index) in order.iter().enumerate() {
+            match keys.rank_of(index) {
+                Some(actual) => {
+                    assert_eq!(actual, rank as u64, "{}", name(&rules));
+                    assert_eq!(keys.at_rank(actual), Some(index), "{}", name(&rules));
+                }
+                None => assert_eq!(rules.encoding, Encoding::Hashed),
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_of_a_group_are_neighbours_that_share_a_prefix() {
+    for scattered in [false, true] {
+        let rules = KeyRules {
+            prefix_groups: 10,
+            prefix_size: 4,
+            scattered,
+            ..rules(1_000, "16", Encoding::Decimal)
+        };
+        let keys = Keys::new(&rules, 1).unwrap();
+        assert_eq!(keys.prefix_len(), 4);
+        let mut sorted: Vec<[u8; 16]> = Vec::new();
+        for index in 0..1_000 {
+            let mut out = [0; 16];
+            keys.write(index, &mut out);
+            sorted.push(out);
+        }
+        sorted.sort_unstable();
+        let groups: Vec<usize> = sorted.chunk_by(|a, b| a[..4] == b[..4]).map(<[_]>::len).collect();
+        assert_eq!(groups, [100; 10], "scattered {scattered}");
+    }
+}
+
+#[test]
+fn keeps_its_first_keys() {
+    let key = |rules: &KeyRules, index| {
+        let keys = Keys::new(rules, 42).unwrap();
+        let mut out = vec![0; keys.max_len()];
+        let len = keys.write(index, &mut out);
+        out[..len].escape_ascii().to_string()
+    };
+    let prefixed = KeyRules { prefix_groups: 100, prefix_size: 3, ..rules(1_000, "12", Encoding::Decimal) };
+    let scattered = KeyRules { scattered: true, ..rules(1_000_000, "12", Encoding::Decimal) };
+    let cases = [
+        (
+            rules(1_000_000, "16", Encoding::Binary),
+            r"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x06\x1a",
+        ),
+        (rules(1_000_000, "4", Encoding::Binary), r"\x00\x00\x06\x1a"),
+        (rules(1_000_000, "12", Encoding::Decimal), "000000001562"),
+        (rules(1_000_000, "8", Encoding::Hex), "0000061a"),
+        (prefixed, "078000001562"),
+        (scattered, "000000760754"),
+        (rules(1_000_000, "16", Encoding::Hashed), "user306582554230"),
+        (rules(1_000_000, "uniform:8-14", Encoding::Decimal), "00001562000"),
+    ];
+    for (rules, wanted) in cases {
+        assert_eq!(key(&rules, 781), wanted, "{}", name(&rules));
+    }
+}
+
+#[test]
+fn large_keys_work() {
+    let keys = Keys::new(&rules(100, "64KiB", Encoding::Binary), 1).unwrap();
+    let mut out = vec![1; 65_536];
+    assert_eq!(keys.write(99, &mut out), 65_536);
+    assert_eq!(keys.index_of(&out), Some(99));
+    assert_eq!(keys.index_of(&out[1..]), None);
+}
+
+#[test]
+fn the_whole_capacity_can_be_used() {
+    for (range, size, encoding) in [
+        (5_000, "4", Encoding::Decimal),
+        (32_768, "4", Encoding::Hex),
+        (1 << 31, "4", Encoding::Binary),
+        (5_000, "8", Encoding::Hashed),
+        (1 << 62, "8", Encoding::Binary),
+        (1 << 62, "16", Encoding::Binary),
+        (1 << 62, "16", Encoding::Hex),
+        (1 << 62, "20", Encoding::Decimal),
+        (500_000_000_000_000_000, "22", Encoding::Hashed),
+    ] {
+        for scattered in [false, true] {
+            let keys = Keys::new(&KeyRules { scattered, ..rules(range, size, encoding) }, 2).unwrap();
+            let mut out = vec![0; keys.max_len()];
+            for index in [0, 1, range / 3, range - 2, range - 1] {
+                let len = keys.write(index, &mut out);
+                assert_eq!(keys.index_of(&out[..len]), Some(index), "{range} {size} {encoding} {scattered}");
+                let len = keys.write_missing(index, &mut out);
+                assert_eq!(keys.index_of(&out[..len]), None);
+            }
+        }
+    }
+}
+
+#[test]
+fn foreign_bytes_lead_to_no_index() {
+    for rules in kinds(1_000) {
+        let keys = Keys::new(&rules, 3).unwrap();
+        let mut random = Random::seeded(3);
+        let mut out = vec![0; keys.max_len()];
+        for _ in 0..300 {
+            let len = keys.write(random.below(1_000), &mut out);
+            let at = random.below(len as u64) as usize;
+            let original = out[..len].to_vec();
+            out[at] ^= 1 << random.below(8);
+            if let Some(index) = keys.index_of(&out[..len]) {
+                let mut again = vec![0; keys.max_len()];
+                let length = keys.write(index, &mut again);
+                assert_eq!(again[..length], out[..len], "seed 3, {}", name(&rules));
+                assert_ne!(again[..length], original[..], "seed 3, {}", name(&rules));
+            }
+            assert_eq!(keys.index_of(&original[..len - 1]), None, "{}", name(&rules));
+        }
+        for foreign in [&b""[..], b"x", b"user", b"zzzzzzzzzzzzzzzz", &[255; 16], &[b'9'; 40]] {
+            assert_eq!(keys.index_of(foreign), None, "{}", name(&rules));
+        }
+    }
+}
+
+#[test]
+fn a_file_gives_its_slices() {
+    let bytes: Vec<u8> = (0..=255).collect();
+    let file: KeyFile = Arc::new(bytes.clone());
+    let from_file = KeyRules { file: Some(file), ..rules(32, "8", Encoding::Binary) };
+    let keys = Keys::new(&from_file, 1).unwrap();
+    let mut out = [0; 8];
+    assert_eq!(keys.write(3, &mut out), 8);
+    assert_eq!(out, bytes[24..32]);
+    assert_eq!(keys.index_of(&out), None);
+    assert!(!keys.is_ordered());
+    assert_eq!(keys.rank_of(3), None);
+    assert_eq!(keys.repeated_in_file(), None);
+    assert!(keys.misses().unwrap_err().0.contains("set `miss` to 0"));
+
+    let scattered = Keys::new(&KeyRules { scattered: true, ..from_file.clone() }, 1).unwrap();
+    let all: HashSet<[u8; 8]> = (0..32)
+        .map(|index| {
+            scattered.write(index, &mut out);
+            out
+        })
+        .collect();
+    assert_eq!(all.len(), 32);
+
+    let twice: KeyFile = Arc::new([&bytes[..], &bytes[8..16]].concat());
+    let keys = Keys::new(&KeyRules { file: Some(twice), range: 33, ..from_file.clone() }, 1).unwrap();
+    assert_eq!(keys.repeated_in_file(), Some((1, 32)));
+    let short = Keys::new(&KeyRules { range: 33, ..from_file.clone() }, 1).unwrap_err().0;
+    assert_eq!(short, "the key file holds 32 keys of 8 bytes; 33 are needed");
+    let sized = KeyRules { size: SizeSpec::Uniform(4, 8), ..from_file };
+    assert!(Keys::new(&sized, 1).unwrap_err().0.contains("one size"));
+}
+
+#[test]
+fn refuses_what_does_not_fit() {
+    let base = |range, size: &str, encoding| rules(range, size, encoding);
+    let cases = [
+        (
+            base(200_000, "4", Encoding::Decimal),
+            "4-byte decimal keys hold 10000 numbers; 200000 keys with spacing 2 need 6 digits",
+        ),
+        (
+            base(1 << 40, "4", Encoding::Binary),
+            "4-byte binary keys hold 4294967296 numbers; 1099511627776 keys with spacing 2 need 6 bytes",
+        ),
+        (
+            base(1_000_000, "8", Encoding::Hashed),
+            "8-byte hashed keys hold 10000 numbers; 1000000 keys with spacing 2 need 11 bytes",
+        ),
+        (
+            KeyRules { prefix_groups: 10, prefix_size: 14, ..base(1 << 20, "16", Encoding::Binary) },
+            "16-byte binary keys hold 65536 numbers after a prefix of 14 bytes; 1048576 keys with spacing 2 need \
+             3 bytes",
+        ),
+        (
+            KeyRules { prefix_groups: 300, prefix_size: 1, ..base(1_000, "16", Encoding::Binary) },
+            "a binary prefix of 1 bytes tells 256 groups apart, not 300",
+        ),
+        (
+            KeyRules { prefix_groups: 3, prefix_size: 4, ..base(10, "4", Encoding::Hex) },
+            "hex keys with a prefix of 4 bytes need at least 5 bytes, not 4",
+        ),
+        (base(10, "3", Encoding::Binary), "keys have 4 to 65536 bytes, not `3`"),
+        (base(10, "uniform:8-65537", Encoding::Binary), "keys have 4 to 65536 bytes, not `uniform:8-65537`"),
+        (base(0, "16", Encoding::Binary), "there can be 1 to 2^62 keys, not 0"),
+        (KeyRules { spacing: 0, ..base(1, "16", Encoding::Binary) }, "`key.spacing` is at least 1"),
+        (
+            KeyRules { prefix_groups: 3, ..base(1, "16", Encoding::Binary) },
+            "`key.prefix_groups` and `key.prefix_size` go together: set both or neither",
+        ),
+    ];
+    for (rules, wanted) in cases {
+        assert_eq!(Keys::new(&rules, 1).unwrap_err().0, wanted);
+    }
+    let tight = Keys::new(&KeyRules { spacing: 1, ..base(10_000, "4", Encoding::Decimal) }, 1).unwrap();
+    assert!(tight.misses().unwrap_err().0.contains("`key.spacing` of 1"));
+}

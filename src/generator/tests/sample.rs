@@ -1,0 +1,237 @@
+//! Every distribution draws what it says: golden numbers, coverage, parts, growth, bad input.
+
+use crate::generator::*;
+use std::collections::{HashMap, HashSet};
+
+const ALL: &[&str] = &[
+    "sequential",
+    "uniform",
+    "permutation",
+    "zipf:0.5",
+    "zipf:0.99",
+    "zipf:1",
+    "zipf:2.5",
+    "ycsb-zipfian",
+    "latest",
+    "hotspot:0.2,0.8",
+    "exponential",
+];
+
+fn sampler(distribution: &str, n: u64, seed: u64, clustered: bool) -> Sampler {
+    Sampler::new(&distribution.parse().unwrap(), n, seed, Part::WHOLE, clustered).unwrap()
+}
+
+#[test]
+fn keeps_its_first_items() {
+    let golden: &[(&str, bool, [u64; 6])] = &[
+        ("sequential", false, [0, 1, 2, 3, 4, 5]),
+        ("uniform", false, [752791, 366025, 34446, 864434, 6443, 127861]),
+        ("permutation", false, [585956, 540761, 242306, 826663, 97721, 870639]),
+        ("zipf:0.5", true, [58092, 89555, 39172, 43868, 65193, 607604]),
+        ("zipf:0.99", true, [58092, 9, 1, 43868, 68947, 607604]),
+        ("zipf:0.99", false, [885345, 317417, 177180, 10185, 562046, 560493]),
+        ("zipf:1.5", false, [861594, 317417, 444208, 177180, 861594, 638786]),
+        ("ycsb-zipfian", false, [27400, 301086, 377211, 344469, 377211, 980425]),
+        ("latest", false, [967525, 999881, 999999, 845092, 999999, 999996]),
+        ("hotspot:0.2,0.8", true, [73205, 172886, 25572, 84116, 166631, 634108]),
+        ("hotspot:0.2,0.8", false, [426978, 653014, 114658, 974521, 541631, 689373]),
+        ("exponential", false, [625429, 874570, 990280, 478859, 998206, 962126]),
+    ];
+    for (distribution, clustered, wanted) in golden {
+        let mut sampler = sampler(distribution, 1_000_000, 42, *clustered);
+        let mut random = Random::stream(42, 1);
+        let actual: Vec<u64> = (0..6).map(|_| sampler.next(&mut random)).collect();
+        assert_eq!(actual, wanted, "{distribution}, clustered {clustered}");
+    }
+    assert!(!golden.is_empty());
+}
+
+#[test]
+fn draws_stay_in_any_range() {
+    for distribution in ALL {
+        for n in [1, 2, 3, 5, 16, 17, 100, 4_097, (1 << 33) + 1, 1 << 62, 1 << 63] {
+            for clustered in [true, false] {
+                let mut sampler = sampler(distribution, n, 9, clustered);
+                let mut random = Random::seeded(9);
+                for draw in 0..200 {
+                    let item = sampler.next(&mut random);
+                    assert!(item < n, "seed 9, {distribution} over {n}: draw {draw} is {item}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pass_gives_each_item_once_and_passes_differ() {
+    for n in [1_u64, 2, 3, 7, 64, 100, 1_000, 4_096, 10_007] {
+        for distribution in ["sequential", "permutation"] {
+            let mut sampler = sampler(distribution, n, n, false);
+            let mut random = Random::seeded(0);
+            let mut pass = || -> Vec<u64> { (0..n).map(|_| sampler.next(&mut random)).collect() };
+            let (first, second) = (pass(), pass());
+            for order in [&first, &second] {
+                let seen: HashSet<u64> = order.iter().copied().collect();
+                assert_eq!(seen.len() as u64, n, "{distribution} over {n}");
+                assert!(order.iter().all(|&item| item < n));
+            }
+            assert_eq!(first == second, distribution == "sequential" || n < 7 && first == second);
+        }
+    }
+}
+
+#[test]
+fn parts_are_disjoint_and_cover() {
+    for distribution in ["sequential", "permutation"] {
+        for (n, count) in [(10, 1), (10, 3), (10, 10), (1_000, 7), (4_099, 64)] {
+            let mut seen = HashMap::new();
+            for index in 0..count {
+                let part = Part { index, count };
+                let mut sampler = Sampler::new(&distribution.parse().unwrap(), n, 5, part, false).unwrap();
+                assert_eq!(sampler.part_len(), part.len(n));
+                let mut random = Random::stream(5, index);
+                for _ in 0..sampler.part_len() {
+                    let item = sampler.next(&mut random);
+                    assert_eq!(item % count, index, "{distribution} over {n}, part {index} of {count}");
+                    *seen.entry(item).or_insert(0) += 1;
+                }
+            }
+            assert_eq!(seen.len() as u64, n, "{distribution} over {n} in {count}");
+            assert!(seen.values().all(|&times| times == 1));
+        }
+    }
+}
+
+#[test]
+fn a_permutation_is_undone_by_its_inverse() {
+    for n in [1, 2, 3, 5, 31, 32, 33, 4_095, 4_096, 4_097, 1 << 20, (1 << 40) + 1, 1 << 63] {
+        for seed in 0..20 {
+            let permutation = Permutation::new(n, seed);
+            let mut random = Random::seeded(seed);
+            for _ in 0..200 {
+                let item = random.below(n);
+                assert_eq!(permutation.inverse(permutation.at(item)), item, "seed {seed}, {item} of {n}");
+                assert_eq!(permutation.at(permutation.inverse(item)), item, "seed {seed}, {item} of {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_permutation_keeps_its_numbers() {
+    let permutation = Permutation::new(1_000_000, 42);
+    let actual: Vec<u64> = (0..5).map(|i| permutation.at(i)).collect();
+    assert_eq!(actual, [470350, 659949, 663020, 480562, 937363]);
+}
+
+#[test]
+fn a_growing_permutation_moves_few_items() {
+    let mut permutation = Permutation::new(1_000, 3);
+    permutation.grow(1_100);
+    let before: Vec<u64> = (0..1_100).map(|i| permutation.at(i)).collect();
+    permutation.grow(1_101);
+    let moved = (0..1_100).filter(|&i| permutation.at(i) != before[i as usize]).count();
+    assert!(moved <= 1, "{moved} items moved");
+    let images: HashSet<u64> = (0..1_101).map(|i| permutation.at(i)).collect();
+    assert_eq!(images.len(), 1_101);
+    assert!(images.iter().all(|&image| image < 1_101));
+}
+
+#[test]
+fn growth_reaches_the_new_items() {
+    for distribution in ALL {
+        let mut sampler = sampler(distribution, 10, 4, true);
+        let mut random = Random::seeded(4);
+        for n in (10..=400).step_by(13) {
+            sampler.grow(n);
+            sampler.grow(n / 2);
+            assert_eq!(sampler.n(), n);
+            for _ in 0..50 {
+                assert!(sampler.next(&mut random) < n, "seed 4, {distribution} grown to {n}");
+            }
+        }
+        let reached = (0..40_000).any(|_| sampler.next(&mut random) >= 300);
+        assert!(reached, "{distribution} never leaves the old range");
+    }
+}
+
+#[test]
+fn threads_agree_on_the_hot_items() {
+    for distribution in ["zipf:1.2", "hotspot:0.01,0.99"] {
+        let hottest = |stream| {
+            let mut sampler = sampler(distribution, 1_000, 8, false);
+            let mut random = Random::stream(8, stream);
+            let mut counts = vec![0; 1_000];
+            for _ in 0..20_000 {
+                counts[sampler.next(&mut random) as usize] += 1;
+            }
+            let mut order: Vec<usize> = (0..1_000).collect();
+            order.sort_by_key(|&item| std::cmp::Reverse(counts[item]));
+            order[..2].iter().copied().collect::<HashSet<_>>()
+        };
+        if distribution.starts_with("zipf") {
+            assert_eq!(hottest(0), hottest(1), "{distribution}");
+        }
+        assert!(hottest(0).iter().any(|&item| item > 10), "{distribution} scatters");
+    }
+}
+
+#[test]
+fn zipf_has_the_masses_of_theory_at_its_head() {
+    for (theta, n) in
+        [(0.5, 100_000_u64), (0.99, 1_000_000), (1.0, 1_000_000), (1.5, 1 << 40), (4.0, 1 << 63)]
+    {
+        // The sum of the rest of the series over what is added up here, by the integral: good to 1e-6 at worst.
+        let direct = n.min(2_000_000);
+        let mut total: f64 = (1..=direct).map(|k| (k as f64).powf(-theta)).sum();
+        if n > direct {
+            let power = |x: f64| x.powf(1.0 - theta) / (1.0 - theta);
+            total += power(n as f64 + 0.5) - power(direct as f64 + 0.5);
+        }
+        let mut sampler = sampler(&format!("zipf:{theta}"), n, 6, true);
+        let mut random = Random::seeded(6);
+        let draws = 400_000;
+        let mut counts = [0_u32; 20];
+        for _ in 0..draws {
+            if let Some(count) = counts.get_mut(sampler.next(&mut random) as usize) {
+                *count += 1;
+            }
+        }
+        for (rank, count) in counts.iter().enumerate() {
+            let wanted = f64::from(draws) * ((rank + 1) as f64).powf(-theta) / total;
+            let distance = (f64::from(*count) - wanted).abs();
+            assert!(
+                distance < 5.0 * wanted.sqrt().max(1.0),
+                "seed 6, theta {theta}: rank {rank} has {count}, not {wanted}"
+            );
+        }
+    }
+}
+
+#[test]
+fn ycsb_hottest_item_gets_what_its_papers_see() {
+    let mut sampler = sampler("ycsb-zipfian", 1_000, 1, false);
+    let mut random = Random::seeded(1);
+    let mut counts = vec![0_u32; 1_000];
+    for _ in 0..200_000 {
+        counts[sampler.next(&mut random) as usize] += 1;
+    }
+    // FNV-1a of eight zero bytes, its absolute value, modulo 1000; and the mass of rank 0, 1 / zeta(10^10).
+    let hottest = 0xa8c7_f832_281a_39c5_u64.wrapping_neg() % 1_000;
+    let share = f64::from(counts[hottest as usize]) / 200_000.0;
+    assert!((share - 0.0378).abs() < 0.003, "seed 1: {share}");
+}
+
+#[test]
+fn refuses_what_cannot_be_drawn() {
+    let make =
+        |distribution, n, part| Sampler::new(&distribution, n, 0, part, false).map(|_| ()).unwrap_err().0;
+    let text = make(Distribution::Uniform, 0, Part::WHOLE);
+    assert_eq!(text, "`uniform` draws from 1 to 2^63 items, not from 0");
+    let text = make(Distribution::Sequential, 3, Part { index: 5, count: 8 });
+    assert_eq!(text, "3 items have no part 5 of 8; use at most 3 threads");
+    make(Distribution::Permutation, 3, Part { index: 3, count: 8 });
+    make(Distribution::Permutation, 3, Part { index: 2, count: 2 });
+    make(Distribution::Zipf(-1.0), 3, Part::WHOLE);
+    make(Distribution::Uniform, (1 << 63) + 1, Part::WHOLE);
+}

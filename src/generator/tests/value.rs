@@ -1,0 +1,239 @@
+//! Values are what they were, and any other bytes are found out.
+
+use crate::generator::*;
+use proptest::prelude::*;
+
+fn values(size: &str, share: f64) -> Values {
+    Values::new(&ValueRules { size: size.parse().unwrap(), compressed_share: share }, 42).unwrap()
+}
+
+fn written(values: &Values, index: u64, version: u64) -> Vec<u8> {
+    let mut out = vec![0xee; values.max_len()];
+    let len = values.write(index, version, &mut out);
+    assert_eq!(len, values.len_of(index, version));
+    out.truncate(len);
+    out
+}
+
+const SIZES: &[&str] = &[
+    "8",
+    "9",
+    "15",
+    "16",
+    "17",
+    "20",
+    "23",
+    "24",
+    "25",
+    "31",
+    "32",
+    "33",
+    "63",
+    "100",
+    "101",
+    "255",
+    "1000",
+    "4096",
+    "4119",
+    "4120",
+    "4121",
+    "9000",
+    "65536",
+    "uniform:8-200",
+    "zipf:1-5000",
+    "normal:4000,300",
+    "histogram:8*1,20*1,100*1,10000*1",
+];
+
+#[test]
+fn every_value_passes_its_own_check() {
+    for size in SIZES {
+        for share in [1.0, 0.9, 0.5, 0.1] {
+            let values = values(size, share);
+            for (index, version) in
+                [(0, 0), (1, 0), (0, 1), (7, 3), ((1 << 63) - 1, 9), (1 << 40, (1 << 40) - 1)]
+            {
+                let bytes = written(&values, index, version);
+                let found = values.check(index, &bytes);
+                let wanted = if bytes.len() >= 8 { Some(version) } else { None };
+                assert_eq!(found, Ok(wanted), "size {size}, share {share}, {index} version {version}");
+                assert_eq!(values.check_version(index, version, &bytes), Ok(()));
+                if bytes.len() >= 16 {
+                    assert_eq!(values.read_header(&bytes), Some((index, version)));
+                } else {
+                    assert_eq!(values.read_header(&bytes), None);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn any_flipped_bit_is_found() {
+    for size in ["8", "12", "16", "20", "23", "24", "40", "100", "600"] {
+        for share in [1.0, 0.4] {
+            let values = values(size, share);
+            let original = written(&values, 12_345, 6);
+            for bit in 0..original.len() * 8 {
+                let mut bytes = original.clone();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                assert!(values.check(12_345, &bytes).is_err(), "size {size}, share {share}, bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_flipped_byte_of_large_values_is_found_and_named() {
+    for (size, share) in [("5000", 1.0), ("20000", 0.5), ("20000", 0.05)] {
+        let values = values(size, share);
+        let original = written(&values, 3, 4);
+        for at in (24..original.len()).step_by(37) {
+            let mut bytes = original.clone();
+            bytes[at] = !bytes[at];
+            assert_eq!(values.check(3, &bytes), Err(Fault::Body { at }), "size {size}, share {share}");
+        }
+    }
+}
+
+#[test]
+fn wrong_keys_versions_and_lengths_are_named() {
+    for size in ["16", "23", "24", "100", "5000"] {
+        let values = values(size, 0.5);
+        let bytes = written(&values, 10, 2);
+        assert_eq!(values.check(11, &bytes), Err(Fault::Key { wanted: 11, actual: 10 }), "size {size}");
+        let stale = Err(Fault::Version { wanted: 3, actual: 2 });
+        assert_eq!(values.check_version(10, 3, &bytes), stale, "size {size}");
+        let short = &bytes[..bytes.len() - 1];
+        let wanted = Err(Fault::Length { wanted: bytes.len(), actual: short.len() });
+        assert_eq!(values.check(10, short), wanted, "size {size}");
+        let long = [&bytes[..], &[0]].concat();
+        let wanted = Err(Fault::Length { wanted: bytes.len(), actual: long.len() });
+        assert_eq!(values.check(10, &long), wanted, "size {size}");
+        assert_eq!(values.check(10, &vec![0; bytes.len()]), Err(Fault::Header), "size {size}");
+        let none = Err(Fault::Length { wanted: bytes.len(), actual: 0 });
+        assert_eq!(values.check(10, &[]), none, "size {size}");
+    }
+}
+
+#[test]
+fn values_of_another_run_or_torn_from_two_versions_are_found() {
+    let ours = values("8192", 0.5);
+    let rules = ValueRules { size: SizeSpec::Fixed(8192), compressed_share: 0.5 };
+    let theirs = Values::new(&rules, 43).unwrap();
+    assert_eq!(ours.check(5, &written(&theirs, 5, 1)), Err(Fault::Header));
+    let (old, new) = (written(&ours, 5, 1), written(&ours, 5, 2));
+    for cut in (512..8192).step_by(512) {
+        let torn = [&new[..cut], &old[cut..]].concat();
+        assert_eq!(ours.check(5, &torn), Err(Fault::Body { at: cut }), "cut at {cut}");
+    }
+    let swapped = [&new[..24], &new[4120..], &new[24..4120]].concat();
+    assert!(ours.check(5, &swapped).is_err());
+}
+
+#[test]
+fn sizes_that_vary_are_checked_too() {
+    let values = values("uniform:24-400", 0.7);
+    let mut random = Random::seeded(2);
+    for round in 0..2_000 {
+        let (index, version) = (random.below(1_000), random.below(10));
+        let bytes = written(&values, index, version);
+        assert_eq!(values.check(index, &bytes), Ok(Some(version)), "seed 2, round {round}");
+        assert!(values.check(index, &bytes[..bytes.len() - 1]).is_err(), "seed 2, round {round}");
+        assert!(values.check(index + 1, &bytes).is_err(), "seed 2, round {round}");
+    }
+}
+
+#[test]
+fn small_values_keep_the_power_they_tell() {
+    let tiny = values("1", 1.0);
+    let bytes = written(&tiny, 5, 1);
+    let passed = (0..10_000).filter(|&other| tiny.check(other, &bytes).is_ok()).count();
+    assert!((10..100).contains(&passed), "{passed} of 10000 pass, 39 were expected");
+    assert!(tiny.power().contains("256") && !tiny.has_versions());
+    assert_eq!(tiny.check(5, &bytes), Ok(None));
+    assert_eq!(tiny.check_version(5, 9, &bytes), Ok(()));
+    assert!(matches!(tiny.check(5, &[1, 2]), Err(Fault::Length { wanted: 1, actual: 2 })));
+
+    let seven = values("7", 1.0);
+    let bytes = written(&seven, 5, 1);
+    assert_eq!((0..10_000).filter(|&other| seven.check(other, &bytes).is_ok()).count(), 1);
+
+    let eight = values("8", 1.0);
+    let bytes = written(&eight, 5, 1);
+    assert_eq!(eight.check(5, &bytes), Ok(Some(1)));
+    assert_eq!(eight.check_version(5, 2, &bytes), Err(Fault::Version { wanted: 2, actual: 1 }));
+    assert_eq!((0..10_000).filter(|&other| eight.check(other, &bytes).is_ok()).count(), 1);
+    assert!(eight.has_versions() && eight.power().contains("24 check bits"));
+    assert_eq!(values("24", 1.0).power(), "key, version, length and every byte");
+}
+
+#[test]
+fn keeps_its_bytes() {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let golden: &[(&str, f64, &str)] = &[
+        ("5", 1.0, "8b339d7bcd"),
+        ("12", 1.0, "0300000000665720b7dd4fee"),
+        ("20", 1.0, "ab6b92bc0688c4170300000000000000b7dd4fee"),
+        ("40", 1.0, "f7fbf65b280000000d03000000000000030000000000000044e75a538606a09e568026daa1b47d52"),
+        (
+            "100",
+            0.5,
+            "f7fbf65b640000000d03000000000000030000000000000044e75a538606a09e568026daa1b47d5265e3862dfbd3c474c609e0fbe709e0fbe709e0fbe709e0fbe709e0fbe709e0fbe709e0fbe709e0fbe709e0fbe709e0fbe709e0fbe709e0fbe709e0fb",
+        ),
+    ];
+    for (size, share, wanted) in golden {
+        assert_eq!(hex(&written(&values(size, *share), 781, 3)), *wanted, "size {size}, share {share}");
+    }
+    assert!(!golden.is_empty());
+    let sum = |bytes: &[u8]| bytes.iter().fold(0, |sum, &byte| mix64(sum ^ u64::from(byte)));
+    let large = [values("10000", 1.0), values("10000", 0.5)].map(|values| sum(&written(&values, 781, 3)));
+    assert_eq!(large, [12153807377070664332, 12586393117772805549]);
+}
+
+#[test]
+fn other_sizes_share_the_noise_and_the_seed() {
+    let values = values("100", 0.5);
+    let resized = values.resized(&SizeSpec::Fixed(300)).unwrap();
+    let fresh = self::values("300", 0.5);
+    assert_eq!(written(&resized, 4, 5), written(&fresh, 4, 5));
+    assert!(values.resized(&SizeSpec::Fixed(0)).is_err());
+}
+
+#[test]
+fn refuses_shares_out_of_range() {
+    for share in [0.0, -0.5, 1.1, f64::NAN, f64::INFINITY] {
+        let rules = ValueRules { size: SizeSpec::Fixed(100), compressed_share: share };
+        let text = Values::new(&rules, 1).unwrap_err().0;
+        assert!(text.starts_with("`value.compressed_share` is"), "{text}");
+    }
+}
+
+#[test]
+fn faults_say_what_was_wrong() {
+    let cases = [
+        (Fault::Length { wanted: 100, actual: 99 }, "the value has 99 bytes, 100 were written"),
+        (Fault::Key { wanted: 1, actual: 2 }, "the value belongs to key 2, key 1 was asked for"),
+        (
+            Fault::Version { wanted: 3, actual: 2 },
+            "the value is version 2 of its key, version 3 was expected",
+        ),
+        (Fault::Header, "the value's header is damaged or of another run"),
+        (Fault::Body { at: 77 }, "the value is damaged from byte 77 on"),
+    ];
+    for (fault, text) in cases {
+        assert_eq!(fault.to_string(), text);
+    }
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_pass_and_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), index: u64) {
+        for size in ["8", "16", "24", "100", "uniform:1-199"] {
+            let values = values(size, 0.5);
+            let _ = values.read_header(&bytes);
+            let found = values.check(index, &bytes);
+            prop_assert!(found.is_err() || bytes.len() < 8, "size {}: {:?}", size, found);
+        }
+    }
+}
