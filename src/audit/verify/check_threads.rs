@@ -138,14 +138,15 @@ pub(super) fn atomic(context: &Context<'_>) -> Found {
     let setup = Setup { threads: 2, ops: CALL, ..context.setup()? };
     let database = open_database(context.engine, &setup)?;
     let is_over = AtomicBool::new(false);
-    let rounds = context.effort.ops / 10;
+    let (rounds, seconds) = (context.effort.ops / 10, context.effort.seconds);
+    let keys = [context.key("a-left"), context.key("z-right")];
     let (written, seen) = thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            let outcome = write_pairs(context_keys(context), &database, &setup, rounds, context.effort.seconds);
+            let outcome = write_pairs(&keys, &database, &setup, rounds, seconds);
             is_over.store(true, Ordering::Release);
             outcome
         });
-        let seen = read_pairs(context_keys(context), &database, &setup, &is_over);
+        let seen = read_pairs(&keys, &database, &setup, &is_over);
         (writer.join().unwrap_or(Err("the writer panicked".into())), seen)
     });
     written?;
@@ -156,12 +157,8 @@ pub(super) fn atomic(context: &Context<'_>) -> Found {
     Ok(database.close().map_err(|error| format!("close: {error}"))?)
 }
 
-fn context_keys(context: &Context<'_>) -> [Vec<u8>; 2] {
-    [context.key("a-left"), context.key("z-right")]
-}
-
 fn write_pairs(
-    [left, right]: [Vec<u8>; 2],
+    [left, right]: &[Vec<u8>; 2],
     database: &Database,
     setup: &Setup,
     rounds: u64,
@@ -171,7 +168,7 @@ fn write_pairs(
     let begun = std::time::Instant::now();
     for number in 1..=rounds {
         let value = number.to_be_bytes();
-        let acts = group(vec![Act::put(&left, &value), Act::put(&right, &value)], KV_ATOMIC);
+        let acts = group(vec![Act::put(left, &value), Act::put(right, &value)], KV_ATOMIC);
         let answers = caller.call(&acts)?;
         if answers.iter().any(|answer| !matches!(answer.status, KV_OK | KV_CONFLICT | KV_ABORTED)) {
             return Err(format!("a transaction of two puts failed in round {number}"));
@@ -185,13 +182,13 @@ fn write_pairs(
 
 /// Reads left, right and left again: the versions may only rise. How often a version was seen.
 fn read_pairs(
-    [left, right]: [Vec<u8>; 2],
+    [left, right]: &[Vec<u8>; 2],
     database: &Database,
     setup: &Setup,
     is_over: &AtomicBool,
 ) -> Result<u64, String> {
     let mut caller = open_caller(database, setup)?;
-    let gets = [Act::get(&left), Act::get(&right), Act::get(&left)];
+    let gets = [Act::get(left), Act::get(right), Act::get(left)];
     let mut seen = 0;
     let mut newest = 0;
     while !is_over.load(Ordering::Acquire) {

@@ -1,0 +1,62 @@
+//! Verify over the reference engines, which must be green, and over every mutant, which must be red.
+
+use super::{Effort, Outcome, Report, check_names, verify};
+use crate::engine::{Registry, mutant_names};
+
+const EFFORT: Effort = Effort { seed: 7, ops: 4000, seconds: 20.0 };
+
+fn verified(name: &str, effort: Effort) -> Report {
+    let engine = Registry::load(&[]).engine(name).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+    let folder = tempfile::tempdir().unwrap();
+    verify(&engine, folder.path(), effort, |_| ())
+}
+
+#[test]
+fn the_reference_engines_raise_no_alarm() {
+    for name in ["memory-map", "memory-btree", "null"] {
+        for seed in [7, 8, 9] {
+            let report = verified(name, Effort { seed, ..EFFORT });
+            assert!(report.is_green(), "{report}");
+        }
+    }
+}
+
+#[test]
+fn every_mutant_is_caught() {
+    let mut missed = Vec::new();
+    for name in mutant_names() {
+        let report = verified(&name, EFFORT);
+        let caught: Vec<_> = report.failures().map(|(check, _)| check).collect();
+        println!("{name}: {}", caught.join(", "));
+        for (check, text) in report.failures().take(3) {
+            println!("    {check}: {text}");
+        }
+        if report.is_green() {
+            missed.push(name);
+        }
+    }
+    assert!(missed.is_empty(), "seed {}: not caught: {missed:?}", EFFORT.seed);
+}
+
+#[test]
+fn a_report_goes_through_json_and_text() {
+    let report = verified("memory-btree", Effort { ops: 200, ..EFFORT });
+    let text = serde_json::to_string(&report).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+    let shown = report.to_string();
+    for name in check_names() {
+        assert!(shown.contains(name), "{name} is missing in {shown}");
+    }
+    assert!(report.checks.iter().any(|check| check.outcome == Outcome::Passed));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_failures() {
+    let failures = || {
+        let report = verified("mutant:new-overwrites", Effort { ops: 1000, ..EFFORT });
+        report.failures().map(|(check, text)| (check.to_string(), text.to_string())).collect::<Vec<_>>()
+    };
+    let (first, second) = (failures(), failures());
+    assert!(!first.is_empty());
+    assert_eq!(first, second, "seed {}", EFFORT.seed);
+}
