@@ -2,9 +2,8 @@
 
 use super::draw::Draw;
 use super::phase;
-use super::trial::{growth, has_merges};
 use crate::generator::{KeyRules, Keys, Part, Sampler, ValueRules, Values};
-use crate::workload::Workload;
+use crate::workload::{Phase, Workload};
 use std::sync::Arc;
 
 fn key_rules(workload: &Workload) -> Result<KeyRules, String> {
@@ -26,6 +25,31 @@ fn key_rules(workload: &Workload) -> Result<KeyRules, String> {
         prefix_size: if spec.prefix_groups > 0 { spec.prefix_size } else { 0 },
         file,
     })
+}
+
+/// Items that a workload's inserts may need beyond its keys.
+pub fn growth(workload: &Workload) -> u64 {
+    /// No engine here inserts faster, per thread and second.
+    const INSERTS_PER_SECOND: f64 = 4e6;
+    let of = |phase: &Phase| {
+        if phase::slots(phase).iter().all(|slot| slot.inserter.is_none()) {
+            return 0.0;
+        }
+        let by_time = (phase.seconds + phase.warmup_seconds)
+            * INSERTS_PER_SECOND
+            * f64::from(phase.threads + phase.writers).max(1.0);
+        match (phase.ops, phase.seconds > 0.0) {
+            (0, _) => by_time,
+            (ops, true) => by_time.min(ops as f64),
+            (ops, false) => ops as f64,
+        }
+    };
+    workload.phases.iter().map(of).sum::<f64>() as u64
+}
+
+/// Whether any phase counts with merges.
+pub fn has_merges(workload: &Workload) -> bool {
+    workload.phases.iter().any(|phase| phase.mix.merge > 0.0)
 }
 
 /// The keys, and the item where inserts end: `growth` items behind the workload's keys, or as many as the key format
@@ -59,7 +83,7 @@ pub fn values(workload: &Workload) -> Result<Vec<Values>, String> {
     let share = workload.value.compressed_share;
     let rules = ValueRules { size: workload.value.size.clone(), compressed_share: share };
     let base = Values::new(&rules, workload.seed).map_err(|error| error.to_string())?;
-    let of = |phase: &crate::workload::Phase| match &phase.value_size {
+    let of = |phase: &Phase| match &phase.value_size {
         Some(size) => base.resized(size).map_err(|error| error.to_string()),
         None => Ok(base.clone()),
     };

@@ -4,6 +4,7 @@ mod check;
 mod count;
 mod data;
 mod draw;
+mod facts;
 mod folder;
 mod judge;
 mod phase;

@@ -4,37 +4,22 @@ use super::check::Versions;
 use super::phase::{self, Ran};
 use super::shared::{Failure, Population, Shared};
 use super::watch::Tick;
-use super::{count, data, sweep};
+use super::data::{self, growth, has_merges};
+use super::facts::{facts_of, level_number, level_of};
+use super::{count, sweep};
 use crate::engine::abi::*;
-use crate::engine::{Database, Engine, InForce, Request, Work, capability_names};
+use crate::engine::{Database, Engine, Request, Work};
 use crate::generator::{Keys, Values};
 use crate::measure::warning::warnings_of_noise;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage, Warning};
 use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
-use crate::workload::{Durability, Phase, Workload};
+use crate::workload::{Durability, Phase};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 /// Sees ticks and steps as they happen.
 pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
-
-fn level_number(level: Durability) -> u32 {
-    match level {
-        Durability::None => KV_NONE,
-        Durability::Process => KV_PROCESS,
-        Durability::Power => KV_POWER,
-        Durability::Default => KV_DEFAULT,
-    }
-}
-
-fn level_of(number: u32) -> Durability {
-    match number {
-        KV_POWER => Durability::Power,
-        KV_PROCESS => Durability::Process,
-        _ => Durability::None,
-    }
-}
 
 /// A trial on its way.
 pub struct Running<'t> {
@@ -93,31 +78,6 @@ fn warnings(record: &Record) -> Vec<Warning> {
         warnings.extend(Warning::of_sample(&phase.phase.name, phase.ops));
     }
     warnings
-}
-
-/// Items that a workload's inserts may need beyond its keys.
-pub(super) fn growth(workload: &Workload) -> u64 {
-    /// No engine here inserts faster, per thread and second.
-    const INSERTS_PER_SECOND: f64 = 4e6;
-    let of = |phase: &Phase| {
-        if phase::slots(phase).iter().all(|slot| slot.inserter.is_none()) {
-            return 0.0;
-        }
-        let by_time = (phase.seconds + phase.warmup_seconds)
-            * INSERTS_PER_SECOND
-            * f64::from(phase.threads + phase.writers).max(1.0);
-        match (phase.ops, phase.seconds > 0.0) {
-            (0, _) => by_time,
-            (ops, true) => by_time.min(ops as f64),
-            (ops, false) => ops as f64,
-        }
-    };
-    workload.phases.iter().map(of).sum::<f64>() as u64
-}
-
-/// Whether any phase counts with merges.
-pub(super) fn has_merges(workload: &Workload) -> bool {
-    workload.phases.iter().any(|phase| phase.mix.merge > 0.0)
 }
 
 impl<'t> Running<'t> {
@@ -507,19 +467,4 @@ fn population(phase: &Phase, record: &PhaseRecord, after: Population, keys: u64)
 /// The record of a phase that was not run.
 fn not_run(phase: &Phase, asked: Durability, reason: String) -> PhaseRecord {
     PhaseRecord::not_run(phase.clone(), asked, reason)
-}
-
-fn facts_of(engine: &Engine, in_force: &InForce) -> EngineFacts {
-    EngineFacts {
-        name: engine.name().into(),
-        about: engine.about(),
-        version: in_force.version.clone(),
-        language: engine.language(),
-        family: engine.family(),
-        origin: engine.origin().to_string(),
-        capabilities: capability_names(in_force.capabilities).into_iter().map(String::from).collect(),
-        cache_bytes: in_force.cache_bytes,
-        compression: in_force.compression.clone(),
-        options: in_force.settings.clone(),
-    }
 }

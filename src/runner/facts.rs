@@ -1,0 +1,41 @@
+//! Words for records: levels, and the engine as it was in force.
+
+use crate::engine::abi::*;
+use crate::engine::{Engine, InForce, capability_names};
+use crate::results::EngineFacts;
+use crate::workload::Durability;
+
+/// The level as the boundary has it.
+pub fn level_number(level: Durability) -> u32 {
+    match level {
+        Durability::None => KV_NONE,
+        Durability::Process => KV_PROCESS,
+        Durability::Power => KV_POWER,
+        Durability::Default => KV_DEFAULT,
+    }
+}
+
+/// The level in force, as records have it.
+pub fn level_of(number: u32) -> Durability {
+    match number {
+        KV_POWER => Durability::Power,
+        KV_PROCESS => Durability::Process,
+        _ => Durability::None,
+    }
+}
+
+/// The engine as it was in force.
+pub fn facts_of(engine: &Engine, in_force: &InForce) -> EngineFacts {
+    EngineFacts {
+        name: engine.name().into(),
+        about: engine.about(),
+        version: in_force.version.clone(),
+        language: engine.language(),
+        family: engine.family(),
+        origin: engine.origin().to_string(),
+        capabilities: capability_names(in_force.capabilities).into_iter().map(String::from).collect(),
+        cache_bytes: in_force.cache_bytes,
+        compression: in_force.compression.clone(),
+        options: in_force.settings.clone(),
+    }
+}
