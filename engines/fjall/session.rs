@@ -11,12 +11,21 @@ pub struct FjallSession<'db> {
 }
 
 impl<'db> FjallSession<'db> {
+    /// The keyspace to read from.
     fn keyspace(&self, op: &Op<'_>) -> Result<&'db Keyspace, Error> {
         self.driver.keyspaces.get(op.keyspace()).ok_or_else(|| Error::unsupported("such keyspace"))
     }
 
+    /// The keyspace to write to. The engine would panic on such a key, and then refuse all writes.
+    fn writable(&self, op: &Op<'_>) -> Result<&'db Keyspace, Error> {
+        if op.key().is_empty() || op.key().len() > usize::from(u16::MAX) {
+            return Err(Error::with(Status::TooLarge, "keys have 1 to 65535 bytes"));
+        }
+        self.keyspace(op)
+    }
+
     fn write(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
-        let keyspace = self.keyspace(op)?;
+        let keyspace = self.writable(op)?;
         match op.kind() {
             _ if self.driver.transactions => return self.transact(std::slice::from_mut(op)),
             KV_PUT if op.is_new() => return Ok(Status::Unsupported),
@@ -35,7 +44,7 @@ impl<'db> FjallSession<'db> {
             let mut transaction = self.driver.database.write_tx()?.durability(self.driver.persist_batch);
             let mut status = Status::Ok;
             let vote = each(ops, |op| {
-                status = apply(&mut transaction, self.keyspace(op)?, op)?;
+                status = apply(&mut transaction, self.writable(op)?, op)?;
                 Ok(status)
             })?;
             if vote == Vote::Abort || transaction.commit()?.is_ok() {
@@ -98,7 +107,7 @@ impl Session for FjallSession<'_> {
         }
         let mut batch = self.driver.database.inner().batch().durability(self.driver.persist_batch);
         for op in ops.iter_mut() {
-            let keyspace = self.keyspace(op)?;
+            let keyspace = self.writable(op)?;
             if op.kind() == KV_PUT {
                 batch.insert(keyspace, op.key(), op.value());
             } else {

@@ -50,6 +50,10 @@ impl SurrealkvSession<'_> {
 
 fn apply(transaction: &mut Transaction, op: &mut Op<'_>) -> Result<Status, Error> {
     match op.kind() {
+        KV_GET if op.key().is_empty() => return Ok(Status::NotFound),
+        KV_PUT | KV_DELETE if op.key().is_empty() => {
+            return Err(Error::with(Status::TooLarge, "keys have at least 1 byte"));
+        }
         KV_GET => {
             let value = transaction.get(op.key())?;
             return Ok(value.map_or(Status::NotFound, |value| op.deliver(&value)));
