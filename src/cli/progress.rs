@@ -19,9 +19,12 @@ pub struct Progress {
     done: usize,
     measured: Duration,
     trial_began: Instant,
+    last_line: Option<Instant>,
 }
 
 const PARTS: u64 = 1000;
+/// Lines elsewhere than on a terminal come at most this often.
+const LINE_EVERY: Duration = Duration::from_millis(950);
 
 impl Progress {
     /// For this run.
@@ -47,6 +50,7 @@ impl Progress {
             done: 0,
             measured: Duration::ZERO,
             trial_began: Instant::now(),
+            last_line: None,
         }
     }
 
@@ -103,7 +107,8 @@ impl Observer for Progress {
             bar.set_position(self.share(tick));
             let (rate, left) = (rate(tick.ops_per_second), self.left());
             bar.set_message(format!("{} {}: {rate}, p99 {p99}, {left} left", self.trial, tick.phase));
-        } else if self.lines {
+        } else if self.lines && self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
+            self.last_line = Some(Instant::now());
             let at = self.began.elapsed().as_secs_f64();
             let rss = tick.rss_bytes.map_or("-".into(), bytes_text);
             let disk = tick.disk_bytes.map_or("-".into(), bytes_text);

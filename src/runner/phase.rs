@@ -166,6 +166,7 @@ pub fn run(
             .collect();
         start_clocks(shared);
         let before = Usage::now();
+        watch.begin();
         barrier.wait();
         let before = watch.run(on_tick).unwrap_or(before);
         for thread in threads {

@@ -90,11 +90,15 @@ impl<'s, 'p> Watch<'s, 'p> {
         Arc::clone(&self.finished)
     }
 
+    /// The phase begins: to be called just before its threads are let go.
+    pub fn begin(&mut self) {
+        self.began = Instant::now();
+    }
+
     /// Watches until all threads have ended. Gives the usage at the end of the warm-up, if there was one.
     pub fn run(&mut self, on_tick: &mut dyn FnMut(&Tick)) -> Option<Usage> {
         let threads = self.shared.slots.len();
         let mut after_warmup = None;
-        self.began = Instant::now();
         if self.shared.phase.warmup_seconds > 0.0 {
             let until = self.began + Duration::from_secs_f64(self.shared.phase.warmup_seconds);
             self.finished.wait(threads, until);
