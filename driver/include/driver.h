@@ -46,7 +46,8 @@
  *     only when it cannot reach it. Options are name=value; an unknown one fails open. What must stand in
  *     the environment before a library is loaded stands in engine.toml.
  * 11. Capabilities are declared in the table, narrowed at open by options, and proven by `kvdyno verify`. What
- *     an engine lacks is KV_UNSUPPORTED; the core emulates it only where the report says so.
+ *     an engine lacks is KV_UNSUPPORTED (the kit says so for ops that need what is not declared); the core
+ *     emulates it only where the report says so.
  *
  * All integers are native-endian; all structs have the same layout on every 64-bit platform (checked below).
  */

@@ -64,13 +64,7 @@ KV_OUTLINE KV_PRINTF(3, 4) uint32_t kv_fail_call(char *error, uint32_t status, c
 }
 
 /* Fails open. */
-KV_OUTLINE KV_PRINTF(3, 4) uint32_t kv_fail_open(kv_opened *opened, uint32_t status, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  kv_write_text(opened->error, sizeof(opened->error), format, arguments);
-  va_end(arguments);
-  return status;
-}
+#define kv_fail_open(opened, ...) kv_fail_call((opened)->error, __VA_ARGS__)
 
 /* ---- The timed loop ----------------------------------------------------------------------------------------- */
 
@@ -129,7 +123,9 @@ KV_INLINE int kv_is_refused(const kv_op *op, uint64_t capabilities) {
   if (!(capabilities & KV_CAN_DELETE) && op->kind == KV_DELETE) return 1;
   if (!(capabilities & KV_ORDERED) && op->kind == KV_SCAN && !(op->flags & KV_PREFIX)) return 1;
   if (!(capabilities & KV_MERGE_ADD) && op->kind == KV_MERGE && !(op->flags & KV_APPEND)) return 1;
-  return 0;
+  if (!(capabilities & KV_CAN_LONG_TRANSACTION) && op->kind >= KV_BEGIN && op->kind <= KV_ABORT) return 1;
+  if (!(capabilities & KV_CAN_HOLD) && op->kind == KV_DROP) return 1;
+  return op->kind == KV_NOTHING || op->kind > KV_DROP;
 }
 
 /* Runs one op. */

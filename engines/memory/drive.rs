@@ -85,6 +85,7 @@ pub struct Ran {
     pub answers: Vec<Answer>,
     pub done: u32,
     pub start: u64,
+    pub waited: u64,
     pub error: String,
 }
 
@@ -147,7 +148,7 @@ impl Bench {
     pub fn of<D: Driver>(table: &'static kv_driver, driver: D) -> Bench {
         // SAFETY: integers and bytes, for which zero is a value.
         let opened = unsafe { Box::new(std::mem::zeroed()) };
-        Bench { table, database: Box::into_raw(Box::new(driver)).cast(), opened }
+        Bench { table, database: kvdyno_driver::handle(driver, table.capabilities), opened }
     }
 
     pub fn settings(&self) -> String {
@@ -160,7 +161,7 @@ impl Bench {
         // SAFETY: an open database.
         let status = unsafe { self.table.session.unwrap()(self.database, &arena, &mut session, null_mut()) };
         assert_eq!(status, KV_OK);
-        Drive { bench: self, session }
+        Drive { due: 0, deadline: 0, stop: 0, bench: self, session }
     }
 
     pub fn stats(&self) -> String {
@@ -190,6 +191,10 @@ impl Bench {
 
 /// A session.
 pub struct Drive<'b> {
+    /// Of the last op of each batch.
+    pub due: u64,
+    pub deadline: u64,
+    pub stop: u32,
     bench: &'b Bench,
     session: *mut kv_session,
 }
@@ -199,13 +204,16 @@ impl Drive<'_> {
     pub fn run(&mut self, asks: &[Ask]) -> Ran {
         let mut outs: Vec<Vec<u8>> = asks.iter().map(|ask| vec![0xee; ask.out_size]).collect();
         let mut ops: Vec<kv_op> = asks.iter().zip(&mut outs).map(|(ask, out)| raw(ask, out)).collect();
-        let stop = AtomicU32::new(0);
+        if let Some(last) = ops.last_mut() {
+            last.due = self.due;
+        }
+        let stop = AtomicU32::new(self.stop);
         let mut batch = kv_batch {
             ops: ops.as_mut_ptr(),
             count: ops.len() as u32,
             done: AtomicU32::new(0),
             start: 0,
-            deadline: 0,
+            deadline: self.deadline,
             stop: &stop,
             waited: 0,
             clock: KV_CLOCK_MONOTONIC,
@@ -215,7 +223,13 @@ impl Drive<'_> {
         // SAFETY: a session of this table; ops, keys, values and buffers live until the call returns.
         unsafe { self.bench.table.execute.unwrap()(self.session, &mut batch) };
         let answers = ops.iter().zip(outs).map(|(op, out)| answer(op, out)).collect();
-        Ran { answers, done: *batch.done.get_mut(), start: batch.start, error: text(&batch.error) }
+        Ran {
+            answers,
+            done: *batch.done.get_mut(),
+            start: batch.start,
+            waited: batch.waited,
+            error: text(&batch.error),
+        }
     }
 
     /// Runs one op.

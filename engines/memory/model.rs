@@ -38,6 +38,10 @@ impl Model {
         if !part.atomic {
             return part.asks.iter().map(|ask| self.one(ask)).collect();
         }
+        // What is not declared is refused before anything is tried.
+        if self.capabilities & KV_ORDERED == 0 && part.asks.iter().any(|ask| ask.kind == KV_SCAN) {
+            return vec![ended(KV_UNSUPPORTED); part.asks.len()];
+        }
         let before = self.spaces.clone();
         let mut answers: Vec<Answer> = Vec::new();
         for ask in &part.asks {

@@ -59,11 +59,13 @@ impl<'db, S: Store> Held<'db, S> {
 
 /// Whether a write can be done: `None` if so, else how it ends without having changed anything.
 fn refusal<S: Store>(store: &S, op: &Op<'_>) -> Result<Option<Status>, Error> {
+    if !matches!(op.kind(), KV_PUT | KV_DELETE | KV_MERGE) {
+        return Ok(Some(Status::Unsupported));
+    }
     if op.key().is_empty() {
         return Err(Error::with(Status::TooLarge, "a key has at least one byte"));
     }
     match op.kind() {
-        KV_PUT if op.limit() != 0 => Err(Error::unsupported("time to live")),
         KV_PUT if op.is_new() && store.get(op.key()).is_some() => Ok(Some(Status::Exists)),
         KV_DELETE if store.get(op.key()).is_none() => Ok(Some(Status::NotFound)),
         KV_MERGE if !op.is_append() => {
@@ -78,8 +80,7 @@ fn refusal<S: Store>(store: &S, op: &Op<'_>) -> Result<Option<Status>, Error> {
                 _ => Ok(None),
             }
         }
-        KV_PUT | KV_DELETE | KV_MERGE => Ok(None),
-        _ => Ok(Some(Status::Unsupported)),
+        _ => Ok(None),
     }
 }
 
@@ -89,13 +90,6 @@ fn read<S: Store>(store: &S, op: &mut Op<'_>) -> Status {
         Some(value) => op.deliver(value),
         None => Status::NotFound,
     }
-}
-
-fn walk<S: Store>(store: &S, op: &mut Op<'_>) -> Result<Status, Error> {
-    if op.raw().flags & KV_HOLD != 0 {
-        return Err(Error::unsupported("held scans"));
-    }
-    store.scan(op)
 }
 
 impl<'db, S: Store> MemorySession<'db, S> {
@@ -158,7 +152,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
         let store = held.store(shard)?;
         match op.kind() {
             KV_GET => return Ok(read(store, op)),
-            KV_SCAN => return walk(store, op),
+            KV_SCAN => return store.scan(op),
             _ => self.check_writable()?,
         }
         if let Some(status) = refusal(store, op)? {
@@ -230,7 +224,7 @@ impl<S: Store> Session for MemorySession<'_, S> {
     #[inline]
     fn put(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         // Without a log nothing can fail behind these tests, and the map is asked once.
-        if self.memory.log.is_some() || op.limit() != 0 || op.key().is_empty() || self.memory.read_only {
+        if self.memory.log.is_some() || op.key().is_empty() || self.memory.read_only {
             return self.write(op);
         }
         let mut store = self.memory.shard(op.keyspace(), op.key())?.write()?;
@@ -251,7 +245,7 @@ impl<S: Store> Session for MemorySession<'_, S> {
 
     fn scan(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         let store = self.memory.shard(op.keyspace(), op.key())?.read()?;
-        walk(&*store, op)
+        store.scan(op)
     }
 
     fn merge(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {

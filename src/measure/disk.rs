@@ -97,6 +97,18 @@ pub fn existing_part(path: &Path) -> Option<std::path::PathBuf> {
     whole.ancestors().find_map(|part| part.canonicalize().ok())
 }
 
+
+/// Writes out and drops the kernel's page cache, dentries and inodes, for all of the machine. Fails with a text where
+/// that is not permitted (it takes root) or not known.
+pub fn drop_caches() -> Result<(), String> {
+    #[cfg(unix)]
+    // SAFETY: sync takes nothing and cannot fail.
+    unsafe {
+        libc::sync();
+    }
+    std::fs::write("/proc/sys/vm/drop_caches", "3").map_err(|error| format!("not permitted: {error}"))
+}
+
 #[cfg(all(test, unix))]
 mod tests {
     use super::{DiskUse, existing_part, free_bytes};

@@ -10,6 +10,7 @@ pub mod machine;
 mod mounts;
 pub mod noise;
 pub mod resources;
+pub mod signals;
 pub mod units;
 pub mod warning;
 

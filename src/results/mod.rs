@@ -1,11 +1,23 @@
 //! What is kept: a record per trial, a folder of records per run, and the statistics over them.
 
+pub mod comparison;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod identity;
+mod journal;
+mod load;
+mod sane;
+mod schema;
 pub mod statistics;
 pub mod store;
+pub mod summary;
 
-use crate::measure::{
-    ClockFacts, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning,
-};
+pub use identity::{now_rfc3339, random_suffix, rfc3339, run_id};
+pub use load::{LoadError, parse_record, parse_run};
+pub use sane::{sane, sane_record};
+pub use schema::schema;
+
+use crate::measure::{ClockFacts, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning};
 use crate::workload::{Durability, Phase, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -263,4 +275,61 @@ pub struct Run {
     pub clock: ClockFacts,
     /// Warnings of the machine.
     pub warnings: Vec<Warning>,
+}
+
+impl Record {
+    /// The record of a trial that left none itself.
+    pub fn failed(trial: Trial, started_at: String, outcome: Outcome) -> Record {
+        Record {
+            schema: SCHEMA,
+            tool_version: env!("CARGO_PKG_VERSION").into(),
+            started_at,
+            trial,
+            outcome,
+            engine: None,
+            phases: Vec::new(),
+            steps: Vec::new(),
+            disk_after_close: None,
+            rss_peak_bytes: None,
+            rss_before_open_bytes: None,
+            clock: None,
+            noise: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl PhaseRecord {
+    /// The record of a phase that did not run, and why.
+    pub fn not_run(phase: Phase, durability_asked: Durability, reason: String) -> PhaseRecord {
+        PhaseRecord {
+            phase,
+            not_run: Some(reason),
+            durability_in_force: None,
+            durability_asked,
+            emulated: Vec::new(),
+            elapsed_ns: 0,
+            ops: 0,
+            ended_by: "failure".into(),
+            keys_after: None,
+            kinds: Vec::new(),
+            threads: Vec::new(),
+            series: Vec::new(),
+            usage: Usage::default(),
+            logical_bytes_written: 0,
+            logical_bytes_read: 0,
+            disk_peak: None,
+            disk_end: None,
+            disk_settled: None,
+            batch_mean: 0.0,
+            harness_share: 0.0,
+            check: Check {
+                level: CheckLevel::None,
+                values: 0,
+                rows: 0,
+                faults: 0,
+                first_faults: Vec::new(),
+            },
+        }
+    }
 }

@@ -39,8 +39,11 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether a value of `version` may be seen.
-    pub fn allows(&self, version: u64) -> bool {
+    /// Whether a value of `version` may be seen; none: a value too small to tell its version.
+    pub fn allows(&self, version: Option<u64>) -> bool {
+        let Some(version) = version else {
+            return !(self.oldest == self.newest && self.oldest.is_absent());
+        };
         let version = u32::try_from(version).unwrap_or(u32::MAX);
         if version == self.oldest.version() {
             return !self.oldest.is_absent();
@@ -97,11 +100,6 @@ impl Versions {
         self.started.len() as u64
     }
 
-    /// Whether it knows no key.
-    pub fn is_empty(&self) -> bool {
-        self.started.is_empty()
-    }
-
     /// The last state sent; none: beyond the table.
     #[inline(always)]
     pub fn started(&self, index: u64) -> Option<State> {
@@ -143,16 +141,6 @@ impl Versions {
     /// Keys that are there, when nothing is in flight.
     pub fn present_count(&self) -> u64 {
         self.acked.iter().filter(|state| !State(state.load(Ordering::Relaxed)).is_absent()).count() as u64
-    }
-
-    /// The nearest key that is there, from `index` on upward (or downward), when nothing is in flight.
-    pub fn next_present(&self, index: u64, reverse: bool) -> Option<u64> {
-        let is_there = |&at: &u64| self.acked(at).is_some_and(|state| !state.is_absent());
-        if reverse {
-            (0..=index.min(self.len().checked_sub(1)?)).rev().find(is_there)
-        } else {
-            (index..self.len()).find(is_there)
-        }
     }
 }
 
@@ -197,16 +185,16 @@ mod tests {
     fn a_read_sees_the_acknowledged_version_or_one_in_flight() {
         let versions = Versions::new(1, 1).unwrap();
         assert!(window(&versions).allows_absent(false));
-        assert!(!window(&versions).allows(0));
+        assert!(!window(&versions).allows(Some(0)));
         let first = versions.begin(0, false).unwrap();
-        assert!(window(&versions).allows(1) && window(&versions).allows_absent(false));
+        assert!(window(&versions).allows(Some(1)) && window(&versions).allows_absent(false));
         versions.acknowledge(0, first);
-        assert!(window(&versions).allows(1));
-        assert!(!window(&versions).allows_absent(true) && !window(&versions).allows(2));
+        assert!(window(&versions).allows(Some(1)));
+        assert!(!window(&versions).allows_absent(true) && !window(&versions).allows(Some(2)));
         versions.begin(0, false).unwrap();
         versions.begin(0, false).unwrap();
         let open = window(&versions);
-        assert!(open.allows(1) && open.allows(2) && open.allows(3) && !open.allows(4));
+        assert!(open.allows(Some(1)) && open.allows(Some(2)) && open.allows(Some(3)) && !open.allows(Some(4)));
         assert!(open.allows_absent(true) && !open.allows_absent(false));
     }
 
@@ -218,7 +206,7 @@ mod tests {
             versions.acknowledge(0, state);
         }
         assert!(window(&versions).allows_absent(false));
-        assert!(!window(&versions).allows(1) && !window(&versions).allows(2));
+        assert!(!window(&versions).allows(Some(1)) && !window(&versions).allows(Some(2)));
         assert_eq!(versions.present_count(), 0);
         versions.begin(0, false);
         versions.roll_back(0);
@@ -230,18 +218,5 @@ mod tests {
         let most = VERSIONS_LIMIT_BYTES / 8;
         assert!(Versions::new(most + 1, most + 1).is_none());
         assert_eq!(Versions::new(10, u64::MAX).unwrap().len(), most);
-    }
-
-    #[test]
-    fn the_next_present_key_is_found_in_both_directions() {
-        let versions = Versions::new(10, 10).unwrap();
-        for index in [2, 7] {
-            let state = versions.begin(index, false).unwrap();
-            versions.acknowledge(index, state);
-        }
-        assert_eq!(versions.next_present(3, false), Some(7));
-        assert_eq!(versions.next_present(3, true), Some(2));
-        assert_eq!(versions.next_present(8, false), None);
-        assert_eq!(versions.next_present(99, true), Some(7));
     }
 }

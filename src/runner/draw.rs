@@ -6,7 +6,7 @@ use super::shared::{Role, Shared};
 use super::unit::{Chooser, Kind};
 use crate::engine::Arena;
 use crate::engine::abi::*;
-use crate::generator::{Part, Random, Sampler, SpecError};
+use crate::generator::{Distribution, Part, Random, Sampler, SpecError};
 use crate::workload::{Mix, Phase};
 
 /// What is known of one op of the batch before it is sent.
@@ -91,7 +91,12 @@ impl Draw {
             }
         };
         let phase = shared.phase;
-        let sampler = Sampler::new(&phase.distribution, range.max(1), shared.seed, part, phase.clustered)?;
+        // Hot items stay the same from phase to phase; a permutation is another one in each.
+        let seed = match phase.distribution {
+            Distribution::Permutation => shared.seed,
+            _ => shared.hot_seed,
+        };
+        let sampler = Sampler::new(&phase.distribution, range.max(1), seed, part, phase.clustered)?;
         Ok(Draw {
             chooser,
             phase: phase.clone(),

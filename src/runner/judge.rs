@@ -172,6 +172,7 @@ impl Judge {
                         let window = self.window(shared, item);
                         self.faults.add(|| {
                             let allowed = window.text();
+                            let version = version.map_or("unknown".into(), |version| version.to_string());
                             format!("get of key {}: version {version}, expected {allowed}", item.index)
                         });
                     }

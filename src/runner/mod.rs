@@ -2,6 +2,7 @@
 
 mod check;
 mod count;
+mod data;
 mod draw;
 mod folder;
 mod judge;
@@ -16,6 +17,7 @@ mod unit;
 mod watch;
 mod worker;
 
+pub use data::check_workload;
 pub use folder::{DataFolder, check_parent};
 pub use phase::lacks;
 pub use plan::{Contestant, disk_estimate_bytes, trials};
@@ -54,6 +56,7 @@ pub fn run(
     data: &Path,
     observer: &mut dyn Observer,
 ) -> Result<Ending, String> {
+    let run_id = results.run().id.clone();
     for (place, trial) in trials.iter().enumerate() {
         if results.is_done(&trial.id) {
             continue;
@@ -62,8 +65,8 @@ pub fn run(
             return Ok(Ending::Interrupted);
         }
         observer.trial_begins(trial, place, trials.len());
-        let folder = DataFolder::create(data, results.id(), &trial.id)?;
-        let scratch = results.scratch(&trial.id)?;
+        let folder = DataFolder::create(data, &run_id, &trial.id)?;
+        let scratch = results.trial_folder(&trial.id).map_err(|error| error.to_string())?;
         let record = runner.run(trial, &folder.database(), &scratch, &mut |tick| observer.tick(tick));
         let is_interrupted = signals::interrupts() >= 2;
         if !is_interrupted {
@@ -77,3 +80,6 @@ pub fn run(
     }
     Ok(if signals::interrupts() > 0 { Ending::Interrupted } else { Ending::Complete })
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,7 +49,7 @@ fn inserts(phase: &Phase, role: Role) -> bool {
 /// The slots of a phase, with each thread's place among writers and inserters.
 pub fn slots(phase: &Phase) -> Vec<Slot> {
     let (mut writers, mut inserters) = (0, 0);
-    let mut next = |is: bool, count: &mut u64| {
+    let next = |is: bool, count: &mut u64| {
         is.then(|| {
             *count += 1;
             *count - 1

@@ -1,7 +1,7 @@
 //! Engines x workloads x repetitions: the trials of a run, in randomised complete blocks. Each block holds every cell
 //! once, so that whatever drifts on the machine hits all engines alike.
 
-use crate::generator::{Random, mix64};
+use crate::generator::{Random, Sizes, mix64};
 use crate::results::Trial;
 use crate::workload::Workload;
 
@@ -47,7 +47,8 @@ pub fn trials(contestants: &[Contestant], workloads: &[Workload], seed: u64) -> 
 /// merges in the background needs up to four times its data, and some allocate a segment in advance.
 pub fn disk_estimate_bytes(workload: &Workload) -> u64 {
     const IN_ADVANCE: u64 = 256 << 20;
-    let row = workload.key.size.mean() + workload.value.size.mean() + 16.0;
+    let mean = |size| Sizes::new(size).map_or(0.0, |sizes| sizes.mean());
+    let row = mean(&workload.key.size) + mean(&workload.value.size) + 16.0;
     let inserts: f64 = workload
         .phases
         .iter()

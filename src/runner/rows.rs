@@ -15,7 +15,7 @@ pub struct RowsCheck {
     pub rows: u64,
     /// Key and value bytes so far.
     pub bytes: u64,
-    /// Where the next row is expected, when the answer is known exactly.
+    /// The place in key order where the next row is expected, when the answer is known exactly.
     cursor: Option<u64>,
     is_exact: bool,
 }
@@ -43,24 +43,32 @@ impl RowsCheck {
         self.prefix.extend_from_slice(prefix);
         self.last.clear();
         (self.reverse, self.limit, self.rows, self.bytes) = (reverse, limit, 0, 0);
-        let has_dense_keys = shared.population.whole && shared.population.dense == shared.population.next_insert;
         let is_known = shared.versions.is_some_and(|table| shared.population.next_insert <= table.len())
-            || (shared.versions.is_none() && has_dense_keys);
-        self.is_exact = !shared.writes && is_known && shared.keys.is_ordered() && prefix.is_empty();
+            || (shared.versions.is_none() && shared.population.is_without_holes());
+        let from = shared.keys.rank_of(index);
+        self.is_exact = !shared.writes && is_known && from.is_some() && prefix.is_empty();
         self.cursor = match (start.is_empty(), reverse) {
-            (false, _) => Some(index),
+            (false, _) => from,
             (true, false) => Some(0),
-            (true, true) => shared.population.next_insert.max(shared.fill_items).checked_sub(1),
+            (true, true) => places(shared).checked_sub(1),
         };
     }
 
     /// The next row that must come; none: the keyspace ends.
     fn expected(&self, shared: &Shared<'_>) -> Option<u64> {
+        let is_there = |place: u64| {
+            let index = shared.keys.at_rank(place)?;
+            let there = match shared.versions {
+                Some(table) => table.acked(index).is_some_and(|state| !state.is_absent()),
+                None => index < shared.population.dense,
+            };
+            there.then_some(index)
+        };
         let cursor = self.cursor?;
-        match shared.versions {
-            Some(table) => table.next_present(cursor, self.reverse),
-            None if self.reverse => Some(cursor.min(shared.population.dense.checked_sub(1)?)),
-            None => (cursor < shared.population.dense).then_some(cursor),
+        if self.reverse {
+            (0..=cursor).rev().find_map(is_there)
+        } else {
+            (cursor..places(shared)).find_map(is_there)
         }
     }
 
@@ -129,18 +137,26 @@ impl RowsCheck {
             let wanted = expected.map_or("the end".into(), |index| format!("key {index}"));
             faults.add(|| format!("scan: key {index} came where {wanted} was expected"));
         }
-        self.cursor = if self.reverse { index.checked_sub(1) } else { Some(index + 1) };
+        let place = shared.keys.rank_of(index);
+        self.cursor = if self.reverse {
+            place.and_then(|place| place.checked_sub(1))
+        } else {
+            place.map(|place| place + 1)
+        };
     }
 
-    fn version(&self, shared: &Shared<'_>, index: u64, version: u64, faults: &mut Faults) {
+    /// `version` is none for values too small to tell.
+    fn version(&self, shared: &Shared<'_>, index: u64, version: Option<u64>, faults: &mut Faults) {
         let Some(newest) = shared.versions.and_then(|table| table.started(index)) else { return };
+        let last = u64::from(newest.version());
         let is_right = if shared.writes {
-            version <= u64::from(newest.version())
+            version.is_none_or(|version| version <= last)
         } else {
-            !newest.is_absent() && version == u64::from(newest.version())
+            !newest.is_absent() && version.is_none_or(|version| version == last)
         };
         if !is_right {
-            faults.add(|| format!("scan: key {index}: version {version}, last written was {}", newest.version()));
+            let version = version.map_or("of unknown".into(), |version| version.to_string());
+            faults.add(|| format!("scan: key {index}: version {version}, last written was {last}"));
         }
     }
 
@@ -154,6 +170,15 @@ impl RowsCheck {
                 faults.add(|| format!("scan: ended after {} rows, key {index} is missing", self.rows));
             }
         }
+    }
+}
+
+/// Places in key order that may hold a key now.
+fn places(shared: &Shared<'_>) -> u64 {
+    if shared.keys.is_ordered() {
+        shared.population.next_insert.max(shared.fill_items)
+    } else {
+        shared.keys.range()
     }
 }
 

@@ -19,6 +19,13 @@ pub struct Population {
     pub next_insert: u64,
 }
 
+impl Population {
+    /// Whether exactly the items [0, dense) are there.
+    pub fn is_without_holes(&self) -> bool {
+        self.whole && self.dense == self.next_insert
+    }
+}
+
 /// What a thread does in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -119,6 +126,8 @@ pub struct Shared<'p> {
     pub phase: &'p Phase,
     /// The seed of the phase's streams.
     pub seed: u64,
+    /// The seed that says which items are hot: the same in all phases of a workload.
+    pub hot_seed: u64,
     /// Number to key.
     pub keys: &'p Keys,
     /// Number and version to value.

@@ -4,11 +4,12 @@ use super::check::Versions;
 use super::phase::{self, Ran};
 use super::shared::{Failure, Population, Shared};
 use super::watch::Tick;
-use super::{count, sweep};
+use super::{count, data, sweep};
 use crate::engine::abi::*;
 use crate::engine::{Database, Engine, InForce, Request, Work, capability_names};
-use crate::generator::{KeyRules, Keys, ValueRules, Values};
-use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
+use crate::generator::{Keys, Values};
+use crate::measure::warning::warnings_of_noise;
+use crate::measure::{Clock, DiskUse, NoiseProbe, Usage, Warning};
 use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
 use crate::workload::{Durability, Phase, Workload};
 use std::path::{Path, PathBuf};
@@ -77,11 +78,25 @@ pub fn run(
     let mut running = Running::new(trial, engine, data, clock)?;
     running.rss_before_open_bytes = Usage::now().rss_bytes;
     running.go(on_tick, keep)?;
-    Ok(running.record())
+    let mut record = running.record();
+    let clock = clock.facts();
+    record.warnings = warnings(&record);
+    record.clock = Some(clock);
+    Ok(record)
+}
+
+/// What a reader of the record has to know.
+fn warnings(record: &Record) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = record.noise.as_ref().map(warnings_of_noise).unwrap_or_default();
+    for phase in record.phases.iter().filter(|phase| phase.not_run.is_none()) {
+        warnings.extend(Warning::of_harness_share(&phase.phase.name, phase.harness_share));
+        warnings.extend(Warning::of_sample(&phase.phase.name, phase.ops));
+    }
+    warnings
 }
 
 /// Items that a workload's inserts may need beyond its keys.
-fn growth(workload: &Workload) -> u64 {
+pub(super) fn growth(workload: &Workload) -> u64 {
     /// No engine here inserts faster, per thread and second.
     const INSERTS_PER_SECOND: f64 = 4e6;
     let of = |phase: &Phase| {
@@ -101,7 +116,7 @@ fn growth(workload: &Workload) -> u64 {
 }
 
 /// Whether any phase counts with merges.
-fn has_merges(workload: &Workload) -> bool {
+pub(super) fn has_merges(workload: &Workload) -> bool {
     workload.phases.iter().any(|phase| phase.mix.merge > 0.0)
 }
 
@@ -109,16 +124,8 @@ impl<'t> Running<'t> {
     fn new(trial: &'t Trial, engine: Engine, data: &Path, clock: Clock) -> Result<Running<'t>, String> {
         let workload = &trial.workload;
         let counters = if has_merges(workload) { workload.keys } else { 0 };
-        let rules = KeyRules::of(&workload.key)?;
-        let most = rules.capacity().saturating_sub(counters);
-        let insert_end = (workload.keys + growth(workload)).min(most).max(workload.keys);
-        let keys = Keys::new(&rules, insert_end + counters, workload.seed).map_err(|error| error.to_string())?;
-        let mut values = Vec::new();
-        for phase in &workload.phases {
-            let size = phase.value_size.clone().unwrap_or(workload.value.size.clone());
-            let rules = ValueRules { size, compressed_share: workload.value.compressed_share };
-            values.push(Values::new(&rules, workload.seed).map_err(|error| error.to_string())?);
-        }
+        let (keys, insert_end) = data::keys(workload, growth(workload), counters)?;
+        let values = data::values(workload)?;
         let checked = !engine.stores_nothing();
         let versions = if checked { Versions::new(workload.keys, insert_end) } else { None };
         Ok(Running {
@@ -166,7 +173,7 @@ impl<'t> Running<'t> {
             disk_after_close: if self.database.is_none() { DiskUse::of(&self.data) } else { None },
             rss_peak_bytes: Usage::now().rss_peak_bytes,
             rss_before_open_bytes: self.rss_before_open_bytes,
-            clock: Some(self.clock.facts()),
+            clock: None,
             noise: Some(self.noise.finish()),
             warnings: Vec::new(),
         }
@@ -343,6 +350,7 @@ impl<'t> Running<'t> {
         Shared {
             phase,
             seed,
+            hot_seed: self.trial.workload.seed,
             keys: &self.keys,
             values,
             versions: self.versions.as_ref(),

@@ -1,19 +1,31 @@
 //! What to do, as data: a workload is a named list of phases; a phase is a mix of ops, its generators and its end.
 
 mod builtin;
+mod check;
+mod defaults;
+mod file;
 mod overrides;
 mod parse;
+#[cfg(test)]
+mod properties;
+mod quantity;
+mod shrink;
+#[cfg(test)]
+mod tests;
 
-pub use builtin::{builtin, builtin_names};
+pub use builtin::{builtin, builtin_names, builtin_text};
 pub use overrides::Overrides;
 pub use parse::{WorkloadError, parse, schema};
+pub use quantity::{parse_bytes, parse_count, parse_seconds, parse_size};
 
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The durability level that a workload asks for: a minimum (docs/glossary.md).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
     /// May lose anything.
@@ -111,6 +123,24 @@ pub struct Mix {
     pub transaction: f64,
 }
 
+impl Mix {
+    /// The kinds by their names in files, each with its share; in the order of the fields.
+    pub fn shares(&self) -> [(&'static str, f64); 10] {
+        [
+            ("get", self.get),
+            ("multi_get", self.multi_get),
+            ("put", self.put),
+            ("insert", self.insert),
+            ("update", self.update),
+            ("delete", self.delete),
+            ("scan", self.scan),
+            ("merge", self.merge),
+            ("read_modify_write", self.read_modify_write),
+            ("transaction", self.transaction),
+        ]
+    }
+}
+
 /// What a scan does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -175,4 +205,14 @@ pub struct Phase {
     pub durability: Option<Durability>,
     /// Other value sizes than the workload's.
     pub value_size: Option<SizeSpec>,
+}
+
+impl Phase {
+    /// Whether the phase only puts the keys there: it goes over each key, and does nothing but put and insert.
+    /// Where a workload has other phases too, `--threads`, `--seconds` and `--ops` leave its fills as they are.
+    pub fn is_fill(&self) -> bool {
+        let writes = self.mix.put + self.mix.insert;
+        let others = self.mix.shares().iter().map(|(_, share)| share).sum::<f64>() - writes;
+        self.each_key && others == 0.0 && self.readers == 0
+    }
 }

@@ -62,6 +62,12 @@ pub const fn option(
     }
 }
 
+/// What every ordered map can do, for [`Info::capabilities`].
+pub const ORDERED_MAP: u64 = KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_CAN_DELETE | KV_OVERWRITE;
+
+/// What every engine can do whose transactions read what they wrote.
+pub const TRANSACTIONS: u64 = KV_MULTI_GET | KV_TRANSACTION | KV_TRANSACTION_READS | KV_CAN_NEW;
+
 /// What is wanted at open.
 pub struct Config<'a> {
     raw: &'a kv_config,
@@ -210,6 +216,10 @@ impl<'a> Opened<'a> {
 
     pub(crate) fn fail(&mut self, text: &str) {
         write_text(&mut self.raw.error, text);
+    }
+
+    pub(crate) fn capabilities(&self) -> u64 {
+        self.raw.capabilities
     }
 
     /// The level in force.

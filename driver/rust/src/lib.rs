@@ -4,13 +4,15 @@
 pub mod abi;
 mod config;
 mod op;
+mod refuse;
 mod run;
 mod table;
 
-pub use config::{Config, Info, Level, Opened, option};
+pub use config::{Config, Info, Level, ORDERED_MAP, Opened, TRANSACTIONS, option};
 pub use op::{Batch, Error, Op, Range, Status, Vote, digest, each};
+pub use refuse::Refused;
 pub use run::{run, ticks};
-pub use table::table;
+pub use table::{handle, table};
 
 /// Work that is not an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use crate::Session;
 use crate::abi::*;
 use crate::op::{Batch, Error, Op, Status};
+use crate::refuse::Refused;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// One read of the batch's clock, in ticks.
@@ -43,8 +44,11 @@ fn monotonic() -> u64 {
 }
 
 #[inline(always)]
-fn one<S: Session>(session: &mut S, op: &mut Op<'_>) -> Result<Status, Error> {
+fn one<S: Session>(session: &mut S, op: &mut Op<'_>, refused: Refused) -> Result<Status, Error> {
     op.raw_mut().retries = 0;
+    if refused.refuses(op.raw()) {
+        return Ok(Status::Unsupported);
+    }
     match op.kind() {
         KV_GET => session.get(op),
         KV_PUT => session.put(op),
@@ -56,9 +60,9 @@ fn one<S: Session>(session: &mut S, op: &mut Op<'_>) -> Result<Status, Error> {
     }
 }
 
-/// Runs a batch (rules 3, 6 and 7). Returns `KV_OK`, or `KV_ERROR` when an op failed with a text.
+/// Runs a batch (rules 3, 6, 7 and 11). Returns `KV_OK`, or `KV_ERROR` when an op failed with a text.
 #[inline(always)]
-pub fn run<S: Session>(session: &mut S, batch: &mut Batch) -> u32 {
+pub fn run<S: Session>(session: &mut S, batch: &mut Batch, refused: Refused) -> u32 {
     let count = batch.raw.count as usize;
     let clock = batch.raw.clock;
     // SAFETY: the core gives `count` ops that live for the whole call and are not shared; Op is transparent.
@@ -84,7 +88,7 @@ pub fn run<S: Session>(session: &mut S, batch: &mut Batch) -> u32 {
         }
         if ops[next].raw().flags & KV_JOIN == 0 {
             let op = &mut ops[next];
-            let outcome = one(session, op);
+            let outcome = one(session, op, refused);
             let end = ticks(clock);
             let raw = op.raw_mut();
             raw.start = now;
@@ -100,7 +104,7 @@ pub fn run<S: Session>(session: &mut S, batch: &mut Batch) -> u32 {
             }
             next += 1;
         } else {
-            let (after, end, failed) = run_group(session, batch, ops, next, now);
+            let (after, end, failed) = run_group(session, batch, ops, (next, now), refused);
             now = end;
             next = after;
             if failed {
@@ -132,8 +136,8 @@ fn run_group<S: Session>(
     session: &mut S,
     batch: &mut Batch,
     ops: &mut [Op<'_>],
-    first: usize,
-    start: u64,
+    (first, start): (usize, u64),
+    refused: Refused,
 ) -> (usize, u64, bool) {
     let clock = batch.raw.clock;
     let mut after = first;
@@ -143,7 +147,12 @@ fn run_group<S: Session>(
     after += 1;
     let atomic = ops[first].raw().flags & KV_ATOMIC != 0;
     let group = &mut ops[first..after];
-    match session.group(group, atomic) {
+    let mut is_refused = atomic && refused.refuses_transactions();
+    for op in group.iter_mut() {
+        op.raw_mut().retries = 0;
+        is_refused |= refused.refuses(op.raw());
+    }
+    match if is_refused { Ok(false) } else { session.group(group, atomic) } {
         Ok(true) => {
             let end = ticks(clock);
             stamp(group, start, end);
@@ -152,13 +161,13 @@ fn run_group<S: Session>(
         Ok(false) if atomic => {
             let end = ticks(clock);
             stamp(group, start, end);
-            fail_group(group, batch, first, &Error::unsupported("transactions"));
+            fail_group(group, batch, first, &Error::unsupported("such transactions"));
             (after, end, true)
         }
         Ok(false) => {
             let mut failed = false;
             for (index, op) in group.iter_mut().enumerate() {
-                match one(session, op) {
+                match one(session, op, refused) {
                     Ok(status) => op.finish(status),
                     Err(error) => {
                         op.finish(error.status);

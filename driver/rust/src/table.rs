@@ -3,6 +3,7 @@
 use crate::abi::*;
 use crate::config::{Config, Level, Opened};
 use crate::op::{Batch, Error, Status, write_text};
+use crate::refuse::Refused;
 use crate::{Driver, Work, run};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +43,23 @@ pub const fn table<D: Driver>() -> kv_driver {
 
 const fn level_number(level: Level) -> u32 {
     level as u32
+}
+
+/// What a database's handle points to.
+struct Database<D> {
+    driver: D,
+    refused: Refused,
+}
+
+/// What a session's handle points to.
+struct Running<S> {
+    session: S,
+    refused: Refused,
+}
+
+/// The handle of a database that was made without its table, for tests; the table's `close` frees it.
+pub fn handle<D: Driver>(driver: D, capabilities: u64) -> *mut kv_database {
+    Box::into_raw(Box::new(Database { driver, refused: Refused::without(capabilities) })).cast()
 }
 
 /// Runs `work`, turning a panic into an error.
@@ -84,7 +102,7 @@ unsafe extern "C" fn open<D: Driver>(
     match outcome {
         Ok(driver) => {
             // SAFETY: `database` is live.
-            unsafe { *database = Box::into_raw(Box::new(driver)).cast() };
+            unsafe { *database = handle(driver, opened.capabilities()) };
             KV_OK
         }
         Err(error) => {
@@ -102,11 +120,12 @@ unsafe extern "C" fn session<D: Driver>(
 ) -> u32 {
     // SAFETY: a database of this driver's own, which the core closes only after its sessions have ended (rule 9): that
     // makes the 'static here true in effect, and it is said nowhere else.
-    let driver: &'static D = unsafe { &*database.cast::<D>() };
-    match guarded(|| driver.session()) {
+    let database: &'static Database<D> = unsafe { &*database.cast() };
+    match guarded(|| database.driver.session()) {
         Ok(made) => {
+            let running = Running { session: made, refused: database.refused };
             // SAFETY: `session` is live.
-            unsafe { *session = Box::into_raw(Box::new(made)).cast() };
+            unsafe { *session = Box::into_raw(Box::new(running)).cast() };
             KV_OK
         }
         // SAFETY: as the boundary promises.
@@ -116,9 +135,10 @@ unsafe extern "C" fn session<D: Driver>(
 
 unsafe extern "C" fn execute<D: Driver>(session: *mut kv_session, batch: *mut kv_batch) -> u32 {
     // SAFETY: a session of this driver's own, used by one thread; Batch is transparent over kv_batch.
-    let (session, batch) =
-        unsafe { (&mut *session.cast::<D::Session<'static>>(), &mut *batch.cast::<Batch>()) };
-    let outcome = catch_unwind(AssertUnwindSafe(|| run(session, batch)));
+    let (running, batch) =
+        unsafe { (&mut *session.cast::<Running<D::Session<'static>>>(), &mut *batch.cast::<Batch>()) };
+    let refused = running.refused;
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut running.session, batch, refused)));
     outcome.unwrap_or_else(|panic| {
         let first = *batch.raw.done.get_mut() as usize;
         // SAFETY: the core gives `count` ops.
@@ -139,7 +159,7 @@ unsafe extern "C" fn execute<D: Driver>(session: *mut kv_session, batch: *mut kv
 
 unsafe extern "C" fn session_end<D: Driver>(session: *mut kv_session, error: *mut u8) -> u32 {
     // SAFETY: made by `session` above, ended once.
-    let session = unsafe { Box::from_raw(session.cast::<D::Session<'static>>()) };
+    let session = unsafe { Box::from_raw(session.cast::<Running<D::Session<'static>>>()) };
     match guarded(|| {
         drop(session);
         Ok(())
@@ -152,7 +172,7 @@ unsafe extern "C" fn session_end<D: Driver>(session: *mut kv_session, error: *mu
 
 unsafe extern "C" fn maintain<D: Driver>(database: *mut kv_database, work: u32, error: *mut u8) -> u32 {
     // SAFETY: a database of this driver's own.
-    let driver = unsafe { &*database.cast::<D>() };
+    let driver = unsafe { &(*database.cast::<Database<D>>()).driver };
     let work = match work {
         KV_FLUSH => Work::Flush,
         KV_COMPACT => Work::Compact,
@@ -168,7 +188,7 @@ unsafe extern "C" fn maintain<D: Driver>(database: *mut kv_database, work: u32, 
 
 unsafe extern "C" fn stats<D: Driver>(database: *mut kv_database, out: *mut u8, size: u64) -> u32 {
     // SAFETY: a database of this driver's own.
-    let driver = unsafe { &*database.cast::<D>() };
+    let driver = unsafe { &(*database.cast::<Database<D>>()).driver };
     let mut text = String::new();
     if guarded(|| {
         driver.stats(&mut text);
@@ -186,8 +206,8 @@ unsafe extern "C" fn stats<D: Driver>(database: *mut kv_database, out: *mut u8, 
 
 unsafe extern "C" fn close<D: Driver>(database: *mut kv_database, error: *mut u8) -> u32 {
     // SAFETY: made by `open` above, closed once.
-    let driver = unsafe { Box::from_raw(database.cast::<D>()) };
-    match guarded(|| driver.close()) {
+    let database = unsafe { Box::from_raw(database.cast::<Database<D>>()) };
+    match guarded(|| database.driver.close()) {
         Ok(()) => KV_OK,
         // SAFETY: as the boundary promises.
         Err(failure) => unsafe { report(&failure, error) },

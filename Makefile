@@ -1,0 +1,117 @@
+# The verbs of this project, the same for people and for CI: `make run` measures, `make test` checks, `make` builds.
+# ARGS="..." is passed on by `make run`.
+
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+.PHONY: build run test test-all check bench fuzz doctor clean plugins packages test-packages toolchains
+
+# What Debian and Ubuntu call what is needed: to build, and for tests only.
+PACKAGES := gcc libc6-dev make
+TEST_PACKAGES := strace
+
+# With CI=true the tests fail when one of these is not there, so that nothing is skipped unseen.
+REQUIRED_ENGINES := null,memory-map,memory-btree,redb,fjall,sled,canopydb,surrealkv,persy,lmdb,sqlite,example,null-c
+
+CARGO ?= cargo
+CC ?= cc
+FUZZ_SECONDS ?= 60
+STRICT := true
+# One selection of packages and features for every verb, so that one release build serves them all.
+WHOLE := --release --workspace --features all-engines
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+KVDYNO := $(TARGET)/release/kvdyno
+RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+# A rustup that was installed in this very shell is not in its PATH yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+ifeq ($(CI),true)
+export KVDYNO_REQUIRED_ENGINES := $(REQUIRED_ENGINES)
+endif
+
+build: toolchains
+	@$(CARGO) build $(WHOLE)
+
+run: packages build
+	@$(KVDYNO) $(ARGS)
+
+# A clippy newer than ours may know more warnings, so only CI and a plain `make check` fail for them.
+test: STRICT := $(CI)
+test: packages test-packages check build
+	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/checked
+	@$(CARGO) test $(WHOLE)
+
+# And what takes longer: the same with overflow checks and assertions of debug builds and the features of a plain
+# `cargo build`, the C kit under sanitizers, the harness's tests of itself, and every engine against the model.
+test-all: test
+	@$(CARGO) test --workspace
+	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/sanitized \
+	  CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
+	@$(KVDYNO) selftest
+	@$(KVDYNO) verify
+
+# $(call component,command,name): whether a component of the toolchain is there; it must be with CI=true.
+component = if $(CARGO) $(1) --version >/dev/null 2>&1; then true; \
+  elif [ "$(CI)" = true ]; then echo "CI needs $(2): run \`rustup component add $(2)\`" >&2; exit 1; \
+  else echo "$(2) is not here, so its check is left out: run \`rustup component add $(2)\`" >&2; false; fi
+
+check: toolchains
+	@if $(call component,fmt,rustfmt); then $(CARGO) fmt --all --check; fi
+	@if $(call component,clippy,clippy); then $(CARGO) clippy $(WHOLE) --all-targets $(if $(filter true,$(STRICT)),-- -D warnings); fi
+
+bench: toolchains
+	@$(CARGO) bench --workspace --features all-engines --bench harness
+
+fuzz: toolchains
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || \
+	  { echo "fuzzing needs cargo-fuzz: run \`cargo install cargo-fuzz\`" >&2; exit 1; }
+	@for target in $$($(CARGO) fuzz list); do \
+	  $(CARGO) fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
+
+doctor: build
+	@$(KVDYNO) doctor
+
+# The plug-ins in C by their own makefiles, where kvdyno looks for those of its own build (build.rs builds them too).
+plugins: toolchains
+	@for folder in $(patsubst %/Makefile,%,$(wildcard engines/*/Makefile)); do \
+	  $(MAKE) --no-print-directory -C $$folder OUT=$(TARGET)/release/plugins || exit 1; \
+	done
+
+clean:
+	@$(CARGO) clean
+
+toolchains:
+	@for tool in $(CARGO) rustc; do \
+	  found=$$($$tool --version 2>/dev/null | sed -n '1s/^[a-z]* \([0-9]*\.[0-9]*\).*/\1/p'); \
+	  echo "$${found:-0.0}" | awk -F. -v wanted=$(RUST_VERSION) \
+	    '{ split(wanted, w, "."); exit !($$1 > w[1] || ($$1 == w[1] && $$2 >= w[2])) }' && continue; \
+	  echo "kvdyno needs Rust $(RUST_VERSION) or newer, found $${found:-none}: install it with rustup" \
+	    "(https://rustup.rs) and run make again" >&2; \
+	  exit 1; \
+	done
+	@printf '#include <stdio.h>\n' | $(CC) -x c -fsyntax-only - 2>/dev/null || { \
+	  echo "kvdyno needs a C compiler with the C library's headers, and $(CC) is none: install one" \
+	    "(apt-get install gcc libc6-dev) and run make again" >&2; \
+	  exit 1; }
+
+# $(call install,packages): installs those that are missing where apt-get is and may be used; else names them.
+define install
+	@command -v dpkg >/dev/null && command -v apt-get >/dev/null || exit 0; \
+	for name in $(1); do \
+	  dpkg -s $$name 2>/dev/null | grep -q '^Status: .* installed' || missing="$$missing $$name"; \
+	done; \
+	[ -n "$$missing" ] || exit 0; \
+	if [ "$$(id -u)" = 0 ]; then as=; elif sudo -n true 2>/dev/null; then as="sudo -n"; \
+	else echo "these packages are missing:$$missing; run \`sudo apt-get install$$missing\`" >&2; exit 0; fi; \
+	echo "installing$$missing" >&2; \
+	get() { $$as env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=60 "$$@" >/dev/null 2>&1; }; \
+	get install -y --no-install-recommends $$missing || \
+	  { get update && get install -y --no-install-recommends $$missing; } || \
+	  echo "could not install$$missing; run \`apt-get install$$missing\` to see why" >&2
+endef
+
+packages:
+	$(call install,$(PACKAGES))
+
+test-packages:
+	$(call install,$(TEST_PACKAGES))

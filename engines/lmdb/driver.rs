@@ -1,0 +1,199 @@
+//! The driver of LMDB through heed: a copy-on-write B+tree in a memory map, written by one thread at a time.
+
+use heed::types::Bytes;
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, RwTxn};
+use kvdyno_driver::abi::*;
+use kvdyno_driver::{Config, Driver, Error, Info, Level, ORDERED_MAP, Op, Opened, Session, Status};
+use kvdyno_driver::{TRANSACTIONS, Vote, Work, each, option};
+
+const MAP_BYTES: u64 = 64 << 30;
+/// LMDB's own default; a reader holds a slot while its thread lives.
+const READERS_MIN: usize = 126;
+/// Compiled in.
+const KEY_BYTES_MAX: u32 = 511;
+
+/// An open environment and its databases, one for each keyspace.
+pub struct Lmdb {
+    environment: Env,
+    databases: Vec<Database<Bytes, Bytes>>,
+}
+
+impl Driver for Lmdb {
+    const INFO: Info = Info {
+        name: c"lmdb",
+        engine: c"copy-on-write B+tree in a memory map",
+        language: c"C",
+        family: c"b+tree",
+        capabilities: ORDERED_MAP
+            | TRANSACTIONS
+            | KV_DELETE_TELLS
+            | KV_KEYSPACES
+            | KV_SINGLE_WRITER
+            | KV_CAN_TOUCH,
+        levels: &[Level::Process, Level::Power],
+        key_size_max: KEY_BYTES_MAX,
+        options: &[
+            option(c"write-map", c"flag", c"false", c"write through the map (MDB_WRITEMAP), not with pwrite"),
+            option(c"map-size", c"bytes", c"0", c"size of the map; 0 = the disk limit, or else 64 GiB"),
+            option(c"read-ahead", c"flag", c"true", c"let the system read ahead in the map"),
+        ],
+    };
+    type Session<'db> = LmdbSession<'db>;
+
+    fn open(config: &Config<'_>, opened: &mut Opened<'_>) -> Result<Lmdb, Error> {
+        let level = config.pick(Lmdb::INFO.levels, Level::Power)?;
+        let (write_map, read_ahead) = (config.flag("write-map")?, config.flag("read-ahead")?);
+        let size = match config.number("map-size")? {
+            0 => config.disk_limit_bytes().unwrap_or(MAP_BYTES),
+            size => size,
+        };
+        let map_bytes = size.max(1 << 20).next_multiple_of(1 << 16);
+        let mut flags = EnvFlags::empty();
+        flags.set(EnvFlags::NO_SYNC, level == Level::Process);
+        flags.set(EnvFlags::WRITE_MAP, write_map);
+        flags.set(EnvFlags::NO_READ_AHEAD, !read_ahead);
+        let mut options = EnvOpenOptions::new();
+        options.map_size(map_bytes as usize).max_dbs(config.keyspaces() as u32);
+        options.max_readers(READERS_MIN.max(2 * config.threads()) as u32);
+        // SAFETY: no flag but NO_SYNC and WRITE_MAP is unsafe; what a power cut or a stray write then does to the file
+        // is what is measured. The folder is this trial's own: no other process has its file open.
+        let environment = unsafe { options.flags(flags).open(config.path())? };
+        let mut transaction = environment.write_txn()?;
+        let mut databases = Vec::new();
+        for number in 0..config.keyspaces() {
+            // A lone keyspace needs no name, which saves the page of names in each commit.
+            let name = (config.keyspaces() > 1).then(|| format!("k{number}"));
+            databases.push(environment.create_database(&mut transaction, name.as_deref())?);
+        }
+        transaction.commit()?;
+        let version = heed::lmdb_version();
+        opened.level(level);
+        opened.version(&format!("{}.{}.{}", version.major, version.minor, version.patch));
+        opened.compression("none");
+        opened.setting("no-sync", level == Level::Process);
+        opened.setting("write-map", write_map);
+        opened.setting("map-size", map_bytes);
+        opened.setting("read-ahead", read_ahead);
+        Ok(Lmdb { environment, databases })
+    }
+
+    fn session(&self) -> Result<LmdbSession<'_>, Error> {
+        Ok(LmdbSession { driver: self })
+    }
+
+    fn maintain(&self, work: Work) -> Result<Status, Error> {
+        match work {
+            Work::Flush => self.environment.force_sync()?,
+            Work::Settle => (), // nothing runs in the background
+            Work::Compact => return Ok(Status::Unsupported), // only into a copy
+        }
+        Ok(Status::Ok)
+    }
+
+    fn stats(&self, out: &mut String) {
+        let (info, stat) = (self.environment.info(), self.environment.stat());
+        *out += &format!("last_page={}\npage_bytes={}\n", info.last_page_number, stat.page_size);
+        *out += &format!("readers={}\nlast_transaction={}\n", info.number_of_readers, info.last_txn_id);
+    }
+
+    fn close(self) -> Result<(), Error> {
+        self.environment.force_sync()?;
+        self.environment.prepare_for_closing().wait();
+        Ok(())
+    }
+}
+
+/// A session: each op that is not in a group is a transaction of its own.
+pub struct LmdbSession<'db> {
+    driver: &'db Lmdb,
+}
+
+impl LmdbSession<'_> {
+    fn database(&self, op: &Op<'_>) -> Result<Database<Bytes, Bytes>, Error> {
+        self.driver.databases.get(op.keyspace()).copied().ok_or_else(|| Error::unsupported("such keyspace"))
+    }
+
+    fn read(&self, transaction: &RoTxn<'_>, op: &mut Op<'_>) -> Result<Status, Error> {
+        let database = self.database(op)?;
+        if op.kind() == KV_GET {
+            let value = database.get(transaction, op.key()).map_err(failure)?;
+            return Ok(value.map_or(Status::NotFound, |value| op.deliver(value)));
+        }
+        let range = op.range();
+        if range.is_empty() {
+            return Ok(op.rows().status());
+        }
+        if op.is_reverse() {
+            op.deliver_rows(database.rev_range(transaction, &range.bounds())?)
+        } else {
+            op.deliver_rows(database.range(transaction, &range.bounds())?)
+        }
+    }
+
+    fn write(&self, transaction: &mut RwTxn<'_>, op: &mut Op<'_>) -> Result<Status, Error> {
+        let database = self.database(op)?;
+        match op.kind() {
+            KV_GET | KV_SCAN => return self.read(transaction, op),
+            KV_PUT if op.is_new() => {
+                let old = database.get_or_put(transaction, op.key(), op.value()).map_err(failure)?;
+                return Ok(if old.is_some() { Status::Exists } else { Status::Ok });
+            }
+            KV_PUT => database.put(transaction, op.key(), op.value()).map_err(failure)?,
+            KV_DELETE if !database.delete(transaction, op.key()).map_err(failure)? => {
+                return Ok(Status::NotFound);
+            }
+            KV_DELETE => (),
+            _ => return Err(Error::unsupported("such op")),
+        }
+        Ok(Status::Ok)
+    }
+}
+
+fn failure(error: heed::Error) -> Error {
+    match error {
+        heed::Error::Mdb(MdbError::MapFull) => {
+            Error::with(Status::Full, "the map is full; raise option map-size")
+        }
+        heed::Error::Mdb(MdbError::BadValSize) => Error::with(Status::TooLarge, "keys have 1 to 511 bytes"),
+        error => error.into(),
+    }
+}
+
+impl Session for LmdbSession<'_> {
+    #[inline]
+    fn get(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        let transaction = self.driver.environment.read_txn()?;
+        self.read(&transaction, op)
+    }
+
+    fn put(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        let mut transaction = self.driver.environment.write_txn()?;
+        let status = self.write(&mut transaction, op)?;
+        // What changed nothing is dropped, which aborts it.
+        if status == Status::Ok {
+            transaction.commit().map_err(failure)?;
+        }
+        Ok(status)
+    }
+
+    fn delete(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        self.put(op)
+    }
+
+    fn scan(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        self.get(op)
+    }
+
+    fn group(&mut self, ops: &mut [Op<'_>], _atomic: bool) -> Result<bool, Error> {
+        if ops.iter().all(|op| matches!(op.kind(), KV_GET | KV_SCAN)) {
+            let transaction = self.driver.environment.read_txn()?;
+            each(ops, |op| self.read(&transaction, op))?;
+            return Ok(true);
+        }
+        let mut transaction = self.driver.environment.write_txn()?;
+        if each(ops, |op| self.write(&mut transaction, op))? == Vote::Commit {
+            transaction.commit().map_err(failure)?;
+        }
+        Ok(true)
+    }
+}

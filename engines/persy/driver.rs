@@ -1,0 +1,196 @@
+//! The driver of Persy: a B+tree index in one file, behind a journal.
+
+use kvdyno_driver::abi::*;
+use kvdyno_driver::{Config, Driver, Error, Info, Level, ORDERED_MAP, Op, Opened, Session, Status};
+use kvdyno_driver::{Vote, Work, each};
+use persy::{ByteVec, Snapshot, Transaction, TransactionConfig, ValueIter, ValueMode};
+use std::ops::Bound;
+
+const VERSION: &str = "1.8.1";
+/// The default of `persy::Config`.
+const CACHE_BYTES: u64 = 32 << 20;
+/// What an index refuses to hold, in keys as in values.
+const SIZE_MAX: usize = 512 << 10;
+
+/// An open file and the names of its indexes, one for each keyspace.
+pub struct Persy {
+    database: persy::Persy,
+    background: bool,
+    indexes: Vec<String>,
+}
+
+impl Driver for Persy {
+    const INFO: Info = Info {
+        name: c"persy",
+        engine: c"B+tree index in one file, behind a journal",
+        language: c"Rust",
+        family: c"b+tree",
+        capabilities: ORDERED_MAP | KV_MULTI_GET | KV_TRANSACTION | KV_TRANSACTION_READS | KV_KEYSPACES,
+        levels: &[Level::Process, Level::Power],
+        key_size_max: 0,
+        options: &[],
+    };
+    type Session<'db> = PersySession<'db>;
+
+    fn open(config: &Config<'_>, opened: &mut Opened<'_>) -> Result<Persy, Error> {
+        let level = config.pick(Persy::INFO.levels, Level::Power)?;
+        let cache = config.cache_bytes().unwrap_or(CACHE_BYTES);
+        let mut settings = persy::Config::new();
+        settings.change_cache_size(cache);
+        let indexes: Vec<_> = (0..config.keyspaces()).map(|number| format!("k{number}")).collect();
+        let file = config.path().join("data.persy");
+        let database = persy::Persy::open_or_create_with(file, settings, |_| Ok(()))?;
+        let mut transaction = database.begin()?;
+        for index in &indexes {
+            if !database.exists_index(index)? {
+                transaction.create_index::<ByteVec, ByteVec>(index, ValueMode::Replace)?;
+            }
+        }
+        transaction.commit()?;
+        opened.level(level);
+        opened.version(VERSION);
+        opened.compression("none");
+        opened.cache_bytes(cache);
+        opened.setting("background-sync", level == Level::Process);
+        Ok(Persy { database, background: level == Level::Process, indexes })
+    }
+
+    fn session(&self) -> Result<PersySession<'_>, Error> {
+        Ok(PersySession { driver: self })
+    }
+
+    fn maintain(&self, work: Work) -> Result<Status, Error> {
+        if work != Work::Flush {
+            return Ok(Status::Unsupported);
+        }
+        if self.background {
+            // A transaction that is synced at once syncs the file, and so those before it; it must change something.
+            let mut transaction =
+                self.database.begin_with(TransactionConfig::new().set_background_sync(false))?;
+            transaction.remove::<ByteVec, ByteVec>(&self.indexes[0], ByteVec::new(Vec::new()), None)?;
+            transaction.commit()?;
+        }
+        Ok(Status::Ok)
+    }
+
+    fn stats(&self, out: &mut String) {
+        if let Ok(indexes) = self.database.list_indexes() {
+            *out += &format!("indexes={}\n", indexes.len());
+        }
+    }
+
+    fn close(self) -> Result<(), Error> {
+        self.maintain(Work::Flush).map(|_| ())
+    }
+}
+
+/// A session: each op that is not in a group is a transaction of its own.
+pub struct PersySession<'db> {
+    driver: &'db Persy,
+}
+
+impl<'db> PersySession<'db> {
+    fn index(&self, op: &Op<'_>) -> Result<&'db str, Error> {
+        let name = self.driver.indexes.get(op.keyspace());
+        name.map(String::as_str).ok_or_else(|| Error::unsupported("such keyspace"))
+    }
+
+    fn begin(&self) -> Result<Transaction, Error> {
+        let config = TransactionConfig::new().set_background_sync(self.driver.background);
+        Ok(self.driver.database.begin_with(config)?)
+    }
+
+    fn write(&self, transaction: &mut Transaction, op: &mut Op<'_>) -> Result<Status, Error> {
+        let index = self.index(op)?;
+        let key = ByteVec::from(op.key());
+        match op.kind() {
+            KV_GET => {
+                let value = transaction.one::<ByteVec, ByteVec>(index, &key)?;
+                return Ok(value.map_or(Status::NotFound, |value| op.deliver(&value)));
+            }
+            KV_PUT if op.is_new() => return Err(Error::unsupported("insert without overwrite")),
+            KV_PUT if op.key().len().max(op.value().len()) > SIZE_MAX => return Ok(Status::TooLarge),
+            KV_PUT => transaction.put(index, key, ByteVec::from(op.value()))?,
+            KV_DELETE => transaction.remove::<ByteVec, ByteVec>(index, key, None)?,
+            _ => return Err(Error::unsupported("such op in a transaction")),
+        }
+        Ok(Status::Ok)
+    }
+
+    fn read(&self, snapshot: &Snapshot, op: &mut Op<'_>) -> Result<Status, Error> {
+        let index = self.index(op)?;
+        if op.kind() == KV_GET {
+            let value = snapshot.one::<ByteVec, ByteVec>(index, &ByteVec::from(op.key()))?;
+            return Ok(value.map_or(Status::NotFound, |value| op.deliver(&value)));
+        }
+        let range = op.range();
+        if range.is_empty() {
+            return Ok(op.rows().status());
+        }
+        let (lower, upper) = range.bounds();
+        let found = snapshot.range(index, (own(lower), own(upper)))?;
+        if op.is_reverse() { rows(op, found.rev()) } else { rows(op, found) }
+    }
+}
+
+fn own(bound: Bound<&[u8]>) -> Bound<ByteVec> {
+    bound.map(ByteVec::from)
+}
+
+fn rows(
+    op: &mut Op<'_>,
+    found: impl Iterator<Item = (ByteVec, ValueIter<ByteVec>)>,
+) -> Result<Status, Error> {
+    let mut writer = op.rows();
+    for (key, mut values) in found {
+        let value = values.next().ok_or_else(|| Error::new("a key without a value"))?;
+        if !writer.push(&key, &value) {
+            break;
+        }
+    }
+    Ok(writer.status())
+}
+
+impl Session for PersySession<'_> {
+    fn get(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        let index = self.index(op)?;
+        let value = self.driver.database.one::<ByteVec, ByteVec>(index, &ByteVec::from(op.key()))?;
+        Ok(value.map_or(Status::NotFound, |value| op.deliver(&value)))
+    }
+
+    fn put(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        if op.is_new() {
+            return Ok(Status::Unsupported);
+        }
+        let mut transaction = self.begin()?;
+        let status = self.write(&mut transaction, op)?;
+        if status == Status::Ok {
+            transaction.commit()?;
+        }
+        Ok(status)
+    }
+
+    fn delete(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        self.put(op)
+    }
+
+    fn scan(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        self.read(&self.driver.database.snapshot()?, op)
+    }
+
+    fn group(&mut self, ops: &mut [Op<'_>], _atomic: bool) -> Result<bool, Error> {
+        if ops.iter().all(|op| matches!(op.kind(), KV_GET | KV_SCAN)) {
+            let snapshot = self.driver.database.snapshot()?;
+            each(ops, |op| self.read(&snapshot, op))?;
+            return Ok(true);
+        }
+        let mut transaction = self.begin()?;
+        if each(ops, |op| self.write(&mut transaction, op))? == Vote::Commit {
+            transaction.commit()?;
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Values that several commands take: engines, options, sizes.
+
+use super::error::CliError;
+use crate::engine::{Engine, Lookup, Registry, mutant_names};
+use crate::generator::{nearest, parse_bytes};
+use crate::runner::Contestant;
+
+/// What to say of a name that is not known: the nearest one, or where the list is.
+pub fn unknown(what: &str, name: &str, known: &[&str], list: &str) -> CliError {
+    let error = CliError::usage(format!("unknown {what} `{name}`"));
+    match nearest(name, known) {
+        Some(near) => error.hint(format!("did you mean `{near}`? `{list}` shows them all")),
+        None => error.hint(format!("`{list}` shows them all")),
+    }
+}
+
+/// The engines of a list, in its order. Unknown ones are wrong usage; absent ones are told together.
+pub fn engines(registry: &Registry, names: &[String]) -> Result<Vec<Engine>, CliError> {
+    let mut found = Vec::new();
+    let mut absent = Vec::new();
+    for name in names {
+        match registry.engine(name) {
+            Ok(engine) => found.push(engine),
+            Err(Lookup::Absent(advice)) => absent.push(format!("{name}: {advice}")),
+            Err(Lookup::Unknown(known)) => {
+                let mut known: Vec<&str> = known.iter().map(String::as_str).collect();
+                let mutants = mutant_names();
+                known.extend(mutants.iter().map(String::as_str));
+                return Err(unknown("engine", name, &known, "kvdyno engines"));
+            }
+        }
+    }
+    if absent.is_empty() {
+        return Ok(found);
+    }
+    let count = absent.len();
+    Err(CliError::absent(format!(
+        "{count} of {} engines asked for {} absent\n  {}",
+        names.len(),
+        if count == 1 { "is" } else { "are" },
+        absent.join("\n  ")
+    )))
+}
+
+/// Gives each contestant its options of `engine.name=value` texts. An option that no engine of the run has is wrong
+/// usage: nothing is swallowed.
+pub fn options(
+    engines: &[Engine],
+    names: &[String],
+    settings: &[String],
+) -> Result<Vec<Contestant>, CliError> {
+    let mut contestants: Vec<Contestant> =
+        names.iter().map(|name| Contestant { engine: name.clone(), options: Vec::new() }).collect();
+    for setting in settings {
+        let form = || {
+            CliError::usage(format!("`--option {setting}`: expected engine.name=value"))
+                .hint("`kvdyno engines NAME` shows an engine's options")
+        };
+        let (left, value) = setting.split_once('=').ok_or_else(form)?;
+        let (engine, option) = left.rsplit_once('.').ok_or_else(form)?;
+        let Some(place) = names.iter().position(|name| name == engine) else {
+            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+            return Err(unknown("engine in --option", engine, &known, "--engines"));
+        };
+        let infos = engines[place].options();
+        let Some(info) = infos.iter().find(|info| info.name == option) else {
+            let known: Vec<&str> = infos.iter().map(|info| info.name.as_str()).collect();
+            let list = format!("kvdyno engines {engine}");
+            return Err(unknown(&format!("option of {engine}"), option, &known, &list));
+        };
+        let value = option_value(&info.kind, value)
+            .map_err(|expected| CliError::usage(format!("`--option {setting}`: expected {expected}")))?;
+        contestants[place].options.push((option.to_string(), value));
+    }
+    Ok(contestants)
+}
+
+/// Checks a value against an option's type; sizes become digits.
+fn option_value(kind: &str, value: &str) -> Result<String, String> {
+    if let Some(choices) = kind.strip_prefix("choice:") {
+        let is_one = choices.split('|').any(|choice| choice == value);
+        return if is_one { Ok(value.into()) } else { Err(format!("one of {}", choices.replace('|', ", "))) };
+    }
+    match kind {
+        "bytes" => parse_bytes(value).map(|bytes| bytes.to_string()).map_err(|_| "bytes, such as 64MiB".into()),
+        "count" => value.parse::<u64>().map(|count| count.to_string()).map_err(|_| "a number".into()),
+        "flag" => {
+            value.parse::<bool>().map(|flag| flag.to_string()).map_err(|_| "true or false".to_string())
+        }
+        _ => Ok(value.into()),
+    }
+}

@@ -1,0 +1,56 @@
+//! How a command fails: an exit code, what happened, and what to do next.
+
+use std::fmt;
+
+/// A trial failed.
+pub const FAILED: u8 = 1;
+/// Wrong usage.
+pub const USAGE: u8 = 2;
+/// Wrong answers, or a broken claim.
+pub const WRONG: u8 = 3;
+/// An engine asked for by name is absent.
+pub const ABSENT: u8 = 4;
+/// Stopped by the user; what was measured is saved.
+pub const INTERRUPTED: u8 = 130;
+
+/// A command's failure.
+#[derive(Debug)]
+pub struct CliError {
+    /// The exit code.
+    pub code: u8,
+    message: String,
+    hint: Option<String>,
+}
+
+impl CliError {
+    /// The user asked for something that cannot be.
+    pub fn usage(message: impl Into<String>) -> CliError {
+        CliError { code: USAGE, message: message.into(), hint: None }
+    }
+
+    /// The machine or a file stood in the way.
+    pub fn failed(message: impl Into<String>) -> CliError {
+        CliError { code: FAILED, message: message.into(), hint: None }
+    }
+
+    /// An engine is not here.
+    pub fn absent(message: impl Into<String>) -> CliError {
+        CliError { code: ABSENT, message: message.into(), hint: None }
+    }
+
+    /// Adds what to do next.
+    pub fn hint(mut self, hint: impl Into<String>) -> CliError {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(out, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What people type: one file per command.
+
+mod args;
+mod completions;
+mod doctor;
+mod engines;
+mod error;
+mod man;
+mod progress;
+mod report;
+mod run;
+mod selftest;
+mod trial;
+mod verify;
+mod workloads;
+
+use clap::{Parser, Subcommand};
+use error::CliError;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A dynamometer for key-value engines. Without a command: `run quick` on every engine this build has.
+#[derive(Debug, Parser)]
+#[command(name = "kvdyno", version, max_term_width = 100, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// A folder with plug-ins (libkvdyno_*.so); may be given more than once.
+    #[arg(long, global = true, value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+}
+
+/// The commands, in the order of help.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure engines under workloads.
+    Run(run::RunArgs),
+    /// Report on a results folder.
+    Report(report::ReportArgs),
+    /// List the engines, or show one.
+    Engines(engines::EnginesArgs),
+    /// List the workloads, or print one.
+    Workloads(workloads::WorkloadsArgs),
+    /// Prove what a driver declares, against a model.
+    Verify(verify::VerifyArgs),
+    /// Test the harness itself: distributions, streams, histograms, clock, values.
+    Selftest(selftest::SelftestArgs),
+    /// Look at the machine: what can be measured on it, and what stands in the way.
+    Doctor(doctor::DoctorArgs),
+    /// Print a completion script for a shell.
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page.
+    Man,
+    /// One trial in this process; for kvdyno's own use.
+    #[command(hide = true)]
+    Trial(trial::TrialArgs),
+    /// One engine's conformance in this process; for kvdyno's own use.
+    #[command(hide = true)]
+    VerifyOne(verify::VerifyOneArgs),
+}
+
+/// Parses the arguments, runs the command, and tells how it ended (exit codes: docs/glossary.md).
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match dispatch(cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(error.code)
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<u8, CliError> {
+    let plugins = &cli.plugins;
+    match cli.command {
+        None => run::run(run::RunArgs::quick(), plugins),
+        Some(Command::Run(args)) => run::run(args, plugins),
+        Some(Command::Report(args)) => report::run(&args),
+        Some(Command::Engines(args)) => engines::run(&args, plugins),
+        Some(Command::Workloads(args)) => workloads::run(&args),
+        Some(Command::Verify(args)) => verify::run(&args, plugins),
+        Some(Command::Selftest(args)) => selftest::run(&args),
+        Some(Command::Doctor(args)) => doctor::run(&args, plugins),
+        Some(Command::Completions(args)) => completions::run(&args),
+        Some(Command::Man) => man::run(),
+        Some(Command::Trial(args)) => trial::run(&args),
+        Some(Command::VerifyOne(args)) => verify::run_one(&args, plugins),
+    }
+}

@@ -1,0 +1,221 @@
+//! What a report for people says, block by block; text and Markdown set the same blocks.
+
+use super::describe::{clock, command, engine_name, machine, memory, phase_name, phase_settings, trials};
+use super::escape::plain_text;
+use super::figure::{UNKNOWN, known, listed, time};
+use super::next::next_steps;
+use super::ranking::{LEGEND, by_kind, ranking, remarks, without_figures};
+use super::table::{Align, Column, Table};
+use super::verdict::verdict;
+use crate::results::Run;
+use crate::results::statistics::{FEWEST_FOR_INTERVAL, FEWEST_FOR_WINNER, coverage_of_range};
+use crate::results::summary::{Cell, PhaseSummary, StepSummary, Summary, TrialWarning};
+
+/// A piece of a report; its text is plain (printable ASCII, one line).
+pub(super) enum Block {
+    /// The report's title.
+    Title(String),
+    /// A part of the report.
+    Part(String),
+    /// A part of a part.
+    Section(String),
+    /// Names and what is said of them.
+    Facts(Vec<(&'static str, String)>),
+    /// A table.
+    Table(Table),
+    /// Sentences, a line each.
+    Lines(Vec<String>),
+    /// Commands, each with what it is for.
+    Commands(Vec<(String, String)>),
+}
+
+/// The most columns of steps in one table, so that it fits a terminal.
+const STEP_COLUMNS: usize = 7;
+
+/// The whole report.
+pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
+    let mut blocks = vec![Block::Title(plain_text(&format!("kvdyno, run {}", run.id))), header(summary, run)];
+    for phase in &summary.phases {
+        blocks.extend(phase_blocks(phase));
+    }
+    blocks.extend(step_blocks(summary));
+    blocks.extend(failure_blocks(summary));
+    blocks.extend(warning_blocks(summary));
+    if !summary.absent.is_empty() {
+        let absent = summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})")));
+        blocks.push(Block::Part("Absent engines".to_string()));
+        blocks.push(Block::Lines(vec![absent.collect::<Vec<_>>().join(", ")]));
+    }
+    blocks.push(Block::Part("How to read the tables".to_string()));
+    blocks.push(Block::Lines(LEGEND.iter().map(|line| line.to_string()).collect()));
+    blocks.push(Block::Part("Verdict".to_string()));
+    blocks.push(Block::Lines(verdict(summary)));
+    let next = next_steps(summary, run);
+    if !next.is_empty() {
+        blocks.push(Block::Part("Next".to_string()));
+        blocks.push(Block::Commands(next));
+    }
+    blocks
+}
+
+fn header(summary: &Summary, run: &Run) -> Block {
+    Block::Facts(vec![
+        ("asked", command(run)),
+        ("when", plain_text(&format!("{}, kvdyno {}", run.started_at, run.tool_version))),
+        ("machine", machine(run)),
+        ("clock", clock(run)),
+        ("trials", trials(run, summary)),
+        ("intervals", intervals(summary)),
+        ("memory", memory(summary)),
+        ("engines", engines(summary)),
+    ])
+}
+
+/// What the intervals of so many runs are worth.
+fn intervals(summary: &Summary) -> String {
+    let runs = summary.runs as usize;
+    if runs < FEWEST_FOR_INTERVAL {
+        format!("none: fewer than {FEWEST_FOR_INTERVAL} runs show no spread, and nothing is ranked")
+    } else if runs <= FEWEST_FOR_WINNER {
+        let covered = (coverage_of_range(runs) * 100.0).floor();
+        format!("the range of the {runs} runs, which covers the true median in about {covered} of 100 cases")
+    } else {
+        format!("95 % bootstrap of the median over {runs} runs")
+    }
+}
+
+/// Names and versions of the engines in force.
+fn engines(summary: &Summary) -> String {
+    let mut names: Vec<String> = summary
+        .engines
+        .iter()
+        .map(|engine| plain_text(&format!("{} {}", engine.name, engine.version)))
+        .collect();
+    names.dedup();
+    if names.is_empty() { UNKNOWN.to_string() } else { listed(&names) }
+}
+
+fn phase_blocks(phase: &PhaseSummary) -> Vec<Block> {
+    let mut blocks = vec![Block::Part(phase_name(phase)), Block::Lines(vec![phase_settings(phase)])];
+    for group in &phase.groups {
+        blocks.push(Block::Section(format!("At level {} (in force)", group.durability_in_force)));
+        blocks.push(Block::Table(ranking(&group.cells)));
+    }
+    let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();
+    if !measured.is_empty() {
+        blocks.push(Block::Section("Measured, but never ranked".to_string()));
+        blocks.push(Block::Table(ranking(measured)));
+    }
+    if let Some(table) = without_figures(phase) {
+        blocks.push(Block::Section("Not measured".to_string()));
+        blocks.push(Block::Table(table));
+    }
+    blocks.push(Block::Lines(remarks(phase)));
+    if let Some(table) = by_kind(phase) {
+        blocks.push(Block::Section("By kind of op".to_string()));
+        blocks.push(Block::Table(table));
+    }
+    blocks
+}
+
+/// A step's place in a trial.
+#[derive(Clone, PartialEq)]
+struct StepPlace<'a> {
+    name: &'a str,
+    before_phase: Option<&'a str>,
+}
+
+impl StepPlace<'_> {
+    fn of(step: &StepSummary) -> StepPlace<'_> {
+        StepPlace { name: &step.name, before_phase: step.before_phase.as_deref() }
+    }
+
+    /// `settle > read`, or the name alone if that is enough.
+    fn title(&self, all: &[StepPlace]) -> String {
+        let alone = all.iter().filter(|other| other.name == self.name).count() == 1;
+        match self.before_phase {
+            Some(phase) if !alone => plain_text(&format!("{} > {phase}", self.name)),
+            _ => plain_text(self.name),
+        }
+    }
+}
+
+/// The medians of the steps: a row for each cell and a column for each place in its trials.
+fn step_blocks(summary: &Summary) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut workloads: Vec<&str> = summary.steps.iter().map(|step| step.workload.as_str()).collect();
+    workloads.dedup();
+    for workload in workloads {
+        let steps: Vec<&StepSummary> =
+            summary.steps.iter().filter(|step| step.workload == workload).collect();
+        let mut places: Vec<StepPlace> = Vec::new();
+        for step in &steps {
+            if !places.contains(&StepPlace::of(step)) {
+                places.push(StepPlace::of(step));
+            }
+        }
+        blocks.push(Block::Part(plain_text(&format!("{workload} / steps (medians)"))));
+        for chunk in places.chunks(STEP_COLUMNS) {
+            blocks.push(Block::Table(step_table(&steps, chunk, &places)));
+        }
+    }
+    blocks
+}
+
+fn step_table(steps: &[&StepSummary], places: &[StepPlace], all: &[StepPlace]) -> Table {
+    let titles = places.iter().map(|place| Column { title: place.title(all), align: Align::Right });
+    let engine = Column { title: "engine".to_string(), align: Align::Left };
+    let mut table = Table::new([engine].into_iter().chain(titles).collect());
+    let mut cells: Vec<(&str, &[(String, String)])> = Vec::new();
+    for step in steps {
+        if !cells.contains(&(&step.engine, &step.options)) {
+            cells.push((&step.engine, &step.options));
+        }
+    }
+    for (engine, options) in cells {
+        let own = |step: &&&StepSummary| step.engine == engine && step.options == *options;
+        let figure = |place: &StepPlace| {
+            let step = steps.iter().filter(own).find(|step| StepPlace::of(step) == *place);
+            match step {
+                Some(step) if step.median_ns.is_none() && !step.notes.is_empty() => {
+                    plain_text(&step.notes.join(", "))
+                }
+                step => known(step.and_then(|step| step.median_ns), time),
+            }
+        };
+        table.push([engine_name(engine, options)].into_iter().chain(places.iter().map(figure)).collect());
+    }
+    table
+}
+
+fn failure_blocks(summary: &Summary) -> Vec<Block> {
+    let mut lines: Vec<String> = Vec::new();
+    for failure in &summary.failures {
+        lines.push(plain_text(&format!("{}: {}", failure.trial, failure.cause)));
+        let details = failure.details.iter().filter(|detail| !failure.cause.contains(detail.as_str()));
+        lines.extend(details.map(|detail| plain_text(&format!("    {detail}"))));
+    }
+    if summary.pending > 0 {
+        lines.push(format!("{} of the planned trials have no record.", summary.pending));
+    }
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Part("Trials that failed or are missing".to_string()), Block::Lines(lines)]
+}
+
+fn warning_blocks(summary: &Summary) -> Vec<Block> {
+    let line = |found: &TrialWarning| {
+        let trials = match found.trials {
+            0 => String::new(),
+            1 => " (1 trial)".to_string(),
+            trials => format!(" ({trials} trials)"),
+        };
+        plain_text(&format!("{}{trials} {}", found.warning.text, found.warning.advice))
+    };
+    let lines: Vec<String> = summary.warnings.iter().map(line).collect();
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Part("Warnings".to_string()), Block::Lines(lines)]
+}

@@ -1,0 +1,116 @@
+//! The report for spreadsheets and programs: a row per engine, phase and run, with exact figures.
+//!
+//! The columns that begin with `cell_` hold what the runs of a cell have in common and are the same in each of its
+//! rows. What is not known is an empty cell.
+
+use super::escape::csv_cell;
+use super::ranking::check_name;
+use crate::results::Run;
+use crate::results::summary::{Cell, Latency, PhaseSummary, RunFigures, RunState, Summary};
+
+/// What a row is made of.
+struct Row<'a> {
+    run_id: &'a str,
+    phase: &'a PhaseSummary,
+    cell: &'a Cell,
+    run: &'a RunFigures,
+}
+
+/// A column: its name, with the unit last, and its cell, ready to be written.
+type Column = (&'static str, fn(&Row) -> String);
+
+/// The columns, in order; names stay the same in all versions.
+const COLUMNS: &[Column] = &[
+    ("run_id", |row| csv_cell(row.run_id)),
+    ("trial", |row| csv_cell(&row.run.trial)),
+    ("workload", |row| csv_cell(&row.phase.workload)),
+    ("phase", |row| csv_cell(&row.phase.name)),
+    ("engine", |row| csv_cell(&row.cell.engine)),
+    ("options", |row| csv_cell(&options(row.cell))),
+    ("repetition", |row| row.run.repetition.to_string()),
+    ("state", |row| state(&row.run.state).0.to_string()),
+    ("cause", |row| csv_cell(state(&row.run.state).1)),
+    ("durability_asked", |row| row.cell.durability_asked.to_string()),
+    ("durability_in_force", |row| text(row.run.durability_in_force)),
+    ("keys", |row| row.phase.keys.to_string()),
+    ("threads", |row| super::describe::all_threads(row.phase).to_string()),
+    ("ops", |row| text(row.run.ops)),
+    ("elapsed_ns", |row| text(row.run.elapsed_ns)),
+    ("ops_per_second", |row| text(row.run.ops_per_second)),
+    ("mean_ns", |row| text(row.run.latency.mean_ns)),
+    ("p50_ns", |row| text(row.run.latency.p50_ns)),
+    ("p99_ns", |row| text(row.run.latency.p99_ns)),
+    ("p999_ns", |row| text(row.run.latency.p999_ns)),
+    ("max_ns", |row| text(row.run.latency.max_ns)),
+    ("cpu_seconds_per_million_ops", |row| text(row.run.cpu_seconds_per_million_ops)),
+    ("rss_bytes", |row| text(row.run.rss_bytes)),
+    ("disk_allocated_bytes", |row| text(row.run.disk_allocated_bytes)),
+    ("write_amplification_ratio", |row| text(row.run.write_amplification)),
+    ("space_amplification_ratio", |row| text(row.run.space_amplification)),
+    ("harness_share_ratio", |row| text(row.run.harness_share)),
+    ("ops_per_call", |row| text(row.run.batch_mean)),
+    ("cell_rank", |row| text(row.cell.rank.map(|rank| rank.place))),
+    ("cell_tied", |row| text(row.cell.rank.map(|rank| rank.tied))),
+    ("cell_runs_counted", |row| row.cell.counted_runs.to_string()),
+    ("cell_median_ops_per_second", |row| text(row.cell.ops_per_second)),
+    ("cell_low_ops_per_second", |row| text(row.cell.ops_per_second_interval.map(|interval| interval.low))),
+    ("cell_high_ops_per_second", |row| text(row.cell.ops_per_second_interval.map(|interval| interval.high))),
+    ("cell_mean_ns", |row| latency(row, |latency| text(latency.mean_ns))),
+    ("cell_p50_ns", |row| latency(row, |latency| text(latency.p50_ns))),
+    ("cell_p99_ns", |row| latency(row, |latency| text(latency.p99_ns))),
+    ("cell_p999_ns", |row| latency(row, |latency| text(latency.p999_ns))),
+    ("cell_max_ns", |row| latency(row, |latency| text(latency.max_ns))),
+    ("cell_cpu_seconds_per_million_ops", |row| text(row.cell.cpu_seconds_per_million_ops)),
+    ("cell_rss_bytes", |row| text(row.cell.rss_bytes)),
+    ("cell_disk_allocated_bytes", |row| text(row.cell.disk_allocated_bytes)),
+    ("cell_write_amplification_ratio", |row| text(row.cell.write_amplification)),
+    ("cell_space_amplification_ratio", |row| text(row.cell.space_amplification)),
+    ("cell_harness_share_ratio", |row| text(row.cell.harness_share)),
+    ("cell_check_level", |row| row.cell.check_level.map(check_name).unwrap_or_default().to_string()),
+    ("cell_emulated", |row| csv_cell(&row.cell.emulated.join("; "))),
+    ("cell_notes", |row| csv_cell(&notes(row.cell))),
+];
+
+/// Renders it.
+pub(super) fn render(summary: &Summary, run: &Run) -> String {
+    let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+    let mut lines = vec![names.join(",")];
+    for phase in &summary.phases {
+        for cell in phase.floors.iter().chain(super::ranking::cells(phase)) {
+            for figures in &cell.runs {
+                let row = Row { run_id: &run.id, phase, cell, run: figures };
+                let cells: Vec<String> = COLUMNS.iter().map(|(_, cell)| cell(&row)).collect();
+                lines.push(cells.join(","));
+            }
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The figure in full, or nothing if it is not known.
+fn text<Figure: ToString>(figure: Option<Figure>) -> String {
+    figure.map(|figure| figure.to_string()).unwrap_or_default()
+}
+
+fn latency(row: &Row, say: fn(&Latency) -> String) -> String {
+    say(&row.cell.latency)
+}
+
+fn options(cell: &Cell) -> String {
+    cell.options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
+}
+
+fn notes(cell: &Cell) -> String {
+    cell.notes.iter().map(|note| note.mark.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+/// A word for what became of the run, and why.
+fn state(state: &RunState) -> (&'static str, &str) {
+    match state {
+        RunState::Counted => ("counted", ""),
+        RunState::FailedLater { cause } => ("failed-later", cause),
+        RunState::Failed { cause } => ("failed", cause),
+        RunState::NotRun { reason } => ("not-run", reason),
+        RunState::Pending => ("pending", ""),
+    }
+}

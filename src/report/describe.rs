@@ -1,0 +1,169 @@
+//! Settings in words: what a phase does, and what machine it was done on.
+
+use super::escape::{plain_text, shell_word};
+use super::figure::{bytes, count, counted, known};
+use crate::measure::units::{share_text, time_text};
+use crate::results::Run;
+use crate::results::summary::{Cell, PhaseSummary, Summary};
+
+/// The longest engine name with its options that a table shows, in characters.
+const ENGINE_LIMIT: usize = 24;
+
+/// `quick / read`.
+pub(super) fn phase_name(phase: &PhaseSummary) -> String {
+    plain_text(&format!("{} / {}", phase.workload, phase.name))
+}
+
+/// `redb`, or `redb (cache=1G, sync=on)` where options were asked for, cut to fit a table.
+pub(super) fn engine_name(engine: &str, options: &[(String, String)]) -> String {
+    super::escape::short_text(&full_engine_name(engine, options), ENGINE_LIMIT)
+}
+
+fn full_engine_name(engine: &str, options: &[(String, String)]) -> String {
+    let options: Vec<String> = options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if options.is_empty() { engine.to_string() } else { format!("{engine} ({})", options.join(", ")) }
+}
+
+/// [`engine_name`] of a cell.
+pub(super) fn cell_name(cell: &Cell) -> String {
+    engine_name(&cell.engine, &cell.options)
+}
+
+/// What the phase does, in a line: ops, keys, values, distribution, threads, end, level asked for.
+pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
+    let settings = &phase.settings;
+    let value_size = settings.value_size.as_ref().unwrap_or(&phase.value.size);
+    let parts = [
+        mix(phase),
+        format!("{} keys of {} B", count(phase.keys), phase.key.size),
+        format!("values of {value_size} B that compress to {}", share_text(phase.value.compressed_share)),
+        format!("{}{}", settings.distribution, if settings.clustered { ", clustered" } else { "" }),
+        threads(phase),
+        end(phase),
+        format!("level asked for: {}", phase.durability_asked),
+    ];
+    plain_text(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))
+}
+
+/// The op kinds with their shares: `get 95 %, update 5 %`.
+fn mix(phase: &PhaseSummary) -> String {
+    let mix = &phase.settings.mix;
+    let shares = [
+        ("get", mix.get),
+        ("multi-get", mix.multi_get),
+        ("put", mix.put),
+        ("insert", mix.insert),
+        ("update", mix.update),
+        ("delete", mix.delete),
+        ("scan", mix.scan),
+        ("merge", mix.merge),
+        ("read-modify-write", mix.read_modify_write),
+        ("transaction", mix.transaction),
+    ];
+    let present: Vec<(&str, f64)> = shares.into_iter().filter(|(_, share)| *share > 0.0).collect();
+    let all: f64 = present.iter().map(|(_, share)| share).sum();
+    let said = |(kind, share): &(&str, f64)| match present.len() {
+        1 => kind.to_string(),
+        _ => format!("{kind} {}", share_text(share / all)),
+    };
+    let mut text = present.iter().map(said).collect::<Vec<_>>().join(", ");
+    if phase.settings.miss > 0.0 {
+        text += &format!(" ({} of reads miss)", share_text(phase.settings.miss));
+    }
+    if mix.scan > 0.0 {
+        text += &scan(phase);
+    }
+    text
+}
+
+fn scan(phase: &PhaseSummary) -> String {
+    let scan = &phase.settings.scan;
+    let rows = match (scan.rows, scan.uniform_rows) {
+        (0, _) => " to the end".to_string(),
+        (rows, true) => format!(" of 1 to {rows} rows"),
+        (rows, false) => format!(" of {rows} rows"),
+    };
+    rows + if scan.reverse { ", downward" } else { "" } + if scan.prefix { ", of one prefix" } else { "" }
+}
+
+fn threads(phase: &PhaseSummary) -> String {
+    let settings = &phase.settings;
+    let mut threads = counted(settings.threads.into(), "thread", "threads");
+    for (number, one, many) in
+        [(settings.readers, "reader", "readers"), (settings.writers, "writer", "writers")]
+    {
+        if number > 0 {
+            threads += &format!(" and {}", counted(number.into(), one, many));
+        }
+    }
+    threads
+}
+
+fn end(phase: &PhaseSummary) -> String {
+    let settings = &phase.settings;
+    let mut ends = Vec::new();
+    if settings.each_key {
+        ends.push("each key once".to_string());
+    } else if settings.ops > 0 {
+        ends.push(format!("{} ops", count(settings.ops)));
+    }
+    if settings.seconds > 0.0 {
+        ends.push(format!("{} s", settings.seconds));
+    }
+    ends.join(" or ")
+}
+
+/// Threads of all roles.
+pub(super) fn all_threads(phase: &PhaseSummary) -> u32 {
+    let settings = &phase.settings;
+    settings.threads.saturating_add(settings.readers).saturating_add(settings.writers).max(1)
+}
+
+/// The command that repeats the run, as one would type it.
+pub(super) fn command(run: &Run) -> String {
+    run.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// The machine in a line; what is not known is left out.
+pub(super) fn machine(run: &Run) -> String {
+    let machine = &run.machine;
+    let disk = machine.file_system.as_ref().map(|disk| {
+        let device = disk.device.as_deref().map_or_else(String::new, |device| format!(" ({device})"));
+        format!("data on {}{device}", disk.kind)
+    });
+    let parts = [
+        machine.cpu_model.clone(),
+        machine.cpus.map(|cpus| counted(cpus, "CPU", "CPUs")),
+        machine.memory_bytes.map(bytes),
+        machine.virtualisation.as_ref().map(|hypervisor| format!("virtual machine ({hypervisor})")),
+        machine.os.clone(),
+        machine.kernel.as_ref().map(|kernel| format!("kernel {kernel}")),
+        disk,
+        (machine.tool_build == "debug").then(|| "DEBUG BUILD of kvdyno".to_string()),
+    ];
+    plain_text(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+/// The clock and what it costs.
+pub(super) fn clock(run: &Run) -> String {
+    plain_text(&format!("{}; a read costs {}", run.clock.source, time_text(run.clock.cost_ns)))
+}
+
+/// How many trials there are and what became of them.
+pub(super) fn trials(run: &Run, summary: &Summary) -> String {
+    let runs = counted(summary.runs.into(), "run", "runs");
+    let mut text =
+        format!("{runs} of each cell; {} of {} trials measured", summary.records.len(), run.trials.len());
+    if !summary.failures.is_empty() {
+        text += &format!(", {} of them failed", summary.failures.len());
+    }
+    text
+}
+
+/// What the memory figures mean.
+pub(super) fn memory(summary: &Summary) -> String {
+    let own = known(summary.rss_before_open_bytes, bytes);
+    format!(
+        "RSS is that of a trial's whole process; the harness had {own} of it before the engine was opened"
+    )
+}

@@ -1,0 +1,136 @@
+//! Makes strings from engines, options and the environment harmless: they may hold anything.
+
+/// For a terminal: printable ASCII as it is, every other character (control, direction, wide) as `?`, line breaks and
+/// tabs as a space.
+pub fn plain_text(text: &str) -> String {
+    let harmless = |letter: char| match letter {
+        ' '..='~' => letter,
+        '\n' | '\r' | '\t' => ' ',
+        _ => '?',
+    };
+    text.chars().map(harmless).collect()
+}
+
+/// [`plain_text`], of at most `limit` characters; what is cut off shows as `..`.
+pub(super) fn short_text(text: &str, limit: usize) -> String {
+    let plain = plain_text(text);
+    if plain.len() <= limit { plain } else { format!("{}..", &plain[..limit.saturating_sub(2)]) }
+}
+
+/// For Markdown: [`plain_text`] with every character that Markdown or HTML would act on escaped.
+pub fn markdown_text(text: &str) -> String {
+    let mut escaped = String::new();
+    for letter in plain_text(text).chars() {
+        match letter {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' | '!' => escaped.extend(['\\', letter]),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// For CSV (RFC 4180): quoted where needed, control characters as spaces, and a `'` before what a spreadsheet would
+/// take for a formula.
+pub fn csv_cell(text: &str) -> String {
+    let starts_formula = |letter: char| matches!(letter, '=' | '+' | '-' | '@' | '\t' | '\r');
+    let hostile =
+        text.chars().next().is_some_and(starts_formula) || text.trim_start().starts_with(starts_formula);
+    let clean: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let clean = if hostile { format!("'{clean}") } else { clean };
+    if clean.contains([',', '"', ';', '\'']) { format!("\"{}\"", clean.replace('"', "\"\"")) } else { clean }
+}
+
+/// One word of a shell command, quoted where the shell would act on it.
+pub(super) fn shell_word(word: &str) -> String {
+    let plain = plain_text(word);
+    let safe = |letter: char| letter.is_ascii_alphanumeric() || "_./:=,@%+-".contains(letter);
+    if !plain.is_empty() && plain.chars().all(safe) {
+        plain
+    } else {
+        format!("'{}'", plain.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a hostile engine might call itself.
+    const HOSTILE: &[&str] = &[
+        "\u{1b}[2J\u{1b}]0;title\u{7}",
+        "a\r\nrm -rf\n",
+        "| x | y |",
+        "<script>alert(1)</script>",
+        "![x](http://example.org/x.png)",
+        "[x](javascript:alert(1))",
+        "`code` **bold** __bold__ ~~gone~~ # head",
+        "=cmd|' /C calc'!A0",
+        "+1+1",
+        "-2+3",
+        "@SUM(1)",
+        "\t=1",
+        "  =1",
+        "\u{202e}txt.exe",
+        "\u{9b}31m",
+        "\"quoted\", comma; semicolon",
+        "&amp;",
+        "\u{0}",
+        "",
+    ];
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_is_left() {
+        for text in HOSTILE {
+            let plain = plain_text(text);
+            assert!(plain.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{text:?} became {plain:?}");
+        }
+        assert_eq!(plain_text("redb 4.4"), "redb 4.4");
+        assert_eq!(short_text("abcdefgh", 5), "abc..");
+        assert_eq!(short_text("\u{e9}\u{e9}\u{e9}\u{e9}", 3), "?..");
+    }
+
+    #[test]
+    fn nothing_that_markdown_acts_on_is_left() {
+        for text in HOSTILE {
+            let escaped = markdown_text(text);
+            assert!(!escaped.contains(['<', '>', '\n', '\r', '\u{1b}']), "{text:?} became {escaped:?}");
+            let mut letters = escaped.chars();
+            while let Some(letter) = letters.next() {
+                match letter {
+                    '\\' => assert!(letters.next().is_some(), "{text:?} ends in a backslash"),
+                    _ => assert!(
+                        !"`*_[]|~#!".contains(letter),
+                        "{letter:?} of {text:?} is bare in {escaped:?}"
+                    ),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_cell_is_taken_for_a_formula() {
+        for text in HOSTILE {
+            let cell = csv_cell(text);
+            let seen = cell.trim_start_matches('"').trim_start();
+            assert!(!seen.starts_with(['=', '+', '-', '@']), "{text:?} became {cell:?}");
+            assert!(!cell.contains(['\n', '\r', '\t', '\u{1b}']), "{text:?} became {cell:?}");
+            assert_eq!(cell.matches('"').count() % 2, 0, "{text:?} became {cell:?}");
+        }
+        assert_eq!(csv_cell("redb"), "redb");
+        assert_eq!(csv_cell("a,b"), "\"a,b\"");
+        assert_eq!(csv_cell("say \"x\""), "\"say \"\"x\"\"\"");
+        assert_eq!(csv_cell("=1+1"), "\"'=1+1\"");
+    }
+
+    #[test]
+    fn a_shell_word_stays_one_word() {
+        assert_eq!(shell_word("--keys"), "--keys");
+        assert_eq!(shell_word("a b"), "'a b'");
+        assert_eq!(shell_word("$(rm -rf /)"), "'$(rm -rf /)'");
+        assert_eq!(shell_word("it's"), "'it'\\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
+}

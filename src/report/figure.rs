@@ -1,0 +1,134 @@
+//! Figures as people read them: three digits and a unit, and `-` for what is not known.
+
+use crate::measure::units::bytes_text;
+
+/// What stands for the unknown.
+pub(super) const UNKNOWN: &str = "-";
+
+/// The figure said by `say`, or `-`.
+pub(super) fn known<Value>(value: Option<Value>, say: impl Fn(Value) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_string(), say)
+}
+
+/// Ops per second: `1.23M`, `456k`, `12.3`.
+pub(super) fn rate(per_second: f64) -> String {
+    const UNITS: [(&str, f64); 4] = [("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)];
+    // A value that would be written as 1000 of a unit takes the next one.
+    let found = UNITS.into_iter().find(|(_, size)| per_second >= *size * 0.9995);
+    let (unit, size) = found.unwrap_or(("", 1.0));
+    format!("{}{unit}", three_digits(per_second / size))
+}
+
+/// A plain number with three digits: `2.50`, `0.104`, `352`.
+pub(super) fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        value if value >= 0.9995 || value == 0.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A time, given in nanoseconds: `41ns`, `2.80us`. Without a space and always with three digits, for narrow columns.
+pub(super) fn time(ns: u64) -> String {
+    const UNITS: [(&str, f64); 3] = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
+    match UNITS.into_iter().find(|(_, size)| ns as f64 >= *size * 0.9995) {
+        Some((unit, size)) => format!("{}{unit}", three_digits(ns as f64 / size)),
+        None => format!("{ns}ns"),
+    }
+}
+
+/// An amount of memory or disk: `23.5GiB`.
+pub(super) fn bytes(bytes: u64) -> String {
+    bytes_text(bytes).replace(' ', "")
+}
+
+/// A count with its thousands apart: `200,000`.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `1 run`, `3 runs`.
+pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// Names as a sentence lists them: `a`, `a and b`, `a, b and c`.
+pub(super) fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [before @ .., last] => format!("{} and {last}", before.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_three_digits() {
+        const CASES: &[(f64, &str)] = &[
+            (0.0, "0.00"),
+            (0.25, "0.250"),
+            (7.0, "7.00"),
+            (999.4, "999"),
+            (999.8, "1.00k"),
+            (1_234.0, "1.23k"),
+            (45_678.0, "45.7k"),
+            (456_789.0, "457k"),
+            (999_700.0, "1.00M"),
+            (1_234_567.0, "1.23M"),
+            (2.5e9, "2.50G"),
+        ];
+        for (per_second, text) in CASES {
+            assert_eq!(rate(*per_second), *text, "{per_second}");
+        }
+    }
+
+    #[test]
+    fn times_and_bytes_fit_narrow_columns() {
+        const CASES: &[(u64, &str)] = &[
+            (0, "0ns"),
+            (999, "999ns"),
+            (1_000, "1.00us"),
+            (2_804, "2.80us"),
+            (999_600, "1.00ms"),
+            (35_000_000, "35.0ms"),
+            (3_000_000_000, "3.00s"),
+            (u64::MAX, "18446744074s"),
+        ];
+        for (ns, text) in CASES {
+            assert_eq!(time(*ns), *text, "{ns} ns");
+        }
+        assert_eq!(bytes(30 << 20), "30MiB");
+    }
+
+    #[test]
+    fn the_unknown_is_a_dash_and_never_zero() {
+        assert_eq!(known(None, rate), "-");
+        assert_eq!(known(Some(0.0), rate), "0.00");
+        assert_eq!(known(None, time), "-");
+    }
+
+    #[test]
+    fn counts_and_lists_read_as_in_sentences() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(count(12_345_678), "12,345,678");
+        assert_eq!(counted(1, "run", "runs"), "1 run");
+        let names = |names: &[&str]| listed(&names.iter().map(|name| name.to_string()).collect::<Vec<_>>());
+        assert_eq!((names(&[]), names(&["a"])), (String::new(), "a".to_string()));
+        assert_eq!(names(&["a", "b", "c"]), "a, b and c");
+    }
+}

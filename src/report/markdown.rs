@@ -1,0 +1,34 @@
+//! The report for a page or a comment.
+
+use super::content::{Block, content};
+use super::escape::markdown_text;
+use crate::results::Run;
+use crate::results::summary::Summary;
+
+/// Renders it.
+pub(super) fn render(summary: &Summary, run: &Run) -> String {
+    content(summary, run).into_iter().map(set).collect::<Vec<_>>().join("\n")
+}
+
+fn set(block: Block) -> String {
+    match block {
+        Block::Title(title) => format!("# {}\n", markdown_text(&title)),
+        Block::Part(title) => format!("## {}\n", markdown_text(&title)),
+        Block::Section(title) => format!("### {}\n", markdown_text(&title)),
+        Block::Facts(facts) => {
+            facts.iter().map(|(name, said)| format!("- **{name}**: {}\n", markdown_text(said))).collect()
+        }
+        Block::Table(table) => table.markdown(),
+        Block::Lines(lines) => {
+            lines.iter().map(|line| format!("- {}\n", markdown_text(line.trim_start()))).collect()
+        }
+        Block::Commands(commands) => {
+            // Code spans show backslashes as they are, so that here only the backquote is dangerous.
+            let code = |command: &str| format!("`{}`", command.replace('`', "'"));
+            commands
+                .iter()
+                .map(|(command, purpose)| format!("- {}: {}\n", code(command), markdown_text(purpose)))
+                .collect()
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Tests of the reports: golden files from the fixture, and what must hold in all of them.
+
+use super::*;
+use crate::results::fixture;
+use crate::results::store::RunFolder;
+use crate::results::{Outcome, Record};
+use std::path::Path;
+
+/// The run and summary of the fixture on disk.
+fn fixture_summary() -> (Summary, Run) {
+    let folder = RunFolder::open(&fixture::folder()).unwrap();
+    (Summary::new(folder.run(), folder.finished().unwrap()), folder.run().clone())
+}
+
+fn render(name: &str, summary: &Summary, run: &Run) -> String {
+    (format(name).unwrap().render)(summary, run)
+}
+
+/// A run in which each engine was repeated `runs` times, with ops per second scaled by what `scale` says of engine and
+/// repetition.
+fn scaled(engines: &[&str], runs: u32, scale: fn(&str, u32) -> f64) -> (Summary, Run) {
+    let mut run = fixture::run();
+    run.trials.retain(|trial| trial.repetition == 1 && engines.contains(&trial.engine.as_str()));
+    let mut trials = Vec::new();
+    for repetition in 1..=runs {
+        for trial in &run.trials {
+            let mut trial = trial.clone();
+            trial.id = format!("{}-r{repetition}", trial.id);
+            trial.repetition = repetition;
+            trials.push(trial);
+        }
+    }
+    run.trials = trials;
+    let measured = |trial: &crate::results::Trial| {
+        let mut first = trial.clone();
+        first.repetition = 1;
+        let mut record: Record = fixture::record(first);
+        record.trial = trial.clone();
+        for phase in &mut record.phases {
+            let factor = scale(&trial.engine, trial.repetition);
+            phase.elapsed_ns = (phase.ops as f64 / 1e6 / factor * 1e9) as u64;
+        }
+        record
+    };
+    let records = run.trials.iter().map(measured).collect();
+    (Summary::new(&run, records), run)
+}
+
+#[test]
+fn reports_of_the_fixture_are_as_they_were() {
+    let (summary, run) = fixture_summary();
+    for (name, file) in
+        [("text", "report-text.txt"), ("markdown", "report-markdown.md"), ("csv", "report-csv.csv")]
+    {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
+        let fresh = render(name, &summary, &run);
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &fresh).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            kept == fresh,
+            "tests/golden/{file} differs: run with UPDATE=1, read the difference, commit it"
+        );
+    }
+}
+
+#[test]
+fn formats_have_unique_names_and_end_with_a_newline() {
+    let (summary, run) = fixture_summary();
+    for format in FORMATS {
+        assert_eq!(FORMATS.iter().filter(|other| other.name == format.name).count(), 1);
+        let report = (format.render)(&summary, &run);
+        assert!(report.ends_with('\n') && !report.ends_with("\n\n"), "{}", format.name);
+        assert!(report.is_ascii(), "{}", format.name);
+    }
+    assert!(format("pdf").is_none());
+}
+
+#[test]
+fn the_text_fits_a_wide_terminal() {
+    let (summary, run) = fixture_summary();
+    let text = render("text", &summary, &run);
+    let in_table =
+        |line: &&str| line.starts_with("rank") || line.starts_with(|first: char| first.is_ascii_digit());
+    for line in text.lines().filter(in_table) {
+        assert!(line.len() <= 140, "{} columns: {line}", line.len());
+    }
+}
+
+#[test]
+fn every_engine_and_every_failure_is_in_every_format() {
+    let (summary, run) = fixture_summary();
+    for format in FORMATS {
+        let report = (format.render)(&summary, &run);
+        for engine in fixture::ENGINES {
+            assert!(report.contains(engine), "{engine} is not in {}", format.name);
+        }
+        for told in ["SIGABRT", "cannot reach level power", "version 1 where 2 was written"] {
+            assert!(report.contains(told), "{told:?} is not in {}", format.name);
+        }
+    }
+}
+
+#[test]
+fn hostile_strings_do_no_harm_in_any_format() {
+    let evil = "\u{1b}[31m=cmd|x|\r\n<script>\u{202e}\"',;`*_";
+    let mut run = fixture::run();
+    let mut records = fixture::records();
+    for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+        if trial.engine == "lmdb" {
+            trial.engine = evil.to_string();
+            trial.options = vec![(evil.to_string(), evil.to_string())];
+        }
+        trial.workload.name = evil.to_string();
+        trial.workload.phases[0].name = evil.to_string();
+    }
+    for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
+        record.outcome = Outcome::Failed { cause: evil.to_string(), text: evil.to_string() };
+        record.phases[0].kinds[0].kind = evil.to_string();
+        record.engine.as_mut().unwrap().version = evil.to_string();
+        record.steps[0].note = Some(evil.to_string());
+    }
+    run.command = vec![evil.to_string()];
+    run.absent = vec![(evil.to_string(), evil.to_string())];
+    run.machine.cpu_model = Some(evil.to_string());
+    run.id = evil.to_string();
+    let summary = Summary::new(&run, records);
+    let text = render("text", &summary, &run);
+    assert!(
+        text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)),
+        "a terminal would act on it"
+    );
+    let markdown = render("markdown", &summary, &run);
+    // Between backquotes everything is shown as it is.
+    let outside_code: String = markdown.lines().flat_map(|line| line.split('`').step_by(2)).collect();
+    assert!(!outside_code.contains("<script"), "raw HTML is in the Markdown");
+    for line in markdown.lines().filter(|line| line.starts_with("| ")) {
+        let bars = line.replace("\\\\", "").replace("\\|", "").matches('|').count();
+        assert!([15, 8, 7, 4].contains(&bars), "{bars} bars: {line}");
+    }
+    let csv = render("csv", &summary, &run);
+    assert!(!csv.contains(['\u{1b}', '\r', '\t']));
+    for cell in csv.split([',', '\n']) {
+        assert!(!cell.trim_start_matches('"').starts_with(['=', '+', '@']), "a formula: {cell}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&render("json", &summary, &run)).unwrap();
+    assert_eq!(json["run"]["id"], evil);
+}
+
+#[test]
+fn csv_rows_have_as_many_cells_as_the_head_and_one_row_per_run() {
+    let (summary, run) = fixture_summary();
+    let csv = render("csv", &summary, &run);
+    let mut lines = csv.lines();
+    let columns = lines.next().unwrap().split(',').count();
+    let mut rows = 0;
+    for line in lines {
+        let mut quoted = false;
+        let commas = line.chars().filter(|letter| {
+            quoted ^= *letter == '"';
+            *letter == ',' && !quoted
+        });
+        assert_eq!(commas.count() + 1, columns, "{line}");
+        rows += 1;
+    }
+    assert_eq!(rows, 7 * 4 * 3);
+}
+
+#[test]
+fn json_has_the_run_the_summary_and_every_record() {
+    let (summary, run) = fixture_summary();
+    let json: serde_json::Value = serde_json::from_str(&render("json", &summary, &run)).unwrap();
+    assert_eq!(json["schema"], crate::results::SCHEMA);
+    assert_eq!(json["records"].as_array().unwrap().len(), 20);
+    assert_eq!(json["summary"]["phases"].as_array().unwrap().len(), 4);
+    let kept: Run = serde_json::from_value(json["run"].clone()).unwrap();
+    assert!(kept == run);
+    assert_eq!(json["summary"]["phases"][1]["groups"][0]["cells"][0]["rank"]["place"], 1);
+}
+
+#[test]
+fn three_runs_never_have_a_winner() {
+    let (summary, _) = scaled(&["lmdb", "redb", "sqlite"], 3, |engine, _| engine.len() as f64);
+    let verdicts = verdict(&summary);
+    assert!(verdicts.iter().any(|verdict| verdict.contains("is ahead of")), "{verdicts:?}");
+    let (text, run) = fixture_summary();
+    let report = render("text", &text, &run);
+    let told = verdicts.join(" ") + report.split("Verdict").nth(1).unwrap().split("Next").next().unwrap();
+    assert!(!told.contains("winner"), "{told}");
+}
+
+#[test]
+fn five_runs_apart_have_a_winner_and_five_that_overlap_have_none() {
+    let (apart, _) = scaled(&["lmdb", "sqlite"], 5, |engine, run| {
+        let base = if engine == "lmdb" { 2.0 } else { 1.0 };
+        base + f64::from(run) / 100.0
+    });
+    let read = verdict(&apart).into_iter().find(|verdict| verdict.contains("read")).unwrap();
+    let expected =
+        "the winner is lmdb (write-map=false), ahead of sqlite (2.03M against 1.03M ops/s, intervals apart)";
+    assert!(read.contains(expected), "{read}");
+    let (overlapping, _) = scaled(&["lmdb", "sqlite"], 5, |engine, run| {
+        let shift = if engine == "lmdb" { 2 } else { 0 };
+        1.0 + f64::from(run + shift) / 100.0
+    });
+    let read = verdict(&overlapping).into_iter().find(|verdict| verdict.contains("read")).unwrap();
+    assert!(read.contains("no winner: the intervals of lmdb (write-map=false) and sqlite overlap"), "{read}");
+}
+
+#[test]
+fn fewer_than_three_runs_make_no_call() {
+    for runs in [1, 2] {
+        let (summary, run) = scaled(&["lmdb", "sqlite"], runs, |engine, _| engine.len() as f64);
+        for verdict in verdict(&summary) {
+            assert!(verdict.contains("no call"), "{verdict}");
+        }
+        assert!(render("text", &summary, &run).contains("nothing is ranked"));
+    }
+}
+
+#[test]
+fn one_engine_alone_is_compared_with_nothing() {
+    let (summary, _) = scaled(&["null", "sqlite"], 5, |_, run| f64::from(run));
+    let verdicts = verdict(&summary);
+    assert!(verdicts[0].contains("sqlite alone can be ranked"), "{verdicts:?}");
+    assert!(verdicts.iter().all(|verdict| !verdict.contains("null")), "the floor is no rival: {verdicts:?}");
+}
+
+#[test]
+fn a_run_without_records_has_a_report_too() {
+    let run = fixture::run();
+    let summary = Summary::new(&run, Vec::new());
+    let text = render("text", &summary, &run);
+    assert!(text.contains("0 of 21 trials measured"), "{text}");
+    assert!(text.contains("3/3 missing"), "{text}");
+    assert!(next_steps(&summary, &run)[0].0.ends_with("--resume"));
+    for format in FORMATS {
+        assert!(!(format.render)(&summary, &run).is_empty());
+    }
+}
+
+#[test]
+fn next_steps_are_two_or_three_commands() {
+    let (summary, run) = fixture_summary();
+    let steps = next_steps(&summary, &run);
+    let commands: Vec<&str> = steps.iter().map(|(command, _)| command.as_str()).collect();
+    assert_eq!(
+        commands,
+        [
+            "kvdyno run quick --keys 2000 --resume",
+            "kvdyno verify fjall",
+            "kvdyno run quick --engines fjall,lmdb --runs 10"
+        ]
+    );
+    let (calm, run) =
+        scaled(&["lmdb", "sqlite"], 5, |engine, run| engine.len() as f64 + f64::from(run) / 100.0);
+    let steps = next_steps(&calm, &run);
+    assert!((2..=3).contains(&steps.len()), "{steps:?}");
+}

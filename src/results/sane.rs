@@ -1,0 +1,181 @@
+//! What must be true of every record, whatever the engine: sums agree, quantiles ascend, shares are shares.
+//!
+//! Older tools printed averages below their medians and rows shifted by a column; these rules make such a record
+//! visible before anybody reads it.
+
+use super::{KindRecord, PhaseRecord, Record, ThreadRecord};
+use crate::measure::{Histogram, SeriesRow};
+use std::collections::BTreeMap;
+
+/// Thread time may pass the sum of service times by rounding and by calibration of the clock only.
+const CLOCK_TOLERANCE: f64 = 1.05;
+
+/// What contradicts itself in a record, a sentence each with the phase in front; nothing if all is well.
+pub fn sane_record(record: &Record) -> Vec<String> {
+    let of_phase = |phase: &PhaseRecord| {
+        let name = phase.phase.name.clone();
+        sane(phase).into_iter().map(move |violation| format!("{name}: {violation}"))
+    };
+    record.phases.iter().flat_map(of_phase).collect()
+}
+
+/// What contradicts itself in a phase, a sentence each; nothing if all is well.
+pub fn sane(phase: &PhaseRecord) -> Vec<String> {
+    let mut violations = Vec::new();
+    check_sums(phase, &mut violations);
+    for kind in &phase.kinds {
+        check_kind(kind, &mut violations);
+    }
+    for thread in &phase.threads {
+        check_thread(thread, &mut violations);
+    }
+    check_series(phase, &mut violations);
+    check_times(phase, &mut violations);
+    check_shares(phase, &mut violations);
+    violations
+}
+
+/// Adds the sentence unless the claim holds.
+fn expect(claim: bool, violations: &mut Vec<String>, sentence: impl FnOnce() -> String) {
+    if !claim {
+        violations.push(sentence());
+    }
+}
+
+/// A sum that stays at the largest number instead of wrapping: a hostile record must not panic here.
+fn total(parts: impl Iterator<Item = u64>) -> u64 {
+    parts.fold(0, u64::saturating_add)
+}
+
+fn check_sums(phase: &PhaseRecord, violations: &mut Vec<String>) {
+    let ops = phase.ops;
+    let sums = [
+        ("kinds", total(phase.kinds.iter().map(|kind| kind.ops)), ops > 0),
+        ("threads", total(phase.threads.iter().map(|thread| thread.ops)), ops > 0),
+        ("series rows", total(phase.series.iter().map(|row| row.ops)), !phase.series.is_empty()),
+    ];
+    for (parts, sum, present) in sums {
+        expect(sum == ops || !present, violations, || {
+            format!("the {parts} have {sum} ops together, the phase has {ops}")
+        });
+    }
+    let misses = total(phase.kinds.iter().map(|kind| kind.misses));
+    let series_misses = total(phase.series.iter().map(|row| row.misses));
+    expect(phase.series.is_empty() || misses == series_misses, violations, || {
+        format!("the kinds have {misses} misses together, the series rows {series_misses}")
+    });
+}
+
+fn check_kind(kind: &KindRecord, violations: &mut Vec<String>) {
+    let name = &kind.kind;
+    let units = kind.service_ns.count();
+    expect(units <= kind.ops, violations, || format!("{name}: {units} times for {} ops", kind.ops));
+    expect(units > 0 || kind.ops == 0, violations, || format!("{name}: {} ops without a time", kind.ops));
+    expect(kind.misses <= kind.ops, violations, || {
+        format!("{name}: {} misses in {} ops", kind.misses, kind.ops)
+    });
+    check_histogram(name, &kind.service_ns, violations);
+}
+
+/// The ladder of a histogram ascends, and its mean lies between its ends.
+fn check_histogram(name: &str, histogram: &Histogram, violations: &mut Vec<String>) {
+    let quantile = |numerator, denominator| histogram.quantile(numerator, denominator);
+    let ladder = [
+        ("min", histogram.min_ns()),
+        ("p50", quantile(1, 2)),
+        ("p99", quantile(99, 100)),
+        ("p99.9", quantile(999, 1000)),
+        ("max", histogram.max_ns()),
+    ];
+    check_ladder(name, &ladder, violations);
+    if let (Some(mean), Some(min), Some(max)) = (histogram.mean_ns(), histogram.min_ns(), histogram.max_ns())
+    {
+        let within = mean.is_finite() && mean >= min as f64 - 1.0 && mean <= max as f64 + 1.0;
+        expect(within, violations, || format!("{name}: mean {mean} ns is not between {min} and {max} ns"));
+    }
+}
+
+fn check_ladder(name: &str, ladder: &[(&str, Option<u64>)], violations: &mut Vec<String>) {
+    let known: Vec<(&str, u64)> = ladder.iter().filter_map(|(step, ns)| Some((*step, (*ns)?))).collect();
+    for pair in known.windows(2) {
+        let ((lower, lower_ns), (upper, upper_ns)) = (pair[0], pair[1]);
+        expect(lower_ns <= upper_ns, violations, || {
+            format!("{name}: {lower} is {lower_ns} ns and {upper} is {upper_ns} ns")
+        });
+    }
+}
+
+fn check_thread(thread: &ThreadRecord, violations: &mut Vec<String>) {
+    let name = format!("thread {}", thread.thread);
+    check_ladder(
+        &name,
+        &[("p50", thread.p50_ns), ("p99", thread.p99_ns), ("max", thread.max_ns)],
+        violations,
+    );
+    let most = thread.elapsed_ns as f64 * CLOCK_TOLERANCE;
+    expect(thread.inside_ns as f64 <= most, violations, || {
+        format!("{name}: {} ns inside calls of {} ns in all", thread.inside_ns, thread.elapsed_ns)
+    });
+}
+
+fn check_series(phase: &PhaseRecord, violations: &mut Vec<String>) {
+    let mut end_before = 0;
+    let mut units: BTreeMap<&str, u64> = BTreeMap::new();
+    for (index, row) in phase.series.iter().enumerate() {
+        let name = format!("series row {index}");
+        check_series_row(&name, row, violations);
+        expect(row.at_ns >= end_before, violations, || {
+            format!("{name} ends at {} ns, before the row in front of it", row.at_ns)
+        });
+        end_before = row.at_ns;
+        for (kind, histogram) in &row.kinds {
+            let sum = units.entry(kind).or_default();
+            *sum = sum.saturating_add(histogram.count());
+        }
+    }
+    for kind in &phase.kinds {
+        let (in_series, in_all) = (units.get(kind.kind.as_str()).copied(), kind.service_ns.count());
+        expect(in_series.is_none_or(|units| units == in_all), violations, || {
+            format!(
+                "{}: {} times in the series rows, {in_all} in all",
+                kind.kind,
+                in_series.unwrap_or_default()
+            )
+        });
+    }
+}
+
+fn check_series_row(name: &str, row: &SeriesRow, violations: &mut Vec<String>) {
+    check_ladder(name, &[("p50", row.p50_ns), ("p99", row.p99_ns), ("max", row.max_ns)], violations);
+    expect(row.misses <= row.ops, violations, || format!("{name}: {} misses in {} ops", row.misses, row.ops));
+}
+
+/// Time: ops take some, and threads in a closed loop cannot wait longer than they live.
+fn check_times(phase: &PhaseRecord, violations: &mut Vec<String>) {
+    expect(phase.ops == 0 || phase.elapsed_ns > 0, violations, || format!("{} ops in no time", phase.ops));
+    let service_ns: f64 = phase.kinds.iter().map(|kind| kind.service_ns.sum_ns() as f64).sum();
+    let thread_ns: f64 = phase.threads.iter().map(|thread| thread.elapsed_ns as f64).sum();
+    expect(phase.threads.is_empty() || service_ns <= thread_ns * CLOCK_TOLERANCE, violations, || {
+        format!("ops took {service_ns:.0} ns in threads that lived {thread_ns:.0} ns")
+    });
+}
+
+fn check_shares(phase: &PhaseRecord, violations: &mut Vec<String>) {
+    let share = phase.harness_share;
+    expect((0.0..=1.0).contains(&share), violations, || {
+        format!("the harness's share is {share}, not within 0 to 1")
+    });
+    let batch = phase.batch_mean;
+    expect(phase.ops == 0 || (batch.is_finite() && batch > 0.0), violations, || {
+        format!("{batch} ops per call on average")
+    });
+    expect(phase.check.faults == 0 || !phase.check.first_faults.is_empty(), violations, || {
+        format!("{} faults were found and none is told", phase.check.faults)
+    });
+    expect(phase.durability_in_force.is_some() || phase.ops == 0, violations, || {
+        "ops were run at an unknown durability level".to_string()
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! The JSON schema of what is kept, for other programs; `docs/record-schema.json` is written from it.
+
+use super::{Record, Run};
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+/// The schema: `Record` (a `record.json`) at its root, and `Run` (a `run.json`) among its definitions.
+pub fn schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let record = generator.subschema_for::<Record>();
+    let run = generator.subschema_for::<Run>();
+    let definitions = generator.take_definitions(true);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What kvdyno keeps of a run",
+        "description": "Generated from src/results. A record.json is a Record, a run.json is a Run; fields that are null or absent are unknown.",
+        "anyOf": [record, run],
+        "$defs": definitions,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,447 @@
+//! The folder of one run: `run.json`, a record per trial, and the journal that says which records count.
+//!
+//! A record counts once its journal line is on disk; the record itself is on disk before. So a crash at any moment
+//! leaves each trial either done, with its whole record, or not done.
+
+use super::identity::is_safe_name;
+use super::journal::{self, Entry};
+use super::load::{LoadError, RECORD_LIMIT_BYTES, RUN_LIMIT_BYTES, parse_record, parse_run};
+use super::{Outcome, Record, Run, Trial};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+const RUN_FILE: &str = "run.json";
+const JOURNAL_FILE: &str = "journal.jsonl";
+const RECORD_FILE: &str = "record.json";
+const TRIALS_FOLDER: &str = "trials";
+
+/// The status of a trial that the user broke off: kept, but measured again on resume.
+const INTERRUPTED: &str = "interrupted";
+
+/// Why results cannot be written or read.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The machine refused.
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// What the machine said.
+        source: io::Error,
+    },
+    /// The run's folder is there already.
+    Exists(PathBuf),
+    /// There is no `run.json` in the folder.
+    NotResults(PathBuf),
+    /// Another process writes to the run.
+    Locked(PathBuf),
+    /// A file is not what it should be.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: LoadError,
+    },
+    /// A run or trial id that cannot name a folder.
+    BadName(String),
+    /// A record of a trial that the run did not plan.
+    UnknownTrial(String),
+    /// A second record of a trial that is done.
+    AlreadyDone(String),
+    /// A record that could not be read again, so that it was not kept.
+    NotStorable {
+        /// The trial.
+        trial: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Io { doing, path, source } => {
+                write!(
+                    out,
+                    "cannot {doing} {}: {source}: check the place, its space and its permissions",
+                    path.display()
+                )
+            }
+            StoreError::Exists(path) => {
+                write!(
+                    out,
+                    "{} is there already: choose another results folder, or resume that run",
+                    path.display()
+                )
+            }
+            StoreError::NotResults(path) => {
+                write!(out, "{} holds no {RUN_FILE}: give the folder of one run", path.display())
+            }
+            StoreError::Locked(path) => {
+                write!(out, "another kvdyno writes to {}: wait for its end, or stop it", path.display())
+            }
+            StoreError::Unreadable { path, reason } => {
+                write!(out, "cannot read {}: {reason}", path.display())
+            }
+            StoreError::BadName(name) => write!(
+                out,
+                "{name:?} cannot name a folder: use letters, digits, '.', '_', '-', ':', and begin with a letter or digit"
+            ),
+            StoreError::UnknownTrial(id) => {
+                write!(out, "the run has no trial {id:?}: keep its record in the run that planned it")
+            }
+            StoreError::AlreadyDone(id) => {
+                write!(out, "trial {id:?} has a record already: begin a new run to measure it again")
+            }
+            StoreError::NotStorable { trial, reason } => write!(
+                out,
+                "the record of trial {trial:?} would not load again and was not kept ({reason}): please report this fault of kvdyno"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StoreError::Io { source, .. } => Some(source),
+            StoreError::Unreadable { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+/// Names what was tried on which path when the machine refuses.
+trait Doing<Value> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<Value, StoreError>;
+}
+
+impl<Value> Doing<Value> for io::Result<Value> {
+    fn doing(self, doing: &'static str, path: &Path) -> Result<Value, StoreError> {
+        self.map_err(|source| StoreError::Io { doing, path: path.to_path_buf(), source })
+    }
+}
+
+/// The results folder of one run.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    run: Run,
+    done: BTreeMap<String, Entry>,
+    warnings: Vec<String>,
+    /// Locked while it is held; none until the first save of a folder that was opened to be read.
+    journal: Option<File>,
+}
+
+impl RunFolder {
+    /// Makes the folder `parent/<run.id>` with its `run.json`, and holds the lock on its journal.
+    ///
+    /// Fails if the folder exists, if the run's id or a trial's cannot name a folder, and where the machine refuses.
+    pub fn create(parent: &Path, run: &Run) -> Result<RunFolder, StoreError> {
+        check_names(run)?;
+        fs::create_dir_all(parent).doing("make the folder", parent)?;
+        let path = parent.join(&run.id);
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(StoreError::Exists(path));
+            }
+            made => made.doing("make the folder", &path)?,
+        }
+        let trials = path.join(TRIALS_FOLDER);
+        fs::create_dir(&trials).doing("make the folder", &trials)?;
+        let mut folder =
+            RunFolder { path, run: run.clone(), done: BTreeMap::new(), warnings: Vec::new(), journal: None };
+        folder.hold_journal()?;
+        // Last, for a folder without it is no results folder: a crash before leaves nothing that looks like a run.
+        write_whole(&folder.path, RUN_FILE, &to_json(run, &run.id)?)?;
+        sync_folder(parent)?;
+        Ok(folder)
+    }
+
+    /// Opens the folder of a run to read it; it writes nothing until the first [`RunFolder::save`].
+    ///
+    /// A torn end of the journal is passed over, and a record that is missing or does not match its journal line counts
+    /// as not done; see [`RunFolder::warnings`]. Fails if there is no readable `run.json`, or one of a newer schema.
+    pub fn open(path: &Path) -> Result<RunFolder, StoreError> {
+        let run_path = path.join(RUN_FILE);
+        let json = match read_limited(&run_path, RUN_LIMIT_BYTES) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(StoreError::NotResults(path.to_path_buf()));
+            }
+            read => read.doing("read", &run_path)?,
+        };
+        let run = parse_run(&json).map_err(|reason| StoreError::Unreadable { path: run_path, reason })?;
+        check_names(&run)?;
+        let mut folder = RunFolder {
+            path: path.to_path_buf(),
+            run,
+            done: BTreeMap::new(),
+            warnings: Vec::new(),
+            journal: None,
+        };
+        folder.read_journal()?;
+        Ok(folder)
+    }
+
+    /// Opens the folder of a run to go on with it: as [`RunFolder::open`], and it cuts the torn end off the journal and
+    /// holds its lock. Fails also if another process holds that.
+    pub fn resume(path: &Path) -> Result<RunFolder, StoreError> {
+        let mut folder = RunFolder::open(path)?;
+        folder.hold_journal()?;
+        Ok(folder)
+    }
+
+    /// The run as it was planned.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was found damaged when it was opened, a sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// True if the trial has a record that counts; one that the user broke off does not count as done.
+    pub fn is_done(&self, trial_id: &str) -> bool {
+        self.done.get(trial_id).is_some_and(|entry| entry.status != INTERRUPTED)
+    }
+
+    /// The planned trials that are not done, in the order of the plan.
+    pub fn pending(&self) -> impl Iterator<Item = &Trial> {
+        self.run.trials.iter().filter(|trial| !self.is_done(&trial.id))
+    }
+
+    /// The records kept, in the order of the plan. Fails if one cannot be read, or has a newer schema.
+    pub fn finished(&self) -> Result<Vec<Record>, StoreError> {
+        let kept = self.run.trials.iter().filter(|trial| self.done.contains_key(&trial.id));
+        kept.map(|trial| self.record(&trial.id)).collect()
+    }
+
+    /// Keeps the record of a trial; it is on disk when this returns.
+    ///
+    /// Fails on a trial that was not planned or is done, on a record that would not load again, and where the machine
+    /// refuses; then the trial is not done, and saving may be tried again.
+    pub fn save(&mut self, record: &Record) -> Result<(), StoreError> {
+        let id = &record.trial.id;
+        if !self.run.trials.iter().any(|trial| trial.id == *id) {
+            return Err(StoreError::UnknownTrial(id.clone()));
+        }
+        self.hold_journal()?;
+        if self.is_done(id) {
+            return Err(StoreError::AlreadyDone(id.clone()));
+        }
+        let json = to_json(record, id)?;
+        // A number that JSON cannot hold (not a number, infinite) is written as null and then refused when read.
+        parse_record(&json)
+            .map_err(|error| StoreError::NotStorable { trial: id.clone(), reason: error.to_string() })?;
+        let trials = self.path.join(TRIALS_FOLDER);
+        let folder = trials.join(id);
+        fs::create_dir_all(&folder).doing("make the folder", &folder)?;
+        sync_folder(&trials)?;
+        write_whole(&folder, RECORD_FILE, &json)?;
+        let entry = Entry {
+            trial: id.clone(),
+            record: format!("{TRIALS_FOLDER}/{id}/{RECORD_FILE}"),
+            bytes: json.len() as u64,
+            crc32: journal::checksum(&json),
+            // A cause may be long or hostile, and a journal line has a limit.
+            status: status(&record.outcome).chars().take(40).collect(),
+        };
+        self.append(&entry)?;
+        self.done.insert(id.clone(), entry);
+        Ok(())
+    }
+
+    /// Where the harness may put other files of a trial, such as its stderr; made if it is not there.
+    pub fn trial_folder(&self, trial_id: &str) -> Result<PathBuf, StoreError> {
+        if !is_safe_name(trial_id) {
+            return Err(StoreError::BadName(trial_id.to_string()));
+        }
+        let folder = self.path.join(TRIALS_FOLDER).join(trial_id);
+        fs::create_dir_all(&folder).doing("make the folder", &folder)?;
+        Ok(folder)
+    }
+
+    fn record_path(&self, trial_id: &str) -> PathBuf {
+        self.path.join(TRIALS_FOLDER).join(trial_id).join(RECORD_FILE)
+    }
+
+    fn record(&self, trial_id: &str) -> Result<Record, StoreError> {
+        let path = self.record_path(trial_id);
+        let json = read_limited(&path, RECORD_LIMIT_BYTES).doing("read", &path)?;
+        parse_record(&json).map_err(|reason| StoreError::Unreadable { path, reason })
+    }
+
+    /// Reads the journal and checks each record against its line; returns where the whole lines end.
+    fn read_journal(&mut self) -> Result<u64, StoreError> {
+        let path = self.path.join(JOURNAL_FILE);
+        let bytes = match read_limited(&path, RUN_LIMIT_BYTES) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            read => read.doing("read", &path)?,
+        };
+        let scan = journal::scan(&bytes);
+        self.warnings.clear();
+        if scan.damaged_lines > 0 {
+            self.warnings.push(format!(
+                "{} of the journal's lines are damaged; their trials count as not done",
+                scan.damaged_lines
+            ));
+        }
+        let planned: BTreeSet<&str> = self.run.trials.iter().map(|trial| trial.id.as_str()).collect();
+        let mut newest = BTreeMap::new();
+        for entry in scan.entries {
+            // Nothing outside the plan is looked at, so a forged journal cannot point to other files.
+            if planned.contains(entry.trial.as_str()) {
+                newest.insert(entry.trial.clone(), entry);
+            }
+        }
+        let mut done = BTreeMap::new();
+        for (id, entry) in newest {
+            if self.matches(&entry) {
+                done.insert(id, entry);
+            } else {
+                self.warnings
+                    .push(format!("the record of trial {id} is missing or damaged; it counts as not done"));
+            }
+        }
+        self.done = done;
+        Ok(scan.whole_bytes)
+    }
+
+    fn matches(&self, entry: &Entry) -> bool {
+        read_limited(&self.record_path(&entry.trial), RECORD_LIMIT_BYTES)
+            .is_ok_and(|bytes| bytes.len() as u64 == entry.bytes && journal::checksum(&bytes) == entry.crc32)
+    }
+
+    /// Takes the lock, reads the journal again under it (another process may have gone on meanwhile) and cuts off its
+    /// torn end.
+    fn hold_journal(&mut self) -> Result<(), StoreError> {
+        if self.journal.is_some() {
+            return Ok(());
+        }
+        let path = self.path.join(JOURNAL_FILE);
+        let file =
+            OpenOptions::new().append(true).read(true).create(true).open(&path).doing("open", &path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Locked(self.path.clone())),
+            // Some file systems have no locks; results there are as safe as their user is careful.
+            Err(fs::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(fs::TryLockError::Error(error)) => return Err(error).doing("lock", &path),
+        }
+        let whole_bytes = self.read_journal()?;
+        if file.metadata().doing("read", &path)?.len() != whole_bytes {
+            file.set_len(whole_bytes).doing("cut the torn end off", &path)?;
+        }
+        file.sync_all().doing("write", &path)?;
+        sync_folder(&self.path)?;
+        self.journal = Some(file);
+        Ok(())
+    }
+
+    fn append(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        let path = self.path.join(JOURNAL_FILE);
+        let Some(mut file) = self.journal.take() else {
+            return Err(StoreError::Locked(self.path.clone()));
+        };
+        // When this fails the file is dropped, and the next save reads the journal again and cuts off what was torn.
+        file.write_all(&journal::encode(entry)).doing("write", &path)?;
+        file.sync_data().doing("write", &path)?;
+        self.journal = Some(file);
+        Ok(())
+    }
+}
+
+/// The newest run in a folder of runs, by its name, which begins with its date; none if there is no run.
+/// Fails where the folder cannot be read.
+pub fn newest(parent: &Path) -> Result<Option<PathBuf>, StoreError> {
+    let mut found: Option<PathBuf> = None;
+    for entry in fs::read_dir(parent).doing("read", parent)? {
+        let path = entry.doing("read", parent)?.path();
+        let newer = found.as_ref().is_none_or(|newest| path.file_name() > newest.file_name());
+        if newer && path.join(RUN_FILE).is_file() {
+            found = Some(path);
+        }
+    }
+    Ok(found)
+}
+
+fn check_names(run: &Run) -> Result<(), StoreError> {
+    let mut seen = BTreeSet::new();
+    let mut ids = run.trials.iter().map(|trial| &trial.id);
+    match ids.find(|id| !is_safe_name(id) || !seen.insert(id.as_str())) {
+        Some(id) => Err(StoreError::BadName(id.clone())),
+        None if !is_safe_name(&run.id) => Err(StoreError::BadName(run.id.clone())),
+        None => Ok(()),
+    }
+}
+
+/// One word for how a trial ended: `ok`, `wrong-answers`, `crashed`, or the cause of its failure.
+fn status(outcome: &Outcome) -> &str {
+    match outcome {
+        Outcome::Ok => "ok",
+        Outcome::WrongAnswers { .. } => "wrong-answers",
+        Outcome::Failed { cause, .. } => cause,
+        Outcome::Crashed { .. } => "crashed",
+    }
+}
+
+fn to_json<Kept: serde::Serialize>(kept: &Kept, name: &str) -> Result<Vec<u8>, StoreError> {
+    let mut json = serde_json::to_vec(kept)
+        .map_err(|error| StoreError::NotStorable { trial: name.to_string(), reason: error.to_string() })?;
+    json.push(b'\n');
+    Ok(json)
+}
+
+/// Writes a file so that after a crash it is there whole or not at all.
+fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    let unfinished = folder.join(format!("{name}.unfinished"));
+    let path = folder.join(name);
+    let mut file = File::create(&unfinished).doing("write", &unfinished)?;
+    file.write_all(bytes).doing("write", &unfinished)?;
+    file.sync_all().doing("write", &unfinished)?;
+    drop(file);
+    fs::rename(&unfinished, &path).doing("write", &path)?;
+    sync_folder(folder)
+}
+
+/// Makes names in a folder durable. Systems and file systems that cannot sync a folder keep names without being told.
+fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match File::open(folder).and_then(|opened| opened.sync_all()) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        synced => synced.doing("write", folder),
+    }
+}
+
+fn read_limited(path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
+    // A pipe in the place of a file would hold the opening for ever, and a device the reading.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit_bytes {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("it is larger than {limit_bytes} bytes"),
+        ));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! Tests of the results folder: what survives which crash, and what is refused.
+
+use super::*;
+use crate::results::fixture;
+use crate::results::{SCHEMA, parse_record, parse_run};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// A run of four trials and their records.
+fn small_run() -> (Run, Vec<Record>) {
+    let mut run = fixture::run();
+    run.trials.truncate(4);
+    let records = run.trials.iter().cloned().map(fixture::record).collect();
+    (run, records)
+}
+
+/// A run whose trials are all saved.
+fn saved_run(parent: &Path) -> (PathBuf, Vec<Record>) {
+    let (run, records) = small_run();
+    let mut folder = RunFolder::create(parent, &run).unwrap();
+    for record in &records {
+        folder.save(record).unwrap();
+    }
+    (folder.path().to_path_buf(), records)
+}
+
+fn ids(records: &[Record]) -> Vec<String> {
+    records.iter().map(|record| record.trial.id.clone()).collect()
+}
+
+#[test]
+fn a_saved_run_loads_as_it_was() {
+    let parent = tempfile::tempdir().unwrap();
+    let (path, records) = saved_run(parent.path());
+    let folder = RunFolder::open(&path).unwrap();
+    assert_eq!(folder.run(), &small_run().0);
+    assert_eq!(ids(&folder.finished().unwrap()), ids(&records));
+    assert!(folder.finished().unwrap() == records, "a record changed on its way through the folder");
+    assert_eq!(folder.pending().count(), 0);
+    assert!(folder.warnings().is_empty());
+}
+
+#[test]
+fn wherever_the_journal_is_cut_only_the_line_being_written_is_lost() {
+    let parent = tempfile::tempdir().unwrap();
+    let (path, records) = saved_run(parent.path());
+    let journal_path = path.join(JOURNAL_FILE);
+    let journal = fs::read(&journal_path).unwrap();
+    for cut in 0..=journal.len() {
+        fs::write(&journal_path, &journal[..cut]).unwrap();
+        let whole_lines = journal[..cut].iter().filter(|byte| **byte == b'\n').count();
+        let mut folder = RunFolder::open(&path).unwrap();
+        assert_eq!(ids(&folder.finished().unwrap()), ids(&records[..whole_lines]), "cut at byte {cut}");
+        let pending: Vec<String> = folder.pending().map(|trial| trial.id.clone()).collect();
+        assert_eq!(pending, ids(&records[whole_lines..]), "cut at byte {cut}");
+        // Each save waits for the disk, so only some of the cuts are gone on from.
+        if cut % 7 != 0 && cut != journal.len() {
+            continue;
+        }
+        for record in &records[whole_lines..] {
+            folder.save(record).unwrap();
+        }
+        drop(folder);
+        assert!(
+            fs::read(&journal_path).unwrap() == journal,
+            "cut at byte {cut}: the journal is not whole again"
+        );
+    }
+}
+
+#[test]
+fn whatever_bytes_follow_the_journal_nothing_acknowledged_is_lost() {
+    let parent = tempfile::tempdir().unwrap();
+    let (path, records) = saved_run(parent.path());
+    let journal_path = path.join(JOURNAL_FILE);
+    let journal = fs::read(&journal_path).unwrap();
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(40));
+    runner
+        .run(&proptest::collection::vec(any::<u8>(), 0..200), |tail| {
+            fs::write(&journal_path, [journal.as_slice(), &tail].concat()).unwrap();
+            let folder = RunFolder::resume(&path).unwrap();
+            prop_assert_eq!(ids(&folder.finished().unwrap()), ids(&records));
+            prop_assert!(fs::read(&journal_path).unwrap() == journal, "the torn end is still there");
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_record_that_is_missing_or_damaged_counts_as_not_done() {
+    let parent = tempfile::tempdir().unwrap();
+    let (path, records) = saved_run(parent.path());
+    let record_path = path.join(TRIALS_FOLDER).join(&records[1].trial.id).join(RECORD_FILE);
+    let whole = fs::read(&record_path).unwrap();
+    let damages: [&dyn Fn(); 3] = [
+        &|| fs::write(&record_path, &whole[..whole.len() / 2]).unwrap(),
+        &|| fs::write(&record_path, [&whole[..], b" "].concat()).unwrap(),
+        &|| fs::remove_file(&record_path).unwrap(),
+    ];
+    for (number, damage) in damages.iter().enumerate() {
+        damage();
+        let folder = RunFolder::open(&path).unwrap();
+        assert!(!folder.is_done(&records[1].trial.id), "damage {number}");
+        assert_eq!(folder.finished().unwrap().len(), 3, "damage {number}");
+        assert_eq!(folder.warnings().len(), 1, "damage {number}");
+    }
+    RunFolder::open(&path).unwrap().save(&records[1]).unwrap();
+    assert_eq!(RunFolder::open(&path).unwrap().finished().unwrap().len(), 4);
+}
+
+#[test]
+fn what_a_killed_save_leaves_behind_is_passed_over() {
+    let parent = tempfile::tempdir().unwrap();
+    let (run, records) = small_run();
+    let mut folder = RunFolder::create(parent.path(), &run).unwrap();
+    folder.save(&records[0]).unwrap();
+    let path = folder.path().to_path_buf();
+    drop(folder);
+    // Killed while writing the record, and killed between the record and its journal line.
+    let second = path.join(TRIALS_FOLDER).join(&records[1].trial.id);
+    fs::create_dir(&second).unwrap();
+    fs::write(second.join("record.json.unfinished"), b"{\"schema\":").unwrap();
+    let third = path.join(TRIALS_FOLDER).join(&records[2].trial.id);
+    fs::create_dir(&third).unwrap();
+    fs::write(third.join(RECORD_FILE), serde_json::to_vec(&records[2]).unwrap()).unwrap();
+    let mut folder = RunFolder::resume(&path).unwrap();
+    assert_eq!(ids(&folder.finished().unwrap()), ids(&records[..1]));
+    for record in &records[1..] {
+        folder.save(record).unwrap();
+    }
+    assert_eq!(RunFolder::open(&path).unwrap().finished().unwrap().len(), 4);
+}
+
+#[test]
+fn refuses_a_second_record_of_a_trial_and_one_that_was_not_planned() {
+    let parent = tempfile::tempdir().unwrap();
+    let (run, records) = small_run();
+    let mut folder = RunFolder::create(parent.path(), &run).unwrap();
+    folder.save(&records[0]).unwrap();
+    assert!(matches!(folder.save(&records[0]), Err(StoreError::AlreadyDone(_))));
+    let mut stranger = records[1].clone();
+    stranger.trial.id = "../../stranger".to_string();
+    assert!(matches!(folder.save(&stranger), Err(StoreError::UnknownTrial(_))));
+    assert_eq!(folder.finished().unwrap().len(), 1);
+}
+
+#[test]
+fn a_trial_that_was_broken_off_is_kept_and_measured_again() {
+    let parent = tempfile::tempdir().unwrap();
+    let (run, records) = small_run();
+    let mut folder = RunFolder::create(parent.path(), &run).unwrap();
+    let mut broken_off = records[0].clone();
+    broken_off.outcome = Outcome::Failed { cause: "interrupted".to_string(), text: "Ctrl-C".to_string() };
+    folder.save(&broken_off).unwrap();
+    assert!(!folder.is_done(&broken_off.trial.id));
+    assert_eq!(folder.finished().unwrap().len(), 1);
+    folder.save(&records[0]).unwrap();
+    assert!(folder.is_done(&broken_off.trial.id));
+    let path = folder.path().to_path_buf();
+    assert_eq!(RunFolder::open(&path).unwrap().finished().unwrap()[0].outcome, records[0].outcome);
+}
+
+#[test]
+fn refuses_a_record_that_would_not_load_again() {
+    let parent = tempfile::tempdir().unwrap();
+    let (run, mut records) = small_run();
+    let mut folder = RunFolder::create(parent.path(), &run).unwrap();
+    records[0].phases[0].harness_share = f64::NAN;
+    let error = folder.save(&records[0]).unwrap_err();
+    assert!(matches!(error, StoreError::NotStorable { .. }), "{error}");
+    assert!(!folder.is_done(&records[0].trial.id));
+}
+
+#[test]
+fn only_one_process_writes_to_a_run() {
+    let parent = tempfile::tempdir().unwrap();
+    let (run, records) = small_run();
+    let mut folder = RunFolder::create(parent.path(), &run).unwrap();
+    assert!(matches!(RunFolder::resume(folder.path()), Err(StoreError::Locked(_))));
+    let mut reader = RunFolder::open(folder.path()).unwrap();
+    assert!(matches!(reader.save(&records[0]), Err(StoreError::Locked(_))));
+    folder.save(&records[0]).unwrap();
+    drop(folder);
+    // The reader looks again before it writes.
+    assert!(matches!(reader.save(&records[0]), Err(StoreError::AlreadyDone(_))));
+    reader.save(&records[1]).unwrap();
+}
+
+#[test]
+fn refuses_a_folder_that_exists_and_names_that_are_paths() {
+    let parent = tempfile::tempdir().unwrap();
+    let (mut run, _) = small_run();
+    RunFolder::create(parent.path(), &run).unwrap();
+    assert!(matches!(RunFolder::create(parent.path(), &run), Err(StoreError::Exists(_))));
+    run.id = "../outside".to_string();
+    assert!(matches!(RunFolder::create(parent.path(), &run), Err(StoreError::BadName(_))));
+    run.id = "inside".to_string();
+    run.trials[1].id = run.trials[0].id.clone();
+    assert!(matches!(RunFolder::create(parent.path(), &run), Err(StoreError::BadName(_))));
+    assert!(matches!(RunFolder::open(parent.path()), Err(StoreError::NotResults(_))));
+}
+
+#[test]
+fn finds_the_newest_run() {
+    let parent = tempfile::tempdir().unwrap();
+    assert_eq!(newest(parent.path()).unwrap(), None);
+    let (mut run, _) = small_run();
+    for id in
+        ["2026-11-20T09-15-29-quick-a1b2", "2026-11-21T00-00-00-quick-0000", "2025-12-31T23-59-59-quick-ffff"]
+    {
+        run.id = id.to_string();
+        RunFolder::create(parent.path(), &run).unwrap();
+    }
+    fs::create_dir(parent.path().join("zzz-not-a-run")).unwrap();
+    let found = newest(parent.path()).unwrap().unwrap();
+    assert_eq!(found.file_name().unwrap(), "2026-11-21T00-00-00-quick-0000");
+    assert!(newest(&parent.path().join("absent")).is_err());
+}
+
+#[test]
+fn a_newer_schema_is_named_as_such() {
+    let newer = json!({ "schema": SCHEMA + 1, "phases": "in another shape" });
+    let bytes = serde_json::to_vec(&newer).unwrap();
+    let errors = [parse_record(&bytes).unwrap_err(), parse_run(&bytes).unwrap_err()];
+    for error in errors {
+        assert_eq!(error, LoadError::NewerSchema { found: SCHEMA + 1 });
+        assert!(error.to_string().contains("newer"), "{error}");
+    }
+    let parent = tempfile::tempdir().unwrap();
+    fs::write(parent.path().join(RUN_FILE), &bytes).unwrap();
+    let error = RunFolder::open(parent.path()).unwrap_err();
+    assert!(error.to_string().contains("schema 2"), "{error}");
+}
+
+/// Every place in a JSON text, replaced in turn by values of wrong type and size.
+fn corrupt(value: &Value, seed: &mut u64) -> Value {
+    let wrong =
+        [json!(null), json!(-1), json!(1e308), json!(u64::MAX), json!("\u{1b}[2J"), json!([]), json!({})];
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    let roll = (*seed >> 33) as usize;
+    if roll.is_multiple_of(40) {
+        return wrong[roll / 40 % wrong.len()].clone();
+    }
+    match value {
+        Value::Array(items) => items.iter().map(|item| corrupt(item, seed)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, field)| (name.clone(), corrupt(field, seed))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn hostile_records_are_refused_or_loaded_but_never_panic() {
+    let (run, records) = small_run();
+    let whole = serde_json::to_value(&records[2]).unwrap();
+    let mut seed = 99;
+    let mut loaded = Vec::new();
+    for _ in 0..300 {
+        let bytes = serde_json::to_vec(&corrupt(&whole, &mut seed)).unwrap();
+        if let Ok(record) = parse_record(&bytes) {
+            crate::results::sane_record(&record);
+            loaded.push(record);
+        }
+    }
+    crate::results::summary::Summary::new(&run, loaded);
+    for bytes in
+        [&b""[..], b"{", b"[]", b"null", b"{\"schema\":-1}", b"{\"schema\":0}", &[b'['; 100_000], &[0xff; 9]]
+    {
+        assert!(parse_record(bytes).is_err());
+        assert!(parse_run(bytes).is_err());
+    }
+}
+
+#[test]
+fn every_error_says_what_to_do_next() {
+    let path = PathBuf::from("results/run");
+    let io_error = io::Error::new(io::ErrorKind::StorageFull, "no space left");
+    let errors = [
+        StoreError::Io { doing: "write", path: path.clone(), source: io_error },
+        StoreError::Exists(path.clone()),
+        StoreError::NotResults(path.clone()),
+        StoreError::Locked(path.clone()),
+        StoreError::Unreadable { path, reason: LoadError::NewerSchema { found: 2 } },
+        StoreError::BadName("../x".to_string()),
+        StoreError::UnknownTrial("x".to_string()),
+        StoreError::AlreadyDone("x".to_string()),
+    ];
+    for error in errors {
+        let text = error.to_string();
+        assert!(text.contains(": "), "no advice after the colon: {text}");
+        assert!(!text.contains('\n') && text.is_ascii(), "{text}");
+    }
+}

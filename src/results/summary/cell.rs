@@ -1,0 +1,352 @@
+//! One cell in one phase: the figures of each run, and their medians over runs.
+
+use super::note::{Note, cause, notes};
+use crate::measure::Histogram;
+use crate::results::statistics::{Interval, Rank, interval_of_median, median};
+use crate::results::{CheckLevel, Outcome, PhaseRecord, Record};
+use crate::workload::Durability;
+use serde::Serialize;
+
+/// An engine with its options, in one phase at one durability level in force.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// The engine asked for.
+    pub engine: String,
+    /// The options asked for.
+    pub options: Vec<(String, String)>,
+    /// Its place among the cells at the same level; none if it is not ranked.
+    pub rank: Option<Rank>,
+    /// The level asked for.
+    pub durability_asked: Durability,
+    /// The level in force; none if no run counts.
+    pub durability_in_force: Option<Durability>,
+    /// Each run that was planned, in order of repetition.
+    pub runs: Vec<RunFigures>,
+    /// Runs that the figures below are made of.
+    pub counted_runs: u32,
+    /// Ops per second, the median over runs.
+    pub ops_per_second: Option<f64>,
+    /// The interval of that median; none for fewer than three runs.
+    pub ops_per_second_interval: Option<Interval>,
+    /// Service times of all ops of all runs together.
+    pub latency: Latency,
+    /// The same for each kind of op.
+    pub kinds: Vec<KindSummary>,
+    /// CPU time, user and system, the harness included: seconds per million ops, the median over runs.
+    pub cpu_seconds_per_million_ops: Option<f64>,
+    /// Resident memory of the process in the phase, bytes: the most of all runs.
+    pub rss_bytes: Option<u64>,
+    /// Allocated bytes of the database after the phase, the median over runs.
+    pub disk_allocated_bytes: Option<u64>,
+    /// Bytes caused to be written to storage per byte of keys and values handed to writes, the median over runs.
+    pub write_amplification: Option<f64>,
+    /// Allocated bytes per byte of the keys and values in the database, the median over runs; none if sizes vary.
+    pub space_amplification: Option<f64>,
+    /// How far reads were checked, the least of all runs.
+    pub check_level: Option<CheckLevel>,
+    /// Emulated op kinds.
+    pub emulated: Vec<String>,
+    /// Retries inside the driver, in all runs together.
+    pub retries: u64,
+    /// The share of thread time outside the driver's calls, 0 to 1, the median over runs.
+    pub harness_share: Option<f64>,
+    /// Ops per call of the driver, the median over runs.
+    pub batch_mean: Option<f64>,
+    /// True if its phase was run with other settings than [`super::PhaseSummary::settings`]; then it is not ranked.
+    pub settings_differ: bool,
+    /// What a reader must know.
+    pub notes: Vec<Note>,
+}
+
+/// Quantiles of service times. Histograms are merged and then asked; quantiles are never averaged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Times that they are made of.
+    pub count: u64,
+    /// Mean, nanoseconds.
+    pub mean_ns: Option<f64>,
+    /// Median, nanoseconds.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile; none: sample too small.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile; none: sample too small.
+    pub p999_ns: Option<u64>,
+    /// Slowest.
+    pub max_ns: Option<u64>,
+}
+
+impl Latency {
+    pub(super) fn of(histogram: &Histogram) -> Latency {
+        Latency {
+            count: histogram.count(),
+            mean_ns: histogram.mean_ns(),
+            p50_ns: histogram.quantile_if_enough(1, 2),
+            p99_ns: histogram.quantile_if_enough(99, 100),
+            p999_ns: histogram.quantile_if_enough(999, 1000),
+            max_ns: histogram.max_ns(),
+        }
+    }
+}
+
+/// One kind of op of a cell, over all runs that count.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KindSummary {
+    /// `get`, `put` ...
+    pub kind: String,
+    /// Ops in all runs together.
+    pub ops: u64,
+    /// Of these, expected misses.
+    pub misses: u64,
+    /// Rows delivered by scans.
+    pub rows: u64,
+    /// Retries inside the driver.
+    pub retries: u64,
+    /// Service times, all runs together.
+    pub latency: Latency,
+}
+
+/// What became of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum RunState {
+    /// Its figures count.
+    Counted,
+    /// Its figures count, for the phase was whole; the trial failed elsewhere, as a rule later.
+    FailedLater {
+        /// What happened then.
+        cause: String,
+    },
+    /// The trial failed in this phase or before, or gave wrong answers anywhere.
+    Failed {
+        /// What happened.
+        cause: String,
+    },
+    /// The phase was not run, or cut short.
+    NotRun {
+        /// Why.
+        reason: String,
+    },
+    /// The trial is planned and has no record.
+    Pending,
+}
+
+impl RunState {
+    /// True if its figures are part of the cell's.
+    pub fn counts(&self) -> bool {
+        matches!(self, RunState::Counted | RunState::FailedLater { .. })
+    }
+}
+
+/// One run of a cell in one phase. Figures are none where the run does not count or the figure is unknown.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunFigures {
+    /// The trial's id.
+    pub trial: String,
+    /// The repetition, from 1.
+    pub repetition: u32,
+    /// What became of it.
+    #[serde(flatten)]
+    pub state: RunState,
+    /// The level in force.
+    pub durability_in_force: Option<Durability>,
+    /// Ops.
+    pub ops: Option<u64>,
+    /// Time, nanoseconds.
+    pub elapsed_ns: Option<u64>,
+    /// Ops per second.
+    pub ops_per_second: Option<f64>,
+    /// Service times of all kinds.
+    pub latency: Latency,
+    /// CPU seconds, user and system, per million ops.
+    pub cpu_seconds_per_million_ops: Option<f64>,
+    /// Resident memory, the most seen in the phase, bytes.
+    pub rss_bytes: Option<u64>,
+    /// Allocated bytes of the database after the phase.
+    pub disk_allocated_bytes: Option<u64>,
+    /// Bytes written to storage per byte handed to writes.
+    pub write_amplification: Option<f64>,
+    /// Allocated bytes per byte of keys and values in the database.
+    pub space_amplification: Option<f64>,
+    /// The share of thread time outside the driver's calls, 0 to 1.
+    pub harness_share: Option<f64>,
+    /// Ops per call of the driver.
+    pub batch_mean: Option<f64>,
+}
+
+/// What became of a phase in a trial: the state, and the phase's record if its figures count.
+pub(super) fn state_of<'a>(record: Option<&'a Record>, phase: &str) -> (RunState, Option<&'a PhaseRecord>) {
+    let Some(record) = record else { return (RunState::Pending, None) };
+    let cause = cause(&record.outcome);
+    // A trial with wrong answers counts nowhere: what was wrong in one phase may have been wrong unseen in another.
+    if let (Outcome::WrongAnswers { .. }, Some(cause)) = (&record.outcome, &cause) {
+        return (RunState::Failed { cause: cause.clone() }, None);
+    }
+    let found = record.phases.iter().find(|found| found.phase.name == phase);
+    let Some(found) = found else {
+        return (without_figures(cause, "its record does not have the phase"), None);
+    };
+    if found.check.faults > 0 {
+        let first = found.check.first_faults.first().map_or("not told", String::as_str);
+        return (RunState::Failed { cause: format!("wrong answers: {first}") }, None);
+    }
+    if found.ended_by == "failure" {
+        let cause = cause
+            .or_else(|| found.not_run.clone())
+            .unwrap_or_else(|| "a failure ended the phase".to_string());
+        return (RunState::Failed { cause }, None);
+    }
+    if let Some(reason) = &found.not_run {
+        return (RunState::NotRun { reason: reason.clone() }, None);
+    }
+    if found.ops == 0 || found.elapsed_ns == 0 {
+        return (without_figures(cause, "no op was run"), None);
+    }
+    (cause.map_or(RunState::Counted, |cause| RunState::FailedLater { cause }), Some(found))
+}
+
+fn without_figures(cause: Option<String>, reason: &str) -> RunState {
+    match cause {
+        Some(cause) => RunState::Failed { cause },
+        None => RunState::NotRun { reason: reason.to_string() },
+    }
+}
+
+/// The figures of one run; `live_bytes_per_key` is what a key and its value have, if that is fixed.
+pub(super) fn figures(
+    trial: &str,
+    repetition: u32,
+    state: RunState,
+    phase: Option<&PhaseRecord>,
+    live_bytes_per_key: Option<f64>,
+) -> RunFigures {
+    let per_second = |phase: &PhaseRecord| phase.ops as f64 / (phase.elapsed_ns as f64 / 1e9);
+    let disk = phase.and_then(|phase| phase.disk_end).map(|disk| disk.allocated_bytes);
+    RunFigures {
+        trial: trial.to_string(),
+        repetition,
+        state,
+        durability_in_force: phase.and_then(|phase| phase.durability_in_force),
+        ops: phase.map(|phase| phase.ops),
+        elapsed_ns: phase.map(|phase| phase.elapsed_ns),
+        ops_per_second: phase.map(per_second),
+        latency: phase.map(|phase| Latency::of(&merged(&[phase], None))).unwrap_or_default(),
+        cpu_seconds_per_million_ops: phase.and_then(cpu_seconds_per_million_ops),
+        rss_bytes: phase.and_then(rss_bytes),
+        disk_allocated_bytes: disk,
+        write_amplification: phase.and_then(write_amplification),
+        space_amplification: phase.and_then(|phase| space_amplification(phase, disk?, live_bytes_per_key?)),
+        harness_share: phase.map(|phase| phase.harness_share),
+        batch_mean: phase.map(|phase| phase.batch_mean),
+    }
+}
+
+/// The histograms of all phases together, of one kind or of all.
+pub(super) fn merged(phases: &[&PhaseRecord], kind: Option<&str>) -> Histogram {
+    let mut all = Histogram::empty();
+    for found in phases.iter().flat_map(|phase| &phase.kinds) {
+        if kind.is_none_or(|kind| found.kind == kind) {
+            all.merge(&found.service_ns);
+        }
+    }
+    all
+}
+
+fn cpu_seconds_per_million_ops(phase: &PhaseRecord) -> Option<f64> {
+    let cpu_ns = phase.usage.user_cpu_ns?.saturating_add(phase.usage.system_cpu_ns?);
+    // Nanoseconds per op are thousandths of seconds per million ops.
+    (phase.ops > 0).then(|| cpu_ns as f64 / phase.ops as f64 / 1e3)
+}
+
+/// The most that was seen at the end of the phase and of its seconds. The process's own peak is no figure of the
+/// phase, for it may lie in an earlier one.
+fn rss_bytes(phase: &PhaseRecord) -> Option<u64> {
+    phase.series.iter().filter_map(|row| row.rss_bytes).chain(phase.usage.rss_bytes).max()
+}
+
+fn write_amplification(phase: &PhaseRecord) -> Option<f64> {
+    let written = phase.usage.written_storage_bytes?;
+    (phase.logical_bytes_written > 0).then(|| written as f64 / phase.logical_bytes_written as f64)
+}
+
+fn space_amplification(phase: &PhaseRecord, disk_bytes: u64, live_bytes_per_key: f64) -> Option<f64> {
+    let live_bytes = phase.keys_after? as f64 * live_bytes_per_key;
+    (live_bytes > 0.0).then(|| disk_bytes as f64 / live_bytes)
+}
+
+/// What names a cell.
+#[derive(Clone, Copy)]
+pub(super) struct Name<'a> {
+    pub engine: &'a str,
+    pub options: &'a [(String, String)],
+    pub durability_asked: Durability,
+}
+
+/// The cell of these runs; `counted` are the phase records of those that count.
+pub(super) fn cell(
+    name: Name,
+    runs: Vec<RunFigures>,
+    counted: &[&PhaseRecord],
+    settings_differ: bool,
+) -> Cell {
+    let rates: Vec<f64> = runs.iter().filter_map(|run| run.ops_per_second).collect();
+    let middle = |figure: fn(&RunFigures) -> Option<f64>| {
+        median(&runs.iter().filter_map(figure).collect::<Vec<f64>>())
+    };
+    let disk_bytes = middle(|run| run.disk_allocated_bytes.map(|bytes| bytes as f64));
+    let mut emulated: Vec<String> = counted.iter().flat_map(|phase| phase.emulated.clone()).collect();
+    emulated.sort();
+    emulated.dedup();
+    let retries = counted.iter().flat_map(|phase| &phase.kinds).map(|kind| kind.retries);
+    let mut cell = Cell {
+        engine: name.engine.to_string(),
+        options: name.options.to_vec(),
+        rank: None,
+        durability_asked: name.durability_asked,
+        durability_in_force: counted.first().and_then(|phase| phase.durability_in_force),
+        counted_runs: counted.len() as u32,
+        ops_per_second: median(&rates),
+        ops_per_second_interval: interval_of_median(&rates),
+        latency: Latency::of(&merged(counted, None)),
+        kinds: kinds(counted),
+        cpu_seconds_per_million_ops: middle(|run| run.cpu_seconds_per_million_ops),
+        rss_bytes: runs.iter().filter_map(|run| run.rss_bytes).max(),
+        disk_allocated_bytes: disk_bytes.map(|bytes| bytes.round() as u64),
+        write_amplification: middle(|run| run.write_amplification),
+        space_amplification: middle(|run| run.space_amplification),
+        check_level: counted.iter().map(|phase| phase.check.level).min_by_key(|level| *level as u8),
+        emulated,
+        retries: retries.fold(0, u64::saturating_add),
+        harness_share: middle(|run| run.harness_share),
+        batch_mean: middle(|run| run.batch_mean),
+        settings_differ,
+        runs,
+        notes: Vec::new(),
+    };
+    cell.notes = notes(&cell);
+    cell
+}
+
+fn kinds(counted: &[&PhaseRecord]) -> Vec<KindSummary> {
+    let mut kinds: Vec<KindSummary> = Vec::new();
+    for found in counted.iter().flat_map(|phase| &phase.kinds) {
+        let known = kinds.iter().position(|kind| kind.kind == found.kind);
+        let place = known.unwrap_or_else(|| {
+            let latency = Latency::of(&merged(counted, Some(&found.kind)));
+            kinds.push(KindSummary {
+                kind: found.kind.clone(),
+                ops: 0,
+                misses: 0,
+                rows: 0,
+                retries: 0,
+                latency,
+            });
+            kinds.len() - 1
+        });
+        let kind = &mut kinds[place];
+        kind.ops = kind.ops.saturating_add(found.ops);
+        kind.misses = kind.misses.saturating_add(found.misses);
+        kind.rows = kind.rows.saturating_add(found.rows);
+        kind.retries = kind.retries.saturating_add(found.retries);
+    }
+    kinds
+}

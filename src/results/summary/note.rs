@@ -1,0 +1,106 @@
+//! What a reader must know of a cell: a mark for a narrow column, and a sentence for below the table.
+
+use super::cell::{Cell, RunState};
+use crate::measure::warning::HARNESS_SHARE_LIMIT;
+use crate::results::Outcome;
+use serde::Serialize;
+
+/// One thing that a reader must know of a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// A word or two: `harness 23%`, `1/3 failed`.
+    pub mark: String,
+    /// The whole of it; none if the mark says all.
+    pub detail: Option<String>,
+}
+
+impl Note {
+    fn mark(mark: String) -> Note {
+        Note { mark, detail: None }
+    }
+
+    fn detailed(mark: impl Into<String>, detail: String) -> Note {
+        Note { mark: mark.into(), detail: Some(detail) }
+    }
+}
+
+/// What went wrong with a trial, in a line; none if nothing did.
+pub fn cause(outcome: &Outcome) -> Option<String> {
+    Some(match outcome {
+        Outcome::Ok => return None,
+        Outcome::WrongAnswers { faults } => match faults.first() {
+            Some(first) => format!("wrong answers: {first}"),
+            None => "wrong answers".to_string(),
+        },
+        Outcome::Failed { cause, text } if text.is_empty() => cause.clone(),
+        Outcome::Failed { cause, text } => format!("{cause}: {text}"),
+        Outcome::Crashed { signal, .. } => format!("crashed: {signal}"),
+    })
+}
+
+/// All notes of a cell, the gravest first.
+pub(super) fn notes(cell: &Cell) -> Vec<Note> {
+    let mut notes = failures(cell);
+    if cell.harness_share.is_some_and(|share| share > HARNESS_SHARE_LIMIT) {
+        let percent = cell.harness_share.unwrap_or_default() * 100.0;
+        notes.push(Note::mark(format!("harness {percent:.0}%")));
+    }
+    if cell.retries > 0 {
+        notes.push(Note::mark(format!("{} retries", cell.retries)));
+    }
+    notes.extend(cell.emulated.iter().map(|text| Note::detailed("emulated", text.clone())));
+    notes
+}
+
+/// Runs that did not go as planned, by what became of them.
+fn failures(cell: &Cell) -> Vec<Note> {
+    let of = cell.runs.len();
+    let mut notes = Vec::new();
+    let failed = told(cell, |state| match state {
+        RunState::Failed { cause } => Some(cause),
+        _ => None,
+    });
+    if !failed.is_empty() {
+        notes.push(Note::detailed(format!("{}/{of} failed", failed.len()), in_one(&failed, of)));
+    }
+    let later = told(cell, |state| match state {
+        RunState::FailedLater { cause } => Some(cause),
+        _ => None,
+    });
+    if !later.is_empty() {
+        notes.push(Note::detailed(format!("{}/{of} failed later", later.len()), in_one(&later, of)));
+    }
+    let not_run = told(cell, |state| match state {
+        RunState::NotRun { reason } => Some(reason),
+        _ => None,
+    });
+    if !not_run.is_empty() {
+        notes.push(Note::detailed("did not run", in_one(&not_run, of)));
+    }
+    let pending = cell.runs.iter().filter(|run| run.state == RunState::Pending).count();
+    if pending > 0 {
+        notes.push(Note::mark(format!("{pending}/{of} missing")));
+    }
+    if cell.settings_differ {
+        notes.push(Note::detailed(
+            "other settings",
+            "its phase was run with other settings than the rest".to_string(),
+        ));
+    }
+    notes
+}
+
+/// What the runs in one state say, with their repetitions.
+fn told(cell: &Cell, text_of: fn(&RunState) -> Option<&String>) -> Vec<(u32, &str)> {
+    cell.runs.iter().filter_map(|run| Some((run.repetition, text_of(&run.state)?.as_str()))).collect()
+}
+
+/// The texts in one; once only where all of the cell's runs say the same, for what an engine lacks it lacks each time.
+fn in_one(told: &[(u32, &str)], of: usize) -> String {
+    match told {
+        [(_, first), rest @ ..] if told.len() == of && rest.iter().all(|(_, text)| text == first) => {
+            first.to_string()
+        }
+        _ => told.iter().map(|(run, text)| format!("run {run}: {text}")).collect::<Vec<_>>().join("; "),
+    }
+}

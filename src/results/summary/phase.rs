@@ -1,0 +1,197 @@
+//! One phase of a workload over all engines: the floor, a ranked group for each level in force, and what has no place.
+
+use super::cell::{Cell, Name, RunFigures, cell, figures, state_of};
+use super::{find, is_floor, is_mutant};
+use crate::results::statistics::{Interval, higher_first, ranks};
+use crate::results::{PhaseRecord, Record, Run, Trial};
+use crate::workload::{Durability, KeySpec, Phase, ValueSpec, Workload};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// A phase over all engines.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PhaseSummary {
+    /// The workload's name.
+    pub workload: String,
+    /// The phase's name.
+    pub name: String,
+    /// Its settings as the first trial had them that ran it.
+    pub settings: Phase,
+    /// Keys of the workload.
+    pub keys: u64,
+    /// What keys look like.
+    pub key: KeySpec,
+    /// What values look like.
+    pub value: ValueSpec,
+    /// The level asked for.
+    pub durability_asked: Durability,
+    /// The null engines: what the harness alone costs.
+    pub floors: Vec<Cell>,
+    /// The ranked cells, a group for each level in force, the weakest level first.
+    pub groups: Vec<Group>,
+    /// Cells without a place: nothing was measured, or the engine has a planted fault.
+    pub unranked: Vec<Cell>,
+}
+
+/// The cells of one level in force: those with a rank first, and the highest median first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Group {
+    /// The level in force.
+    pub durability_in_force: Durability,
+    /// The cells; those whose runs failed in part have figures but no rank.
+    pub cells: Vec<Cell>,
+}
+
+/// All phases of all workloads of the run, in the order of the plan.
+pub(super) fn summarize(run: &Run, records: &[Record]) -> Vec<PhaseSummary> {
+    let mut phases: Vec<PhaseSummary> = Vec::new();
+    for workload in run.trials.iter().map(|trial| &trial.workload) {
+        for phase in &workload.phases {
+            let known = phases.iter().any(|seen| seen.workload == workload.name && seen.name == phase.name);
+            if !known {
+                phases.push(summarize_phase(run, records, workload, phase));
+            }
+        }
+    }
+    phases
+}
+
+/// What the cells of a phase are held against: the settings of the first trial that ran it, or those planned.
+struct Reference<'a> {
+    workload: &'a Workload,
+    phase: &'a Phase,
+}
+
+fn reference<'a>(records: &'a [Record], workload: &'a Workload, phase: &'a Phase) -> Reference<'a> {
+    let of_workload = records.iter().filter(|record| record.trial.workload.name == workload.name);
+    let ran = of_workload.filter_map(|record| {
+        let found = record.phases.iter().find(|found| found.phase.name == phase.name && found.ops > 0)?;
+        Some(Reference { workload: &record.trial.workload, phase: &found.phase })
+    });
+    ran.into_iter().next().unwrap_or(Reference { workload, phase })
+}
+
+fn summarize_phase(run: &Run, records: &[Record], workload: &Workload, phase: &Phase) -> PhaseSummary {
+    let reference = reference(records, workload, phase);
+    let mut summary = PhaseSummary {
+        workload: workload.name.clone(),
+        name: phase.name.clone(),
+        settings: reference.phase.clone(),
+        keys: reference.workload.keys,
+        key: reference.workload.key.clone(),
+        value: reference.workload.value.clone(),
+        durability_asked: phase.durability.unwrap_or(workload.durability),
+        floors: Vec::new(),
+        groups: Vec::new(),
+        unranked: Vec::new(),
+    };
+    for cell in cells(run, records, &reference) {
+        match (cell.durability_in_force, cell.counted_runs) {
+            _ if is_floor(&cell.engine) => summary.floors.push(cell),
+            _ if is_mutant(&cell.engine) => summary.unranked.push(cell),
+            (Some(level), 1..) => group_of(&mut summary.groups, level).cells.push(cell),
+            _ => summary.unranked.push(cell),
+        }
+    }
+    summary.groups.sort_by_key(|group| group.durability_in_force);
+    for group in &mut summary.groups {
+        rank(&mut group.cells);
+    }
+    summary
+}
+
+fn group_of(groups: &mut Vec<Group>, level: Durability) -> &mut Group {
+    let known = groups.iter().position(|group| group.durability_in_force == level);
+    let place = known.unwrap_or_else(|| {
+        groups.push(Group { durability_in_force: level, cells: Vec::new() });
+        groups.len() - 1
+    });
+    &mut groups[place]
+}
+
+/// Gives ranks to the cells that may have one, and sorts: those first, and the higher median first.
+fn rank(cells: &mut [Cell]) {
+    cells.sort_by(|left, right| {
+        higher_first(left.ops_per_second, right.ops_per_second).then_with(|| left.engine.cmp(&right.engine))
+    });
+    let intervals: Vec<Option<Interval>> = cells.iter().map(interval_to_rank).collect();
+    for (cell, rank) in cells.iter_mut().zip(ranks(&intervals)) {
+        cell.rank = rank;
+    }
+    cells.sort_by_key(|cell| cell.rank.is_none());
+}
+
+/// The interval that a cell is ranked by; none if runs failed or its settings were others.
+fn interval_to_rank(cell: &Cell) -> Option<Interval> {
+    let whole = cell.runs.iter().all(|run| run.state.counts());
+    if whole && !cell.settings_differ { cell.ops_per_second_interval } else { None }
+}
+
+/// The cells of a phase in order of the plan; one whose runs had different levels in force is split by level.
+fn cells(run: &Run, records: &[Record], reference: &Reference) -> Vec<Cell> {
+    let has_phase = |trial: &&Trial| {
+        let same = |planned: &Phase| planned.name == reference.phase.name;
+        trial.workload.name == reference.workload.name && trial.workload.phases.iter().any(same)
+    };
+    let planned: Vec<&Trial> = run.trials.iter().filter(has_phase).collect();
+    let asked = reference.phase.durability.unwrap_or(reference.workload.durability);
+    let mut names: Vec<Name> = Vec::new();
+    for trial in &planned {
+        let known = names.iter().any(|name| name.engine == trial.engine && name.options == trial.options);
+        if !known {
+            names.push(Name { engine: &trial.engine, options: &trial.options, durability_asked: asked });
+        }
+    }
+    let mut cells = Vec::new();
+    for name in names {
+        let own = |trial: &&&Trial| trial.engine == name.engine && trial.options == name.options;
+        let mut trials: Vec<&Trial> = planned.iter().filter(own).copied().collect();
+        trials.sort_by_key(|trial| trial.repetition);
+        cells.extend(cells_of(name, &trials, records, reference));
+    }
+    cells
+}
+
+/// A planned run of a cell, with its record of the phase if it counts.
+struct PlannedRun<'a> {
+    figures: RunFigures,
+    counted: Option<&'a PhaseRecord>,
+    settings_differ: bool,
+}
+
+fn cells_of(name: Name, trials: &[&Trial], records: &[Record], reference: &Reference) -> Vec<Cell> {
+    let live_bytes = live_bytes_per_key(reference.workload);
+    let planned_run = |trial: &&Trial| {
+        let record = find(records, &trial.id);
+        let (state, counted) = state_of(record, &reference.phase.name);
+        let other_keys = record.is_some_and(|record| record.trial.workload.keys != reference.workload.keys);
+        PlannedRun {
+            figures: figures(&trial.id, trial.repetition, state, counted, live_bytes),
+            counted,
+            settings_differ: counted.is_some_and(|counted| other_keys || counted.phase != *reference.phase),
+        }
+    };
+    let runs: Vec<PlannedRun> = trials.iter().map(planned_run).collect();
+    let levels = runs.iter().filter_map(|run| run.counted).map(|counted| counted.durability_in_force);
+    let levels: BTreeSet<Option<Durability>> = levels.collect();
+    let first = levels.first().copied().flatten();
+    let levels = if levels.is_empty() { BTreeSet::from([None]) } else { levels };
+    let cell_at = |level: &Option<Durability>| {
+        // Runs that do not count have no level; they stay with the first.
+        let level_of = |run: &&PlannedRun| run.counted.map_or(first, |counted| counted.durability_in_force);
+        let here: Vec<&PlannedRun> = runs.iter().filter(|run| level_of(run) == *level).collect();
+        let counted: Vec<&PhaseRecord> = here.iter().filter_map(|run| run.counted).collect();
+        let settings_differ = here.iter().any(|run| run.settings_differ);
+        cell(name, here.iter().map(|run| run.figures.clone()).collect(), &counted, settings_differ)
+    };
+    levels.iter().map(cell_at).collect()
+}
+
+/// The bytes of a key and its value; none if sizes vary or a phase has its own.
+fn live_bytes_per_key(workload: &Workload) -> Option<f64> {
+    let own_size = workload.phases.iter().any(|phase| phase.value_size.is_some());
+    // Only a fixed size is written as a plain number.
+    let key: f64 = workload.key.size.to_string().parse().ok()?;
+    let value: f64 = workload.value.size.to_string().parse().ok()?;
+    (!own_size).then_some(key + value)
+}

@@ -1,0 +1,83 @@
+//! Steps outside the phases: open, close, settle, reopen ..., timed for each engine.
+
+use super::find;
+use crate::results::statistics::median;
+use crate::results::{Record, Run, Step, Trial};
+use serde::Serialize;
+
+/// A step of an engine, over all its trials.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepSummary {
+    /// The workload's name.
+    pub workload: String,
+    /// The engine asked for.
+    pub engine: String,
+    /// The options asked for.
+    pub options: Vec<(String, String)>,
+    /// `open`, `close`, `settle` ...
+    pub name: String,
+    /// The phase that it prepared; none: the end.
+    pub before_phase: Option<String>,
+    /// Times that it was done.
+    pub count: u32,
+    /// Median of its durations, nanoseconds; none if it was never done.
+    pub median_ns: Option<u64>,
+    /// The longest, nanoseconds.
+    pub max_ns: Option<u64>,
+    /// What came of it where it was not simply done, once each.
+    pub notes: Vec<String>,
+}
+
+/// What the steps of one place in a cell have in common.
+#[derive(PartialEq)]
+struct Place<'a> {
+    trial: &'a Trial,
+    step: &'a Step,
+}
+
+impl Place<'_> {
+    fn same(&self, other: &Place) -> bool {
+        self.trial.workload.name == other.trial.workload.name
+            && self.trial.engine == other.trial.engine
+            && self.trial.options == other.trial.options
+            && self.step.name == other.step.name
+            && self.step.before_phase == other.step.before_phase
+    }
+}
+
+/// The steps of all cells, in the order of the plan and of happening.
+pub(super) fn summarize(run: &Run, records: &[Record]) -> Vec<StepSummary> {
+    let mut places: Vec<Vec<Place>> = Vec::new();
+    for record in run.trials.iter().filter_map(|trial| find(records, &trial.id)) {
+        for step in &record.steps {
+            let place = Place { trial: &record.trial, step };
+            match places.iter_mut().find(|seen| seen.iter().any(|other| other.same(&place))) {
+                Some(seen) => seen.push(place),
+                None => places.push(vec![place]),
+            }
+        }
+    }
+    places.iter().filter_map(|steps| step_summary(steps)).collect()
+}
+
+fn step_summary(steps: &[Place]) -> Option<StepSummary> {
+    let first = steps.first()?;
+    // A step with a note was not done, or not as it should be: its time would say nothing.
+    let done: Vec<u64> =
+        steps.iter().filter(|place| place.step.note.is_none()).map(|place| place.step.elapsed_ns).collect();
+    let durations: Vec<f64> = done.iter().map(|ns| *ns as f64).collect();
+    let mut notes: Vec<String> = steps.iter().filter_map(|place| place.step.note.clone()).collect();
+    notes.sort();
+    notes.dedup();
+    Some(StepSummary {
+        workload: first.trial.workload.name.clone(),
+        engine: first.trial.engine.clone(),
+        options: first.trial.options.clone(),
+        name: first.step.name.clone(),
+        before_phase: first.step.before_phase.clone(),
+        count: done.len() as u32,
+        median_ns: median(&durations).map(|ns| ns.round() as u64),
+        max_ns: done.iter().max().copied(),
+        notes,
+    })
+}

@@ -1,0 +1,70 @@
+//! Whole trials in this process, on the reference engines.
+
+use super::*;
+use crate::engine::{Registry, abi};
+use crate::measure::Clock;
+use crate::results::{CheckLevel, Outcome, Record, Trial};
+use crate::workload::{Workload, builtin};
+
+/// A built-in workload, made small.
+fn small(name: &str) -> Workload {
+    let mut workload = builtin(name).unwrap();
+    workload.keys = 5_000;
+    for phase in &mut workload.phases {
+        phase.warmup_seconds = 0.0;
+        if !phase.each_key {
+            phase.ops = if phase.ops == 0 { 3_000 } else { phase.ops.min(3_000) };
+            phase.seconds = 0.0;
+        }
+    }
+    workload
+}
+
+fn run_on(engine: &str, workload: Workload) -> Record {
+    let folder = tempfile::tempdir().unwrap();
+    let trial = Trial {
+        id: "test".into(),
+        order: 0,
+        repetition: 1,
+        engine: engine.into(),
+        options: Vec::new(),
+        workload,
+    };
+    let registry = Registry::load(&[]);
+    let engine = registry.engine(engine).unwrap();
+    let path = folder.path().to_path_buf();
+    run_trial(&trial, engine, &path, Clock::calibrate(), &mut |_| {}, &|_| Ok(())).unwrap()
+}
+
+#[test]
+fn every_builtin_workload_runs_right_on_the_reference_engine() {
+    for (name, _) in crate::workload::builtin_names() {
+        let record = run_on("memory-btree", small(name));
+        assert_eq!(record.outcome, Outcome::Ok, "{name}");
+        for phase in &record.phases {
+            assert_eq!(phase.not_run, None, "{name} {}", phase.phase.name);
+            assert!(phase.ops > 0, "{name} {}", phase.phase.name);
+            assert_eq!(phase.check.level, CheckLevel::Full, "{name} {}", phase.phase.name);
+            let faults = crate::results::sane(phase);
+            assert!(faults.is_empty(), "{name} {}: {faults:?}", phase.phase.name);
+        }
+    }
+}
+
+#[test]
+fn the_null_engine_runs_everything_and_is_not_checked() {
+    for name in ["quick", "ycsb-f", "batch-write"] {
+        let record = run_on("null", small(name));
+        assert_eq!(record.outcome, Outcome::Ok, "{name}");
+        assert!(record.phases.iter().all(|phase| phase.check.level == CheckLevel::None && phase.ops > 0), "{name}");
+    }
+}
+
+#[test]
+fn every_phase_of_an_engine_that_cannot_scan_says_why_it_was_not_run() {
+    let record = run_on("memory-map", small("scan-short"));
+    let scan = record.phases.last().unwrap();
+    assert_eq!(scan.not_run.as_deref(), Some("the engine has no ordered scans"));
+    assert_eq!(record.outcome, Outcome::Ok);
+    assert_ne!(abi::KV_ORDERED, 0);
+}

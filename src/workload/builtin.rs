@@ -1,0 +1,190 @@
+//! The workloads that are built in: the files of `workloads/`, by name.
+
+use super::{Workload, WorkloadError, parse};
+use crate::generator::nearest;
+use std::sync::LazyLock;
+
+/// A name and the text of its file.
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../workloads/", $name, ".toml")))),*]
+    };
+}
+
+/// In the order that people see.
+const FILES: &[(&str, &str)] = files![
+    "quick",
+    "fill-seq",
+    "fill-random",
+    "fill-sync",
+    "batch-write",
+    "overwrite",
+    "read-random",
+    "read-missing",
+    "read-seq",
+    "read-reverse",
+    "scan-short",
+    "delete-random",
+    "read-while-writing",
+    "ycsb-a",
+    "ycsb-b",
+    "ycsb-c",
+    "ycsb-d",
+    "ycsb-e",
+    "ycsb-f",
+];
+
+static NAMES: LazyLock<Vec<(&'static str, &'static str)>> =
+    LazyLock::new(|| FILES.iter().map(|(name, text)| (*name, about(text))).collect());
+
+/// What follows `about =` in a file, without its quotes; a test compares it with what the parser reads.
+fn about(text: &'static str) -> &'static str {
+    text.lines()
+        .find_map(|line| line.strip_prefix("about = \""))
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or_default()
+}
+
+/// The built-in workloads, each with its line for people, in the order that people see.
+pub fn builtin_names() -> &'static [(&'static str, &'static str)] {
+    &NAMES
+}
+
+/// The file of a built-in workload, with its comments; none if there is no such workload.
+pub fn builtin_text(name: &str) -> Option<&'static str> {
+    FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// The built-in workload of that name; an unknown one is an error with the nearest name.
+pub fn builtin(name: &str) -> Result<Workload, WorkloadError> {
+    if let Some(text) = builtin_text(name) {
+        return parse(text, &format!("workloads/{name}.toml"));
+    }
+    let known: Vec<&str> = FILES.iter().map(|(known, _)| *known).collect();
+    let hint = match nearest(name, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`kvdyno workloads` lists them".to_string(),
+    };
+    Err(WorkloadError::new("workload", format!("unknown workload `{name}`; {hint}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generator::{Distribution, Encoding, SizeSpec};
+    use crate::workload::{Durability, Mix, Phase};
+
+    #[test]
+    fn every_built_in_file_is_a_workload_of_its_name() {
+        for (name, text) in FILES {
+            let workload = builtin(name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(workload.name, *name);
+            assert_eq!(workload.about, about(text), "{name}");
+            assert!((10..=100).contains(&workload.about.len()), "{name}: {}", workload.about);
+            assert_eq!(builtin_text(name), Some(*text));
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_built_in() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/workloads");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "toml") {
+                let name = path.file_stem().unwrap().to_str().unwrap().to_string();
+                assert!(FILES.iter().any(|(known, _)| *known == name), "{name} is not in the list");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_gets_the_nearest() {
+        let error = |name: &str| builtin(name).unwrap_err().to_string();
+        assert_eq!(error("quik"), "workload: unknown workload `quik`; did you mean `quick`?");
+        assert_eq!(
+            error("read_random"),
+            "workload: unknown workload `read_random`; did you mean `read-random`?"
+        );
+        assert_eq!(error("tpcc"), "workload: unknown workload `tpcc`; `kvdyno workloads` lists them");
+    }
+
+    #[test]
+    fn all_but_quick_have_the_usual_sizes() {
+        for (name, _) in FILES.iter().filter(|(name, _)| *name != "quick") {
+            let workload = builtin(name).unwrap();
+            assert_eq!(
+                (workload.keys, workload.runs, workload.budget_seconds),
+                (1_000_000, 5, None),
+                "{name}"
+            );
+            for phase in &workload.phases {
+                let is_load = phase.name == "load";
+                assert_eq!(phase.seconds, if is_load { 0.0 } else { 10.0 }, "{name}");
+                assert_eq!(phase.is_fill() && phase.seconds == 0.0, is_load, "{name}");
+                assert!(!is_load || (phase.join == 100 && phase.distribution == Distribution::Permutation));
+            }
+            if !name.starts_with("ycsb") {
+                assert_eq!(workload.key.size, SizeSpec::Fixed(16), "{name}");
+                assert_eq!(workload.value, crate::workload::ValueSpec::default(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn quick_is_as_promised() {
+        let quick = builtin("quick").unwrap();
+        assert_eq!((quick.keys, quick.runs, quick.budget_seconds), (200_000, 3, Some(90.0)));
+        assert_eq!((&quick.key.size, &quick.value.size), (&SizeSpec::Fixed(16), &SizeSpec::Fixed(100)));
+        assert_eq!((quick.value.compressed_share, quick.durability), (0.5, Durability::Process));
+        let names: Vec<&str> = quick.phases.iter().map(|phase| phase.name.as_str()).collect();
+        assert_eq!(names, ["fill", "read", "read-missing", "mix", "scan", "sync"]);
+        let [fill, read, missing, mix, scan, sync] = quick.phases.as_slice() else { panic!("six phases") };
+        assert!(fill.is_fill() && fill.distribution == Distribution::Permutation && fill.join == 100);
+        assert_eq!((read.mix.get, read.miss, &read.distribution), (1.0, 0.0, &Distribution::Uniform));
+        assert_eq!((missing.mix.get, missing.miss), (1.0, 0.1));
+        assert_eq!((&mix.distribution, mix.threads), (&Distribution::Zipf(0.99), 2));
+        assert_eq!(mix.mix, Mix { get: 0.5, update: 0.5, ..Mix::default() });
+        assert_eq!((scan.mix.scan, scan.scan.rows), (1.0, 100));
+        assert_eq!((sync.mix.update, sync.ops, sync.threads, sync.join), (1.0, 2000, 1, 1));
+        assert_eq!(sync.durability, Some(Durability::Power));
+        assert!(quick.phases[1..].iter().all(|phase| phase.ops > 0 && phase.seconds > 0.0));
+    }
+
+    /// The run phase of a YCSB workload, once its data are as YCSB has them.
+    fn ycsb(letter: char) -> Phase {
+        let workload = builtin(&format!("ycsb-{letter}")).unwrap();
+        assert_eq!((&workload.key.size, workload.key.encoding), (&SizeSpec::Fixed(23), Encoding::Hashed));
+        assert_eq!(workload.value.size, SizeSpec::Fixed(1000));
+        let [load, run] = workload.phases.as_slice() else { panic!("load and run") };
+        assert!(load.is_fill());
+        run.clone()
+    }
+
+    #[test]
+    fn ycsb_workloads_are_as_defined() {
+        use Distribution::{Latest, YcsbZipfian};
+        let mix = |get: f64, update: f64, insert: f64, scan: f64, read_modify_write: f64| Mix {
+            get,
+            update,
+            insert,
+            scan,
+            read_modify_write,
+            ..Mix::default()
+        };
+        let cases = [
+            ('a', mix(0.5, 0.5, 0.0, 0.0, 0.0), YcsbZipfian),
+            ('b', mix(0.95, 0.05, 0.0, 0.0, 0.0), YcsbZipfian),
+            ('c', mix(1.0, 0.0, 0.0, 0.0, 0.0), YcsbZipfian),
+            ('d', mix(0.95, 0.0, 0.05, 0.0, 0.0), Latest),
+            ('e', mix(0.0, 0.0, 0.05, 0.95, 0.0), YcsbZipfian),
+            ('f', mix(0.5, 0.0, 0.0, 0.0, 0.5), YcsbZipfian),
+        ];
+        for (letter, mix, distribution) in cases {
+            let run = ycsb(letter);
+            assert_eq!((run.mix, &run.distribution), (mix, &distribution), "ycsb-{letter}");
+            assert_eq!(run.grows, run.mix.insert > 0.0, "ycsb-{letter}");
+        }
+        let scan = ycsb('e').scan;
+        assert_eq!((scan.rows, scan.uniform_rows, scan.reverse), (100, true, false));
+    }
+}

@@ -1,0 +1,287 @@
+//! What a workload must keep to beyond its form; each rule has one clear line.
+
+use super::{Phase, Workload, WorkloadError};
+use crate::generator::{Distribution, SizeSpec};
+use std::collections::HashSet;
+use std::fmt::Display;
+
+/// Sizes of keys that engines and encodings can do with.
+const KEY_SIZES: (f64, f64) = (4.0, 65536.0);
+/// Sizes of values; the largest is what one arena can hold several of.
+const VALUE_SIZES: (f64, f64) = (1.0, 1073741824.0);
+/// Threads of a phase: more are a slip of the finger.
+const MOST_THREADS: u64 = 4096;
+/// Ops of a group: a group lies within one call to the driver, and its memory is set aside in advance.
+const MOST_GROUPED: u32 = 65536;
+
+/// A broken rule and where: the phase's place in the list, and the field as people write it (`scan.prefix`).
+pub(super) struct Fault {
+    pub phase: Option<usize>,
+    pub field: &'static str,
+    pub message: String,
+}
+
+type Checked = Result<(), Fault>;
+
+/// What a check looks at: the workload, or one of its phases.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    phase: Option<(usize, &'a Phase)>,
+}
+
+impl Subject<'_> {
+    fn expect(self, holds: bool, field: &'static str, expected: impl Display, got: impl Display) -> Checked {
+        if holds { Ok(()) } else { self.fault(field, format!("expected {expected}, got {got}")) }
+    }
+
+    fn fault(self, field: &'static str, message: impl Display) -> Checked {
+        let who = match self.phase {
+            Some((_, phase)) if !phase.name.is_empty() => format!("phase `{}`: ", phase.name),
+            Some((place, _)) => format!("phase {}: ", place + 1),
+            None => String::new(),
+        };
+        let what = if field.is_empty() { String::new() } else { format!("`{field}`: ") };
+        let message = format!("{who}{what}{message}");
+        Err(Fault { phase: self.phase.map(|(place, _)| place), field, message })
+    }
+
+    fn share(self, value: f64, field: &'static str) -> Checked {
+        self.expect((0.0..=1.0).contains(&value), field, "a share from 0 to 1", value)
+    }
+
+    fn time(self, value: f64, field: &'static str) -> Checked {
+        self.expect(value.is_finite() && value >= 0.0, field, "a time of 0 seconds or more", value)
+    }
+
+    fn size(self, size: &SizeSpec, field: &'static str, (least, most): (f64, f64)) -> Checked {
+        if let Err(error) = size.clone().checked() {
+            return self.fault(field, error);
+        }
+        let (low, high) = bounds(size);
+        let got = match size {
+            SizeSpec::Normal(..) => format!("{size}, which goes from {low} to {high}"),
+            other => other.to_string(),
+        };
+        self.expect(low >= least && high <= most, field, format!("sizes from {least} to {most} bytes"), got)
+    }
+
+    fn grouped(self, value: u32, field: &'static str) -> Checked {
+        self.expect((1..=MOST_GROUPED).contains(&value), field, format!("1 to {MOST_GROUPED}"), value)
+    }
+}
+
+impl Workload {
+    /// Whether the workload can be run at all; the first rule that it breaks is the error.
+    /// Whether its keys are large enough for their number is the generator's to say.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        self.sound().map_err(|fault| WorkloadError::new(&format!("workload {}", self.name), fault.message))
+    }
+
+    /// The first fault, with its place.
+    pub(super) fn sound(&self) -> Checked {
+        let this = Subject { phase: None };
+        this.expect(
+            is_name(&self.name, "-_."),
+            "name",
+            "letters, digits, `-`, `_` and `.`",
+            quoted(&self.name),
+        )?;
+        this.expect(self.runs >= 1, "runs", "1 or more", self.runs)?;
+        this.expect(self.keys >= 1, "keys", "1 or more", self.keys)?;
+        if let Some(budget) = self.budget_seconds {
+            this.expect(
+                budget.is_finite() && budget > 0.0,
+                "budget_seconds",
+                "a time over 0 seconds",
+                budget,
+            )?;
+        }
+        let share = self.value.compressed_share;
+        this.expect(share > 0.0 && share <= 1.0, "value.compressed_share", "over 0 and up to 1", share)?;
+        this.size(&self.value.size, "value.size", VALUE_SIZES)?;
+        self.sound_keys(this)?;
+        this.expect(!self.phases.is_empty(), "phase", "at least one [[phase]]", "none")?;
+        let mut names = HashSet::new();
+        for (place, phase) in self.phases.iter().enumerate() {
+            let subject = Subject { phase: Some((place, phase)) };
+            self.sound_phase_name(subject, phase)?;
+            subject.expect(
+                names.insert(&phase.name),
+                "name",
+                "a name of its own",
+                "one that stands above",
+            )?;
+            sound_mix(subject, phase)?;
+            sound_end(subject, phase)?;
+            self.sound_draws(subject, phase)?;
+            sound_groups(subject, phase)?;
+        }
+        self.sound_start()
+    }
+
+    fn sound_keys(&self, this: Subject) -> Checked {
+        let key = &self.key;
+        this.size(&key.size, "key.size", KEY_SIZES)?;
+        this.expect(key.spacing >= 1, "key.spacing", "1 or more", key.spacing)?;
+        let fits = self.keys.checked_mul(key.spacing).is_some();
+        this.expect(
+            fits,
+            "key.spacing",
+            "keys times spacing below 2^64",
+            format!("{} * {}", self.keys, key.spacing),
+        )?;
+        if key.prefix_groups > 0 {
+            let (least, _) = bounds(&key.size);
+            let holds = key.prefix_size >= 1 && f64::from(key.prefix_size) < least;
+            this.expect(
+                holds,
+                "key.prefix_size",
+                format!("1 or more and below key.size, {least}"),
+                key.prefix_size,
+            )?;
+        }
+        if let Some(file) = &key.file {
+            this.expect(!file.is_empty(), "key.file", "a path", "an empty text")?;
+            let fixed = matches!(key.size, SizeSpec::Fixed(_));
+            this.expect(fixed, "key.size", "one size for the keys of a file", &key.size)?;
+            this.expect(key.prefix_groups == 0, "key.prefix_groups", "0 with a key file", key.prefix_groups)?;
+        }
+        Ok(())
+    }
+
+    fn sound_phase_name(&self, subject: Subject, phase: &Phase) -> Checked {
+        let expected = "letters, digits, `-` and `_`";
+        subject.expect(is_name(&phase.name, "-_"), "name", expected, quoted(&phase.name))?;
+        // `--set key.size=8` must mean one thing.
+        let taken = ["key", "value", "phase"].contains(&phase.name.as_str());
+        subject.expect(!taken, "name", "a name that no table of a workload has", quoted(&phase.name))
+    }
+
+    fn sound_draws(&self, subject: Subject, phase: &Phase) -> Checked {
+        // Texts are checked when they are read, but a workload may also be made by a program.
+        if let Err(error) = phase.distribution.clone().checked() {
+            return subject.fault("distribution", error);
+        }
+        subject.share(phase.miss, "miss")?;
+        if phase.miss > 0.0 {
+            let reads = phase.mix.get > 0.0 || phase.mix.multi_get > 0.0 || phase.readers > 0;
+            subject.expect(
+                reads,
+                "miss",
+                "get or multi_get in the mix, or readers, where miss is over 0",
+                "none",
+            )?;
+            let file = self.key.file.is_some();
+            subject.expect(!file, "miss", "0 with a key file, which has no keys to spare", phase.miss)?;
+            let gap = self.key.spacing >= 2;
+            subject.expect(
+                gap,
+                "miss",
+                "key.spacing of 2 or more, for misses fall into the gap",
+                self.key.spacing,
+            )?;
+        }
+        if let Some(existing) = phase.existing {
+            subject.share(existing, "existing")?;
+            let puts = phase.mix.put > 0.0 || phase.writers > 0;
+            subject.expect(
+                puts,
+                "existing",
+                "put in the mix, or writers, where existing is given",
+                "none",
+            )?;
+        }
+        if phase.scan.prefix {
+            let groups = self.key.prefix_groups;
+            subject.expect(
+                groups > 0,
+                "scan.prefix",
+                "key.prefix_groups over 0 for scans of a prefix",
+                groups,
+            )?;
+        }
+        match &phase.value_size {
+            Some(size) => subject.size(size, "value_size", VALUE_SIZES),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing can be read before something was written.
+    fn sound_start(&self) -> Checked {
+        let Some(phase) = self.phases.first() else { return Ok(()) };
+        let mix = &phase.mix;
+        let writes = mix.put > 0.0 || mix.insert > 0.0 || mix.merge > 0.0 || phase.writers > 0;
+        let gets = (mix.get > 0.0 || mix.multi_get > 0.0 || phase.readers > 0) && phase.miss < 1.0;
+        let needs = [mix.update, mix.delete, mix.scan, mix.read_modify_write, mix.transaction];
+        let starts_empty = !writes && (gets || needs.iter().any(|share| *share > 0.0));
+        let subject = Subject { phase: Some((0, phase)) };
+        subject.expect(
+            !starts_empty,
+            "mix",
+            "a phase that fills the database before this one",
+            "an empty database",
+        )
+    }
+}
+
+fn sound_mix(subject: Subject, phase: &Phase) -> Checked {
+    for (field, share) in phase.mix.shares() {
+        subject.expect(share.is_finite() && share >= 0.0, field, "a share of 0 or more", share)?;
+    }
+    let (threads, readers, writers) = (phase.threads, phase.readers, phase.writers);
+    let all = u64::from(threads) + u64::from(readers) + u64::from(writers);
+    let threads_expected = format!("1 to {MOST_THREADS} threads, readers and writers together");
+    subject.expect((1..=MOST_THREADS).contains(&all), "threads", threads_expected, all)?;
+    let mixed = phase.mix.shares().iter().any(|(_, share)| *share > 0.0);
+    if threads > 0 {
+        let expected = "a share over 0 such as mix = { get = 1 } (or threads = 0 with readers and writers)";
+        return subject.expect(mixed, "mix", expected, "none");
+    }
+    subject.expect(!mixed, "threads", "1 or more for the mix", threads)
+}
+
+fn sound_end(subject: Subject, phase: &Phase) -> Checked {
+    subject.time(phase.seconds, "seconds")?;
+    subject.time(phase.warmup_seconds, "warmup_seconds")?;
+    let ends = phase.ops > 0 || phase.each_key || phase.seconds > 0.0;
+    subject.expect(ends, "", "an end (ops, seconds or each_key = true)", "none")?;
+    if phase.each_key {
+        let once = matches!(phase.distribution, Distribution::Sequential | Distribution::Permutation);
+        let expected = "`sequential` or `permutation` with each_key";
+        subject.expect(once, "distribution", expected, format!("`{}`", phase.distribution))?;
+    }
+    let (warmup, seconds) = (phase.warmup_seconds, phase.seconds);
+    let expected = format!("less than the phase's {seconds} seconds");
+    subject.expect(seconds == 0.0 || warmup < seconds, "warmup_seconds", expected, warmup)
+}
+
+fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
+    subject.grouped(phase.join, "join")?;
+    subject.grouped(phase.multi_get_keys, "multi_get_keys")?;
+    subject.grouped(phase.transaction_ops, "transaction_ops")?;
+    let endless = phase.scan.uniform_rows && phase.scan.rows == 0;
+    subject.expect(!endless, "scan.rows", "1 or more with uniform_rows", phase.scan.rows)
+}
+
+/// The least and the largest size of a spec whose numbers make sense.
+fn bounds(size: &SizeSpec) -> (f64, f64) {
+    match size {
+        SizeSpec::Fixed(size) => (f64::from(*size), f64::from(*size)),
+        SizeSpec::Uniform(least, most) | SizeSpec::Zipf(least, most) => (f64::from(*least), f64::from(*most)),
+        SizeSpec::Normal(mean, deviation) => ((mean - 4.0 * deviation).max(1.0), mean + 4.0 * deviation),
+        SizeSpec::Histogram(bars) => {
+            let sizes = || bars.iter().map(|(size, _)| f64::from(*size));
+            (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max))
+        }
+    }
+}
+
+/// A word that can be a folder's name and, without dots, the first part of `--set`.
+fn is_name(text: &str, marks: &str) -> bool {
+    let starts = text.starts_with(|sign: char| sign.is_ascii_alphanumeric());
+    starts && text.chars().all(|sign| sign.is_ascii_alphanumeric() || marks.contains(sign))
+}
+
+fn quoted(text: &str) -> String {
+    if text.is_empty() { "none".to_string() } else { format!("{text:?}") }
+}

@@ -1,0 +1,382 @@
+//! What the command line changes in a workload: plain flags for the usual, `--set` for any field.
+
+use super::file::WorkloadFile;
+use super::parse::explain;
+use super::{Durability, Phase, Workload, WorkloadError};
+use crate::generator::{SizeSpec, nearest};
+use toml::{Table, Value};
+
+/// Changes to a workload; what is none stays as the workload has it.
+///
+/// `threads`, `seconds` and `ops` apply to the phases that are measured: those that are no fill, or all if the
+/// workload has nothing but fills. Whoever sets `keys`, `seconds` or `ops`, by a flag or by `--set`, has chosen the
+/// size, so the time budget of the workload no longer shrinks it (unless `--set budget_seconds` asks for it).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// Keys of the fill.
+    pub keys: Option<u64>,
+    /// Bytes of a key.
+    pub key_size: Option<SizeSpec>,
+    /// Bytes of a value; phases with sizes of their own keep them.
+    pub value_size: Option<SizeSpec>,
+    /// Threads that run the mix of measured phases.
+    pub threads: Option<u32>,
+    /// Seconds of measured phases, in place of their number of ops.
+    pub seconds: Option<f64>,
+    /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first.
+    pub ops: Option<u64>,
+    /// The least durability; phases with a level of their own keep it.
+    pub durability: Option<Durability>,
+    /// Budget for the engine's own caches, in bytes.
+    pub cache: Option<u64>,
+    /// The seed of every stream.
+    pub seed: Option<u64>,
+    /// Repetitions of each cell.
+    pub runs: Option<u32>,
+    /// `field=value` or `phase.field=value`, applied in order, after the rest.
+    pub set: Vec<String>,
+}
+
+impl Overrides {
+    /// Changes the workload and checks it. On an error (an unknown phase or field with the nearest name, a value of
+    /// the wrong form, a rule that is broken now) the workload is as it was.
+    pub fn apply(&self, workload: &mut Workload) -> Result<(), WorkloadError> {
+        let mut changed = workload.clone();
+        self.apply_flags(&mut changed);
+        for text in &self.set {
+            set(&mut changed, text)?;
+        }
+        // Whoever types a size means it: the budget would shrink it again.
+        let sized = self.keys.is_some() || self.seconds.is_some() || self.ops.is_some();
+        if (sized || self.sets(&["keys", "seconds", "ops"])) && !self.sets(&["budget_seconds"]) {
+            changed.budget_seconds = None;
+        }
+        if let Err(fault) = changed.sound() {
+            return Err(WorkloadError::new(&self.blame(workload), fault.message));
+        }
+        *workload = changed;
+        Ok(())
+    }
+
+    fn apply_flags(&self, workload: &mut Workload) {
+        workload.keys = self.keys.unwrap_or(workload.keys);
+        workload.seed = self.seed.unwrap_or(workload.seed);
+        workload.runs = self.runs.unwrap_or(workload.runs);
+        workload.durability = self.durability.unwrap_or(workload.durability);
+        workload.cache_bytes = self.cache.or(workload.cache_bytes);
+        if let Some(size) = &self.key_size {
+            workload.key.size = size.clone();
+        }
+        if let Some(size) = &self.value_size {
+            workload.value.size = size.clone();
+        }
+        for phase in measured(&mut workload.phases) {
+            phase.threads = self.threads.unwrap_or(phase.threads);
+            if let Some(ops) = self.ops {
+                phase.ops = ops;
+                phase.each_key = false;
+                phase.seconds = 0.0;
+            }
+            if let Some(seconds) = self.seconds {
+                phase.seconds = seconds;
+                phase.ops = self.ops.unwrap_or(0);
+            }
+        }
+    }
+
+    /// Whether `--set` names one of these fields, of whatever phase.
+    fn sets(&self, fields: &[&str]) -> bool {
+        let paths = self.set.iter().filter_map(|text| text.split_once('='));
+        paths.filter_map(|(path, _)| path.trim().rsplit('.').next()).any(|field| fields.contains(&field))
+    }
+
+    /// What to name when the changed workload breaks a rule: the one setting that did it, if that is known.
+    fn blame(&self, before: &Workload) -> String {
+        let mut by_flags = before.clone();
+        self.apply_flags(&mut by_flags);
+        match self.set.as_slice() {
+            [only] if by_flags.sound().is_ok() => format!("--set {only}"),
+            _ => format!("workload {} as changed on the command line", before.name),
+        }
+    }
+}
+
+/// The phases that flags speak of: all but the fills, or all if there are only fills.
+fn measured(phases: &mut [Phase]) -> impl Iterator<Item = &mut Phase> {
+    let only_fills = phases.iter().all(Phase::is_fill);
+    phases.iter_mut().filter(move |phase| only_fills || !phase.is_fill())
+}
+
+/// Sets one field, given as `path=value`.
+fn set(workload: &mut Workload, text: &str) -> Result<(), WorkloadError> {
+    let wrong = |message: String| WorkloadError::new(&format!("--set {text}"), message);
+    let Some((path, value)) = text.split_once('=') else {
+        return Err(wrong("expected FIELD=VALUE or PHASE.FIELD=VALUE, got no `=`".to_string()));
+    };
+    let (path, value) = (path.trim(), value.trim());
+    let phases: Vec<String> = workload.phases.iter().map(|phase| phase.name.clone()).collect();
+    let steps = steps(path, &phases).map_err(wrong)?;
+    if steps.as_slice() == ["threads"] {
+        let count = super::parse_count(value)
+            .and_then(|count| u32::try_from(count).map_err(|error| error.to_string()));
+        let threads = count.map_err(wrong)?;
+        measured(&mut workload.phases).for_each(|phase| phase.threads = threads);
+        return Ok(());
+    }
+    *workload = with_value(workload, &steps, value).map_err(wrong)?;
+    Ok(())
+}
+
+/// The path in the file: `read.mix.get` becomes `phase`, `read`, `mix`, `get`.
+fn steps<'a>(path: &'a str, phases: &[String]) -> Result<Vec<&'a str>, String> {
+    let mut steps: Vec<&str> = path.split('.').collect();
+    if steps.contains(&"") {
+        return Err(format!("expected a field's name, got `{path}`"));
+    }
+    let first = steps[0];
+    let tables = ["key", "value", "phase"];
+    if phases.iter().any(|phase| phase == first) && steps.len() > 1 {
+        steps.insert(0, "phase");
+    } else if steps.len() > 1 && !tables.contains(&first) {
+        let known: Vec<&str> = phases.iter().map(String::as_str).chain(["key", "value"]).collect();
+        let hint = match nearest(first, &known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("it has {}", known.join(", ")),
+        };
+        return Err(format!("the workload has no phase `{first}`; {hint}"));
+    } else if steps.len() == 1 && phase_has(first) {
+        let phase = phases.last().map_or("PHASE", String::as_str);
+        return Err(format!("`{first}` is a field of a phase; say which, as in `{phase}.{first}=...`"));
+    }
+    Ok(steps)
+}
+
+/// Whether this is a field of phases and of nothing above them.
+fn phase_has(field: &str) -> bool {
+    let schema = super::schema();
+    let has = |pointer: &str| schema.pointer(pointer).is_some_and(|fields| fields.get(field).is_some());
+    has("/$defs/Phase/properties") && !has("/properties")
+}
+
+/// The workload with one field changed. The value is read as TOML, and as a plain text where that does not fit; an
+/// empty one takes the field out, so that its default holds.
+fn with_value(workload: &Workload, steps: &[&str], value: &str) -> Result<Workload, String> {
+    let read =
+        toml::from_str::<Table>(&format!("value = {value}")).ok().and_then(|mut table| table.remove("value"));
+    let text = Value::String(value.to_string());
+    if value.is_empty() {
+        return replaced(workload, steps, None);
+    }
+    match read {
+        Some(read) => replaced(workload, steps, Some(read))
+            .or_else(|error| replaced(workload, steps, Some(text)).map_err(|_| error)),
+        None => replaced(workload, steps, Some(text)),
+    }
+}
+
+fn replaced(workload: &Workload, steps: &[&str], value: Option<Value>) -> Result<Workload, String> {
+    let mut root = Table::try_from(WorkloadFile::of(workload)).map_err(|error| error.to_string())?;
+    let (steps, mut table) = match steps {
+        ["phase", name, rest @ ..] => (rest, phase_table(&mut root, name)?),
+        all => (all, &mut root),
+    };
+    let Some((field, parents)) = steps.split_last() else {
+        return Err("expected a field, got a phase".to_string());
+    };
+    for parent in parents {
+        let inner = table.entry(parent.to_string()).or_insert_with(|| Value::Table(Table::new()));
+        table = inner.as_table_mut().ok_or_else(|| format!("`{parent}` is one value and has no fields"))?;
+    }
+    match value {
+        Some(value) => table.insert(field.to_string(), value),
+        None => table.remove(*field),
+    };
+    let file: WorkloadFile = root.try_into().map_err(|error: toml::de::Error| explain(error.message()))?;
+    Ok(file.into_workload(&workload.name))
+}
+
+fn phase_table<'a>(root: &'a mut Table, name: &str) -> Result<&'a mut Table, String> {
+    let phases = root.get_mut("phase").and_then(Value::as_array_mut).into_iter().flatten();
+    let mut tables = phases.filter_map(Value::as_table_mut);
+    tables
+        .find(|phase| phase.get("name").and_then(Value::as_str) == Some(name))
+        .ok_or_else(|| format!("the workload has no phase `{name}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{builtin, parse};
+
+    fn changed(name: &str, overrides: Overrides) -> Workload {
+        let mut workload = builtin(name).unwrap();
+        overrides.apply(&mut workload).unwrap();
+        workload
+    }
+
+    fn setting(name: &str, settings: &[&str]) -> Result<Workload, String> {
+        let mut workload = builtin(name).unwrap();
+        let set = settings.iter().map(|text| text.to_string()).collect();
+        let before = workload.clone();
+        match (Overrides { set, ..Overrides::default() }).apply(&mut workload) {
+            Ok(()) => Ok(workload),
+            Err(error) => {
+                assert_eq!(workload, before, "an error must change nothing");
+                Err(error.to_string())
+            }
+        }
+    }
+
+    #[test]
+    fn changes_nothing_when_nothing_is_asked_for() {
+        assert_eq!(changed("quick", Overrides::default()), builtin("quick").unwrap());
+    }
+
+    #[test]
+    fn flags_reach_the_measured_phases_and_spare_the_load() {
+        let before = builtin("ycsb-a").unwrap();
+        let after = changed(
+            "ycsb-a",
+            Overrides { threads: Some(4), seconds: Some(3.0), keys: Some(5000), ..Overrides::default() },
+        );
+        assert_eq!(after.keys, 5000);
+        assert_eq!(after.phases[0], before.phases[0]);
+        assert_eq!((after.phases[1].threads, after.phases[1].seconds), (4, 3.0));
+    }
+
+    #[test]
+    fn flags_reach_the_fill_of_a_workload_that_is_only_a_fill() {
+        let after =
+            changed("fill-seq", Overrides { threads: Some(2), ops: Some(100), ..Overrides::default() });
+        let phase = &after.phases[0];
+        assert_eq!((phase.threads, phase.ops, phase.each_key, phase.seconds), (2, 100, false, 0.0));
+        let after = changed("fill-seq", Overrides { seconds: Some(2.0), ..Overrides::default() });
+        assert_eq!((after.phases[0].seconds, after.phases[0].each_key), (2.0, true));
+    }
+
+    #[test]
+    fn deletes_of_each_key_are_measured_and_no_fill() {
+        let after = changed("delete-random", Overrides { ops: Some(7), ..Overrides::default() });
+        assert!(after.phases[0].each_key && after.phases[0].ops == 0);
+        assert_eq!((after.phases[1].ops, after.phases[1].each_key), (7, false));
+    }
+
+    #[test]
+    fn every_plain_flag_reaches_its_field() {
+        let after = changed(
+            "quick",
+            Overrides {
+                key_size: Some(SizeSpec::Fixed(24)),
+                value_size: Some(SizeSpec::Uniform(10, 20)),
+                durability: Some(Durability::None),
+                cache: Some(1 << 20),
+                seed: Some(u64::MAX),
+                runs: Some(9),
+                seconds: Some(1.0),
+                ops: Some(50),
+                ..Overrides::default()
+            },
+        );
+        assert_eq!(after.key.size, SizeSpec::Fixed(24));
+        assert_eq!(after.value.size, SizeSpec::Uniform(10, 20));
+        assert_eq!((after.durability, after.cache_bytes), (Durability::None, Some(1 << 20)));
+        assert_eq!((after.seed, after.runs, after.budget_seconds), (u64::MAX, 9, None));
+        assert!(after.phases[1..].iter().all(|phase| phase.ops == 50 && phase.seconds == 1.0));
+        assert_eq!(after.phases[5].durability, Some(Durability::Power), "a level of its own stays");
+    }
+
+    #[test]
+    fn set_reaches_any_field() {
+        let after = setting(
+            "quick",
+            &[
+                "key.encoding=hex",
+                "key.size=uniform:16-32",
+                "seed=18446744073709551615",
+                "cache_bytes=64MiB",
+                "about=true",
+                "read.mix.get=0.9",
+                "read.mix.scan = 0.1",
+                "read.scan.rows=5",
+                "read.seconds=2m",
+                "read.each_key=false",
+                "read.distribution=hotspot:0.1,0.9",
+                "sync.durability=",
+                "mix.mix={ get = 1 }",
+                "threads=3",
+            ],
+        )
+        .unwrap();
+        assert_eq!(after.key.encoding, crate::generator::Encoding::Hex);
+        assert_eq!(after.key.size, SizeSpec::Uniform(16, 32));
+        assert_eq!((after.seed, after.cache_bytes, after.about.as_str()), (u64::MAX, Some(64 << 20), "true"));
+        let read = &after.phases[1];
+        assert_eq!((read.mix.get, read.mix.scan, read.scan.rows, read.seconds), (0.9, 0.1, 5, 120.0));
+        assert_eq!(read.distribution.to_string(), "hotspot:0.1,0.9");
+        assert_eq!(after.phases[5].durability, None);
+        assert_eq!((after.phases[3].mix.get, after.phases[3].mix.update), (1.0, 0.0));
+        assert_eq!(after.phases.iter().map(|phase| phase.threads).collect::<Vec<_>>(), [1, 3, 3, 3, 3, 3]);
+    }
+
+    #[test]
+    fn a_typed_size_lifts_the_budget_and_nothing_else_does() {
+        let budget = |settings: &[&str]| setting("quick", settings).unwrap().budget_seconds;
+        assert_eq!(budget(&["key.size=24"]), Some(90.0));
+        assert_eq!(budget(&["read.seconds=5"]), None);
+        assert_eq!(budget(&["budget_seconds=50", "keys=300k"]), Some(50.0));
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_a_setting() {
+        const CASES: &[(&str, &str)] = &[
+            ("threads", "expected FIELD=VALUE or PHASE.FIELD=VALUE, got no `=`"),
+            ("raed.seconds=5", "the workload has no phase `raed`; did you mean `read`?"),
+            ("seconds=5", "`seconds` is a field of a phase; say which, as in `sync.seconds=...`"),
+            ("read.secnods=5", "unknown field `secnods`; did you mean `seconds`?"),
+            ("read.mix.gett=5", "unknown field `gett`; did you mean `get`?"),
+            ("kesy=5", "unknown field `kesy`; did you mean `keys`?"),
+            ("keys=many", "expected a count such as 200000 or \"200k\", got \"many\""),
+            ("keys=5x", "unknown unit `x`; expected one of k, M, G"),
+            ("read.ops.x=5", "`ops` is one value and has no fields"),
+            ("read..x=5", "expected a field's name, got `read..x`"),
+            ("read.miss=2", "phase `read`: `miss`: expected a share from 0 to 1, got 2"),
+            ("read.each_key=maybe", "expected true or false, got the text \"maybe\""),
+            ("read.distribution=zpif:1", "unknown distribution `zpif`; did you mean `zipf:THETA`?"),
+            ("phase=1", "expected tables written as [[phase]], got the number `1`"),
+            (
+                "durability=pwoer",
+                "expected `none`, `process`, `power` or `default`, got `pwoer`; did you mean `power`?",
+            ),
+        ];
+        for (typed, wanted) in CASES {
+            let error = setting("quick", &[typed]).unwrap_err();
+            assert!(error.starts_with(&format!("--set {typed}: ")), "{error}");
+            assert!(
+                error.ends_with(wanted) && !error.contains('\n'),
+                "for {typed}\nwanted {wanted}\ngot    {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn blames_the_flags_for_what_flags_break() {
+        let mut workload = builtin("quick").unwrap();
+        let error = Overrides { threads: Some(0), set: vec!["keys=5".to_string()], ..Overrides::default() }
+            .apply(&mut workload)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("workload quick as changed on the command line: phase `read`: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_phase_may_bear_the_name_of_a_field() {
+        let text = "[[phase]]\nname = 'keys'\nmix = { put = 1 }\nops = 5\n";
+        let mut workload = parse(text, "w.toml").unwrap();
+        let set = vec!["keys=7".to_string(), "keys.ops=9".to_string()];
+        Overrides { set, ..Overrides::default() }.apply(&mut workload).unwrap();
+        assert_eq!((workload.keys, workload.phases[0].ops), (7, 9));
+    }
+}

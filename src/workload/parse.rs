@@ -1,0 +1,231 @@
+//! TOML in and out: a text becomes a workload or an error with its line, and a workload becomes a text.
+
+use super::Workload;
+use super::check::Fault;
+use super::file::WorkloadFile;
+use crate::generator::nearest;
+use serde_json::Value;
+use std::fmt;
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// What is wrong with a workload, in one line: the file and line or what the person typed, what was expected, what
+/// was there instead, and the nearest name if one was mistyped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadError {
+    origin: String,
+    line: Option<usize>,
+    message: String,
+}
+
+impl WorkloadError {
+    /// An error in `origin` (a path, or what was typed) that is of no line.
+    pub(super) fn new(origin: &str, message: impl Into<String>) -> Self {
+        WorkloadError { origin: origin.to_string(), line: None, message: message.into() }
+    }
+
+    /// The line in the file, from 1; none if it is not of a file.
+    pub fn line(&self) -> Option<usize> {
+        self.line
+    }
+
+    /// What is wrong, without the place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for WorkloadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(out, "{}:{line}: {}", self.origin, self.message),
+            None => write!(out, "{}: {}", self.origin, self.message),
+        }
+    }
+}
+
+impl std::error::Error for WorkloadError {}
+
+/// The workload in a text; `origin` is its path, for errors, and names the workload if the text does not.
+///
+/// An error tells the first line that is not TOML, not a workload, or not one that can be run.
+pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
+    let at = |span: Option<Range<usize>>, message: String| WorkloadError {
+        origin: origin.to_string(),
+        line: span.map(|span| line_of(text, span.start)),
+        message,
+    };
+    let table = DeTable::parse(text)
+        .map_err(|error| at(error.span(), format!("not TOML: {}", one_line(error.message()))))?;
+    let file: WorkloadFile =
+        toml::from_str(text).map_err(|error| at(error.span(), explain(error.message())))?;
+    let workload = file.into_workload(stem(origin));
+    workload.sound().map_err(|fault| at(place(table.get_ref(), &fault).or(Some(0..0)), fault.message))?;
+    Ok(workload)
+}
+
+/// The JSON Schema of the file format, for editors; `workloads/schema.json` is a copy of it.
+pub fn schema() -> Value {
+    let mut schema = schemars::schema_for!(WorkloadFile).to_value();
+    without_null(&mut schema);
+    for (table, required) in [("", "phase"), ("/$defs/Phase", "name")] {
+        if let Some(table) = schema.pointer_mut(table).and_then(Value::as_object_mut) {
+            table.insert("required".to_string(), Value::from(vec![required]));
+        }
+    }
+    schema
+}
+
+impl Workload {
+    /// The workload as a file that means the same; fields of phases that have their default are left out.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&WorkloadFile::of(self)).expect("every field of a workload has a form in TOML")
+    }
+}
+
+/// TOML has no null, so editors need not offer it.
+fn without_null(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, field| !(name == "default" && (field.is_null() || is_empty(field))));
+            if let Some(Value::Array(types)) = fields.get_mut("type") {
+                types.retain(|kind| kind != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    fields.insert("type".to_string(), only);
+                }
+            }
+            if let Some(Value::Array(choices)) = fields.get_mut("anyOf") {
+                choices.retain(|choice| choice.get("type") != Some(&Value::from("null")));
+                if let [only] = choices.as_slice() {
+                    let only = only.clone();
+                    fields.remove("anyOf");
+                    if let Value::Object(only) = only {
+                        fields.extend(only);
+                    }
+                }
+            }
+            fields.values_mut().for_each(without_null);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_null),
+        _ => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// The name of a file without its folder and ending.
+fn stem(origin: &str) -> &str {
+    std::path::Path::new(origin).file_stem().and_then(|stem| stem.to_str()).unwrap_or("workload")
+}
+
+/// The line of a byte, from 1.
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// Where a fault lies in the text: the field, or what is nearest above it; none if no part of it is written.
+fn place(table: &DeTable<'_>, fault: &Fault) -> Option<Range<usize>> {
+    let mut found = None;
+    let mut table = Some(table);
+    if let Some(index) = fault.phase {
+        let phase = table?.get("phase")?.get_ref().as_array()?.get(index)?;
+        found = Some(phase.span());
+        table = phase.get_ref().as_table();
+    }
+    for name in fault.field.split('.') {
+        let Some(field) = table.and_then(|table| table.get(name)) else { break };
+        found = Some(field.span());
+        table = match field.get_ref() {
+            DeValue::Table(inner) => Some(inner),
+            _ => None,
+        };
+    }
+    found
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The words of the deserializer, turned into ours: what was expected, what was there, and the nearest name.
+pub(super) fn explain(message: &str) -> String {
+    let message = one_line(message);
+    for kind in ["field", "variant"] {
+        let Some(rest) = message.strip_prefix(&format!("unknown {kind} ")) else { continue };
+        let names: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
+        let [typed, known @ ..] = names.as_slice() else { continue };
+        return unknown(kind, typed, known);
+    }
+    for kind in ["invalid type: ", "invalid value: "] {
+        let parts = message.strip_prefix(kind).and_then(|rest| rest.rsplit_once(", expected "));
+        if let Some((got, expected)) = parts {
+            return format!("expected {}, got {}", plain_expected(expected), plain_got(got));
+        }
+    }
+    message
+}
+
+fn unknown(kind: &str, typed: &str, known: &[&str]) -> String {
+    let near = nearest(typed, known);
+    if kind == "variant" {
+        let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        return format!("expected {}, got `{typed}`{hint}", listed(known));
+    }
+    // A field right after `[phase.mix]` belongs to the mix: TOML's commonest trap.
+    match (home(typed), near) {
+        (Some(home), _) => format!("unknown field `{typed}` here; it belongs to {home}"),
+        (None, Some(name)) => format!("unknown field `{typed}`; did you mean `{name}`?"),
+        (None, None) => format!("unknown field `{typed}`; expected {}", listed(known)),
+    }
+}
+
+/// The tables that have a field of this name, as people write them.
+fn home(field: &str) -> Option<String> {
+    const TABLES: &[(&str, &str)] = &[
+        ("/properties", "the top of the file"),
+        ("/$defs/Phase/properties", "[[phase]], above its tables"),
+        ("/$defs/Mix/properties", "[phase.mix]"),
+        ("/$defs/Scan/properties", "[phase.scan]"),
+        ("/$defs/Key/properties", "[key]"),
+        ("/$defs/Value/properties", "[value]"),
+    ];
+    let schema = schema();
+    let has = |pointer: &str| schema.pointer(pointer).is_some_and(|fields| fields.get(field).is_some());
+    let homes: Vec<&str> = TABLES.iter().filter(|(pointer, _)| has(pointer)).map(|(_, home)| *home).collect();
+    if homes.is_empty() { None } else { Some(homes.join(" or ")) }
+}
+
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.join(""),
+    }
+}
+
+fn plain_expected(expected: &str) -> &str {
+    match expected {
+        "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" => "a text in quotes",
+        "a sequence" => "tables written as [[phase]]",
+        other => other,
+    }
+}
+
+/// Rust's words for TOML's types become TOML's.
+fn plain_got(got: &str) -> String {
+    const WORDS: &[(&str, &str)] = &[
+        ("string ", "the text "),
+        ("floating point ", "the number "),
+        ("integer ", "the number "),
+        ("boolean ", ""),
+        ("sequence", "an array"),
+        ("map", "a table"),
+    ];
+    let word = WORDS.iter().find_map(|(word, plain)| got.strip_prefix(word).map(|rest| (plain, rest)));
+    word.map_or_else(|| got.to_string(), |(plain, rest)| format!("{plain}{rest}"))
+}

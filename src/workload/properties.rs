@@ -1,0 +1,191 @@
+//! Properties of any workload: what is printed reads back equal, and nothing panics.
+
+use super::file::WorkloadFile;
+use super::*;
+use crate::generator::{Distribution, Encoding, SizeSpec};
+use proptest::prelude::*;
+
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), Just(1.0), Just(0.1), 0.0..1.0f64, 0.0..1e18f64]
+}
+
+fn size() -> impl Strategy<Value = SizeSpec> {
+    prop_oneof![
+        (1u32..).prop_map(SizeSpec::Fixed),
+        (1u32..100, 100u32..5000).prop_map(|(low, high)| SizeSpec::Uniform(low, high)),
+        (1u32..100, 100u32..5000).prop_map(|(low, high)| SizeSpec::Zipf(low, high)),
+        (1u32..1000, 1u32..100).prop_map(|(mean, spread)| SizeSpec::Normal(mean.into(), spread.into())),
+        prop::collection::vec((1u32..1000, (1u32..9).prop_map(f64::from)), 1..4)
+            .prop_map(SizeSpec::Histogram),
+    ]
+}
+
+fn distribution() -> impl Strategy<Value = Distribution> {
+    prop_oneof![
+        Just(Distribution::Sequential),
+        Just(Distribution::Uniform),
+        Just(Distribution::Permutation),
+        Just(Distribution::YcsbZipfian),
+        Just(Distribution::Latest),
+        (0.01..3.0f64).prop_map(Distribution::Zipf),
+        (0.01..1.0f64, 0.01..1.0f64).prop_map(|(fraction, share)| Distribution::Hotspot(fraction, share)),
+        (1.0..99.0f64, 0.01..1.0f64)
+            .prop_map(|(percentile, fraction)| Distribution::Exponential(percentile, fraction)),
+    ]
+}
+
+fn level() -> impl Strategy<Value = Durability> {
+    prop::sample::select(vec![Durability::None, Durability::Process, Durability::Power, Durability::Default])
+}
+
+fn mix() -> impl Strategy<Value = Mix> {
+    prop::collection::vec(number(), 10).prop_map(|shares| Mix {
+        get: shares[0],
+        multi_get: shares[1],
+        put: shares[2],
+        insert: shares[3],
+        update: shares[4],
+        delete: shares[5],
+        scan: shares[6],
+        merge: shares[7],
+        read_modify_write: shares[8],
+        transaction: shares[9],
+    })
+}
+
+fn scan() -> impl Strategy<Value = Scan> {
+    (any::<u32>(), any::<[bool; 3]>()).prop_map(|(rows, [uniform_rows, reverse, prefix])| Scan {
+        rows,
+        uniform_rows,
+        reverse,
+        prefix,
+    })
+}
+
+fn phase() -> impl Strategy<Value = Phase> {
+    let own = (prop::option::of(number()), prop::option::of(level()), prop::option::of(size()));
+    let draws = (distribution(), mix(), scan(), own);
+    ("[a-z]{1,8}", draws, any::<[bool; 6]>(), any::<[u32; 6]>(), any::<u64>(), [number(), number(), number()])
+        .prop_map(
+            |(
+                name,
+                (distribution, mix, scan, (existing, durability, value_size)),
+                bools,
+                counts,
+                ops,
+                numbers,
+            )| Phase {
+                name,
+                mix,
+                distribution,
+                clustered: bools[0],
+                grows: bools[1],
+                miss: numbers[0],
+                existing,
+                threads: counts[0],
+                readers: counts[1],
+                writers: counts[2],
+                ops,
+                each_key: bools[2],
+                seconds: numbers[1],
+                warmup_seconds: numbers[2],
+                join: counts[3],
+                multi_get_keys: counts[4],
+                transaction_ops: counts[5],
+                scan,
+                settle_before: bools[3],
+                reopen_before: bools[4],
+                drop_caches_before: bools[5],
+                durability,
+                value_size,
+            },
+        )
+}
+
+fn key() -> impl Strategy<Value = KeySpec> {
+    let encoding = vec![Encoding::Binary, Encoding::Decimal, Encoding::Hex, Encoding::Hashed];
+    let numbers = (any::<u64>(), any::<u64>(), any::<u32>());
+    let file = prop::option::of("[ -~]{0,12}");
+    (size(), prop::sample::select(encoding), any::<bool>(), numbers, file).prop_map(
+        |(size, encoding, scattered, (spacing, prefix_groups, prefix_size), file)| KeySpec {
+            size,
+            encoding,
+            scattered,
+            spacing,
+            prefix_groups,
+            prefix_size,
+            file,
+        },
+    )
+}
+
+fn any_workload() -> impl Strategy<Value = Workload> {
+    let texts = ("[a-z]{1,8}", "\\PC{0,20}");
+    let value = (size(), number()).prop_map(|(size, compressed_share)| ValueSpec { size, compressed_share });
+    let options = (prop::option::of(number()), prop::option::of(any::<u64>()), level());
+    (texts, any::<[u64; 2]>(), any::<u32>(), key(), value, options, prop::collection::vec(phase(), 0..4))
+        .prop_map(
+            |(
+                (name, about),
+                [seed, keys],
+                runs,
+                key,
+                value,
+                (budget_seconds, cache_bytes, durability),
+                phases,
+            )| Workload {
+                name,
+                about,
+                seed,
+                runs,
+                budget_seconds,
+                keys,
+                key,
+                value,
+                durability,
+                cache_bytes,
+                phases,
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_printed_reads_back_equal(workload in any_workload()) {
+        let text = workload.to_toml();
+        let file = toml::from_str::<WorkloadFile>(&text);
+        let file = file.map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+        prop_assert_eq!(file.into_workload("stem"), workload, "{}", text);
+    }
+
+    #[test]
+    fn checking_never_panics(workload in any_workload()) {
+        if let Err(error) = workload.check() {
+            prop_assert!(!error.to_string().contains('\n'));
+        }
+    }
+
+    #[test]
+    fn shrinking_keeps_a_sound_workload_sound(share in 0.001..200.0f64, trials in 1usize..500) {
+        let mut quick = builtin("quick").unwrap();
+        quick.shrink_to(share);
+        prop_assert!(quick.check().is_ok());
+        prop_assert!(builtin("quick").unwrap().seconds_per_trial(trials).unwrap() > 0.0);
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_of_one_line_or_a_workload(
+        at in any::<prop::sample::Index>(), put in "\\PC{0,3}", cut in 0usize..9,
+    ) {
+        let mut signs: Vec<char> = builtin_text("quick").unwrap().chars().collect();
+        let at = at.index(signs.len());
+        let end = (at + cut).min(signs.len());
+        signs.splice(at..end, put.chars());
+        let text: String = signs.into_iter().collect();
+        if let Err(error) = parse(&text, "w.toml") {
+            prop_assert!(error.line().is_some() && !error.to_string().contains('\n'), "{}", error);
+        }
+    }
+}

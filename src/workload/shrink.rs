@@ -1,0 +1,188 @@
+//! Makes a workload that has a time budget fit into the time that one trial gets.
+
+use super::{Phase, Workload};
+
+/// Keys per second that a fill is taken to reach: what a slow engine does with joined puts, so that plans hold.
+const FILL_KEYS_PER_SECOND: f64 = 150_000.0;
+/// The share of a trial's time that its fills may take before keys are taken away.
+const FILL_SHARE: f64 = 0.45;
+/// Fewer keys than this fit into a processor's cache and measure nothing else.
+const LEAST_KEYS: u64 = 20_000;
+/// A phase shorter than this has no percentiles to speak of.
+const LEAST_SECONDS: f64 = 0.05;
+/// The engines that `budget_seconds` is stated for, and how far the budget grows with more of them.
+const BUDGET_ENGINES: f64 = 10.0;
+const BUDGET_GROWTH: f64 = 8.0 / 3.0;
+
+impl Workload {
+    /// Seconds that each of `trials` trials (engines times runs) may measure; none: the workload has no budget.
+    ///
+    /// `budget_seconds` is what ten engines take. Fewer engines get more each, up to what is written; more engines
+    /// stretch the whole up to 8/3 of it (90 s become 240 s), and only then get less each.
+    pub fn seconds_per_trial(&self, trials: usize) -> Option<f64> {
+        let budget = self.budget_seconds?;
+        let trials = trials.max(1) as f64;
+        let growth = trials / (BUDGET_ENGINES * f64::from(self.runs.max(1)));
+        Some(budget * growth.clamp(1.0, BUDGET_GROWTH) / trials)
+    }
+
+    /// Shrinks keys and times so that a trial measures for at most about `seconds_per_trial` seconds.
+    ///
+    /// Does nothing without `budget_seconds`, and never makes anything larger. The outcome depends on nothing but the
+    /// workload and the argument, so that all engines of a run get the same. Keys shrink only when filling them at a
+    /// rate that slow engines reach would take too much of the time, and never below 20,000.
+    pub fn shrink_to(&mut self, seconds_per_trial: f64) {
+        if self.budget_seconds.is_none() || !seconds_per_trial.is_finite() || seconds_per_trial <= 0.0 {
+            return;
+        }
+        let planned = self.fill_seconds() + self.timed_seconds();
+        if planned <= seconds_per_trial {
+            return;
+        }
+        self.shrink_keys(seconds_per_trial * FILL_SHARE);
+        let left = seconds_per_trial - self.fill_seconds();
+        let factor = (left / self.timed_seconds()).clamp(0.0, 1.0);
+        if !factor.is_finite() {
+            return;
+        }
+        for phase in self.phases.iter_mut().filter(|phase| !is_fill(phase)) {
+            shrink_phase(phase, factor);
+        }
+    }
+
+    /// Takes keys away until the fills take at most `seconds` seconds.
+    fn shrink_keys(&mut self, seconds: f64) {
+        let fills = self.phases.iter().filter(|phase| is_fill(phase)).count();
+        if fills > 0 {
+            let keys = (seconds * FILL_KEYS_PER_SECOND / fills as f64) as u64;
+            self.keys = self.keys.min(keys.max(LEAST_KEYS));
+        }
+    }
+
+    /// Seconds that the fills are taken to need.
+    fn fill_seconds(&self) -> f64 {
+        let fills = self.phases.iter().filter(|phase| is_fill(phase));
+        fills.map(|phase| capped(self.keys as f64 / FILL_KEYS_PER_SECOND, phase.seconds)).sum()
+    }
+
+    /// Seconds that the other phases may take.
+    fn timed_seconds(&self) -> f64 {
+        self.phases.iter().filter(|phase| !is_fill(phase)).map(timed_seconds).sum()
+    }
+}
+
+/// Ends by the number of keys, so that only fewer keys make it shorter.
+fn is_fill(phase: &Phase) -> bool {
+    phase.each_key
+}
+
+/// What a phase takes by its clock, or by its ops at the rate of a fill if it has no clock.
+fn timed_seconds(phase: &Phase) -> f64 {
+    if phase.seconds > 0.0 { phase.seconds } else { phase.ops as f64 / FILL_KEYS_PER_SECOND }
+}
+
+fn capped(seconds: f64, cap: f64) -> f64 {
+    if cap > 0.0 { seconds.min(cap) } else { seconds }
+}
+
+fn shrink_phase(phase: &mut Phase, factor: f64) {
+    if phase.seconds > 0.0 {
+        let seconds = (phase.seconds * factor).max(LEAST_SECONDS.min(phase.seconds));
+        phase.warmup_seconds *= seconds / phase.seconds;
+        phase.seconds = seconds;
+    } else {
+        phase.ops = ((phase.ops as f64 * factor) as u64).max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::builtin;
+
+    fn quick(engines: usize) -> (f64, Workload) {
+        let mut workload = builtin("quick").unwrap();
+        let seconds = workload.seconds_per_trial(engines * 3).unwrap();
+        workload.shrink_to(seconds);
+        (seconds, workload)
+    }
+
+    #[test]
+    fn ten_engines_take_ninety_seconds_and_keep_their_keys() {
+        let (seconds, workload) = quick(10);
+        assert_eq!((seconds, workload.keys), (3.0, 200_000));
+        let planned = workload.fill_seconds() + workload.timed_seconds();
+        assert!((2.5..=3.0 + 1e-9).contains(&planned), "planned {planned}");
+    }
+
+    #[test]
+    fn thirty_engines_take_four_minutes_at_most() {
+        for engines in 1..=60 {
+            let (seconds, workload) = quick(engines);
+            let total = seconds * engines as f64 * 3.0;
+            assert!(total <= 240.0 + 1e-9, "{engines} engines: {total}");
+            let planned = workload.fill_seconds() + workload.timed_seconds();
+            assert!(planned <= seconds + 1e-9, "{engines} engines: {planned} of {seconds}");
+            assert!(workload.keys >= LEAST_KEYS, "{engines} engines: {}", workload.keys);
+            assert!(workload.check().is_ok(), "{engines} engines");
+        }
+        assert_eq!(quick(10).1.keys, quick(20).1.keys);
+        assert!(quick(30).1.keys >= 180_000);
+    }
+
+    #[test]
+    fn one_engine_gets_what_is_written() {
+        assert_eq!(quick(1).1, builtin("quick").unwrap());
+    }
+
+    #[test]
+    fn shrinks_all_times_in_proportion_and_the_warm_up_with_them() {
+        let mut workload = builtin("quick").unwrap();
+        workload.phases[1].warmup_seconds = 0.5;
+        let before = workload.clone();
+        workload.shrink_to(3.0);
+        let factor = workload.phases[1].seconds / before.phases[1].seconds;
+        assert!(factor < 1.0);
+        assert!((workload.phases[1].warmup_seconds - 0.5 * factor).abs() < 1e-12);
+        for (after, before) in workload.phases[1..].iter().zip(&before.phases[1..]) {
+            assert!((after.seconds - before.seconds * factor).abs() < 1e-12, "{}", after.name);
+            assert_eq!(after.ops, before.ops);
+        }
+    }
+
+    #[test]
+    fn shrinks_ops_where_a_phase_has_no_clock() {
+        let mut workload = builtin("quick").unwrap();
+        for phase in &mut workload.phases[1..] {
+            (phase.seconds, phase.ops) = (0.0, 150_000);
+        }
+        workload.shrink_to(3.0);
+        assert!((40_000..60_000).contains(&workload.phases[1].ops), "{}", workload.phases[1].ops);
+    }
+
+    #[test]
+    fn a_tiny_share_leaves_the_least_keys_and_times() {
+        let mut workload = builtin("quick").unwrap();
+        workload.shrink_to(0.01);
+        assert_eq!(workload.keys, LEAST_KEYS);
+        assert!(workload.phases[1..].iter().all(|phase| phase.seconds == LEAST_SECONDS));
+        assert!(workload.check().is_ok());
+    }
+
+    #[test]
+    fn never_enlarges_and_never_touches_a_workload_without_a_budget() {
+        let mut small = builtin("quick").unwrap();
+        small.keys = 100;
+        small.shrink_to(0.5);
+        assert_eq!(small.keys, 100);
+        let mut written = builtin("ycsb-a").unwrap();
+        assert_eq!(written.seconds_per_trial(30), None);
+        written.shrink_to(0.5);
+        assert_eq!(written, builtin("ycsb-a").unwrap());
+        for nonsense in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let mut workload = builtin("quick").unwrap();
+            workload.shrink_to(nonsense);
+            assert_eq!(workload, builtin("quick").unwrap(), "share {nonsense}");
+        }
+    }
+}

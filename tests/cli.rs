@@ -1,0 +1,10 @@
+//! The command as people use it: exit codes, messages, runs that are stopped, crash or fail, and what is left behind.
+
+#[path = "cli/command.rs"]
+mod command;
+#[path = "cli/faults.rs"]
+mod faults;
+#[path = "cli/messages.rs"]
+mod messages;
+#[path = "cli/runs.rs"]
+mod runs;

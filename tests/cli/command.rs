@@ -1,0 +1,46 @@
+//! Runs the built command in a folder of the test's own.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// What a command printed, and its exit code.
+pub struct Printed {
+    /// None: it died of a signal.
+    pub code: Option<i32>,
+    /// Its results.
+    pub stdout: String,
+    /// Its talk.
+    pub stderr: String,
+}
+
+impl From<Output> for Printed {
+    fn from(output: Output) -> Printed {
+        Printed {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// The command, in `folder`, with words split at spaces.
+pub fn prepared(folder: &Path, words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kvdyno"));
+    command.args(words.split_whitespace()).current_dir(folder).stdin(Stdio::null());
+    command.env_remove("KVDYNO_PLUGINS").env("RUST_BACKTRACE", "0");
+    command
+}
+
+/// Runs it to its end.
+pub fn kvdyno(folder: &Path, words: &str) -> Printed {
+    prepared(folder, words).output().expect("the command can be started").into()
+}
+
+/// The folders of runs below `folder/kvdyno-results`.
+pub fn run_folders(folder: &Path) -> Vec<std::path::PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder.join("kvdyno-results")) else { return Vec::new() };
+    let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    folders.retain(|path| path.join("run.json").exists());
+    folders.sort();
+    folders
+}

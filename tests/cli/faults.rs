@@ -1,0 +1,134 @@
+//! Whatever an engine does in a trial, the trial becomes a record with its cause, and the rest goes on.
+
+use super::command::{Printed, kvdyno, prepared};
+use std::path::Path;
+use std::process::Command;
+
+/// Builds the faulty engine into `folder/plugins`.
+fn build(folder: &Path) {
+    let plugins = folder.join("plugins");
+    std::fs::create_dir(&plugins).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let built = Command::new("cc")
+        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
+        .arg("-I")
+        .arg(root.join("driver/include"))
+        .arg(root.join("tests/cli/faulty.c"))
+        .arg("-o")
+        .arg(plugins.join("libkvdyno_faulty.so"))
+        .status();
+    assert!(built.expect("a C compiler named cc").success());
+}
+
+const SMALL: &str = "--keys 2000 --ops 2000 --runs 1 --quiet";
+
+fn with_fault(fault: &str) -> Printed {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let words = format!(
+        "run quick --engines faulty,memory-btree {SMALL} --plugins plugins --stall-seconds 5 \
+         --option faulty.fault={fault}"
+    );
+    let printed = kvdyno(folder.path(), &words);
+    let left: Vec<_> = walk(folder.path()).into_iter().filter(|path| path.contains("kvdyno-00")).collect();
+    assert!(left.is_empty(), "{fault}: left behind: {left:?}");
+    printed
+}
+
+fn walk(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        found.push(entry.path().to_string_lossy().into_owned());
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(walk(&entry.path()));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_trial_that_goes_wrong_is_a_record_with_its_cause_and_the_rest_goes_on() {
+    for (fault, wanted) in [
+        ("segv", "SIGSEGV"),
+        ("abort", "SIGABRT"),
+        ("exit", "exit 0"),
+        ("hang", "timeout"),
+        ("stop", "timeout"),
+        ("memory", "out-of-memory"),
+        ("files", "too-many-files"),
+        ("error", "the page is torn"),
+    ] {
+        let printed = with_fault(fault);
+        assert_eq!(printed.code, Some(1), "{fault}\n{}\n{}", printed.stderr, printed.stdout);
+        assert!(printed.stdout.contains(wanted), "{fault}: no `{wanted}` in\n{}", printed.stdout);
+        assert!(printed.stdout.contains("memory-btree"), "{fault}: the rest did not go on\n{}", printed.stdout);
+    }
+}
+
+#[test]
+fn the_last_lines_of_a_crashed_engine_are_in_the_report() {
+    let printed = with_fault("abort");
+    assert!(printed.stdout.contains("assertion failed: it was not"), "{}", printed.stdout);
+}
+
+#[test]
+fn an_engine_without_a_fault_in_the_same_plugin_is_fine() {
+    let printed = with_fault("none");
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+}
+
+/// A file system of 8 MiB that is gone again when the test ends, however it ends.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn new() -> Option<SmallDisk> {
+        let disk = SmallDisk(tempfile::tempdir().unwrap());
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "none"]).arg(disk.0.path()).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(disk)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).output();
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_in_a_trial_is_a_record_with_the_cause() {
+    let Some(disk) = SmallDisk::new() else {
+        eprintln!("skipped: mounting is not permitted");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    // The estimate refuses such a plan; a writer beside the run can still take the space.
+    let words = format!("run quick --engines memory-btree {SMALL} --data {}", disk.0.path().display());
+    let refused = kvdyno(folder.path(), &words);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("are free"), "{}", refused.stderr);
+    let words = words.replace("--keys 2000 --ops 2000", "--keys 200000 --ops 2000 --ignore-space");
+    let printed = kvdyno(folder.path(), &words);
+    assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
+    assert!(printed.stdout.contains("no-space"), "{}", printed.stdout);
+}
+
+#[test]
+fn a_trial_without_enough_memory_is_a_record_with_the_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 700000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_kvdyno")]);
+    let words = "run quick --engines memory-btree --durability none --keys 2M --value-size 1000 --runs 1 --quiet";
+    command.args(words.split(' ')).current_dir(folder.path()).env("RUST_BACKTRACE", "0");
+    let printed: Printed = command.output().unwrap().into();
+    assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
+    assert!(printed.stdout.contains("out-of-memory"), "{}", printed.stdout);
+}
+
+#[test]
+fn wrong_answers_are_exit_code_3_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = format!("run quick --engines mutant:bit-flip,memory-btree {SMALL}");
+    let printed: Printed = prepared(folder.path(), &words).output().unwrap().into();
+    assert_eq!(printed.code, Some(3), "{}\n{}", printed.stderr, printed.stdout);
+    assert!(printed.stdout.contains("wrong answers"), "{}", printed.stdout);
+}

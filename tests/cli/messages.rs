@@ -1,0 +1,135 @@
+//! Bad input: one line that says what is wrong, the nearest name or what to do, and the exit code of docs/glossary.md.
+
+use super::command::kvdyno;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// Arguments, exit code, and what stderr must hold.
+const CASES: &[(&str, i32, &[&str])] = &[
+    ("run quick --engines rdeb", 2, &["unknown engine `rdeb`", "did you mean `redb`"]),
+    ("run quikc", 2, &["unknown workload `quikc`", "did you mean `quick`"]),
+    ("run", 2, &["no workload given"]),
+    ("run missing.toml", 2, &["cannot read the workload missing.toml"]),
+    ("run quick --keys 10kk", 2, &["10kk"]),
+    ("run quick --durability powr", 2, &["unknown durability level `powr`", "did you mean `power`"]),
+    ("run quick --set read.secnds=1", 2, &["secnds", "seconds"]),
+    ("run quick --set nophase.seconds=1", 2, &["nophase"]),
+    ("run quick --set read.distribution=zipff:1", 2, &["zipff"]),
+    ("run quick --engines memory-btree --option memory-btree.lgo=on", 2, &["lgo", "did you mean `log`"]),
+    ("run quick --engines memory-btree --option redb.x=1", 2, &["redb"]),
+    ("run quick --engines memory-btree --option nonsense", 2, &["expected engine.name=value"]),
+    ("run quick --engines mutant:stale-raed", 2, &["did you mean `mutant:stale-read`"]),
+    ("run quick --key-size 4 --set key.encoding=decimal", 2, &["quick"]),
+    ("report nowhere", 2, &["nowhere"]),
+    ("report --format pdf", 2, &["unknown format `pdf`"]),
+    ("engines levledb", 2, &["unknown engine"]),
+    ("workloads ycsb-g", 2, &["did you mean `ycsb-"]),
+    ("verify nothing-like-it", 2, &["unknown engine"]),
+    ("run quick --resume", 2, &["no run to go on with"]),
+    ("frobnicate", 2, &["frobnicate"]),
+];
+
+#[test]
+fn bad_input_is_named_with_a_way_out_and_its_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, code, wanted) in CASES {
+        let printed = kvdyno(folder.path(), words);
+        assert_eq!(printed.code, Some(*code), "kvdyno {words}\n{}", printed.stderr);
+        for text in *wanted {
+            assert!(printed.stderr.contains(text), "kvdyno {words}: no `{text}` in\n{}", printed.stderr);
+        }
+        assert_eq!(printed.stdout, "", "kvdyno {words}: talk goes to stderr");
+    }
+    assert!(!folder.path().join("kvdyno-results").exists(), "a refused run left a folder");
+}
+
+#[test]
+fn a_wrong_workload_file_is_named_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("mine.toml"), "about = \"x\"\n\n[[phase]]\nname = \"a\"\nmixx = 3\n").unwrap();
+    let printed = kvdyno(folder.path(), "run mine.toml");
+    assert_eq!(printed.code, Some(2));
+    assert!(printed.stderr.contains("mine.toml:5"), "{}", printed.stderr);
+    assert!(printed.stderr.contains("mix"), "{}", printed.stderr);
+}
+
+#[test]
+fn a_data_folder_that_is_not_ours_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("home");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("thesis.txt"), "years").unwrap();
+    let printed = kvdyno(folder.path(), "run quick --engines memory-btree --data home");
+    assert_eq!(printed.code, Some(2));
+    assert!(printed.stderr.contains("thesis.txt"), "{}", printed.stderr);
+    assert_eq!(fs::read_to_string(data.join("thesis.txt")).unwrap(), "years");
+}
+
+#[test]
+fn a_plan_that_does_not_fit_the_disk_is_refused_with_the_estimate() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "run fill-random --engines memory-btree --keys 100G --set key.spacing=1";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(1), "{}", printed.stderr);
+    assert!(printed.stderr.contains("of disk") && printed.stderr.contains("are free"), "{}", printed.stderr);
+}
+
+#[test]
+fn plugins_that_are_no_plugins_or_not_safe_are_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    fs::create_dir(&plugins).unwrap();
+    fs::write(plugins.join("libkvdyno_text.so"), "no library").unwrap();
+    let writable = plugins.join("libkvdyno_open.so");
+    fs::write(&writable, "").unwrap();
+    fs::set_permissions(&writable, fs::Permissions::from_mode(0o777)).unwrap();
+    let source = folder.path().join("other.c");
+    fs::write(&source, "unsigned list[2] = {99, 0};\nconst void *kv_plugin(void) { return list; }\n").unwrap();
+    let empty = folder.path().join("empty.c");
+    fs::write(&empty, "int nothing;\n").unwrap();
+    for (source, name) in [(&source, "libkvdyno_other-abi.so"), (&empty, "libkvdyno_empty.so")] {
+        let built = std::process::Command::new("cc")
+            .args(["-shared", "-fPIC"])
+            .arg(source)
+            .arg("-o")
+            .arg(plugins.join(name))
+            .status();
+        assert!(built.expect("a C compiler named cc").success());
+    }
+    let printed = kvdyno(folder.path(), "engines --plugins plugins");
+    assert_eq!(printed.code, Some(0));
+    for text in ["no shared library", "chmod go-w", "ABI 99", "does not export `kv_plugin`"] {
+        assert!(printed.stdout.contains(text), "no `{text}` in\n{}", printed.stdout);
+    }
+}
+
+#[test]
+fn lists_help_completions_and_manual_are_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, wanted) in [
+        ("--help", "verify"),
+        ("run --help", "--durability"),
+        ("engines", "memory-btree"),
+        ("engines redb", "capabilities"),
+        ("workloads", "ycsb-f"),
+        ("workloads quick", "[[phase]]"),
+        ("completions bash", "kvdyno"),
+        ("man", "kvdyno"),
+        ("--version", env!("CARGO_PKG_VERSION")),
+    ] {
+        let printed = kvdyno(folder.path(), words);
+        assert_eq!(printed.code, Some(0), "kvdyno {words}\n{}", printed.stderr);
+        assert!(printed.stdout.contains(wanted), "kvdyno {words}: no `{wanted}` in\n{}", printed.stdout);
+    }
+}
+
+#[test]
+fn every_engine_that_must_be_here_is_here() {
+    // Set by the Makefile where a build must have everything, so that a missing engine cannot hide behind a skip.
+    let Ok(required) = std::env::var("KVDYNO_REQUIRED_ENGINES") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for name in required.split([',', ' ']).filter(|name| !name.is_empty()) {
+        let printed = kvdyno(folder.path(), &format!("engines {name}"));
+        assert_eq!(printed.code, Some(0), "the engine {name} is required\n{}", printed.stderr);
+    }
+}

@@ -1,0 +1,132 @@
+//! Runs from start to end, stopped by the user, and killed; and what `--resume` makes of them.
+
+use super::command::{Printed, kvdyno, prepared, run_folders};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const SMALL: &str = "--keys 3000 --ops 3000 --quiet";
+
+fn records(run: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(run.join("trials")) else { return 0 };
+    entries.flatten().filter(|entry| entry.path().join("record.json").exists()).count()
+}
+
+#[test]
+fn a_run_prints_a_table_keeps_records_and_leaves_no_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = kvdyno(folder.path(), &format!("run quick --engines memory-btree,memory-map {SMALL} --runs 2"));
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+    for text in ["memory-btree", "memory-map", "ops/s", "p99", "null", "results: kvdyno-results/"] {
+        assert!(printed.stdout.contains(text), "no `{text}` in\n{}", printed.stdout);
+    }
+    let runs = run_folders(folder.path());
+    assert_eq!(runs.len(), 1);
+    assert_eq!(records(&runs[0]), 6, "two engines and the floor, twice");
+    assert!(!runs[0].join("data").exists());
+    for format in ["text", "markdown", "csv", "json"] {
+        let report = kvdyno(folder.path(), &format!("report --format {format}"));
+        assert_eq!(report.code, Some(0), "{format}: {}", report.stderr);
+        assert!(report.stdout.contains("memory-map"), "{format}:\n{}", report.stdout);
+    }
+}
+
+#[test]
+fn a_workload_from_a_file_with_overrides_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = kvdyno(folder.path(), "workloads scan-short");
+    std::fs::write(folder.path().join("mine.toml"), printed.stdout).unwrap();
+    let words = "run mine.toml --engines memory-btree --keys 2000 --ops 500 --runs 1 --value-size uniform:1-300 \
+                 --set key.encoding=hex --set key.scattered=true --quiet --seed 9";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+}
+
+#[test]
+fn a_loaded_engine_runs_like_a_built_in_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = kvdyno(folder.path(), &format!("run quick --engines example,null-c {SMALL} --runs 1 --durability none"));
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+    assert!(printed.stdout.contains("example"), "{}", printed.stdout);
+}
+
+/// Starts a run and waits until it says that its second trial has begun.
+fn started(folder: &Path) -> Child {
+    let words = "run quick --engines memory-btree,memory-map --keys 3000 --ops 40000 --runs 3";
+    let mut command = prepared(folder, words);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = child.stderr.take().unwrap();
+    let mut seen = String::new();
+    let mut byte = [0; 1];
+    while !seen.contains("2/9 ") {
+        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "the run ended early:\n{seen}");
+        seen.push(byte[0] as char);
+    }
+    // Read on, so that the run never waits for us.
+    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    child
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_and_its_report_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = started(folder.path());
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    let run = run_folders(folder.path()).remove(0);
+    let before = records(&run);
+    assert!((1..9).contains(&before), "{before} records");
+    // A line that was cut by the crash.
+    let journal = run.join("journal.jsonl");
+    let mut text = std::fs::read(&journal).unwrap();
+    text.extend_from_slice(b"deadbeef {\"trial\":\"00");
+    std::fs::write(&journal, text).unwrap();
+    let printed = kvdyno(folder.path(), "run --resume --quiet");
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+    assert_eq!(run_folders(folder.path()).len(), 1, "resume made another run");
+    assert_eq!(records(&run), 9);
+    let report = kvdyno(folder.path(), "report --format json");
+    let json: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    assert_eq!(json["records"].as_array().map(Vec::len), Some(9));
+    assert!(!run.join("data").exists(), "the killed trial's folder was left");
+}
+
+#[test]
+fn one_interrupt_finishes_the_trial_and_saves() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = started(folder.path());
+    signal(&child, "INT");
+    let printed: Printed = child.wait_with_output().unwrap().into();
+    assert_eq!(printed.code, Some(130), "{}", printed.stdout);
+    let run = run_folders(folder.path()).remove(0);
+    assert!((1..9).contains(&records(&run)));
+    let again = kvdyno(folder.path(), "run --resume --quiet");
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    assert_eq!(records(&run), 9);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_ops_on_every_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "run ycsb-a --engines memory-btree,memory-map --keys 2000 --ops 5000 --runs 2 --quiet --threads 1";
+    assert_eq!(kvdyno(folder.path(), words).code, Some(0));
+    let report = kvdyno(folder.path(), "report --format json");
+    let json: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    let mut seen = Vec::new();
+    for record in json["records"].as_array().unwrap() {
+        if record["trial"]["engine"] == "null" {
+            continue;
+        }
+        let phase = record["phases"].as_array().unwrap().last().unwrap().clone();
+        let ops: Vec<_> = phase["kinds"].as_array().unwrap().iter().map(|kind| kind["ops"].clone()).collect();
+        seen.push((ops, phase["logical_bytes_read"].clone(), phase["logical_bytes_written"].clone()));
+    }
+    assert_eq!(seen.len(), 4);
+    seen.dedup();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+}

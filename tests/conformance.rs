@@ -1,0 +1,67 @@
+//! Every engine that is built passes `kvdyno verify`; every planted fault is caught, by it and by an ordinary run; the
+//! reference engines raise no alarm.
+
+#[path = "cli/command.rs"]
+mod command;
+
+use command::kvdyno;
+
+/// The names that `kvdyno engines` lists as present.
+fn present(folder: &std::path::Path) -> Vec<String> {
+    let printed = kvdyno(folder, "engines");
+    let rows = printed.stdout.lines().skip(1).take_while(|line| !line.is_empty());
+    let present = rows.filter(|line| !line.contains("  absent: ") && !line.starts_with("refused: "));
+    present.map(|line| line.split_whitespace().next().unwrap_or("").to_string()).collect()
+}
+
+fn mutants(folder: &std::path::Path) -> Vec<String> {
+    let printed = kvdyno(folder, "verify mutants --ops 1 --seconds 0.01 --json");
+    let reports: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
+    let names = reports.as_array().unwrap().iter();
+    // A report names the table, `mutant-stale-read`; people type `mutant:stale-read`.
+    names.map(|report| report["engine"].as_str().unwrap().replacen("mutant-", "mutant:", 1)).collect()
+}
+
+#[test]
+fn every_engine_present_conforms() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut red = Vec::new();
+    for name in present(folder.path()) {
+        let printed = kvdyno(folder.path(), &format!("verify {name} --ops 5000 --seconds 3"));
+        print!("{}", printed.stdout);
+        if printed.code != Some(0) {
+            red.push(format!("{name}: {}{}", printed.stdout, printed.stderr));
+        }
+    }
+    assert!(red.is_empty(), "seed 1:\n{}", red.join("\n"));
+}
+
+#[test]
+fn every_planted_fault_is_caught_by_verify() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in mutants(folder.path()) {
+        let printed = kvdyno(folder.path(), &format!("verify {name} --ops 5000 --seconds 3"));
+        assert_eq!(printed.code, Some(3), "seed 1: {name} passed\n{}", printed.stdout);
+    }
+}
+
+/// Faults that a workload cannot show: no phase of `mutants.toml` does what would bring them to light.
+const ONLY_VERIFY_SEES: &[&str] = &[];
+
+#[test]
+fn every_planted_fault_is_caught_by_an_ordinary_run() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("all.toml"), include_str!("conformance/all.toml")).unwrap();
+    let mut passed = Vec::new();
+    for name in mutants(folder.path()) {
+        let printed = kvdyno(folder.path(), &format!("run all.toml --engines {name} --quiet --runs 1"));
+        if printed.code != Some(3) && !ONLY_VERIFY_SEES.contains(&name.as_str()) {
+            passed.push(format!("{name} (exit {:?})", printed.code));
+        }
+    }
+    assert!(passed.is_empty(), "not caught: {passed:?}");
+    for name in ["memory-btree", "memory-map"] {
+        let printed = kvdyno(folder.path(), &format!("run all.toml --engines {name} --quiet --runs 1"));
+        assert_eq!(printed.code, Some(0), "a false alarm on {name}\n{}\n{}", printed.stderr, printed.stdout);
+    }
+}

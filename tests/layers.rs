@@ -1,0 +1,458 @@
+//! Rules of the code, held by tests: who may know whom, sizes, heads, and what must not stand in any file.
+
+#[path = "layers/source.rs"]
+mod source;
+
+use source::{SOURCES, Source, body, closing, functions, is_test, root, words};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The rooms, and those that each may use (ARCHITECTURE.md, "Code map").
+const ROOMS: &[(&str, &[&str])] = &[
+    ("measure", &[]),
+    ("generator", &[]),
+    ("engine", &[]),
+    ("workload", &["generator"]),
+    ("results", &["measure", "workload"]),
+    ("runner", &["workload", "generator", "engine", "measure", "results"]),
+    ("audit", &["runner", "engine", "generator", "measure", "results"]),
+    ("report", &["results", "measure"]),
+    ("cli", &["measure", "generator", "engine", "workload", "results", "runner", "audit", "report"]),
+];
+/// Files that may hold `unsafe`, or folders of such (with `/` at the end).
+const UNSAFE: &[&str] = &[
+    "driver/rust/src/",
+    "engines/lmdb/driver.rs",
+    "engines/mutant/execute.rs",
+    "engines/mutant/session.rs",
+    "engines/sqlite/session.rs",
+    "src/engine/",
+    "src/measure/clock.rs",
+    "src/measure/clock/across.rs",
+    "src/measure/disk.rs",
+    "src/measure/facility/system_calls.rs",
+    "src/measure/machine.rs",
+    "src/measure/machine/processor.rs",
+    "src/measure/noise.rs",
+    "src/measure/resources.rs",
+    "src/measure/signals.rs",
+];
+/// Names of engines may stand in the list of built-in ones, and in examples of the command line's help.
+const MAY_NAME_ENGINES: &[&str] = &["src/engine/builtin.rs", "src/cli/"];
+/// Larger than the rules allow, with the size: this list may only shrink.
+const LARGE_FUNCTIONS: &[(&str, usize)] = &[];
+const LARGE_FILES: &[(&str, usize)] = &[];
+const LARGE_DRIVERS: &[(&str, usize)] = &[];
+/// Files that may hold more than ASCII.
+const NOT_ASCII: &[&str] = &[];
+/// Names that say nothing about what is inside.
+const NO_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc", "manager", "core"];
+
+const FUNCTION_LINES: usize = 70;
+const FILE_LINES: usize = 500;
+const DRIVER_LINES: usize = 200;
+const ROOT_ENTRIES: usize = 20;
+
+fn violations(rule: impl Fn(&Source) -> Vec<String>) -> Vec<String> {
+    SOURCES.iter().flat_map(rule).collect()
+}
+
+fn assert_none(found: Vec<String>) {
+    assert!(found.is_empty(), "{} violations:\n{}", found.len(), found.join("\n"));
+}
+
+/// The first names behind each `crate::`, and behind `super::` where it leaves the room.
+fn uses(source: &Source, room: &str) -> Vec<(usize, String)> {
+    let code = &source.code;
+    let name_at =
+        |at: usize| code[at..].split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
+    let mut found = Vec::new();
+    for at in words(code, "crate").filter(|at| code[*at..].starts_with("crate::")) {
+        let rest = at + "crate::".len();
+        if !code[rest..].starts_with('{') {
+            found.push((at, name_at(rest).to_string()));
+            continue;
+        }
+        let mut depth = 0;
+        for (place, byte) in code.bytes().enumerate().take(closing(code, rest)).skip(rest) {
+            match byte {
+                b'{' => depth += 1,
+                b'}' => depth -= 1,
+                b',' | b' ' | b'\n' => {}
+                _ if depth == 1 && b"{, \n".contains(&code.as_bytes()[place - 1]) => {
+                    found.push((place, name_at(place).to_string()));
+                }
+                _ => {}
+            }
+        }
+    }
+    let inside =
+        source.path.strip_prefix("src/").unwrap_or("").trim_end_matches(".rs").trim_end_matches("/mod");
+    let depth = inside.split('/').count();
+    for (at, _) in code.match_indices("super::").filter(|(at, _)| !code[..*at].ends_with("super::")) {
+        let ups = code[at..].split("::").take_while(|part| *part == "super").count();
+        let modules = words(&code[..at], "mod").filter(|module| {
+            let open = body(code, *module);
+            code[open..].starts_with('{') && closing(code, open) > at
+        });
+        if ups >= depth + modules.count() {
+            found.push((at, name_at(at + ups * "super::".len()).to_string()));
+        }
+    }
+    found.retain(|(_, name)| name != room && name != "self");
+    found
+}
+
+fn room_violations(source: &Source) -> Vec<String> {
+    let Some(inside) = source.path.strip_prefix("src/").filter(|_| source.is_rust()) else {
+        return Vec::new();
+    };
+    let room = inside.split('/').next().unwrap_or("").trim_end_matches(".rs");
+    if room == "lib" {
+        return Vec::new();
+    }
+    if room == "main" {
+        let used = words(&source.code, "kvdyno").filter(|at| !source.code[*at..].starts_with("kvdyno::cli"));
+        return used.map(|at| source.at(at, "main may use cli only")).collect();
+    }
+    let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+        return vec![source.at(0, format!("`{room}` is no room of the map"))];
+    };
+    let wrong = uses(source, room).into_iter().filter(|(_, name)| !allowed.contains(&name.as_str()));
+    wrong.map(|(at, name)| source.at(at, format!("{room} may not use {name}"))).collect()
+}
+
+/// Checks sizes against a limit and a list of exceptions, each of which must still be needed as it stands.
+fn over(found: Vec<(String, usize, String)>, limit: usize, exceptions: &[(&str, usize)]) -> Vec<String> {
+    let allowed = |key: &str| exceptions.iter().find(|(name, _)| *name == key).map(|(_, size)| *size);
+    let mut wrong: Vec<String> = found
+        .iter()
+        .filter(|(key, size, _)| *size > allowed(key).unwrap_or(limit))
+        .map(|(key, size, place)| format!("{place}: {key} has {size} lines, {limit} are allowed"))
+        .collect();
+    for (key, size) in exceptions {
+        let now =
+            found.iter().filter(|(name, _, _)| name == key).map(|(_, size, _)| *size).max().unwrap_or(0);
+        if now < *size {
+            wrong.push(format!("the exception of {key} with {size} lines can shrink to {now}"));
+        }
+    }
+    wrong
+}
+
+fn head_violation(source: &Source) -> Option<String> {
+    let name = source.path.rsplit('/').next().unwrap_or("");
+    let text = source.text.strip_prefix("#!/usr/bin/env bash\n").unwrap_or(&source.text);
+    let ending = if name.contains('.') { name.rsplit('.').next().unwrap_or("") } else { "sh" };
+    let start = match ending {
+        "rs" => "//! ",
+        "c" | "h" | "cc" | "hpp" => "/* ",
+        "go" => "// ",
+        "md" | "sh" | "yml" => "# ",
+        "map" | "toml" if name != "Cargo.toml" => "#",
+        _ => return None,
+    };
+    if !text.starts_with(start) {
+        return Some(
+            source.at(0, format!("it does not begin with `{start}` and a sentence that says what it is")),
+        );
+    }
+    let head =
+        text.lines().map_while(|line| line.strip_prefix("//!")).take_while(|line| !line.trim().is_empty());
+    let head: String = head.collect();
+    let is_sentence = ending != "rs" || head.trim_end().ends_with(['.', ':', '`']);
+    (!is_sentence).then(|| source.at(0, "the head does not end as a sentence"))
+}
+
+fn banned(source: &Source) -> Vec<String> {
+    let mut found = Vec::new();
+    let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+    for mark in marks {
+        found.extend(
+            words(&source.text, mark).map(|at| source.at(at, format!("`{mark}`: a task or nothing"))),
+        );
+    }
+    for mark in ["unimplemented", "todo"] {
+        let calls = words(&source.code, mark).filter(|at| source.code[at + mark.len()..].starts_with('!'));
+        found.extend(calls.map(|at| source.at(at, format!("`{mark}!`"))));
+    }
+    for at in words(&source.code, "matches").filter(|at| source.code[*at..].starts_with("matches!(")) {
+        let before = source.code[..at].trim_end().chars().last();
+        let end = closing(&source.code, at + "matches!".len());
+        let is_statement = matches!(before, Some('{' | '}' | ';')) && source.code[end..].starts_with(");");
+        if is_statement {
+            found.push(source.at(at, "a `matches!` whose answer is thrown away; `assert!` it"));
+        }
+    }
+    found
+}
+
+fn unwraps(source: &Source) -> Vec<String> {
+    if !source.is_rust() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (at, _) in source.code.match_indices(".unwrap()").filter(|(at, _)| !is_test(source, *at)) {
+        found.push(source.at(at, "`.unwrap()` outside tests"));
+    }
+    for (at, start) in source.code_and_strings.match_indices(".expect(\"") {
+        let reason = source.text[at + start.len()..].split('"').next().unwrap_or("");
+        if reason.split_whitespace().count() < 3 && !is_test(source, at) {
+            found.push(source.at(at, format!("`expect({reason:?})` does not say why it cannot be")));
+        }
+    }
+    found
+}
+
+fn machine_paths(source: &Source) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in [concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/Us", "ers/")]
+    {
+        // Below the last two lie the folders of people: one of them, and something in it, is a path of a machine.
+        let has_names = path.ends_with("me/") || path.ends_with("ers/");
+        for (at, _) in source.text.match_indices(path) {
+            let before = source.text[..at].chars().last().unwrap_or(' ');
+            let rest =
+                source.text[at + path.len()..].trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+            let is_whole = !before.is_alphanumeric() && !"._-/".contains(before);
+            if is_whole && (!has_names || rest.starts_with('/')) {
+                found.push(source.at(at, format!("`{path}` is a path of one machine")));
+            }
+        }
+    }
+    found
+}
+
+fn not_ascii(source: &Source) -> Vec<String> {
+    if source.is_in(NOT_ASCII) {
+        return Vec::new();
+    }
+    let lines = source.text.lines().enumerate().filter(|(_, line)| !line.is_ascii());
+    lines.map(|(number, line)| format!("{}:{}: not ASCII: {line}", source.path, number + 1)).collect()
+}
+
+/// Links, and paths between backticks, that lead nowhere.
+fn dead_paths(source: &Source) -> Vec<String> {
+    const FOLDERS: &[&str] =
+        &["src/", "tests/", "docs/", "driver/", "engines/", "workloads/", "benches/", "fuzz/"];
+    if !source.path.ends_with(".md") {
+        return Vec::new();
+    }
+    let folder = root().join(&source.path).parent().map(Path::to_path_buf).unwrap_or_default();
+    let mut found = Vec::new();
+    for (at, _) in source.text.match_indices("](") {
+        let link = source.text[at + 2..].split([')', '#']).next().unwrap_or("");
+        if !link.is_empty() && !link.contains(':') && !folder.join(link).exists() {
+            found.push(source.at(at, format!("the link to `{link}` leads nowhere")));
+        }
+    }
+    for (number, line) in source.text.lines().enumerate() {
+        for path in line.split('`').skip(1).step_by(2) {
+            let is_path = FOLDERS.iter().any(|folder| path.starts_with(folder))
+                && !path.contains(|c: char| {
+                    " <>*{}:,".contains(c) || c.is_ascii_uppercase() && !path.ends_with(".md")
+                });
+            if is_path && !root().join(path).exists() {
+                found.push(format!("{}:{}: `{path}` is not there", source.path, number + 1));
+            }
+        }
+    }
+    found
+}
+
+fn engine_folders() -> Vec<String> {
+    let folders = fs::read_dir(root().join("engines")).expect("engines/ is part of the tree").flatten();
+    let folders = folders.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn rooms_use_only_what_they_may() {
+    assert_none(violations(room_violations));
+}
+
+/// Tests of a driver may call its table as the core does.
+fn is_driver_test(source: &Source, at: usize) -> bool {
+    source.path.starts_with("engines/") && is_test(source, at)
+}
+
+#[test]
+fn unsafe_stays_in_the_rooms_for_it() {
+    let found = violations(|source| {
+        let is_rust = source.is_rust() && !source.is_in(UNSAFE);
+        let places = words(&source.code, "unsafe").filter(|at| is_rust && !is_driver_test(source, *at));
+        places.map(|at| source.at(at, "`unsafe` outside the files that may hold it")).collect()
+    });
+    assert_none(found);
+    let has_unsafe = |entry: &&&str| {
+        let files = SOURCES.iter().filter(|source| source.is_in(&[**entry]));
+        !files.clone().any(|source| words(&source.code, "unsafe").next().is_some())
+    };
+    assert_none(
+        UNSAFE.iter().filter(has_unsafe).map(|entry| format!("{entry} needs no exception")).collect(),
+    );
+}
+
+#[test]
+fn the_core_names_no_engine() {
+    let engines = engine_folders();
+    let names =
+        engines.iter().filter(|name| !["null", "example", "memory", "mutant", "go"].contains(&name.as_str()));
+    let names: Vec<&String> = names.collect();
+    assert_none(violations(|source| {
+        if !source.path.starts_with("src/") || source.is_in(MAY_NAME_ENGINES) {
+            return Vec::new();
+        }
+        let places =
+            names.iter().flat_map(|name| words(&source.code_and_strings, name).map(move |at| (at, name)));
+        let outside = places.filter(|(at, _)| !is_test(source, *at));
+        outside.map(|(at, name)| source.at(at, format!("the core names the engine {name}"))).collect()
+    }));
+}
+
+#[test]
+fn every_file_begins_with_a_sentence() {
+    assert_none(violations(|source| head_violation(source).into_iter().collect()));
+}
+
+#[test]
+fn functions_fit_on_a_screen() {
+    let of = |source: &Source| {
+        let key = |name: &str| format!("{} {name}", source.path);
+        let all = functions(source).into_iter();
+        all.map(|(at, name, lines)| (key(&name), lines, source.at(at, "").trim_end_matches(": ").to_string()))
+            .collect::<Vec<_>>()
+    };
+    let found = SOURCES.iter().flat_map(of).collect();
+    assert_none(over(found, FUNCTION_LINES, LARGE_FUNCTIONS));
+}
+
+fn sizes(is_meant: impl Fn(&Source) -> bool) -> Vec<(String, usize, String)> {
+    let meant = SOURCES.iter().filter(|source| is_meant(source));
+    meant
+        .map(|source| (source.path.clone(), source.text.lines().count(), format!("{}:1", source.path)))
+        .collect()
+}
+
+#[test]
+fn files_stay_small() {
+    assert_none(over(sizes(|source| !source.code.is_empty()), FILE_LINES, LARGE_FILES));
+}
+
+#[test]
+fn drivers_stay_small() {
+    let is_driver = |source: &Source| source.path.starts_with("engines/") && source.path.contains("/driver.");
+    assert_none(over(sizes(is_driver), DRIVER_LINES, LARGE_DRIVERS));
+}
+
+#[test]
+fn documents_stay_short() {
+    for (document, lines) in [("README.md", 200), ("ARCHITECTURE.md", 250)] {
+        assert_none(over(sizes(|source| source.path == document), lines, &[]));
+    }
+    let is_readme =
+        |source: &Source| source.path.starts_with("engines/") && source.path.ends_with("/README.md");
+    assert_none(over(sizes(is_readme), 60, &[]));
+}
+
+#[test]
+fn text_is_ascii() {
+    assert_none(violations(not_ascii));
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    assert_none(violations(banned));
+}
+
+#[test]
+fn code_outside_tests_does_not_unwrap() {
+    assert_none(violations(unwraps));
+}
+
+#[test]
+fn files_are_named_for_what_they_are() {
+    assert_none(violations(|source| {
+        let parts = source.path.split('/').map(|part| part.split('.').next().unwrap_or(""));
+        let bad = parts.filter(|part| NO_NAMES.contains(part));
+        bad.map(|part| format!("{}:1: `{part}` says nothing about what is inside", source.path)).collect()
+    }));
+}
+
+#[test]
+fn no_file_knows_a_path_of_one_machine() {
+    assert_none(violations(machine_paths));
+}
+
+#[test]
+fn paths_in_documents_exist() {
+    assert_none(violations(dead_paths));
+}
+
+#[test]
+fn the_root_is_small() {
+    let ignored = source::ignored();
+    let entries = fs::read_dir(root()).expect("the root is there").flatten().map(|entry| entry.path());
+    let mut entries: Vec<PathBuf> = entries.filter(|path| !ignored.contains(path)).collect();
+    entries.sort();
+    assert!(entries.len() <= ROOT_ENTRIES, "{} entries in the root: {entries:?}", entries.len());
+}
+
+#[test]
+fn every_engine_folder_is_complete() {
+    let mut found = Vec::new();
+    for name in engine_folders() {
+        let folder = format!("engines/{name}/");
+        let has = |file: &str| SOURCES.iter().any(|source| source.path == format!("{folder}{file}"));
+        let lacks_driver = !["driver.rs", "driver.c", "driver.cc", "driver.go"].into_iter().any(has);
+        found.extend(lacks_driver.then(|| format!("{folder}: no driver")));
+        let lacking = ["engine.toml", "README.md"].into_iter().filter(|file| !has(file));
+        found.extend(lacking.map(|file| format!("{folder}: no {file}")));
+    }
+    assert_none(found);
+}
+
+#[test]
+fn every_rule_finds_what_it_is_for() {
+    let rust = |text: &str| Source::new("src/report/planted.rs", text);
+    let planted = rust("//! A head.\nuse crate::{engine::Arena, results};\nuse super::super::runner;\n");
+    assert_eq!(room_violations(&planted).len(), 2, "{:?}", room_violations(&planted));
+    let allowed = rust(
+        "//! A head.\nuse crate::results::Record; // crate::engine\nconst T: &str = \"crate::engine\";\n",
+    );
+    assert!(room_violations(&allowed).is_empty());
+    assert!(!room_violations(&Source::new("src/misplaced.rs", "")).is_empty());
+    assert!(head_violation(&rust("use std::fs;\n")).is_some());
+    assert!(head_violation(&rust("//! A head without an end\n")).is_some());
+    let thrown = concat!("fn f() {\n    matches!(1, 1);\n}\n// TO", "DO later\n");
+    assert_eq!(banned(&rust(thrown)).len(), 2);
+    assert!(banned(&rust("fn f() -> bool {\n    let a = matches!(1, 1);\n    a\n}\n")).is_empty());
+    let unwrapping = "fn f() { g().unwrap(); h().expect(\"fine\"); }\n#[cfg(test)]\nmod tests { fn t() { g().unwrap(); } }\n";
+    assert_eq!(unwraps(&rust(unwrapping)).len(), 2);
+    assert_eq!(
+        machine_paths(&rust(concat!("\"/ho", "me/someone/x\" \"/ho", "me/x\" src/ho", "me/x/y\n"))).len(),
+        1
+    );
+    assert_eq!(not_ascii(&rust("fine\n\u{e9}\n")), ["src/report/planted.rs:2: not ASCII: \u{e9}"]);
+    assert_eq!(dead_paths(&Source::new("PLANTED.md", "[a](nowhere.md) `src/nowhere.rs`\n")).len(), 2);
+    let long = format!("fn f() {{\n{}}}\n", "    ();\n".repeat(70));
+    assert_eq!(functions(&rust(&long))[0].2, 72);
+    let c = Source::new("planted.c", &format!("static int f(int a) {{\n{}}}\n", "  a++;\n".repeat(70)));
+    assert_eq!((functions(&c)[0].1.as_str(), functions(&c)[0].2), ("f", 72));
+    let sizes = || vec![("a".to_string(), 80, "a:1".to_string())];
+    assert_eq!(over(sizes(), 70, &[]).len(), 1);
+    assert!(over(sizes(), 70, &[("a", 80)]).is_empty());
+    assert_eq!(over(sizes(), 70, &[("a", 90)]), ["the exception of a with 90 lines can shrink to 80"]);
+}
+
+#[test]
+fn the_reader_knows_strings_from_code() {
+    let text = "a('\"', 'x'); // \"b\n/* /* c */ d */ e::<'f>(r#\"g\"h\"#, b\"\\\"i\", '\\'') j";
+    let code = Source::new("planted.rs", text).code;
+    let left: Vec<&str> =
+        code.split(|c: char| !c.is_ascii_alphabetic()).filter(|part| !part.is_empty()).collect();
+    assert_eq!(left, ["a", "e", "f", "b", "j"]);
+    assert_eq!(code.len(), text.len());
+}
