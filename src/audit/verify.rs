@@ -158,7 +158,7 @@ const fn check_of_all(name: &'static str, run: fn(&Context<'_>) -> Found) -> Che
     Check { name, of_floors: true, run }
 }
 
-/// All checks, in the order in which they run: what other checks rely on comes first.
+/// All checks, in the order in which they run: what others rely on comes first.
 static CHECKS: &[Check] = &[
     check_of_all("open", check_open::in_force),
     check_of_all("options", check_open::options),
@@ -190,8 +190,7 @@ static CHECKS: &[Check] = &[
     check("transaction-reads", check_groups::transaction_reads),
     check("transaction-failure", check_groups::failure),
     check("long-transaction", check_groups::long_transaction),
-    check_of_all("refusals", check_refusals::undeclared),
-    check_of_all("stamps", check_time::stamps),
+    check("refusals", check_refusals::undeclared),
     check("honest-time", check_time::honest),
     check_of_all("stop-word", check_time::stop_word),
     check_of_all("deadline", check_time::deadline),
@@ -200,10 +199,12 @@ static CHECKS: &[Check] = &[
     check("model-reopen", check_model::with_reopen),
     check("threads", check_threads::disjoint),
     check("threads-atomic", check_threads::atomic),
-    check_of_all("levels", check_levels::levels),
+    check("levels", check_levels::levels),
     check("creation", check_levels::creation),
     check("campaigns", check_levels::campaigns),
-    check_of_all("maintain", check_levels::maintain),
+    check("maintain", check_levels::maintain),
+    // Last, for it also tells what the calls of all other checks showed.
+    check_of_all("stamps", check_time::stamps),
 ];
 
 /// The names of all checks, in the order in which they run.
@@ -287,7 +288,8 @@ impl fmt::Display for Report {
         for note in &self.notes {
             writeln!(out, "  note: {note}")?;
         }
-        let count = |wanted: fn(&Outcome) -> bool| self.checks.iter().filter(|check| wanted(&check.outcome)).count();
+        let count =
+            |wanted: fn(&Outcome) -> bool| self.checks.iter().filter(|check| wanted(&check.outcome)).count();
         let passed = count(|outcome| *outcome == Outcome::Passed);
         let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
         let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));

@@ -150,12 +150,21 @@ pub(super) struct Answer {
     pub row_count: u32,
     pub start: u64,
     pub end: u64,
+    /// The text of the call's first failure, if this op failed.
+    pub said: Option<String>,
 }
 
 /// Key and value.
 pub(super) type Row = (Vec<u8>, Vec<u8>);
 
 impl Answer {
+    /// With the text that belongs to it, if it is a failure.
+    pub fn saying(mut self, error: Option<&(usize, String)>) -> Answer {
+        let is_failure = !self.is_answer() && !matches!(self.status, KV_SHORT | KV_NOT_RUN);
+        self.said = error.filter(|_| is_failure).map(|(_, text)| text.clone());
+        self
+    }
+
     /// Whether the op is one of the answers that do not abort a group (rule 4).
     pub fn is_answer(&self) -> bool {
         matches!(self.status, KV_OK | KV_NOT_FOUND | KV_EXISTS)

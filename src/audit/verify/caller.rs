@@ -6,6 +6,7 @@ use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Executed, Session, Shape};
 use crate::measure::Clock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes behind each out buffer that no driver may write to.
 const GUARD_BYTES: usize = 64;
@@ -25,6 +26,37 @@ pub(super) struct Caller {
     /// What each out slot holds, guard included.
     shadows: Vec<Vec<u8>>,
     stop: &'static AtomicU32,
+    faults: StampFaults,
+}
+
+/// Wrong stamps, wherever they are seen; they are one check's matter, so that they do not hide what others find.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StampFaults(Arc<Mutex<Vec<String>>>);
+
+impl StampFaults {
+    fn push(&self, text: String) {
+        let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first ones say enough.
+        if faults.len() < 3 {
+            faults.push(text);
+        }
+    }
+
+    /// All that were seen, as one text; none: no fault.
+    pub fn text(&self) -> Option<String> {
+        let faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (!faults.is_empty()).then(|| faults.join("; "))
+    }
+}
+
+/// Bytes of an arena's slots.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slots {
+    /// Ops of a call, at most.
+    pub ops: usize,
+    pub key_bytes: usize,
+    pub value_bytes: usize,
+    pub out_bytes: usize,
 }
 
 /// What a call brought.
@@ -36,20 +68,17 @@ pub(super) struct Call {
     pub wall: u64,
     /// What the kit says it spun for, ticks.
     pub waited: u64,
-    /// The text of the first failure.
-    pub error: Option<String>,
 }
 
 impl Caller {
-    /// A session with slots for `ops` acts of the given sizes.
+    /// A session with slots of the given sizes.
     pub fn new(
         database: &Database,
         clock: Clock,
-        ops: usize,
-        key_bytes: usize,
-        value_bytes: usize,
-        out_bytes: usize,
+        slots: Slots,
+        faults: StampFaults,
     ) -> Result<Caller, String> {
+        let Slots { ops, key_bytes, value_bytes, out_bytes } = slots;
         let shape = Shape { ops, key_bytes, value_bytes, out_bytes: out_bytes + GUARD_BYTES };
         // A word for each session, for ever: four bytes, and it can never dangle.
         let stop: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
@@ -58,16 +87,11 @@ impl Caller {
         let shadows = vec![vec![0; shape.out_bytes]; ops];
         let is_floor = database.in_force().capabilities & KV_STORES_NOTHING != 0;
         let poison = if is_floor { 0 } else { POISON };
-        Ok(Caller { session, clock, out_bytes, poison, shadows, stop })
+        Ok(Caller { session, clock, out_bytes, poison, shadows, stop, faults })
     }
 
     pub fn end(self) -> Result<(), String> {
         self.session.end().map(drop).map_err(|error| format!("the session's end: {error}"))
-    }
-
-    /// The clock that its ticks are of.
-    pub fn clock(&self) -> Clock {
-        self.clock
     }
 
     /// The word that ends a call early.
@@ -101,10 +125,13 @@ impl Caller {
         check_statuses(acts, &ops, &executed)?;
         let slack = self.clock.from_ns(SLACK_NS);
         let window = (before.saturating_sub(slack), start, after.saturating_add(slack));
-        check_stamps(acts, &ops[..executed.done], window)?;
-        let answers = (0..acts.len()).map(|index| self.answer(first + index, &ops[index])).collect();
-        let error = executed.error.map(|(_, text)| text);
-        Ok(Call { answers, done: executed.done, wall: after.saturating_sub(before), waited, error })
+        if let Err(text) = check_stamps(acts, &ops[..executed.done], window) {
+            self.faults.push(text);
+        }
+        let answers = (0..acts.len())
+            .map(|index| self.answer(first + index, &ops[index]).saying(executed.error.as_ref()))
+            .collect();
+        Ok(Call { answers, done: executed.done, wall: after.saturating_sub(before), waited })
     }
 
     fn write(&mut self, index: usize, act: &Act) {
@@ -160,14 +187,18 @@ impl Caller {
             check_first_line(sent, op).map_err(|text| format!("op {offset} ({act}): {text}"))?;
             let arena = self.session.arena();
             if arena.key(index) != act.key || arena.value_mut(index)[..act.value.len()] != act.value {
-                return Err(format!("rule 5: op {offset} ({act}): the driver changed the caller's key or value"));
+                return Err(format!(
+                    "rule 5: op {offset} ({act}): the driver changed the caller's key or value"
+                ));
             }
             let room = op.out_size as usize;
             let is_copied = act.kind == KV_GET && op.status == KV_OK && !act.has(KV_TOUCH);
             let is_scanned = act.kind == KV_SCAN && matches!(op.status, KV_OK | KV_SHORT);
             if (is_copied || is_scanned) && op.length > room as u64 {
                 let length = op.length;
-                return Err(format!("op {offset} ({act}): length {length} for an out buffer of {room} bytes"));
+                return Err(format!(
+                    "op {offset} ({act}): length {length} for an out buffer of {room} bytes"
+                ));
             }
             let kept = if is_copied { op.length as usize } else { room };
             let mut shadow = std::mem::take(&mut self.shadows[index]);
@@ -219,6 +250,7 @@ impl Caller {
             row_count: op.rows,
             start: op.start,
             end: op.end,
+            said: None,
         }
     }
 }
@@ -246,7 +278,8 @@ fn check_statuses(acts: &[Act], ops: &[kv_op], executed: &Executed) -> Result<()
         }
         if !was_run && op.status != KV_NOT_RUN {
             let status = status_name(op.status);
-            let said = executed.error.as_ref().map_or(String::new(), |(_, text)| format!("; it says: {text}"));
+            let said =
+                executed.error.as_ref().map_or(String::new(), |(_, text)| format!("; it says: {text}"));
             return Err(format!("rule 3: op {index} ({act}) is behind `done` and has {status}{said}"));
         }
         if op.status == KV_ERROR && executed.error.as_ref().is_none_or(|(_, text)| is_no_text(text)) {

@@ -102,7 +102,8 @@ pub(super) fn transaction_reads(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let keys = keys(context, 8);
     subject.run(&[Act::put(&keys[0], b"old"), Act::put(&keys[1], b"old")])?;
-    let mut acts = vec![Act::get(&keys[0]), Act::put(&keys[0], b"newer"), Act::get(&keys[0]), Act::get(&keys[2])];
+    let mut acts =
+        vec![Act::get(&keys[0]), Act::put(&keys[0], b"newer"), Act::get(&keys[0]), Act::get(&keys[2])];
     acts.extend([Act::put(&keys[2], b"fresh"), Act::get(&keys[2]), Act::get(&keys[1])]);
     if context.has(KV_CAN_DELETE) {
         acts.extend([Act::delete(&keys[1]), Act::get(&keys[1])]);
@@ -136,7 +137,8 @@ pub(super) fn failure(context: &Context<'_>) -> Found {
     }
     let mut tried = false;
     let writes = |place: usize, culprit: Act| {
-        let mut acts = vec![Act::put(&keys[9], b"x"), Act::put(&keys[0], &[2; 100]), Act::put(&keys[10], b"y")];
+        let mut acts =
+            vec![Act::put(&keys[9], b"x"), Act::put(&keys[0], &[2; 100]), Act::put(&keys[10], b"y")];
         if context.has(KV_CAN_DELETE) {
             acts.push(Act::delete(&keys[1]));
         }
@@ -151,7 +153,11 @@ pub(super) fn failure(context: &Context<'_>) -> Found {
             tried = true;
         }
         if is_limited {
-            refused(&mut subject, &writes(place, Act::put(&vec![b'x'; limit + 1], b"v")), "a key that is too large")?;
+            refused(
+                &mut subject,
+                &writes(place, Act::put(&vec![b'x'; limit + 1], b"v")),
+                "a key that is too large",
+            )?;
             tried = true;
         }
         if context.has(KV_KEYSPACES) {
@@ -162,7 +168,9 @@ pub(super) fn failure(context: &Context<'_>) -> Found {
         subject.compare(&keys)?;
     }
     if !tried {
-        context.note("transaction-failure: nothing is known that would make one of its transactions fail".into());
+        context.note(
+            "transaction-failure: nothing is known that would make one of its transactions fail".into(),
+        );
     }
     if subject.is_kept() {
         subject.reopen()?;
@@ -177,7 +185,9 @@ fn refused(subject: &mut Subject<'_>, acts: &[Act], reason: &str) -> Result<Vec<
     for (act, answer) in acts.iter().zip(&answers) {
         if answer.is_answer() {
             let status = status_name(answer.status);
-            return Err(format!("rule 6: a transaction with {reason} cannot be done, and {act} says {status}"));
+            return Err(format!(
+                "rule 6: a transaction with {reason} cannot be done, and {act} says {status}"
+            ));
         }
     }
     Ok(answers)

@@ -69,7 +69,12 @@ pub(super) fn merge_add(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let (key, full) = (context.key("counter"), context.key("full"));
     subject.run(&[Act::add(&key, 1), Act::get(&key), Act::add(&key, 300), Act::add(&key, 1 << 40)])?;
-    subject.run(&[Act::get(&key), Act::put(&full, &u64::MAX.to_le_bytes()), Act::add(&full, 2), Act::get(&full)])?;
+    subject.run(&[
+        Act::get(&key),
+        Act::put(&full, &u64::MAX.to_le_bytes()),
+        Act::add(&full, 2),
+        Act::get(&full),
+    ])?;
     let mut random = context.random(7);
     for _ in 0..20 {
         let acts: Vec<_> = (0..20).map(|_| Act::add(&key, random.next_u64())).collect();
@@ -130,13 +135,16 @@ pub(super) fn keyspaces(context: &Context<'_>) -> Found {
     }
     let beyond = subject.one(Act::get(&keys[0]).within(SPACES))?;
     if beyond.is_answer() {
-        return Err(format!("a keyspace that was not asked for answers {}", status_name(beyond.status)).into());
+        return Err(
+            format!("a keyspace that was not asked for answers {}", status_name(beyond.status)).into()
+        );
     }
     Ok(subject.close()?)
 }
 
 fn read_spaces(subject: &mut Subject<'_>, keys: &[Vec<u8>], spaces: u16) -> Result<(), String> {
-    let gets: Vec<_> = (0..spaces).flat_map(|space| keys.iter().map(move |key| Act::get(key).within(space))).collect();
+    let gets: Vec<_> =
+        (0..spaces).flat_map(|space| keys.iter().map(move |key| Act::get(key).within(space))).collect();
     subject.run_all(&gets)
 }
 
@@ -172,8 +180,7 @@ pub(super) fn time_to_live(context: &Context<'_>) -> Found {
     const LONGEST: Duration = Duration::from_secs(20);
     let mut subject = context.subject()?;
     let (short, long, ever) = (context.key("short"), context.key("long"), context.key("ever"));
-    let puts =
-        [Act::put(&short, b"1").rows(2), Act::put(&long, b"2").rows(100_000), Act::put(&ever, b"3")];
+    let puts = [Act::put(&short, b"1").rows(2), Act::put(&long, b"2").rows(100_000), Act::put(&ever, b"3")];
     let begun = Instant::now();
     subject.run(&puts)?;
     let answer = subject.one(Act::get(&short))?;

@@ -26,7 +26,12 @@ pub(super) fn levels(context: &Context<'_>) -> Found {
     Ok(())
 }
 
-fn one_level(context: &Context<'_>, asked: u32, right: Option<u32>, row: &mut LevelRow) -> Result<(), String> {
+fn one_level(
+    context: &Context<'_>,
+    asked: u32,
+    right: Option<u32>,
+    row: &mut LevelRow,
+) -> Result<(), String> {
     let mut subject = match (context.open(Setup { level: asked, ..context.setup()? }), right) {
         (Ok(subject), _) => subject,
         (Err(text), None) if asked != KV_DEFAULT => {
@@ -47,9 +52,6 @@ fn one_level(context: &Context<'_>, asked: u32, right: Option<u32>, row: &mut Le
         let right = right.map_or("a refusal", level_name);
         return Err(format!("`{}` is in force, right is {right}", level_name(in_force)));
     }
-    if context.engine.stores_nothing() {
-        return subject.close();
-    }
     if !subject.is_kept() {
         if in_force > KV_NONE {
             return Err(format!("it is in memory and claims the level `{}`", level_name(in_force)));
@@ -67,7 +69,9 @@ fn is_kept(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), Strin
     for round in 0..3 {
         write_some(context, subject, round)?;
         subject.reopen()?;
-        subject.compare(&some_keys(context, round)).map_err(|text| format!("after close and open: {text}"))?;
+        subject
+            .compare(&some_keys(context, round))
+            .map_err(|text| format!("after close and open: {text}"))?;
     }
     Ok(())
 }
@@ -167,11 +171,8 @@ pub(super) fn campaigns(context: &Context<'_>) -> Found {
 /// Flush, compact and settle change no row, whether the engine has them or not.
 pub(super) fn maintain(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
-    let keeps = !context.engine.stores_nothing();
     for work in [Work::Flush, Work::Compact, Work::Settle, Work::Flush] {
-        if keeps {
-            write_some(context, &mut subject, 9)?;
-        }
+        write_some(context, &mut subject, 9)?;
         let what = |text: String| format!("{work:?}: {text}");
         subject.database()?.maintain(work).map_err(|error| what(error.to_string()))?;
         subject.compare(&some_keys(context, 9)).map_err(what)?;

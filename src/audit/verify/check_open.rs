@@ -55,7 +55,11 @@ pub(super) fn in_force(context: &Context<'_>) -> Found {
     }
     for option in context.engine.options() {
         if !in_force.settings.iter().any(|(name, _)| *name == option.name) {
-            return Err(format!("rule 10: open does not say what is in force of the option `{}`", option.name).into());
+            return Err(format!(
+                "rule 10: open does not say what is in force of the option `{}`",
+                option.name
+            )
+            .into());
         }
     }
     let added = in_force.capabilities & !context.engine.capabilities() & !KV_IN_MEMORY;
@@ -88,7 +92,8 @@ fn refused(context: &Context<'_>, name: &str, value: &str) -> Found {
 /// An error of open must say something.
 fn check_text(text: &str) -> Found {
     let said = text.strip_prefix("open: ").unwrap_or(text);
-    let silent = ["error without a text", "not supported by this engine", "open said ok and gave no database"];
+    let silent =
+        ["error without a text", "not supported by this engine", "open said ok and gave no database"];
     if said.is_empty() || silent.contains(&said) { Err("open failed without a text".into()) } else { Ok(()) }
 }
 
@@ -107,14 +112,17 @@ fn option_is_honoured(context: &Context<'_>, option: &OptionInfo) -> Found {
         return Err(format!("rule 10: an option without a name or help: `{name}`").into());
     }
     let fine = open_with(context, name, default_value)?;
-    let fine = fine.map_err(|text| format!("the option `{name}` refuses its default `{default_value}`: {text}"))?;
+    let fine =
+        fine.map_err(|text| format!("the option `{name}` refuses its default `{default_value}`: {text}"))?;
     fine.close().map_err(|error| format!("close: {error}"))?;
     match kind.split_once(':') {
         Some(("choice", choices)) => {
             refused(context, name, "no-such-choice")?;
             for choice in choices.split('|') {
                 match open_with(context, name, choice)? {
-                    Ok(database) => database.close().map_err(|error| format!("close with {name}={choice}: {error}"))?,
+                    Ok(database) => {
+                        database.close().map_err(|error| format!("close with {name}={choice}: {error}"))?
+                    }
                     Err(text) => {
                         check_text(&text)?;
                         context.note(format!("{name}={choice} does not open: {text}"));
@@ -137,21 +145,30 @@ fn option_is_honoured(context: &Context<'_>, option: &OptionInfo) -> Found {
 
 /// What cannot be opened is an error with a text.
 pub(super) fn errors(context: &Context<'_>) -> Found {
-    let mut setup = context.setup()?;
-    let file = setup.folder.join("a-file");
-    fs::write(&file, b"no folder").map_err(|error| format!("cannot write {}: {error}", file.display()))?;
-    setup.folder = file;
-    match open_database(context.engine, &setup) {
-        Ok(database) => {
-            let in_memory = database.in_force().capabilities & KV_IN_MEMORY != 0;
-            database.close().map_err(|error| format!("close: {error}"))?;
-            if in_memory {
-                return skip("it is in memory and looks at no folder");
+    // An engine that is in memory looks at no folder; at another level it may.
+    for level in [KV_NONE, KV_PROCESS, KV_POWER] {
+        let mut setup = Setup { level, ..context.setup()? };
+        let is_kept = match open_database(context.engine, &setup) {
+            Ok(database) => {
+                let is_kept = database.in_force().capabilities & KV_IN_MEMORY == 0;
+                database.close().map_err(|error| format!("close: {error}"))?;
+                is_kept
             }
-            Err("open takes a file for a folder".into())
+            Err(_) => false,
+        };
+        if !is_kept {
+            continue;
         }
-        Err(text) => check_text(&text),
+        let file = context.folder()?.join("a-file");
+        fs::write(&file, b"no folder")
+            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        setup.folder = file;
+        return match open_database(context.engine, &setup) {
+            Ok(_) => Err("open takes a file for a folder".into()),
+            Err(text) => check_text(&text),
+        };
     }
+    skip("it is in memory and looks at no folder")
 }
 
 /// Sessions come and go, and several are open at once.

@@ -26,7 +26,8 @@ fn filled<'a>(context: &Context<'a>, random: &mut Random) -> Result<Subject<'a>,
         .collect();
     subject.run_all(&puts)?;
     if context.has(KV_CAN_DELETE) {
-        let deletes: Vec<_> = numbers.iter().filter(|&&n| n % 10 == 3).map(|n| Act::delete(&key(context, 2 * n))).collect();
+        let deletes: Vec<_> =
+            numbers.iter().filter(|&&n| n % 10 == 3).map(|n| Act::delete(&key(context, 2 * n))).collect();
         subject.run_all(&deletes)?;
     }
     if !context.has(KV_FIXED_KEY_SIZE) {
@@ -43,9 +44,17 @@ fn key(context: &Context<'_>, number: usize) -> Vec<u8> {
 
 /// Starts and bounds worth trying: keys that are there, deleted, between, before and after all.
 fn places(context: &Context<'_>) -> Vec<Vec<u8>> {
-    let mut places: Vec<_> = [0, 1, 6, 7, 100, 599, 600, 1197, 1198, 1199, 2000].map(|n| key(context, n)).into();
+    let mut places: Vec<_> =
+        [0, 1, 6, 7, 100, 599, 600, 1197, 1198, 1199, 2000].map(|n| key(context, n)).into();
     if !context.has(KV_FIXED_KEY_SIZE) {
-        places.extend([vec![0], vec![0, 0, 0], b"k".to_vec(), vec![0xff, 0xff], vec![0xff; 3], b"j".to_vec()]);
+        places.extend([
+            vec![0],
+            vec![0, 0, 0],
+            b"k".to_vec(),
+            vec![0xff, 0xff],
+            vec![0xff; 3],
+            b"j".to_vec(),
+        ]);
     }
     places
 }
@@ -131,7 +140,12 @@ pub(super) fn pieces(context: &Context<'_>) -> Found {
             let wanted: Vec<Row> = subject.model.walk(&whole);
             let got = subject.scan_all(whole.clone().room(room))?;
             if got != wanted {
-                return Err(format!("{whole}: the pieces of {room} bytes give {} rows of {}", got.len(), wanted.len()).into());
+                return Err(format!(
+                    "{whole}: the pieces of {room} bytes give {} rows of {}",
+                    got.len(),
+                    wanted.len()
+                )
+                .into());
             }
         }
         let tiny = subject.run(&[Act::scan(&[]).with(flags).room(9)])?.remove(0);
@@ -153,7 +167,8 @@ fn changes_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16)
         acts.push(Act::delete(&last));
     }
     subject.run(&acts)?;
-    subject.run(&[Act::scan(&last).with(flags | KV_RESUME).rows(20), Act::scan(&last).with(flags).rows(20)])?;
+    subject
+        .run(&[Act::scan(&last).with(flags | KV_RESUME).rows(20), Act::scan(&last).with(flags).rows(20)])?;
     Ok(())
 }
 

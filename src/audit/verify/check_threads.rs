@@ -7,31 +7,44 @@ use super::subject::{Context, Setup, open_caller, open_database};
 use super::{Found, Halt, skip};
 use crate::engine::Database;
 use crate::engine::abi::*;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 /// Sessions at once.
 const THREADS: u8 = 4;
 /// Ops of a call; small, so that the threads meet often.
 const CALL: usize = 16;
+/// Versions that a reader should have seen before its writer ends.
+const ENOUGH_SEEN: u64 = 200;
 
 /// Disjoint keys: each thread's ops against its own oracle, and all rows at the end.
 pub(super) fn disjoint(context: &Context<'_>) -> Found {
     if context.has(KV_SINGLE_THREAD) {
         return skip("declared to be right with one session only");
     }
-    let setup = Setup { threads: THREADS.into(), ops: CALL, value_bytes: 16 << 10, out_bytes: 32 << 10, ..context.setup()? };
+    let setup = Setup {
+        threads: THREADS.into(),
+        ops: CALL,
+        value_bytes: 16 << 10,
+        out_bytes: 32 << 10,
+        ..context.setup()?
+    };
     let database = open_database(context.engine, &setup)?;
-    let ops = context.effort.ops / 10;
+    let ops = context.effort.ops / 4;
     let outcomes: Vec<Result<(Model, u64), String>> = thread::scope(|scope| {
         let (database, setup) = (&database, &setup);
         let work = |number| {
             let draw = thread_draw(context, database, number);
             let seconds = context.effort.seconds;
-            scope.spawn(move || one_thread(database, setup, draw, ops, seconds).map_err(|text| format!("thread {number}: {text}")))
+            scope.spawn(move || {
+                one_thread(database, setup, draw, ops, seconds)
+                    .map_err(|text| format!("thread {number}: {text}"))
+            })
         };
         let threads: Vec<_> = (0..THREADS).map(work).collect();
-        let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().unwrap_or(Err("a thread panicked".into()));
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or(Err("a thread panicked".into()))
+        };
         threads.into_iter().map(join).collect()
     });
     let mut whole = Vec::new();
@@ -42,7 +55,8 @@ pub(super) fn disjoint(context: &Context<'_>) -> Found {
         whole.extend(model.rows().map(|(_, key, value)| (key.to_vec(), value.to_vec())));
     }
     if conflicts > 0 {
-        context.note(format!("threads: KV_CONFLICT {conflicts} times though no two threads write the same key"));
+        context
+            .note(format!("threads: KV_CONFLICT {conflicts} times though no two threads write the same key"));
     }
     compare_whole(&database, &setup, &whole)?;
     Ok(database.close().map_err(|error| format!("close: {error}"))?)
@@ -53,7 +67,14 @@ fn thread_draw(context: &Context<'_>, database: &Database, number: u8) -> Draw {
     facts.key_bytes = facts.key_bytes.min(100);
     facts.value_bytes = facts.value_bytes.min(16 << 10);
     let prefix = [b'0' + number];
-    Draw::new(context.random(30 + u64::from(number)), &facts, database.in_force().capabilities, 100, &prefix, 1)
+    Draw::new(
+        context.random(30 + u64::from(number)),
+        &facts,
+        database.in_force().capabilities,
+        100,
+        &prefix,
+        1,
+    )
 }
 
 fn one_thread(
@@ -99,7 +120,9 @@ fn scan_own(
         model.judge(std::slice::from_ref(&next), &answers)?;
         let rows = answers[0].rows()?;
         match rows.into_iter().last() {
-            Some((last, _)) if answers[0].status == KV_SHORT => next = Act { key: last, ..next.with(KV_RESUME) },
+            Some((last, _)) if answers[0].status == KV_SHORT => {
+                next = Act { key: last, ..next.with(KV_RESUME) }
+            }
             _ => return Ok(()),
         }
     }
@@ -120,9 +143,13 @@ fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]
         let mut next = Act::scan(&[]).with(KV_KEYS).room(setup.out_bytes);
         loop {
             let answers = caller.call(std::slice::from_ref(&next))?;
-            model.judge(std::slice::from_ref(&next), &answers).map_err(|text| format!("after all threads: {text}"))?;
+            model
+                .judge(std::slice::from_ref(&next), &answers)
+                .map_err(|text| format!("after all threads: {text}"))?;
             match answers[0].rows()?.into_iter().last() {
-                Some((last, _)) if answers[0].status == KV_SHORT => next = Act { key: last, ..next.with(KV_RESUME) },
+                Some((last, _)) if answers[0].status == KV_SHORT => {
+                    next = Act { key: last, ..next.with(KV_RESUME) }
+                }
                 _ => break,
             }
         }
@@ -137,21 +164,21 @@ pub(super) fn atomic(context: &Context<'_>) -> Found {
     }
     let setup = Setup { threads: 2, ops: CALL, ..context.setup()? };
     let database = open_database(context.engine, &setup)?;
-    let is_over = AtomicBool::new(false);
+    let (is_over, seen) = (AtomicBool::new(false), AtomicU64::new(0));
     let (rounds, seconds) = (context.effort.ops / 10, context.effort.seconds);
     let keys = [context.key("a-left"), context.key("z-right")];
-    let (written, seen) = thread::scope(|scope| {
+    let (written, read) = thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            let outcome = write_pairs(&keys, &database, &setup, rounds, seconds);
+            let outcome = write_pairs(&keys, &database, &setup, &seen, (rounds, seconds));
             is_over.store(true, Ordering::Release);
             outcome
         });
-        let seen = read_pairs(&keys, &database, &setup, &is_over);
-        (writer.join().unwrap_or(Err("the writer panicked".into())), seen)
+        let read = read_pairs(&keys, &database, &setup, &is_over, &seen);
+        (writer.join().unwrap_or(Err("the writer panicked".into())), read)
     });
+    read?;
     written?;
-    let seen = seen?;
-    if seen == 0 {
+    if seen.load(Ordering::Relaxed) == 0 {
         return Err(Halt::Skipped("the reader never ran beside the writer".into()));
     }
     Ok(database.close().map_err(|error| format!("close: {error}"))?)
@@ -161,35 +188,39 @@ fn write_pairs(
     [left, right]: &[Vec<u8>; 2],
     database: &Database,
     setup: &Setup,
-    rounds: u64,
-    seconds: f64,
+    seen: &AtomicU64,
+    (rounds, seconds): (u64, f64),
 ) -> Result<(), String> {
     let mut caller = open_caller(database, setup)?;
     let begun = std::time::Instant::now();
-    for number in 1..=rounds {
+    for number in 1_u64.. {
         let value = number.to_be_bytes();
         let acts = group(vec![Act::put(left, &value), Act::put(right, &value)], KV_ATOMIC);
         let answers = caller.call(&acts)?;
         if answers.iter().any(|answer| !matches!(answer.status, KV_OK | KV_CONFLICT | KV_ABORTED)) {
             return Err(format!("a transaction of two puts failed in round {number}"));
         }
-        if begun.elapsed().as_secs_f64() > seconds / 2.0 {
+        let is_seen = number >= rounds && seen.load(Ordering::Relaxed) >= ENOUGH_SEEN;
+        if is_seen || begun.elapsed().as_secs_f64() > seconds / 2.0 {
             break;
+        }
+        if number % 64 == 0 {
+            thread::yield_now();
         }
     }
     caller.end()
 }
 
-/// Reads left, right and left again: the versions may only rise. How often a version was seen.
+/// Reads left, right and left again: the versions may only rise. `seen` counts the versions.
 fn read_pairs(
     [left, right]: &[Vec<u8>; 2],
     database: &Database,
     setup: &Setup,
     is_over: &AtomicBool,
-) -> Result<u64, String> {
+    seen: &AtomicU64,
+) -> Result<(), String> {
     let mut caller = open_caller(database, setup)?;
     let gets = [Act::get(left), Act::get(right), Act::get(left)];
-    let mut seen = 0;
     let mut newest = 0;
     while !is_over.load(Ordering::Acquire) {
         let answers = caller.call(&gets)?;
@@ -201,10 +232,9 @@ fn read_pairs(
                      then the other {version}"
                 ));
             }
-            seen += u64::from(version > newest);
+            seen.fetch_add(u64::from(version > newest), Ordering::Relaxed);
             newest = version;
         }
     }
-    caller.end()?;
-    Ok(seen)
+    caller.end()
 }

@@ -10,7 +10,7 @@ use crate::measure::Clock;
 use std::thread;
 use std::time::Duration;
 
-/// Rules 6 and 7, which every call is held against, with both clocks, single ops and groups.
+/// Rules 6 and 7: what every call of every check was held against, and more with both clocks, single and in groups.
 pub(super) fn stamps(context: &Context<'_>) -> Found {
     let mut clocks = vec![Clock::monotonic()];
     if context.clock.kind() != KV_CLOCK_MONOTONIC {
@@ -34,7 +34,7 @@ pub(super) fn stamps(context: &Context<'_>) -> Found {
         }
         subject.close()?;
     }
-    Ok(())
+    context.faults.text().map_or(Ok(()), |text| Err(text.into()))
 }
 
 /// Puts and gets that every engine has.
@@ -100,7 +100,9 @@ fn delayed(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), Strin
     }
     let outside_ns = subject.setup.clock.to_ns(least as u64);
     if outside_ns > 20_000 {
-        return Err(format!("rule 7: a call of one get takes {outside_ns} ns longer than its op says, at best"));
+        return Err(format!(
+            "rule 7: a call of one get takes {outside_ns} ns longer than its op says, at best"
+        ));
     }
     Ok(())
 }
@@ -148,7 +150,11 @@ pub(super) fn deadline(context: &Context<'_>) -> Found {
     let far = clock.now() + hour;
     let call = subject.caller()?.call_from(0, &acts, far)?;
     if call.done != acts.len() {
-        return Err(format!("rule 3: the deadline is in an hour, and {} of {} ops were run", call.done, BATCH).into());
+        return Err(format!(
+            "rule 3: the deadline is in an hour, and {} of {} ops were run",
+            call.done, BATCH
+        )
+        .into());
     }
     let mut waiting = plain(context, 3);
     waiting[1].due = far;
@@ -158,7 +164,9 @@ pub(super) fn deadline(context: &Context<'_>) -> Found {
         return Err(format!("rule 7: op 1 is due behind the deadline, and {} ops were run", call.done).into());
     }
     if let Some(late) = call.answers[..call.done].iter().find(|answer| answer.start >= near) {
-        return Err(format!("rule 3: an op was started {} ticks after the deadline", late.start - near).into());
+        return Err(
+            format!("rule 3: an op was started {} ticks after the deadline", late.start - near).into()
+        );
     }
     Ok(subject.close()?)
 }

@@ -93,7 +93,13 @@ pub(super) fn touch(context: &Context<'_>) -> Found {
 pub(super) fn large(context: &Context<'_>) -> Found {
     let most = (context.engine.key_size_max() as usize).min(65_535);
     let value_bytes = context.facts.value_bytes;
-    let setup = Setup { ops: 4, key_bytes: most, value_bytes, out_bytes: VALUE_BYTES + most + 64, ..context.setup()? };
+    let setup = Setup {
+        ops: 4,
+        key_bytes: most,
+        value_bytes,
+        out_bytes: VALUE_BYTES + most + 64,
+        ..context.setup()?
+    };
     let mut subject = context.open(setup)?;
     let mut random = context.random(5);
     let sizes: Vec<usize> =
@@ -127,7 +133,8 @@ pub(super) fn too_large_key(context: &Context<'_>) -> Found {
     if is_limited {
         let key = vec![b'x'; limit + 1];
         let answer = subject.one(Act::put(&key, b"v"))?;
-        expect(&answer, KV_TOO_LARGE).map_err(|text| format!("rule 4: put of a key of {} bytes: {text}", limit + 1))?;
+        expect(&answer, KV_TOO_LARGE)
+            .map_err(|text| format!("rule 4: put of a key of {} bytes: {text}", limit + 1))?;
         let answer = subject.one(Act::get(&key))?;
         if !matches!(answer.status, KV_NOT_FOUND | KV_TOO_LARGE) {
             return Err(format!("get of a key that was refused ({}): found", shown(&key)).into());
@@ -155,7 +162,7 @@ pub(super) fn volume(context: &Context<'_>) -> Found {
     let puts: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, length))).collect();
     subject.run_all(&puts)?;
     let gets: Vec<_> = keys.iter().map(|key| Act::get(key)).collect();
-    read_again(context, &mut subject, &gets, context.effort.ops / 200)?;
+    read_again(context, &mut subject, &gets, context.effort.ops / 50)?;
     Ok(subject.close()?)
 }
 

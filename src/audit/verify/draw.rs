@@ -24,12 +24,23 @@ pub(super) struct Draw {
 
 impl Draw {
     /// `prefix` stands before every key; keys have at least one byte more.
-    pub fn new(mut random: Random, facts: &Facts, capabilities: u64, count: usize, prefix: &[u8], keyspaces: u16) -> Draw {
+    pub fn new(
+        mut random: Random,
+        facts: &Facts,
+        capabilities: u64,
+        count: usize,
+        prefix: &[u8],
+        keyspaces: u16,
+    ) -> Draw {
         let fixed = capabilities & KV_FIXED_KEY_SIZE != 0;
         let mut keys: Vec<Vec<u8>> = Vec::new();
         while keys.len() < count {
             let mut key = prefix.to_vec();
-            let length = if fixed { 16 - prefix.len() } else { key_length(&mut random, facts.key_bytes - prefix.len()) };
+            let length = if fixed {
+                16 - prefix.len()
+            } else {
+                key_length(&mut random, facts.key_bytes - prefix.len())
+            };
             key.extend((0..length).map(|_| LETTERS[random.below(8) as usize]));
             if !fixed && random.below(4) == 0 && !keys.is_empty() {
                 // A neighbour of another: one byte more, so that nothing lies between them.
@@ -93,7 +104,9 @@ impl Draw {
         while acts.len() < count {
             let size = 2 + self.random.below(6) as usize;
             match self.random.below(12) {
-                0 if self.can(KV_TRANSACTION) && acts.len() + size <= most => acts.extend(self.transaction(size)),
+                0 if self.can(KV_TRANSACTION) && acts.len() + size <= most => {
+                    acts.extend(self.transaction(size))
+                }
                 1 if acts.len() + size <= most => acts.extend(self.joined(size, model)),
                 _ => acts.push(self.act(model)),
             }

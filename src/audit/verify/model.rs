@@ -27,10 +27,6 @@ impl Model {
         Model { capabilities, ..Model::default() }
     }
 
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
     pub fn get(&self, keyspace: u16, key: &[u8]) -> Option<&Vec<u8>> {
         self.rows.get(&(keyspace, key.to_vec()))
     }
@@ -65,7 +61,9 @@ impl Model {
             } else {
                 self.judge_each(group, replies)
             };
-            outcome.map_err(|text| if end - first > 1 { format!("in a group of {}: {text}", end - first) } else { text })?;
+            outcome.map_err(|text| {
+                if end - first > 1 { format!("in a group of {}: {text}", end - first) } else { text }
+            })?;
             first = end;
         }
         Ok(())
@@ -91,7 +89,9 @@ impl Model {
         if done == acts.len() {
             return self.judge_each(acts, answers);
         }
-        let names: Vec<_> = answers.iter().map(|answer| status_name(answer.status)).collect();
+        let mut names: Vec<_> = answers.iter().map(|answer| status_name(answer.status)).collect();
+        names.dedup();
+        names.extend(answers.iter().find_map(|answer| answer.said.clone()));
         if done > 0 {
             let names = names.join(", ");
             return Err(format!("rule 6: a transaction is done or not, its statuses say both: {names}"));
@@ -101,7 +101,8 @@ impl Model {
             return Ok(());
         }
         self.undo.clear();
-        let mut reason = Err(format!("rule 6: the transaction was given up without need: {}", names.join(", ")));
+        let mut reason =
+            Err(format!("rule 6: the transaction was given up without need: {}", names.join(", ")));
         for (act, answer) in acts.iter().zip(answers) {
             if self.is_short(act) {
                 let told = answer.status == KV_SHORT;
@@ -140,7 +141,9 @@ impl Model {
             }
             KV_PUT => drop(self.rows.insert(place, act.value.clone())),
             KV_DELETE => drop(self.rows.remove(&place)),
-            KV_MERGE if act.has(KV_APPEND) => self.rows.entry(place).or_default().extend_from_slice(&act.value),
+            KV_MERGE if act.has(KV_APPEND) => {
+                self.rows.entry(place).or_default().extend_from_slice(&act.value)
+            }
             KV_MERGE => {
                 let counter = self.rows.entry(place).or_default();
                 *counter = number(counter).wrapping_add(number(&act.value)).to_le_bytes().to_vec();
@@ -208,7 +211,8 @@ impl Model {
         if got.len() == right.len() {
             text = format!("the value's byte {place} of {} is wrong", right.len());
         }
-        if let Some(((_, key), _)) = self.rows.iter().find(|(_, value)| !got.is_empty() && value[..] == *got) {
+        if let Some(((_, key), _)) = self.rows.iter().find(|(_, value)| !got.is_empty() && value[..] == *got)
+        {
             text += &format!("; it is the value of {}", shown(key));
         }
         Err(text)
@@ -218,7 +222,8 @@ impl Model {
     pub fn walk(&self, act: &Act) -> Vec<Row> {
         let space = act.keyspace;
         let reverse = act.has(KV_REVERSE);
-        let from = (Bound::Included((space, Vec::new())), Bound::Excluded((space.saturating_add(1), Vec::new())));
+        let from =
+            (Bound::Included((space, Vec::new())), Bound::Excluded((space.saturating_add(1), Vec::new())));
         let is_in = |key: &[u8]| {
             let start = act.key.is_empty()
                 || match key.cmp(&act.key[..]) {
@@ -251,7 +256,11 @@ impl Model {
         let wanted = right.len().min(act.limit as usize);
         if got.len() > wanted {
             let what = if got.len() > right.len() { "rows there are" } else { "rows asked for" };
-            return Err(format!("{} rows, more than the {wanted} {what}: {}", got.len(), first_fault(&right, &got)));
+            return Err(format!(
+                "{} rows, more than the {wanted} {what}: {}",
+                got.len(),
+                first_fault(&right, &got)
+            ));
         }
         if answer.status == KV_OK && got.len() < wanted {
             return Err(format!("{} of {wanted} rows: {}", got.len(), first_fault(&right, &got)));
@@ -308,7 +317,8 @@ pub(super) fn expect(answer: &Answer, status: u32) -> Result<(), String> {
     if answer.status == status {
         return Ok(());
     }
-    Err(format!("answered {}, right is {}", status_name(answer.status), status_name(status)))
+    let said = answer.said.as_ref().map_or(String::new(), |text| format!(" ({text})"));
+    Err(format!("answered {}{said}, right is {}", status_name(answer.status), status_name(status)))
 }
 
 fn number(bytes: &[u8]) -> u64 {

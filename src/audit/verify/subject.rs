@@ -1,7 +1,7 @@
 //! The engine under verification: its databases, each in a folder of its own, with a session and the oracle.
 
 use super::act::{Act, Answer};
-use super::caller::Caller;
+use super::caller::{Caller, Slots, StampFaults};
 use super::model::Model;
 use super::{Effort, LevelRow};
 use crate::engine::abi::*;
@@ -48,6 +48,7 @@ pub(super) struct Context<'a> {
     folders: Cell<u32>,
     pub notes: RefCell<Vec<String>>,
     pub levels: RefCell<Vec<LevelRow>>,
+    pub faults: StampFaults,
 }
 
 /// How a database is opened.
@@ -64,6 +65,7 @@ pub(super) struct Setup {
     pub key_bytes: usize,
     pub value_bytes: usize,
     pub out_bytes: usize,
+    pub faults: StampFaults,
 }
 
 impl<'a> Context<'a> {
@@ -83,6 +85,7 @@ impl<'a> Context<'a> {
             folders: Cell::new(0),
             notes: RefCell::default(),
             levels: RefCell::default(),
+            faults: StampFaults::default(),
         }
     }
 
@@ -121,6 +124,7 @@ impl<'a> Context<'a> {
             key_bytes: self.facts.key_bytes + 1,
             value_bytes: 8 << 10,
             out_bytes: 16 << 10,
+            faults: self.faults.clone(),
         })
     }
 
@@ -177,7 +181,8 @@ impl Setup {
             cache_bytes: Some(CACHE_BYTES),
             expected_rows: 10_000,
             disk_limit_bytes: DISK_LIMIT_BYTES,
-            key_size_max: if fixed { FIXED_KEY_BYTES } else { self.key_bytes as u32 }.min(engine.key_size_max()),
+            key_size_max: if fixed { FIXED_KEY_BYTES } else { self.key_bytes as u32 }
+                .min(engine.key_size_max()),
             key_size_fixed: if fixed { FIXED_KEY_BYTES } else { 0 },
             value_size_max: self.value_bytes as u32,
             threads: self.threads,
@@ -242,7 +247,8 @@ pub(super) fn open_database(engine: &Engine, setup: &Setup) -> Result<Database, 
 /// A session of a database with slots as the setup says.
 pub(super) fn open_caller(database: &Database, setup: &Setup) -> Result<Caller, String> {
     let Setup { clock, ops, key_bytes, value_bytes, out_bytes, .. } = *setup;
-    Caller::new(database, clock, ops, key_bytes, value_bytes, out_bytes)
+    let slots = Slots { ops, key_bytes, value_bytes, out_bytes };
+    Caller::new(database, clock, slots, setup.faults.clone())
 }
 
 impl<'a> Subject<'a> {
@@ -306,8 +312,10 @@ impl<'a> Subject<'a> {
     pub fn compare(&mut self, absent: &[Vec<u8>]) -> Result<(), String> {
         let out_bytes = self.setup.out_bytes;
         let rows: Vec<_> = self.model.rows().map(|(space, key, _)| (space, key.to_vec())).collect();
-        let missing = absent.iter().filter(|key| self.model.get(0, key).is_none()).map(|key| (0, key.clone()));
-        let gets: Vec<Act> = rows.into_iter().chain(missing).map(|(space, key)| Act::get(&key).within(space)).collect();
+        let missing =
+            absent.iter().filter(|key| self.model.get(0, key).is_none()).map(|key| (0, key.clone()));
+        let gets: Vec<Act> =
+            rows.into_iter().chain(missing).map(|(space, key)| Act::get(&key).within(space)).collect();
         self.run_all(&gets).map_err(|text| format!("comparing all rows: {text}"))?;
         if !self.has(KV_ORDERED) {
             return Ok(());
@@ -362,7 +370,8 @@ impl<'a> Subject<'a> {
         if !is_kept {
             self.model.clear();
         }
-        let database = open_database(self.engine, &self.setup).map_err(|text| format!("the second {text}"))?;
+        let database =
+            open_database(self.engine, &self.setup).map_err(|text| format!("the second {text}"))?;
         self.caller = Some(open_caller(&database, &self.setup)?);
         self.database = Some(database);
         Ok(())

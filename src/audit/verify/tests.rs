@@ -60,3 +60,17 @@ fn the_same_seed_gives_the_same_failures() {
     assert!(!first.is_empty());
     assert_eq!(first, second, "seed {}", EFFORT.seed);
 }
+
+#[test]
+#[ignore]
+fn timing() {
+    let name = std::env::var("E").unwrap_or("memory-btree".into());
+    let engine = Registry::load(&[]).engine(&name).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut last = (String::new(), std::time::Instant::now());
+    let report = verify(&engine, folder.path(), EFFORT, |check| {
+        println!("{} {:?}", last.0, last.1.elapsed());
+        last = (check.to_string(), std::time::Instant::now());
+    });
+    println!("{} {:?}\n{report}", last.0, last.1.elapsed());
+}
