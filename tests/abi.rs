@@ -50,7 +50,8 @@ fn mirror() -> Vec<(String, u64)> {
 
 /// The C program: a line `name value` for each entry of the mirror.
 fn program(list: &[(String, u64)]) -> String {
-    let mut text = String::from("#include \"driver.h\"\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n");
+    let mut text =
+        String::from("#include \"driver.h\"\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n");
     for (name, _) in list {
         let value = match (name.strip_prefix("sizeof "), name.split_once('.')) {
             (Some(name), _) => format!("sizeof({name})"),
@@ -71,12 +72,16 @@ fn header_and_mirror_have_the_same_layout_and_constants() {
     std::fs::write(&source, program(&list)).unwrap();
     let include = concat!(env!("CARGO_MANIFEST_DIR"), "/driver/include");
     let compiled = Command::new("cc").args(["-std=c11", "-Wall", "-Werror", "-I", include]);
-    let mut compiled = { compiled }.arg(&source).arg("-o").arg(&binary).spawn().expect("a C compiler named cc");
+    let mut compiled =
+        { compiled }.arg(&source).arg("-o").arg(&binary).spawn().expect("a C compiler named cc");
     assert!(compiled.wait().unwrap().success(), "driver.h does not compile as C11");
     let output = Command::new(&binary).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let actual: BTreeMap<&str, u64> =
-        text.lines().filter_map(|line| line.split_once('=')).map(|(name, value)| (name, value.parse().unwrap())).collect();
+    let actual: BTreeMap<&str, u64> = text
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, value)| (name, value.parse().unwrap()))
+        .collect();
     for (name, wanted) in &list {
         assert_eq!(actual.get(name.as_str()), Some(wanted), "{name}: header against mirror");
     }
@@ -90,7 +95,9 @@ fn every_constant_of_the_header_is_in_the_mirror() {
     let is_constant = |line: &str| {
         let line = line.trim();
         let name = line.strip_prefix("#define ").unwrap_or(line);
-        let end = name.find(|letter: char| !(letter.is_ascii_uppercase() || letter == '_' || letter.is_ascii_digit()))?;
+        let end = name.find(|letter: char| {
+            !(letter.is_ascii_uppercase() || letter == '_' || letter.is_ascii_digit())
+        })?;
         let (name, rest) = name.split_at(end);
         let is_definition = line.starts_with("#define ") && rest.starts_with(' ') || rest.starts_with(" = ");
         (name.starts_with("KV_") && is_definition && name != "KV_SAME").then(|| name.to_string())

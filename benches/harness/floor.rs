@@ -10,7 +10,8 @@ use kvdyno::workload::{Mix, Phase, Workload, builtin};
 fn workload(mix: Mix, distribution: Distribution, ops: u64) -> Workload {
     let mut workload = builtin("read-random").expect("it is built in");
     workload.keys = 1_000_000;
-    workload.phases = vec![Phase { name: "floor".into(), mix, distribution, ops, threads: 1, ..Phase::default() }];
+    workload.phases =
+        vec![Phase { name: "floor".into(), mix, distribution, ops, threads: 1, ..Phase::default() }];
     workload
 }
 
@@ -64,8 +65,18 @@ pub fn rows(is_small: bool) -> Vec<Row> {
         Ok(loaded) => {
             let get = measure(&loaded, get, Distribution::Uniform);
             let put = measure(&loaded, put, Distribution::Uniform);
-            rows.push(Row::new("null-c through the loader, get, over built in", (get / uniform - 1.0) * 100.0, "%", Some(10.0)));
-            rows.push(Row::new("null-c through the loader, put, over built in", (put / built_in_put - 1.0) * 100.0, "%", Some(10.0)));
+            rows.push(Row::new(
+                "null-c through the loader, get, over built in",
+                (get / uniform - 1.0) * 100.0,
+                "%",
+                Some(10.0),
+            ));
+            rows.push(Row::new(
+                "null-c through the loader, put, over built in",
+                (put / built_in_put - 1.0) * 100.0,
+                "%",
+                Some(10.0),
+            ));
         }
         Err(_) => println!("null-c is absent: no C compiler when this was built"),
     }

@@ -82,11 +82,11 @@ fn option_value(kind: &str, value: &str) -> Result<String, String> {
         return if is_one { Ok(value.into()) } else { Err(format!("one of {}", choices.replace('|', ", "))) };
     }
     match kind {
-        "bytes" => parse_bytes(value).map(|bytes| bytes.to_string()).map_err(|_| "bytes, such as 64MiB".into()),
-        "count" => value.parse::<u64>().map(|count| count.to_string()).map_err(|_| "a number".into()),
-        "flag" => {
-            value.parse::<bool>().map(|flag| flag.to_string()).map_err(|_| "true or false".to_string())
+        "bytes" => {
+            parse_bytes(value).map(|bytes| bytes.to_string()).map_err(|_| "bytes, such as 64MiB".into())
         }
+        "count" => value.parse::<u64>().map(|count| count.to_string()).map_err(|_| "a number".into()),
+        "flag" => value.parse::<bool>().map(|flag| flag.to_string()).map_err(|_| "true or false".to_string()),
         _ => Ok(value.into()),
     }
 }

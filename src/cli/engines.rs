@@ -46,8 +46,7 @@ fn list(registry: &Registry) {
     let widths: Vec<usize> =
         (0..5).map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0)).collect();
     for row in &rows {
-        let cells: Vec<String> =
-            (0..5).map(|column| format!("{:1$}", row[column], widths[column])).collect();
+        let cells: Vec<String> = (0..5).map(|column| format!("{:1$}", row[column], widths[column])).collect();
         println!("{}  {}", cells.join("  "), row[5]);
     }
     for (name, advice) in registry.absent() {
@@ -56,7 +55,9 @@ fn list(registry: &Registry) {
     for refused in registry.refused() {
         println!("refused: {}: {}", refused.file.display(), refused.reason);
     }
-    println!("\n`kvdyno engines NAME` shows capabilities and options of one; mutants for tests: mutant:FAULT");
+    println!(
+        "\n`kvdyno engines NAME` shows capabilities and options of one; mutants for tests: mutant:FAULT"
+    );
 }
 
 fn show(engine: &Engine) {

@@ -70,7 +70,11 @@ impl Progress {
         let mean = self.measured.as_secs_f64() / self.done as f64;
         let this = (mean - self.trial_began.elapsed().as_secs_f64()).max(0.0);
         let seconds = (mean * trials_left + this) as u64;
-        if seconds >= 60 { format!("{} min {} s", seconds / 60, seconds % 60) } else { format!("{seconds} s") }
+        if seconds >= 60 {
+            format!("{} min {} s", seconds / 60, seconds % 60)
+        } else {
+            format!("{seconds} s")
+        }
     }
 
     fn share(&self, tick: &Tick) -> u64 {

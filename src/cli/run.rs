@@ -312,7 +312,8 @@ pub fn run(args: RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let data = args.data.clone().unwrap_or_else(|| results.path().join("data"));
     signals::count_interrupts();
     let mut progress = Progress::new(args.quiet, &run);
-    let ending = runner::run(&run.trials, &runner, &mut results, &data, &mut progress).map_err(CliError::failed)?;
+    let ending =
+        runner::run(&run.trials, &runner, &mut results, &data, &mut progress).map_err(CliError::failed)?;
     progress.finish();
     // Only if it is empty and ours: the one that a run makes in its own folder.
     if args.data.is_none() {
@@ -324,7 +325,10 @@ pub fn run(args: RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     print!("{}", (crate::report::FORMATS[0].render)(&summary, &run));
     println!("results: {}", results.path().display());
     if ending == Ending::Interrupted {
-        eprintln!("stopped; what was measured is saved. Go on with: kvdyno run --resume={}", results.path().display());
+        eprintln!(
+            "stopped; what was measured is saved. Go on with: kvdyno run --resume={}",
+            results.path().display()
+        );
     }
     Ok(code)
 }
@@ -332,7 +336,8 @@ pub fn run(args: RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
 /// Wrong answers outrank failures; a refusal is an answer, unless nothing else came.
 fn exit_code(records: &[Record], ending: Ending) -> u8 {
     let any = |test: &dyn Fn(&Record) -> bool| records.iter().any(test);
-    let is_refused = |record: &Record| matches!(&record.outcome, Outcome::Failed { cause, .. } if cause == "refused");
+    let is_refused =
+        |record: &Record| matches!(&record.outcome, Outcome::Failed { cause, .. } if cause == "refused");
     let is_floor = |record: &Record| crate::results::summary::is_floor(&record.trial.engine);
     if any(&|record| matches!(record.outcome, Outcome::WrongAnswers { .. })) {
         return WRONG;

@@ -1,6 +1,7 @@
 //! `kvdyno selftest`: the harness tests itself.
 
 use super::error::{CliError, WRONG};
+use crate::audit::selftest::{self, Listing};
 
 /// Test the harness itself.
 #[derive(Debug, clap::Args)]
@@ -12,12 +13,8 @@ pub struct SelftestArgs {
 
 /// Runs all tests; exit code 3 if one fails, for then no number of this build is to be trusted.
 pub fn run(args: &SelftestArgs) -> Result<u8, CliError> {
-    let findings = crate::audit::selftest::run(args.seed);
-    let width = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
-    for finding in &findings {
-        let verdict = if finding.passed { "ok  " } else { "FAIL" };
-        println!("{verdict}  {:width$}  {}", finding.name, finding.measured);
-    }
+    let findings = selftest::run(args.seed);
+    print!("{}", Listing(&findings));
     let failed = findings.iter().filter(|finding| !finding.passed).count();
     println!("{} tests, {failed} failed, seed {}", findings.len(), args.seed);
     Ok(if failed == 0 { 0 } else { WRONG })

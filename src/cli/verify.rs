@@ -154,7 +154,8 @@ fn show(name: &str, verdict: &Verdict, all: bool) {
 }
 
 fn one(args: &VerifyArgs, plugins: &[PathBuf], name: &str) -> Result<Verdict, CliError> {
-    let folder = DataFolder::create(&args.data, "verify", &name.replace(':', "-")).map_err(CliError::failed)?;
+    let folder =
+        DataFolder::create(&args.data, "verify", &name.replace(':', "-")).map_err(CliError::failed)?;
     let mut child = spawn(args, plugins, name, &folder.database())?;
     let verdict = watch(&mut child, Duration::from_secs(args.stall_seconds), name);
     folder.remove().map_err(CliError::failed)?;
@@ -162,7 +163,8 @@ fn one(args: &VerifyArgs, plugins: &[PathBuf], name: &str) -> Result<Verdict, Cl
 }
 
 fn spawn(args: &VerifyArgs, plugins: &[PathBuf], name: &str, data: &Path) -> Result<Child, CliError> {
-    let failed = |error: std::io::Error| CliError::failed(format!("cannot start a process for {name}: {error}"));
+    let failed =
+        |error: std::io::Error| CliError::failed(format!("cannot start a process for {name}: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.arg("verify-one").arg(name).arg(data);
     command.arg(format!("--seed={}", args.how.seed)).arg(format!("--ops={}", args.how.ops));
@@ -218,7 +220,9 @@ fn watch(child: &mut Child, stall: Duration, name: &str) -> Verdict {
     match (report, stalled, status.and_then(|status| status.signal())) {
         (Some(report), false, None) => Verdict::Report(Box::new(report)),
         (_, true, _) => Verdict::Died(check, format!("nothing happened for {} s", stall.as_secs())),
-        (_, _, Some(signal)) => Verdict::Died(check, format!("the process died of {}", signals::signal_name(signal))),
+        (_, _, Some(signal)) => {
+            Verdict::Died(check, format!("the process died of {}", signals::signal_name(signal)))
+        }
         (_, _, None) => Verdict::Died(check, "the process ended early".into()),
     }
 }

@@ -181,9 +181,7 @@ impl Arena {
     pub fn key(&self, index: usize) -> &[u8] {
         let length = (self.op(index).key_length as usize).min(self.shape.key_bytes);
         // SAFETY: as above, and no longer than the slot.
-        unsafe {
-            std::slice::from_raw_parts(self.at(self.parts.keys + index * self.parts.key_step), length)
-        }
+        unsafe { std::slice::from_raw_parts(self.at(self.parts.keys + index * self.parts.key_step), length) }
     }
 
     /// The value slot of an op.
@@ -203,9 +201,7 @@ impl Arena {
     pub fn delivered(&self, index: usize) -> &[u8] {
         let length = (self.op(index).length as usize).min(self.shape.out_bytes);
         // SAFETY: no longer than the slot.
-        unsafe {
-            std::slice::from_raw_parts(self.at(self.parts.outs + index * self.parts.out_step), length)
-        }
+        unsafe { std::slice::from_raw_parts(self.at(self.parts.outs + index * self.parts.out_step), length) }
     }
 }
 

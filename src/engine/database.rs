@@ -254,7 +254,8 @@ impl Session {
             return Executed { done, error: None };
         }
         let text = field_text(&batch.error);
-        let text = if text.is_empty() { format!("execute returned status {status} without a text") } else { text };
+        let text =
+            if text.is_empty() { format!("execute returned status {status} without a text") } else { text };
         Executed { done, error: Some((first + batch.error_op as usize, text)) }
     }
 

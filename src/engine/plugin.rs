@@ -74,7 +74,8 @@ fn check_owner(file: &Path) -> Result<(), String> {
     // SAFETY: geteuid cannot fail.
     let user = unsafe { libc::geteuid() };
     for path in file.ancestors().filter(|path| !path.as_os_str().is_empty()) {
-        let facts = fs::metadata(path).map_err(|error| format!("cannot look at {}: {error}", path.display()))?;
+        let facts =
+            fs::metadata(path).map_err(|error| format!("cannot look at {}: {error}", path.display()))?;
         let shown = path.display();
         if facts.uid() != 0 && facts.uid() != user {
             return Err(format!("{shown} belongs to user {}; it must be yours or root's", facts.uid()));

@@ -97,7 +97,6 @@ pub fn existing_part(path: &Path) -> Option<std::path::PathBuf> {
     whole.ancestors().find_map(|part| part.canonicalize().ok())
 }
 
-
 /// Writes out and drops the kernel's page cache, dentries and inodes, for all of the machine. Fails with a text where
 /// that is not permitted (it takes root) or not known.
 pub fn drop_caches() -> Result<(), String> {

@@ -323,13 +323,7 @@ impl PhaseRecord {
             disk_settled: None,
             batch_mean: 0.0,
             harness_share: 0.0,
-            check: Check {
-                level: CheckLevel::None,
-                values: 0,
-                rows: 0,
-                faults: 0,
-                first_faults: Vec::new(),
-            },
+            check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },
         }
     }
 }

@@ -194,7 +194,9 @@ mod tests {
         versions.begin(0, false).unwrap();
         versions.begin(0, false).unwrap();
         let open = window(&versions);
-        assert!(open.allows(Some(1)) && open.allows(Some(2)) && open.allows(Some(3)) && !open.allows(Some(4)));
+        assert!(
+            open.allows(Some(1)) && open.allows(Some(2)) && open.allows(Some(3)) && !open.allows(Some(4))
+        );
         assert!(open.allows_absent(true) && !open.allows_absent(false));
     }
 

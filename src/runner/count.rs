@@ -34,7 +34,8 @@ pub fn sum(database: &Database, keys: &Keys, items: Range<u64>, clock: u32) -> R
                 KV_OK => {
                     let bytes = arena.delivered(at);
                     let counter = bytes.try_into().map(u64::from_le_bytes);
-                    let bad = || format!("counter {} has {} bytes instead of 8", next + at as u64, bytes.len());
+                    let bad =
+                        || format!("counter {} has {} bytes instead of 8", next + at as u64, bytes.len());
                     sum = sum.wrapping_add(counter.map_err(|_| bad())?);
                 }
                 KV_NOT_FOUND => {}

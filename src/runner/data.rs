@@ -10,7 +10,8 @@ fn key_rules(workload: &Workload) -> Result<KeyRules, String> {
     let spec = &workload.key;
     let file = match &spec.file {
         Some(path) => {
-            let bytes = std::fs::read(path).map_err(|error| format!("cannot read the key file {path}: {error}"))?;
+            let bytes =
+                std::fs::read(path).map_err(|error| format!("cannot read the key file {path}: {error}"))?;
             Some(Arc::new(bytes) as crate::generator::KeyFile)
         }
         None => None,
@@ -101,7 +102,8 @@ pub fn check_workload(workload: &Workload) -> Result<(), String> {
     for phase in &workload.phases {
         let failed = |error: crate::generator::SpecError| format!("phase {}: {error}", phase.name);
         let part = Part { index: 0, count: 1 };
-        Sampler::new(&phase.distribution, workload.keys, workload.seed, part, phase.clustered).map_err(failed)?;
+        Sampler::new(&phase.distribution, workload.keys, workload.seed, part, phase.clustered)
+            .map_err(failed)?;
         if phase.miss > 0.0 {
             keys.misses().map_err(failed)?;
         }

@@ -312,7 +312,8 @@ impl Draw {
         let state = shared.versions.and_then(|versions| versions.begin(index, false));
         // Without a table versions only make the bytes differ: content is checked, staleness is not.
         self.writes += 1;
-        let version = state.map_or(self.writes * self.threads + self.thread, |state| u64::from(state.version()));
+        let version =
+            state.map_or(self.writes * self.threads + self.thread, |state| u64::from(state.version()));
         let key = shared.keys.write(index, arena.key_mut(slot));
         let value = shared.values.write(index, version, arena.value_mut(slot));
         set(arena.op_mut(slot), KV_PUT, flags, key, value);

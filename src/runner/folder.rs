@@ -23,13 +23,16 @@ impl DataFolder {
             folder.remove()?;
         }
         let shown = folder.root.display();
-        fs::create_dir_all(folder.root.join("db")).map_err(|error| format!("cannot make {shown}: {error}"))?;
+        fs::create_dir_all(folder.root.join("db"))
+            .map_err(|error| format!("cannot make {shown}: {error}"))?;
         let mut marker = fs::OpenOptions::new()
             .write(true)
             .create_new(true)
             .open(folder.root.join(MARKER))
             .map_err(|error| format!("cannot make the marker in {shown}: {error}"))?;
-        marker.write_all(run.as_bytes()).map_err(|error| format!("cannot write the marker in {shown}: {error}"))?;
+        marker
+            .write_all(run.as_bytes())
+            .map_err(|error| format!("cannot write the marker in {shown}: {error}"))?;
         Ok(folder)
     }
 
@@ -71,8 +74,8 @@ pub fn check_parent(parent: &Path) -> Result<(), String> {
         Err(error) => return Err(format!("cannot look into {}: {error}", parent.display())),
     };
     for entry in entries.flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with("kvdyno-")
-            && entry.path().join(MARKER).exists();
+        let is_ours =
+            entry.file_name().to_string_lossy().starts_with("kvdyno-") && entry.path().join(MARKER).exists();
         if !is_ours {
             return Err(format!(
                 "the data folder {} is not empty and `{}` in it is not kvdyno's; give an empty or a new folder with \

@@ -107,7 +107,8 @@ impl Judge {
 
     fn fail(&mut self, shared: &Shared<'_>, arena: &Arena, draw: &Draw, at: usize, text: &str) {
         let item = draw.items.get(at).copied().unwrap_or_default();
-        let kind = draw.units.iter().find(|unit| at < unit.first + unit.ops).map_or("op", |unit| unit.kind.name());
+        let kind =
+            draw.units.iter().find(|unit| at < unit.first + unit.ops).map_or("op", |unit| unit.kind.name());
         let status = if at < arena.shape().ops { arena.op(at).status } else { KV_ERROR };
         let cause = match status {
             KV_FULL => "no-space",
@@ -213,7 +214,8 @@ impl Judge {
 
     #[inline(always)]
     fn window(&self, shared: &Shared<'_>, item: Item) -> Window {
-        let newest = if item.exact { None } else { shared.versions.and_then(|table| table.started(item.index)) };
+        let newest =
+            if item.exact { None } else { shared.versions.and_then(|table| table.started(item.index)) };
         Window { oldest: item.state, newest: newest.unwrap_or(item.state) }
     }
 
@@ -239,12 +241,21 @@ impl Judge {
     fn write_failed(&mut self, shared: &Shared<'_>, item: Item, status: u32, what: &str) {
         let key = item.index;
         match status {
-            KV_EXISTS => self.faults.add(|| format!("{what} of key {key}: the engine says it exists; it was never written")),
+            KV_EXISTS => self
+                .faults
+                .add(|| format!("{what} of key {key}: the engine says it exists; it was never written")),
             KV_NOT_FOUND => self.faults.add(|| format!("{what} of key {key}: the engine says not found")),
-            KV_FULL => shared.fail("no-space", format!("phase {}: {what} of key {key}: no space left", shared.phase.name)),
-            KV_UNSUPPORTED => shared.fail("engine-error", format!("{what}: the engine says it cannot do this, and declares that it can")),
+            KV_FULL => shared
+                .fail("no-space", format!("phase {}: {what} of key {key}: no space left", shared.phase.name)),
+            KV_UNSUPPORTED => shared.fail(
+                "engine-error",
+                format!("{what}: the engine says it cannot do this, and declares that it can"),
+            ),
             KV_ERROR => {}
-            other => shared.fail("engine-error", format!("phase {}: {what} of key {key}: status {other}", shared.phase.name)),
+            other => shared.fail(
+                "engine-error",
+                format!("phase {}: {what} of key {key}: status {other}", shared.phase.name),
+            ),
         }
     }
 
@@ -258,7 +269,9 @@ impl Judge {
             return false;
         }
         self.written_bytes += u64::from(op.key_length) + u64::from(op.value_length);
-        if item.known && let Some(versions) = shared.versions {
+        if item.known
+            && let Some(versions) = shared.versions
+        {
             versions.acknowledge(item.index, item.state);
         }
         true
@@ -279,7 +292,9 @@ impl Judge {
             self.count_miss(Kind::Delete);
         }
         self.written_bytes += u64::from(op.key_length);
-        if item.known && let Some(versions) = shared.versions {
+        if item.known
+            && let Some(versions) = shared.versions
+        {
             versions.acknowledge(item.index, item.state);
         }
         true

@@ -36,8 +36,7 @@ pub fn roles(phase: &Phase) -> Vec<Role> {
 /// The kinds of op that a phase can run, over all roles.
 pub fn kinds_of(phase: &Phase) -> Vec<Kind> {
     let roles = roles(phase);
-    let runs =
-        |kind: &Kind| roles.iter().any(|&role| kind.share(&mix_of(phase, role)) > 0.0);
+    let runs = |kind: &Kind| roles.iter().any(|&role| kind.share(&mix_of(phase, role)) > 0.0);
     Kind::ALL.into_iter().filter(runs).collect()
 }
 
@@ -279,7 +278,11 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         ended_by: ended_by.into(),
         keys_after: None,
         kinds: kind_records(outcomes),
-        threads: outcomes.iter().enumerate().map(|(at, outcome)| thread_record(shared, at, outcome)).collect(),
+        threads: outcomes
+            .iter()
+            .enumerate()
+            .map(|(at, outcome)| thread_record(shared, at, outcome))
+            .collect(),
         series: Vec::new(),
         usage: Usage::default(),
         logical_bytes_written: sum(|judge| judge.written_bytes),

@@ -35,7 +35,8 @@ const STDERR_LINES: usize = 20;
 /// The process's own side: runs the task in `file`, writes the record. An `Err` is for stderr.
 pub fn run_task(file: &Path) -> Result<(), String> {
     signals::become_trial_process();
-    let text = fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let text =
+        fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let task: Task = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
     let registry = Registry::load(&task.plugins);
     let engine = registry
@@ -86,7 +87,8 @@ impl Runner {
         match self.try_run(trial, data, scratch, on_tick) {
             Ok(record) => record,
             Err((outcome, partial)) => {
-                let mut record = partial.unwrap_or_else(|| Record::failed(trial.clone(), started_at, Outcome::Ok));
+                let mut record =
+                    partial.unwrap_or_else(|| Record::failed(trial.clone(), started_at, Outcome::Ok));
                 record.outcome = outcome;
                 record.schema = SCHEMA;
                 record
@@ -129,8 +131,8 @@ impl Runner {
     }
 
     fn spawn(&self, task: &Path, stderr: &Path) -> Result<Child, String> {
-        let stderr = fs::File::create(stderr)
-            .map_err(|error| format!("cannot make {}: {error}", stderr.display()))?;
+        let stderr =
+            fs::File::create(stderr).map_err(|error| format!("cannot make {}: {error}", stderr.display()))?;
         let mut command = Command::new(&self.executable);
         command.arg("trial").arg(task).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
         // A process group of its own: Ctrl-C is for the parent, which lets the trial finish.

@@ -36,7 +36,15 @@ fn shown(key: &[u8]) -> String {
 
 impl RowsCheck {
     /// A scan that starts at item `index` (`start` are its bytes; empty: at the end of the keyspace).
-    pub fn begin(&mut self, shared: &Shared<'_>, index: u64, start: &[u8], prefix: &[u8], reverse: bool, limit: u32) {
+    pub fn begin(
+        &mut self,
+        shared: &Shared<'_>,
+        index: u64,
+        start: &[u8],
+        prefix: &[u8],
+        reverse: bool,
+        limit: u32,
+    ) {
         self.start.clear();
         self.start.extend_from_slice(start);
         self.prefix.clear();
@@ -103,7 +111,8 @@ impl RowsCheck {
         if !self.last.is_empty() {
             let is_ordered = if self.reverse { key < &self.last[..] } else { key > &self.last[..] };
             if !is_ordered {
-                let (what, last) = (if key == self.last { "twice" } else { "out of order" }, shown(&self.last));
+                let (what, last) =
+                    (if key == self.last { "twice" } else { "out of order" }, shown(&self.last));
                 faults.add(|| format!("scan: key {} came {what}, after {last}", shown(key)));
             }
         }

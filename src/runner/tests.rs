@@ -56,7 +56,10 @@ fn the_null_engine_runs_everything_and_is_not_checked() {
     for name in ["quick", "ycsb-f", "batch-write"] {
         let record = run_on("null", small(name));
         assert_eq!(record.outcome, Outcome::Ok, "{name}");
-        assert!(record.phases.iter().all(|phase| phase.check.level == CheckLevel::None && phase.ops > 0), "{name}");
+        assert!(
+            record.phases.iter().all(|phase| phase.check.level == CheckLevel::None && phase.ops > 0),
+            "{name}"
+        );
     }
 }
 

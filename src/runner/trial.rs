@@ -1,11 +1,11 @@
 //! One trial, inside its own process: open, phases, close, reopen, sweep; and the record of all that.
 
 use super::check::Versions;
+use super::data::{self, growth, has_merges};
+use super::facts::{facts_of, level_number, level_of};
 use super::phase::{self, Ran};
 use super::shared::{Failure, Population, Shared};
 use super::watch::Tick;
-use super::data::{self, growth, has_merges};
-use super::facts::{facts_of, level_number, level_of};
 use super::{count, sweep};
 use crate::engine::abi::*;
 use crate::engine::{Database, Engine, Request, Work};
@@ -340,7 +340,8 @@ impl<'t> Running<'t> {
         if self.engine.stores_nothing() && self.population.dense == 0 {
             self.population.dense = self.trial.workload.keys;
         }
-        let seed = crate::generator::mix64(self.trial.workload.seed ^ crate::generator::mix64(place as u64 + 1));
+        let seed =
+            crate::generator::mix64(self.trial.workload.seed ^ crate::generator::mix64(place as u64 + 1));
         let shared = self.shared(phase, &self.values[place], seed);
         let database = self.database.as_ref().expect("prepare opened it");
         let ran = phase::run(&shared, database, &self.data, on_tick);

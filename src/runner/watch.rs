@@ -47,7 +47,8 @@ impl Finished {
     fn wait(&self, count: usize, until: Instant) -> bool {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         while *ended < count {
-            let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
+            let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+            else {
                 return false;
             };
             ended = self.changed.wait_timeout(ended, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -201,4 +202,3 @@ impl<'s, 'p> Watch<'s, 'p> {
         }
     }
 }
-

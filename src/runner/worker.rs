@@ -267,7 +267,8 @@ impl<'s, 'p> Worker<'s, 'p> {
         op.limit = if op.limit == u32::MAX { u32::MAX } else { op.limit - op.rows };
         let executed = self.session.execute(at, 1);
         if let Some((_, text)) = executed.error {
-            self.shared.fail("engine-error", format!("phase {}: resumed scan: {text}", self.shared.phase.name));
+            self.shared
+                .fail("engine-error", format!("phase {}: resumed scan: {text}", self.shared.phase.name));
             return None;
         }
         let op = self.session.arena().op(at);
@@ -288,7 +289,8 @@ impl<'s, 'p> Worker<'s, 'p> {
         let executed = self.session.execute(0, 1);
         let mut ticks = self.call_ticks(&executed);
         let status = self.session.arena().op(0).status;
-        let mut ok = executed.done == 1 && executed.error.is_none() && (status == KV_OK || status == KV_NOT_FOUND);
+        let mut ok =
+            executed.done == 1 && executed.error.is_none() && (status == KV_OK || status == KV_NOT_FOUND);
         let mut error = executed.error;
         if ok {
             let arena = self.session.arena();
@@ -308,7 +310,10 @@ impl<'s, 'p> Worker<'s, 'p> {
             error = executed.error;
         }
         if let Some((_, text)) = error {
-            shared.fail("engine-error", format!("phase {}: merge of key {}: {text}", shared.phase.name, item.index));
+            shared.fail(
+                "engine-error",
+                format!("phase {}: merge of key {}: {text}", shared.phase.name, item.index),
+            );
         } else if ok {
             self.judge.merges += 1;
             if self.counts {

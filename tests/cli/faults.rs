@@ -20,7 +20,7 @@ fn build(folder: &Path) {
     assert!(built.expect("a C compiler named cc").success());
 }
 
-const SMALL: &str = "--keys 2000 --ops 2000 --runs 1 --quiet";
+const SMALL: &str = "--keys 2000 --ops 2000 --set sync.ops=20 --runs 1 --quiet";
 
 fn with_fault(fault: &str) -> Printed {
     let folder = tempfile::tempdir().unwrap();
@@ -61,7 +61,11 @@ fn a_trial_that_goes_wrong_is_a_record_with_its_cause_and_the_rest_goes_on() {
         let printed = with_fault(fault);
         assert_eq!(printed.code, Some(1), "{fault}\n{}\n{}", printed.stderr, printed.stdout);
         assert!(printed.stdout.contains(wanted), "{fault}: no `{wanted}` in\n{}", printed.stdout);
-        assert!(printed.stdout.contains("memory-btree"), "{fault}: the rest did not go on\n{}", printed.stdout);
+        assert!(
+            printed.stdout.contains("memory-btree"),
+            "{fault}: the rest did not go on\n{}",
+            printed.stdout
+        );
     }
 }
 
@@ -83,7 +87,8 @@ struct SmallDisk(tempfile::TempDir);
 impl SmallDisk {
     fn new() -> Option<SmallDisk> {
         let disk = SmallDisk(tempfile::tempdir().unwrap());
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "none"]).arg(disk.0.path()).output();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "none"]).arg(disk.0.path()).output();
         mounted.is_ok_and(|output| output.status.success()).then_some(disk)
     }
 }
@@ -106,7 +111,7 @@ fn a_disk_that_fills_up_in_a_trial_is_a_record_with_the_cause() {
     let refused = kvdyno(folder.path(), &words);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(refused.stderr.contains("are free"), "{}", refused.stderr);
-    let words = words.replace("--keys 2000 --ops 2000", "--keys 200000 --ops 2000 --ignore-space");
+    let words = words.replace("--keys 2000", "--keys 200000 --ignore-space");
     let printed = kvdyno(folder.path(), &words);
     assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
     assert!(printed.stdout.contains("no-space"), "{}", printed.stdout);
@@ -117,7 +122,8 @@ fn a_trial_without_enough_memory_is_a_record_with_the_cause() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -v 700000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_kvdyno")]);
-    let words = "run quick --engines memory-btree --durability none --keys 2M --value-size 1000 --runs 1 --quiet";
+    let words =
+        "run quick --engines memory-btree --durability none --keys 2M --value-size 1000 --runs 1 --quiet";
     command.args(words.split(' ')).current_dir(folder.path()).env("RUST_BACKTRACE", "0");
     let printed: Printed = command.output().unwrap().into();
     assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);

@@ -46,7 +46,8 @@ fn bad_input_is_named_with_a_way_out_and_its_exit_code() {
 #[test]
 fn a_wrong_workload_file_is_named_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("mine.toml"), "about = \"x\"\n\n[[phase]]\nname = \"a\"\nmixx = 3\n").unwrap();
+    fs::write(folder.path().join("mine.toml"), "about = \"x\"\n\n[[phase]]\nname = \"a\"\nmixx = 3\n")
+        .unwrap();
     let printed = kvdyno(folder.path(), "run mine.toml");
     assert_eq!(printed.code, Some(2));
     assert!(printed.stderr.contains("mine.toml:5"), "{}", printed.stderr);
@@ -84,7 +85,8 @@ fn plugins_that_are_no_plugins_or_not_safe_are_refused_with_the_reason() {
     fs::write(&writable, "").unwrap();
     fs::set_permissions(&writable, fs::Permissions::from_mode(0o777)).unwrap();
     let source = folder.path().join("other.c");
-    fs::write(&source, "unsigned list[2] = {99, 0};\nconst void *kv_plugin(void) { return list; }\n").unwrap();
+    fs::write(&source, "unsigned list[2] = {99, 0};\nconst void *kv_plugin(void) { return list; }\n")
+        .unwrap();
     let empty = folder.path().join("empty.c");
     fs::write(&empty, "int nothing;\n").unwrap();
     for (source, name) in [(&source, "libkvdyno_other-abi.so"), (&empty, "libkvdyno_empty.so")] {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-const SMALL: &str = "--keys 3000 --ops 3000 --quiet";
+const SMALL: &str = "--keys 3000 --ops 3000 --set sync.ops=20 --quiet";
 
 fn records(run: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(run.join("trials")) else { return 0 };
@@ -15,7 +15,8 @@ fn records(run: &Path) -> usize {
 #[test]
 fn a_run_prints_a_table_keeps_records_and_leaves_no_data() {
     let folder = tempfile::tempdir().unwrap();
-    let printed = kvdyno(folder.path(), &format!("run quick --engines memory-btree,memory-map {SMALL} --runs 2"));
+    let printed =
+        kvdyno(folder.path(), &format!("run quick --engines memory-btree,memory-map {SMALL} --runs 2"));
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
     for text in ["memory-btree", "memory-map", "ops/s", "p99", "null", "results: kvdyno-results/"] {
         assert!(printed.stdout.contains(text), "no `{text}` in\n{}", printed.stdout);
@@ -45,14 +46,18 @@ fn a_workload_from_a_file_with_overrides_runs() {
 #[test]
 fn a_loaded_engine_runs_like_a_built_in_one() {
     let folder = tempfile::tempdir().unwrap();
-    let printed = kvdyno(folder.path(), &format!("run quick --engines example,null-c {SMALL} --runs 1 --durability none"));
+    let printed = kvdyno(
+        folder.path(),
+        &format!("run quick --engines example,null-c {SMALL} --runs 1 --durability none"),
+    );
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
     assert!(printed.stdout.contains("example"), "{}", printed.stdout);
 }
 
 /// Starts a run and waits until it says that its second trial has begun.
 fn started(folder: &Path) -> Child {
-    let words = "run quick --engines memory-btree,memory-map --keys 3000 --ops 40000 --runs 3";
+    let words =
+        "run quick --engines memory-btree,memory-map --keys 3000 --ops 40000 --set sync.ops=400 --runs 3";
     let mut command = prepared(folder, words);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = child.stderr.take().unwrap();
@@ -113,7 +118,8 @@ fn one_interrupt_finishes_the_trial_and_saves() {
 #[test]
 fn the_same_seed_gives_the_same_ops_on_every_engine() {
     let folder = tempfile::tempdir().unwrap();
-    let words = "run ycsb-a --engines memory-btree,memory-map --keys 2000 --ops 5000 --runs 2 --quiet --threads 1";
+    let words =
+        "run ycsb-a --engines memory-btree,memory-map --keys 2000 --ops 5000 --runs 2 --quiet --threads 1";
     assert_eq!(kvdyno(folder.path(), words).code, Some(0));
     let report = kvdyno(folder.path(), "report --format json");
     let json: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
