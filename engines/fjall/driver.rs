@@ -32,7 +32,7 @@ impl Driver for Fjall {
         engine: c"log-structured merge tree",
         language: c"Rust",
         family: c"lsm",
-        capabilities: ORDERED_MAP | KV_TRANSACTION | KV_KEYSPACES | KV_CAN_TOUCH,
+        capabilities: ORDERED_MAP | KV_KEYSPACES | KV_CAN_TOUCH,
         levels: &[Level::None, Level::Process, Level::Power],
         key_size_max: 0,
         options: &[
@@ -82,9 +82,10 @@ impl Driver for Fjall {
         opened.cache_bytes(cache);
         opened.setting("manual-journal-persist", manual);
         opened.setting("persist", format_args!("{persist_batch:?}"));
+        opened.setting("compression", compression);
         opened.setting("transactions", transactions);
         if transactions {
-            opened.with(KV_TRANSACTION_READS | KV_CAN_NEW | KV_MULTI_GET);
+            opened.with(KV_TRANSACTION | KV_TRANSACTION_READS | KV_CAN_NEW | KV_MULTI_GET);
         }
         Ok(Fjall { keyspaces, database, persist, persist_batch, transactions })
     }

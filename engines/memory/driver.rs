@@ -1,12 +1,14 @@
 //! The reference engines: a hash map and an ordered map in memory, each with an append-only file if one is wanted.
 
 mod log;
+mod options;
 mod session;
 mod store;
 #[cfg(test)]
 mod tests;
 
 pub use log::LOG_FILE;
+pub use options::Options;
 pub use session::MemorySession;
 pub use store::{Map, Store, Tree};
 
@@ -73,63 +75,6 @@ impl Named for Tree {
         key_size_max: 0,
         options: OPTIONS,
     };
-}
-
-/// How a database is opened.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// An existing folder; used with a log only.
-    pub path: PathBuf,
-    /// The level in force.
-    pub level: Level,
-    /// Whether there is a log.
-    pub log: bool,
-    /// A new database: the log must not exist.
-    pub create: bool,
-    /// Nothing is written.
-    pub read_only: bool,
-    /// Keyspaces, at least 1.
-    pub keyspaces: usize,
-    /// Rows to make room for.
-    pub expected_rows: u64,
-}
-
-impl Options {
-    /// What a config wants. A level that the option `log` rules out is [`Status::Unsupported`].
-    pub fn from_config(config: &Config<'_>, levels: &[Level]) -> Result<Options, Error> {
-        let choice = config.choice("log", &["auto", "on", "off"])?;
-        let authors = if choice == "on" { Level::Process } else { Level::None };
-        let level = config.pick(levels, authors.max(levels[0]))?;
-        let log = match choice {
-            "on" => true,
-            "off" if level > Level::None => {
-                let text = "option log=off: without a file no durability level above `none` can be reached";
-                return Err(Error::with(Status::Unsupported, text));
-            }
-            "off" => false,
-            _ => level > Level::None || (!config.create() && config.path().join(LOG_FILE).exists()),
-        };
-        Ok(Options {
-            path: config.path().to_path_buf(),
-            level,
-            log,
-            create: config.create(),
-            read_only: config.read_only(),
-            keyspaces: config.keyspaces(),
-            expected_rows: config.expected_rows().unwrap_or(0),
-        })
-    }
-
-    /// Says what is in force.
-    pub fn report(&self, opened: &mut Opened<'_>) {
-        opened.level(self.level);
-        opened.version(env!("CARGO_PKG_VERSION"));
-        opened.compression("none");
-        opened.setting("log", if self.log { "on" } else { "off" });
-        if !self.log {
-            opened.with(KV_IN_MEMORY);
-        }
-    }
 }
 
 /// A container behind its lock, on cache lines of its own.

@@ -78,6 +78,7 @@ impl Driver for Sqlite {
         opened.version(rusqlite::version());
         opened.compression("none");
         opened.cache_bytes(cache * connections);
+        opened.setting("busy-timeout-ms", busy_ms);
         for name in
             ["page_size", "journal_mode", "synchronous", "cache_size", "mmap_size", "wal_autocheckpoint"]
         {

@@ -74,6 +74,7 @@ impl Driver for Surrealkv {
         opened.version(VERSION);
         opened.compression(compression);
         opened.cache_bytes(cache);
+        opened.setting("compression", compression);
         opened.setting("durability", format_args!("{durability:?}"));
         opened.setting("value-log", value_log);
         opened.setting("runtime-threads", runtime.metrics().num_workers());

@@ -1,0 +1,63 @@
+//! How a database of the reference engines is opened.
+
+use crate::log::LOG_FILE;
+use kvdyno_driver::abi::KV_IN_MEMORY;
+use kvdyno_driver::{Config, Error, Level, Opened, Status};
+use std::path::PathBuf;
+
+/// How a database is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// An existing folder; used with a log only.
+    pub path: PathBuf,
+    /// The level in force.
+    pub level: Level,
+    /// Whether there is a log.
+    pub log: bool,
+    /// A new database: the log must not exist.
+    pub create: bool,
+    /// Nothing is written.
+    pub read_only: bool,
+    /// Keyspaces, at least 1.
+    pub keyspaces: usize,
+    /// Rows to make room for.
+    pub expected_rows: u64,
+}
+
+impl Options {
+    /// What a config wants. A level that the option `log` rules out is [`Status::Unsupported`].
+    pub fn from_config(config: &Config<'_>, levels: &[Level]) -> Result<Options, Error> {
+        let choice = config.choice("log", &["auto", "on", "off"])?;
+        let authors = if choice == "on" { Level::Process } else { Level::None };
+        let level = config.pick(levels, authors.max(levels[0]))?;
+        let log = match choice {
+            "on" => true,
+            "off" if level > Level::None => {
+                let text = "option log=off: without a file no durability level above `none` can be reached";
+                return Err(Error::with(Status::Unsupported, text));
+            }
+            "off" => false,
+            _ => level > Level::None || (!config.create() && config.path().join(LOG_FILE).exists()),
+        };
+        Ok(Options {
+            path: config.path().to_path_buf(),
+            level,
+            log,
+            create: config.create(),
+            read_only: config.read_only(),
+            keyspaces: config.keyspaces(),
+            expected_rows: config.expected_rows().unwrap_or(0),
+        })
+    }
+
+    /// Says what is in force.
+    pub fn report(&self, opened: &mut Opened<'_>) {
+        opened.level(self.level);
+        opened.version(env!("CARGO_PKG_VERSION"));
+        opened.compression("none");
+        opened.setting("log", if self.log { "on" } else { "off" });
+        if !self.log {
+            opened.with(KV_IN_MEMORY);
+        }
+    }
+}
