@@ -1,6 +1,7 @@
 //! The reference engines: a hash map and an ordered map in memory, each with an append-only file if one is wanted.
 
 mod log;
+mod names;
 mod options;
 mod session;
 mod store;
@@ -8,74 +9,21 @@ mod store;
 mod tests;
 
 pub use log::LOG_FILE;
+use names::LEVELS;
+pub use names::Named;
 pub use options::Options;
 pub use session::MemorySession;
 pub use store::{Map, Store, Tree};
 
-use kvdyno_driver::abi::*;
-use kvdyno_driver::{Config, Driver, Error, Info, Level, Opened, Status, Work, option};
+use kvdyno_driver::{Config, Driver, Error, Info, Opened, Status, Work};
 use log::{Change, Frame, Kind, Log, LogOptions};
 use std::ops::Bound;
-use std::path::PathBuf;
 use std::sync::RwLock;
 
 /// `memory-map`.
 pub type MemoryMap = Memory<Map>;
 /// `memory-btree`.
 pub type MemoryBtree = Memory<Tree>;
-
-const LEVELS: &[Level] = &[Level::None, Level::Process, Level::Power];
-
-const CAPABILITIES: u64 = KV_MULTI_GET
-    | KV_TRANSACTION
-    | KV_TRANSACTION_READS
-    | KV_MERGE_ADD
-    | KV_MERGE_APPEND
-    | KV_CAN_DELETE
-    | KV_DELETE_TELLS
-    | KV_OVERWRITE
-    | KV_CAN_NEW
-    | KV_KEYSPACES
-    | KV_CAN_TOUCH;
-
-const OPTIONS: &[kv_option] = &[option(
-    c"log",
-    c"choice:auto|on|off",
-    c"auto",
-    c"append-only file; auto: at levels process and power, and where there is one",
-)];
-
-/// What tells the two engines apart, besides their container.
-pub trait Named: Store {
-    /// What the driver says of itself.
-    const INFO: Info;
-}
-
-impl Named for Map {
-    const INFO: Info = Info {
-        name: c"memory-map",
-        engine: c"std's hash map in 64 shards; an append-only file if wanted",
-        language: c"Rust",
-        family: c"memory",
-        capabilities: CAPABILITIES,
-        levels: LEVELS,
-        key_size_max: 0,
-        options: OPTIONS,
-    };
-}
-
-impl Named for Tree {
-    const INFO: Info = Info {
-        name: c"memory-btree",
-        engine: c"std's B-tree map behind one lock; an append-only file if wanted",
-        language: c"Rust",
-        family: c"memory",
-        capabilities: CAPABILITIES | KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX,
-        levels: LEVELS,
-        key_size_max: 0,
-        options: OPTIONS,
-    };
-}
 
 /// A container behind its lock, on cache lines of its own.
 #[repr(align(128))]
