@@ -71,7 +71,7 @@ fuzz: toolchains
 doctor: build
 	@$(KVDYNO) doctor
 
-# The plug-ins in C by their own makefiles, where kvdyno looks for those of its own build (build.rs builds them too).
+# The plug-ins in C by their own makefiles, where kvdyno looks for those of its own build (engines/plugins.rs builds them too).
 plugins: toolchains
 	@for folder in $(patsubst %/Makefile,%,$(wildcard engines/*/Makefile)); do \
 	  $(MAKE) --no-print-directory -C $$folder OUT=$(TARGET)/release/plugins || exit 1; \

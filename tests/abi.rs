@@ -71,9 +71,9 @@ fn header_and_mirror_have_the_same_layout_and_constants() {
     let binary = folder.path().join("layout");
     std::fs::write(&source, program(&list)).unwrap();
     let include = concat!(env!("CARGO_MANIFEST_DIR"), "/driver/include");
-    let compiled = Command::new("cc").args(["-std=c11", "-Wall", "-Werror", "-I", include]);
-    let mut compiled =
-        { compiled }.arg(&source).arg("-o").arg(&binary).spawn().expect("a C compiler named cc");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=c11", "-Wall", "-Werror", "-I", include]).arg(&source).arg("-o").arg(&binary);
+    let mut compiled = compiler.spawn().expect("a C compiler named cc");
     assert!(compiled.wait().unwrap().success(), "driver.h does not compile as C11");
     let output = Command::new(&binary).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

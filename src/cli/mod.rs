@@ -34,7 +34,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measure engines under workloads.
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Report on a results folder.
     Report(report::ReportArgs),
     /// List the engines, or show one.
@@ -74,8 +74,8 @@ pub fn main() -> ExitCode {
 fn dispatch(cli: Cli) -> Result<u8, CliError> {
     let plugins = &cli.plugins;
     match cli.command {
-        None => run::run(run::RunArgs::quick(), plugins),
-        Some(Command::Run(args)) => run::run(args, plugins),
+        None => run::run(&run::RunArgs::quick(), plugins),
+        Some(Command::Run(args)) => run::run(&args, plugins),
         Some(Command::Report(args)) => report::run(&args),
         Some(Command::Engines(args)) => engines::run(&args, plugins),
         Some(Command::Workloads(args)) => workloads::run(&args),

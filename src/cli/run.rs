@@ -231,8 +231,8 @@ fn command_line() -> Vec<String> {
 fn parameters(workload: &Workload) -> String {
     let keys = workload.keys;
     let keys = match keys {
-        _ if keys > 0 && keys % 1_000_000 == 0 => format!("{}M", keys / 1_000_000),
-        _ if keys > 0 && keys % 1000 == 0 => format!("{}k", keys / 1000),
+        _ if keys > 0 && keys.is_multiple_of(1_000_000) => format!("{}M", keys / 1_000_000),
+        _ if keys > 0 && keys.is_multiple_of(1000) => format!("{}k", keys / 1000),
         _ => keys.to_string(),
     };
     format!("{keys}-{}-{}", workload.key.size, workload.value.size).replace([':', ',', '*', '.'], "_")
@@ -290,7 +290,7 @@ fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliErr
 }
 
 /// Runs the command.
-pub fn run(args: RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let folders = plugin_folders(plugins);
     let registry = Registry::load(&folders);
     for refused in registry.refused() {
@@ -298,8 +298,8 @@ pub fn run(args: RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     }
     let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
     let mut results = match &args.resume {
-        Some(wanted) => resumed(&args, wanted)?,
-        None => RunFolder::create(&args.results, &plan(&args, &registry)?).map_err(failed)?,
+        Some(wanted) => resumed(args, wanted)?,
+        None => RunFolder::create(&args.results, &plan(args, &registry)?).map_err(failed)?,
     };
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let run = results.run().clone();

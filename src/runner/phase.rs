@@ -183,7 +183,7 @@ pub fn run(
     });
     watch.last_row(on_tick);
     let disk_end = DiskUse::of(data);
-    let (series, disk_peak) = watch.into_series(disk_end.clone());
+    let (series, disk_peak) = watch.into_series(disk_end);
     let failure = shared.failure.lock().ok().and_then(|failure| failure.clone());
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();
     let mut record = record_of(shared, &outcomes, failure.as_ref());

@@ -86,7 +86,8 @@ impl Runner {
         let started_at = crate::results::now_rfc3339();
         match self.try_run(trial, data, scratch, on_tick) {
             Ok(record) => record,
-            Err((outcome, partial)) => {
+            Err(ended) => {
+                let (outcome, partial) = *ended;
                 let mut record =
                     partial.unwrap_or_else(|| Record::failed(trial.clone(), started_at, Outcome::Ok));
                 record.outcome = outcome;
@@ -102,8 +103,8 @@ impl Runner {
         data: &Path,
         scratch: &Path,
         on_tick: &mut dyn FnMut(&Tick),
-    ) -> Result<Record, (Outcome, Option<Record>)> {
-        let refused = |text: String| (Outcome::Failed { cause: "io".into(), text }, None);
+    ) -> Result<Record, Box<(Outcome, Option<Record>)>> {
+        let refused = |text: String| Box::new((Outcome::Failed { cause: "io".into(), text }, None));
         let task = Task {
             trial: trial.clone(),
             data: data.to_path_buf(),
@@ -125,7 +126,7 @@ impl Runner {
             (Some(record), true) => Ok(record),
             (partial, _) => {
                 let out_of_memory = signals::out_of_memory_kills() > kills_before;
-                Err((why(status, ended, self.stall, stderr, out_of_memory), partial))
+                Err(Box::new((why(status, ended, self.stall, stderr, out_of_memory), partial)))
             }
         }
     }

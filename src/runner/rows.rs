@@ -174,10 +174,11 @@ impl RowsCheck {
         if self.rows > u64::from(self.limit) {
             faults.add(|| format!("scan: {} rows came, {} were asked for", self.rows, self.limit));
         }
-        if self.is_exact && self.rows < u64::from(self.limit) {
-            if let Some(index) = self.expected(shared) {
-                faults.add(|| format!("scan: ended after {} rows, key {index} is missing", self.rows));
-            }
+        if self.is_exact
+            && self.rows < u64::from(self.limit)
+            && let Some(index) = self.expected(shared)
+        {
+            faults.add(|| format!("scan: ended after {} rows, key {index} is missing", self.rows));
         }
     }
 }

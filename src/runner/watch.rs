@@ -106,7 +106,7 @@ impl<'s, 'p> Watch<'s, 'p> {
             after_warmup = Some(Usage::now());
             self.began = until;
         }
-        self.usage = after_warmup.clone().unwrap_or_else(Usage::now);
+        self.usage = after_warmup.unwrap_or_else(Usage::now);
         let mut seconds = 1;
         // A tenth after the full second, so that the threads have published it.
         while !self.finished.wait(threads, self.began + Duration::from_millis(seconds * 1000 + 100)) {
