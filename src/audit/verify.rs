@@ -187,6 +187,8 @@ static CHECKS: &[Check] = &[
     check("groups", check_groups::joined),
     check("multi-get", check_groups::multi_get),
     check("transaction", check_groups::transaction),
+    check("transaction-keyspaces", check_groups::transaction_keyspaces),
+    check("transaction-merge", check_groups::transaction_merge),
     check("transaction-reads", check_groups::transaction_reads),
     check("transaction-failure", check_groups::failure),
     check("long-transaction", check_groups::long_transaction),
@@ -274,7 +276,7 @@ impl fmt::Display for Report {
                 Outcome::Failed(text) => ("FAILED", &text[..]),
                 Outcome::Skipped(text) => ("-", &text[..]),
             };
-            writeln!(out, "{}", format!("  {:<20} {word:<7} {text}", check.name).trim_end())?;
+            writeln!(out, "{}", format!("  {:<22} {word:<7} {text}", check.name).trim_end())?;
         }
         for row in &self.levels {
             let in_force = row.in_force.as_deref().unwrap_or("refused");
@@ -283,7 +285,7 @@ impl fmt::Display for Report {
                 Some(false) => "NOT kept over close and open",
                 None => row.refusal.as_deref().unwrap_or("in memory"),
             };
-            writeln!(out, "  level {:<14} {in_force:<7} {kept}", row.asked)?;
+            writeln!(out, "  level {:<16} {in_force:<7} {kept}", row.asked)?;
         }
         for note in &self.notes {
             writeln!(out, "  note: {note}")?;

@@ -6,6 +6,7 @@ use super::model::expect;
 use super::subject::{BATCH, Context, Setup, Subject};
 use super::{Found, skip};
 use crate::engine::abi::*;
+use crate::generator::Random;
 
 fn keys(context: &Context<'_>, count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|number| context.key(&format!("k{number:02}"))).collect()
@@ -64,21 +65,11 @@ pub(super) fn transaction(context: &Context<'_>) -> Found {
     if !context.has(KV_TRANSACTION) {
         return skip("not declared");
     }
-    let keyspaces = if context.has(KV_KEYSPACES) { 2 } else { 1 };
-    let mut subject = context.open(Setup { keyspaces, ..context.setup()? })?;
+    let mut subject = context.subject()?;
     let keys = keys(context, BATCH);
     let mut random = context.random(15);
     for round in 0..10 {
-        let count = 2 + random.below(BATCH as u64 - 1) as usize;
-        let acts = (0..count)
-            .map(|_| {
-                let key = &keys[random.below(BATCH as u64) as usize];
-                let space = random.below(u64::from(keyspaces)) as u16;
-                let is_delete = context.has(KV_CAN_DELETE) && random.below(3) == 0;
-                let act = if is_delete { Act::delete(key) } else { Act::put(key, &[round; 40]) };
-                act.within(space)
-            })
-            .collect();
+        let acts = transaction_acts(context, &keys, &mut random, round);
         subject.run(&group(acts, KV_ATOMIC))?;
         subject.compare(&keys)?;
     }
@@ -91,6 +82,67 @@ pub(super) fn transaction(context: &Context<'_>) -> Found {
         subject.reopen()?;
     }
     subject.compare(&keys)?;
+    Ok(subject.close()?)
+}
+
+fn transaction_acts(context: &Context<'_>, keys: &[Vec<u8>], random: &mut Random, round: u8) -> Vec<Act> {
+    let count = 2 + random.below(BATCH as u64 - 1) as usize;
+    let one = |_| {
+        let key = &keys[random.below(BATCH as u64) as usize];
+        let is_delete = context.has(KV_CAN_DELETE) && random.below(3) == 0;
+        if is_delete { Act::delete(key) } else { Act::put(key, &[round; 40]) }
+    };
+    (0..count).map(one).collect()
+}
+
+/// A transaction over two keyspaces is done or refused as one.
+pub(super) fn transaction_keyspaces(context: &Context<'_>) -> Found {
+    if !context.has(KV_TRANSACTION) || !context.has(KV_KEYSPACES) {
+        return skip("no transactions, or one keyspace");
+    }
+    let mut subject = context.open(Setup { keyspaces: 2, ..context.setup()? })?;
+    let keys = keys(context, BATCH);
+    let mut random = context.random(17);
+    for round in 0..10 {
+        let mut acts = transaction_acts(context, &keys, &mut random, round);
+        acts.iter_mut().for_each(|act| act.keyspace = random.below(2) as u16);
+        (acts[0].keyspace, acts[1].keyspace) = (0, 1);
+        let acts = group(acts, KV_ATOMIC);
+        let answers = subject.call(&acts)?;
+        if answers.iter().all(|answer| answer.status == KV_UNSUPPORTED) {
+            subject.compare(&keys)?;
+            return skip("its transactions are of one keyspace");
+        }
+        subject.model.judge(&acts, &answers)?;
+        subject.compare(&keys)?;
+    }
+    Ok(subject.close()?)
+}
+
+/// Merges in a transaction are done or refused with it.
+pub(super) fn transaction_merge(context: &Context<'_>) -> Found {
+    if !context.has(KV_TRANSACTION) || !context.has(KV_MERGE_ADD | KV_MERGE_APPEND) {
+        return skip("no transactions, or no merges");
+    }
+    let mut subject = context.subject()?;
+    let keys = keys(context, 4);
+    for round in 0..4_u8 {
+        let mut acts = vec![Act::put(&keys[0], &[round; 9])];
+        if context.has(KV_MERGE_ADD) {
+            acts.extend([Act::add(&keys[1], 1 << (9 * round)), Act::add(&keys[1], 1)]);
+        }
+        if context.has(KV_MERGE_APPEND) {
+            acts.push(Act::append(&keys[2], &[round; 3]));
+        }
+        let acts = group(acts, KV_ATOMIC);
+        let answers = subject.call(&acts)?;
+        if answers.iter().all(|answer| answer.status == KV_UNSUPPORTED) {
+            subject.compare(&keys)?;
+            return skip("its transactions are of puts and deletes");
+        }
+        subject.model.judge(&acts, &answers)?;
+        subject.compare(&keys)?;
+    }
     Ok(subject.close()?)
 }
 

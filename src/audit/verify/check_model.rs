@@ -44,7 +44,7 @@ pub(super) fn random(context: &Context<'_>) -> Found {
     for _ in 0..parts {
         count += drive(context, &mut subject, &mut draw, context.effort.ops / parts)?;
         subject.renew_session()?;
-        compare(&mut subject, &all)?;
+        subject.compare(&all)?;
     }
     if count < context.effort.ops / parts * parts {
         context.note(format!("model: time was up after {count} of {} ops", context.effort.ops));
@@ -63,7 +63,7 @@ pub(super) fn with_reopen(context: &Context<'_>) -> Found {
         // What was written last is what is lost most easily.
         subject.run(&[Act::put(&all[1], &[round as u8; 100]), Act::put(&all[2], &[round as u8; 10])])?;
         subject.reopen()?;
-        compare(&mut subject, &all).map_err(|text| format!("after close and open {round}: {text}"))?;
+        subject.compare(&all).map_err(|text| format!("after close and open {round}: {text}"))?;
     }
     Ok(subject.close()?)
 }
@@ -78,14 +78,4 @@ fn kept_subject<'a>(context: &Context<'a>) -> Result<Subject<'a>, super::Halt> {
         subject.close()?;
     }
     skip("it is in memory at every level")
-}
-
-/// All rows of all keyspaces, and all keys that could be there.
-fn compare(subject: &mut Subject<'_>, all: &[Vec<u8>]) -> Result<(), String> {
-    subject.compare(all)?;
-    for space in 1..subject.setup.keyspaces as u16 {
-        let gets: Vec<_> = all.iter().map(|key| Act::get(key).within(space)).collect();
-        subject.run_all(&gets)?;
-    }
-    Ok(())
 }

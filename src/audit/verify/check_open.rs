@@ -53,14 +53,13 @@ pub(super) fn in_force(context: &Context<'_>) -> Found {
     if in_force.version.is_empty() {
         return Err("rule 10: open does not say which version of the library is in force".into());
     }
-    for option in context.engine.options() {
-        if !in_force.settings.iter().any(|(name, _)| *name == option.name) {
-            return Err(format!(
-                "rule 10: open does not say what is in force of the option `{}`",
-                option.name
-            )
-            .into());
-        }
+    let is_said = |name: &str| {
+        let by_field = name == "compression" && in_force.compression.is_some();
+        by_field || in_force.settings.iter().any(|(said, _)| said == name)
+    };
+    if let Some(option) = context.engine.options().iter().find(|option| !is_said(&option.name)) {
+        let name = &option.name;
+        return Err(format!("rule 10: open does not say what is in force of the option `{name}`").into());
     }
     let added = in_force.capabilities & !context.engine.capabilities() & !KV_IN_MEMORY;
     if added != 0 {

@@ -5,6 +5,7 @@ use super::draw::bytes;
 use super::model::expect;
 use super::subject::{BATCH, Context, Setup, Subject, VALUE_BYTES};
 use super::{Found, skip};
+use crate::engine::Work;
 use crate::engine::abi::*;
 
 /// Put, get, and a key that is not there.
@@ -145,6 +146,17 @@ pub(super) fn too_large_key(context: &Context<'_>) -> Found {
         let answer = subject.one(empty.clone())?;
         if answer.status == KV_OK {
             subject.model.judge(&[empty], &[answer])?;
+            subject.compare(&[])?;
+            subject.database()?.maintain(Work::Flush).map_err(|error| format!("flush: {error}"))?;
+            subject
+                .compare(&[])
+                .map_err(|text| format!("a row whose key has no bytes, after a flush: {text}"))?;
+            if subject.is_kept() {
+                subject.reopen()?;
+                subject
+                    .compare(&[])
+                    .map_err(|text| format!("a row whose key has no bytes, after close and open: {text}"))?;
+            }
         } else {
             context.note("keys without bytes are refused".into());
         }

@@ -116,8 +116,11 @@ impl Draw {
 
     fn transaction(&mut self, size: usize) -> Vec<Act> {
         let reads = self.can(KV_TRANSACTION_READS);
+        // In one keyspace and without merges: whether there may be more in a transaction are checks of their own.
+        let space = self.space();
         let one = |draw: &mut Draw| {
-            if reads && draw.chance(3) { Act::get(&draw.key()) } else { draw.write() }
+            let act = if reads && draw.chance(3) { Act::get(&draw.key()) } else { draw.write(false) };
+            act.within(space)
         };
         let acts = (0..size).map(|_| one(self)).collect();
         group(acts, KV_ATOMIC)
@@ -126,20 +129,20 @@ impl Draw {
     /// Gets alone, or writes alone: what a server joins.
     fn joined(&mut self, size: usize, model: &Model) -> Vec<Act> {
         let reads = self.chance(2);
-        let acts = (0..size).map(|_| if reads { self.get(model, false) } else { self.write() }).collect();
+        let acts = (0..size).map(|_| if reads { self.get(model, false) } else { self.write(true) }).collect();
         group(acts, 0)
     }
 
     fn act(&mut self, model: &Model) -> Act {
         let can_scan = self.can(KV_ORDERED) || self.can(KV_CAN_PREFIX);
         match self.random.below(10) {
-            0..4 => self.write(),
+            0..4 => self.write(true),
             4 if can_scan => self.scan(),
             _ => self.get(model, true),
         }
     }
 
-    fn write(&mut self) -> Act {
+    fn write(&mut self, may_merge: bool) -> Act {
         let space = self.space();
         let act = match self.random.below(20) {
             0..5 if self.can(KV_CAN_DELETE) => Act::delete(&self.key()),
@@ -147,11 +150,11 @@ impl Draw {
                 let value = self.value();
                 Act::put(&self.key(), &value).with(KV_NEW)
             }
-            8..10 if self.can(KV_MERGE_ADD) => {
+            8..10 if may_merge && self.can(KV_MERGE_ADD) => {
                 let index = self.random.below(self.counters.len() as u64) as usize;
                 Act::add(&self.counters[index].clone(), self.random.next_u64())
             }
-            10 if self.can(KV_MERGE_APPEND) => {
+            10 if may_merge && self.can(KV_MERGE_APPEND) => {
                 let length = self.random.below(20) as usize + 1;
                 let more = bytes(&mut self.random, length);
                 // Of a row that is always short, for it grows.

@@ -96,7 +96,7 @@ impl Model {
             let names = names.join(", ");
             return Err(format!("rule 6: a transaction is done or not, its statuses say both: {names}"));
         }
-        if self.may_conflict {
+        if self.may_conflict && answers.iter().any(|answer| answer.status == KV_CONFLICT) {
             self.conflicts += 1;
             return Ok(());
         }

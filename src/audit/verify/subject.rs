@@ -308,19 +308,21 @@ impl<'a> Subject<'a> {
         answers.pop().ok_or_else(|| "no answer".into())
     }
 
-    /// The whole database against the oracle: every row by get, and where there are scans by scan; and `absent` keys.
+    /// The whole database against the oracle: every row by get, and where there are scans by scan; and `absent` keys, in
+    /// every keyspace.
     pub fn compare(&mut self, absent: &[Vec<u8>]) -> Result<(), String> {
         let out_bytes = self.setup.out_bytes;
         let rows: Vec<_> = self.model.rows().map(|(space, key, _)| (space, key.to_vec())).collect();
-        let missing =
-            absent.iter().filter(|key| self.model.get(0, key).is_none()).map(|key| (0, key.clone()));
+        let spaces = 0..self.setup.keyspaces as u16;
+        let missing = spaces.clone().flat_map(|space| absent.iter().map(move |key| (space, key.clone())));
+        let missing = missing.filter(|(space, key)| self.model.get(*space, key).is_none());
         let gets: Vec<Act> =
             rows.into_iter().chain(missing).map(|(space, key)| Act::get(&key).within(space)).collect();
         self.run_all(&gets).map_err(|text| format!("comparing all rows: {text}"))?;
         if !self.has(KV_ORDERED) {
             return Ok(());
         }
-        for space in 0..self.setup.keyspaces as u16 {
+        for space in spaces {
             let all = Act::scan(&[]).within(space).room(out_bytes);
             self.scan_all(all).map_err(|text| format!("scanning all rows: {text}"))?;
         }
