@@ -7,6 +7,8 @@ mod model;
 
 use super::*;
 use drive::*;
+use kvdyno_driver::Level;
+use kvdyno_driver::abi::*;
 use model::{Trial, hold};
 use std::path::Path;
 

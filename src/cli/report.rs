@@ -23,6 +23,10 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
         super::args::unknown("format", &args.format, &known, "kvdyno report --help")
     })?;
     let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
+    if !args.dir.is_dir() {
+        return Err(CliError::usage(format!("there is no folder {}", args.dir.display()))
+            .hint("give the folder of a run, as `kvdyno run` printed it"));
+    }
     let path = if args.dir.join("run.json").exists() {
         args.dir.clone()
     } else {

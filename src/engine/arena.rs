@@ -195,6 +195,16 @@ impl Arena {
         }
     }
 
+    /// The value of an op (bytes to write, bound or prefix), as long as it says.
+    #[inline(always)]
+    pub fn value(&self, index: usize) -> &[u8] {
+        let length = (self.op(index).value_length as usize).min(self.shape.value_bytes);
+        // SAFETY: as above, and no longer than the slot.
+        unsafe {
+            std::slice::from_raw_parts(self.at(self.parts.values + index * self.parts.value_step), length)
+        }
+    }
+
     /// What an op delivered: `length` bytes of its out slot. A length beyond the slot is a fault of the driver; the
     /// slice is cut and the caller sees the difference in `op.length`.
     #[inline(always)]

@@ -20,7 +20,7 @@ pub struct Item {
     pub known: bool,
     /// For reads: this thread is the key's writer, so it must see `state` exactly.
     pub exact: bool,
-    /// A read of a key that was never written.
+    /// A read of a key that was never written, or an insert of one that was: expected to be in vain.
     pub miss: bool,
 }
 
@@ -183,13 +183,7 @@ impl Draw {
                 }
             }
             Kind::Put => self.add_puts(shared, arena, ops),
-            Kind::Insert => {
-                let new = if shared.capabilities & KV_CAN_NEW != 0 { KV_NEW } else { 0 };
-                for left in (0..ops).rev() {
-                    let Some(index) = self.next_new(shared) else { return self.end_group(arena) };
-                    self.add_put(shared, arena, index, join_flag(left) | new);
-                }
-            }
+            Kind::Insert => self.add_inserts(shared, arena, ops),
             Kind::Update => {
                 for left in (0..ops).rev() {
                     let index = self.own(shared);
@@ -267,6 +261,31 @@ impl Draw {
             };
             self.add_put(shared, arena, index, join_flag(left));
         }
+    }
+
+    fn add_inserts(&mut self, shared: &Shared<'_>, arena: &mut Arena, ops: usize) {
+        let new = if shared.capabilities & KV_CAN_NEW != 0 { KV_NEW } else { 0 };
+        for left in (0..ops).rev() {
+            let flags = join_flag(left) | new;
+            if self.phase.existing.is_some_and(|share| self.choices.unit() < share) {
+                let index = self.own(shared);
+                self.add_refused_insert(shared, arena, index, flags);
+                continue;
+            }
+            let Some(index) = self.next_new(shared) else { return self.end_group(arena) };
+            self.add_put(shared, arena, index, flags);
+        }
+    }
+
+    /// An insert of a key that is there: it must be refused, and its value must never be seen.
+    fn add_refused_insert(&mut self, shared: &Shared<'_>, arena: &mut Arena, index: u64, flags: u16) {
+        let slot = self.count;
+        let last = shared.versions.and_then(|versions| versions.started(index)).unwrap_or_default();
+        let key = shared.keys.write(index, arena.key_mut(slot));
+        let value = shared.values.write(index, u64::from(last.version()) + 1, arena.value_mut(slot));
+        set(arena.op_mut(slot), KV_PUT, flags, key, value);
+        self.items.push(Item { index, miss: true, ..Item::default() });
+        self.count += 1;
     }
 
     #[inline(always)]

@@ -26,8 +26,10 @@ pub struct Judge {
     pub merges: u64,
     /// Ops counted.
     pub ops: u64,
-    /// Ticks inside the driver's calls.
+    /// Ticks inside the driver's calls, as its own stamps say.
     pub inside_ticks: u64,
+    /// Ticks of the same calls, seen from outside.
+    pub call_ticks: u64,
     /// Calls of the driver, and ops in them.
     pub batches: u64,
     /// Ops in those calls.
@@ -47,6 +49,7 @@ impl Judge {
             merges: 0,
             ops: 0,
             inside_ticks: 0,
+            call_ticks: 0,
             batches: 0,
             batch_ops: 0,
         }
@@ -97,10 +100,11 @@ impl Judge {
         }
     }
 
-    /// Notes a call of the driver that took `ticks`.
+    /// Notes a call of the driver that took `ticks` by its own stamps and `outside` seen from here.
     #[inline(always)]
-    pub fn call(&mut self, ticks: u64, ops: usize) {
+    pub fn call(&mut self, ticks: u64, outside: u64, ops: usize) {
         self.inside_ticks += ticks;
+        self.call_ticks += outside;
         self.batches += 1;
         self.batch_ops += ops as u64;
     }
@@ -123,6 +127,9 @@ impl Judge {
     /// An op that was not run.
     #[cold]
     fn take_back(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) {
+        if item.miss {
+            return;
+        }
         let kind = arena.op(at).kind;
         if let (KV_PUT | KV_DELETE, Some(versions)) = (kind, shared.versions) {
             versions.roll_back(item.index);
@@ -262,6 +269,9 @@ impl Judge {
     #[inline(always)]
     fn put(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
+        if item.miss {
+            return self.refused_insert(shared, item, op.status);
+        }
         if !self.is_done(shared, item, op.status, "put") {
             if let Some(versions) = shared.versions {
                 versions.roll_back(item.index);
@@ -275,6 +285,18 @@ impl Judge {
             versions.acknowledge(item.index, item.state);
         }
         true
+    }
+
+    #[cold]
+    fn refused_insert(&mut self, shared: &Shared<'_>, item: Item, status: u32) -> bool {
+        match status {
+            KV_EXISTS => self.count_miss(Kind::Insert),
+            KV_OK => {
+                self.faults.add(|| format!("insert of key {}: it is there, and was not refused", item.index))
+            }
+            other => self.write_failed(shared, item, other, "insert"),
+        }
+        false
     }
 
     fn delete(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
@@ -298,6 +320,19 @@ impl Judge {
             versions.acknowledge(item.index, item.state);
         }
         true
+    }
+
+    /// Do the driver's stamps account for the time that its calls took? They may leave out the way in and out, which
+    /// is short against calls of a microsecond; a driver that says much less tells lies about its engine.
+    pub fn check_stamps(&mut self, shared: &Shared<'_>) {
+        const CALLS: u64 = 100;
+        const LONG_CALL_NS: u64 = 1000;
+        let is_long =
+            self.batches >= CALLS && shared.clock.to_ns(self.call_ticks) / self.batches >= LONG_CALL_NS;
+        if shared.checked && is_long && self.inside_ticks < self.call_ticks / 2 {
+            let (said, seen) = (shared.clock.to_ns(self.inside_ticks), shared.clock.to_ns(self.call_ticks));
+            self.faults.add(|| format!("the driver's stamps add up to {said} ns, its calls took {seen} ns"));
+        }
     }
 
     /// The end of a scan, with all its pieces.

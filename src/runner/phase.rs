@@ -75,6 +75,9 @@ pub fn lacks(phase: &Phase, capabilities: u64) -> Option<String> {
     for kind in kinds_of(phase) {
         let lack = match kind {
             Kind::Delete if !has(KV_CAN_DELETE) => "deletes",
+            Kind::Insert if phase.existing.is_some() && !has(KV_CAN_NEW) => {
+                "inserts that refuse a key that is there"
+            }
             Kind::Transaction if !has(KV_TRANSACTION) => "transactions",
             Kind::Scan if phase.scan.prefix && !has(KV_CAN_PREFIX) => "prefix scans",
             Kind::Scan if !phase.scan.prefix && !has(KV_ORDERED) => "ordered scans",

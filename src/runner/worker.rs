@@ -136,6 +136,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             }
         }
         self.publish(now);
+        self.judge.check_stamps(self.shared);
         let outcome = Outcome {
             total: self.total,
             start,
@@ -159,8 +160,9 @@ impl<'s, 'p> Worker<'s, 'p> {
             return self.merge_by_get_and_put();
         }
         let before = self.judge.ops;
+        let sent = shared.clock.now();
         let executed = self.session.execute(0, self.draw.count);
-        let ticks = self.call_ticks(&executed);
+        let ticks = self.call_ticks(&executed, sent);
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
         if self.judge.interval[Kind::Scan as usize].is_some() {
             self.finish_scans(&executed);
@@ -170,14 +172,15 @@ impl<'s, 'p> Worker<'s, 'p> {
         self.adapt(ticks);
     }
 
-    /// Ticks of the call just made, counted as time inside the driver.
+    /// Ticks of the call sent at `sent`, counted as time inside the driver.
     #[inline(always)]
-    fn call_ticks(&mut self, executed: &Executed) -> u64 {
+    fn call_ticks(&mut self, executed: &Executed, sent: u64) -> u64 {
+        let outside = self.shared.clock.now().saturating_sub(sent);
         let arena = self.session.arena();
         let Some(last) = executed.done.checked_sub(1) else { return 0 };
         let ticks = arena.op(last).end.saturating_sub(arena.batch().start);
         if self.counts {
-            self.judge.call(ticks, executed.done);
+            self.judge.call(ticks, outside, executed.done);
         }
         ticks
     }
@@ -222,8 +225,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let mut ticks = op.end.saturating_sub(op.start);
         if shared.checked {
             let reverse = op.flags & KV_REVERSE != 0;
-            let prefix = arena.value_mut(at)[..op.value_length as usize].to_vec();
-            self.rows.begin(shared, item.index, arena.key(at), &prefix, reverse, op.limit);
+            self.rows.begin(shared, item.index, arena.key(at), arena.value(at), reverse, op.limit);
             let mut status = op.status;
             loop {
                 let arena = self.session.arena();
@@ -265,7 +267,9 @@ impl<'s, 'p> Worker<'s, 'p> {
         op.key_length = key.len() as u32;
         op.flags |= KV_RESUME;
         op.limit = if op.limit == u32::MAX { u32::MAX } else { op.limit - op.rows };
+        let sent = self.shared.clock.now();
         let executed = self.session.execute(at, 1);
+        let outside = self.shared.clock.now().saturating_sub(sent);
         if let Some((_, text)) = executed.error {
             self.shared
                 .fail("engine-error", format!("phase {}: resumed scan: {text}", self.shared.phase.name));
@@ -274,7 +278,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let op = self.session.arena().op(at);
         let ticks = op.end.saturating_sub(op.start);
         if self.counts {
-            self.judge.call(ticks, 1);
+            self.judge.call(ticks, outside, 1);
         }
         (executed.done == 1).then_some(ticks)
     }
@@ -286,8 +290,9 @@ impl<'s, 'p> Worker<'s, 'p> {
         let item = self.draw.items[0];
         self.session.arena().op_mut(0).kind = KV_GET;
         self.session.arena().op_mut(0).value_length = 0;
+        let sent = shared.clock.now();
         let executed = self.session.execute(0, 1);
-        let mut ticks = self.call_ticks(&executed);
+        let mut ticks = self.call_ticks(&executed, sent);
         let status = self.session.arena().op(0).status;
         let mut ok =
             executed.done == 1 && executed.error.is_none() && (status == KV_OK || status == KV_NOT_FOUND);
@@ -304,8 +309,9 @@ impl<'s, 'p> Worker<'s, 'p> {
                 self.judge.faults.add(|| format!("counter {}: its value has not 8 bytes", item.index));
                 return;
             }
+            let sent = shared.clock.now();
             let executed = self.session.execute(0, 1);
-            ticks += self.call_ticks(&executed);
+            ticks += self.call_ticks(&executed, sent);
             ok = executed.done == 1 && self.session.arena().op(0).status == KV_OK;
             error = executed.error;
         }

@@ -183,11 +183,11 @@ impl Workload {
         }
         if let Some(existing) = phase.existing {
             subject.share(existing, "existing")?;
-            let puts = phase.mix.put > 0.0 || phase.writers > 0;
+            let puts = phase.mix.put > 0.0 || phase.mix.insert > 0.0 || phase.writers > 0;
             subject.expect(
                 puts,
                 "existing",
-                "put in the mix, or writers, where existing is given",
+                "put or insert in the mix, or writers, where existing is given",
                 "none",
             )?;
         }

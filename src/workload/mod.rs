@@ -171,7 +171,8 @@ pub struct Phase {
     pub grows: bool,
     /// The share of gets (and multi-gets) that ask for a key that was never written.
     pub miss: f64,
-    /// The share of puts that overwrite a key that is there; the rest write new ones. None: as the distribution falls.
+    /// The share of puts that overwrite a key that is there, the rest write new ones; of inserts the share that try
+    /// one and must be refused. None: as the distribution falls, and inserts of new keys only.
     pub existing: Option<f64>,
     /// Threads that run the mix.
     pub threads: u32,

@@ -35,12 +35,3 @@ pub fn prepared(folder: &Path, words: &str) -> Command {
 pub fn kvdyno(folder: &Path, words: &str) -> Printed {
     prepared(folder, words).output().expect("the command can be started").into()
 }
-
-/// The folders of runs below `folder/kvdyno-results`.
-pub fn run_folders(folder: &Path) -> Vec<std::path::PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder.join("kvdyno-results")) else { return Vec::new() };
-    let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    folders.retain(|path| path.join("run.json").exists());
-    folders.sort();
-    folders
-}

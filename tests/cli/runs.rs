@@ -1,11 +1,20 @@
 //! Runs from start to end, stopped by the user, and killed; and what `--resume` makes of them.
 
-use super::command::{Printed, kvdyno, prepared, run_folders};
+use super::command::{Printed, kvdyno, prepared};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 const SMALL: &str = "--keys 3000 --ops 3000 --set sync.ops=20 --quiet";
+
+/// The folders of runs below `folder/kvdyno-results`.
+fn run_folders(folder: &Path) -> Vec<std::path::PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder.join("kvdyno-results")) else { return Vec::new() };
+    let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    folders.retain(|path| path.join("run.json").exists());
+    folders.sort();
+    folders
+}
 
 fn records(run: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(run.join("trials")) else { return 0 };
