@@ -122,7 +122,7 @@ pub(super) fn creation(context: &Context<'_>) -> Found {
     if files(&setup) == 0 {
         return Err("made, closed and opened: there is no file in its folder".into());
     }
-    subject.compare(&[key.clone()])?;
+    subject.compare(std::slice::from_ref(&key))?;
     subject.run(&[Act::put(&key, b"first")])?;
     subject.reopen()?;
     subject.compare(&[])?;

@@ -41,7 +41,7 @@ pub(super) fn stamps(context: &Context<'_>) -> Found {
 fn plain(context: &Context<'_>, count: usize) -> Vec<Act> {
     let act = |number: usize| {
         let key = context.key(&format!("k{:02}", number / 2));
-        if number % 2 == 0 { Act::put(&key, b"some value") } else { Act::get(&key) }
+        if number.is_multiple_of(2) { Act::put(&key, b"some value") } else { Act::get(&key) }
     };
     let is_allowed = |act: &Act| act.kind == KV_GET || context.has(KV_OVERWRITE);
     (0..count).map(act).map(|act| if is_allowed(&act) { act } else { Act::get(&act.key) }).collect()
