@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A statistical finding fails below this probability. With a fixed seed there is no chance in it: a seed passes for ever
-/// or fails for ever, and one in about 30,000 fails though nothing is wrong.
+/// A statistical finding fails below this probability. With a fixed seed there is no chance in it: a seed passes for
+/// ever or fails for ever, and one in about 50,000 fails though nothing is wrong.
 pub const LEAST_P: f64 = 1e-6;
 
 /// One thing that was tested.

@@ -179,12 +179,7 @@ pub(super) fn failure(context: &Context<'_>) -> Found {
     let puts: Vec<_> = keys[..6].iter().map(|key| Act::put(key, &[1; 100])).collect();
     subject.run(&puts)?;
     if context.has(KV_CAN_NEW) {
-        let mut acts = vec![Act::put(&keys[7], b"a"), Act::put(&keys[0], b"no").with(KV_NEW)];
-        acts.push(Act::put(&keys[8], b"b").with(KV_NEW));
-        if context.has(KV_CAN_DELETE) {
-            acts.push(Act::delete(&context.key("absent")));
-        }
-        subject.run(&group(acts, KV_ATOMIC))?;
+        subject.run(&group(answered_acts(context, &keys), KV_ATOMIC))?;
         subject.compare(&keys)?;
     }
     let mut tried = false;
@@ -229,6 +224,16 @@ pub(super) fn failure(context: &Context<'_>) -> Found {
         subject.compare(&keys)?;
     }
     Ok(subject.close()?)
+}
+
+/// Ops whose answers are KV_EXISTS and KV_NOT_FOUND, among others that change something.
+fn answered_acts(context: &Context<'_>, keys: &[Vec<u8>]) -> Vec<Act> {
+    let mut acts = vec![Act::put(&keys[7], b"a"), Act::put(&keys[0], b"no").with(KV_NEW)];
+    acts.push(Act::put(&keys[8], b"b").with(KV_NEW));
+    if context.has(KV_CAN_DELETE) {
+        acts.push(Act::delete(&context.key("absent")));
+    }
+    acts
 }
 
 /// A transaction that must fail as a whole.

@@ -48,10 +48,10 @@ pub(super) fn delete(context: &Context<'_>) -> Found {
     subject.run(&puts)?;
     subject.run(&[Act::delete(&context.key("absent")), Act::get(&context.key("absent"))])?;
     for (number, key) in keys.iter().enumerate() {
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             subject.run(&[Act::delete(key), Act::get(key), Act::delete(key)])?;
         }
-        if number % 4 == 0 && context.has(KV_OVERWRITE) {
+        if number.is_multiple_of(4) && context.has(KV_OVERWRITE) {
             subject.run(&[Act::put(key, b"back"), Act::get(key)])?;
         }
     }

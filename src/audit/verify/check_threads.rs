@@ -98,7 +98,7 @@ fn one_thread(
         let answers = caller.call(&acts)?;
         model.judge(&acts, &answers).map_err(|text| format!("after {count} ops: {text}"))?;
         count += acts.len() as u64;
-        if database.in_force().capabilities & KV_ORDERED != 0 && count % 7 == 0 {
+        if database.in_force().capabilities & KV_ORDERED != 0 && count.is_multiple_of(7) {
             scan_own(&mut caller, &mut model, setup, &mut draw)?;
         }
     }
@@ -208,7 +208,7 @@ fn write_pairs(
         if is_seen || begun.elapsed().as_secs_f64() > seconds / 2.0 {
             break;
         }
-        if number % 64 == 0 {
+        if number.is_multiple_of(64) {
             thread::yield_now();
         }
     }

@@ -308,8 +308,8 @@ impl<'a> Subject<'a> {
         answers.pop().ok_or_else(|| "no answer".into())
     }
 
-    /// The whole database against the oracle: every row by get, and where there are scans by scan; and `absent` keys, in
-    /// every keyspace.
+    /// The whole database against the oracle: every row by get, and where there are scans by scan; and `absent` keys,
+    /// in every keyspace.
     pub fn compare(&mut self, absent: &[Vec<u8>]) -> Result<(), String> {
         let out_bytes = self.setup.out_bytes;
         let rows: Vec<_> = self.model.rows().map(|(space, key, _)| (space, key.to_vec())).collect();

@@ -3,7 +3,7 @@
 use super::{Effort, Outcome, Report, check_names, verify};
 use crate::engine::{Registry, mutant_names};
 
-const EFFORT: Effort = Effort { seed: 7, ops: 4000, seconds: 20.0 };
+const EFFORT: Effort = Effort { seed: 7, ops: 4000, seconds: 10.0 };
 
 fn verified(name: &str, effort: Effort) -> Report {
     let engine = Registry::load(&[]).engine(name).unwrap_or_else(|error| panic!("{name}: {error:?}"));
@@ -59,18 +59,4 @@ fn the_same_seed_gives_the_same_failures() {
     let (first, second) = (failures(), failures());
     assert!(!first.is_empty());
     assert_eq!(first, second, "seed {}", EFFORT.seed);
-}
-
-#[test]
-#[ignore]
-fn timing() {
-    let name = std::env::var("E").unwrap_or("memory-btree".into());
-    let engine = Registry::load(&[]).engine(&name).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let mut last = (String::new(), std::time::Instant::now());
-    let report = verify(&engine, folder.path(), EFFORT, |check| {
-        println!("{} {:?}", last.0, last.1.elapsed());
-        last = (check.to_string(), std::time::Instant::now());
-    });
-    println!("{} {:?}\n{report}", last.0, last.1.elapsed());
 }
