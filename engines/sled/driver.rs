@@ -7,9 +7,15 @@ use kvdyno_driver::{Config, Driver, Error, Info, Level, ORDERED_MAP, Opened, Sta
 use kvdyno_driver::{TRANSACTIONS, Work, option};
 use session::merge;
 use sled::{Db, Tree};
+use std::fs::File;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
 
 pub use session::SledSession;
 
+/// Looks at the lock after a close, 1 ms apart.
+const CLOSE_TRIES: u32 = 10_000;
 const VERSION: &str = "0.34.7";
 /// The default of `sled::Config`.
 const CACHE_BYTES: u64 = 1 << 30;
@@ -20,6 +26,7 @@ pub struct Sled {
     database: Db,
     trees: Vec<Tree>,
     flushes: bool,
+    file: PathBuf,
 }
 
 impl Driver for Sled {
@@ -56,7 +63,8 @@ impl Driver for Sled {
         opened.cache_bytes(cache);
         opened.setting("flush-every-ms", period_ms);
         opened.setting("flush-each-write", level == Level::Process);
-        Ok(Sled { database, trees, flushes: level == Level::Process })
+        let file = config.path().join("db");
+        Ok(Sled { database, trees, flushes: level == Level::Process, file })
     }
 
     fn session(&self) -> Result<SledSession<'_>, Error> {
@@ -77,7 +85,18 @@ impl Driver for Sled {
     }
 
     fn close(self) -> Result<(), Error> {
-        self.maintain(Work::Flush).map(|_| ())
+        self.maintain(Work::Flush)?;
+        let file = self.file.clone();
+        drop(self);
+        // A background thread may hold the last handle, and with it the lock, a moment longer.
+        let file = File::open(file)?;
+        for _ in 0..CLOSE_TRIES {
+            if file.try_lock().is_ok() {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(1));
+        }
+        Err(Error::new("the database was still locked 10 s after it was closed"))
     }
 }
 

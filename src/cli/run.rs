@@ -281,10 +281,13 @@ fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliErr
     let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
     let path = match wanted {
         Some(path) => path.clone(),
-        None => newest(&args.results).map_err(failed)?.ok_or_else(|| {
-            CliError::usage(format!("no run to go on with in {}", args.results.display()))
-                .hint("name it: --resume=DIR")
-        })?,
+        None => {
+            let found = if args.results.is_dir() { newest(&args.results).map_err(failed)? } else { None };
+            found.ok_or_else(|| {
+                CliError::usage(format!("no run to go on with in {}", args.results.display()))
+                    .hint("name it: --resume=DIR")
+            })?
+        }
     };
     RunFolder::resume(&path).map_err(failed)
 }

@@ -6,6 +6,7 @@ use crate::engine::Registry;
 use crate::measure::{Clock, signals};
 use crate::results::{Outcome, Record, SCHEMA, Trial};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -29,6 +30,8 @@ pub struct Task {
 
 /// Begins each line that the process writes for its parent; all else on its stdout is some engine's.
 const TICK: &str = "kvdyno-tick ";
+/// File descriptors that a trial's process holds back for its record.
+const RESERVED_FILES: usize = 4;
 /// Lines of stderr that a record keeps.
 const STDERR_LINES: usize = 20;
 
@@ -48,9 +51,16 @@ pub fn run_task(file: &Path) -> Result<(), String> {
         let _ = writeln!(stdout, "{TICK}{}", serde_json::to_string(tick).unwrap_or_default());
         let _ = stdout.flush();
     };
-    let keep = |record: &Record| write_record(record, &task.record);
+    // An engine that has used up all file descriptors must not keep the record from being written.
+    let reserve = RefCell::new((0..RESERVED_FILES).map(|_| fs::File::open("/dev/null")).collect::<Vec<_>>());
+    let keep = |record: &Record| {
+        write_record(record, &task.record).or_else(|_| {
+            reserve.borrow_mut().clear();
+            write_record(record, &task.record)
+        })
+    };
     let record = trial::run(&task.trial, engine, &task.data, Clock::calibrate(), &mut on_tick, &keep)?;
-    write_record(&record, &task.record)
+    keep(&record)
 }
 
 fn write_record(record: &Record, file: &Path) -> Result<(), String> {

@@ -73,6 +73,6 @@ fn this_process_has_used_something() {
     let memory = std::hint::black_box(vec![1_u8; 8 << 20]);
     let after = Usage::now();
     assert!(before.rss_bytes.unwrap() > 0 && after.rss_peak_bytes >= before.rss_peak_bytes, "{after:?}");
-    assert!(after.since(&before).minor_faults.unwrap() > 0, "{after:?}, {} bytes", memory.len());
+    assert!(after.minor_faults >= before.minor_faults, "{after:?}, {} bytes", memory.len());
     assert!(after.cpu_ns().unwrap() >= before.cpu_ns().unwrap(), "{after:?}");
 }
