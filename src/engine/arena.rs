@@ -157,6 +157,13 @@ impl Arena {
         unsafe { &*self.at(self.parts.ops).cast::<kv_op>().add(index) }
     }
 
+    /// All ops, in order.
+    #[inline(always)]
+    pub fn ops(&self) -> &[kv_op] {
+        // SAFETY: `shape.ops` ops lie at `parts.ops`.
+        unsafe { std::slice::from_raw_parts(self.at(self.parts.ops).cast::<kv_op>(), self.shape.ops) }
+    }
+
     /// An op, to be filled in. Its pointers are left as they are.
     #[inline(always)]
     pub fn op_mut(&mut self, index: usize) -> &mut kv_op {

@@ -1,6 +1,6 @@
 //! The keys and values of a workload, made from its specs; and whether they can be made at all.
 
-use super::draw::Draw;
+use super::draw::MOST_UNIT_OPS;
 use super::phase;
 use crate::generator::{KeyRules, Keys, Part, Sampler, ValueRules, Values};
 use crate::workload::{Phase, Workload};
@@ -107,9 +107,10 @@ pub fn check_workload(workload: &Workload) -> Result<(), String> {
         if phase.miss > 0.0 {
             keys.misses().map_err(failed)?;
         }
-        for role in phase::roles(phase) {
-            if Draw::largest_unit(phase, role) > 65_536 {
-                return Err(format!("phase {}: a group of more than 65536 ops", phase.name));
+        {
+            let largest = phase::kinds_of(phase).into_iter().map(|kind| kind.ops(phase)).max();
+            if largest > Some(MOST_UNIT_OPS) {
+                return Err(format!("phase {}: a group of more than {MOST_UNIT_OPS} ops", phase.name));
             }
         }
     }

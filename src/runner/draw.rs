@@ -3,37 +3,72 @@
 
 use super::check::State;
 use super::shared::{Role, Shared};
-use super::unit::{Chooser, Kind};
+use super::unit::{Chooser, KINDS, Kind};
 use crate::engine::Arena;
 use crate::engine::abi::*;
 use crate::generator::{Distribution, Part, Random, Sampler, SpecError};
 use crate::workload::{Mix, Phase};
 
-/// What is known of one op of the batch before it is sent.
-#[derive(Clone, Copy, Debug, Default)]
+/// What is known of one op of the batch before it is sent: 16 bytes, for there is one write of it per op.
+#[derive(Clone, Copy, Debug)]
 pub struct Item {
     /// The key's number.
     pub index: u64,
     /// For reads the oldest state that may be seen; for writes the state sent.
     pub state: State,
-    /// Whether `state` says anything (the key is in the version table).
-    pub known: bool,
-    /// For reads: this thread is the key's writer, so it must see `state` exactly.
-    pub exact: bool,
-    /// A read of a key that was never written, or an insert of one that was: expected to be in vain.
-    pub miss: bool,
+    /// Ops of the unit that begins here; 0: the op belongs to a unit that began before.
+    pub unit_ops: u16,
+    /// The unit's kind.
+    pub kind: Kind,
+    flags: u8,
 }
 
-/// A unit of the batch.
-#[derive(Clone, Copy, Debug)]
-pub struct Unit {
-    /// Its kind.
-    pub kind: Kind,
-    /// Its first op.
-    pub first: usize,
-    /// Its ops.
-    pub ops: usize,
+const KNOWN: u8 = 1;
+const EXACT: u8 = 2;
+const IN_VAIN: u8 = 4;
+
+impl Item {
+    #[inline(always)]
+    fn new(kind: Kind, index: u64) -> Item {
+        Item { index, state: State::default(), unit_ops: 1, kind, flags: 0 }
+    }
+
+    /// With a state, if the key is in the version table.
+    #[inline(always)]
+    fn with(mut self, state: Option<State>) -> Item {
+        if let Some(state) = state {
+            self.state = state;
+            self.flags |= KNOWN;
+        }
+        self
+    }
+
+    fn flagged(mut self, flag: u8) -> Item {
+        self.flags |= flag;
+        self
+    }
+
+    /// Whether `state` says anything (the key is in the version table).
+    #[inline(always)]
+    pub fn is_known(&self) -> bool {
+        self.flags & KNOWN != 0
+    }
+
+    /// For reads: this thread is the key's writer, so it must see `state` exactly. For deletes: the key is there.
+    #[inline(always)]
+    pub fn is_exact(&self) -> bool {
+        self.flags & EXACT != 0
+    }
+
+    /// A read of a key that was never written, or an insert of one that was.
+    #[inline(always)]
+    pub fn is_in_vain(&self) -> bool {
+        self.flags & IN_VAIN != 0
+    }
 }
+
+/// Ops of a unit, at most.
+pub const MOST_UNIT_OPS: usize = u16::MAX as usize;
 
 /// One thread's draws.
 pub struct Draw {
@@ -54,12 +89,12 @@ pub struct Draw {
     writes: u64,
     /// Drawn, but too large for what was left of the last batch. Drawing anew would favour small units.
     put_off: Option<Kind>,
-    /// The units of the batch.
-    pub units: Vec<Unit>,
     /// The ops of the batch.
     pub items: Vec<Item>,
-    /// Ops in the batch.
-    pub count: usize,
+    /// Ops of a unit, by kind.
+    unit_ops: [u16; KINDS],
+    /// The only kind, if each of its units is one op without a choice to draw.
+    plain: Option<Kind>,
     is_out_of_keys: bool,
 }
 
@@ -91,6 +126,17 @@ impl Draw {
             }
         };
         let phase = shared.phase;
+        let mut kinds = chooser.kinds();
+        let plain = match (kinds.next(), kinds.next()) {
+            (Some(Kind::Get), None) if phase.miss == 0.0 => Some(Kind::Get),
+            (Some(kind @ (Kind::Put | Kind::Update)), None)
+                if phase.join <= 1 && phase.existing.is_none() =>
+            {
+                Some(kind)
+            }
+            _ => None,
+        };
+        drop(kinds);
         // Hot items stay the same from phase to phase; a permutation is another one in each.
         let seed = match phase.distribution {
             Distribution::Permutation => shared.seed,
@@ -112,9 +158,9 @@ impl Draw {
             thread: thread as u64,
             writes: 0,
             put_off: None,
-            units: Vec::with_capacity(shared.phase.join.max(64) as usize),
-            items: Vec::new(),
-            count: 0,
+            items: Vec::with_capacity(Draw::largest_unit(phase, slot.role).max(64)),
+            unit_ops: Kind::ALL.map(|kind| kind.ops(phase).min(MOST_UNIT_OPS) as u16),
+            plain,
             is_out_of_keys: false,
         })
     }
@@ -122,6 +168,11 @@ impl Draw {
     /// Items of this thread in one pass of a distribution that gives each once.
     pub fn pass_len(&self) -> u64 {
         self.sampler.part_len()
+    }
+
+    /// Whether every unit is one op of one kind.
+    pub fn is_plain(&self) -> bool {
+        self.plain.is_some()
     }
 
     /// Whether an insert found no key left.
@@ -133,16 +184,14 @@ impl Draw {
     pub fn largest_unit(phase: &Phase, role: Role) -> usize {
         let mix = mix_of(phase, role);
         let kinds = Kind::ALL.into_iter().filter(|kind| kind.share(&mix) > 0.0);
-        kinds.map(|kind| kind.ops(phase)).max().unwrap_or(1)
+        kinds.map(|kind| kind.ops(phase).min(MOST_UNIT_OPS)).max().unwrap_or(1)
     }
 
     /// Draws units until the batch has `target` ops (at least one unit, at most the arena's ops), or `ops_left` ops
     /// are counted.
     #[inline]
     pub fn fill(&mut self, shared: &Shared<'_>, arena: &mut Arena, target: usize, ops_left: u64) {
-        self.units.clear();
         self.items.clear();
-        self.count = 0;
         self.pending_inserts = 0;
         if shared.phase.grows {
             let now = shared.dense_now();
@@ -151,23 +200,45 @@ impl Draw {
                 self.sampler.grow(now);
             }
         }
+        match self.plain {
+            Some(kind) => self.fill_plain(shared, arena, kind, ops_left.min(target as u64)),
+            None => self.fill_mixed(shared, arena, target, ops_left),
+        }
+    }
+
+    /// One kind, one op a unit.
+    #[inline(always)]
+    fn fill_plain(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, count: u64) {
+        for _ in 0..count {
+            if kind == Kind::Get {
+                let index = self.sampler.next(&mut self.random);
+                self.add_get_of(shared, arena, kind, index, 0);
+            } else {
+                let index = self.own(shared);
+                self.add_put(shared, arena, kind, index, 0);
+            }
+        }
+    }
+
+    fn fill_mixed(&mut self, shared: &Shared<'_>, arena: &mut Arena, target: usize, ops_left: u64) {
         let capacity = arena.shape().ops;
         let mut counted = 0;
-        while self.count < target && counted < ops_left && !self.is_out_of_keys {
+        while self.items.len() < target && counted < ops_left && !self.is_out_of_keys {
             let kind = self.put_off.take().unwrap_or_else(|| self.chooser.next(&mut self.choices));
-            let mut ops = kind.ops(&self.phase);
-            if self.count > 0 && self.count + ops > capacity {
+            let mut ops = usize::from(self.unit_ops[kind as usize]);
+            let first = self.items.len();
+            if first > 0 && first + ops > capacity {
                 self.put_off = Some(kind);
                 break;
             }
             if kind.counted_ops(ops) == ops as u64 {
                 ops = ops.min((ops_left - counted) as usize);
             }
-            let first = self.count;
             self.add(shared, arena, kind, ops);
-            let ops = self.count - first;
+            let ops = self.items.len() - first;
             if ops > 0 {
-                self.units.push(Unit { kind, first, ops });
+                self.items[first..].iter_mut().for_each(|item| item.unit_ops = 0);
+                self.items[first].unit_ops = ops as u16;
                 counted += kind.counted_ops(ops);
             }
         }
@@ -176,10 +247,10 @@ impl Draw {
     #[inline(always)]
     fn add(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, ops: usize) {
         match kind {
-            Kind::Get => self.add_get(shared, arena, 0),
+            Kind::Get => self.add_get(shared, arena, kind, 0),
             Kind::MultiGet => {
                 for left in (0..ops).rev() {
-                    self.add_get(shared, arena, join_flag(left));
+                    self.add_get(shared, arena, kind, join_flag(left));
                 }
             }
             Kind::Put => self.add_puts(shared, arena, ops),
@@ -187,7 +258,7 @@ impl Draw {
             Kind::Update => {
                 for left in (0..ops).rev() {
                     let index = self.own(shared);
-                    self.add_put(shared, arena, index, join_flag(left));
+                    self.add_put(shared, arena, kind, index, join_flag(left));
                 }
             }
             Kind::Delete => {
@@ -200,13 +271,13 @@ impl Draw {
             Kind::Merge => self.add_merge(shared, arena),
             Kind::ReadModifyWrite => {
                 let index = self.own(shared);
-                self.add_get_of(shared, arena, index, 0);
-                self.add_put(shared, arena, index, 0);
+                self.add_get_of(shared, arena, kind, index, 0);
+                self.add_put(shared, arena, kind, index, 0);
             }
             Kind::Transaction => {
                 for left in (0..ops).rev() {
                     let index = self.own(shared);
-                    self.add_put(shared, arena, index, KV_ATOMIC | join_flag(left));
+                    self.add_put(shared, arena, kind, index, KV_ATOMIC | join_flag(left));
                 }
             }
         }
@@ -215,7 +286,7 @@ impl Draw {
     /// Ends a group that found no more keys: its last op so far is tied to nothing.
     #[cold]
     fn end_group(&mut self, arena: &mut Arena) {
-        if let Some(last) = self.count.checked_sub(1) {
+        if let Some(last) = self.items.len().checked_sub(1) {
             arena.op_mut(last).flags &= !KV_JOIN;
         }
     }
@@ -259,7 +330,7 @@ impl Draw {
                 },
                 _ => self.own(shared),
             };
-            self.add_put(shared, arena, index, join_flag(left));
+            self.add_put(shared, arena, Kind::Put, index, join_flag(left));
         }
     }
 
@@ -273,51 +344,50 @@ impl Draw {
                 continue;
             }
             let Some(index) = self.next_new(shared) else { return self.end_group(arena) };
-            self.add_put(shared, arena, index, flags);
+            self.add_put(shared, arena, Kind::Insert, index, flags);
         }
     }
 
     /// An insert of a key that is there: it must be refused, and its value must never be seen.
     fn add_refused_insert(&mut self, shared: &Shared<'_>, arena: &mut Arena, index: u64, flags: u16) {
-        let slot = self.count;
+        let slot = self.items.len();
         let last = shared.versions.and_then(|versions| versions.started(index)).unwrap_or_default();
         let key = shared.keys.write(index, arena.key_mut(slot));
         let value = shared.values.write(index, u64::from(last.version()) + 1, arena.value_mut(slot));
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
-        self.items.push(Item { index, miss: true, ..Item::default() });
-        self.count += 1;
+        self.items.push(Item::new(Kind::Insert, index).flagged(IN_VAIN));
     }
 
     #[inline(always)]
-    fn add_get(&mut self, shared: &Shared<'_>, arena: &mut Arena, flags: u16) {
+    fn add_get(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, flags: u16) {
         let index = self.sampler.next(&mut self.random);
         if self.phase.miss > 0.0 && self.choices.unit() < self.phase.miss {
-            let slot = self.count;
+            let slot = self.items.len();
             let length = shared.keys.write_missing(index, arena.key_mut(slot));
             set(arena.op_mut(slot), KV_GET, flags, length, 0);
-            self.items.push(Item { index, miss: true, ..Item::default() });
-            self.count += 1;
+            self.items.push(Item::new(kind, index).flagged(IN_VAIN));
             return;
         }
-        self.add_get_of(shared, arena, index, flags);
+        self.add_get_of(shared, arena, kind, index, flags);
     }
 
     #[inline(always)]
-    fn add_get_of(&mut self, shared: &Shared<'_>, arena: &mut Arena, index: u64, flags: u16) {
-        let slot = self.count;
+    fn add_get_of(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, index: u64, flags: u16) {
+        let slot = self.items.len();
         let length = shared.keys.write(index, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_GET, flags, length, 0);
-        let mut item = Item { index, ..Item::default() };
+        let mut item = Item::new(kind, index);
         if let Some(versions) = shared.versions {
-            item.exact = !shared.writes
+            let is_exact = !shared.writes
                 || (shared.slots.len() == 1)
                 || (shared.writers > 0 && self.owns(shared) && index % shared.writers == self.writer);
-            let state = if item.exact { versions.started(index) } else { versions.acked(index) };
-            item.known = state.is_some();
-            item.state = state.unwrap_or_default();
+            item = if is_exact {
+                item.with(versions.started(index)).flagged(EXACT)
+            } else {
+                item.with(versions.acked(index))
+            };
         }
         self.items.push(item);
-        self.count += 1;
     }
 
     fn owns(&self, shared: &Shared<'_>) -> bool {
@@ -326,8 +396,8 @@ impl Draw {
     }
 
     #[inline(always)]
-    fn add_put(&mut self, shared: &Shared<'_>, arena: &mut Arena, index: u64, flags: u16) {
-        let slot = self.count;
+    fn add_put(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, index: u64, flags: u16) {
+        let slot = self.items.len();
         let state = shared.versions.and_then(|versions| versions.begin(index, false));
         // Without a table versions only make the bytes differ: content is checked, staleness is not.
         self.writes += 1;
@@ -336,34 +406,23 @@ impl Draw {
         let key = shared.keys.write(index, arena.key_mut(slot));
         let value = shared.values.write(index, version, arena.value_mut(slot));
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
-        self.items.push(Item {
-            index,
-            state: state.unwrap_or_default(),
-            known: state.is_some(),
-            ..Item::default()
-        });
-        self.count += 1;
+        self.items.push(Item::new(kind, index).with(state));
     }
 
     fn add_delete(&mut self, shared: &Shared<'_>, arena: &mut Arena, index: u64, flags: u16) {
-        let slot = self.count;
+        let slot = self.items.len();
         // The state before says whether the engine must find the key.
         let was_there = shared.versions.and_then(|versions| versions.started(index));
         let state = shared.versions.and_then(|versions| versions.begin(index, true));
         let key = shared.keys.write(index, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_DELETE, flags, key, 0);
-        self.items.push(Item {
-            index,
-            state: state.unwrap_or_default(),
-            known: state.is_some(),
-            exact: was_there.is_some_and(|state| !state.is_absent()),
-            miss: false,
-        });
-        self.count += 1;
+        let item = Item::new(Kind::Delete, index).with(state);
+        let is_there = was_there.is_some_and(|state| !state.is_absent());
+        self.items.push(if is_there { item.flagged(EXACT) } else { item });
     }
 
     fn add_merge(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
-        let slot = self.count;
+        let slot = self.items.len();
         let native = shared.capabilities & KV_MERGE_ADD != 0;
         // Emulated by get and put, a counter needs one writing thread.
         let drawn = if native { self.sampler.next(&mut self.random) } else { self.own(shared) };
@@ -371,12 +430,11 @@ impl Draw {
         let key = shared.keys.write(index, arena.key_mut(slot));
         arena.value_mut(slot)[..8].copy_from_slice(&1u64.to_le_bytes());
         set(arena.op_mut(slot), KV_MERGE, 0, key, 8);
-        self.items.push(Item { index, ..Item::default() });
-        self.count += 1;
+        self.items.push(Item::new(Kind::Merge, index));
     }
 
     fn add_scan(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
-        let slot = self.count;
+        let slot = self.items.len();
         let scan = self.phase.scan;
         let index = self.sampler.next(&mut self.random);
         let mut key = shared.keys.write(index, arena.key_mut(slot));
@@ -400,8 +458,7 @@ impl Draw {
             (rows, true) => 1 + self.choices.below(u64::from(rows)) as u32,
             (rows, false) => rows,
         };
-        self.items.push(Item { index, ..Item::default() });
-        self.count += 1;
+        self.items.push(Item::new(Kind::Scan, index));
     }
 }
 
@@ -418,6 +475,4 @@ fn set(op: &mut kv_op, kind: u8, flags: u16, key: usize, value: usize) {
     op.key_length = key as u32;
     op.value_length = value as u32;
     op.limit = 0;
-    op.due = 0;
-    op.retries = 0;
 }

@@ -1,7 +1,7 @@
 //! Looks at a batch after it was run: statuses, values and rows, tallies and versions. Outside the timed call.
 
 use super::check::{Faults, Window};
-use super::draw::{Draw, Item, Unit};
+use super::draw::{Draw, Item};
 use super::rows::RowsCheck;
 use super::shared::{Shared, Tallies};
 use super::unit::Kind;
@@ -69,21 +69,26 @@ impl Judge {
         counts: bool,
     ) {
         let done = executed.done;
+        if !shared.checked && draw.is_plain() && counts && done == draw.items.len() {
+            return self.floor(shared, draw, arena);
+        }
         let mut inserts = 0;
-        for place in 0..draw.units.len() {
-            let unit = draw.units[place];
-            let end = unit.first + unit.ops;
+        let mut at = 0;
+        while at < draw.items.len() {
+            let unit = draw.items[at];
+            let end = at + usize::from(unit.unit_ops);
             if counts && end <= done && unit.kind != Kind::Scan {
-                let start = arena.op(unit.first).start;
-                self.tally(shared, &unit, arena.op(end - 1).end.saturating_sub(start));
+                let ticks = arena.op(end - 1).end.saturating_sub(arena.op(at).start);
+                self.tally(shared, &unit, ticks);
             }
-            for at in unit.first..end {
+            while at < end {
+                let item = draw.items[at];
                 if at >= done {
-                    self.take_back(shared, arena, draw.items[at], at);
-                    continue;
+                    self.take_back(shared, arena, item, at);
+                } else if self.op(shared, arena, item, at) {
+                    inserts += u64::from(is_new_key(shared, &item));
                 }
-                let acknowledged = self.op(shared, arena, draw.items[at], at, unit.kind);
-                inserts += u64::from(acknowledged && is_new_key(shared, &draw.items[at]));
+                at += 1;
             }
         }
         draw.acknowledge_inserts(inserts);
@@ -92,10 +97,18 @@ impl Judge {
         }
     }
 
+    /// A batch of an engine that keeps nothing, each unit one op: there is nothing to compare with.
+    #[inline(always)]
+    fn floor(&mut self, shared: &Shared<'_>, draw: &Draw, arena: &Arena) {
+        for (item, op) in draw.items.iter().zip(arena.ops()) {
+            self.tally(shared, item, op.end.saturating_sub(op.start));
+        }
+    }
+
     /// Counts a unit that took `ticks`.
     #[inline(always)]
-    pub fn tally(&mut self, shared: &Shared<'_>, unit: &Unit, ticks: u64) {
-        let counted = unit.kind.counted_ops(unit.ops);
+    pub fn tally(&mut self, shared: &Shared<'_>, unit: &Item, ticks: u64) {
+        let counted = unit.kind.counted_ops(usize::from(unit.unit_ops));
         self.ops += counted;
         self.unit_ticks += ticks;
         if let Some(tally) = &mut self.interval[unit.kind as usize] {
@@ -114,9 +127,8 @@ impl Judge {
     }
 
     fn fail(&mut self, shared: &Shared<'_>, arena: &Arena, draw: &Draw, at: usize, text: &str) {
-        let item = draw.items.get(at).copied().unwrap_or_default();
-        let kind =
-            draw.units.iter().find(|unit| at < unit.first + unit.ops).map_or("op", |unit| unit.kind.name());
+        let item = draw.items.get(at);
+        let (kind, index) = item.map_or(("op", 0), |item| (item.kind.name(), item.index));
         let status = if at < arena.shape().ops { arena.op(at).status } else { KV_ERROR };
         let cause = match status {
             KV_FULL => "no-space",
@@ -125,13 +137,13 @@ impl Judge {
             _ if text.contains("Cannot allocate memory") => "out-of-memory",
             _ => "engine-error",
         };
-        shared.fail(cause, format!("phase {}: {kind} of key {}: {text}", shared.phase.name, item.index));
+        shared.fail(cause, format!("phase {}: {kind} of key {index}: {text}", shared.phase.name));
     }
 
     /// An op that was not run.
     #[cold]
     fn take_back(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) {
-        if item.miss {
+        if item.is_in_vain() {
             return;
         }
         let kind = arena.op(at).kind;
@@ -142,10 +154,10 @@ impl Judge {
 
     /// One op; says whether it was a write that was acknowledged.
     #[inline(always)]
-    fn op(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize, kind: Kind) -> bool {
+    fn op(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
         if op.retries != 0
-            && let Some(tally) = &mut self.interval[kind as usize]
+            && let Some(tally) = &mut self.interval[item.kind as usize]
         {
             tally.retries += u64::from(op.retries);
         }
@@ -154,7 +166,7 @@ impl Judge {
         }
         match op.kind {
             KV_GET => {
-                self.get(shared, arena, item, at, kind);
+                self.get(shared, arena, item, at);
                 false
             }
             KV_PUT => self.put(shared, arena, item, at),
@@ -171,15 +183,15 @@ impl Judge {
     }
 
     #[inline(always)]
-    fn get(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize, kind: Kind) {
+    fn get(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) {
         let op = arena.op(at);
         match op.status {
-            KV_OK if !item.miss => {
+            KV_OK if !item.is_in_vain() => {
                 let value = arena.delivered(at);
                 self.read_bytes += u64::from(op.key_length) + op.length;
                 self.values_checked += 1;
                 match shared.values.check(item.index, value) {
-                    Ok(version) if !item.known || self.window(shared, item).allows(version) => {}
+                    Ok(version) if !item.is_known() || self.window(shared, item).allows(version) => {}
                     Ok(version) => {
                         let window = self.window(shared, item);
                         self.faults.add(|| {
@@ -192,13 +204,13 @@ impl Judge {
                 }
             }
             KV_NOT_FOUND => {
-                let expected = item.miss || self.may_be_absent(shared, item);
+                let expected = item.is_in_vain() || self.may_be_absent(shared, item);
                 if expected {
-                    self.count_miss(kind);
+                    self.count_miss(item.kind);
                 } else {
                     let window = self.window(shared, item);
                     self.faults.add(|| {
-                        let allowed = if item.known { window.text() } else { "a value".into() };
+                        let allowed = if item.is_known() { window.text() } else { "a value".into() };
                         format!("get of key {}: not found, expected {allowed}", item.index)
                     });
                 }
@@ -226,12 +238,12 @@ impl Judge {
     #[inline(always)]
     fn window(&self, shared: &Shared<'_>, item: Item) -> Window {
         let newest =
-            if item.exact { None } else { shared.versions.and_then(|table| table.started(item.index)) };
+            if item.is_exact() { None } else { shared.versions.and_then(|table| table.started(item.index)) };
         Window { oldest: item.state, newest: newest.unwrap_or(item.state) }
     }
 
     fn may_be_absent(&self, shared: &Shared<'_>, item: Item) -> bool {
-        if item.known {
+        if item.is_known() {
             self.window(shared, item).allows_absent(shared.deletes)
         } else {
             !shared.population.whole || shared.deletes || item.index >= shared.population.dense
@@ -273,7 +285,7 @@ impl Judge {
     #[inline(always)]
     fn put(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
-        if item.miss {
+        if item.is_in_vain() {
             return self.refused_insert(shared, item, op.status);
         }
         if !self.is_done(shared, item, op.status, "put") {
@@ -283,7 +295,7 @@ impl Judge {
             return false;
         }
         self.written_bytes += u64::from(op.key_length) + u64::from(op.value_length);
-        if item.known
+        if item.is_known()
             && let Some(versions) = shared.versions
         {
             versions.acknowledge(item.index, item.state);
@@ -310,7 +322,7 @@ impl Judge {
         if op.status != KV_OK && !(tells && op.status == KV_NOT_FOUND) {
             return self.is_done(shared, item, op.status, "delete");
         }
-        if tells && item.known && was_found != item.exact {
+        if tells && item.is_known() && was_found != item.is_exact() {
             let (said, truth) = if was_found { ("found", "absent") } else { ("absent", "there") };
             self.faults.add(|| format!("delete of key {}: said {said}, it was {truth}", item.index));
         }
@@ -318,7 +330,7 @@ impl Judge {
             self.count_miss(Kind::Delete);
         }
         self.written_bytes += u64::from(op.key_length);
-        if item.known
+        if item.is_known()
             && let Some(versions) = shared.versions
         {
             versions.acknowledge(item.index, item.state);

@@ -1,7 +1,7 @@
 //! The hot loop: fill a batch, execute it, judge it, publish once a second. It allocates nothing, takes no lock but
 //! when it publishes, and makes no system call of its own.
 
-use super::draw::{Draw, Unit};
+use super::draw::{Draw, Item};
 use super::judge::Judge;
 use super::rows::RowsCheck;
 use super::shared::{Shared, Slot, Tallies, tallies_for};
@@ -131,7 +131,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             if now >= self.next_publish {
                 self.publish(now);
             }
-            if self.draw.is_out_of_keys() && self.draw.count == 0 {
+            if self.draw.is_out_of_keys() && self.draw.items.is_empty() {
                 break;
             }
         }
@@ -153,15 +153,15 @@ impl<'s, 'p> Worker<'s, 'p> {
         let shared = self.shared;
         let target = if self.emulates_merge { 1 } else { self.target };
         self.draw.fill(shared, self.session.arena(), target, left);
-        if self.draw.count == 0 {
+        if self.draw.items.is_empty() {
             return;
         }
-        if self.emulates_merge && self.draw.units[0].kind == Kind::Merge {
+        if self.emulates_merge && self.draw.items[0].kind == Kind::Merge {
             return self.merge_by_get_and_put();
         }
         let before = self.judge.ops;
         let sent = shared.clock.now();
-        let executed = self.session.execute(0, self.draw.count);
+        let executed = self.session.execute(0, self.draw.items.len());
         let ticks = self.call_ticks(&executed, sent);
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
         if self.judge.interval[Kind::Scan as usize].is_some() {
@@ -208,18 +208,16 @@ impl<'s, 'p> Worker<'s, 'p> {
     /// Checks the rows of the batch's scans, and resumes those that filled their buffer. A scan's service time is
     /// the sum of its pieces'.
     fn finish_scans(&mut self, executed: &Executed) {
-        for place in 0..self.draw.units.len() {
-            let unit = self.draw.units[place];
-            if unit.kind == Kind::Scan && unit.first < executed.done {
-                self.finish_scan(unit);
+        for at in 0..executed.done {
+            let item = self.draw.items[at];
+            if item.kind == Kind::Scan {
+                self.finish_scan(at, item);
             }
         }
     }
 
-    fn finish_scan(&mut self, unit: Unit) {
+    fn finish_scan(&mut self, at: usize, item: Item) {
         let shared = self.shared;
-        let at = unit.first;
-        let item = self.draw.items[at];
         let arena = self.session.arena();
         let op = *arena.op(at);
         let mut ticks = op.end.saturating_sub(op.start);
@@ -244,7 +242,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             self.judge.scan(&self.rows, self.counts);
         }
         if self.counts {
-            self.judge.tally(shared, &unit, ticks);
+            self.judge.tally(shared, &item, ticks);
         }
     }
 
@@ -286,7 +284,6 @@ impl<'s, 'p> Worker<'s, 'p> {
     /// A counter without a native merge: get, add, put; the unit's time is the sum of both calls.
     fn merge_by_get_and_put(&mut self) {
         let shared = self.shared;
-        let unit = self.draw.units[0];
         let item = self.draw.items[0];
         self.session.arena().op_mut(0).kind = KV_GET;
         self.session.arena().op_mut(0).value_length = 0;
@@ -323,7 +320,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         } else if ok {
             self.judge.merges += 1;
             if self.counts {
-                self.judge.tally(shared, &unit, ticks);
+                self.judge.tally(shared, &item, ticks);
                 self.issued += 1;
             }
             self.judge.written_bytes += self.session.arena().key(0).len() as u64 + 8;
