@@ -39,6 +39,7 @@ test: STRICT := $(CI)
 test: packages test-packages check build
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/checked
 	@$(CARGO) test $(WHOLE)
+	@$(CARGO) bench --workspace --features all-engines --bench harness -- --small
 
 # And what takes longer: the same with overflow checks and assertions of debug builds and the features of a plain
 # `cargo build`, the C kit under sanitizers, the harness's tests of itself, and every engine against the model.
@@ -64,7 +65,10 @@ bench: toolchains
 fuzz: toolchains
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || \
 	  { echo "fuzzing needs cargo-fuzz: run \`cargo install cargo-fuzz\`" >&2; exit 1; }
-	@for target in $$($(CARGO) fuzz list); do \
+	@if $(CARGO) fuzz run --sanitizer none canary -- -max_total_time=$(FUZZ_SECONDS) >/dev/null 2>&1; then \
+	  echo "the canary was not found: the fuzzer finds nothing" >&2; exit 1; \
+	fi
+	@for target in $$($(CARGO) fuzz list | grep -v canary); do \
 	  $(CARGO) fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 

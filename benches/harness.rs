@@ -1,6 +1,8 @@
 //! The cost of our own code, against the goals in docs/methodology.md. `cargo bench --bench harness` measures;
 //! with `--small` every row runs once on tiny sizes, so that it cannot rot.
 
+#[path = "harness/fidelity.rs"]
+mod fidelity;
 #[path = "harness/floor.rs"]
 mod floor;
 #[path = "harness/values.rs"]
@@ -12,11 +14,17 @@ pub struct Row {
     value: f64,
     unit: &'static str,
     goal: Option<f64>,
+    text: Option<String>,
 }
 
 impl Row {
     fn new(name: impl Into<String>, value: f64, unit: &'static str, goal: Option<f64>) -> Row {
-        Row { name: name.into(), value, unit, goal }
+        Row { name: name.into(), value, unit, goal, text: None }
+    }
+
+    /// With a verdict of its own.
+    fn with_text(name: String, value: f64, unit: &'static str, goal: f64, text: String) -> Row {
+        Row { name, value, unit, goal: Some(goal), text: Some(text) }
     }
 
     fn print(&self) {
@@ -25,6 +33,7 @@ impl Row {
             Some(goal) => (format!("{goal:.1}"), "OVER"),
             None => ("-".into(), ""),
         };
+        let verdict = self.text.as_deref().unwrap_or(verdict);
         println!("{:58} {:>9.2} {:6} goal {:>7}  {verdict}", self.name, self.value, self.unit, goal);
     }
 }
@@ -33,4 +42,5 @@ fn main() {
     let is_small = std::env::args().any(|word| word == "--small" || word == "--test");
     floor::rows(is_small).iter().for_each(Row::print);
     values::rows(is_small).iter().for_each(Row::print);
+    fidelity::rows(is_small).iter().for_each(Row::print);
 }

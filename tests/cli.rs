@@ -6,5 +6,7 @@ mod command;
 mod faults;
 #[path = "cli/messages.rs"]
 mod messages;
+#[path = "cli/readme.rs"]
+mod readme;
 #[path = "cli/runs.rs"]
 mod runs;

@@ -69,10 +69,11 @@ fn is_plugin_name(file: &Path) -> bool {
 }
 
 /// The file and every folder above it must be ours or root's, and no one else may be able to change them. A folder
-/// that all may write to is let pass when it is sticky, as /tmp is: in it others cannot replace what is ours.
+/// that all may write to is let pass when it is sticky, as /tmp is: in it others cannot replace what is ours. A group
+/// may write where it is the user's own, of the same number: systems that make such groups give a umask of 002.
 fn check_owner(file: &Path) -> Result<(), String> {
-    // SAFETY: geteuid cannot fail.
-    let user = unsafe { libc::geteuid() };
+    // SAFETY: geteuid and getegid cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     for path in file.ancestors().filter(|path| !path.as_os_str().is_empty()) {
         let facts =
             fs::metadata(path).map_err(|error| format!("cannot look at {}: {error}", path.display()))?;
@@ -81,7 +82,9 @@ fn check_owner(file: &Path) -> Result<(), String> {
             return Err(format!("{shown} belongs to user {}; it must be yours or root's", facts.uid()));
         }
         let is_sticky_folder = facts.is_dir() && facts.mode() & 0o1000 != 0;
-        if facts.mode() & 0o022 != 0 && !is_sticky_folder {
+        let is_own_group = group == user && facts.gid() == group;
+        let others = if is_own_group { 0o002 } else { 0o022 };
+        if facts.mode() & others != 0 && !is_sticky_folder {
             return Err(format!(
                 "{shown} can be written to by others (mode {:o}); run `chmod go-w` on it",
                 facts.mode() & 0o7777
