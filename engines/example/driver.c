@@ -186,7 +186,7 @@ static const kv_driver driver = {
     .abi = KV_ABI, .size = sizeof(kv_driver),
     .name = "example",
     .engine = "a sorted array behind a mutex; the driver to copy",
-    .language = "C", .family = "memory",
+    .language = "C", .family = "example", /* keeps it out of comparisons of all engines; yours says lsm, b+tree ... */
     .capabilities = CAPABILITIES, .levels = 1u << KV_NONE,
     .key_size_max = KEY_SIZE_MAX,
     .option_count = 1, .options = options,

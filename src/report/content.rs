@@ -158,8 +158,28 @@ fn step_blocks(summary: &Summary) -> Vec<Block> {
         for chunk in places.chunks(STEP_COLUMNS) {
             blocks.push(Block::Table(step_table(&steps, chunk, &places)));
         }
+        let notes = step_notes(&steps, &places);
+        if !notes.is_empty() {
+            blocks.push(Block::Lines(notes));
+        }
     }
     blocks
+}
+
+/// What came of steps that have no time: a line for each note, with the engines that it holds for.
+fn step_notes(steps: &[&StepSummary], places: &[StepPlace]) -> Vec<String> {
+    let mut notes: Vec<(String, Vec<String>)> = Vec::new();
+    for step in steps {
+        for note in &step.notes {
+            let text = plain_text(&format!("{}: {note}", StepPlace::of(step).title(places)));
+            let engine = engine_name(&step.engine, &step.options);
+            match notes.iter_mut().find(|(seen, _)| *seen == text) {
+                Some((_, engines)) => engines.push(engine),
+                None => notes.push((text, vec![engine])),
+            }
+        }
+    }
+    notes.into_iter().map(|(text, engines)| format!("{text} ({})", engines.join(", "))).collect()
 }
 
 fn step_table(steps: &[&StepSummary], places: &[StepPlace], all: &[StepPlace]) -> Table {
@@ -176,12 +196,7 @@ fn step_table(steps: &[&StepSummary], places: &[StepPlace], all: &[StepPlace]) -
         let own = |step: &&&StepSummary| step.engine == engine && step.options == *options;
         let figure = |place: &StepPlace| {
             let step = steps.iter().filter(own).find(|step| StepPlace::of(step) == *place);
-            match step {
-                Some(step) if step.median_ns.is_none() && !step.notes.is_empty() => {
-                    plain_text(&step.notes.join(", "))
-                }
-                step => known(step.and_then(|step| step.median_ns), time),
-            }
+            known(step.and_then(|step| step.median_ns), time)
         };
         table.push([engine_name(engine, options)].into_iter().chain(places.iter().map(figure)).collect());
     }

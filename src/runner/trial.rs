@@ -446,7 +446,7 @@ impl<'t> Running<'t> {
             name: "sweep".into(),
             before_phase: None,
             elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
-            note: Some(sweep::note(self.population.dense, capabilities)),
+            note: sweep::note(self.population.dense, capabilities),
         });
     }
 }

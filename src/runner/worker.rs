@@ -14,7 +14,12 @@ use std::sync::{Barrier, PoisonError};
 
 /// Ops of a batch when they are fast. Larger ones gain nothing (ARCHITECTURE.md, "Batches").
 pub const BATCH_OPS: usize = 64;
-/// A call that takes longer halves the batch, so that stop times and series stay sharp; nanoseconds.
+/// Calls that take longer get smaller batches, down to `WARM_OPS`: what the core prepared and what it has to look at
+/// then lies in the nearest cache, and takes little of it from the engine; nanoseconds.
+const WARM_CALL_NS: u64 = 8_000;
+/// Ops of a batch that are few enough for that.
+const WARM_OPS: usize = 8;
+/// A call that takes longer halves the batch below that, so that stop times and series stay sharp; nanoseconds.
 const LONG_CALL_NS: u64 = 1_000_000;
 /// Bytes of a session's arena, at most, unless one unit needs more.
 const ARENA_BYTES: usize = 4 << 20;
@@ -69,6 +74,9 @@ pub struct Worker<'s, 'p> {
     quota: u64,
     issued: u64,
     target: usize,
+    most: usize,
+    warm_ticks: u64,
+    long_ticks: u64,
     next_publish: u64,
     counts: bool,
     emulates_merge: bool,
@@ -85,6 +93,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let slot = &shared.slots[thread];
         let mix = super::draw::mix_of(shared.phase, slot.role);
         let chooser = Chooser::new(&mix).ok_or_else(|| SpecError("an empty mix".into()))?;
+        let most = BATCH_OPS.min(shape_of(shared, thread).ops);
         Ok(Worker {
             shared,
             slot,
@@ -95,7 +104,10 @@ impl<'s, 'p> Worker<'s, 'p> {
             total: tallies_for(chooser.kinds()),
             quota,
             issued: 0,
-            target: BATCH_OPS.min(shape_of(shared, thread).ops),
+            target: WARM_OPS.min(most),
+            most,
+            warm_ticks: shared.clock.from_ns(WARM_CALL_NS),
+            long_ticks: shared.clock.from_ns(LONG_CALL_NS),
             next_publish: 0,
             counts: false,
             emulates_merge: mix.merge > 0.0 && shared.capabilities & KV_MERGE_ADD == 0,
@@ -122,8 +134,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             if left == 0 {
                 break;
             }
-            self.batch(left);
-            now = clock.now();
+            now = self.batch(left).unwrap_or_else(|| clock.now());
             if !self.counts && now >= warm_until {
                 self.counts = true;
                 start = now;
@@ -148,21 +159,24 @@ impl<'s, 'p> Worker<'s, 'p> {
         (outcome, self.session.end())
     }
 
+    /// One batch; the tick at which its call had returned, if there was just one.
     #[inline(always)]
-    fn batch(&mut self, left: u64) {
+    fn batch(&mut self, left: u64) -> Option<u64> {
         let shared = self.shared;
         let target = if self.emulates_merge { 1 } else { self.target };
         self.draw.fill(shared, self.session.arena(), target, left);
         if self.draw.items.is_empty() {
-            return;
+            return None;
         }
         if self.emulates_merge && self.draw.items[0].kind == Kind::Merge {
-            return self.merge_by_get_and_put();
+            self.merge_by_get_and_put();
+            return None;
         }
         let before = self.judge.ops;
         let sent = shared.clock.now();
         let executed = self.session.execute(0, self.draw.items.len());
-        let ticks = self.call_ticks(&executed, sent);
+        let returned = shared.clock.now();
+        let ticks = self.call_ticks(&executed, returned.saturating_sub(sent));
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
         if self.judge.interval[Kind::Scan as usize].is_some() {
             self.finish_scans(&executed);
@@ -170,12 +184,12 @@ impl<'s, 'p> Worker<'s, 'p> {
         self.issued += self.judge.ops - before;
         self.heartbeat(executed.done);
         self.adapt(ticks);
+        Some(returned)
     }
 
-    /// Ticks of the call sent at `sent`, counted as time inside the driver.
+    /// Ticks of a call by the driver's stamps, counted as time inside it; it took `outside` ticks seen from here.
     #[inline(always)]
-    fn call_ticks(&mut self, executed: &Executed, sent: u64) -> u64 {
-        let outside = self.shared.clock.now().saturating_sub(sent);
+    fn call_ticks(&mut self, executed: &Executed, outside: u64) -> u64 {
         let arena = self.session.arena();
         let Some(last) = executed.done.checked_sub(1) else { return 0 };
         let ticks = arena.op(last).end.saturating_sub(arena.batch().start);
@@ -197,11 +211,12 @@ impl<'s, 'p> Worker<'s, 'p> {
 
     #[inline(always)]
     fn adapt(&mut self, ticks: u64) {
-        let long = self.shared.clock.from_ns(LONG_CALL_NS);
-        if ticks > long {
+        let (warm, long) = (self.warm_ticks, self.long_ticks);
+        if (ticks > warm && self.target > WARM_OPS) || ticks > long {
             self.target = (self.target / 2).max(1);
-        } else if ticks < long / 8 && self.target < BATCH_OPS {
-            self.target = (self.target * 2).min(BATCH_OPS).min(self.session.arena().shape().ops);
+        } else if self.target < self.most && ticks < if self.target < WARM_OPS { long / 2 } else { warm / 2 }
+        {
+            self.target = (self.target * 2).min(self.most);
         }
     }
 
@@ -289,7 +304,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         self.session.arena().op_mut(0).value_length = 0;
         let sent = shared.clock.now();
         let executed = self.session.execute(0, 1);
-        let mut ticks = self.call_ticks(&executed, sent);
+        let mut ticks = self.call_ticks(&executed, shared.clock.now().saturating_sub(sent));
         let status = self.session.arena().op(0).status;
         let mut ok =
             executed.done == 1 && executed.error.is_none() && (status == KV_OK || status == KV_NOT_FOUND);
@@ -308,7 +323,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             }
             let sent = shared.clock.now();
             let executed = self.session.execute(0, 1);
-            ticks += self.call_ticks(&executed, sent);
+            ticks += self.call_ticks(&executed, shared.clock.now().saturating_sub(sent));
             ok = executed.done == 1 && self.session.arena().op(0).status == KV_OK;
             error = executed.error;
         }

@@ -85,10 +85,15 @@ fn capped(seconds: f64, cap: f64) -> f64 {
     if cap > 0.0 { seconds.min(cap) } else { seconds }
 }
 
+/// Down to whole milliseconds, which people can read.
+fn round_ms(seconds: f64) -> f64 {
+    (seconds * 1000.0).floor() / 1000.0
+}
+
 fn shrink_phase(phase: &mut Phase, factor: f64) {
     if phase.seconds > 0.0 {
-        let seconds = (phase.seconds * factor).max(LEAST_SECONDS.min(phase.seconds));
-        phase.warmup_seconds *= seconds / phase.seconds;
+        let seconds = round_ms(phase.seconds * factor).max(LEAST_SECONDS.min(phase.seconds));
+        phase.warmup_seconds = round_ms(phase.warmup_seconds * seconds / phase.seconds);
         phase.seconds = seconds;
     } else {
         phase.ops = ((phase.ops as f64 * factor) as u64).max(1);
@@ -143,9 +148,10 @@ mod tests {
         workload.shrink_to(3.0);
         let factor = workload.phases[1].seconds / before.phases[1].seconds;
         assert!(factor < 1.0);
-        assert!((workload.phases[1].warmup_seconds - 0.5 * factor).abs() < 1e-12);
+        let is_near = |seconds: f64, wanted: f64| (seconds - wanted).abs() < 0.0021;
+        assert!(is_near(workload.phases[1].warmup_seconds, 0.5 * factor));
         for (after, before) in workload.phases[1..].iter().zip(&before.phases[1..]) {
-            assert!((after.seconds - before.seconds * factor).abs() < 1e-12, "{}", after.name);
+            assert!(is_near(after.seconds, before.seconds * factor), "{}", after.name);
             assert_eq!(after.ops, before.ops);
         }
     }
