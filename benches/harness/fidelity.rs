@@ -1,12 +1,14 @@
 //! The core against a loop written by hand on the same crate: the same keys, each op stamped, the same bytes
-//! delivered, in one process on one database, alternating. Its own reads are checked and counted in a histogram; the
-//! hand-written loop does neither.
+//! delivered, in one process, alternating, each on a database that was just filled the same way (one that the other
+//! has written to is in another state). The core's reads are checked and counted in a histogram; the hand-written loop
+//! does neither.
 
 use crate::Row;
 use heed::types::Bytes;
 use heed::{EnvFlags, EnvOpenOptions};
 use kvdyno::engine::Registry;
-use kvdyno::generator::{Distribution, KeyRules, Keys, Part, Random, Sampler, SizeSpec, ValueRules, Values};
+use kvdyno::generator::{Distribution, KeyRules, Keys, Part, Permutation, Random};
+use kvdyno::generator::{Sampler, SizeSpec, ValueRules, Values};
 use kvdyno::measure::Clock;
 use kvdyno::results::statistics::{interval_of_median, median};
 use kvdyno::results::{Outcome, PhaseRecord, Trial};
@@ -62,6 +64,39 @@ impl Hand {
         }
     }
 
+    /// Every key once, in random order, 100 to a transaction that `commit` makes.
+    fn fill(&mut self, keys: u64, mut commit: impl FnMut(&[(Vec<u8>, Vec<u8>)])) {
+        let order = Permutation::new(keys, 5);
+        let mut rows = Vec::new();
+        for place in 0..keys {
+            let index = order.at(place);
+            self.keys.write(index, &mut self.key);
+            self.values.write(index, 1, &mut self.value);
+            rows.push((self.key.clone(), self.value.clone()));
+            if rows.len() == 100 || place + 1 == keys {
+                commit(&rows);
+                rows.clear();
+            }
+        }
+    }
+
+    /// Warms up and runs in a thread of its own, as the core's workers do: the allocator treats the first thread
+    /// otherwise than all others.
+    fn in_a_thread(
+        &mut self,
+        size: &Size,
+        op: Op,
+        mut call: impl FnMut(&[u8], &[u8], &mut [u8]) + Send,
+    ) -> Cost {
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                self.run(size.warm, op, &mut call);
+                self.run(size.ops, op, &mut call)
+            });
+            worker.join().expect("the loop does not panic")
+        })
+    }
+
     /// Runs `ops` ops, each between two stamps of which it shares one with the next.
     fn run(&mut self, ops: u64, op: Op, mut call: impl FnMut(&[u8], &[u8], &mut [u8])) -> Cost {
         let begin = self.clock.now();
@@ -83,9 +118,19 @@ impl Hand {
 }
 
 /// The hand-written loop over redb: a transaction per op, as its driver.
-fn by_hand_on_redb(folder: &Path, hand: &mut Hand, warm: u64, ops: u64, op: Op) -> Cost {
-    let database = redb::Database::builder().create(folder.join("data.redb")).expect("it was closed");
-    let mut call = |key: &[u8], value: &[u8], out: &mut [u8]| match op {
+fn by_hand_on_redb(folder: &Path, hand: &mut Hand, size: &Size, op: Op) -> Cost {
+    let database = redb::Database::builder().create(folder.join("data.redb")).expect("a new file");
+    hand.fill(size.keys, |rows| {
+        let mut transaction = database.begin_write().expect("a write");
+        transaction.set_durability(redb::Durability::None).expect("a level");
+        let mut table = transaction.open_table(TABLE).expect("a table");
+        for (key, value) in rows {
+            table.insert(&key[..], &value[..]).expect("a put");
+        }
+        drop(table);
+        transaction.commit().expect("a commit");
+    });
+    let call = |key: &[u8], value: &[u8], out: &mut [u8]| match op {
         Op::Get => {
             let transaction = database.begin_read().expect("a read");
             let table = transaction.open_table(TABLE).expect("the table is there");
@@ -101,21 +146,26 @@ fn by_hand_on_redb(folder: &Path, hand: &mut Hand, warm: u64, ops: u64, op: Op) 
             transaction.commit().expect("a commit");
         }
     };
-    hand.run(warm, op, &mut call);
-    hand.run(ops, op, &mut call)
+    hand.in_a_thread(size, op, call)
 }
 
 /// The hand-written loop over LMDB.
-fn by_hand_on_lmdb(folder: &Path, hand: &mut Hand, warm: u64, ops: u64, op: Op) -> Cost {
+fn by_hand_on_lmdb(folder: &Path, hand: &mut Hand, size: &Size, op: Op) -> Cost {
     let mut options = EnvOpenOptions::new();
     options.map_size(1 << 30).max_dbs(1);
     // SAFETY: the bench's own folder, and no other process has it open.
-    let environment = unsafe { options.flags(EnvFlags::NO_SYNC).open(folder) }.expect("it was closed");
-    let transaction = environment.read_txn().expect("a read");
-    let database =
-        environment.open_database::<Bytes, Bytes>(&transaction, None).expect("a look").expect("it is there");
-    drop(transaction);
-    let mut call = |key: &[u8], value: &[u8], out: &mut [u8]| match op {
+    let environment = unsafe { options.flags(EnvFlags::NO_SYNC).open(folder) }.expect("a new folder");
+    let mut transaction = environment.write_txn().expect("a write");
+    let database = environment.create_database::<Bytes, Bytes>(&mut transaction, None).expect("a database");
+    transaction.commit().expect("a commit");
+    hand.fill(size.keys, |rows| {
+        let mut transaction = environment.write_txn().expect("a write");
+        for (key, value) in rows {
+            database.put(&mut transaction, key, value).expect("a put");
+        }
+        transaction.commit().expect("a commit");
+    });
+    let call = |key: &[u8], value: &[u8], out: &mut [u8]| match op {
         Op::Get => {
             let transaction = environment.read_txn().expect("a read");
             let found = database.get(&transaction, key).expect("a get").expect("every key is there");
@@ -127,15 +177,22 @@ fn by_hand_on_lmdb(folder: &Path, hand: &mut Hand, warm: u64, ops: u64, op: Op) 
             transaction.commit().expect("a commit");
         }
     };
-    hand.run(warm, op, &mut call);
-    let cost = hand.run(ops, op, &mut call);
+    let cost = hand.in_a_thread(size, op, call);
     environment.prepare_for_closing().wait();
     cost
 }
 
-fn workload(keys: u64, warm: u64, ops: u64, op: Op) -> Workload {
+/// How much is done in a round.
+struct Size {
+    keys: u64,
+    warm: u64,
+    ops: u64,
+    rounds: usize,
+}
+
+fn workload(size: &Size, op: Op) -> Workload {
     let mut workload = builtin("read-random").expect("it is built in");
-    workload.keys = keys;
+    workload.keys = size.keys;
     workload.durability = Durability::None;
     let mix = match op {
         Op::Get => Mix { get: 1.0, ..Mix::default() },
@@ -144,7 +201,7 @@ fn workload(keys: u64, warm: u64, ops: u64, op: Op) -> Workload {
     let phase = |name: &str, ops: u64| Phase { name: name.into(), mix, ops, threads: 1, ..Phase::default() };
     let mut fill = workload.phases[0].clone();
     fill.seconds = 0.0;
-    workload.phases = vec![fill, phase("warm", warm), phase("measured", ops)];
+    workload.phases = vec![fill, phase("warm", size.warm), phase("measured", size.ops)];
     workload
 }
 
@@ -167,29 +224,35 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
 }
 
 fn compare(registry: &Registry, engine: &str, op: Op, is_small: bool) -> Vec<Row> {
-    let (keys, warm, ops, rounds) = match (is_small, op) {
-        (true, _) => (200, 100, 200, 3),
-        (false, Op::Get) => (100_000, 100_000, 400_000, 21),
-        (false, Op::Put) => (100_000, 10_000, 60_000, 21),
+    let size = match (is_small, op) {
+        (true, _) => Size { keys: 200, warm: 100, ops: 200, rounds: 3 },
+        (false, Op::Get) => Size { keys: 100_000, warm: 100_000, ops: 400_000, rounds: 21 },
+        (false, Op::Put) => Size { keys: 100_000, warm: 10_000, ops: 60_000, rounds: 21 },
     };
-    let workload = workload(keys, warm, ops, op);
-    let (mut inside, mut whole) = (Vec::new(), Vec::new());
-    for round in 0..rounds {
+    let workload = workload(&size, op);
+    let by_hand = || {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut hand = Hand::new(&workload);
-        let mut by_hand = |hand: &mut Hand| match engine {
-            "redb" => by_hand_on_redb(folder.path(), hand, warm, ops, op),
-            _ => by_hand_on_lmdb(folder.path(), hand, warm, ops, op),
-        };
+        match engine {
+            "redb" => by_hand_on_redb(folder.path(), &mut hand, &size, op),
+            _ => by_hand_on_lmdb(folder.path(), &mut hand, &size, op),
+        }
+    };
+    let by_core = || {
+        let folder = tempfile::tempdir().expect("a temporary folder");
         let record = by_core(registry, engine, folder.path(), &workload);
-        let core = Cost {
-            inside: record.threads[0].inside_ns as f64 / ops as f64,
-            whole: record.elapsed_ns as f64 / ops as f64,
+        let per_op = |ns: u64| ns as f64 / size.ops as f64;
+        Cost { inside: per_op(record.threads[0].inside_ns), whole: per_op(record.elapsed_ns) }
+    };
+    let (mut inside, mut whole) = (Vec::new(), Vec::new());
+    for round in 0..size.rounds {
+        let (core, hand) = if round % 2 == 0 {
+            let core = by_core();
+            (core, by_hand())
+        } else {
+            let hand = by_hand();
+            (by_core(), hand)
         };
-        // Twice, so that a drift of the machine within a round shows as noise and not as a difference.
-        let first = by_hand(&mut hand);
-        let second = by_hand(&mut hand);
-        let hand = if round % 2 == 0 { first } else { second };
         inside.push((core.inside / hand.inside - 1.0) * 100.0);
         whole.push(core.whole - hand.whole);
     }

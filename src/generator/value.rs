@@ -95,7 +95,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Fails where a size is 0, or the share is not over 0 and at most 1. Makes 1 MiB of noise in about 0.2 ms.
+    /// Fails where a size is 0, or the share is not over 0 and at most 1. Makes 20 KiB of noise.
     pub fn new(rules: &ValueRules, seed: u64) -> Result<Values, SpecError> {
         let sizes = Sizes::new(&rules.size)?;
         let share = rules.compressed_share;
