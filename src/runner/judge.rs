@@ -3,7 +3,7 @@
 use super::check::{Faults, Window};
 use super::draw::{Draw, Item};
 use super::rows::RowsCheck;
-use super::shared::{Shared, Tallies};
+use super::shared::{Shared, Tallies, Tally};
 use super::unit::Kind;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Executed};
@@ -56,6 +56,12 @@ impl Judge {
             batches: 0,
             batch_ops: 0,
         }
+    }
+
+    /// What was counted so far belongs to the warm-up. Faults and checks stay, and so do merges, whose sum is checked.
+    pub fn forget_warm_up(&mut self) {
+        self.interval.iter_mut().flatten().for_each(Tally::clear);
+        (self.written_bytes, self.read_bytes) = (0, 0);
     }
 
     /// Judges the batch that `draw` filled, but for the rows of scans. `counts`: it lies behind the warm-up.

@@ -6,7 +6,7 @@ use crate::generator::{Keys, Values};
 use crate::measure::{Clock, Histogram};
 use crate::workload::Phase;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The keys that a database holds, as far as it is known without asking it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,8 +166,6 @@ pub struct Shared<'p> {
     pub stop: &'static AtomicU32,
     /// The first failure.
     pub failure: Mutex<Option<Failure>>,
-    /// Whether `failure` is set.
-    pub has_failed: AtomicBool,
     /// One per thread.
     pub slots: Vec<Slot>,
 }
@@ -188,7 +186,6 @@ impl Shared<'_> {
         if failure.is_none() {
             *failure = Some(Failure { cause, text });
         }
-        self.has_failed.store(true, Ordering::Release);
         self.stop.store(1, Ordering::Release);
     }
 

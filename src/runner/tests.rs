@@ -71,3 +71,19 @@ fn every_phase_of_an_engine_that_cannot_scan_says_why_it_was_not_run() {
     assert_eq!(record.outcome, Outcome::Ok);
     assert_ne!(abi::KV_ORDERED, 0);
 }
+
+#[test]
+fn misses_and_bytes_of_the_warm_up_are_not_counted() {
+    let mut workload = small("read-missing");
+    let phase = workload.phases.last_mut().unwrap();
+    (phase.miss, phase.warmup_seconds, phase.ops, phase.join) = (0.5, 0.05, 2_000, 1);
+    phase.mix = crate::workload::Mix { get: 1.0, update: 1.0, ..Default::default() };
+    let record = run_on("memory-btree", workload);
+    assert_eq!(record.outcome, Outcome::Ok);
+    let phase = record.phases.last().unwrap();
+    let of = |kind: &str| phase.kinds.iter().find(|found| found.kind == kind).unwrap();
+    assert_eq!(phase.ops, 2_000);
+    assert!(of("get").misses <= of("get").ops, "{} misses of {} gets", of("get").misses, of("get").ops);
+    assert_eq!(phase.logical_bytes_written, of("update").ops * (16 + 100));
+    assert_eq!(phase.logical_bytes_read, (of("get").ops - of("get").misses) * (16 + 100));
+}

@@ -16,7 +16,7 @@ use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Tr
 use crate::workload::{Durability, Phase};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Sees ticks and steps as they happen.
 pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
@@ -330,7 +330,6 @@ impl<'t> Running<'t> {
             end_at: AtomicU64::new(0),
             stop,
             failure: Mutex::new(None),
-            has_failed: AtomicBool::new(false),
             slots,
         }
     }

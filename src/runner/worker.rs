@@ -136,6 +136,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             }
             now = self.batch(left).unwrap_or_else(|| clock.now());
             if !self.counts && now >= warm_until {
+                self.judge.forget_warm_up();
                 self.counts = true;
                 start = now;
             }
@@ -346,6 +347,9 @@ impl<'s, 'p> Worker<'s, 'p> {
     /// Hands the interval to the watcher and adds it to the thread's total.
     #[cold]
     fn publish(&mut self, now: u64) {
+        if !self.counts {
+            self.judge.forget_warm_up();
+        }
         let mut slot = self.slot.interval.lock().unwrap_or_else(PoisonError::into_inner);
         for kind in Kind::ALL {
             let at = kind as usize;
