@@ -198,6 +198,7 @@ enum kv_clock {
 #define KV_CAN_TOUCH (1ull << 23)
 #define KV_SINGLE_THREAD (1ull << 24)        /* right with one session at a time only */
 #define KV_STORES_NOTHING (1ull << 25)       /* a floor: answers at once, keeps nothing */
+#define KV_INDEXES (1ull << 26)              /* keeps the rows of secondary indexes itself (see kv_index) */
 
 /* An option of a driver: name=value. */
 typedef struct kv_option {
@@ -213,7 +214,9 @@ typedef struct kv_setting {
 } kv_setting;
 
 /* A secondary index: rows of `keyspace` are also entered in `index_keyspace` under the bytes
- * [from, from+length) of the row's value followed by the primary key. */
+ * [from, from+length) of the row's value followed by the primary key. An index row's value is empty, or the whole value
+ * of the primary row if it is clustering. With KV_INDEXES a put or delete in `keyspace` changes the index rows too, all or
+ * nothing; index keyspaces are then read (get, scan), never written by ops. Without it the core writes them itself. */
 typedef struct kv_index {
   uint16_t keyspace;
   uint16_t index_keyspace;

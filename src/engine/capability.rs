@@ -29,6 +29,7 @@ const NAMES: &[(u64, &str)] = &[
     (KV_CAN_TOUCH, "touch"),
     (KV_SINGLE_THREAD, "single-thread"),
     (KV_STORES_NOTHING, "stores-nothing"),
+    (KV_INDEXES, "indexes"),
 ];
 
 /// The names of the bits set, in the header's order.
@@ -74,6 +75,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), NAMES.len());
-        assert_eq!(NAMES.iter().fold(0, |bits, (bit, _)| bits | bit), (KV_STORES_NOTHING << 1) - 1);
+        assert_eq!(NAMES.iter().fold(0, |bits, (bit, _)| bits | bit), (KV_INDEXES << 1) - 1);
     }
 }

@@ -75,6 +75,7 @@ pub const KV_CAN_LONG_TRANSACTION: u64 = 1 << 22;
 pub const KV_CAN_TOUCH: u64 = 1 << 23;
 pub const KV_SINGLE_THREAD: u64 = 1 << 24;
 pub const KV_STORES_NOTHING: u64 = 1 << 25;
+pub const KV_INDEXES: u64 = 1 << 26;
 
 pub const KV_CREATE: u32 = 1 << 0;
 pub const KV_READ_ONLY: u32 = 1 << 1;

@@ -1,0 +1,181 @@
+/* LevelDB through its C++ interface: a log-structured merge tree with one background thread. */
+#include "driver.hpp"
+
+#include <leveldb/cache.h>
+#include <leveldb/db.h>
+#include <leveldb/filter_policy.h>
+#include <leveldb/write_batch.h>
+
+#include <memory>
+
+namespace {
+
+using leveldb::Slice;
+
+Slice slice(std::string_view bytes) { return Slice(bytes.data(), bytes.size()); }
+std::string_view view(const Slice &bytes) { return {bytes.data(), bytes.size()}; }
+
+void check(const leveldb::Status &status, const char *what) {
+  if (status.ok()) return;
+  const std::string text = status.ToString();
+  const bool is_full = text.find("No space left") != std::string::npos;
+  throw kvdyno::Failure(is_full ? KV_FULL : KV_ERROR, std::string(what) + ": " + text);
+}
+
+class Leveldb {
+ public:
+  static constexpr kv_option options[] = {
+      {"write_buffer", "bytes", "4194304", "bytes of the memtable, before it becomes a file"},
+      {"block_size", "bytes", "4096", "bytes of a block of a file, before compression"},
+      {"file_size", "bytes", "2097152", "bytes of a file at which the next is begun"},
+      {"open_files", "count", "1000", "files that may be open at once"},
+      {"bloom_bits", "count", "0", "bits per key of a Bloom filter; 0 = no filter, as shipped"},
+      {"compression", "choice:snappy|none", "snappy", "of blocks"},
+  };
+  static constexpr kvdyno::Info info{
+      "leveldb", "log-structured merge tree of Google", "C++", "lsm",
+      KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_TRANSACTION | KV_CAN_DELETE | KV_OVERWRITE | KV_CAN_TOUCH,
+      1 << KV_PROCESS | 1 << KV_POWER, 0, options};
+
+  explicit Leveldb(kvdyno::Opening &opening);
+  bool maintain(uint32_t work);
+  void stats(kvdyno::Stats &stats);
+
+  class Session;
+
+ private:
+  std::unique_ptr<const leveldb::FilterPolicy> filter;
+  std::unique_ptr<leveldb::Cache> cache;
+  std::unique_ptr<leveldb::DB> db; /* closed before what it uses */
+  leveldb::WriteOptions write_options;
+};
+
+/* Stands in the order of keys; kit's scan_over drives it. */
+class Cursor {
+ public:
+  explicit Cursor(leveldb::DB &db) : iterator(db.NewIterator(leveldb::ReadOptions())) {}
+  bool first() { return iterator->SeekToFirst(), stands(); }
+  bool last() { return iterator->SeekToLast(), stands(); }
+  bool seek(std::string_view key) { return iterator->Seek(slice(key)), stands(); }
+  bool next() { return iterator->Next(), stands(); }
+  bool previous() { return iterator->Prev(), stands(); }
+  std::string_view key() const { return view(iterator->key()); }
+  std::string_view value() const { return view(iterator->value()); }
+
+ private:
+  bool stands() {
+    if (iterator->Valid()) return true;
+    check(iterator->status(), "scan");
+    return false;
+  }
+
+  std::unique_ptr<leveldb::Iterator> iterator;
+};
+
+class Leveldb::Session {
+ public:
+  explicit Session(Leveldb &database) : db(*database.db), write_options(database.write_options) {}
+
+  uint32_t get(kv_op &op) {
+    const leveldb::Status status = db.Get(read_options, slice(kvdyno::key_of(op)), &found);
+    if (status.IsNotFound()) return KV_NOT_FOUND;
+    check(status, "get");
+    return kvdyno::deliver(op, found);
+  }
+
+  uint32_t put(kv_op &op) {
+    check(db.Put(write_options, slice(kvdyno::key_of(op)), slice(kvdyno::value_of(op))), "put");
+    return KV_OK;
+  }
+
+  uint32_t remove(kv_op &op) {
+    check(db.Delete(write_options, slice(kvdyno::key_of(op))), "delete");
+    return KV_OK;
+  }
+
+  uint32_t scan(kv_op &op) {
+    Cursor cursor(db);
+    return kvdyno::scan_over(cursor, op);
+  }
+
+  /* Joined writes are one batch, which LevelDB applies as a whole; joined gets have no call of their own. */
+  uint32_t group(kv_op *ops, uint32_t count, bool is_atomic) {
+    batch.Clear();
+    for (uint32_t i = 0; i < count; i++) {
+      const kv_op &op = ops[i];
+      if (op.kind == KV_PUT) {
+        batch.Put(slice(kvdyno::key_of(op)), slice(kvdyno::value_of(op)));
+      } else if (op.kind == KV_DELETE) {
+        batch.Delete(slice(kvdyno::key_of(op)));
+      } else if (is_atomic) {
+        throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction is of puts and deletes only");
+      } else {
+        return KV_NOT_RUN;
+      }
+    }
+    check(db.Write(write_options, &batch), "write");
+    for (uint32_t i = 0; i < count; i++) ops[i].status = KV_OK;
+    return KV_OK;
+  }
+
+ private:
+  leveldb::DB &db;
+  const leveldb::WriteOptions write_options;
+  const leveldb::ReadOptions read_options;
+  leveldb::WriteBatch batch;
+  std::string found; /* keeps its room from get to get */
+};
+
+Leveldb::Leveldb(kvdyno::Opening &opening) {
+  write_options.sync = opening.level(KV_PROCESS) == KV_POWER;
+  leveldb::Options options;
+  options.create_if_missing = options.error_if_exists = opening.is_new();
+  options.write_buffer_size = opening.number("write_buffer");
+  options.block_size = opening.number("block_size");
+  options.max_file_size = opening.number("file_size");
+  options.max_open_files = static_cast<int>(opening.number("open_files"));
+  const uint64_t bits = opening.number("bloom_bits");
+  const std::string compression = opening.text("compression");
+  if (compression != "snappy" && compression != "none")
+    throw kvdyno::Failure("option compression: expected snappy or none, got `" + compression + "`");
+  options.compression = compression == "none" ? leveldb::kNoCompression : leveldb::kSnappyCompression;
+  const uint64_t cache_bytes = opening.config.cache_bytes != 0 ? opening.config.cache_bytes : 8 << 20;
+  cache.reset(leveldb::NewLRUCache(cache_bytes));
+  options.block_cache = cache.get();
+  if (bits != 0) filter.reset(leveldb::NewBloomFilterPolicy(static_cast<int>(bits)));
+  options.filter_policy = filter.get();
+  leveldb::DB *opened = nullptr;
+  check(leveldb::DB::Open(options, opening.config.path, &opened), "open");
+  db.reset(opened);
+  opening.version(std::to_string(leveldb::kMajorVersion) + "." + std::to_string(leveldb::kMinorVersion));
+  opening.compression(compression);
+  opening.cache_bytes(cache_bytes);
+  opening.in_force("write_buffer", options.write_buffer_size);
+  opening.in_force("block_size", options.block_size);
+  opening.in_force("file_size", options.max_file_size);
+  opening.in_force("open_files", options.max_open_files);
+  opening.in_force("bloom_bits", bits);
+  opening.in_force("sync", write_options.sync ? "true" : "false");
+}
+
+bool Leveldb::maintain(uint32_t work) {
+  if (work == KV_COMPACT) return db->CompactRange(nullptr, nullptr), true;
+  if (work != KV_FLUSH) return false; /* it does not tell whether its thread is at work */
+  leveldb::WriteOptions synced;
+  synced.sync = true; /* an empty batch: syncs the log with all that stands in it */
+  leveldb::WriteBatch nothing;
+  return check(db->Write(synced, &nothing), "flush"), true;
+}
+
+void Leveldb::stats(kvdyno::Stats &stats) {
+  std::string value;
+  if (db->GetProperty("leveldb.approximate-memory-usage", &value)) stats.add("memory_bytes", value);
+  for (int level = 0; level < 7; level++) {
+    const std::string name = "leveldb.num-files-at-level" + std::to_string(level);
+    if (db->GetProperty(name, &value)) stats.add("files_at_level_" + std::to_string(level), value);
+  }
+}
+
+} // namespace
+
+KVDYNO_EXPORT(Leveldb)
