@@ -12,6 +12,7 @@ mod run;
 mod selftest;
 mod trial;
 mod verify;
+mod versions;
 mod workloads;
 
 use clap::{Parser, Subcommand};
@@ -37,7 +38,7 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Report on a results folder.
     Report(report::ReportArgs),
-    /// List the engines, or show one.
+    /// List every engine the project knows, here or absent, or show one.
     Engines(engines::EnginesArgs),
     /// List the workloads, or print one.
     Workloads(workloads::WorkloadsArgs),
@@ -54,6 +55,9 @@ enum Command {
     /// One trial in this process; for kvdyno's own use.
     #[command(hide = true)]
     Trial(trial::TrialArgs),
+    /// One engine's version; for kvdyno's own use.
+    #[command(hide = true)]
+    VersionOne(versions::VersionOneArgs),
     /// One engine's conformance in this process; for kvdyno's own use.
     #[command(hide = true)]
     VerifyOne(verify::VerifyOneArgs),
@@ -85,6 +89,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man) => man::run(),
         Some(Command::Trial(args)) => trial::run(&args),
+        Some(Command::VersionOne(args)) => versions::run_one(&args),
         Some(Command::VerifyOne(args)) => verify::run_one(&args, plugins),
     }
 }
