@@ -6,6 +6,7 @@ mod doctor;
 mod engines;
 mod error;
 mod man;
+mod new_engine;
 mod progress;
 mod report;
 mod run;
@@ -44,6 +45,8 @@ enum Command {
     Workloads(workloads::WorkloadsArgs),
     /// Prove what a driver declares, against a model.
     Verify(verify::VerifyArgs),
+    /// Make a folder with a new driver, ready to build.
+    NewEngine(new_engine::NewEngineArgs),
     /// Test the harness itself: distributions, streams, histograms, clock, values.
     Selftest(selftest::SelftestArgs),
     /// Look at the machine: what can be measured on it, and what stands in the way.
@@ -84,6 +87,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Engines(args)) => engines::run(&args, plugins),
         Some(Command::Workloads(args)) => workloads::run(&args),
         Some(Command::Verify(args)) => verify::run(&args, plugins),
+        Some(Command::NewEngine(args)) => new_engine::run(&args),
         Some(Command::Selftest(args)) => selftest::run(&args),
         Some(Command::Doctor(args)) => doctor::run(&args, plugins),
         Some(Command::Completions(args)) => completions::run(&args),
