@@ -62,13 +62,13 @@ static int open_environment(kv_database *database, const kv_config *config, cons
   DB_ENV *env = database->env;
   const uint32_t flags = DB_CREATE | DB_PRIVATE | DB_THREAD | DB_INIT_MPOOL; /* the engine asks for the first two */
   const uint32_t more = DB_INIT_TXN | DB_INIT_LOCK | DB_RECOVER | (wanted->log ? DB_INIT_LOG : 0);
-  const uint64_t cache = config->cache_bytes;
-  int error = 0;
+  const uint64_t cache = config->cache_bytes != 0 ? config->cache_bytes : 128u << 20; /* the engine's, which it calls 0 */
+  int error;
   db_env_set_direct_io(wanted->direct_io != 0);
   env->set_errcall(env, hear);
   env->set_check_thp(env, false);
   env->set_update(env, tokukv_update);
-  if (cache != 0) error = env->set_cachesize(env, (uint32_t)(cache >> 30), (uint32_t)(cache & ((1u << 30) - 1)), 1);
+  error = env->set_cachesize(env, (uint32_t)(cache >> 30), (uint32_t)(cache & ((1u << 30) - 1)), 1);
   if (error == 0 && wanted->transactions) {
     error = env->set_generate_row_callback_for_put(env, tokukv_generate_put);
     if (error == 0) error = env->set_generate_row_callback_for_del(env, tokukv_generate_delete);
