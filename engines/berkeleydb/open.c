@@ -61,7 +61,9 @@ static uint32_t read_flags(kv_database *database, const kv_config *config, kv_op
     return kv_fail_open(opened, KV_UNSUPPORTED, "option table_lock excludes indexes: each is opened twice");
   if (database->is_single && config->level != KV_NONE && config->level != KV_DEFAULT)
     return kv_fail_open(opened, KV_UNSUPPORTED, "in a single transaction no write is durable before its end: level none");
-  if (database->is_single || database->is_locked) opened->capabilities |= KV_SINGLE_THREAD;
+  if ((database->is_single || database->is_locked) && config->threads > 1)
+    return kv_fail_open(opened, KV_UNSUPPORTED, "option %s is for one thread",
+                        database->is_single ? "single_transaction" : "table_lock");
   return KV_OK;
 }
 
