@@ -43,7 +43,6 @@ class Leveldb {
 
   class Session;
 
- private:
   std::unique_ptr<const leveldb::FilterPolicy> filter;
   std::unique_ptr<leveldb::Cache> cache;
   std::unique_ptr<leveldb::DB> db; /* closed before what it uses */
