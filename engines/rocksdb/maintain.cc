@@ -62,6 +62,9 @@ bool Rocksdb::maintain(uint32_t work) {
   } else { /* seen at rest twice: what ends may set off the next */
     for (int calm = 0; calm < 2;) {
       calm = is_busy(*db, columns) ? 0 : calm + 1;
+      uint64_t errors = 0;
+      if (db->GetIntProperty(Properties::kBackgroundErrors, &errors) && errors != 0)
+        throw kvdyno::Failure("settle: a flush or compaction has failed");
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }
@@ -85,7 +88,7 @@ void Rocksdb::stats(kvdyno::Stats &stats) {
   uint64_t compactions = 0;
   for (rocksdb::ColumnFamilyHandle *column : columns) {
     std::map<std::string, std::string> map;
-    if (!db->GetMapProperty(column, Properties::kCFStatsNoFileHistogram, &map)) continue;
+    if (!db->GetMapProperty(column, Properties::kCFStats, &map)) continue;
     compactions += number_in(map, "Sum.CompCount");
     for (int level = 0; level < db->NumberLevels(column); level++) {
       const std::string key = "L" + std::to_string(level), name = "level_" + std::to_string(level);

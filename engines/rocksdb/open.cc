@@ -2,6 +2,7 @@
 #include "database.h"
 
 #include <rocksdb/cache.h>
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/statistics.h>
 #include <rocksdb/table.h>
@@ -113,6 +114,10 @@ Rocksdb::Rocksdb(kvdyno::Opening &opening) {
   std::vector<rocksdb::ColumnFamilyDescriptor> families = {{rocksdb::kDefaultColumnFamilyName, options}};
   for (uint32_t keyspace = 1; keyspace < opening.config.keyspaces; keyspace++)
     families.emplace_back("k" + std::to_string(keyspace), options);
+  /* RocksDB reads LevelDB's databases and makes them its own: nothing to do unasked. */
+  rocksdb::Env *env = rocksdb::Env::Default();
+  if (env->FileExists(opening.path("CURRENT")).ok() && env->FileExists(opening.path("IDENTITY")).IsNotFound())
+    throw kvdyno::Failure("the database is LevelDB's");
   rocksdb::DB *opened = nullptr;
   const bool is_read_only = (opening.config.flags & KV_READ_ONLY) != 0;
   check(is_read_only ? rocksdb::DB::OpenForReadOnly(options, opening.config.path, families, &columns, &opened)
