@@ -100,7 +100,7 @@ fn ask(engine: &Engine, folder: &Path, until: Instant) -> Option<String> {
     }
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.arg("version-one").arg(engine.name()).arg(folder);
-    if let Some(file) = engine.file() {
+    if let Some(file) = engine.plugin_file() {
         command.arg("--file").arg(file);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -33,10 +33,7 @@ impl std::fmt::Display for Origin {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Origin::BuiltIn => out.write_str("built in"),
-            Origin::Plugin(file) => {
-                let name = file.file_name().map(|name| name.to_string_lossy());
-                out.write_str(&name.unwrap_or_default())
-            }
+            Origin::Plugin(file) => out.write_str(&file.file_name().unwrap_or_default().to_string_lossy()),
         }
     }
 }
@@ -143,8 +140,8 @@ impl Engine {
         &self.origin
     }
 
-    /// The plug-in that it was loaded from; none: it is built in.
-    pub fn file(&self) -> Option<&Path> {
+    /// The plug-in that it is in; none: it is built in.
+    pub fn plugin_file(&self) -> Option<&Path> {
         match &self.origin {
             Origin::BuiltIn => None,
             Origin::Plugin(file) => Some(file),

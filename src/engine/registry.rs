@@ -5,6 +5,7 @@ use super::builtin::BUILT_IN;
 use super::catalogue::{Known, catalogue};
 use super::plugin::{self, Refused, plugin_name};
 use super::{Engine, Origin, is_compared_family};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Why a name is no engine.
@@ -105,6 +106,12 @@ impl Registry {
     /// All engines that are here, in the order people see; mutants are not listed.
     pub fn engines(&self) -> &[Engine] {
         &self.engines
+    }
+
+    /// Where each engine's plug-in is; a trial loads that one alone.
+    pub fn plugin_files(&self) -> BTreeMap<String, PathBuf> {
+        let files = self.engines.iter().filter_map(|engine| Some((engine, engine.plugin_file()?)));
+        files.map(|(engine, file)| (engine.name().to_string(), file.to_path_buf())).collect()
     }
 
     /// Engines that are known and not here, by name.
