@@ -2,10 +2,10 @@
 #ifndef KVDYNO_BERKELEYDB_H
 #define KVDYNO_BERKELEYDB_H
 
-#include "kit.h"
-
 #include <db.h>
 #include <pthread.h>
+
+#include "kit.h"
 
 /* Berkeley DB's products: without an environment, one of locks only, one with transactions. */
 enum product { PLAIN, CONCURRENT, TRANSACTIONAL };
@@ -31,6 +31,7 @@ struct kv_database {
   kv_index *indexes;
   uint32_t keyspace_count, index_count;
   uint32_t page_size, fill_factor;
+  uint32_t key_max; /* of the hash table: it loses rows with longer keys */
   int is_single, is_in_children, is_aborted, is_locked, is_snapshot, is_synced, is_bulk_put; /* the options */
   pthread_mutex_t sessions_lock;
   uint32_t sessions;
@@ -40,11 +41,11 @@ struct kv_database {
   pthread_mutex_t checkpoint_lock; /* held while one is made */
   pthread_cond_t checkpoint_wake;
   int is_open, is_checkpointing, is_closing; /* opened whole; the thread runs; it is to end */
-  int checkpoint_code;              /* of its first failure */
+  int checkpoint_code;                       /* of its first failure */
 };
 
-/* The longest key that a scan may meet. */
-enum { KEY_ROOM = 65536 };
+/* The longest key that a scan may meet; the longest of the hash table, a quarter of a page of 4 KiB. */
+enum { KEY_ROOM = 65536, HASH_KEY_MAX = 1024 };
 
 struct kv_session {
   kv_database *database;
@@ -55,7 +56,14 @@ struct kv_session {
 };
 
 /* Answers that are not the engine's; its own are 0, errno and below -30000. */
-enum { NO_KEYSPACE = -1, INDEX_WRITTEN = -2, PLACE_LOST = -3, KEY_TOO_LONG = -4, VALUE_TOO_SHORT = -5 };
+enum {
+  NO_KEYSPACE = -1,
+  INDEX_WRITTEN = -2,
+  PLACE_LOST = -3,
+  KEY_TOO_LONG = -4,
+  VALUE_TOO_SHORT = -5,
+  KEY_REFUSED = -6
+};
 
 /* Deadlocks of one op or group before it is given up. */
 enum { RETRIES_MAX = 1000 };

@@ -38,6 +38,7 @@ KV_INLINE int write_in(kv_session *session, kv_op *op, DB_TXN *transaction) {
   if (space == NULL) return NO_KEYSPACE;
   if (space->secondary != NULL) return INDEX_WRITTEN;
   if (op->kind == KV_PUT && op->value_length < space->value_min) return VALUE_TOO_SHORT;
+  if (op->key_length > session->database->key_max) return KEY_REFUSED;
   if (op->kind == KV_PUT)
     code = space->db->put(space->db, transaction, &key, &value, (op->flags & KV_NEW) != 0 ? DB_NOOVERWRITE : 0);
   else
@@ -69,56 +70,70 @@ static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) { return o
 #define TREE_CAPABILITIES (ANY_CAPABILITIES | KV_ORDERED | KV_CAN_REVERSE)
 #define TRANSACTION_CAPABILITIES (KV_TRANSACTION | KV_TRANSACTION_READS)
 
-#define PAGE_OPTION {"page_size", "bytes", "0", "bytes of a page, 512 to 65536; 0 = the file system's block, as shipped"}
-#define SYNC_OPTION {"sync", "flag", "false", "write the whole cache out after each write (DB->sync); without a log no promise"}
-#define TRANSACTION_OPTIONS                                                                                            \
-  PAGE_OPTION, {"single_transaction", "flag", "false", "one transaction around everything; one session; level none"},  \
-      {"child_transactions", "flag", "false", "in the single transaction: each op or group is a child of it"},         \
-      {"abort", "flag", "false", "the single transaction is undone at its end: nothing stays"},                        \
-      {"table_lock", "flag", "false", "lock whole databases, not pages (DB->set_lk_exclusive); one session"},          \
-      {"snapshot", "flag", "false", "reads see a snapshot and wait for no lock (DB_MULTIVERSION)"},                    \
-      {"bulk_put", "flag", "true", "joined puts of one keyspace in one call (DB_MULTIPLE_KEY)"},                       \
-      {"checkpoint_seconds", "count", "60", "seconds between checkpoints; 0 = none by time"},                          \
-      {"checkpoint_log", "bytes", "67108864", "bytes of log after which a checkpoint is made; 0 = none by log"},       \
-      {"log_buffer", "bytes", "0", "bytes of the log's buffer; 0 = as shipped, 32000"},                                \
-      {"log_file", "bytes", "0", "bytes of a file of the log; 0 = as shipped, 10 MiB"},                                \
-      {"log_auto_remove", "flag", "true", "remove files of the log that recovery does not need"},                      \
-      {"deadlock", "choice:random|oldest|youngest|minlocks|maxlocks|minwrite|maxwrite", "random",                      \
-       "who is undone in a deadlock"}
-
-static const kv_option tree_options[] = {TRANSACTION_OPTIONS};
-static const kv_option hash_options[] = {
-    TRANSACTION_OPTIONS, {"fill_factor", "count", "0", "rows of a bucket before it is split; 0 = as shipped"}};
-static const kv_option plain_options[] = {PAGE_OPTION, SYNC_OPTION};
+/* Each variant has a part of these. */
+static const kv_option options[] = {
+    {"sync", "flag", "false", "write the cache out after each write; without a log no promise"},
+    {"page_size", "bytes", "0", "bytes of a page, 512 to 65536; 0 = the file system's block"},
+    {"single_transaction", "flag", "false", "one transaction around everything; for one thread; level none"},
+    {"child_transactions", "flag", "false", "in the single transaction: each op or group is a child of it"},
+    {"abort", "flag", "false", "the single transaction is undone at its end: nothing stays"},
+    {"table_lock", "flag", "false", "lock whole databases, not pages (DB->set_lk_exclusive); for one thread"},
+    {"snapshot", "flag", "false", "reads see a snapshot and wait for no lock (DB_MULTIVERSION)"},
+    {"bulk_put", "flag", "true", "joined puts of one keyspace in one call (DB_MULTIPLE_KEY)"},
+    {"checkpoint_seconds", "count", "60", "seconds between checkpoints; 0 = none by time"},
+    {"checkpoint_log", "bytes", "67108864", "bytes of log after which a checkpoint is made; 0 = none by log"},
+    {"log_buffer", "bytes", "0", "bytes of the log's buffer; 0 = as shipped, 32000"},
+    {"log_file", "bytes", "0", "bytes of a file of the log; 0 = as shipped, 10 MiB"},
+    {"log_auto_remove", "flag", "true", "remove files of the log that recovery does not need"},
+    {"deadlock", "choice:random|oldest|youngest|minlocks|maxlocks|minwrite|maxwrite", "random", "who is undone in one"},
+    {"fill_factor", "count", "0", "rows of a bucket before it is split; 0 = as shipped"},
+};
+enum { ALL = sizeof(options) / sizeof(options[0]) };
 
 /* A variant: its execute, its open and its table. */
-#define VARIANT(NAME, TABLE, ENGINE, FAMILY, PRODUCT, TYPE, CAPABILITIES, LEVELS, OPTIONS, GROUP)                      \
-  static uint32_t execute_##NAME(kv_session *session, kv_batch *batch) {                                               \
-    static const kv_calls calls = {.capabilities = CAPABILITIES,                                                       \
-                                   .get = get, .put = write_one, .remove = write_one, .scan = scan, .group = GROUP};           \
-    return kv_run(session, batch, &calls);                                                                             \
-  }                                                                                                                    \
-  static uint32_t open_##NAME(const kv_config *config, kv_opened *opened, kv_database **database);                     \
-  static const kv_driver NAME##_driver = {                                                                             \
-      .abi = KV_ABI, .size = sizeof(kv_driver), .name = TABLE, .engine = ENGINE, .language = "C", .family = FAMILY,    \
-      .capabilities = CAPABILITIES, .levels = LEVELS,                                                                  \
-      .option_count = sizeof(OPTIONS) / sizeof(OPTIONS[0]), .options = OPTIONS,                                        \
-      .open = open_##NAME, .close = close_store, .session = begin_session, .session_end = end_session,                   \
-      .execute = execute_##NAME, .maintain = maintain_store, .stats = store_stats};                                    \
-  static uint32_t open_##NAME(const kv_config *config, kv_opened *opened, kv_database **database) {                    \
-    static const variant NAME##_variant = {&NAME##_driver, PRODUCT, TYPE, #NAME};                                      \
-    return open_store(&NAME##_variant, config, opened, database);                                                      \
+#define VARIANT(NAME, TABLE, ENGINE, FAMILY, PRODUCT, TYPE, KEY_MAX, CAPABILITIES, LEVELS, GROUP, COUNT, OPTIONS) \
+  static uint32_t execute_##NAME(kv_session *session, kv_batch *batch) {                                          \
+    static const kv_calls calls = {.capabilities = CAPABILITIES,                                                  \
+                                   .get = get,                                                                    \
+                                   .put = write_one,                                                              \
+                                   .remove = write_one,                                                           \
+                                   .scan = scan,                                                                  \
+                                   .group = GROUP};                                                               \
+    return kv_run(session, batch, &calls);                                                                        \
+  }                                                                                                               \
+  static uint32_t open_##NAME(const kv_config *config, kv_opened *opened, kv_database **database);                \
+  static const kv_driver NAME##_driver = {.abi = KV_ABI,                                                          \
+                                          .size = sizeof(kv_driver),                                              \
+                                          .name = TABLE,                                                          \
+                                          .engine = ENGINE,                                                       \
+                                          .language = "C",                                                        \
+                                          .family = FAMILY,                                                       \
+                                          .capabilities = CAPABILITIES,                                           \
+                                          .levels = LEVELS,                                                       \
+                                          .key_size_max = KEY_MAX,                                                \
+                                          .option_count = COUNT,                                                  \
+                                          .options = OPTIONS,                                                     \
+                                          .open = open_##NAME,                                                    \
+                                          .session = begin_session,                                               \
+                                          .execute = execute_##NAME,                                              \
+                                          .session_end = end_session,                                             \
+                                          .maintain = maintain_store,                                             \
+                                          .stats = store_stats,                                                   \
+                                          .close = close_store};                                                  \
+  static uint32_t open_##NAME(const kv_config *config, kv_opened *opened, kv_database **database) {               \
+    static const variant NAME##_variant = {&NAME##_driver, PRODUCT, TYPE, #NAME};                                 \
+    return open_store(&NAME##_variant, config, opened, database);                                                 \
   }
 
 #define ALL_LEVELS (1u << KV_NONE | 1u << KV_PROCESS | 1u << KV_POWER)
 
-VARIANT(btree, "berkeleydb", "B+tree with transactions and a log", "b+tree", TRANSACTIONAL, DB_BTREE,
-        TREE_CAPABILITIES | TRANSACTION_CAPABILITIES | KV_INDEXES, ALL_LEVELS, tree_options, run_group)
+VARIANT(btree, "berkeleydb", "B+tree with transactions and a log", "b+tree", TRANSACTIONAL, DB_BTREE, 0,
+        TREE_CAPABILITIES | TRANSACTION_CAPABILITIES | KV_INDEXES, ALL_LEVELS, run_group, ALL - 2, options + 1)
 VARIANT(hash, "berkeleydb-hash", "linear hash table with transactions and a log", "hash", TRANSACTIONAL, DB_HASH,
-        ANY_CAPABILITIES | TRANSACTION_CAPABILITIES, ALL_LEVELS, hash_options, run_group)
+        HASH_KEY_MAX, ANY_CAPABILITIES | TRANSACTION_CAPABILITIES, ALL_LEVELS, run_group, ALL - 1, options + 1)
 VARIANT(cds, "berkeleydb-cds", "B+tree for many readers or one writer, without a log", "b+tree", CONCURRENT, DB_BTREE,
-        TREE_CAPABILITIES | KV_SINGLE_WRITER, 1u << KV_NONE, plain_options, NULL)
-VARIANT(plain, "berkeleydb-plain", "B+tree without an environment: no locks, no log", "b+tree", PLAIN, DB_BTREE,
-        TREE_CAPABILITIES | KV_SINGLE_THREAD, 1u << KV_NONE, plain_options, NULL)
+        0, TREE_CAPABILITIES | KV_SINGLE_WRITER, 1u << KV_NONE, NULL, 2, options)
+VARIANT(plain, "berkeleydb-plain", "B+tree without an environment: no locks, no log", "b+tree", PLAIN, DB_BTREE, 0,
+        TREE_CAPABILITIES | KV_SINGLE_THREAD, 1u << KV_NONE, NULL, 2, options)
 
 KV_EXPORT(&btree_driver, &hash_driver, &cds_driver, &plain_driver)

@@ -12,7 +12,8 @@ static int put_all(kv_session *session, kv_op *ops, uint32_t count, DB_TXN *tran
   if (space == NULL || space->secondary != NULL || count < 2) return DB_BUFFER_SMALL;
   for (i = 0; i < count; i++) {
     const int is_alike = ops[i].kind == KV_PUT && (ops[i].flags & KV_NEW) == 0 && ops[i].keyspace == ops->keyspace;
-    if (!is_alike || ops[i].value_length < space->value_min) return DB_BUFFER_SMALL;
+    if (!is_alike || ops[i].value_length < space->value_min || ops[i].key_length > database->key_max)
+      return DB_BUFFER_SMALL;
     bytes += 16 + (uint64_t)ops[i].key_length + ops[i].value_length;
   }
   if (make_room(session, bytes) != 0) return ENOMEM;

@@ -8,9 +8,14 @@ uint32_t fail(const kv_op *op, kv_batch *batch, int code) {
   if (code == INDEX_WRITTEN)
     return kv_fail(batch, op, KV_UNSUPPORTED, "keyspace %u is an index: its rows follow the primary's", op->keyspace);
   if (code == VALUE_TOO_SHORT)
-    return kv_fail(batch, op, KV_TOO_LARGE, "a value of %u bytes ends before the bytes of its indexes", op->value_length);
+    return kv_fail(batch, op, KV_TOO_LARGE, "a value of %u bytes ends before the bytes of its indexes",
+                   op->value_length);
+  if (code == KEY_REFUSED)
+    return kv_fail(batch, op, KV_TOO_LARGE, "a key of the hash table has at most a quarter of a page, and %d bytes",
+                   HASH_KEY_MAX);
   if (code == PLACE_LOST) return kv_fail(batch, op, KV_ABORTED, "the row that the scan was to go on behind is gone");
-  if (code == KEY_TOO_LONG) return kv_fail(batch, op, KV_TOO_LARGE, "a key that a scan meets has %d bytes at most", KEY_ROOM);
+  if (code == KEY_TOO_LONG)
+    return kv_fail(batch, op, KV_TOO_LARGE, "a key that a scan meets has %d bytes at most", KEY_ROOM);
   return kv_fail(batch, op, code == ENOSPC || code == EDQUOT ? KV_FULL : KV_ERROR, "%s", explain(code));
 }
 

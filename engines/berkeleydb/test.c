@@ -1,7 +1,5 @@
 /* Drives the plug-in through its table where kvdyno verify does not: indexes, options, deadlocks, foreign files. */
 #define _GNU_SOURCE
-#include "driver.h"
-
 #include <dlfcn.h>
 #include <ftw.h>
 #include <pthread.h>
@@ -9,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "driver.h"
 
 #define EXPECT(condition)                                                     \
   do {                                                                        \
@@ -230,8 +230,10 @@ static void *write_rows(void *given) {
   for (int i = 0; i < 4000; i++) {
     snprintf(key, sizeof(key), "k%03d", rand() % 500);
     snprintf(value, sizeof(value), "%02d%02d%d", rand() % 100, rand() % 100, i);
-    if (i % 7 == 0) EXPECT(one(b, KV_DELETE, 0, 0, key, "")->status <= KV_NOT_FOUND);
-    else EXPECT(put(b, key, value) == KV_OK);
+    if (i % 7 == 0)
+      EXPECT(one(b, KV_DELETE, 0, 0, key, "")->status <= KV_NOT_FOUND);
+    else
+      EXPECT(put(b, key, value) == KV_OK);
     if (i % 50 == 0) {
       kv_op *op = one(b, KV_SCAN, 0, 2, value, "");
       op->limit = 100;
@@ -329,7 +331,13 @@ static uint32_t count_rows(bench *b, const char *last) {
 
 /* All of it in one transaction, more pages than Berkeley DB has locks as shipped: committed or undone at its end. */
 static void runs_in_one_transaction(bench *b, const char *child, const char *abort, const char *table) {
-  want want = {table, KV_DEFAULT, 1, 1, NULL, 0, {{"single_transaction", "true"}, {"child_transactions", child}, {"abort", abort}}};
+  want want = {table,
+               KV_DEFAULT,
+               1,
+               1,
+               NULL,
+               0,
+               {{"single_transaction", "true"}, {"child_transactions", child}, {"abort", abort}}};
   const uint32_t rows = 60000, is_tree = strcmp(table, "berkeleydb") == 0;
   char key[ROW_SIZE];
   begin(b, &want, KV_CREATE);
@@ -377,12 +385,16 @@ static void refuses_what_cannot_be(bench *b) {
   FILE *file;
   snprintf(b->folder, sizeof(b->folder), "%s/XXXXXX", root);
   EXPECT(mkdtemp(b->folder) != NULL);
-  refused(b, &(want){.table = "berkeleydb", .settings = {{"abort", "true"}}}, KV_CREATE, KV_ERROR, "needs single_transaction");
-  refused(b, &(want){.table = "berkeleydb", .settings = {{"snapshot", "true"}, {"table_lock", "true"}}}, KV_CREATE, KV_ERROR, "excludes");
+  refused(b, &(want){.table = "berkeleydb", .settings = {{"abort", "true"}}}, KV_CREATE, KV_ERROR,
+          "needs single_transaction");
+  refused(b, &(want){.table = "berkeleydb", .settings = {{"snapshot", "true"}, {"table_lock", "true"}}}, KV_CREATE,
+          KV_ERROR, "excludes");
   refused(b, &(want){.table = "berkeleydb", .settings = {{"deadlock", "fifo"}}}, KV_CREATE, KV_ERROR, "fifo");
   refused(b, &(want){.table = "berkeleydb", .settings = {{"page_size", "3000"}}}, KV_CREATE, KV_ERROR, "page size");
-  refused(b, &(want){.table = "berkeleydb", .settings = {{"log_buffer", "99999999999"}}}, KV_CREATE, KV_ERROR, "too large");
-  refused(b, &(want){.table = "berkeleydb", .threads = 2, .settings = {{"table_lock", "true"}}}, KV_CREATE, KV_UNSUPPORTED, "one thread");
+  refused(b, &(want){.table = "berkeleydb", .settings = {{"log_buffer", "99999999999"}}}, KV_CREATE, KV_ERROR,
+          "too large");
+  refused(b, &(want){.table = "berkeleydb", .threads = 2, .settings = {{"table_lock", "true"}}}, KV_CREATE,
+          KV_UNSUPPORTED, "one thread");
   refused(b, &(want){.table = "berkeleydb-plain", .level = KV_PROCESS}, KV_CREATE, KV_UNSUPPORTED, "process");
   refused(b, &(want){.table = "berkeleydb-cds", .settings = {{"snapshot", "true"}}}, KV_CREATE, KV_ERROR, "snapshot");
   refused(b, &(want){.table = "berkeleydb"}, 0, KV_ERROR, "no database of berkeleydb");
