@@ -114,7 +114,11 @@ static uint32_t open_spaces(kv_database *database, const kv_config *config, cons
     if (error != 0) return kv_fail_open(opened, KV_ERROR, "keyspace %u: %s", i, tokukv_text(error));
     space->count = 1;
   }
-  return tokukv_add_indexes(database, config, opened);
+  const uint32_t status = tokukv_add_indexes(database, config, opened);
+  if (status != KV_OK || flags == 0) return status;
+  /* So that the keyspaces themselves are there after a crash, whatever the level. */
+  const int error = database->env->txn_checkpoint(database->env, 0, 0, 0);
+  return error == 0 ? KV_OK : kv_fail_open(opened, KV_ERROR, "checkpoint: %s", tokukv_text(error));
 }
 
 /* What the options and the level mean for transactions. */
