@@ -122,7 +122,6 @@ static uint32_t execute_plain(kv_session *session, kv_batch *batch) {
 static const kv_option plain_options[] = {DICTIONARY_OPTIONS};
 static const kv_option options[] = {
     DICTIONARY_OPTIONS,
-    {"log", "flag", "true", "false: transactions without a log; then durable only at checkpoints: level none"},
     {"log_sync_period_ms", "count", "0", "at level none: the log is synced this often; 0 = never"},
     {"lock_timeout_ms", "count", "4000", "how long one try waits for the lock of a row"},
     {"lock_memory", "bytes", "67108864", "bytes of locks at which those of rows become those of ranges"},

@@ -29,39 +29,34 @@ static int begins_as_dictionary(const char *folder, const char *name) {
 
 /* Refuses what the engine would stop the process for, or quietly open in another way than it was made. */
 static uint32_t check_folder(const kv_config *config, const tokukv_wishes *wanted, kv_opened *opened) {
-  int has_rollback = 0, has_log = 0;
+  int has_rollback = 0;
   DIR *folder = opendir(config->path);
   if (folder == NULL) return kv_fail_open(opened, KV_ERROR, "%s: %s", config->path, strerror(errno));
-  for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+  for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
     has_rollback |= strcmp(entry->d_name, "tokudb.rollback") == 0;
-    has_log |= strstr(entry->d_name, ".tokulog") != NULL;
-  }
   closedir(folder);
   if ((config->flags & KV_CREATE) != 0) return KV_OK;
   if (!begins_as_dictionary(config->path, "tokudb.environment") ||
       !begins_as_dictionary(config->path, "tokudb.directory") ||
       (has_rollback && !begins_as_dictionary(config->path, "tokudb.rollback")))
     return kv_fail_open(opened, KV_ERROR, "%s: no database of TokuKV, or a damaged one", config->path);
-  if (has_rollback == wanted->transactions && has_log == wanted->log) return KV_OK;
-  return kv_fail_open(opened, KV_ERROR, "this database was made by %s",
-                      !has_rollback ? "tokukv-plain" : has_log ? "tokukv" : "tokukv with log=false");
+  if (has_rollback == wanted->transactions) return KV_OK;
+  return kv_fail_open(opened, KV_ERROR, "this database was made by %s", has_rollback ? "tokukv" : "tokukv-plain");
 }
 
 static uint32_t pick_level(const kv_driver *driver, const kv_config *config, const tokukv_wishes *wanted,
                            kv_opened *opened) {
-  const uint32_t authors = wanted->transactions ? KV_POWER : KV_NONE;
-  if (!wanted->transactions || (wanted->log && !wanted->single_transaction))
-    return kv_pick_level(driver, config, authors, opened);
+  if (!wanted->single_transaction)
+    return kv_pick_level(driver, config, wanted->transactions ? KV_POWER : KV_NONE, opened);
   opened->level = KV_NONE;
   if (config->level == KV_NONE || config->level == KV_DEFAULT) return KV_OK;
-  return kv_fail_open(opened, KV_UNSUPPORTED, "cannot reach this durability level with %s",
-                      wanted->log ? "single_transaction=true" : "log=false");
+  return kv_fail_open(opened, KV_UNSUPPORTED, "cannot reach this durability level with single_transaction=true");
 }
 
 static int open_environment(kv_database *database, const kv_config *config, const tokukv_wishes *wanted) {
   DB_ENV *env = database->env;
   const uint32_t flags = DB_CREATE | DB_PRIVATE | DB_THREAD | DB_INIT_MPOOL; /* the engine asks for the first two */
-  const uint32_t more = DB_INIT_TXN | DB_INIT_LOCK | DB_RECOVER | (wanted->log ? DB_INIT_LOG : 0);
+  const uint32_t more = DB_INIT_TXN | DB_INIT_LOG | DB_INIT_LOCK | DB_RECOVER;
   const uint64_t cache = config->cache_bytes != 0 ? config->cache_bytes : 128u << 20; /* the engine's, which it calls 0 */
   int error;
   db_env_set_direct_io(wanted->direct_io != 0);
@@ -128,7 +123,6 @@ static void set_ways(kv_database *made, const kv_config *config, const tokukv_wi
   made->commit_flags = sync;
   made->write_flags = wanted->prelock ? DB_PRELOCKED_WRITE : 0;
   made->has_transactions = wanted->transactions;
-  made->has_log = wanted->log;
   made->is_read_only = (config->flags & KV_READ_ONLY) != 0;
   made->prelock = wanted->prelock;
   made->has_single_transaction = wanted->single_transaction;
@@ -170,7 +164,7 @@ static int go_on(void *extra, float progress) {
 uint32_t tokukv_maintain(kv_database *database, uint32_t work, char *error) {
   DB_ENV *env = database->env;
   int code = 0;
-  if (work == KV_FLUSH) code = database->has_log ? env->log_flush(env, NULL) : env->txn_checkpoint(env, 0, 0, 0);
+  if (work == KV_FLUSH) code = database->has_transactions ? env->log_flush(env, NULL) : env->txn_checkpoint(env, 0, 0, 0);
   else if (work != KV_COMPACT) return KV_UNSUPPORTED;
   for (uint32_t i = 0; work == KV_COMPACT && i < database->space_count && code == 0; i++) {
     DB *dictionary = database->spaces[i].dictionaries[0];

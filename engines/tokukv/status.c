@@ -117,7 +117,6 @@ void tokukv_report(const kv_database *database, const tokukv_wishes *wanted, kv_
   kv_opened_setting(opened, "cleaner_iterations", "%u", iterations);
   kv_opened_setting(opened, "direct_io", "%s", wanted->direct_io ? "true" : "false");
   if (!wanted->transactions) return;
-  kv_opened_setting(opened, "log", "%s", wanted->log ? "true" : "false");
   kv_opened_setting(opened, "log_sync_period_ms", "%llu", (unsigned long long)wanted->log_sync_period_ms);
   uint64_t timeout_ms = 0, memory = 0;
   env->get_lock_timeout(env, &timeout_ms);
