@@ -74,7 +74,8 @@ uint32_t tokukv_read_options(const kv_driver *driver, const kv_config *config, t
   uint32_t status = read_compression(driver, config, wanted, opened);
   if (status == KV_OK) status = read_numbers(driver, config, wanted, opened);
   for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]) && status == KV_OK; i++)
-    if (has_option(driver, flags[i].name)) status = kv_setting_flag(driver, config, flags[i].name, flags[i].flag, opened);
+    if (has_option(driver, flags[i].name))
+      status = kv_setting_flag(driver, config, flags[i].name, flags[i].flag, opened);
   if (status != KV_OK) return status;
   wanted->transactions = has_option(driver, "prelock");
   if (wanted->basement_size > wanted->node_size)

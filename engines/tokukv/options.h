@@ -12,10 +12,14 @@ typedef struct tokukv_wishes {
   int transactions; /* the table's: it has the option prelock */
 } tokukv_wishes;
 
-uint32_t tokukv_read_options(const kv_driver *driver, const kv_config *config, tokukv_wishes *wanted, kv_opened *opened);
+uint32_t tokukv_read_options(const kv_driver *driver, const kv_config *config, tokukv_wishes *wanted,
+                             kv_opened *opened);
 
 /* The name of a method; empty: unknown. */
 const char *tokukv_compression(TOKU_COMPRESSION_METHOD method);
+
+/* folder.c: refuses a folder that is not as wanted. */
+uint32_t tokukv_check_folder(const kv_config *config, const tokukv_wishes *wanted, kv_opened *opened);
 
 /* status.c: version, cache, compression and settings in force. */
 void tokukv_report(const kv_database *database, const tokukv_wishes *wanted, kv_opened *opened);
