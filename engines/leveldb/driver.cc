@@ -1,8 +1,10 @@
 /* LevelDB through its C++ interface: a log-structured merge tree with one background thread. */
 #include "driver.hpp"
+#include "rest.h"
 
 #include <leveldb/cache.h>
 #include <leveldb/db.h>
+#include <leveldb/env.h>
 #include <leveldb/filter_policy.h>
 #include <leveldb/write_batch.h>
 
@@ -43,7 +45,6 @@ class Leveldb {
 
   class Session;
 
- private:
   std::unique_ptr<const leveldb::FilterPolicy> filter;
   std::unique_ptr<leveldb::Cache> cache;
   std::unique_ptr<leveldb::DB> db; /* closed before what it uses */
@@ -144,6 +145,8 @@ Leveldb::Leveldb(kvdyno::Opening &opening) {
   options.block_cache = cache.get();
   if (bits != 0) filter.reset(leveldb::NewBloomFilterPolicy(static_cast<int>(bits)));
   options.filter_policy = filter.get();
+  /* RocksDB's file; LevelDB would read such a database as long as it holds no table. */
+  if (leveldb::Env::Default()->FileExists(opening.path("IDENTITY"))) throw kvdyno::Failure("the database is RocksDB's");
   leveldb::DB *opened = nullptr;
   check(leveldb::DB::Open(options, opening.config.path, &opened), "open");
   db.reset(opened);
@@ -159,12 +162,9 @@ Leveldb::Leveldb(kvdyno::Opening &opening) {
 }
 
 bool Leveldb::maintain(uint32_t work) {
-  if (work == KV_COMPACT) return db->CompactRange(nullptr, nullptr), true;
-  if (work != KV_FLUSH) return false; /* it does not tell whether its thread is at work */
-  leveldb::WriteOptions synced;
-  synced.sync = true; /* an empty batch: syncs the log with all that stands in it */
-  leveldb::WriteBatch nothing;
-  return check(db->Write(synced, &nothing), "flush"), true;
+  if (work == KV_FLUSH) return check(flush(*db), "flush"), true;
+  if (work == KV_COMPACT) return check(compact(*db), "compact"), true;
+  return check(settle(*db), "settle"), true;
 }
 
 void Leveldb::stats(kvdyno::Stats &stats) {
