@@ -294,8 +294,7 @@ fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliErr
 
 /// Runs the command.
 pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    let folders = plugin_folders(plugins);
-    let registry = Registry::load(&folders);
+    let registry = Registry::load(&plugin_folders(plugins));
     for refused in registry.refused() {
         eprintln!("warning: plug-in {} was not loaded: {}", refused.file.display(), refused.reason);
     }
@@ -311,7 +310,11 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     }
     let executable = std::env::current_exe()
         .map_err(|error| CliError::failed(format!("cannot find this executable: {error}")))?;
-    let runner = Runner { executable, plugins: folders, stall: Duration::from_secs(args.stall_seconds) };
+    let runner = Runner {
+        executable,
+        plugins: registry.plugin_files(),
+        stall: Duration::from_secs(args.stall_seconds),
+    };
     let data = args.data.clone().unwrap_or_else(|| results.path().join("data"));
     signals::count_interrupts();
     let mut progress = Progress::new(args.quiet, &run);

@@ -16,21 +16,22 @@ pub use registry::{Lookup, Registry, mutant_names};
 
 use kvdyno_driver::abi::{KV_ABI, kv_driver};
 use std::ffi::{CStr, c_char};
+use std::path::{Path, PathBuf};
 
 /// Where a driver comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Linked into the executable.
     BuiltIn,
-    /// A plug-in's file name.
-    Plugin(String),
+    /// A plug-in's file.
+    Plugin(PathBuf),
 }
 
 impl std::fmt::Display for Origin {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Origin::BuiltIn => out.write_str("built in"),
-            Origin::Plugin(file) => out.write_str(file),
+            Origin::Plugin(file) => out.write_str(&file.file_name().unwrap_or_default().to_string_lossy()),
         }
     }
 }
@@ -135,6 +136,14 @@ impl Engine {
     /// Where the driver comes from.
     pub fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// The plug-in that it is in; none: it is built in.
+    pub fn plugin_file(&self) -> Option<&Path> {
+        match &self.origin {
+            Origin::BuiltIn => None,
+            Origin::Plugin(file) => Some(file),
+        }
     }
 
     /// Declared capabilities: `KV_...` bits.

@@ -36,7 +36,7 @@ pub fn plugin_folders(given: &[PathBuf]) -> Vec<PathBuf> {
     folders
 }
 
-/// Loads every plug-in in `folders`; folders that are not there are passed over.
+/// Loads every plug-in in `folders`, one of which may also be a plug-in's file; what is not there is passed over.
 pub(super) fn load_all(folders: &[PathBuf]) -> (Vec<Engine>, Vec<Refused>) {
     let mut engines = Vec::new();
     let mut refused = Vec::new();
@@ -46,9 +46,13 @@ pub(super) fn load_all(folders: &[PathBuf]) -> (Vec<Engine>, Vec<Refused>) {
         if seen.contains(&folder) {
             continue;
         }
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        let mut files: Vec<PathBuf> = if folder.is_file() {
+            vec![folder.clone()]
+        } else {
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            entries.flatten().map(|entry| entry.path()).collect()
+        };
         seen.push(folder);
-        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         files.sort();
         for file in files.into_iter().filter(|file| is_plugin_name(file)) {
             match load(&file) {
@@ -119,7 +123,6 @@ fn load(file: &Path) -> Result<Vec<Engine>, String> {
     }
     // SAFETY: the ABI matches, so the list is as in driver.h and lives for ever.
     let list = unsafe { &*list };
-    let origin = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut engines = Vec::new();
     for index in 0..list.count as usize {
         // SAFETY: a list has `count` tables.
@@ -128,7 +131,7 @@ fn load(file: &Path) -> Result<Vec<Engine>, String> {
             return Err(format!("table {index} is null"));
         }
         // SAFETY: tables are constants of the library, which is never unloaded.
-        engines.push(Engine::check(unsafe { &*table }, Origin::Plugin(origin.clone()))?);
+        engines.push(Engine::check(unsafe { &*table }, Origin::Plugin(file.clone()))?);
     }
     Ok(engines)
 }
@@ -162,6 +165,18 @@ mod tests {
         assert!(engines.is_empty());
         assert_eq!(refused.len(), 1);
         assert!(refused[0].reason.contains("chmod go-w"), "{}", refused[0].reason);
+    }
+
+    #[test]
+    fn a_file_given_by_name_is_looked_at_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["libkvdyno_one.so", "libkvdyno_other.so"].map(|name| folder.path().join(name));
+        for file in [&one, &other] {
+            fs::write(file, b"not a library").unwrap();
+        }
+        let (_, refused) = load_all(std::slice::from_ref(&one));
+        assert_eq!(refused.len(), 1);
+        assert!(refused[0].file.ends_with("libkvdyno_one.so"));
     }
 
     #[test]

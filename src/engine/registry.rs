@@ -3,6 +3,7 @@
 use super::builtin::BUILT_IN;
 use super::plugin::{self, Refused};
 use super::{Engine, Origin};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Why a name is no engine.
@@ -22,7 +23,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The built-in engines and the plug-ins in `folders`; the first of a name wins.
+    /// The built-in engines and the plug-ins in `folders` (or plug-ins' files); the first of a name wins.
     pub fn load(folders: &[PathBuf]) -> Registry {
         let mut registry = Registry { engines: Vec::new(), absent: Vec::new(), refused: Vec::new() };
         for entry in BUILT_IN {
@@ -57,6 +58,12 @@ impl Registry {
     /// All engines that are here, in the order people see; mutants are not listed.
     pub fn engines(&self) -> &[Engine] {
         &self.engines
+    }
+
+    /// Where each engine's plug-in is; a trial loads that one alone.
+    pub fn plugin_files(&self) -> BTreeMap<String, PathBuf> {
+        let files = self.engines.iter().filter_map(|engine| Some((engine, engine.plugin_file()?)));
+        files.map(|(engine, file)| (engine.name().to_string(), file.to_path_buf())).collect()
     }
 
     /// Engines that are known and not here, with what to do.
