@@ -161,7 +161,12 @@ impl Workload {
         this.expect((1..=MOST_KEYSPACES).contains(&count), "keyspaces", expected, count)?;
         this.expect(u64::from(count) <= keys, "keyspaces", format!("no more than {keys} keys"), count)?;
         let (indexes, file) = (&self.indexes, self.key.file.is_some());
-        this.expect(indexes.len() <= MOST_INDEXES, "indexes", format!("up to {MOST_INDEXES}"), indexes.len())?;
+        this.expect(
+            indexes.len() <= MOST_INDEXES,
+            "indexes",
+            format!("up to {MOST_INDEXES}"),
+            indexes.len(),
+        )?;
         this.expect(indexes.is_empty() || !file, "indexes", "none with a key file", indexes.len())?;
         let (least, _) = bounds(&self.value.size);
         for Index { from, length, .. } in indexes {
@@ -192,9 +197,19 @@ impl Workload {
             let fits = ["get", "multi_get", "scan", "insert_indexed"].contains(&name);
             subject.expect(fits || share == 0.0, "mix", expected, name)?;
         }
-        subject.expect(phase.writers == 0, "writers", "0 with indexes, for rows are written once", phase.writers)?;
+        subject.expect(
+            phase.writers == 0,
+            "writers",
+            "0 with indexes, for rows are written once",
+            phase.writers,
+        )?;
         let size = phase.value_size.as_ref().map_or_else(String::new, ToString::to_string);
-        subject.expect(phase.value_size.is_none(), "value_size", "the workload's value.size with indexes", size)
+        subject.expect(
+            phase.value_size.is_none(),
+            "value_size",
+            "the workload's value.size with indexes",
+            size,
+        )
     }
 
     fn sound_phase_name(&self, subject: Subject, phase: &Phase) -> Checked {

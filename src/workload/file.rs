@@ -307,7 +307,8 @@ impl WorkloadFile {
             cache_bytes: workload.cache_bytes.as_ref().map(Stands::of),
             key: Some(Stands::of(&workload.key)),
             value: Some(Stands::of(&workload.value)),
-            indexes: Some(workload.indexes.iter().map(Stands::of).collect()).filter(|all: &Vec<_>| !all.is_empty()),
+            indexes: Some(workload.indexes.iter().map(Stands::of).collect())
+                .filter(|all: &Vec<_>| !all.is_empty()),
             phases: workload.phases.iter().map(Stands::of).collect(),
         }
     }

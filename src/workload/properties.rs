@@ -130,32 +130,31 @@ fn any_workload() -> impl Strategy<Value = Workload> {
     let value = (size(), number()).prop_map(|(size, compressed_share)| ValueSpec { size, compressed_share });
     let options = (prop::option::of(number()), prop::option::of(any::<u64>()), level());
     let lists = (prop::collection::vec(index(), 0..4), prop::collection::vec(phase(), 0..4));
-    (texts, any::<[u64; 2]>(), any::<[u32; 2]>(), key(), value, options, lists)
-        .prop_map(
-            |(
-                (name, about),
-                [seed, keys],
-                [runs, keyspaces],
-                key,
-                value,
-                (budget_seconds, cache_bytes, durability),
-                (indexes, phases),
-            )| Workload {
-                name,
-                about,
-                seed,
-                runs,
-                budget_seconds,
-                keys,
-                keyspaces,
-                key,
-                value,
-                indexes,
-                durability,
-                cache_bytes,
-                phases,
-            },
-        )
+    (texts, any::<[u64; 2]>(), any::<[u32; 2]>(), key(), value, options, lists).prop_map(
+        |(
+            (name, about),
+            [seed, keys],
+            [runs, keyspaces],
+            key,
+            value,
+            (budget_seconds, cache_bytes, durability),
+            (indexes, phases),
+        )| Workload {
+            name,
+            about,
+            seed,
+            runs,
+            budget_seconds,
+            keys,
+            keyspaces,
+            key,
+            value,
+            indexes,
+            durability,
+            cache_bytes,
+            phases,
+        },
+    )
 }
 
 proptest! {

@@ -202,10 +202,7 @@ const BROKEN: &[(&str, &str)] = &[
         "w.toml:1: `indexes`: expected bytes within every value, of which the smallest has 100, got 80 from byte 24 on",
     ),
     ("indexes = [{ length = 0 }]\n$", "w.toml:1: `indexes`: expected a length of 1 or more, got 0"),
-    (
-        "indexes = [{}, {}, {}, {}, {}, {}, {}, {}, {}]\n$",
-        "w.toml:1: `indexes`: expected up to 8, got 9",
-    ),
+    ("indexes = [{}, {}, {}, {}, {}, {}, {}, {}, {}]\n$", "w.toml:1: `indexes`: expected up to 8, got 9"),
     (
         "indexes = [{}]\n$",
         "w.toml:4: phase `fill`: `mix`: expected insert_indexed and reads only, for rows with indexes are written once, \
@@ -227,11 +224,11 @@ const BROKEN: &[(&str, &str)] = &[
         "indexes = [{}]\n[[phase]]\nname = 'a'\nmix = { insert_indexed = 1, scan = 1 }\nops = 1\nscan = { index = 2 }",
         "w.toml:6: phase `a`: `scan.index`: expected 0 to 1, the number of indexes, got 2",
     ),
-    ("$scan = { index = 1 }", "w.toml:5: phase `fill`: `scan.index`: expected 0 to 0, the number of indexes, got 1"),
     (
-        "indexes = [{}]\n[key]\nfile = 'a'\n$",
-        "w.toml:1: `indexes`: expected none with a key file, got 1",
+        "$scan = { index = 1 }",
+        "w.toml:5: phase `fill`: `scan.index`: expected 0 to 0, the number of indexes, got 1",
     ),
+    ("indexes = [{}]\n[key]\nfile = 'a'\n$", "w.toml:1: `indexes`: expected none with a key file, got 1"),
     ("phase = 5", "w.toml:1: expected tables written as [[phase]], got the number `5`"),
 ];
 
@@ -342,8 +339,13 @@ fn fields(schema: &serde_json::Value, pointer: &str) -> Vec<String> {
 fn the_reference_names_every_field_and_every_workload() {
     let reference = include_str!("../../docs/workloads.md");
     let schema = schema();
-    for table in ["/properties", "/$defs/Phase/properties", "/$defs/Mix/properties", "/$defs/Scan/properties", "/$defs/Index/properties"]
-    {
+    for table in [
+        "/properties",
+        "/$defs/Phase/properties",
+        "/$defs/Mix/properties",
+        "/$defs/Scan/properties",
+        "/$defs/Index/properties",
+    ] {
         for field in fields(&schema, table) {
             assert!(
                 reference.contains(&format!("`{field}`")),
