@@ -24,6 +24,8 @@ pub struct RowsCheck {
     pub bytes: u64,
     /// The place in key order where the next row is expected, when the answer is known exactly.
     cursor: Option<u64>,
+    /// From a place to the next one that may be of this keyspace.
+    step: u64,
     is_exact: bool,
     /// It goes from one end of the keyspace to the other.
     is_whole: bool,
@@ -73,10 +75,16 @@ impl RowsCheck {
             || (shared.versions.is_none() && shared.population.is_without_holes());
         let from = shared.keys.rank_of(item);
         self.is_exact = !shared.writes && is_known && from.is_some() && !scan.prefix;
-        self.cursor = match (self.is_whole || scan.prefix, self.reverse) {
+        let is_ordered = shared.keys.is_ordered();
+        // Where places are items, those of a keyspace lie as far apart as there are keyspaces.
+        self.step = if is_ordered { shared.spaces.count() } else { 1 };
+        let first = if is_ordered { u64::from(self.space) } else { 0 };
+        self.cursor = match (self.is_whole, self.reverse) {
             (false, _) => from,
-            (true, false) => Some(0),
-            (true, true) => places(shared).checked_sub(1),
+            (true, false) => Some(first),
+            (true, true) => {
+                places(shared).checked_sub(1 + first).map(|last| first + last / self.step * self.step)
+            }
         };
     }
 
@@ -90,11 +98,11 @@ impl RowsCheck {
             };
             (there && shared.spaces.of(index) == self.space).then_some(index)
         };
-        let cursor = self.cursor?;
+        let (cursor, step) = (self.cursor?, self.step as usize);
         if self.reverse {
-            (0..=cursor).rev().find_map(is_there)
+            (0..=cursor).rev().step_by(step).find_map(is_there)
         } else {
-            (cursor..places(shared)).find_map(is_there)
+            (cursor..places(shared)).step_by(step).find_map(is_there)
         }
     }
 
@@ -178,9 +186,9 @@ impl RowsCheck {
         }
         let place = shared.keys.rank_of(index);
         self.cursor = if self.reverse {
-            place.and_then(|place| place.checked_sub(1))
+            place.and_then(|place| place.checked_sub(self.step))
         } else {
-            place.map(|place| place + 1)
+            place.map(|place| place + self.step)
         };
     }
 

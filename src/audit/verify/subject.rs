@@ -258,7 +258,7 @@ impl<'a> Subject<'a> {
     fn open(engine: &'a Engine, setup: Setup) -> Result<Subject<'a>, String> {
         let database = open_database(engine, &setup)?;
         let caller = open_caller(&database, &setup)?;
-        let model = Model::new(database.in_force().capabilities);
+        let model = Model::new(database.in_force().capabilities, setup.indexes.clone());
         Ok(Subject { engine, setup, database: Some(database), caller: Some(caller), model })
     }
 
