@@ -446,6 +446,13 @@ fn every_rule_finds_what_it_is_for() {
     assert_eq!(functions(&rust(&long))[0].2, 72);
     let c = Source::new("planted.c", &format!("static int f(int a) {{\n{}}}\n", "  a++;\n".repeat(70)));
     assert_eq!((functions(&c)[0].1.as_str(), functions(&c)[0].2), ("f", 72));
+    let method = "namespace {\nclass A : public B {\n public:\n  A(int a)\n      : b(a), c(0) {\n    if (a) {\n    }\n";
+    let cc = format!(
+        "#include <x>\n{method}{}  }}\n  int d = 0;\n}};\n}} // namespace\n",
+        "    b++;\n".repeat(70)
+    );
+    let found = functions(&Source::new("planted.cc", &cc));
+    assert_eq!(found.iter().map(|(_, name, lines)| (&name[..], *lines)).collect::<Vec<_>>(), [("A", 75)]);
     let sizes = || vec![("a".to_string(), 80, "a:1".to_string())];
     assert_eq!(over(sizes(), 70, &[]).len(), 1);
     assert!(over(sizes(), 70, &[("a", 80)]).is_empty());

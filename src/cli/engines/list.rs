@@ -13,6 +13,9 @@ const ABILITIES: &[&[(char, &str)]] = &[
     &[('k', "keyspaces"), ('c', "collections"), ('x', "time-to-live"), ('i', "indexes"), ('z', "touch")],
 ];
 
+/// The widest licence in the list.
+const LICENCE_COLUMNS: usize = 18;
+
 /// A letter for each ability in the list, `-` for each that is not.
 fn letters(capabilities: &[String]) -> String {
     let letter = |(letter, name): &(char, &str)| {
@@ -71,10 +74,18 @@ fn cells(row: &Row) -> [String; 7] {
         row.family(),
         row.language(),
         row.version.as_ref().map_or("-".to_string(), first_word),
-        row.fact(|known| &known.licence).to_string(),
+        clipped(row.fact(|known| &known.licence), LICENCE_COLUMNS),
         row.levels().map_or("-".to_string(), |levels| levels.join(" ")),
         can_do,
     ]
+}
+
+/// At most so many columns of a text; what is cut off is marked, and stands on the engine's page.
+fn clipped(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_string();
+    }
+    text.chars().take(columns - 2).collect::<String>().trim_end().to_string() + ".."
 }
 
 /// The lines of a table whose columns are as wide as their widest cell.
