@@ -108,7 +108,8 @@ static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_dat
   kv_database *made = calloc(1, sizeof(kv_database));
   if (made == NULL) return kv_fail_open(opened, KV_ERROR, "out of memory");
   made->file = gdbm_open(path, (int)options.block_size, mode, 0644, stay_silent);
-  if (made->file != NULL && gdbm_tune(made->file, config, &options, opened)) {
+  const int is_open = made->file != NULL && (!gdbm_needs_recovery(made->file) || gdbm_recover(made->file, NULL, 0) == 0);
+  if (is_open && gdbm_tune(made->file, config, &options, opened)) {
     snprintf(opened->version, sizeof(opened->version), "%d.%d.%d", gdbm_version_number[0], gdbm_version_number[1],
              gdbm_version_number[2]);
     snprintf(opened->compression, sizeof(opened->compression), "none");
