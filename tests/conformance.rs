@@ -8,10 +8,10 @@ use command::kvdyno;
 
 /// The names that `kvdyno engines` lists as present.
 fn present(folder: &std::path::Path) -> Vec<String> {
-    let printed = kvdyno(folder, "engines");
-    let rows = printed.stdout.lines().skip(1).take_while(|line| !line.is_empty());
-    let present = rows.filter(|line| !line.contains("  absent: ") && !line.starts_with("refused: "));
-    present.map(|line| line.split_whitespace().next().unwrap_or("").to_string()).collect()
+    let printed = kvdyno(folder, "engines --json");
+    let engines: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
+    let here = engines.as_array().unwrap().iter().filter(|engine| engine["is_present"] == true);
+    here.map(|engine| engine["name"].as_str().unwrap().to_string()).collect()
 }
 
 fn mutants(folder: &std::path::Path) -> Vec<String> {

@@ -246,6 +246,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         logical_bytes_written: writes * 116,
         logical_bytes_read: (ops - writes) * 116,
         disk_peak: stores.then(|| disk(500_000)),
+        engine_stats: Vec::new(),
         disk_end: stores.then(|| disk(450_000 + u64::from(trial.repetition) * 4_096)),
         disk_settled: None,
         batch_mean: if ops == 0 { 0.0 } else { 64.0 },

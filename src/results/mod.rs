@@ -206,6 +206,9 @@ pub struct PhaseRecord {
     pub disk_end: Option<DiskUse>,
     /// After a settle step that follows.
     pub disk_settled: Option<DiskUse>,
+    /// What the engine tells of its inside at the end of the phase, `name=value`; counters count from its open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engine_stats: Vec<(String, String)>,
     /// Ops per call of the driver, mean.
     pub batch_mean: f64,
     /// The share of the phase's thread time that passed outside the driver's calls, 0 to 1.
@@ -321,6 +324,7 @@ impl PhaseRecord {
             disk_peak: None,
             disk_end: None,
             disk_settled: None,
+            engine_stats: Vec::new(),
             batch_mean: 0.0,
             harness_share: 0.0,
             check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },

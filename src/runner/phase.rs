@@ -191,6 +191,7 @@ pub fn run(
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();
     let mut record = record_of(shared, &outcomes, failure.as_ref());
     (record.series, record.usage, record.disk_peak, record.disk_end) = (series, usage, disk_peak, disk_end);
+    record.engine_stats = database.stats();
     Ok(Ran { record, failure, merges })
 }
 
@@ -292,6 +293,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         logical_bytes_read: sum(|judge| judge.read_bytes),
         disk_peak: None,
         disk_end: None,
+        engine_stats: Vec::new(),
         disk_settled: None,
         batch_mean: if batches > 0 { sum(|judge| judge.batch_ops) as f64 / batches as f64 } else { 0.0 },
         harness_share: if busy > 0 { 1.0 - (inside as f64 / busy as f64).min(1.0) } else { 0.0 },

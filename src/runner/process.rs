@@ -7,6 +7,7 @@ use crate::measure::{Clock, signals};
 use crate::results::{Outcome, Record, SCHEMA, Trial};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -24,8 +25,8 @@ pub struct Task {
     pub data: PathBuf,
     /// Where its record goes.
     pub record: PathBuf,
-    /// Where plug-ins are.
-    pub plugins: Vec<PathBuf>,
+    /// The plug-in of its engine, alone: what another one brings would be in this one's memory figures. None: built in.
+    pub plugin: Option<PathBuf>,
 }
 
 /// Begins each line that the process writes for its parent; all else on its stdout is some engine's.
@@ -41,7 +42,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     let text =
         fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let task: Task = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
-    let registry = Registry::load(&task.plugins);
+    let registry = Registry::load(task.plugin.as_slice());
     let engine = registry
         .engine(&task.trial.engine)
         .map_err(|_| format!("the engine `{}` is not here any more", task.trial.engine))?;
@@ -76,8 +77,8 @@ fn write_record(record: &Record, file: &Path) -> Result<(), String> {
 pub struct Runner {
     /// The executable that knows the hidden command `trial`.
     pub executable: PathBuf,
-    /// Where plug-ins are looked for.
-    pub plugins: Vec<PathBuf>,
+    /// The plug-ins of engines that are not built in.
+    pub plugins: BTreeMap<String, PathBuf>,
     /// A trial in which nothing happens for this long is ended.
     pub stall: Duration,
 }
@@ -119,7 +120,7 @@ impl Runner {
             trial: trial.clone(),
             data: data.to_path_buf(),
             record: scratch.join("result.json"),
-            plugins: self.plugins.clone(),
+            plugin: self.plugins.get(&trial.engine).cloned(),
         };
         let task_file = scratch.join("task.json");
         let stderr_file = scratch.join("stderr.txt");
