@@ -35,8 +35,8 @@ static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
 static uint32_t put(kv_session *session, kv_op *op, kv_batch *batch) {
   const int how = (op->flags & KV_NEW) != 0 ? GDBM_INSERT : GDBM_REPLACE;
   if (op->value_length > INT_MAX) return kv_fail(batch, op, KV_TOO_LARGE, "a value has at most %d bytes", INT_MAX);
-  const int answer = gdbm_store(file_of(session), datum_of(op->key, op->key_length),
-                                datum_of(op->value, op->value_length), how);
+  const int answer =
+      gdbm_store(file_of(session), datum_of(op->key, op->key_length), datum_of(op->value, op->value_length), how);
   if (answer == 0) return KV_OK;
   return answer > 0 ? (uint32_t)KV_EXISTS : failed(file_of(session), op, batch, "put");
 }
@@ -66,7 +66,8 @@ static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
   const int is_resumed = (op->flags & KV_RESUME) != 0;
   kv_rows rows = kv_rows_begin(op);
   if (is_resumed && !gdbm_exists(file, last))
-    return kv_fail(batch, op, KV_ERROR, "scan: the row to go on from is gone, and there is no order to find the next by");
+    return kv_fail(batch, op, KV_ERROR,
+                   "scan: the row to go on from is gone, and there is no order to find the next by");
   datum key = is_resumed ? gdbm_nextkey(file, last) : gdbm_firstkey(file);
   while (key.dptr != NULL) {
     if (!push(file, &rows, key)) break;
@@ -83,7 +84,8 @@ static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
   (KV_CAN_PREFIX | KV_CAN_DELETE | KV_DELETE_TELLS | KV_OVERWRITE | KV_CAN_NEW | KV_SINGLE_WRITER | KV_SINGLE_THREAD)
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
-  static const kv_calls calls = {.capabilities = CAPABILITIES, .get = get, .put = put, .remove = delete_row, .scan = scan};
+  static const kv_calls calls = {
+      .capabilities = CAPABILITIES, .get = get, .put = put, .remove = delete_row, .scan = scan};
   return kv_run(session, batch, &calls);
 }
 
@@ -108,7 +110,8 @@ static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_dat
   kv_database *made = calloc(1, sizeof(kv_database));
   if (made == NULL) return kv_fail_open(opened, KV_ERROR, "out of memory");
   made->file = gdbm_open(path, (int)options.block_size, mode, 0644, stay_silent);
-  const int is_open = made->file != NULL && (!gdbm_needs_recovery(made->file) || gdbm_recover(made->file, NULL, 0) == 0);
+  const int is_open =
+      made->file != NULL && (!gdbm_needs_recovery(made->file) || gdbm_recover(made->file, NULL, 0) == 0);
   if (is_open && gdbm_tune(made->file, config, &options, opened)) {
     snprintf(opened->version, sizeof(opened->version), "%d.%d.%d", gdbm_version_number[0], gdbm_version_number[1],
              gdbm_version_number[2]);
@@ -133,8 +136,8 @@ static uint32_t stats(kv_database *database, char *out, uint64_t size) {
   size_t accesses = 0, hits = 0, cached = 0, buckets = 0;
   gdbm_get_cache_stats(database->file, &accesses, &hits, &cached, NULL, 0);
   gdbm_bucket_count(database->file, &buckets);
-  const int length = snprintf(out, size, "cache_accesses=%zu\ncache_hits=%zu\ncached_buckets=%zu\nbuckets=%zu\n", accesses,
-                              hits, cached, buckets);
+  const int length = snprintf(out, size, "cache_accesses=%zu\ncache_hits=%zu\ncached_buckets=%zu\nbuckets=%zu\n",
+                              accesses, hits, cached, buckets);
   return length >= 0 && (uint64_t)length < size ? KV_OK : KV_SHORT;
 }
 
@@ -155,15 +158,23 @@ static const kv_option option_list[] = {
 };
 
 static const kv_driver driver = {
-    .abi = KV_ABI, .size = sizeof(kv_driver),
+    .abi = KV_ABI,
+    .size = sizeof(kv_driver),
     .name = "gdbm",
     .engine = "GNU's extendible hash file, for one thread",
-    .language = "C", .family = "hash",
-    .capabilities = CAPABILITIES, .levels = 1u << KV_NONE,
-    .option_count = sizeof(option_list) / sizeof(option_list[0]), .options = option_list,
-    .open = open_database, .close = close_database,
-    .session = kv_same_session, .session_end = kv_same_session_end,
-    .execute = execute, .maintain = maintain, .stats = stats,
+    .language = "C",
+    .family = "hash",
+    .capabilities = CAPABILITIES,
+    .levels = 1u << KV_NONE,
+    .option_count = sizeof(option_list) / sizeof(option_list[0]),
+    .options = option_list,
+    .open = open_database,
+    .close = close_database,
+    .session = kv_same_session,
+    .session_end = kv_same_session_end,
+    .execute = execute,
+    .maintain = maintain,
+    .stats = stats,
 };
 
 KV_EXPORT(&driver)

@@ -10,7 +10,8 @@ uint32_t gdbm_read_options(const kv_driver *driver, const kv_config *config, opt
   if (status == KV_OK) status = kv_setting_flag(driver, config, "mapped", &options->is_mapped, opened);
   if (status == KV_OK) status = kv_setting_flag(driver, config, "preread", &options->is_preread, opened);
   if (status == KV_OK) status = kv_setting_flag(driver, config, "coalesce", &options->is_coalesced, opened);
-  if (status == KV_OK) status = kv_setting_flag(driver, config, "central_free", &options->has_central_free_list, opened);
+  if (status == KV_OK)
+    status = kv_setting_flag(driver, config, "central_free", &options->has_central_free_list, opened);
   if (status == KV_OK && options->block_size > INT_MAX)
     status = kv_fail_open(opened, KV_ERROR, "option block_size: at most %d", INT_MAX);
   return status;
@@ -33,8 +34,10 @@ int gdbm_tune(GDBM_FILE file, const kv_config *config, options *options, kv_open
   is_done &= gdbm_setopt(file, GDBM_GETMMAP, &options->is_mapped, sizeof(int)) == 0;
   is_done &= gdbm_setopt(file, GDBM_GETMAXMAPSIZE, &map, sizeof(map)) == 0;
   if (config->cache_bytes != 0) opened->cache_bytes = buckets * (size_t)block_size;
-  if (config->cache_bytes != 0) kv_opened_setting(opened, "cached_buckets", "%zu", buckets);
-  else kv_opened_setting(opened, "cached_buckets", "auto");
+  if (config->cache_bytes != 0)
+    kv_opened_setting(opened, "cached_buckets", "%zu", buckets);
+  else
+    kv_opened_setting(opened, "cached_buckets", "auto");
   kv_opened_setting(opened, "block_size", "%d", block_size);
   kv_opened_setting(opened, "map", "%zu", map);
   kv_opened_setting(opened, "sync", "%s", options->is_synced ? "true" : "false");

@@ -31,7 +31,8 @@ typedef struct kind {
   bool (*put)(void *db, const void *key, int key_size, const void *value, int value_size);
   bool (*put_new)(void *db, const void *key, int key_size, const void *value, int value_size);
   bool (*append)(void *db, const void *key, int key_size, const void *value, int value_size);
-  bool (*change)(void *db, const void *key, int key_size, const void *value, int value_size, TCPDPROC change, void *with);
+  bool (*change)(void *db, const void *key, int key_size, const void *value, int value_size, TCPDPROC change,
+                 void *with);
   bool (*remove)(void *db, const void *key, int key_size);
   bool (*begin)(void *db);
   bool (*commit)(void *db);
@@ -58,39 +59,40 @@ struct kv_session {
 };
 
 /* The calls that have the same shape in both kinds. */
-#define TOKYO_CALLS(prefix, type)                                                                                     \
-  static void *make(void) { return tc##prefix##new(); }                                                               \
-  static bool put(void *db, const void *key, int key_size, const void *value, int value_size) {                       \
-    return tc##prefix##put((type *)db, key, key_size, value, value_size);                                             \
-  }                                                                                                                   \
-  static bool put_new(void *db, const void *key, int key_size, const void *value, int value_size) {                   \
-    return tc##prefix##putkeep((type *)db, key, key_size, value, value_size);                                         \
-  }                                                                                                                   \
-  static bool append(void *db, const void *key, int key_size, const void *value, int value_size) {                    \
-    return tc##prefix##putcat((type *)db, key, key_size, value, value_size);                                          \
-  }                                                                                                                   \
-  static bool change(void *db, const void *key, int key_size, const void *value, int value_size, TCPDPROC by,         \
-                     void *with) {                                                                                    \
-    return tc##prefix##putproc((type *)db, key, key_size, value, value_size, by, with);                               \
-  }                                                                                                                   \
-  static bool remove_row(void *db, const void *key, int key_size) {                                                   \
-    return tc##prefix##out((type *)db, key, key_size);                                                                \
-  }                                                                                                                   \
-  static bool begin(void *db) { return tc##prefix##tranbegin((type *)db); }                                           \
-  static bool commit(void *db) { return tc##prefix##trancommit((type *)db); }                                         \
-  static bool abort_all(void *db) { return tc##prefix##tranabort((type *)db); }                                       \
-  static bool sync_all(void *db) { return tc##prefix##sync((type *)db); }                                             \
-  static bool close_file(void *db) { return tc##prefix##close((type *)db); }                                          \
-  static void free_object(void *db) { tc##prefix##del((type *)db); }                                                  \
+#define TOKYO_CALLS(prefix, type)                                                                             \
+  static void *make(void) { return tc##prefix##new (); }                                                      \
+  static bool put(void *db, const void *key, int key_size, const void *value, int value_size) {               \
+    return tc##prefix##put((type *)db, key, key_size, value, value_size);                                     \
+  }                                                                                                           \
+  static bool put_new(void *db, const void *key, int key_size, const void *value, int value_size) {           \
+    return tc##prefix##putkeep((type *)db, key, key_size, value, value_size);                                 \
+  }                                                                                                           \
+  static bool append(void *db, const void *key, int key_size, const void *value, int value_size) {            \
+    return tc##prefix##putcat((type *)db, key, key_size, value, value_size);                                  \
+  }                                                                                                           \
+  static bool change(void *db, const void *key, int key_size, const void *value, int value_size, TCPDPROC by, \
+                     void *with) {                                                                            \
+    return tc##prefix##putproc((type *)db, key, key_size, value, value_size, by, with);                       \
+  }                                                                                                           \
+  static bool remove_row(void *db, const void *key, int key_size) {                                           \
+    return tc##prefix##out((type *)db, key, key_size);                                                        \
+  }                                                                                                           \
+  static bool begin(void *db) { return tc##prefix##tranbegin((type *)db); }                                   \
+  static bool commit(void *db) { return tc##prefix##trancommit((type *)db); }                                 \
+  static bool abort_all(void *db) { return tc##prefix##tranabort((type *)db); }                               \
+  static bool sync_all(void *db) { return tc##prefix##sync((type *)db); }                                     \
+  static bool close_file(void *db) { return tc##prefix##close((type *)db); }                                  \
+  static void free_object(void *db) { tc##prefix##del((type *)db); }                                          \
   static int error(void *db) { return tc##prefix##ecode((type *)db); }
 
-#define TOKYO_KIND(name, path)                                                                                        \
-  const kind name = {path, make, open_file, report, stats, begin_session, get, scan, put, put_new, append, change,    \
-                     remove_row, begin, commit, abort_all, sync_all, optimize, close_file, free_object, error};
+#define TOKYO_KIND(name, path)                                                                 \
+  const kind name = {path,   make,      open_file, report,   stats,      begin_session, get,   \
+                     scan,   put,       put_new,   append,   change,     remove_row,    begin, \
+                     commit, abort_all, sync_all,  optimize, close_file, free_object,   error};
 
 /* What both kinds can do, and what a tree can beyond. */
-#define TOKYO_HASH                                                                                                    \
-  (KV_CAN_PREFIX | KV_TRANSACTION | KV_TRANSACTION_READS | KV_MERGE_ADD | KV_MERGE_APPEND | KV_CAN_DELETE |           \
+#define TOKYO_HASH                                                                                          \
+  (KV_CAN_PREFIX | KV_TRANSACTION | KV_TRANSACTION_READS | KV_MERGE_ADD | KV_MERGE_APPEND | KV_CAN_DELETE | \
    KV_DELETE_TELLS | KV_OVERWRITE | KV_CAN_NEW | KV_SINGLE_WRITER)
 #define TOKYO_TREE (TOKYO_HASH | KV_ORDERED | KV_CAN_REVERSE)
 

@@ -40,7 +40,8 @@ static uint32_t maintain(kv_database *database, uint32_t work, char *error) {
   if (work == KV_COMPACT) is_done = kind->optimize(database->db);
   pthread_rwlock_unlock(&database->lock);
   if (is_done) return KV_OK;
-  return kv_fail_call(error, KV_ERROR, "%s: %s", work == KV_FLUSH ? "flush" : "compact", tcerrmsg(kind->error(database->db)));
+  return kv_fail_call(error, KV_ERROR, "%s: %s", work == KV_FLUSH ? "flush" : "compact",
+                      tcerrmsg(kind->error(database->db)));
 }
 
 static uint32_t stats(kv_database *database, char *out, uint64_t size) {
@@ -61,13 +62,14 @@ static uint32_t close_database(kv_database *database, char *error) {
   return status;
 }
 
-#define OPTIONS(map, alignment)                                                                                       \
-  {"map", "bytes", map, "bytes of the file, beyond its buckets, that are mapped into memory"},                        \
-      {"alignment_power", "count", alignment, "rows of the file lie at multiples of 2 to this power"},                \
-      {"free_block_power", "count", "10", "2 to this power: free places that are remembered"},                        \
-      {"defragment", "count", "0", "steps of defragmentation are taken after this many changes; 0 = never"},          \
-      {"large", "flag", "true", "64-bit addresses; as shipped (false) a file ends at 2 GiB"},                         \
-      {"compression", "choice:none|deflate|bzip2|tcbs", "none", "of a row, or of a tree's leaf"}
+#define OPTIONS(map, alignment)                                                                              \
+  {"map", "bytes", map, "bytes of the file, beyond its buckets, that are mapped into memory"},               \
+      {"alignment_power", "count", alignment, "rows of the file lie at multiples of 2 to this power"},       \
+      {"free_block_power", "count", "10", "2 to this power: free places that are remembered"},               \
+      {"defragment", "count", "0", "steps of defragmentation are taken after this many changes; 0 = never"}, \
+      {"large", "flag", "true", "64-bit addresses; as shipped (false) a file ends at 2 GiB"}, {              \
+    "compression", "choice:none|deflate|bzip2|tcbs", "none", "of a row, or of a tree's leaf"                 \
+  }
 
 static const kv_option tree_options[] = {
     {"buckets", "count", "0", "buckets of the hash file below, more than the pages; 0 = 32749, as shipped"},
@@ -83,9 +85,10 @@ static const kv_option hash_options[] = {
     OPTIONS("67108864", "4"),
 };
 
-#define TABLE                                                                                                         \
-  .abi = KV_ABI, .size = sizeof(kv_driver), .language = "C", .levels = 1u << KV_NONE | 1u << KV_PROCESS | 1u << KV_POWER, \
-  .close = close_database, .session = begin_session, .session_end = end_session, .maintain = maintain, .stats = stats
+#define TABLE                                                                                                     \
+  .abi = KV_ABI, .size = sizeof(kv_driver), .language = "C",                                                      \
+  .levels = 1u << KV_NONE | 1u << KV_PROCESS | 1u << KV_POWER, .close = close_database, .session = begin_session, \
+  .session_end = end_session, .maintain = maintain, .stats = stats
 
 static const kv_driver tree_driver = {
     TABLE,

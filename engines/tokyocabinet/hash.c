@@ -65,7 +65,8 @@ static uint32_t get(kv_session *session, kv_op *op) {
 static uint32_t scan(kv_session *session, kv_op *op) {
   TCHDB *db = session->database->db;
   kv_rows rows = kv_rows_begin(op);
-  const bool is_there = (op->flags & KV_RESUME) != 0 ? tchdbiterinit2(db, op->key, (int)op->key_length) : tchdbiterinit(db);
+  const bool is_there =
+      (op->flags & KV_RESUME) != 0 ? tchdbiterinit2(db, op->key, (int)op->key_length) : tchdbiterinit(db);
   if (!is_there) return KV_ERROR;
   while (tchdbiternext3(db, session->key, session->value)) {
     const char *key = tcxstrptr(session->key);

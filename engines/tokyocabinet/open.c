@@ -50,7 +50,8 @@ static uint32_t read_options(const kv_driver *driver, const kv_config *config, t
     tuning->features |= compressions[i].features;
     return KV_OK;
   }
-  return kv_fail_open(opened, KV_ERROR, "option compression: expected none, deflate, bzip2 or tcbs, got `%s`", compression);
+  return kv_fail_open(opened, KV_ERROR, "option compression: expected none, deflate, bzip2 or tcbs, got `%s`",
+                      compression);
 }
 
 static uint32_t open_file(kv_database *made, const kv_config *config, const tuning *tuning, kv_opened *opened) {

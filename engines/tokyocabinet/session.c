@@ -96,8 +96,10 @@ static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
 
 static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
   if (op->value_length > 65535) return kv_fail(batch, op, KV_TOO_LARGE, "the bound is no key");
-  if (session->cursor != NULL) lock_shared(session->database);
-  else lock_alone(session->database);
+  if (session->cursor != NULL)
+    lock_shared(session->database);
+  else
+    lock_alone(session->database);
   const uint32_t status = apply(session, op, batch);
   unlock(session->database);
   return status;
@@ -150,13 +152,23 @@ static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomi
 }
 
 uint32_t tokyo_execute_tree(kv_session *session, kv_batch *batch) {
-  static const kv_calls calls = {.capabilities = TOKYO_TREE, .get = get, .put = write_one, .remove = write_one,
-                                 .scan = scan, .merge = write_one, .group = group};
+  static const kv_calls calls = {.capabilities = TOKYO_TREE,
+                                 .get = get,
+                                 .put = write_one,
+                                 .remove = write_one,
+                                 .scan = scan,
+                                 .merge = write_one,
+                                 .group = group};
   return kv_run(session, batch, &calls);
 }
 
 uint32_t tokyo_execute_hash(kv_session *session, kv_batch *batch) {
-  static const kv_calls calls = {.capabilities = TOKYO_HASH, .get = get, .put = write_one, .remove = write_one,
-                                 .scan = scan, .merge = write_one, .group = group};
+  static const kv_calls calls = {.capabilities = TOKYO_HASH,
+                                 .get = get,
+                                 .put = write_one,
+                                 .remove = write_one,
+                                 .scan = scan,
+                                 .merge = write_one,
+                                 .group = group};
   return kv_run(session, batch, &calls);
 }

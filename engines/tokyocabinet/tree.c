@@ -47,8 +47,8 @@ static size_t stats(void *db, char *out, size_t size) {
                           "leaf_saves=%lld\nnode_loads=%lld\nnode_saves=%lld\n",
                           (unsigned long long)tcbdbrnum(db), (unsigned long long)tcbdblnum(db),
                           (unsigned long long)tcbdbnnum(db), (unsigned long long)tcbdbbnum(db),
-                          (unsigned long long)tcbdbfsiz(db), (long long)tree->cnt_loadleaf, (long long)tree->cnt_saveleaf,
-                          (long long)tree->cnt_loadnode, (long long)tree->cnt_savenode);
+                          (unsigned long long)tcbdbfsiz(db), (long long)tree->cnt_loadleaf,
+                          (long long)tree->cnt_saveleaf, (long long)tree->cnt_loadnode, (long long)tree->cnt_savenode);
 }
 
 static void begin_session(kv_session *session) { session->cursor = tcbdbcurnew(session->database->db); }
@@ -103,10 +103,14 @@ static uint32_t scan(kv_session *session, kv_op *op) {
   const kv_place place = kv_scan_place(op, space);
   kv_rows rows = kv_rows_begin(op);
   bool is_there;
-  if (place.length == 0) is_there = is_reverse ? tcbdbcurlast(cursor) : tcbdbcurfirst(cursor);
-  else if (is_reverse) is_there = tcbdbcurjumpback(cursor, place.key, (int)place.length);
-  else is_there = tcbdbcurjump(cursor, place.key, (int)place.length);
-  if (is_there && place.is_exclusive && place.length != 0 && stands_on(session, &place)) is_there = tcbdbcurprev(cursor);
+  if (place.length == 0)
+    is_there = is_reverse ? tcbdbcurlast(cursor) : tcbdbcurfirst(cursor);
+  else if (is_reverse)
+    is_there = tcbdbcurjumpback(cursor, place.key, (int)place.length);
+  else
+    is_there = tcbdbcurjump(cursor, place.key, (int)place.length);
+  if (is_there && place.is_exclusive && place.length != 0 && stands_on(session, &place))
+    is_there = tcbdbcurprev(cursor);
   while (is_there && push(session, &rows)) is_there = is_reverse ? tcbdbcurprev(cursor) : tcbdbcurnext(cursor);
   if (!is_there && error(session->database->db) != TCENOREC) return KV_ERROR;
   return rows.status;
