@@ -49,9 +49,13 @@ fn every_planted_fault_is_caught_by_verify() {
 fn every_planted_fault_is_caught_by_an_ordinary_run() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("all.toml"), include_str!("conformance/all.toml")).unwrap();
+    std::fs::write(folder.path().join("indexed.toml"), include_str!("conformance/indexed.toml")).unwrap();
+    let run = |name: &str| {
+        kvdyno(folder.path(), &format!("run all.toml indexed.toml --engines {name} --quiet --runs 1"))
+    };
     let mut passed = Vec::new();
     for name in mutants(folder.path()) {
-        let printed = kvdyno(folder.path(), &format!("run all.toml --engines {name} --quiet --runs 1"));
+        let printed = run(&name);
         // Exit code 1: a trial failed, as when a transaction breaks off in the middle.
         if ![Some(1), Some(3)].contains(&printed.code) {
             passed.push(format!("{name} (exit {:?})", printed.code));
@@ -59,7 +63,7 @@ fn every_planted_fault_is_caught_by_an_ordinary_run() {
     }
     assert!(passed.is_empty(), "not caught: {passed:?}");
     for name in ["memory-btree", "memory-map"] {
-        let printed = kvdyno(folder.path(), &format!("run all.toml --engines {name} --quiet --runs 1"));
+        let printed = run(name);
         assert_eq!(printed.code, Some(0), "a false alarm on {name}\n{}\n{}", printed.stderr, printed.stdout);
     }
 }

@@ -53,7 +53,7 @@ void scan(void *state, fidelity_block *block) {
   }
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char **argv) {
   static const fidelity_hand by_hand = {"leveldb", KV_PROCESS, {{nullptr, nullptr}}, begin, put, get, scan, end};

@@ -60,7 +60,7 @@ void scan(void *state, fidelity_block *block) {
   }
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char **argv) {
   static const fidelity_hand by_hand = {"rocksdb", KV_PROCESS, {{nullptr, nullptr}}, begin, put, get, scan, end};

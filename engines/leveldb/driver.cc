@@ -35,9 +35,14 @@ class Leveldb {
       {"compression", "choice:snappy|none", "snappy", "of blocks"},
   };
   static constexpr kvdyno::Info info{
-      "leveldb", "log-structured merge tree of Google", "C++", "lsm",
+      "leveldb",
+      "log-structured merge tree of Google",
+      "C++",
+      "lsm",
       KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_TRANSACTION | KV_CAN_DELETE | KV_OVERWRITE | KV_CAN_TOUCH,
-      1 << KV_PROCESS | 1 << KV_POWER, 0, options};
+      1 << KV_PROCESS | 1 << KV_POWER,
+      0,
+      options};
 
   explicit Leveldb(kvdyno::Opening &opening);
   bool maintain(uint32_t work);
@@ -176,6 +181,6 @@ void Leveldb::stats(kvdyno::Stats &stats) {
   }
 }
 
-} // namespace
+}  // namespace
 
 KVDYNO_EXPORT(Leveldb)

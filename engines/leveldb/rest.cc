@@ -1,4 +1,5 @@
-/* LevelDB at rest. It has no call that tells whether its thread is at work: that is worked out from the list of files. */
+/* LevelDB at rest. It has no call that tells whether its thread is at work: that is worked out from the list of files.
+ */
 #include "rest.h"
 
 #include <leveldb/write_batch.h>
@@ -17,8 +18,8 @@ constexpr double kBytesOfLevel1 = 10 * 1048576.0;
 constexpr int kLastLevel = 6;
 
 /* Whether the files of some level are too many or too large, so that LevelDB compacts them by itself.
- * The property's lines: `--- level 1 ---`, and below it ` 17:123['a' @ 1 : 1 .. 'd' @ 9 : 1]` for a file of 123 bytes; what
- * cannot be printed in a key is escaped. */
+ * The property's lines: `--- level 1 ---`, and below it ` 17:123['a' @ 1 : 1 .. 'd' @ 9 : 1]` for a file of 123 bytes;
+ * what cannot be printed in a key is escaped. */
 bool is_compaction_due(leveldb::DB &db) {
   std::string text;
   if (!db.GetProperty("leveldb.sstables", &text)) return false;
@@ -48,7 +49,7 @@ leveldb::Status background(leveldb::DB &db) {
   return db.Write(leveldb::WriteOptions(), &nothing);
 }
 
-} // namespace
+}  // namespace
 
 /* By a compaction of a range that holds one row at most: before it the memtable becomes a file, which is synced, and so
  * does the one before, whose log no later sync reaches; and a compaction that runs is waited for. */

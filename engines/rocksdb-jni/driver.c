@@ -22,8 +22,7 @@ static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
   unsigned char is_found;
   if (family == NULL) return no_keyspace(batch, op);
   if ((op->flags & KV_TOUCH) != 0) {
-    rocksdb_pinned_t *pinned =
-        rocksdb_get_pinned_cf(db, session->read_options, family, key, op->key_length, &error);
+    rocksdb_pinned_t *pinned = rocksdb_get_pinned_cf(db, session->read_options, family, key, op->key_length, &error);
     return error != NULL ? failed(batch, op, "get", error) : deliver_pinned(op, pinned);
   }
   const int is_whole = rocksdb_get_into_buffer_cf(db, session->read_options, family, key, op->key_length,
@@ -117,8 +116,13 @@ static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomi
    KV_CAN_DELETE | KV_OVERWRITE | KV_KEYSPACES | KV_CAN_TOUCH)
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
-  static const kv_calls calls = {.capabilities = CAPABILITIES, .get = get, .put = write_one, .remove = write_one,
-                                 .scan = scan_rows, .merge = write_one, .group = group};
+  static const kv_calls calls = {.capabilities = CAPABILITIES,
+                                 .get = get,
+                                 .put = write_one,
+                                 .remove = write_one,
+                                 .scan = scan_rows,
+                                 .merge = write_one,
+                                 .group = group};
   return kv_run(session, batch, &calls);
 }
 
@@ -151,14 +155,23 @@ static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_dat
 }
 
 static const kv_driver driver = {
-    .abi = KV_ABI, .size = sizeof(kv_driver),
-    .name = "rocksdb-jni", .engine = "log-structured merge tree of Meta, from the Maven artifact",
-    .language = "C++", .family = "lsm",
-    .capabilities = CAPABILITIES, .levels = 1u << KV_NONE | 1u << KV_PROCESS | 1u << KV_POWER,
-    .option_count = DATABASE_OPTIONS, .options = database_options,
-    .open = open_database, .close = close_database,
-    .session = begin_session, .session_end = end_session,
-    .execute = execute, .maintain = maintain_database, .stats = database_stats,
+    .abi = KV_ABI,
+    .size = sizeof(kv_driver),
+    .name = "rocksdb-jni",
+    .engine = "log-structured merge tree of Meta, from the Maven artifact",
+    .language = "C++",
+    .family = "lsm",
+    .capabilities = CAPABILITIES,
+    .levels = 1u << KV_NONE | 1u << KV_PROCESS | 1u << KV_POWER,
+    .option_count = DATABASE_OPTIONS,
+    .options = database_options,
+    .open = open_database,
+    .close = close_database,
+    .session = begin_session,
+    .session_end = end_session,
+    .execute = execute,
+    .maintain = maintain_database,
+    .stats = database_stats,
 };
 
 KV_EXPORT(&driver)

@@ -52,8 +52,7 @@ void rocksdb_block_based_options_set_block_size(rocksdb_table_t *table, size_t b
 void rocksdb_block_based_options_set_block_cache(rocksdb_table_t *table, rocksdb_cache_t *cache);
 void rocksdb_block_based_options_set_filter_policy(rocksdb_table_t *table, rocksdb_filter_t *filter);
 void rocksdb_block_based_options_set_cache_index_and_filter_blocks(rocksdb_table_t *table, unsigned char on);
-void rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(rocksdb_table_t *table,
-                                                                             unsigned char on);
+void rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(rocksdb_table_t *table, unsigned char on);
 rocksdb_filter_t *rocksdb_filterpolicy_create_bloom_full(double bits_per_key);
 rocksdb_cache_t *rocksdb_cache_create_lru(size_t bytes);
 void rocksdb_cache_destroy(rocksdb_cache_t *cache);
@@ -64,11 +63,9 @@ typedef char *rocksdb_full_merge(void *state, const char *key, size_t key_length
                                  unsigned char *is_done, size_t *length);
 typedef char *rocksdb_partial_merge(void *state, const char *key, size_t key_length, const char *const *operands,
                                     const size_t *lengths, int count, unsigned char *is_done, size_t *length);
-rocksdb_mergeoperator_t *rocksdb_mergeoperator_create(void *state, void (*destructor)(void *state),
-                                                      rocksdb_full_merge *full, rocksdb_partial_merge *partial,
-                                                      void (*delete_value)(void *state, const char *value,
-                                                                           size_t length),
-                                                      const char *(*name)(void *state));
+rocksdb_mergeoperator_t *rocksdb_mergeoperator_create(
+    void *state, void (*destructor)(void *state), rocksdb_full_merge *full, rocksdb_partial_merge *partial,
+    void (*delete_value)(void *state, const char *value, size_t length), const char *(*name)(void *state));
 rocksdb_readoptions_t *rocksdb_readoptions_create(void);
 void rocksdb_readoptions_destroy(rocksdb_readoptions_t *options);
 void rocksdb_readoptions_set_iterate_upper_bound(rocksdb_readoptions_t *options, const char *key, size_t length);
@@ -98,8 +95,8 @@ void rocksdb_wait_for_compact(rocksdb_t *db, rocksdb_wait_t *options, char **err
 
 /* Ops. */
 unsigned char rocksdb_get_into_buffer_cf(rocksdb_t *db, const rocksdb_readoptions_t *options, rocksdb_family_t *family,
-                                         const char *key, size_t key_length, char *buffer, size_t size,
-                                         size_t *length, unsigned char *is_found, char **error);
+                                         const char *key, size_t key_length, char *buffer, size_t size, size_t *length,
+                                         unsigned char *is_found, char **error);
 rocksdb_pinned_t *rocksdb_get_pinned_cf(rocksdb_t *db, const rocksdb_readoptions_t *options, rocksdb_family_t *family,
                                         const char *key, size_t key_length, char **error);
 void rocksdb_batched_multi_get_cf(rocksdb_t *db, const rocksdb_readoptions_t *options, rocksdb_family_t *family,

@@ -1,8 +1,8 @@
 /* The merge operator: adds little-endian numbers of 64 bits, and appends bytes. */
 #include "database.h"
 
-/* What is not eight bytes long counts as 0, as with RocksDB's own operator for numbers: by the time that it sees a value,
- * the merge has long been acknowledged. */
+/* What is not eight bytes long counts as 0, as with RocksDB's own operator for numbers: by the time that it sees a
+ * value, the merge has long been acknowledged. */
 static uint64_t number_of(const char *bytes, size_t length) {
   uint64_t number = 0;
   if (length == sizeof(number)) memcpy(&number, bytes, sizeof(number));

@@ -38,7 +38,8 @@ static uint64_t number(opening *opening, const char *name, uint64_t most) {
   if (opening->status != KV_OK) return 0;
   opening->status = kv_setting_number(opening->driver, opening->config, name, &number, opening->opened);
   if (opening->status == KV_OK && number > most)
-    opening->status = kv_fail_open(opening->opened, KV_ERROR, "option %s: at most %llu", name, (unsigned long long)most);
+    opening->status =
+        kv_fail_open(opening->opened, KV_ERROR, "option %s: at most %llu", name, (unsigned long long)most);
   kv_opened_setting(opening->opened, name, "%llu", (unsigned long long)number);
   return number;
 }
@@ -151,10 +152,12 @@ static uint32_t open_families(const kv_config *config, kv_opened *opened, kv_dat
       names[i] = i == 0 ? "default" : texts[i];
       options[i] = made->options;
     }
-    made->db = rocksdb_open_column_families(made->options, config->path, (int)count, names, options, made->families,
-                                            &error);
-    if (error != NULL) status = kv_fail_open(opened, KV_ERROR, "open: %s", error);
-    else made->family_count = count;
+    made->db =
+        rocksdb_open_column_families(made->options, config->path, (int)count, names, options, made->families, &error);
+    if (error != NULL)
+      status = kv_fail_open(opened, KV_ERROR, "open: %s", error);
+    else
+      made->family_count = count;
     rocksdb_free(error);
   }
   free(names);

@@ -20,8 +20,10 @@ uint32_t scan_rows(kv_session *session, kv_op *op, kv_batch *batch) {
   kv_rows rows = kv_rows_begin(op);
   bound(session, op);
   rocksdb_iterator_t *at = rocksdb_create_iterator_cf(session->database->db, session->scan_options, family);
-  if (place.length == 0) (is_reverse ? rocksdb_iter_seek_to_last : rocksdb_iter_seek_to_first)(at);
-  else (is_reverse ? rocksdb_iter_seek_for_prev : rocksdb_iter_seek)(at, (const char *)place.key, place.length);
+  if (place.length == 0)
+    (is_reverse ? rocksdb_iter_seek_to_last : rocksdb_iter_seek_to_first)(at);
+  else
+    (is_reverse ? rocksdb_iter_seek_for_prev : rocksdb_iter_seek)(at, (const char *)place.key, place.length);
   while (rocksdb_iter_valid(at)) {
     const rocksdb_slice_t key = rocksdb_iter_key_slice(at), value = rocksdb_iter_value_slice(at);
     const int is_left_out = place.is_exclusive && kv_compare(key.data, key.size, place.key, place.length) == 0;

@@ -43,11 +43,16 @@ class Rocksdb {
       {"direct_writes", "flag", "false", "flushes and compactions past the page cache"},
       {"statistics", "flag", "false", "counts what happens inside, for the record; it costs some of the speed"},
   };
-  static constexpr kvdyno::Info info{
-      "rocksdb", "log-structured merge tree of Meta, from LevelDB", "C++", "lsm",
-      KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_MULTI_GET | KV_TRANSACTION | KV_TRANSACTION_READS |
-          KV_MERGE_ADD | KV_MERGE_APPEND | KV_CAN_DELETE | KV_OVERWRITE | KV_KEYSPACES | KV_CAN_TOUCH,
-      1 << KV_NONE | 1 << KV_PROCESS | 1 << KV_POWER, 0, options};
+  static constexpr kvdyno::Info info{"rocksdb",
+                                     "log-structured merge tree of Meta, from LevelDB",
+                                     "C++",
+                                     "lsm",
+                                     KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_MULTI_GET | KV_TRANSACTION |
+                                         KV_TRANSACTION_READS | KV_MERGE_ADD | KV_MERGE_APPEND | KV_CAN_DELETE |
+                                         KV_OVERWRITE | KV_KEYSPACES | KV_CAN_TOUCH,
+                                     1 << KV_NONE | 1 << KV_PROCESS | 1 << KV_POWER,
+                                     0,
+                                     options};
 
   explicit Rocksdb(kvdyno::Opening &opening);
   ~Rocksdb();
@@ -67,6 +72,6 @@ class Rocksdb {
   void set_level(kvdyno::Opening &opening);
 };
 
-} // namespace engine_rocksdb
+}  // namespace engine_rocksdb
 
 #endif

@@ -5,7 +5,6 @@
 #include <rocksdb/utilities/write_batch_with_index.h>
 #include <rocksdb/write_batch.h>
 
-
 namespace engine_rocksdb {
 
 using rocksdb::PinnableSlice;
@@ -191,7 +190,7 @@ class Rocksdb::Session {
   std::vector<rocksdb::Status> statuses;
 };
 
-} // namespace engine_rocksdb
+}  // namespace engine_rocksdb
 
 using engine_rocksdb::Rocksdb;
 KVDYNO_EXPORT(Rocksdb)

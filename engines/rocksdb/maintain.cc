@@ -51,7 +51,7 @@ uint64_t number_in(const std::map<std::string, std::string> &map, const std::str
   return found == map.end() ? 0 : static_cast<uint64_t>(std::stod(found->second));
 }
 
-} // namespace
+}  // namespace
 
 bool Rocksdb::maintain(uint32_t work) {
   if (work == KV_FLUSH) {
@@ -102,4 +102,4 @@ void Rocksdb::stats(kvdyno::Stats &stats) {
     if (statistics != nullptr) stats.add(count.name, statistics->getTickerCount(count.ticker));
 }
 
-} // namespace engine_rocksdb
+}  // namespace engine_rocksdb

@@ -9,8 +9,8 @@ namespace {
 
 using rocksdb::Slice;
 
-/* What is not eight bytes long counts as 0, as with RocksDB's own operator for numbers: by the time that it sees a value,
- * the merge has long been acknowledged. */
+/* What is not eight bytes long counts as 0, as with RocksDB's own operator for numbers: by the time that it sees a
+ * value, the merge has long been acknowledged. */
 uint64_t number_of(const Slice &bytes) {
   uint64_t number = 0;
   if (bytes.size() != sizeof(number)) return 0;
@@ -66,8 +66,8 @@ class AddOrAppend : public rocksdb::MergeOperator {
   }
 };
 
-} // namespace
+}  // namespace
 
 std::shared_ptr<rocksdb::MergeOperator> merge_operator() { return std::make_shared<AddOrAppend>(); }
 
-} // namespace engine_rocksdb
+}  // namespace engine_rocksdb

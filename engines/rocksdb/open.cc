@@ -35,9 +35,13 @@ int small_number(kvdyno::Opening &opening, const char *option) {
 }
 
 constexpr const char *kCompressions[] = {"none", "snappy", "zlib", "bzip2", "lz4", "lz4hc", "zstd"};
-constexpr rocksdb::CompressionType kCompressionTypes[] = {
-    rocksdb::kNoCompression,  rocksdb::kSnappyCompression, rocksdb::kZlibCompression, rocksdb::kBZip2Compression,
-    rocksdb::kLZ4Compression, rocksdb::kLZ4HCCompression,  rocksdb::kZSTD};
+constexpr rocksdb::CompressionType kCompressionTypes[] = {rocksdb::kNoCompression,
+                                                          rocksdb::kSnappyCompression,
+                                                          rocksdb::kZlibCompression,
+                                                          rocksdb::kBZip2Compression,
+                                                          rocksdb::kLZ4Compression,
+                                                          rocksdb::kLZ4HCCompression,
+                                                          rocksdb::kZSTD};
 constexpr const char *kCompactions[] = {"level", "universal"};
 constexpr rocksdb::CompactionStyle kCompactionStyles[] = {rocksdb::kCompactionStyleLevel,
                                                           rocksdb::kCompactionStyleUniversal};
@@ -85,7 +89,7 @@ rocksdb::Options database_options(kvdyno::Opening &opening) {
   return options;
 }
 
-} // namespace
+}  // namespace
 
 void fail(const rocksdb::Status &status, const char *what) {
   const uint32_t number = status.IsNoSpace() ? KV_FULL : KV_ERROR;
@@ -140,4 +144,4 @@ Rocksdb::~Rocksdb() {
   for (rocksdb::ColumnFamilyHandle *column : columns) db->DestroyColumnFamilyHandle(column);
 }
 
-} // namespace engine_rocksdb
+}  // namespace engine_rocksdb

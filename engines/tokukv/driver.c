@@ -5,7 +5,7 @@
 
 enum { TRIES = 64 };
 
-/* Begins a transaction, with the option child_transactions one inside another; to be ended by `outer`, which ends both. */
+/* Begins a transaction, with the option child_transactions one inside another; ending `outer` ends both. */
 static int begin(kv_session *session, uint32_t flags, DB_TXN **outer, DB_TXN **inner) {
   const kv_database *database = session->database;
   DB_ENV *env = database->env;
@@ -89,40 +89,44 @@ static uint32_t control(kv_session *session, kv_op *op, kv_batch *batch) {
   return tokukv_outcome(batch, op, error, op->kind == KV_COMMIT ? "commit" : "abort");
 }
 
-#define PLAIN_CAPABILITIES                                                                                          \
+#define PLAIN_CAPABILITIES                                                                                       \
   (KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_CAN_DELETE | KV_OVERWRITE | KV_MERGE_ADD | KV_MERGE_APPEND | \
    KV_KEYSPACES | KV_CAN_TOUCH)
-#define CAPABILITIES                                                                                     \
-  (PLAIN_CAPABILITIES | KV_CAN_NEW | KV_TRANSACTION | KV_TRANSACTION_READS | KV_CAN_LONG_TRANSACTION | \
-   KV_INDEXES)
+#define CAPABILITIES \
+  (PLAIN_CAPABILITIES | KV_CAN_NEW | KV_TRANSACTION | KV_TRANSACTION_READS | KV_CAN_LONG_TRANSACTION | KV_INDEXES)
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
-  static const kv_calls calls = {.capabilities = CAPABILITIES, .get = alone, .put = alone, .remove = alone,
-                                 .scan = alone, .merge = alone, .control = control, .group = group};
+  static const kv_calls calls = {.capabilities = CAPABILITIES,
+                                 .get = alone,
+                                 .put = alone,
+                                 .remove = alone,
+                                 .scan = alone,
+                                 .merge = alone,
+                                 .control = control,
+                                 .group = group};
   return kv_run(session, batch, &calls);
 }
 
 static uint32_t execute_plain(kv_session *session, kv_batch *batch) {
-  static const kv_calls calls = {.capabilities = PLAIN_CAPABILITIES, .get = alone, .put = alone, .remove = alone,
-                                 .scan = alone, .merge = alone};
+  static const kv_calls calls = {
+      .capabilities = PLAIN_CAPABILITIES, .get = alone, .put = alone, .remove = alone, .scan = alone, .merge = alone};
   return kv_run(session, batch, &calls);
 }
 
-#define DICTIONARY_OPTIONS                                                                                      \
-  {"compression", "choice:quicklz|zlib|lzma|snappy|none", "quicklz", "of basement nodes; of a new database"}, \
-      {"node_size", "bytes", "4194304", "bytes of a node before compression; of a new database"},             \
-      {"basement_size", "bytes", "131072", "bytes of a basement node, the unit of reading; of a new database"}, \
-      {"fanout", "count", "16", "children of a node; of a new database"},                                     \
-      {"checkpoint_period_s", "count", "60", "seconds between checkpoints; 0 = none but at open and close"},  \
+#define DICTIONARY_OPTIONS                                                                                        \
+  {"compression", "choice:quicklz|zlib|lzma|snappy|none", "quicklz", "of basement nodes; of a new database"},     \
+      {"node_size", "bytes", "4194304", "bytes of a node before compression; of a new database"},                 \
+      {"basement_size", "bytes", "131072", "bytes of a basement node, the unit of reading; of a new database"},   \
+      {"fanout", "count", "16", "children of a node; of a new database"},                                         \
+      {"checkpoint_period_s", "count", "60", "seconds between checkpoints; 0 = none but at open and close"},      \
       {"cleaner_period_s", "count", "1", "seconds between runs of the cleaner, which flushes buffers; 0 = none"}, \
-      {"cleaner_iterations", "count", "5", "nodes that one run of the cleaner flushes"}, {                    \
-    "direct_io", "flag", "false", "past the page cache; of all databases of the process"                      \
+      {"cleaner_iterations", "count", "5", "nodes that one run of the cleaner flushes"}, {                        \
+    "direct_io", "flag", "false", "past the page cache; of all databases of the process"                          \
   }
 
 static const kv_option plain_options[] = {DICTIONARY_OPTIONS};
 static const kv_option options[] = {
     DICTIONARY_OPTIONS,
-    {"log", "flag", "true", "false: transactions without a log; then durable only at checkpoints: level none"},
     {"log_sync_period_ms", "count", "0", "at level none: the log is synced this often; 0 = never"},
     {"lock_timeout_ms", "count", "4000", "how long one try waits for the lock of a row"},
     {"lock_memory", "bytes", "67108864", "bytes of locks at which those of rows become those of ranges"},
@@ -148,22 +152,32 @@ static uint32_t open_plain(const kv_config *config, kv_opened *opened, kv_databa
   return tokukv_open(&plain, config, opened, database);
 }
 
-#define TABLE                                                                                                    \
-  .abi = KV_ABI, .size = sizeof(kv_driver), .language = "C++", .family = "fractal tree",                       \
-  .key_size_max = KEY_SIZE_MAX, .close = tokukv_close, .session = open_session, .session_end = tokukv_end_session, \
-  .maintain = tokukv_maintain, .stats = tokukv_stats
+#define TABLE                                                                                                          \
+  .abi = KV_ABI, .size = sizeof(kv_driver), .language = "C++", .family = "fractal tree", .key_size_max = KEY_SIZE_MAX, \
+  .close = tokukv_close, .session = open_session, .session_end = tokukv_end_session, .maintain = tokukv_maintain,      \
+  .stats = tokukv_stats
 
 static const kv_driver driver = {
-    TABLE, .name = "tokukv", .engine = "PerconaFT, the fractal tree of TokuDB, with transactions",
-    .capabilities = CAPABILITIES, .levels = 1u << KV_NONE | 1u << KV_POWER,
-    .option_count = sizeof(options) / sizeof(options[0]), .options = options,
-    .open = open_driver, .execute = execute,
+    TABLE,
+    .name = "tokukv",
+    .engine = "PerconaFT, the fractal tree of TokuDB, with transactions",
+    .capabilities = CAPABILITIES,
+    .levels = 1u << KV_NONE | 1u << KV_POWER,
+    .option_count = sizeof(options) / sizeof(options[0]),
+    .options = options,
+    .open = open_driver,
+    .execute = execute,
 };
 static const kv_driver plain = {
-    TABLE, .name = "tokukv-plain", .engine = "PerconaFT, the fractal tree of TokuDB, without transactions and log",
-    .capabilities = PLAIN_CAPABILITIES, .levels = 1u << KV_NONE,
-    .option_count = sizeof(plain_options) / sizeof(plain_options[0]), .options = plain_options,
-    .open = open_plain, .execute = execute_plain,
+    TABLE,
+    .name = "tokukv-plain",
+    .engine = "PerconaFT, the fractal tree of TokuDB, without transactions and log",
+    .capabilities = PLAIN_CAPABILITIES,
+    .levels = 1u << KV_NONE,
+    .option_count = sizeof(plain_options) / sizeof(plain_options[0]),
+    .options = plain_options,
+    .open = open_plain,
+    .execute = execute_plain,
 };
 
 KV_EXPORT(&driver, &plain)

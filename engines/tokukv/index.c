@@ -71,8 +71,8 @@ static void set_flags(kv_session *session, uint32_t count, uint32_t first, uint3
 static int delete_rows(kv_session *session, const tokukv_space *space, DB_TXN *txn, DBT *key, DBT *value) {
   DB_ENV *env = session->database->env;
   set_flags(session, space->count, DB_DELETE_ANY, DB_DELETE_ANY);
-  return env->del_multiple(env, space->dictionaries[0], txn, key, value, space->count, space->dictionaries, session->keys,
-                           session->flags);
+  return env->del_multiple(env, space->dictionaries[0], txn, key, value, space->count, space->dictionaries,
+                           session->keys, session->flags);
 }
 
 int tokukv_put_indexed(kv_session *session, const kv_op *op, DB_TXN *txn) {
@@ -124,7 +124,8 @@ uint32_t tokukv_add_indexes(kv_database *database, const kv_config *config, kv_o
                           index->index_keyspace, count);
     tokukv_space *space = &database->spaces[index->keyspace], *entries = &database->spaces[index->index_keyspace];
     if (space == entries || space->is_index || entries->is_index || entries->count > 1)
-      return kv_fail_open(opened, KV_ERROR, "keyspace %u cannot be an index of %u", index->index_keyspace, index->keyspace);
+      return kv_fail_open(opened, KV_ERROR, "keyspace %u cannot be an index of %u", index->index_keyspace,
+                          index->keyspace);
     entries->is_index = 1;
     space->dictionaries[space->count++] = entries->dictionaries[0];
     if (index->length > space->index_length_max) space->index_length_max = index->length;
@@ -136,7 +137,8 @@ uint32_t tokukv_add_indexes(kv_database *database, const kv_config *config, kv_o
       if (config->indexes[j].index_keyspace == i) index = &config->indexes[j];
     const int error = describe(database->spaces[i].dictionaries[0], index, (config->flags & KV_CREATE) != 0);
     if (error != 0)
-      return kv_fail_open(opened, KV_ERROR, "keyspace %u was made as %s index", i, index == NULL ? "an" : "no, or another,");
+      return kv_fail_open(opened, KV_ERROR, "keyspace %u was made as %s index", i,
+                          index == NULL ? "an" : "no, or another,");
   }
   return KV_OK;
 }

@@ -1,8 +1,6 @@
 /* Opens TokuKV's environment and dictionaries, maintains and closes them. */
 #include "options.h"
 
-#include <dirent.h>
-
 static _Thread_local char said[KV_TEXT];
 
 static void hear(const DB_ENV *env, const char *prefix, const char *text) {
@@ -17,52 +15,21 @@ const char *tokukv_text(int error) {
   return text;
 }
 
-static int begins_as_dictionary(const char *folder, const char *name) {
-  char path[4096], magic[8] = "";
-  snprintf(path, sizeof(path), "%s/%s", folder, name);
-  FILE *file = fopen(path, "rb");
-  if (file == NULL) return 0;
-  const size_t length = fread(magic, 1, sizeof(magic), file);
-  fclose(file);
-  return length == sizeof(magic) && memcmp(magic, "tokudata", sizeof(magic)) == 0;
-}
-
-/* Refuses what the engine would stop the process for, or quietly open in another way than it was made. */
-static uint32_t check_folder(const kv_config *config, const tokukv_wishes *wanted, kv_opened *opened) {
-  int has_rollback = 0, has_log = 0;
-  DIR *folder = opendir(config->path);
-  if (folder == NULL) return kv_fail_open(opened, KV_ERROR, "%s: %s", config->path, strerror(errno));
-  for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-    has_rollback |= strcmp(entry->d_name, "tokudb.rollback") == 0;
-    has_log |= strstr(entry->d_name, ".tokulog") != NULL;
-  }
-  closedir(folder);
-  if ((config->flags & KV_CREATE) != 0) return KV_OK;
-  if (!begins_as_dictionary(config->path, "tokudb.environment") ||
-      !begins_as_dictionary(config->path, "tokudb.directory") ||
-      (has_rollback && !begins_as_dictionary(config->path, "tokudb.rollback")))
-    return kv_fail_open(opened, KV_ERROR, "%s: no database of TokuKV, or a damaged one", config->path);
-  if (has_rollback == wanted->transactions && has_log == wanted->log) return KV_OK;
-  return kv_fail_open(opened, KV_ERROR, "this database was made by %s",
-                      !has_rollback ? "tokukv-plain" : has_log ? "tokukv" : "tokukv with log=false");
-}
-
 static uint32_t pick_level(const kv_driver *driver, const kv_config *config, const tokukv_wishes *wanted,
                            kv_opened *opened) {
-  const uint32_t authors = wanted->transactions ? KV_POWER : KV_NONE;
-  if (!wanted->transactions || (wanted->log && !wanted->single_transaction))
-    return kv_pick_level(driver, config, authors, opened);
+  if (!wanted->single_transaction)
+    return kv_pick_level(driver, config, wanted->transactions ? KV_POWER : KV_NONE, opened);
   opened->level = KV_NONE;
   if (config->level == KV_NONE || config->level == KV_DEFAULT) return KV_OK;
-  return kv_fail_open(opened, KV_UNSUPPORTED, "cannot reach this durability level with %s",
-                      wanted->log ? "single_transaction=true" : "log=false");
+  return kv_fail_open(opened, KV_UNSUPPORTED, "cannot reach this durability level with single_transaction=true");
 }
 
 static int open_environment(kv_database *database, const kv_config *config, const tokukv_wishes *wanted) {
   DB_ENV *env = database->env;
   const uint32_t flags = DB_CREATE | DB_PRIVATE | DB_THREAD | DB_INIT_MPOOL; /* the engine asks for the first two */
-  const uint32_t more = DB_INIT_TXN | DB_INIT_LOCK | DB_RECOVER | (wanted->log ? DB_INIT_LOG : 0);
-  const uint64_t cache = config->cache_bytes != 0 ? config->cache_bytes : 128u << 20; /* the engine's, which it calls 0 */
+  const uint32_t more = DB_INIT_TXN | DB_INIT_LOG | DB_INIT_LOCK | DB_RECOVER;
+  const uint64_t cache =
+      config->cache_bytes != 0 ? config->cache_bytes : 128u << 20; /* the engine's, which it calls 0 */
   int error;
   db_env_set_direct_io(wanted->direct_io != 0);
   env->set_errcall(env, hear);
@@ -94,8 +61,10 @@ static int open_dictionary(DB_ENV *env, uint32_t number, const tokukv_wishes *wa
   if (error == 0) error = dictionary->set_fanout(dictionary, (uint32_t)wanted->fanout);
   if (error == 0) error = dictionary->set_compression_method(dictionary, wanted->compression);
   if (error == 0) error = dictionary->open(dictionary, NULL, name, NULL, DB_BTREE, flags, 0644);
-  if (error != 0) dictionary->close(dictionary, 0);
-  else *opened = dictionary;
+  if (error != 0)
+    dictionary->close(dictionary, 0);
+  else
+    *opened = dictionary;
   return error;
 }
 
@@ -111,10 +80,15 @@ static uint32_t open_spaces(kv_database *database, const kv_config *config, cons
     if (space->dictionaries == NULL) return kv_fail_open(opened, KV_ERROR, "out of memory");
     database->space_count = i + 1;
     const int error = open_dictionary(database->env, i, wanted, flags, &space->dictionaries[0]);
+    if (error == ENOENT) return kv_fail_open(opened, KV_ERROR, "this database has only %u keyspaces", i);
     if (error != 0) return kv_fail_open(opened, KV_ERROR, "keyspace %u: %s", i, tokukv_text(error));
     space->count = 1;
   }
-  return tokukv_add_indexes(database, config, opened);
+  const uint32_t status = tokukv_add_indexes(database, config, opened);
+  if (status != KV_OK || flags == 0) return status;
+  /* So that the keyspaces themselves are there after a crash, whatever the level. */
+  const int error = database->env->txn_checkpoint(database->env, 0, 0, 0);
+  return error == 0 ? KV_OK : kv_fail_open(opened, KV_ERROR, "checkpoint: %s", tokukv_text(error));
 }
 
 /* What the options and the level mean for transactions. */
@@ -124,7 +98,6 @@ static void set_ways(kv_database *made, const kv_config *config, const tokukv_wi
   made->commit_flags = sync;
   made->write_flags = wanted->prelock ? DB_PRELOCKED_WRITE : 0;
   made->has_transactions = wanted->transactions;
-  made->has_log = wanted->log;
   made->is_read_only = (config->flags & KV_READ_ONLY) != 0;
   made->prelock = wanted->prelock;
   made->has_single_transaction = wanted->single_transaction;
@@ -137,14 +110,15 @@ uint32_t tokukv_open(const kv_driver *driver, const kv_config *config, kv_opened
   uint32_t status = kv_open_begin(driver, config, opened);
   if (status == KV_OK) status = tokukv_read_options(driver, config, &wanted, opened);
   if (status == KV_OK) status = pick_level(driver, config, &wanted, opened);
-  if (status == KV_OK) status = check_folder(config, &wanted, opened);
+  if (status == KV_OK) status = tokukv_check_folder(config, &wanted, opened);
   if (status != KV_OK) return status;
   kv_database *made = calloc(1, sizeof(kv_database));
   if (made == NULL) return kv_fail_open(opened, KV_ERROR, "out of memory");
   set_ways(made, config, &wanted, opened->level);
   int error = db_env_create(&made->env, 0);
   if (error == 0) error = open_environment(made, config, &wanted);
-  if (error != 0) status = kv_fail_open(opened, KV_ERROR, "%s: %s", config->path, tokukv_text(error));
+  const char *text = error == EAGAIN ? "it is open already" : error != 0 ? tokukv_text(error) : "";
+  if (error != 0) status = kv_fail_open(opened, KV_ERROR, "%s: %s", config->path, text);
   if (status == KV_OK) status = open_spaces(made, config, &wanted, opened);
   if (status != KV_OK) {
     tokukv_close(made, NULL);
@@ -166,8 +140,10 @@ static int go_on(void *extra, float progress) {
 uint32_t tokukv_maintain(kv_database *database, uint32_t work, char *error) {
   DB_ENV *env = database->env;
   int code = 0;
-  if (work == KV_FLUSH) code = database->has_log ? env->log_flush(env, NULL) : env->txn_checkpoint(env, 0, 0, 0);
-  else if (work != KV_COMPACT) return KV_UNSUPPORTED;
+  if (work == KV_FLUSH)
+    code = database->has_transactions ? env->log_flush(env, NULL) : env->txn_checkpoint(env, 0, 0, 0);
+  else if (work != KV_COMPACT)
+    return KV_UNSUPPORTED;
   for (uint32_t i = 0; work == KV_COMPACT && i < database->space_count && code == 0; i++) {
     DB *dictionary = database->spaces[i].dictionaries[0];
     uint64_t loops;

@@ -63,8 +63,10 @@ static uint32_t scan_within(kv_session *session, kv_op *op, kv_batch *batch, DB_
   if (!scan.is_over) {
     if (place.length == 0)
       error = is_reverse ? cursor->c_getf_last(cursor, 0, push, &scan) : cursor->c_getf_first(cursor, 0, push, &scan);
-    else if (is_reverse) error = cursor->c_getf_set_range_reverse(cursor, 0, &key, push, &scan);
-    else error = cursor->c_getf_set_range(cursor, 0, &key, push, &scan);
+    else if (is_reverse)
+      error = cursor->c_getf_set_range_reverse(cursor, 0, &key, push, &scan);
+    else
+      error = cursor->c_getf_set_range(cursor, 0, &key, push, &scan);
   }
   while (error == 0 && !scan.is_over) /* the engine stops at the end of each basement node */
     error = is_reverse ? cursor->c_getf_prev(cursor, 0, push, &scan) : cursor->c_getf_next(cursor, 0, push, &scan);
@@ -104,8 +106,10 @@ static uint32_t write_within(kv_session *session, kv_op *op, kv_batch *batch, DB
   if (op->kind != KV_DELETE && op->value_length > VALUE_SIZE_MAX - (uint32_t)(op->kind == KV_MERGE))
     return kv_fail(batch, op, KV_TOO_LARGE, "a value has at most %d bytes", VALUE_SIZE_MAX);
   if (database->is_read_only || space->is_index || (op->kind == KV_MERGE && space->count > 1))
-    return kv_fail(batch, op, KV_UNSUPPORTED, "%s", database->is_read_only ? "opened to read only"
-                   : space->is_index ? "an index is written by the engine alone" : "no merge of rows with indexes");
+    return kv_fail(batch, op, KV_UNSUPPORTED, "%s",
+                   database->is_read_only ? "opened to read only"
+                   : space->is_index      ? "an index is written by the engine alone"
+                                          : "no merge of rows with indexes");
   int error = lock_tables(session, op->keyspace, txn);
   if (error != 0) return tokukv_outcome(batch, op, error, "lock");
   if (op->kind == KV_MERGE) return tokukv_outcome(batch, op, merge(session, op, dictionary, txn, &key), "merge");
@@ -114,8 +118,9 @@ static uint32_t write_within(kv_session *session, kv_op *op, kv_batch *batch, DB
                              : dictionary->del(dictionary, txn, &key, flags | DB_DELETE_ANY);
     return tokukv_outcome(batch, op, error, "delete");
   }
-  error = space->count > 1 ? tokukv_put_indexed(session, op, txn)
-          : dictionary->put(dictionary, txn, &key, &value, flags | ((op->flags & KV_NEW) ? DB_NOOVERWRITE : 0));
+  error = space->count > 1
+              ? tokukv_put_indexed(session, op, txn)
+              : dictionary->put(dictionary, txn, &key, &value, flags | ((op->flags & KV_NEW) ? DB_NOOVERWRITE : 0));
   return tokukv_outcome(batch, op, error, "put");
 }
 

@@ -66,7 +66,6 @@ uint32_t tokukv_read_options(const kv_driver *driver, const kv_config *config, t
     const char *name;
     int *flag;
   } flags[] = {{"direct_io", &wanted->direct_io},
-               {"log", &wanted->log},
                {"prelock", &wanted->prelock},
                {"single_transaction", &wanted->single_transaction},
                {"child_transactions", &wanted->child_transactions},
@@ -75,9 +74,10 @@ uint32_t tokukv_read_options(const kv_driver *driver, const kv_config *config, t
   uint32_t status = read_compression(driver, config, wanted, opened);
   if (status == KV_OK) status = read_numbers(driver, config, wanted, opened);
   for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]) && status == KV_OK; i++)
-    if (has_option(driver, flags[i].name)) status = kv_setting_flag(driver, config, flags[i].name, flags[i].flag, opened);
+    if (has_option(driver, flags[i].name))
+      status = kv_setting_flag(driver, config, flags[i].name, flags[i].flag, opened);
   if (status != KV_OK) return status;
-  wanted->transactions = has_option(driver, "log");
+  wanted->transactions = has_option(driver, "prelock");
   if (wanted->basement_size > wanted->node_size)
     return kv_fail_open(opened, KV_ERROR, "option basement_size: a basement node is part of a node");
   if (wanted->abort && !wanted->single_transaction)

@@ -45,8 +45,10 @@ int tokukv_open_session(kv_database *database, kv_session **session) {
   int error = make_room(made);
   if (error == 0 && database->has_single_transaction)
     error = env->txn_begin(env, NULL, &made->open, database->begin_flags);
-  if (error != 0) free_session(made);
-  else *session = made;
+  if (error != 0)
+    free_session(made);
+  else
+    *session = made;
   return error;
 }
 
@@ -57,7 +59,8 @@ uint32_t tokukv_end_session(kv_session *session, char *error) {
   int code = 0;
   if (txn != NULL && database->has_single_transaction && !database->does_abort)
     code = txn->commit(txn, database->commit_flags);
-  else if (txn != NULL) code = txn->abort(txn);
+  else if (txn != NULL)
+    code = txn->abort(txn);
   free_session(session);
   return code == 0 ? KV_OK : kv_fail_call(error, KV_ERROR, "the session's last transaction: %s", tokukv_text(code));
 }

@@ -56,7 +56,8 @@ static void write_line(page *page, const char *name, uint64_t number) {
 static void write_status(page *page, const TOKU_ENGINE_STATUS_ROW_S *row) {
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
     if (strcmp(row->keyname, names[i][0]) != 0) continue;
-    write_line(page, names[i][1], row->type == PARCOUNT ? read_partitioned_counter(row->value.parcount) : row->value.num);
+    write_line(page, names[i][1],
+               row->type == PARCOUNT ? read_partitioned_counter(row->value.parcount) : row->value.num);
   }
 }
 
@@ -85,7 +86,8 @@ uint32_t tokukv_stats(kv_database *database, char *out, uint64_t size) {
   if (env->get_engine_status_num_rows(env, &room) != 0) return KV_ERROR;
   TOKU_ENGINE_STATUS_ROW_S *rows = calloc(room, sizeof(*rows));
   if (rows == NULL) return KV_ERROR;
-  if (env->get_engine_status(env, rows, room, &count, &zone, &panic, text, sizeof(text), TOKU_ENGINE_STATUS) != 0) count = 0;
+  if (env->get_engine_status(env, rows, room, &count, &zone, &panic, text, sizeof(text), TOKU_ENGINE_STATUS) != 0)
+    count = 0;
   for (uint64_t i = 0; i < count; i++) write_status(&page, &rows[i]);
   free(rows);
   write_tables(&page, database);
@@ -96,7 +98,8 @@ void tokukv_report(const kv_database *database, const tokukv_wishes *wanted, kv_
   DB *dictionary = database->spaces[0].dictionaries[0];
   DB_ENV *env = database->env;
   TOKU_COMPRESSION_METHOD method = TOKU_NO_COMPRESSION;
-  uint32_t gigabytes = 0, bytes = 0, node = 0, basement = 0, fanout = 0, checkpoint_s = 0, cleaner_s = 0, iterations = 0;
+  uint32_t gigabytes = 0, bytes = 0, node = 0, basement = 0, fanout = 0, checkpoint_s = 0, cleaner_s = 0,
+           iterations = 0;
   int parts = 0;
   snprintf(opened->version, sizeof(opened->version), "%s", db_version(NULL, NULL, NULL));
   env->get_cachesize(env, &gigabytes, &bytes, &parts);
@@ -117,7 +120,6 @@ void tokukv_report(const kv_database *database, const tokukv_wishes *wanted, kv_
   kv_opened_setting(opened, "cleaner_iterations", "%u", iterations);
   kv_opened_setting(opened, "direct_io", "%s", wanted->direct_io ? "true" : "false");
   if (!wanted->transactions) return;
-  kv_opened_setting(opened, "log", "%s", wanted->log ? "true" : "false");
   kv_opened_setting(opened, "log_sync_period_ms", "%llu", (unsigned long long)wanted->log_sync_period_ms);
   uint64_t timeout_ms = 0, memory = 0;
   env->get_lock_timeout(env, &timeout_ms);

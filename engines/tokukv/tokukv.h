@@ -25,15 +25,15 @@ struct kv_database {
   uint32_t space_dictionaries_max; /* the most that one of them has */
   uint32_t begin_flags;            /* of a transaction that writes */
   uint32_t commit_flags;
-  uint32_t write_flags;            /* of put, delete and update */
-  int has_transactions, has_log, is_read_only;
+  uint32_t write_flags; /* of put, delete and update */
+  int has_transactions, is_read_only;
   int prelock, has_single_transaction, has_child_transactions, does_abort;
 };
 
 struct kv_session {
   kv_database *database;
-  DB_TXN *open;       /* from KV_BEGIN on, or the single transaction */
-  uint8_t *is_locked; /* by keyspace: the open root transaction has the lock of its tables */
+  DB_TXN *open;             /* from KV_BEGIN on, or the single transaction */
+  uint8_t *is_locked;       /* by keyspace: the open root transaction has the lock of its tables */
   DBT_ARRAY *keys, *values; /* rows of indexes; keys twice, for the old ones */
   uint32_t *flags;          /* of a write, by dictionary */
   uint8_t *space;

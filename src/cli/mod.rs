@@ -16,6 +16,7 @@ mod verify;
 mod versions;
 mod workloads;
 
+use crate::measure::signals;
 use clap::{Parser, Subcommand};
 use error::CliError;
 use std::path::PathBuf;
@@ -68,6 +69,7 @@ enum Command {
 
 /// Parses the arguments, runs the command, and tells how it ended (exit codes: docs/glossary.md).
 pub fn main() -> ExitCode {
+    signals::end_with_the_reader();
     let cli = Cli::parse();
     match dispatch(cli) {
         Ok(code) => ExitCode::from(code),

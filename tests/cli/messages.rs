@@ -201,3 +201,21 @@ fn every_engine_that_must_be_here_is_here() {
         assert!(engine["is_present"] == true, "{name} is required and absent: {}", engine["reason"]);
     }
 }
+
+#[test]
+fn a_reader_that_leaves_early_is_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in ["workloads quick", "man", "run fill-random --engines memory-map --keys 1k --runs 1"] {
+        let mut command = super::command::prepared(folder.path(), words);
+        let mut child = command
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert!(!stderr.contains("panicked"), "kvdyno {words}: {stderr}");
+        assert_ne!(ended.status.code(), Some(101), "kvdyno {words}");
+    }
+}
