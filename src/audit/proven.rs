@@ -155,8 +155,6 @@ mod tests {
         let checks = check_names();
         let mut unproven = capability_names(u64::MAX);
         unproven.retain(|name| !TRAITS.contains(name) && !checks.contains(&proof_of(name)));
-        // The one for which there may be no check, for no engine declares it without one.
-        unproven.retain(|name| *name != "indexes");
         assert!(unproven.is_empty(), "without a check: {unproven:?}");
         assert!(TRAITS.iter().all(|name| !checks.contains(&proof_of(name))), "a trait with a proof");
     }

@@ -52,10 +52,9 @@ pub fn run_one(args: &VersionOneArgs) -> Result<u8, CliError> {
         value_size_max: 100,
         threads: 1,
         keyspaces: 1,
-        settings: Vec::new(),
         kinds: 1 << KV_GET | 1 << KV_PUT,
-        op_flags: 0,
         clock: KV_CLOCK_MONOTONIC,
+        ..Request::default()
     };
     let failed = |error: crate::engine::EngineError| CliError::failed(error.to_string());
     let database = Database::open(&engine, &args.folder, &request).map_err(failed)?;
