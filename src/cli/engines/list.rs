@@ -13,8 +13,9 @@ const ABILITIES: &[&[(char, &str)]] = &[
     &[('k', "keyspaces"), ('c', "collections"), ('x', "time-to-live"), ('i', "indexes"), ('z', "touch")],
 ];
 
-/// The widest licence in the list.
-const LICENCE_COLUMNS: usize = 18;
+/// The widest version and licence in the list.
+const VERSION_COLUMNS: usize = 8;
+const LICENCE_COLUMNS: usize = 16;
 
 /// A letter for each ability in the list, `-` for each that is not.
 fn letters(capabilities: &[String]) -> String {
@@ -25,7 +26,7 @@ fn letters(capabilities: &[String]) -> String {
     groups.collect::<Vec<_>>().join(" ")
 }
 
-/// The text, its lines no longer than the page but for names, commands and reasons that are.
+/// The text. Lines are no longer than the page, but for commands and reasons.
 pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
     let (here, absent): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.engine.is_some());
     let mut out = String::new();
@@ -64,17 +65,19 @@ pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
 }
 
 fn cells(row: &Row) -> [String; 7] {
-    let first_word = |text: &String| text.split_whitespace().next().unwrap_or("-").to_string();
+    let first_word = |text: &str| text.split_whitespace().next().unwrap_or("-").to_string();
+    let licence = row.fact(|known| &known.licence);
+    let licence = licence.replace(" OR ", "/").replace("-or-later", "+").replace("-only", "");
     let can_do = match row.proven {
         Some(proven) => letters(&proven.capabilities),
         None => "not proven yet".to_string(),
     };
     [
         row.name.clone(),
-        row.family(),
+        first_word(&row.family()),
         row.language(),
-        row.version.as_ref().map_or("-".to_string(), first_word),
-        clipped(row.fact(|known| &known.licence), LICENCE_COLUMNS),
+        clipped(&first_word(row.version.as_deref().unwrap_or("-")), VERSION_COLUMNS),
+        clipped(&licence, LICENCE_COLUMNS),
         row.levels().map_or("-".to_string(), |levels| levels.join(" ")),
         can_do,
     ]
@@ -165,6 +168,7 @@ mod tests {
         let rows = super::super::rows(&registry);
         let mut all_absent = super::super::rows(&registry);
         all_absent.iter_mut().for_each(|row| row.engine = None);
+        all_absent.iter_mut().for_each(|row| row.version = Some("10.11.12-rc1 of then".into()));
         for rows in [rows, all_absent] {
             let text = text(&rows, &[]);
             let long: Vec<&str> =
