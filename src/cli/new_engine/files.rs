@@ -142,7 +142,7 @@ mod tests {
             for example in ["\"example-cpp\"", "\"example-rust\"", ".name = \"example\""] {
                 assert!(!driver.contains(example), "{language:?}: {example} is left");
             }
-            assert!(driver.contains("family") && driver.contains("\"example\""), "{language:?}: its family");
+            assert!(driver.contains("\"example\""), "{language:?}: its family");
             let build = text_of(&files, if language == Language::Rust { "Cargo.toml" } else { "Makefile" });
             assert!(build.contains("my.engine-2") || build.contains("kvdyno_my_engine_2"), "{language:?}");
             assert!(files.iter().all(|(path, text)| text.is_ascii() && !path.starts_with('/')));
