@@ -1,0 +1,13 @@
+// The plug-in of all engines in Go: there can be one Go runtime in a process.
+package main
+
+import (
+	"kvdyno/driver"
+	"kvdyno/engines/null"
+)
+
+func init() {
+	driver.Register(null.Driver{})
+}
+
+func main() {}
