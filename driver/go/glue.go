@@ -35,6 +35,7 @@ var (
 type openDatabase struct {
 	database     Database
 	capabilities uint64
+	keyspaces    int
 	runtime      *runtimeFacts
 }
 
@@ -134,7 +135,7 @@ func kvGoOpen(index C.int, wanted *C.kv_config, opened *C.kv_opened, database **
 		}
 		facts.inForce(&report)
 		writeOpened(opened, &report)
-		*database = box(&openDatabase{made, report.Capabilities, facts})
+		*database = box(&openDatabase{made, report.Capabilities, max(config.Keyspaces, 1), facts})
 		return OK, nil
 	})
 }
@@ -191,7 +192,7 @@ func kvGoSession(database *C.kv_go_box, session **C.kv_go_box, text *C.char) C.u
 		if err != nil {
 			return Failed, err
 		}
-		*session = box(newRunner(made, open.capabilities))
+		*session = box(newRunner(made, open.capabilities, open.keyspaces))
 		return OK, nil
 	})
 }

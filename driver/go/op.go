@@ -196,3 +196,9 @@ func (rows *Rows) Push(key, value []byte) bool {
 	rows.isFull = raw.rows >= raw.limit
 	return !rows.isFull
 }
+
+// IsBefore tells whether the place of a reverse scan lies before a row with this key, the first at or above it.
+func (place Place) IsBefore(key []byte) bool {
+	order := bytes.Compare(place.Key, key)
+	return order < 0 || (order == 0 && place.Exclusive)
+}

@@ -18,13 +18,14 @@ type runner struct {
 	grouper Grouper
 
 	capabilities uint64
+	keyspaces    int
 	refusedFlags uint16
 	ops          []Op // one for each op of a batch, on the Go side
 	at           int  // the op that runs, for a panic
 }
 
-func newRunner(session Session, capabilities uint64) *runner {
-	r := &runner{session: session, capabilities: capabilities}
+func newRunner(session Session, capabilities uint64, keyspaces int) *runner {
+	r := &runner{session: session, capabilities: capabilities, keyspaces: keyspaces}
 	r.deleter, _ = session.(Deleter)
 	r.scanner, _ = session.(Scanner)
 	r.merger, _ = session.(Merger)
@@ -48,10 +49,10 @@ func ticks(clock uint32) uint64 {
 	return tick.Monotonic()
 }
 
-// isRefused tells whether an op needs a capability that is not declared.
+// isRefused tells whether an op needs a capability that is not declared, or a keyspace that was not opened.
 func (r *runner) isRefused(raw *rawOp) bool {
 	has := r.capabilities
-	if raw.flags&r.refusedFlags != 0 || (raw.keyspace != 0 && has&Keyspaces == 0) {
+	if raw.flags&r.refusedFlags != 0 || int(raw.keyspace) >= r.keyspaces {
 		return true
 	}
 	switch raw.kind {

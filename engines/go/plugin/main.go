@@ -3,11 +3,12 @@ package main
 
 import (
 	"kvdyno/driver"
+	"kvdyno/engines/bbolt"
 	"kvdyno/engines/null"
 )
 
 func init() {
-	driver.Register(null.Driver{})
+	driver.Register(null.Driver{}, bbolt.Driver{})
 }
 
 func main() {}
