@@ -5,10 +5,11 @@ import (
 	"kvdyno/driver"
 	"kvdyno/engines/bbolt"
 	"kvdyno/engines/null"
+	"kvdyno/engines/pebble"
 )
 
 func init() {
-	driver.Register(null.Driver{}, bbolt.Driver{})
+	driver.Register(null.Driver{}, bbolt.Driver{}, pebble.Driver{})
 }
 
 func main() {}
