@@ -4,12 +4,13 @@ package main
 import (
 	"kvdyno/driver"
 	"kvdyno/engines/bbolt"
+	"kvdyno/engines/bolt"
 	"kvdyno/engines/null"
 	"kvdyno/engines/pebble"
 )
 
 func init() {
-	driver.Register(null.Driver{}, bbolt.Driver{}, pebble.Driver{})
+	driver.Register(null.Driver{}, bbolt.Driver{}, bolt.Driver{}, pebble.Driver{})
 }
 
 func main() {}
