@@ -202,3 +202,12 @@ func (place Place) IsBefore(key []byte) bool {
 	order := bytes.Compare(place.Key, key)
 	return order < 0 || (order == 0 && place.Exclusive)
 }
+
+// bytesOf a string, which nobody writes to.
+func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
+
+// DeliverString is Deliver for engines whose values are strings.
+func (op *Op) DeliverString(value string) Status { return op.Deliver(bytesOf(value)) }
+
+// PushStrings is Push for engines whose rows are strings.
+func (rows *Rows) PushStrings(key, value string) bool { return rows.Push(bytesOf(key), bytesOf(value)) }

@@ -5,12 +5,14 @@ import (
 	"kvdyno/driver"
 	"kvdyno/engines/bbolt"
 	"kvdyno/engines/bolt"
+	"kvdyno/engines/buntdb"
+	"kvdyno/engines/goleveldb"
 	"kvdyno/engines/null"
 	"kvdyno/engines/pebble"
 )
 
 func init() {
-	driver.Register(null.Driver{}, bbolt.Driver{}, bolt.Driver{}, pebble.Driver{})
+	driver.Register(null.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
 }
 
 func main() {}
