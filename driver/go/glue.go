@@ -36,6 +36,7 @@ type openDatabase struct {
 	database     Database
 	capabilities uint64
 	keyspaces    int
+	keySizeMax   uint32
 	runtime      *runtimeFacts
 }
 
@@ -135,7 +136,7 @@ func kvGoOpen(index C.int, wanted *C.kv_config, opened *C.kv_opened, database **
 		}
 		facts.inForce(&report)
 		writeOpened(opened, &report)
-		*database = box(&openDatabase{made, report.Capabilities, max(config.Keyspaces, 1), facts})
+		*database = box(&openDatabase{made, report.Capabilities, max(config.Keyspaces, 1), info.KeySizeMax, facts})
 		return OK, nil
 	})
 }
@@ -192,7 +193,7 @@ func kvGoSession(database *C.kv_go_box, session **C.kv_go_box, text *C.char) C.u
 		if err != nil {
 			return Failed, err
 		}
-		*session = box(newRunner(made, open.capabilities, open.keyspaces))
+		*session = box(newRunner(made, open.capabilities, open.keyspaces, open.keySizeMax))
 		return OK, nil
 	})
 }

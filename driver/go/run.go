@@ -20,12 +20,13 @@ type runner struct {
 	capabilities uint64
 	keyspaces    int
 	refusedFlags uint16
+	keySizeMax   uint32 // 0: no limit of the engine's
 	ops          []Op // one for each op of a batch, on the Go side
 	at           int  // the op that runs, for a panic
 }
 
-func newRunner(session Session, capabilities uint64, keyspaces int) *runner {
-	r := &runner{session: session, capabilities: capabilities, keyspaces: keyspaces}
+func newRunner(session Session, capabilities uint64, keyspaces int, keySizeMax uint32) *runner {
+	r := &runner{session: session, capabilities: capabilities, keyspaces: keyspaces, keySizeMax: keySizeMax}
 	r.deleter, _ = session.(Deleter)
 	r.scanner, _ = session.(Scanner)
 	r.merger, _ = session.(Merger)
@@ -71,11 +72,18 @@ func (r *runner) isRefused(raw *rawOp) bool {
 	}
 }
 
+func (r *runner) isTooLong(raw *rawOp) bool {
+	return r.keySizeMax != 0 && raw.keyLength > r.keySizeMax && isWrite(raw.kind)
+}
+
 func (r *runner) one(op *Op) (Status, error) {
 	raw := op.raw
 	raw.retries = 0
 	if r.isRefused(raw) {
 		return Unsupported, nil
+	}
+	if r.isTooLong(raw) {
+		return TooLarge, Fail(TooLarge, "a key has %d bytes at most", r.keySizeMax)
 	}
 	switch raw.kind {
 	case Get:
@@ -227,11 +235,15 @@ func (r *runner) group(batch *rawBatch, ops []Op, start uint64) uint64 {
 	group := ops[first : after+1]
 	isAtomic := ops[first].raw.flags&flagAtomic != 0
 	isRefused := r.grouper == nil || (isAtomic && r.capabilities&Transaction == 0)
+	status, err := NotRun, error(nil)
 	for i := range group {
 		group[i].raw.retries = 0
 		isRefused = isRefused || r.isRefused(group[i].raw)
+		if isAtomic && r.isTooLong(group[i].raw) {
+			err = Fail(TooLarge, "a key has %d bytes at most", r.keySizeMax)
+		}
+		isRefused = isRefused || r.isTooLong(group[i].raw)
 	}
-	status, err := NotRun, error(nil)
 	if !isRefused {
 		status, err = r.grouper.Group(group, isAtomic)
 	}

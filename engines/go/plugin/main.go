@@ -3,16 +3,19 @@ package main
 
 import (
 	"kvdyno/driver"
+	"kvdyno/engines/badger"
 	"kvdyno/engines/bbolt"
 	"kvdyno/engines/bolt"
 	"kvdyno/engines/buntdb"
 	"kvdyno/engines/goleveldb"
 	"kvdyno/engines/null"
 	"kvdyno/engines/pebble"
+	"kvdyno/engines/pogreb"
+	"kvdyno/engines/sniper"
 )
 
 func init() {
-	driver.Register(null.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
+	driver.Register(null.Driver{}, badger.Driver{}, badger.Driver{InMemory: true}, pogreb.Driver{}, sniper.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
 }
 
 func main() {}
