@@ -211,3 +211,6 @@ func (op *Op) DeliverString(value string) Status { return op.Deliver(bytesOf(val
 
 // PushStrings is Push for engines whose rows are strings.
 func (rows *Rows) PushStrings(key, value string) bool { return rows.Push(bytesOf(key), bytesOf(value)) }
+
+// PushString is Push for engines whose keys are strings.
+func (rows *Rows) PushString(key string, value []byte) bool { return rows.Push(bytesOf(key), value) }

@@ -21,8 +21,8 @@ type runner struct {
 	keyspaces    int
 	refusedFlags uint16
 	keySizeMax   uint32 // 0: no limit of the engine's
-	ops          []Op // one for each op of a batch, on the Go side
-	at           int  // the op that runs, for a panic
+	ops          []Op   // one for each op of a batch, on the Go side
+	at           int    // the op that runs, for a panic
 }
 
 func newRunner(session Session, capabilities uint64, keyspaces int, keySizeMax uint32) *runner {

@@ -1,6 +1,9 @@
 package driver
 
-import "runtime/debug"
+import (
+	"runtime"
+	"runtime/debug"
+)
 
 // ModuleVersion is the version of a module that the plug-in was built with; empty if it is none of them.
 func ModuleVersion(path string) string {
@@ -15,3 +18,6 @@ func ModuleVersion(path string) string {
 	}
 	return ""
 }
+
+// GoVersion is that of the toolchain that the plug-in was built with.
+func GoVersion() string { return runtime.Version() }

@@ -8,6 +8,8 @@ import (
 	"kvdyno/engines/bolt"
 	"kvdyno/engines/buntdb"
 	"kvdyno/engines/goleveldb"
+	"kvdyno/engines/kv"
+	"kvdyno/engines/memory"
 	"kvdyno/engines/null"
 	"kvdyno/engines/pebble"
 	"kvdyno/engines/pogreb"
@@ -15,7 +17,7 @@ import (
 )
 
 func init() {
-	driver.Register(null.Driver{}, badger.Driver{}, badger.Driver{InMemory: true}, pogreb.Driver{}, sniper.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
+	driver.Register(null.Driver{}, kv.Driver{}, memory.Driver{}, memory.Driver{Ordered: true}, memory.Driver{InMemory: true}, memory.Driver{Ordered: true, InMemory: true}, badger.Driver{}, badger.Driver{InMemory: true}, pogreb.Driver{}, sniper.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
 }
 
 func main() {}
