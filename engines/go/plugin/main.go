@@ -14,11 +14,12 @@ import (
 	"kvdyno/engines/nutsdb"
 	"kvdyno/engines/pebble"
 	"kvdyno/engines/pogreb"
+	"kvdyno/engines/rosedb"
 	"kvdyno/engines/sniper"
 )
 
 func init() {
-	driver.Register(null.Driver{}, nutsdb.Driver{}, kv.Driver{}, memory.Driver{}, memory.Driver{Ordered: true}, memory.Driver{InMemory: true}, memory.Driver{Ordered: true, InMemory: true}, badger.Driver{}, badger.Driver{InMemory: true}, pogreb.Driver{}, sniper.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
+	driver.Register(null.Driver{}, nutsdb.Driver{}, rosedb.Driver{}, kv.Driver{}, memory.Driver{}, memory.Driver{Ordered: true}, memory.Driver{InMemory: true}, memory.Driver{Ordered: true, InMemory: true}, badger.Driver{}, badger.Driver{InMemory: true}, pogreb.Driver{}, sniper.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
 }
 
 func main() {}
