@@ -9,6 +9,7 @@ import (
 	"kvdyno/engines/buntdb"
 	"kvdyno/engines/goleveldb"
 	"kvdyno/engines/kv"
+	"kvdyno/engines/lotusdb"
 	"kvdyno/engines/memory"
 	"kvdyno/engines/null"
 	"kvdyno/engines/nutsdb"
@@ -19,7 +20,7 @@ import (
 )
 
 func init() {
-	driver.Register(null.Driver{}, nutsdb.Driver{}, rosedb.Driver{}, kv.Driver{}, memory.Driver{}, memory.Driver{Ordered: true}, memory.Driver{InMemory: true}, memory.Driver{Ordered: true, InMemory: true}, badger.Driver{}, badger.Driver{InMemory: true}, pogreb.Driver{}, sniper.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
+	driver.Register(null.Driver{}, lotusdb.Driver{}, nutsdb.Driver{}, rosedb.Driver{}, kv.Driver{}, memory.Driver{}, memory.Driver{Ordered: true}, memory.Driver{InMemory: true}, memory.Driver{Ordered: true, InMemory: true}, badger.Driver{}, badger.Driver{InMemory: true}, pogreb.Driver{}, sniper.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
 }
 
 func main() {}
