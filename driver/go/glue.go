@@ -252,3 +252,6 @@ func kvGoClose(database *C.kv_go_box, text *C.char) C.uint32_t {
 		return OK, errors.Join(err, open.runtime.stop())
 	})
 }
+
+// DatabaseOf is the database behind a handle that the boundary was given, for benches that look behind it.
+func DatabaseOf(handle uintptr) Database { return cgo.Handle(handle).Value().(*openDatabase).database }

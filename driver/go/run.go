@@ -43,6 +43,12 @@ func newRunner(session Session, capabilities uint64, keyspaces int, keySizeMax u
 	return r
 }
 
+// BestClock is the processor's counter, where this kit can read one.
+const BestClock = clockCounter
+
+// Ticks of a clock of driver.h; benches read it as the loop does.
+func Ticks(clock uint32) uint64 { return ticks(clock) }
+
 func ticks(clock uint32) uint64 {
 	if clock == clockCounter {
 		return tick.Counter()

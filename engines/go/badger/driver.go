@@ -160,3 +160,6 @@ func failed(err error) error {
 	}
 	return err
 }
+
+// Engine is the database itself, for the bench of the driver against a plain loop.
+func (d *database) Engine() any { return d.db }

@@ -102,3 +102,6 @@ func (d *database) Stats(add func(name string, value any)) {
 	add("splits", stats.TxStats.GetSplit())
 	add("page_writes", stats.TxStats.GetWrite())
 }
+
+// Engine is the database itself, for the bench of the driver against a plain loop.
+func (d *database) Engine() any { return d.db }

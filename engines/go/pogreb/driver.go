@@ -100,3 +100,6 @@ func (d *database) Get(op *driver.Op) (driver.Status, error) {
 func (d *database) Put(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(d.db.Put(op.Key, op.Value))
 }
+
+// Engine is the database itself, for the bench of the driver against a plain loop.
+func (d *database) Engine() any { return d.db }
