@@ -91,14 +91,21 @@ func (d *database) Session() (driver.Session, error) { return d, nil }
 func (d *database) End() error { return nil }
 
 // Close of the database.
-func (d *database) Close() error { return d.db.Close() }
+func (d *database) Close() error {
+	settle()
+	return d.db.Close()
+}
 
-// Maintain syncs. It has a compaction of the log of values, but that does not keep readers out.
+// Maintain syncs, or waits for flushes. Its compaction of the log of values is left out: it does not keep readers out.
 func (d *database) Maintain(work driver.Work) (bool, error) {
-	if work != driver.Flush {
-		return false, nil
+	switch work {
+	case driver.Flush:
+		return true, d.db.Sync()
+	case driver.Settle:
+		settle()
+		return true, nil
 	}
-	return true, d.db.Sync()
+	return false, nil
 }
 
 func failed(err error) error {
