@@ -238,6 +238,12 @@ fn parameters(workload: &Workload) -> String {
     format!("{keys}-{}-{}", workload.key.size, workload.value.size).replace([':', ',', '*', '.'], "_")
 }
 
+/// Engines that a comparison of all would have had, with what brings them.
+fn absent(registry: &Registry) -> Vec<(String, String)> {
+    let compared = registry.absent().iter().filter(|absent| absent.is_compared());
+    compared.map(|absent| (absent.known.name.clone(), absent.advice())).collect()
+}
+
 /// A new run: everything that can be refused is refused before the first trial.
 fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
     let contestants = contestants(args, registry)?;
@@ -270,7 +276,7 @@ fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         started_at,
         command: command_line(),
         trials: runner::trials(&contestants, &workloads, workloads[0].seed),
-        absent: registry.absent().to_vec(),
+        absent: absent(registry),
         warnings: warnings_of(&machine, &Conditions::observe(data), Some(&clock)),
         machine,
         clock,

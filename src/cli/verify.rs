@@ -1,6 +1,7 @@
 //! `kvdyno verify [ENGINE...]`: conformance, one process per engine, so that a crash or a hang is a result.
 
 use super::error::{CliError, WRONG};
+use crate::audit::proven::{self, Proven};
 use crate::audit::verify::{Effort, Outcome, Report, verify};
 use crate::engine::{Engine, Registry, mutant_names, plugin_folders};
 use crate::measure::signals;
@@ -28,6 +29,9 @@ pub struct VerifyArgs {
     /// The reports as JSON.
     #[arg(long)]
     json: bool,
+    /// Enter what green engines have proven in this file (TOML), beside what stands there of others.
+    #[arg(long, value_name = "FILE")]
+    proven: Option<PathBuf>,
     /// End a check that takes longer than this.
     #[arg(long, value_name = "N", default_value_t = 120)]
     stall_seconds: u64,
@@ -112,6 +116,9 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     for (name, engine) in names.iter().zip(&engines) {
         let verdict = one(args, engine.plugin_file(), name)?;
         is_red |= !matches!(&verdict, Verdict::Report(report) if report.is_green());
+        if let Some(file) = &args.proven {
+            keep(file, engine, &verdict)?;
+        }
         if args.json {
             reports.push(json_of(name, &verdict));
         } else {
@@ -124,6 +131,21 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         println!("{}", serde_json::Value::Array(reports));
     }
     Ok(if is_red { WRONG } else { 0 })
+}
+
+/// Enters what was proven; of an engine that failed nothing is.
+fn keep(file: &Path, engine: &Engine, verdict: &Verdict) -> Result<(), CliError> {
+    let row = match verdict {
+        Verdict::Report(report) => Proven::of(engine, report),
+        Verdict::Died(..) => None,
+    };
+    match row {
+        Some(row) => proven::keep(file, row).map_err(CliError::failed),
+        None => {
+            eprintln!("{}: nothing is proven, so {} stays as it is", engine.name(), file.display());
+            Ok(())
+        }
+    }
 }
 
 fn json_of(name: &str, verdict: &Verdict) -> serde_json::Value {

@@ -29,8 +29,10 @@ pub struct Request {
     pub value_size_max: u32,
     /// Sessions at once.
     pub threads: u32,
-    /// Keyspaces, at least 1.
+    /// Keyspaces, at least 1; those of index rows among them.
     pub keyspaces: u32,
+    /// Indexes that the engine keeps itself.
+    pub indexes: Vec<kv_index>,
     /// `name=value`.
     pub settings: Vec<(String, String)>,
     /// Bit `1 << kind` of the op kinds to come.
@@ -150,8 +152,8 @@ impl Database {
             value_size_max: request.value_size_max,
             threads: request.threads,
             keyspaces: request.keyspaces.max(1),
-            index_count: 0,
-            indexes: std::ptr::null(),
+            index_count: request.indexes.len() as u32,
+            indexes: if request.indexes.is_empty() { std::ptr::null() } else { request.indexes.as_ptr() },
             settings: settings.as_ptr(),
             setting_count: settings.len() as u32,
             kinds: request.kinds,

@@ -64,10 +64,29 @@ pub(super) fn load_all(folders: &[PathBuf]) -> (Vec<Engine>, Vec<Refused>) {
     (engines, refused)
 }
 
+/// What the builds that left plug-ins out of these folders say of them: name and reason, the first of a name wins.
+pub(super) fn left_out(folders: &[PathBuf]) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for folder in folders {
+        let text = fs::read_to_string(folder.join("absent.txt")).unwrap_or_default();
+        for (name, reason) in text.lines().filter_map(|line| line.split_once('\t')) {
+            if !found.iter().any(|(known, _)| known == name) {
+                let plain = reason.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+                found.push((name.to_string(), plain.collect()));
+            }
+        }
+    }
+    found
+}
+
+/// NAME of `libkvdyno_NAME.so`.
+pub(super) fn plugin_name(file: &Path) -> Option<&str> {
+    file.file_name()?.to_str()?.strip_prefix("libkvdyno_")?.strip_suffix(".so")
+}
+
 /// `libkvdyno_NAME.so` with NAME of `[a-z0-9_.-]`.
 fn is_plugin_name(file: &Path) -> bool {
-    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or("");
-    let name = name.strip_prefix("libkvdyno_").and_then(|rest| rest.strip_suffix(".so")).unwrap_or("");
+    let name = plugin_name(file).unwrap_or("");
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.-".contains(&byte);
     !name.is_empty() && name.bytes().all(allowed)
 }
@@ -99,7 +118,7 @@ fn check_owner(file: &Path) -> Result<(), String> {
 }
 
 /// Loads one plug-in and checks each of its tables.
-fn load(file: &Path) -> Result<Vec<Engine>, String> {
+pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
     let file = file.canonicalize().map_err(|error| format!("cannot be found: {error}"))?;
     check_owner(&file)?;
     let flags = libloading::os::unix::RTLD_NOW | libloading::os::unix::RTLD_LOCAL;
@@ -177,6 +196,16 @@ mod tests {
         let (_, refused) = load_all(std::slice::from_ref(&one));
         assert_eq!(refused.len(), 1);
         assert!(refused[0].file.ends_with("libkvdyno_one.so"));
+    }
+
+    #[test]
+    fn the_reasons_of_a_build_are_read_and_the_first_of_a_name_wins() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        fs::write(folders[0].path().join("absent.txt"), "one\tno header\u{1b}[31m\nnonsense\n").unwrap();
+        fs::write(folders[1].path().join("absent.txt"), "one\tanother\ntwo\tno library\n").unwrap();
+        let found = left_out(&folders.map(|folder| folder.path().to_path_buf()));
+        let wanted = [("one", "no header [31m"), ("two", "no library")];
+        assert_eq!(found, wanted.map(|(name, reason)| (name.to_string(), reason.to_string())));
     }
 
     #[test]

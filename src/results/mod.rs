@@ -178,11 +178,12 @@ pub struct PhaseRecord {
     pub durability_in_force: Option<Durability>,
     /// The level asked for.
     pub durability_asked: Durability,
-    /// Emulated op kinds: `merge = get + put`.
+    /// What the core did in the engine's place: `merge = get + put`, `indexes emulated, atomic`.
     pub emulated: Vec<String>,
     /// From the first thread's start to the last thread's end, without warm-up, nanoseconds.
     pub elapsed_ns: u64,
-    /// Ops in that time (a group of K joined puts counts K; a transaction or read-modify-write counts 1).
+    /// Ops in that time (a group of K joined puts counts K; a transaction, a read-modify-write or a row with its
+    /// index rows counts 1).
     pub ops: u64,
     /// `count` or `time`, or `failure`.
     pub ended_by: String,
@@ -220,7 +221,8 @@ pub struct PhaseRecord {
 /// One kind of op in a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KindRecord {
-    /// `get`, `multi-get`, `put`, `insert`, `update`, `delete`, `scan`, `merge`, `read-modify-write`, `transaction`.
+    /// `get`, `multi-get`, `put`, `insert`, `update`, `delete`, `scan`, `merge`, `read-modify-write`,
+    /// `transaction`, `insert-indexed`.
     pub kind: String,
     /// Ops counted.
     pub ops: u64,

@@ -114,7 +114,7 @@ impl Judge {
     /// Counts a unit that took `ticks`.
     #[inline(always)]
     pub fn tally(&mut self, shared: &Shared<'_>, unit: &Item, ticks: u64) {
-        let counted = unit.kind.counted_ops(usize::from(unit.unit_ops));
+        let counted = unit.kind.counted_ops(usize::from(unit.unit_ops), shared.row_ops);
         self.ops += counted;
         self.unit_ticks += ticks;
         if let Some(tally) = &mut self.interval[unit.kind as usize] {
@@ -149,7 +149,7 @@ impl Judge {
     /// An op that was not run.
     #[cold]
     fn take_back(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) {
-        if item.is_in_vain() {
+        if item.is_in_vain() || item.is_index_row() {
             return;
         }
         let kind = arena.op(at).kind;
@@ -180,7 +180,7 @@ impl Judge {
             KV_MERGE => {
                 if self.is_done(shared, item, op.status, "merge") {
                     self.merges += 1;
-                    self.written_bytes += u64::from(op.key_length + op.value_length);
+                    self.written_bytes += u64::from(op.key_length + op.value_length) - shared.mark_bytes;
                 }
                 false
             }
@@ -194,7 +194,7 @@ impl Judge {
         match op.status {
             KV_OK if !item.is_in_vain() => {
                 let value = arena.delivered(at);
-                self.read_bytes += u64::from(op.key_length) + op.length;
+                self.read_bytes += u64::from(op.key_length) - shared.mark_bytes + op.length;
                 self.values_checked += 1;
                 match shared.values.check(item.index, value) {
                     Ok(version) if !item.is_known() || self.window(shared, item).allows(version) => {}
@@ -294,13 +294,21 @@ impl Judge {
         if item.is_in_vain() {
             return self.refused_insert(shared, item, op.status);
         }
+        if item.is_index_row() {
+            self.is_done(shared, item, op.status, "put of an index row");
+            return false;
+        }
         if !self.is_done(shared, item, op.status, "put") {
             if let Some(versions) = shared.versions {
                 versions.roll_back(item.index);
             }
             return false;
         }
-        self.written_bytes += u64::from(op.key_length) + u64::from(op.value_length);
+        let (key, value) = (u64::from(op.key_length) - shared.mark_bytes, u64::from(op.value_length));
+        self.written_bytes += key + value;
+        if item.kind == Kind::InsertIndexed {
+            self.written_bytes += shared.spaces.index_bytes(key, value);
+        }
         if item.is_known()
             && let Some(versions) = shared.versions
         {
@@ -335,7 +343,7 @@ impl Judge {
         if !was_found {
             self.count_miss(Kind::Delete);
         }
-        self.written_bytes += u64::from(op.key_length);
+        self.written_bytes += u64::from(op.key_length) - shared.mark_bytes;
         if item.is_known()
             && let Some(versions) = shared.versions
         {
@@ -371,5 +379,6 @@ impl Judge {
 }
 
 fn is_new_key(shared: &Shared<'_>, item: &Item) -> bool {
-    shared.inserters > 0 && item.index >= shared.population.next_insert && item.index < shared.insert_end
+    let is_row = shared.inserters > 0 && !item.is_index_row();
+    is_row && item.index >= shared.population.next_insert && item.index < shared.insert_end
 }

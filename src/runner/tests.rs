@@ -1,10 +1,12 @@
 //! Whole trials in this process, on the reference engines.
 
+mod spaces;
+
 use super::*;
 use crate::engine::{Registry, abi};
 use crate::measure::Clock;
 use crate::results::{CheckLevel, Outcome, Record, Trial};
-use crate::workload::{Workload, builtin};
+use crate::workload::{Phase, Workload, builtin};
 
 /// A built-in workload, made small.
 fn small(name: &str) -> Workload {
