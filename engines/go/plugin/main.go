@@ -7,6 +7,7 @@ import (
 	"kvdyno/engines/bbolt"
 	"kvdyno/engines/bolt"
 	"kvdyno/engines/buntdb"
+	"kvdyno/engines/example"
 	"kvdyno/engines/goleveldb"
 	"kvdyno/engines/kv"
 	"kvdyno/engines/lotusdb"
@@ -20,7 +21,7 @@ import (
 )
 
 func init() {
-	driver.Register(null.Driver{}, lotusdb.Driver{}, nutsdb.Driver{}, rosedb.Driver{}, kv.Driver{}, memory.Driver{}, memory.Driver{Ordered: true}, memory.Driver{InMemory: true}, memory.Driver{Ordered: true, InMemory: true}, badger.Driver{}, badger.Driver{InMemory: true}, pogreb.Driver{}, sniper.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
+	driver.Register(null.Driver{}, example.Driver{}, lotusdb.Driver{}, nutsdb.Driver{}, rosedb.Driver{}, kv.Driver{}, memory.Driver{}, memory.Driver{Ordered: true}, memory.Driver{InMemory: true}, memory.Driver{Ordered: true, InMemory: true}, badger.Driver{}, badger.Driver{InMemory: true}, pogreb.Driver{}, sniper.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
 }
 
 func main() {}
