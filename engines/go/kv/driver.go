@@ -3,6 +3,7 @@ package kv
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -51,7 +52,9 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		call = kv.Create
 	}
-	db, err := call(path, &kv.Options{})
+	// Its own lock is a file that is left behind by a crash, and then keeps everybody out.
+	unlocked := func(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+	db, err := call(path, &kv.Options{Locker: unlocked})
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,6 @@ func (Driver) Info() driver.Info {
 		Levels: []driver.Level{driver.Process, driver.Power},
 		Options: []driver.Option{
 			{Name: "index", Kind: "choice:values|keys", Default: "values", Help: "what is kept in memory; with keys, values are read from the log"},
-			{Name: "file", Kind: "choice:calls|map", Default: "calls", Help: "the log is written by system calls, or through a memory map"},
 			{Name: "segment", Kind: "bytes", Default: "268435456", Help: "bytes of a file of the log, made that long at once"},
 			{Name: "cached_entries", Kind: "count", Default: "0", Help: "entries of the cache of values; with index=keys"},
 			{Name: "merge_interval_s", Kind: "count", Default: "7200", Help: "seconds between merges in the background; 0 = none"},
@@ -81,7 +80,7 @@ func readOptions(config *driver.Config, opened *driver.Opened) (nutsdb.Options, 
 		return options, driver.Fail(driver.Failed, "option segment: expected 1048576 to 2147483647 bytes, got %d", segment)
 	}
 	options.SegmentSize, options.MergeInterval = int64(numbers["segment"]), time.Duration(numbers["merge_interval_s"])*time.Second
-	index, file := config.Text("index"), config.Text("file")
+	index := config.Text("index")
 	switch index {
 	case "values":
 	case "keys":
@@ -91,15 +90,7 @@ func readOptions(config *driver.Config, opened *driver.Opened) (nutsdb.Options, 
 	default:
 		return options, driver.Fail(driver.Failed, "option index: expected values or keys, got `%s`", index)
 	}
-	switch file {
-	case "calls":
-	case "map":
-		options.RWMode = nutsdb.MMap
-	default:
-		return options, driver.Fail(driver.Failed, "option file: expected calls or map, got `%s`", file)
-	}
 	opened.InForce("index", index)
-	opened.InForce("file", file)
 	return options, nil
 }
 

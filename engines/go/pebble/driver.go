@@ -19,13 +19,13 @@ import (
 // Driver of Pebble.
 type Driver struct{}
 
-// Info of it.
+// Info of it. Not level process: a write that is not synced lies in the log writer's memory for a while (README.md).
 func (Driver) Info() driver.Info {
 	return driver.Info{
 		Name: "pebble", Engine: "log-structured merge tree of CockroachDB", Family: "lsm",
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.Transaction | driver.TransactionReads |
 			driver.CanDelete | driver.Overwrite | driver.CanTouch | driver.MergeAdd,
-		Levels: []driver.Level{driver.None, driver.Process, driver.Power},
+		Levels: []driver.Level{driver.None, driver.Power},
 		Options: []driver.Option{
 			{Name: "memtable", Kind: "bytes", Default: "4194304", Help: "bytes of a memtable, before it becomes a file"},
 			{Name: "memtables", Kind: "count", Default: "2", Help: "memtables that stop writes"},
@@ -33,6 +33,7 @@ func (Driver) Info() driver.Info {
 			{Name: "bloom_bits", Kind: "count", Default: "0", Help: "bits per key of a Bloom filter; 0 = no filter, as shipped"},
 			{Name: "compression", Kind: "choice:snappy|zstd|none", Default: "snappy", Help: "of blocks"},
 			{Name: "open_files", Kind: "count", Default: "1000", Help: "files that may be open at once"},
+			{Name: "wal", Kind: "flag", Default: "false", Help: "at level none: write the log all the same, behind the acknowledgement (pebble.NoSync)"},
 			{Name: "compactions", Kind: "count", Default: "1", Help: "compactions that may run at once"},
 		},
 	}
@@ -56,7 +57,11 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	if err != nil {
 		return nil, err
 	}
-	options.DisableWAL = level == driver.None
+	hasLog, err := config.Flag("wal")
+	if err != nil {
+		return nil, err
+	}
+	options.DisableWAL = level == driver.None && !hasLog
 	options.ErrorIfExists, options.ErrorIfNotExists = config.Create, !config.Create
 	opened.CacheBytes = config.CacheBytes
 	if opened.CacheBytes == 0 {
@@ -73,7 +78,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	}
 	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/cockroachdb/pebble/v2")
 	opened.InForce("sync", level == driver.Power)
-	opened.InForce("wal", level != driver.None)
+	opened.InForce("wal", !options.DisableWAL)
 	return made, nil
 }
 
