@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-all check bench fuzz doctor install clean plugins sanitized packages test-packages toolchains
+.PHONY: build run test test-all check bench fuzz doctor install clean plugins go-plugins sanitized packages test-packages toolchains
 
 # What Debian and Ubuntu call what is needed: to build, and for tests only.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
@@ -95,6 +95,23 @@ plugins:
 	elif ! cmake --build $(PLUGIN_BUILD) -j 2 -- --no-print-directory -k >>$(PLUGIN_BUILD).log 2>&1; then \
 	  echo "some engines in C and C++ could not be built:" >&2; \
 	  grep -E '(error|Error)[: ]' $(PLUGIN_BUILD).log | head -20 >&2; [ "$(CI)" != true ]; \
+	fi
+	@$(MAKE) --no-print-directory go-plugins
+
+# The plug-ins of engines in Go: one for all, as there can be one Go runtime in a process, and one for RocksDB by cgo.
+GO ?= go
+GO_VERSION = $(shell sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' engines/go/go.mod)
+GO_FLAGS = -buildmode=c-shared -trimpath -ldflags "-s -w -extldflags '-Wl,--version-script=$(abspath driver/plugin.map)'"
+go-plugins:
+	@mkdir -p $(PLUGIN_BUILD)/go; found=$$($(GO) version 2>/dev/null | sed -n 's/^go version go\([0-9]*\.[0-9]*\).*/\1/p'); \
+	if ! echo "$${found:-0.0}" | awk -F. -v wanted=$(GO_VERSION) \
+	    '{ split(wanted, w, "."); exit !($$1 > w[1] || ($$1 == w[1] && $$2 >= w[2])) }'; then \
+	  echo "the engines in Go are left out: they need Go $(GO_VERSION) or newer, found $${found:-none} (https://go.dev/dl)" >&2; \
+	  rm -f $(TARGET)/release/plugins/libkvdyno_go.so; [ "$(CI)" != true ]; \
+	elif ! (cd engines/go && $(GO) build $(GO_FLAGS) -o $(PLUGIN_BUILD)/go/libkvdyno_go.so ./plugin) 2>$(PLUGIN_BUILD)/go.log; then \
+	  echo "the engines in Go could not be built:" >&2; head -20 $(PLUGIN_BUILD)/go.log >&2; [ "$(CI)" != true ]; \
+	else cmp -s $(PLUGIN_BUILD)/go/libkvdyno_go.so $(TARGET)/release/plugins/libkvdyno_go.so || \
+	  install -m755 $(PLUGIN_BUILD)/go/libkvdyno_go.so $(TARGET)/release/plugins/; \
 	fi
 
 # Every plug-in in C and C++ against the model, with AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer in

@@ -1,12 +1,12 @@
 /* Secondary indexes of Berkeley DB: DB->associate keeps their rows, under bytes of the value and the primary key. */
 #include "berkeleydb.h"
 
-/* Makes an index row's key of a primary row, for the library to free. A value too short for it has no index row. */
+/* Makes an index row's key of a primary row, for the library to free. */
 static int make_key(DB *secondary, const DBT *primary_key, const DBT *value, DBT *key) {
   const kv_index *index = secondary->app_private;
   uint8_t *bytes;
   memset(key, 0, sizeof(*key));
-  if ((uint64_t)index->from + index->length > value->size) return DB_DONOTINDEX;
+  if ((uint64_t)index->from + index->length > value->size) return DB_DONOTINDEX; /* no row of ours */
   bytes = malloc((size_t)index->length + primary_key->size + 1);
   if (bytes == NULL) return ENOMEM;
   memcpy(bytes, (const uint8_t *)value->data + index->from, index->length);
@@ -30,6 +30,8 @@ int open_indexes(kv_database *database, const kv_config *config) {
     keyspace *space = &database->keyspaces[index->index_keyspace];
     int code = 0;
     if (primary->secondary != NULL || space->secondary != NULL || primary == space) return EINVAL;
+    const uint32_t end = index->from + index->length;
+    if (end > primary->value_min) primary->value_min = end;
     space->hides_values = !index->clustering;
     space->secondary = space->db;
     if (!index->clustering) {

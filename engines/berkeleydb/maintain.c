@@ -101,9 +101,12 @@ static KV_PRINTF(4, 5) void add(char *out, uint64_t size, uint64_t *used, const 
 static void add_cache(DB_ENV *environment, char *out, uint64_t size, uint64_t *used) {
   DB_MPOOL_STAT *cache;
   if (environment->memp_stat(environment, &cache, NULL, 0) != 0) return;
-  add(out, size, used, "cache_hits=%ju\ncache_misses=%ju\n", (uintmax_t)cache->st_cache_hit, (uintmax_t)cache->st_cache_miss);
-  add(out, size, used, "pages_read=%ju\npages_written=%ju\n", (uintmax_t)cache->st_page_in, (uintmax_t)cache->st_page_out);
-  add(out, size, used, "pages_in_cache=%ju\npages_dirty=%ju\n", (uintmax_t)cache->st_pages, (uintmax_t)cache->st_page_dirty);
+  add(out, size, used, "cache_hits=%ju\ncache_misses=%ju\n", (uintmax_t)cache->st_cache_hit,
+      (uintmax_t)cache->st_cache_miss);
+  add(out, size, used, "pages_read=%ju\npages_written=%ju\n", (uintmax_t)cache->st_page_in,
+      (uintmax_t)cache->st_page_out);
+  add(out, size, used, "pages_in_cache=%ju\npages_dirty=%ju\n", (uintmax_t)cache->st_pages,
+      (uintmax_t)cache->st_page_dirty);
   add(out, size, used, "pages_evicted_clean=%ju\npages_evicted_dirty=%ju\n", (uintmax_t)cache->st_ro_evict,
       (uintmax_t)cache->st_rw_evict);
   free(cache);

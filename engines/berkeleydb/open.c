@@ -1,7 +1,7 @@
 /* Opens and closes Berkeley DB: its environment, a file for each keyspace, and what is in force. */
-#include "berkeleydb.h"
-
 #include <sys/stat.h>
+
+#include "berkeleydb.h"
 
 #define MEGABYTE (1u << 20)
 
@@ -43,13 +43,17 @@ static uint32_t read_flags(kv_database *database, const kv_config *config, kv_op
   const struct {
     const char *name;
     int *flag;
-  } flags[] = {{"single_transaction", &database->is_single}, {"child_transactions", &database->is_in_children},
-               {"abort", &database->is_aborted},             {"table_lock", &database->is_locked},
-               {"snapshot", &database->is_snapshot},         {"bulk_put", &database->is_bulk_put}};
+  } flags[] = {{"single_transaction", &database->is_single},
+               {"child_transactions", &database->is_in_children},
+               {"abort", &database->is_aborted},
+               {"table_lock", &database->is_locked},
+               {"snapshot", &database->is_snapshot},
+               {"bulk_put", &database->is_bulk_put}};
   uint32_t status = KV_OK;
   for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]) && status == KV_OK; i++)
     status = kv_setting_flag(driver, config, flags[i].name, flags[i].flag, opened);
-  if (status == KV_OK) status = kv_setting_number(driver, config, "checkpoint_seconds", &database->checkpoint_seconds, opened);
+  if (status == KV_OK)
+    status = kv_setting_number(driver, config, "checkpoint_seconds", &database->checkpoint_seconds, opened);
   if (status == KV_OK) status = kv_setting_number(driver, config, "checkpoint_log", &database->checkpoint_log, opened);
   if (status != KV_OK) return status;
   if (!database->is_single && (database->is_in_children || database->is_aborted))
@@ -60,7 +64,8 @@ static uint32_t read_flags(kv_database *database, const kv_config *config, kv_op
   if (database->is_locked && config->index_count != 0)
     return kv_fail_open(opened, KV_UNSUPPORTED, "option table_lock excludes indexes: each is opened twice");
   if (database->is_single && config->level != KV_NONE && config->level != KV_DEFAULT)
-    return kv_fail_open(opened, KV_UNSUPPORTED, "in a single transaction no write is durable before its end: level none");
+    return kv_fail_open(opened, KV_UNSUPPORTED,
+                        "in a single transaction no write is durable before its end: level none");
   if ((database->is_single || database->is_locked) && config->threads > 1)
     return kv_fail_open(opened, KV_UNSUPPORTED, "option %s is for one thread",
                         database->is_single ? "single_transaction" : "table_lock");
@@ -138,7 +143,8 @@ int open_handle(kv_database *database, const kv_config *config, uint32_t number,
   int code = db_create(&db, database->environment, 0);
   if (code != 0) return code;
   *handle = db;
-  snprintf(name, sizeof(name), "%s%sk%u.%s", is_plain ? config->path : "", is_plain ? "/" : "", number, variant->suffix);
+  snprintf(name, sizeof(name), "%s%sk%u.%s", is_plain ? config->path : "", is_plain ? "/" : "", number,
+           variant->suffix);
   if ((config->flags & KV_READ_ONLY) != 0) flags |= DB_RDONLY;
   if (!is_plain && !database->is_locked) flags |= DB_THREAD; /* an exclusive handle cannot have it */
   if (is_transactional) flags |= DB_AUTO_COMMIT;
@@ -163,6 +169,9 @@ static uint32_t open_keyspaces(kv_database *database, const kv_config *config, k
   if (database->index_count != 0) code = open_indexes(database, config);
   if (code != 0) return kv_fail_open(opened, KV_ERROR, "indexes: %s", explain(code));
   database->keyspaces[0].db->get_pagesize(database->keyspaces[0].db, &database->page_size);
+  database->key_max = UINT32_MAX;
+  if (database->variant->type == DB_HASH)
+    database->key_max = database->page_size / 4 < HASH_KEY_MAX ? database->page_size / 4 : HASH_KEY_MAX;
   return KV_OK;
 }
 
@@ -192,14 +201,17 @@ static void report(kv_database *database, const kv_config *config, kv_opened *op
   DB *db = database->keyspaces[0].db;
   uint32_t gigabytes = 0, bytes = 0, log_buffer = 0, log_file = 0, i;
   int parts;
-  if (environment != NULL) environment->get_cachesize(environment, &gigabytes, &bytes, &parts);
-  else db->get_cachesize(db, &gigabytes, &bytes, &parts);
+  if (environment != NULL)
+    environment->get_cachesize(environment, &gigabytes, &bytes, &parts);
+  else
+    db->get_cachesize(db, &gigabytes, &bytes, &parts);
   opened->cache_bytes = ((uint64_t)gigabytes << 30) + bytes;
   if (environment == NULL) opened->cache_bytes *= database->keyspace_count;
   snprintf(opened->compression, sizeof(opened->compression), "none");
   kv_opened_setting(opened, "page_size", "%u", database->page_size);
-  for (i = 1; i < driver->option_count; i++) {
+  for (i = 0; i < driver->option_count; i++) {
     const char *name = driver->options[i].name;
+    if (strcmp(name, "page_size") == 0) continue;
     if (strncmp(name, "log_", 4) != 0 || strcmp(name, "log_auto_remove") == 0)
       kv_opened_setting(opened, name, "%s", kv_setting_text(driver, config, name));
   }

@@ -94,15 +94,17 @@ static int scan_steps(kv_session *session, DBC *cursor, kv_rows *rows, const kv_
   DBT value = {.data = session->bulk, .ulen = session->bulk_size, .flags = DB_DBT_USERMEM};
   int code;
   if (hides_values || (rows->op->flags & KV_KEYS) != 0) value.flags |= DB_DBT_PARTIAL; /* of no bytes */
-  if (is_down) code = seek_down(session, cursor, &key, &value, place);
-  else code = step(session, cursor, &key, &value, place->length == 0 ? DB_FIRST : DB_SET_RANGE);
+  if (is_down)
+    code = seek_down(session, cursor, &key, &value, place);
+  else
+    code = step(session, cursor, &key, &value, place->length == 0 ? DB_FIRST : DB_SET_RANGE);
   while (code == 0 && kv_rows_push(rows, key.data, key.size, value.data, value.size))
     code = step(session, cursor, &key, &value, is_down ? DB_PREV : DB_NEXT);
   return code == DB_NOTFOUND ? 0 : code;
 }
 
-/* Runs a scan in `transaction` (null: by itself), with a cursor that gives up the lock of a page when it leaves it: so a
- * long scan needs few. In a group it keeps them, as a transaction's gets do. */
+/* Runs a scan in `transaction` (null: by itself), with a cursor that gives up the lock of a page when it leaves it: so
+ * a long scan needs few. In a group it keeps them, as a transaction's gets do. */
 int scan_in(kv_session *session, kv_op *op, DB_TXN *transaction) {
   kv_database *database = session->database;
   keyspace *space = op->keyspace < database->keyspace_count ? &database->keyspaces[op->keyspace] : NULL;
@@ -120,9 +122,12 @@ int scan_in(kv_session *session, kv_op *op, DB_TXN *transaction) {
   if (transaction != NULL && transaction == database->whole) flags = DB_READ_COMMITTED;
   code = space->db->cursor(space->db, transaction, &cursor, flags);
   if (code != 0) return code;
-  if (rows.is_full) code = 0;
-  else if (is_stepped) code = scan_steps(session, cursor, &rows, &place, space->hides_values);
-  else code = scan_bulk(session, cursor, &rows, &place, space->hides_values);
+  if (rows.is_full)
+    code = 0;
+  else if (is_stepped)
+    code = scan_steps(session, cursor, &rows, &place, space->hides_values);
+  else
+    code = scan_bulk(session, cursor, &rows, &place, space->hides_values);
   closed = cursor->close(cursor);
   if (code == 0) code = closed;
   if (op->rows >= 8) session->row_size = (uint32_t)(op->length / op->rows);

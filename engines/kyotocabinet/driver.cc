@@ -19,22 +19,31 @@ struct Tree {
   using Database = TreeDB;
   using Session = kyoto::Session<TreeDB, true>;
   static constexpr const char *file = "data.kct";
-#define KYOTO_OPTIONS(buckets, alignment)                                                                             \
-  {"buckets", "count", "0", buckets}, {"map", "bytes", "67108864", "bytes of the file that are mapped into memory"},  \
-      {"alignment_power", "count", alignment, "rows lie at multiples of 2 to this power"},                            \
-      {"free_block_power", "count", "10", "2 to this power: free places that are remembered"},                        \
-      {"defragment", "count", "0", "steps of defragmentation are taken each time this many places were freed; 0 = never"}, \
-      {"small", "flag", "false", "TSMALL: 32-bit addresses, for files of at most 16 GiB"},                            \
-      {"linear", "flag", "false", "TLINEAR: rows of a bucket in a list, not in a tree"},                              \
-      {"compression", "choice:none|zlib|lzo|lzma", "none", "of a row, or of a tree's page"},                          \
-      {"transaction_log", "flag", "true", "atomic groups as transactions; false: as set_bulk does them, without a log"},\
-      {"auto_transaction", "flag", "false", "OAUTOTRAN: each write is a transaction"},                                \
-      {"auto_sync", "flag", "false", "OAUTOSYNC: each write, or each transaction, is synced"}
+#define KYOTO_OPTIONS(buckets, alignment)                                                                            \
+  {"buckets", "count", "0", buckets}, {"map", "bytes", "67108864", "bytes of the file that are mapped into memory"}, \
+      {"alignment_power", "count", alignment, "rows lie at multiples of 2 to this power"},                           \
+      {"free_block_power", "count", "10", "2 to this power: free places that are remembered"},                       \
+      {"defragment", "count", "0",                                                                                   \
+       "steps of defragmentation are taken each time this many places were freed; 0 = never"},                       \
+      {"small", "flag", "false", "TSMALL: 32-bit addresses, for files of at most 16 GiB"},                           \
+      {"linear", "flag", "false", "TLINEAR: rows of a bucket in a list, not in a tree"},                             \
+      {"compression", "choice:none|zlib|lzo|lzma", "none", "of a row, or of a tree's page"},                         \
+      {"transaction_log", "flag", "true",                                                                            \
+       "atomic groups as transactions; false: as set_bulk does them, without a log"},                                \
+      {"auto_transaction", "flag", "false", "OAUTOTRAN: each write is a transaction"}, {                             \
+    "auto_sync", "flag", "false", "OAUTOSYNC: each write, or each transaction, is synced"                            \
+  }
   static constexpr kv_option options[] = {
       {"page_size", "bytes", "8192", "bytes of a page of the tree"},
       KYOTO_OPTIONS("buckets of the hash file below, about a tenth of the pages; 0 = 65536, as shipped", "8")};
-  static constexpr kvdyno::Info info{"kyotocabinet", "Kyoto Cabinet's TreeDB, a B+ tree in a hash file", "C++", "b+tree",
-                                     kCapabilities | KV_ORDERED | KV_CAN_REVERSE, kLevels, 0, options};
+  static constexpr kvdyno::Info info{"kyotocabinet",
+                                     "Kyoto Cabinet's TreeDB, a B+ tree in a hash file",
+                                     "C++",
+                                     "b+tree",
+                                     kCapabilities | KV_ORDERED | KV_CAN_REVERSE,
+                                     kLevels,
+                                     0,
+                                     options};
   static void tune(TreeDB &db, kvdyno::Opening &opening, uint64_t buckets) {
     const uint64_t cache_bytes = opening.config.cache_bytes != 0 ? opening.config.cache_bytes : 64 << 20;
     db.tune_page(static_cast<int32_t>(opening.number("page_size")));
@@ -50,8 +59,8 @@ struct Hash {
   static constexpr const char *file = "data.kch";
   static constexpr kv_option options[] = {
       KYOTO_OPTIONS("buckets; 0 = 1048583, as shipped, or twice the rows expected if that is more", "3")};
-  static constexpr kvdyno::Info info{"kyotocabinet-hash", "Kyoto Cabinet's HashDB, a hash file", "C++", "hash",
-                                     kCapabilities, kLevels, 0, options};
+  static constexpr kvdyno::Info info{
+      "kyotocabinet-hash", "Kyoto Cabinet's HashDB, a hash file", "C++", "hash", kCapabilities, kLevels, 0, options};
   static void tune(HashDB &db, kvdyno::Opening &opening, uint64_t buckets) {
     const uint64_t shipped = 1048583, wanted = 2 * opening.config.expected_rows;
     db.tune_buckets(static_cast<int64_t>(buckets != 0 ? buckets : std::max(shipped, wanted)));
@@ -121,7 +130,8 @@ Cabinet<Kind>::Cabinet(kvdyno::Opening &opening) {
   writing.is_synced = opening.flag("auto_sync");
   writing.has_group_log = opening.flag("transaction_log");
   tune(opening);
-  uint32_t mode = HashDB::OTRYLOCK | (writing.is_logged ? HashDB::OAUTOTRAN : 0) | (writing.is_synced ? HashDB::OAUTOSYNC : 0);
+  uint32_t mode =
+      HashDB::OTRYLOCK | (writing.is_logged ? HashDB::OAUTOTRAN : 0) | (writing.is_synced ? HashDB::OAUTOSYNC : 0);
   mode |= (opening.config.flags & KV_READ_ONLY) != 0 ? HashDB::OREADER : HashDB::OWRITER;
   if (opening.is_new()) mode |= HashDB::OCREATE;
   if (!db.open(opening.path(Kind::file), mode)) kyoto::fail(db, "open");
@@ -151,12 +161,22 @@ bool Cabinet<Kind>::maintain(uint32_t work) {
 
 template <class Kind>
 void Cabinet<Kind>::stats(kvdyno::Stats &stats) {
-  static constexpr const char *const names[][2] = {
-      {"count", "rows"}, {"pnum", "pages"}, {"lcnt", "leaves"}, {"icnt", "inner_nodes"}, {"tree_level", "tree_levels"},
-      {"cusage_lcnt", "cached_leaves"}, {"cusage_icnt", "cached_inner_nodes"}, {"cusage", "cached_bytes"},
-      {"bnum", "buckets"}, {"bnum_used", "used_buckets"}, {"fbpnum_used", "free_blocks"}, {"frgcnt", "freed_places"},
-      {"size", "file_bytes"}, {"realsize", "file_apparent_bytes"}, {"recovered", "is_recovered"},
-      {"reorganized", "is_reorganized"}};
+  static constexpr const char *const names[][2] = {{"count", "rows"},
+                                                   {"pnum", "pages"},
+                                                   {"lcnt", "leaves"},
+                                                   {"icnt", "inner_nodes"},
+                                                   {"tree_level", "tree_levels"},
+                                                   {"cusage_lcnt", "cached_leaves"},
+                                                   {"cusage_icnt", "cached_inner_nodes"},
+                                                   {"cusage", "cached_bytes"},
+                                                   {"bnum", "buckets"},
+                                                   {"bnum_used", "used_buckets"},
+                                                   {"fbpnum_used", "free_blocks"},
+                                                   {"frgcnt", "freed_places"},
+                                                   {"size", "file_bytes"},
+                                                   {"realsize", "file_apparent_bytes"},
+                                                   {"recovered", "is_recovered"},
+                                                   {"reorganized", "is_reorganized"}};
   std::map<std::string, std::string> found;
   for (const char *wanted : {"tree_level", "cusage_lcnt", "cusage_icnt", "fbpnum_used"}) found[wanted] = "";
   if (!db.status(&found)) kyoto::fail(db, "stats");
@@ -169,6 +189,6 @@ void Cabinet<Kind>::stats(kvdyno::Stats &stats) {
 using KyotoTree = Cabinet<Tree>;
 using KyotoHash = Cabinet<Hash>;
 
-} // namespace
+}  // namespace
 
 KVDYNO_EXPORT(KyotoTree, KyotoHash)

@@ -124,6 +124,6 @@ uint32_t Session<Database, is_ordered>::group(kv_op *ops, uint32_t count, bool i
   return KV_OK;
 }
 
-} // namespace kyoto
+}  // namespace kyoto
 
 #endif

@@ -85,8 +85,8 @@ class One final : public Visitor {
   Scratch &scratch;
 };
 
-/* The ops of a group, in their order. If some may fail and it is all or nothing, the engine is given the keys twice, the
- * second time backwards: then the rows are put back if one has failed, under the same locks. */
+/* The ops of a group, in their order. If some may fail and it is all or nothing, the engine is given the keys twice,
+ * the second time backwards: then the rows are put back if one has failed, under the same locks. */
 class Group final : public Visitor {
  public:
   Group(kv_op *ops, uint32_t count, bool is_undoable, Scratch &scratch)
@@ -157,6 +157,6 @@ class Rows final : public Visitor {
   bool is_done = false;
 };
 
-} // namespace kyoto
+}  // namespace kyoto
 
 #endif

@@ -20,16 +20,17 @@ constexpr uint64_t kCapabilities = KV_CAN_PREFIX | KV_MULTI_GET | KV_TRANSACTION
                                    KV_CAN_TOUCH;
 constexpr uint64_t kLevels = 1 << KV_NONE | 1 << KV_PROCESS | 1 << KV_POWER;
 
-#define TKRZW_OPTIONS(buckets, alignment)                                                                            \
-  {"buckets", "count", "0", buckets}, {"alignment_power", "count", alignment, "rows lie at multiples of 2 to this power"}, \
-      {"offset_width", "count", "4", "bytes of a row's address, 3 to 6: the file's size is bounded by it"},           \
-      {"free_blocks", "count", "2048", "free places that are remembered"},                                           \
-      {"cache_buckets", "flag", "false", "keep the buckets in memory of the process (positional file only)"},        \
-      {"file", "choice:map|positional", "map", "by a memory map, or by pread and pwrite"},                           \
-      {"crc", "choice:none|8|16|32", "none", "bits of a check sum of each row, or of a tree's page"},                \
-      {"compression", "choice:none|zlib|zstd|lz4|lzma", "none", "of a row, or of a tree's page"}, {                  \
-    "update", "choice:level|in-place|appending", "level",                                                            \
-        "how rows are changed in the file; level: in place at level none, as shipped, else appending"                \
+#define TKRZW_OPTIONS(buckets, alignment)                                                                     \
+  {"buckets", "count", "0", buckets},                                                                         \
+      {"alignment_power", "count", alignment, "rows lie at multiples of 2 to this power"},                    \
+      {"offset_width", "count", "4", "bytes of a row's address, 3 to 6: the file's size is bounded by it"},   \
+      {"free_blocks", "count", "2048", "free places that are remembered"},                                    \
+      {"cache_buckets", "flag", "false", "keep the buckets in memory of the process (positional file only)"}, \
+      {"file", "choice:map|positional", "map", "by a memory map, or by pread and pwrite"},                    \
+      {"crc", "choice:none|8|16|32", "none", "bits of a check sum of each row, or of a tree's page"},         \
+      {"compression", "choice:none|zlib|zstd|lz4|lzma", "none", "of a row, or of a tree's page"}, {           \
+    "update", "choice:level|in-place|appending", "level",                                                     \
+        "how rows are changed in the file; level: in place at level none, as shipped, else appending"         \
   }
 
 /* What the tree has that the hash has not. */
@@ -42,8 +43,14 @@ struct Tree {
       {"branches", "count", "256", "branches of an inner node"},
       {"page_write", "flag", "false", "write a page to the file at each change, not when it leaves the cache"},
       TKRZW_OPTIONS("buckets of the hash file below, more than the pages; 0 = 131101, as shipped", "10")};
-  static constexpr kvdyno::Info info{"tkrzw", "Tkrzw's TreeDBM, a B+ tree in a hash file", "C++", "b+tree",
-                                     kCapabilities | KV_ORDERED | KV_CAN_REVERSE, kLevels, 0, options};
+  static constexpr kvdyno::Info info{"tkrzw",
+                                     "Tkrzw's TreeDBM, a B+ tree in a hash file",
+                                     "C++",
+                                     "b+tree",
+                                     kCapabilities | KV_ORDERED | KV_CAN_REVERSE,
+                                     kLevels,
+                                     0,
+                                     options};
   static void tune(TreeDBM::TuningParameters &tuning, kvdyno::Opening &opening) {
     const uint64_t buckets = opening.number("buckets"), page_size = opening.number("page_size");
     if (page_size == 0 || page_size > 1 << 24) throw kvdyno::Failure("option page_size: expected 1 byte to 16 MiB");
@@ -65,8 +72,8 @@ struct Hash {
   static constexpr const char *file = "data.tkh";
   static constexpr kv_option options[] = {
       TKRZW_OPTIONS("buckets; 0 = 1048583, as shipped, or twice the rows expected if that is more", "3")};
-  static constexpr kvdyno::Info info{"tkrzw-hash", "Tkrzw's HashDBM, a hash file", "C++", "hash", kCapabilities, kLevels, 0,
-                                     options};
+  static constexpr kvdyno::Info info{
+      "tkrzw-hash", "Tkrzw's HashDBM, a hash file", "C++", "hash", kCapabilities, kLevels, 0, options};
   static void tune(HashDBM::TuningParameters &tuning, kvdyno::Opening &opening) {
     const uint64_t buckets = opening.number("buckets"), shipped = HashDBM::DEFAULT_NUM_BUCKETS;
     const uint64_t wanted = std::max(shipped, 2 * opening.config.expected_rows);
@@ -130,8 +137,10 @@ Cabinet<Kind>::Cabinet(kvdyno::Opening &opening) {
   tuning.cache_buckets = opening.flag("cache_buckets") ? 1 : 0;
   const bool is_positional = choice(opening, "file", {"map", "positional"}) == 1;
   std::unique_ptr<tkrzw::File> file;
-  if (is_positional) file = std::make_unique<tkrzw::PositionalParallelFile>();
-  else file = std::make_unique<tkrzw::MemoryMapParallelFile>();
+  if (is_positional)
+    file = std::make_unique<tkrzw::PositionalParallelFile>();
+  else
+    file = std::make_unique<tkrzw::MemoryMapParallelFile>();
   db = std::make_unique<Database>(std::move(file));
   const int32_t flags = (opening.is_new() ? 0 : tkrzw::File::OPEN_NO_CREATE) | tkrzw::File::OPEN_NO_WAIT |
                         (level == KV_POWER ? tkrzw::File::OPEN_SYNC_HARD : 0);
@@ -165,10 +174,11 @@ bool Cabinet<Kind>::maintain(uint32_t work) {
 template <class Kind>
 void Cabinet<Kind>::stats(kvdyno::Stats &stats) {
   static constexpr const char *const names[][2] = {
-      {"num_records", "rows"}, {"eff_data_size", "data_bytes"}, {"num_leaf_nodes", "leaves"},
-      {"num_inner_nodes", "inner_nodes"}, {"tree_level", "tree_levels"}, {"max_cached_pages", "cached_pages_max"},
-      {"num_buckets", "buckets"}, {"hash_num_buckets", "buckets"}, {"file_size", "file_bytes"},
-      {"auto_restored", "is_restored"}};
+      {"num_records", "rows"},       {"eff_data_size", "data_bytes"},
+      {"num_leaf_nodes", "leaves"},  {"num_inner_nodes", "inner_nodes"},
+      {"tree_level", "tree_levels"}, {"max_cached_pages", "cached_pages_max"},
+      {"num_buckets", "buckets"},    {"hash_num_buckets", "buckets"},
+      {"file_size", "file_bytes"},   {"auto_restored", "is_restored"}};
   const char *said = nullptr; /* the hash file below a tree says some again */
   for (const auto &[key, value] : db->Inspect())
     for (const auto &[known, name] : names)
@@ -178,6 +188,6 @@ void Cabinet<Kind>::stats(kvdyno::Stats &stats) {
 using TkrzwTree = Cabinet<Tree>;
 using TkrzwHash = Cabinet<Hash>;
 
-} // namespace
+}  // namespace
 
 KVDYNO_EXPORT(TkrzwTree, TkrzwHash)

@@ -50,6 +50,6 @@ inline bool move_to_last(tkrzw::DBM::Iterator &iterator) {
   return true;
 }
 
-} // namespace tkrzw_driver
+}  // namespace tkrzw_driver
 
 #endif

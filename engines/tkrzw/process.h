@@ -87,8 +87,8 @@ class One final : public Processor {
   Scratch &scratch;
 };
 
-/* The ops of a group, in their order. If some may fail and it is all or nothing, the engine is given the keys twice, the
- * second time backwards: then the rows are put back if one has failed, under the same locks. */
+/* The ops of a group, in their order. If some may fail and it is all or nothing, the engine is given the keys twice,
+ * the second time backwards: then the rows are put back if one has failed, under the same locks. */
 class Group final : public Processor {
  public:
   Group(kv_op *ops, uint32_t count, bool is_undoable, Scratch &scratch)
@@ -151,6 +151,6 @@ class Rows final : public Processor {
   bool is_done = false;
 };
 
-} // namespace tkrzw_driver
+}  // namespace tkrzw_driver
 
 #endif

@@ -84,7 +84,8 @@ uint32_t Session<Database, is_ordered>::scan(kv_op &op) {
   const bool is_there = move(op, place);
   while (is_there && !rows.is_over()) {
     status = iterator->Process(&rows, false);
-    if (status == tkrzw::Status::SUCCESS && !rows.is_over()) status = is_upward ? iterator->Next() : iterator->Previous();
+    if (status == tkrzw::Status::SUCCESS && !rows.is_over())
+      status = is_upward ? iterator->Next() : iterator->Previous();
     if (status != tkrzw::Status::SUCCESS) break;
   }
   if (status != tkrzw::Status::NOT_FOUND_ERROR) check(status, "scan");
@@ -112,6 +113,6 @@ uint32_t Session<Database, is_ordered>::group(kv_op *ops, uint32_t count, bool i
   return KV_OK;
 }
 
-} // namespace tkrzw_driver
+}  // namespace tkrzw_driver
 
 #endif

@@ -52,6 +52,7 @@ pub fn run_one(args: &VersionOneArgs) -> Result<u8, CliError> {
         value_size_max: 100,
         threads: 1,
         keyspaces: 1,
+        indexes: Vec::new(),
         settings: Vec::new(),
         kinds: 1 << KV_GET | 1 << KV_PUT,
         op_flags: 0,

@@ -203,7 +203,7 @@ mod tests {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         fs::write(folders[0].path().join("absent.txt"), "one\tno header\u{1b}[31m\nnonsense\n").unwrap();
         fs::write(folders[1].path().join("absent.txt"), "one\tanother\ntwo\tno library\n").unwrap();
-        let found = left_out(&folders.map(|folder| folder.path().to_path_buf()));
+        let found = left_out(&folders.each_ref().map(|folder| folder.path().to_path_buf()));
         let wanted = [("one", "no header [31m"), ("two", "no library")];
         assert_eq!(found, wanted.map(|(name, reason)| (name.to_string(), reason.to_string())));
     }
