@@ -20,7 +20,7 @@ REQUIRED_ENGINES := $(subst $(space),$(comma),$(strip \
   leveldb rocksdb kyotocabinet kyotocabinet-hash berkeleydb berkeleydb-hash berkeleydb-cds berkeleydb-plain \
   wiredtiger wiredtiger-lsm tkrzw tkrzw-hash tokyocabinet tokyocabinet-hash gdbm lmdb-system sqlite-system \
   null-go example-go badger badger-memory bbolt bolt buntdb buntdb-memory goleveldb kv pebble pogreb nutsdb sniper \
-  rosedb lotusdb go-map go-map-memory go-btree go-btree-memory))
+  rosedb lotusdb grocksdb go-map go-map-memory go-btree go-btree-memory))
 
 CARGO ?= cargo
 CC ?= cc
@@ -128,17 +128,22 @@ plugins:
 GO ?= go
 GO_VERSION = $(shell sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' engines/go/go.mod)
 GO_FLAGS = -buildmode=c-shared -trimpath -ldflags "-s -w -extldflags '-Wl,--version-script=$(abspath driver/plugin.map)'"
+GO_PLUGINS = ./plugin:libkvdyno_go.so $(shell $(CC) -x c -fsyntax-only -include rocksdb/c.h /dev/null 2>/dev/null && \
+  echo ./grocksdb:libkvdyno_grocksdb.so)
 go-plugins:
 	@mkdir -p $(PLUGIN_BUILD)/go; found=$$($(GO) version 2>/dev/null | sed -n 's/^go version go\([0-9]*\.[0-9]*\).*/\1/p'); \
 	if ! echo "$${found:-0.0}" | awk -F. -v wanted=$(GO_VERSION) \
 	    '{ split(wanted, w, "."); exit !($$1 > w[1] || ($$1 == w[1] && $$2 >= w[2])) }'; then \
 	  echo "the engines in Go are left out: they need Go $(GO_VERSION) or newer, found $${found:-none} (https://go.dev/dl)" >&2; \
-	  rm -f $(TARGET)/release/plugins/libkvdyno_go.so; [ "$(CI)" != true ]; \
-	elif ! (cd engines/go && $(GO) build $(GO_FLAGS) -o $(PLUGIN_BUILD)/go/libkvdyno_go.so ./plugin) 2>$(PLUGIN_BUILD)/go.log; then \
-	  echo "the engines in Go could not be built:" >&2; head -20 $(PLUGIN_BUILD)/go.log >&2; [ "$(CI)" != true ]; \
-	else cmp -s $(PLUGIN_BUILD)/go/libkvdyno_go.so $(TARGET)/release/plugins/libkvdyno_go.so || \
-	  install -m755 $(PLUGIN_BUILD)/go/libkvdyno_go.so $(TARGET)/release/plugins/; \
-	fi
+	  rm -f $(TARGET)/release/plugins/libkvdyno_go.so $(TARGET)/release/plugins/libkvdyno_grocksdb.so; [ "$(CI)" != true ]; exit; \
+	fi; \
+	for pair in $(GO_PLUGINS); do package=$${pair%%:*}; name=$${pair##*:}; module=engines/go; \
+	  if [ -f engines/go/$$package/go.mod ]; then module=engines/go/$$package; package=.; fi; \
+	  if (cd $$module && $(GO) build $(GO_FLAGS) -o $(PLUGIN_BUILD)/go/$$name $$package) 2>$(PLUGIN_BUILD)/go.log; then \
+	    cmp -s $(PLUGIN_BUILD)/go/$$name $(TARGET)/release/plugins/$$name || \
+	      install -m755 $(PLUGIN_BUILD)/go/$$name $(TARGET)/release/plugins/; \
+	  else echo "$$name could not be built:" >&2; head -20 $(PLUGIN_BUILD)/go.log >&2; [ "$(CI)" != true ] || exit 1; fi; \
+	done
 
 # engines/README.md out of what verify has proven: `kvdyno verify --proven engines/proven.toml` tries all that is here.
 engines-table:
