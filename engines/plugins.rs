@@ -28,12 +28,16 @@ fn main() {
 /// when this file is touched, which a test asks for.
 fn write_catalogue() -> Result<(), std::io::Error> {
     let mut files = Vec::new();
-    for entry in fs::read_dir("engines")? {
-        let entry = entry?;
-        let file = entry.path().join("engine.toml");
-        if file.is_file() {
-            println!("cargo:rerun-if-changed={}", file.display());
-            files.push((entry.file_name().to_string_lossy().into_owned(), fs::read_to_string(&file)?));
+    // All engines in Go lie in one folder, as they share a plug-in.
+    for parent in ["", "go/"] {
+        for entry in fs::read_dir(format!("engines/{parent}"))? {
+            let entry = entry?;
+            let file = entry.path().join("engine.toml");
+            if file.is_file() {
+                println!("cargo:rerun-if-changed={}", file.display());
+                let folder = format!("{parent}{}", entry.file_name().to_string_lossy());
+                files.push((folder, fs::read_to_string(&file)?));
+            }
         }
     }
     files.sort();

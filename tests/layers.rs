@@ -261,10 +261,16 @@ fn dead_paths(source: &Source) -> Vec<String> {
     found
 }
 
+/// Engines in Go lie one folder deeper, beside what is theirs together.
 fn engine_folders() -> Vec<String> {
-    let folders = fs::read_dir(root().join("engines")).expect("engines/ is part of the tree").flatten();
-    let folders = folders.filter(|entry| entry.path().is_dir());
-    let mut names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let mut names = Vec::new();
+    for parent in ["", "go/"] {
+        let folders =
+            fs::read_dir(root().join("engines").join(parent)).expect("engines/ is part of the tree");
+        let folders = folders.flatten().filter(|entry| entry.path().is_dir());
+        names.extend(folders.filter_map(|entry| Some(format!("{parent}{}", entry.file_name().to_str()?))));
+    }
+    names.retain(|name| !["go", "go/fidelity", "go/plugin"].contains(&name.as_str()));
     names.sort();
     names
 }

@@ -30,8 +30,8 @@ const TRAITS: &[&str] = &[
 ];
 
 const HEAD: &str = "\
-# What `kvdyno verify` has proven, each engine's on a machine that has it: `make proven`, or
-# `kvdyno verify --proven engines/proven.toml NAME`. Rows of engines that are not there stay; not edited by hand.
+# What `kvdyno verify --proven engines/proven.toml` has proven, each engine's on a machine that has it. Rows of engines
+# that were not there stay; not edited by hand.
 ";
 
 /// An engine's row.

@@ -29,6 +29,8 @@ enum Language {
     Cpp,
     #[value(name = "rust")]
     Rust,
+    #[value(name = "go")]
+    Go,
 }
 
 impl Language {
@@ -37,6 +39,7 @@ impl Language {
             Language::C => "C",
             Language::Cpp => "C++",
             Language::Rust => "Rust",
+            Language::Go => "Go",
         }
     }
 
@@ -46,13 +49,14 @@ impl Language {
             Language::C => "driver.c",
             Language::Cpp => "driver.cc",
             Language::Rust => "src/lib.rs",
+            Language::Go => "driver.go",
         }
     }
 
     /// What builds the plug-in, and where it then lies.
     fn build(self) -> (&'static str, &'static str) {
         match self {
-            Language::C | Language::Cpp => ("make", "."),
+            Language::C | Language::Cpp | Language::Go => ("make", "."),
             Language::Rust => ("cargo build --release", "target/release"),
         }
     }

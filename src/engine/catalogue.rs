@@ -12,7 +12,7 @@ include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 pub struct Known {
     /// What people type.
     pub name: String,
-    /// The name of its folder; variants of an engine share one, and one plug-in of that name.
+    /// Its folder below `engines`, with `/`; variants of an engine share one.
     pub folder: String,
     /// Where it comes from.
     pub upstream: String,
@@ -30,6 +30,13 @@ pub struct Known {
     pub needs_env: Vec<String>,
     /// What a reader of its figures must know, a sentence each.
     pub fairness: Vec<String>,
+}
+
+impl Known {
+    /// The plug-in that it comes in, unless it is in one of its own name: that of the first part of its folder.
+    pub fn plugin(&self) -> &str {
+        self.folder.split('/').next().unwrap_or(&self.folder)
+    }
 }
 
 #[derive(Deserialize)]
@@ -97,6 +104,14 @@ pub fn catalogue() -> &'static [Known] {
     &CATALOGUE
 }
 
+/// What must stand in the environment of a process before it loads the engine `name`: names and values. What the user
+/// has set already stays as it is, and is not among them.
+pub fn environment_of(name: &str) -> Vec<(&'static str, &'static str)> {
+    let known = catalogue().iter().find(|known| known.name == name);
+    let needed = known.into_iter().flat_map(|known| &known.needs_env).filter_map(|text| text.split_once('='));
+    needed.filter(|(variable, _)| std::env::var_os(variable).is_none()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,12 +148,14 @@ mod tests {
     #[test]
     fn the_catalogue_is_that_of_the_tree() {
         let tree = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("engines");
-        let entries = std::fs::read_dir(tree).unwrap().flatten();
-        let there = entries.filter_map(|entry| {
-            let text = std::fs::read_to_string(entry.path().join("engine.toml")).ok()?;
-            Some((entry.file_name().into_string().unwrap(), text))
-        });
-        let there: BTreeSet<(String, String)> = there.collect();
+        let mut there = BTreeSet::new();
+        for parent in ["", "go/"] {
+            for entry in std::fs::read_dir(tree.join(parent)).unwrap().flatten() {
+                if let Ok(text) = std::fs::read_to_string(entry.path().join("engine.toml")) {
+                    there.insert((format!("{parent}{}", entry.file_name().into_string().unwrap()), text));
+                }
+            }
+        }
         let embedded = FILES.iter().map(|(folder, text)| (folder.to_string(), text.to_string()));
         assert!(
             there == embedded.collect(),

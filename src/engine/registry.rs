@@ -79,7 +79,7 @@ impl Registry {
         let left_out = plugin::left_out(folders);
         let missing = catalogue().iter().filter(|known| registry.find(&known.name).is_none());
         let reason = |known: &Known| {
-            let is_its = |name: &str| name == known.name || name == known.folder;
+            let is_its = |name: &str| name == known.name || name == known.plugin();
             let refused =
                 registry.refused.iter().find(|refused| plugin_name(&refused.file).is_some_and(is_its));
             let refused = refused.map(|refused| format!("{}: {}", refused.file.display(), refused.reason));

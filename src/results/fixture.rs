@@ -103,6 +103,7 @@ fn workload() -> Workload {
         value: ValueSpec::default(),
         indexes: Vec::new(),
         durability: Durability::Process,
+        or_weaker: false,
         cache_bytes: Some(64 << 20),
         phases: vec![fill, read, mixed, sync],
     }

@@ -193,7 +193,7 @@ impl<'t> Running<'t> {
         for (place, phase) in trial.workload.phases.iter().enumerate() {
             match self.prepare(phase) {
                 Ok(()) => self.phase(place, phase, on_tick),
-                Err(reason) => self.phases.push(not_run(phase, self.wanted(phase), reason)),
+                Err(reason) => self.phases.push(not_run(phase, self.asked(phase), reason)),
             }
             keep(&self.record())?;
             if self.failure.is_some() {
@@ -212,8 +212,18 @@ impl<'t> Running<'t> {
         Ok(())
     }
 
-    fn wanted(&self, phase: &Phase) -> Durability {
+    fn asked(&self, phase: &Phase) -> Durability {
         phase.durability.unwrap_or(self.trial.workload.durability)
+    }
+
+    /// The level to open for a phase: the one asked for, or a weaker one where that will do.
+    fn wanted(&self, phase: &Phase) -> Durability {
+        let asked = self.asked(phase);
+        if !self.trial.workload.or_weaker || phase.durability.is_some() || asked == Durability::Default {
+            return asked;
+        }
+        let strongest = (0..=KV_POWER).rev().find(|level| self.engine.levels() & (1 << level) != 0);
+        asked.min(level_of(strongest.unwrap_or(KV_NONE)))
     }
 
     /// Brings the database into the state that a phase wants; an `Err` says why the phase is not run.
@@ -317,7 +327,7 @@ impl<'t> Running<'t> {
             Ok(Ran { mut record, failure, merges }) => {
                 self.population = population(phase, &record, after, self.trial.workload.keys);
                 record.durability_in_force = Some(level);
-                record.durability_asked = self.wanted(phase);
+                record.durability_asked = self.asked(phase);
                 record.keys_after = self.keys_after(phase);
                 self.merges += merges;
                 let faults = record.check.first_faults.iter();
@@ -330,7 +340,7 @@ impl<'t> Running<'t> {
                 }
             }
             Err(failure) => {
-                self.phases.push(not_run(phase, self.wanted(phase), failure.text.clone()));
+                self.phases.push(not_run(phase, self.asked(phase), failure.text.clone()));
                 self.failure = Some(failure);
             }
         }

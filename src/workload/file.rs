@@ -30,6 +30,9 @@ pub(super) struct WorkloadFile {
     threads: Option<Count<u32>>,
     /// The least durability of every phase that does not say its own. Default: process.
     durability: Option<Durability>,
+    /// An engine that cannot reach the workload's level runs at the strongest it has, and is ranked there. Default:
+    /// false, it is refused.
+    or_weaker: Option<bool>,
     /// Budget for the engine's own caches. Default: as the engine's authors ship it.
     cache_bytes: Option<Bytes>,
     /// How a number becomes a key.
@@ -287,6 +290,7 @@ impl WorkloadFile {
             value: self.value.map(Stands::value).unwrap_or_default(),
             indexes: self.indexes.into_iter().flatten().map(Stands::value).collect(),
             durability: self.durability.unwrap_or_default(),
+            or_weaker: self.or_weaker.unwrap_or_default(),
             cache_bytes: self.cache_bytes.map(Stands::value),
             phases: self.phases.into_iter().map(|phase| phase.over(usual.clone())).collect(),
         }
@@ -304,6 +308,7 @@ impl WorkloadFile {
             keyspaces: (workload.keyspaces != defaults::keyspaces()).then(|| Stands::of(&workload.keyspaces)),
             threads: None,
             durability: Some(workload.durability),
+            or_weaker: workload.or_weaker.then_some(true),
             cache_bytes: workload.cache_bytes.as_ref().map(Stands::of),
             key: Some(Stands::of(&workload.key)),
             value: Some(Stands::of(&workload.value)),

@@ -67,6 +67,10 @@ pub struct Workload {
     pub indexes: Vec<Index>,
     /// The level asked for, unless a phase says otherwise.
     pub durability: Durability,
+    /// An engine that cannot reach that level runs at the strongest it has, and is ranked there; else it is refused. A
+    /// level of a phase's own binds all the same.
+    #[serde(default)]
+    pub or_weaker: bool,
     /// Budget for the engine's own caches, in bytes; none: the engine's default.
     pub cache_bytes: Option<u64>,
     /// The phases, in order.

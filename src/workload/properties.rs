@@ -128,7 +128,7 @@ fn key() -> impl Strategy<Value = KeySpec> {
 fn any_workload() -> impl Strategy<Value = Workload> {
     let texts = ("[a-z]{1,8}", "\\PC{0,20}");
     let value = (size(), number()).prop_map(|(size, compressed_share)| ValueSpec { size, compressed_share });
-    let options = (prop::option::of(number()), prop::option::of(any::<u64>()), level());
+    let options = (prop::option::of(number()), prop::option::of(any::<u64>()), level(), any::<bool>());
     let lists = (prop::collection::vec(index(), 0..4), prop::collection::vec(phase(), 0..4));
     (texts, any::<[u64; 2]>(), any::<[u32; 2]>(), key(), value, options, lists).prop_map(
         |(
@@ -137,7 +137,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             [runs, keyspaces],
             key,
             value,
-            (budget_seconds, cache_bytes, durability),
+            (budget_seconds, cache_bytes, durability, or_weaker),
             (indexes, phases),
         )| Workload {
             name,
@@ -151,6 +151,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             value,
             indexes,
             durability,
+            or_weaker,
             cache_bytes,
             phases,
         },

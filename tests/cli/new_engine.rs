@@ -35,6 +35,7 @@ fn a_new_engine_lies_where_it_is_told_to_and_its_next_steps_are_printed() {
         ("c", "driver.c", "make"),
         ("c++", "driver.cc", "make"),
         ("rust", "src/lib.rs", "cargo build --release"),
+        ("go", "driver.go", "make"),
     ] {
         let printed =
             kvdyno(folder.path(), &format!("new-engine my.own-2 --lang {language} deep/{language}"));

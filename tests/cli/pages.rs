@@ -47,7 +47,11 @@ fn follow(section: &str, verifications: usize) {
     );
     let mut command = Command::new("sh");
     command.args(["-e", "-u", "-c", &script]).current_dir(&page).stdin(Stdio::null());
-    command.env("PATH", path.unwrap()).env("TMPDIR", &temporary).env("CARGO_NET_OFFLINE", "true");
+    command
+        .env("PATH", path.unwrap())
+        .env("TMPDIR", &temporary)
+        .env("CARGO_NET_OFFLINE", "true")
+        .env("GOPROXY", "off");
     for variable in
         ["KVDYNO_PLUGINS", "CARGO_TARGET_DIR", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MAKEFLAGS", "OUT"]
     {
@@ -76,4 +80,19 @@ fn the_page_for_cpp_leads_to_a_plugin_that_is_accepted() {
 #[test]
 fn the_page_for_rust_leads_to_a_plugin_that_is_accepted() {
     follow("In Rust", 2);
+}
+
+#[test]
+fn the_page_for_go_leads_to_a_plugin_that_is_accepted() {
+    // Go 1.25 or newer, as the page says.
+    let version = Command::new("go").arg("version").output().map(|output| output.stdout).unwrap_or_default();
+    let version = String::from_utf8_lossy(&version).into_owned();
+    let minor =
+        version.split("go1.").nth(1).and_then(|rest| rest.split(['.', ' ']).next()?.parse::<u32>().ok());
+    if minor.is_some_and(|minor| minor >= 25) {
+        follow("In Go", 2);
+    } else {
+        assert!(std::env::var("CI").is_err(), "CI needs Go 1.25 or newer, found `{version}`");
+        println!("skipped: Go 1.25 or newer is not here (`{version}`)");
+    }
 }

@@ -13,7 +13,7 @@ const ABILITIES: &[&[(char, &str)]] = &[
     &[('k', "keyspaces"), ('c', "collections"), ('x', "time-to-live"), ('i', "indexes"), ('z', "touch")],
 ];
 
-/// The widest version and licence in the list.
+/// The widest version and licence in the list; versions of Go modules can be a date and a hash.
 const VERSION_COLUMNS: usize = 8;
 const LICENCE_COLUMNS: usize = 16;
 
@@ -48,9 +48,9 @@ pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
     }
     for (index, (row, line)) in absent.iter().zip(lines).enumerate() {
         let _ = writeln!(out, "{line}");
-        let folder = |row: &Row| row.known.map(|known| &known.folder);
-        let is_last_of_folder = absent.get(index + 1).is_none_or(|next| folder(next) != folder(row));
-        if let (Some(absent), true) = (&row.absent, is_last_of_folder) {
+        let plugin = |row: &Row| row.known.map(|known| (known.plugin(), &known.get));
+        let is_last_of_plugin = absent.get(index + 1).is_none_or(|next| plugin(next) != plugin(row));
+        if let (Some(absent), true) = (&row.absent, is_last_of_plugin) {
             let _ = writeln!(out, "    get: {}", absent.known.get);
             if let Some(reason) = &absent.reason {
                 let _ = writeln!(out, "    why: {reason}");

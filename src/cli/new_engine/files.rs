@@ -25,6 +25,26 @@ const KIT_RUST: &[(&str, &str)] = &[
     ("run.rs", include_str!("../../../driver/rust/src/run.rs")),
     ("table.rs", include_str!("../../../driver/rust/src/table.rs")),
 ];
+const EXAMPLE_GO: &str = include_str!("../../../engines/go/example/driver.go");
+const GO_MOD: &str = include_str!("../../../driver/go/go.mod");
+const KIT_GO: &[(&str, &str)] = &[
+    ("abi.go", include_str!("../../../driver/go/abi.go")),
+    ("driver.go", include_str!("../../../driver/go/driver.go")),
+    ("glue.c", include_str!("../../../driver/go/glue.c")),
+    ("glue.go", include_str!("../../../driver/go/glue.go")),
+    ("glue.h", include_str!("../../../driver/go/glue.h")),
+    ("go.mod", GO_MOD),
+    ("internal/tick/monotonic.go", include_str!("../../../driver/go/internal/tick/monotonic.go")),
+    ("internal/tick/tick_amd64.go", include_str!("../../../driver/go/internal/tick/tick_amd64.go")),
+    ("internal/tick/tick_amd64.s", include_str!("../../../driver/go/internal/tick/tick_amd64.s")),
+    ("internal/tick/tick_arm64.go", include_str!("../../../driver/go/internal/tick/tick_arm64.go")),
+    ("internal/tick/tick_arm64.s", include_str!("../../../driver/go/internal/tick/tick_arm64.s")),
+    ("internal/tick/tick_other.go", include_str!("../../../driver/go/internal/tick/tick_other.go")),
+    ("op.go", include_str!("../../../driver/go/op.go")),
+    ("run.go", include_str!("../../../driver/go/run.go")),
+    ("runtime.go", include_str!("../../../driver/go/runtime.go")),
+    ("version.go", include_str!("../../../driver/go/version.go")),
+];
 
 /// Paths in the folder, and texts.
 pub(super) fn files(name: &str, language: Language) -> Vec<(String, String)> {
@@ -40,8 +60,15 @@ pub(super) fn files(name: &str, language: Language) -> Vec<(String, String)> {
         Language::Rust => {
             add("src/lib.rs".into(), EXAMPLE_RUST.replace("\"example-rust\"", &format!("\"{name}\"")))
         }
+        Language::Go => add("driver.go".into(), go_driver(name)),
     }
-    if language == Language::Rust {
+    if language == Language::Go {
+        add("go.mod".into(), go_mod());
+        add("Makefile".into(), go_makefile(name));
+        add("plugin.map".into(), PLUGIN_MAP.to_string());
+        add("include/driver.h".into(), KIT_C[0].1.to_string());
+        KIT_GO.iter().for_each(|(file, text)| add(format!("kit/{file}"), text.to_string()));
+    } else if language == Language::Rust {
         add("Cargo.toml".into(), cargo_toml(name));
         // What stands behind is for the workspace that the kit comes from.
         let kit = KIT_TOML.split("\n[lints]").next().unwrap_or(KIT_TOML);
@@ -54,7 +81,11 @@ pub(super) fn files(name: &str, language: Language) -> Vec<(String, String)> {
         let kit = KIT_C.iter().chain((language == Language::Cpp).then_some(&KIT_CPP));
         kit.for_each(|(file, text)| add(format!("include/{file}"), text.to_string()));
     }
-    let ignored = if language == Language::Rust { "/target/\n" } else { "*.so\n" };
+    let ignored = match language {
+        Language::Rust => "/target/\n",
+        Language::Go => "/*.so\n/libkvdyno_*.h\n",
+        Language::C | Language::Cpp => "*.so\n",
+    };
     add(".gitignore".into(), format!("{ignored}/kvdyno-results/\n"));
     add("engine.toml".into(), engine_toml(name, language));
     add("README.md".into(), readme(name, language));
@@ -69,6 +100,30 @@ fn own_makefile(text: &str, name: &str) -> String {
         _ => format!("{line}\n"),
     });
     lines.collect()
+}
+
+/// The example as a main package, which registers itself.
+fn go_driver(name: &str) -> String {
+    let head = format!("// The plug-in of {name}: ");
+    let driver =
+        EXAMPLE_GO.replace("// Package example is ", &head).replace("package example\n", "package main\n");
+    let driver = driver.replace("\"example-go\"", &format!("\"{name}\""));
+    format!("{driver}\nfunc init() {{ driver.Register(Driver{{}}) }}\n\nfunc main() {{}}\n")
+}
+
+/// A module with the kit in it.
+fn go_mod() -> String {
+    let go = GO_MOD.lines().find(|line| line.starts_with("go ")).unwrap_or("go 1.25");
+    format!("module plugin\n\n{go}\n\nrequire kvdyno/driver v0.0.0\n\nreplace kvdyno/driver => ./kit\n")
+}
+
+fn go_makefile(name: &str) -> String {
+    format!(
+        "# Builds the plug-in libkvdyno_$(NAME).so in $(OUT).\nNAME := {name}\nOUT ?= .\nGO ?= go\n\n\
+         $(OUT)/libkvdyno_$(NAME).so: *.go plugin.map go.mod kit/*\n\t$(GO) build -buildmode=c-shared -trimpath -o $@ \\\n\
+         \t  -ldflags \"-extldflags '-Wl,--version-script=$(CURDIR)/plugin.map'\" .\n\n.PHONY: clean\nclean:\n\
+         \trm -f $(OUT)/libkvdyno_$(NAME).so $(OUT)/libkvdyno_$(NAME).h\n"
+    )
 }
 
 fn cargo_toml(name: &str) -> String {
@@ -102,9 +157,11 @@ fn readme(name: &str, language: Language) -> String {
         Language::Rust => {
             "`kit/` (the traits `Driver` and `Session` of `kit/src/lib.rs` are what a driver implements)"
         }
+        Language::Go => "`kit/` (the interfaces of `kit/driver.go` are what a driver implements)",
     };
     let link = match language {
         Language::Rust => "Add your engine to `[dependencies]` of `Cargo.toml`.",
+        Language::Go => "Get your engine: `go get MODULE@VERSION`, and import it in `driver.go`.",
         _ => {
             "Link your engine: `LDFLAGS += -lname` in the `Makefile`. `plugin.map` lets no symbol out but `kv_plugin`."
         }
@@ -127,7 +184,7 @@ fn readme(name: &str, language: Language) -> String {
 mod tests {
     use super::*;
 
-    const ALL: [Language; 3] = [Language::C, Language::Cpp, Language::Rust];
+    const ALL: [Language; 4] = [Language::C, Language::Cpp, Language::Rust, Language::Go];
 
     fn text_of(files: &[(String, String)], path: &str) -> String {
         files.iter().find(|(own, _)| own == path).map(|(_, text)| text.clone()).unwrap_or_default()
@@ -139,13 +196,15 @@ mod tests {
             let files = files("my.engine-2", language);
             let driver = text_of(&files, language.driver());
             assert_eq!(driver.matches("\"my.engine-2\"").count(), 1, "{language:?}");
-            for example in ["\"example-cpp\"", "\"example-rust\"", ".name = \"example\""] {
+            for example in ["\"example-cpp\"", "\"example-rust\"", "\"example-go\"", ".name = \"example\""] {
                 assert!(!driver.contains(example), "{language:?}: {example} is left");
             }
             assert!(driver.contains("\"example\""), "{language:?}: its family");
             let build = text_of(&files, if language == Language::Rust { "Cargo.toml" } else { "Makefile" });
             assert!(build.contains("my.engine-2") || build.contains("kvdyno_my_engine_2"), "{language:?}");
-            assert!(files.iter().all(|(path, text)| text.is_ascii() && !path.starts_with('/')));
+            // Go's assembly needs a letter that is not in ASCII.
+            let is_plain = |(path, text): &(String, String)| text.is_ascii() || path.ends_with(".s");
+            assert!(files.iter().all(is_plain) && files.iter().all(|(path, _)| !path.starts_with('/')));
         }
     }
 
@@ -164,11 +223,16 @@ mod tests {
         let kit = |folder: &str| -> Vec<String> {
             let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
             let entries = std::fs::read_dir(folder).unwrap().flatten();
-            entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+            let names = entries.filter(|entry| entry.path().is_file());
+            let names = names.map(|entry| entry.file_name().into_string().unwrap());
+            names.filter(|name| !name.ends_with("_test.go")).collect()
         };
-        for (language, from, to) in
-            [(Language::Rust, "driver/rust/src", "kit/src"), (Language::Cpp, "driver/include", "include")]
-        {
+        for (language, from, to) in [
+            (Language::Rust, "driver/rust/src", "kit/src"),
+            (Language::Cpp, "driver/include", "include"),
+            (Language::Go, "driver/go", "kit"),
+            (Language::Go, "driver/go/internal/tick", "kit/internal/tick"),
+        ] {
             let files = files("mine", language);
             for name in kit(from) {
                 assert!(!text_of(&files, &format!("{to}/{name}")).is_empty(), "{name} is not copied");
