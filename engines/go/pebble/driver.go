@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -191,11 +190,4 @@ func (d *database) Stats(add func(name string, value any)) {
 	for level := range metrics.Levels {
 		add("files_at_level_"+strconv.Itoa(level), metrics.Levels[level].TablesCount)
 	}
-}
-
-func failed(err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
-		return driver.Fail(driver.Full, "%v", err)
-	}
-	return err
 }
