@@ -99,7 +99,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             slot,
             session,
             draw: Draw::new(shared, thread)?,
-            judge: Judge::new(tallies_for(chooser.kinds())),
+            judge: Judge::new(tallies_for(chooser.kinds()), shared.clock),
             rows: RowsCheck::default(),
             total: tallies_for(chooser.kinds()),
             quota,

@@ -86,7 +86,9 @@ func readOptions(config *driver.Config, opened *driver.Opened) (nutsdb.Options, 
 	case "keys":
 		options.EntryIdxMode = nutsdb.HintKeyAndRAMIdxMode
 		options.HintKeyAndRAMIdxCacheSize = int(numbers["cached_entries"])
-		opened.Capabilities &^= driver.KeepsValue
+		if options.HintKeyAndRAMIdxCacheSize == 0 {
+			opened.Capabilities &^= driver.KeepsValue // else the cache does
+		}
 	default:
 		return options, driver.Fail(driver.Failed, "option index: expected values or keys, got `%s`", index)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -141,4 +142,11 @@ func (s *sum) MergeNewer(value []byte) error { *s += sum(number(value)); return 
 func (s *sum) MergeOlder(value []byte) error { *s += sum(number(value)); return nil }
 func (s *sum) Finish(bool) ([]byte, io.Closer, error) {
 	return binary.LittleEndian.AppendUint64(nil, uint64(*s)), nil, nil
+}
+
+func failed(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return driver.Fail(driver.Full, "%v", err)
+	}
+	return err
 }
