@@ -3,10 +3,10 @@
 
 namespace {
 
+using kvdyno_nudb::check;
 using kvdyno_nudb::Code;
 using kvdyno_nudb::Plan;
 using kvdyno_nudb::Spaces;
-using kvdyno_nudb::check;
 
 class Nudb {
  public:
@@ -15,10 +15,14 @@ class Nudb {
       {"load_factor", "text", "0.5", "how full buckets are on average, between 0 and 1; of a new database"},
       {"burst", "bytes", "4194304", "bytes that wait for the commit before writers are slowed down"},
   };
-  static constexpr kvdyno::Info info{
-      "nudb", "insert-only hash table in files", "C++", "hash",
-      KV_FIXED_KEY_SIZE | KV_CAN_NEW | KV_KEYSPACES | KV_CAN_TOUCH | KV_SINGLE_WRITER,
-      1 << KV_NONE | 1 << KV_POWER, 0, options};
+  static constexpr kvdyno::Info info{"nudb",
+                                     "insert-only hash table in files",
+                                     "C++",
+                                     "hash",
+                                     KV_FIXED_KEY_SIZE | KV_CAN_NEW | KV_KEYSPACES | KV_CAN_TOUCH | KV_SINGLE_WRITER,
+                                     1 << KV_NONE | 1 << KV_POWER,
+                                     0,
+                                     options};
 
   explicit Nudb(kvdyno::Opening &opening);
   void close() { spaces->close(); }
@@ -85,7 +89,8 @@ class Nudb::Session {
   void commit(kv_op &op) {
     Code code;
     spaces.commit();
-    store_of(op).fetch(op.key, [](const void *, size_t) {}, code);
+    store_of(op).fetch(
+        op.key, [](const void *, size_t) {}, code);
     check(code, "commit");
   }
 

@@ -2,15 +2,14 @@
 #ifndef KVDYNO_NUDB_SPACES_H
 #define KVDYNO_NUDB_SPACES_H
 
-#include "driver.hpp"
-
-#include <nudb/nudb.hpp>
-
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <nudb/nudb.hpp>
 #include <string>
 #include <vector>
+
+#include "driver.hpp"
 
 namespace kvdyno_nudb {
 
@@ -54,10 +53,10 @@ class Spaces {
   const bool is_durable;
 
  private:
-  std::mutex lock;                      /* held during a commit */
-  std::atomic<uint64_t> begun{0};       /* commits */
-  uint64_t ended = 0;                   /* the number of the last that ended; under the lock */
-  nudb::context context;                /* outlives the stores */
+  std::mutex lock;                /* held during a commit */
+  std::atomic<uint64_t> begun{0}; /* commits */
+  uint64_t ended = 0;             /* the number of the last that ended; under the lock */
+  nudb::context context;          /* outlives the stores */
   std::vector<std::unique_ptr<Space>> spaces;
 };
 

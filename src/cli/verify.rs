@@ -3,7 +3,7 @@
 use super::error::{CliError, WRONG};
 use crate::audit::proven::{self, Proven};
 use crate::audit::verify::{Effort, Outcome, Report, verify};
-use crate::engine::{Engine, Registry, mutant_names, plugin_folders};
+use crate::engine::{Engine, Registry, environment_of, mutant_names, plugin_folders};
 use crate::measure::signals;
 use crate::runner::DataFolder;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -189,6 +189,7 @@ fn spawn(args: &VerifyArgs, plugin: Option<&Path>, name: &str, data: &Path) -> R
     let failed =
         |error: std::io::Error| CliError::failed(format!("cannot start a process for {name}: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.envs(environment_of(name));
     command.arg("verify-one").arg(name).arg(data);
     command.arg(format!("--seed={}", args.how.seed)).arg(format!("--ops={}", args.how.ops));
     command.arg(format!("--seconds={}", args.how.seconds));

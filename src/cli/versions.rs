@@ -3,7 +3,7 @@
 
 use super::error::CliError;
 use crate::engine::abi::{KV_CLOCK_MONOTONIC, KV_FIXED_KEY_SIZE, KV_GET, KV_NONE, KV_PUT};
-use crate::engine::{Database, Engine, Registry, Request};
+use crate::engine::{Database, Engine, Registry, Request, environment_of};
 use crate::measure::signals;
 use crate::runner::DataFolder;
 use std::collections::BTreeMap;
@@ -100,6 +100,7 @@ fn ask(engine: &Engine, folder: &Path, until: Instant) -> Option<String> {
         return None;
     }
     let mut command = Command::new(std::env::current_exe().ok()?);
+    command.envs(environment_of(engine.name()));
     command.arg("version-one").arg(engine.name()).arg(folder);
     if let Some(file) = engine.plugin_file() {
         command.arg("--file").arg(file);

@@ -104,6 +104,14 @@ pub fn catalogue() -> &'static [Known] {
     &CATALOGUE
 }
 
+/// What must stand in the environment of a process before it loads the engine `name`: names and values. What the user
+/// has set already stays as it is, and is not among them.
+pub fn environment_of(name: &str) -> Vec<(&'static str, &'static str)> {
+    let known = catalogue().iter().find(|known| known.name == name);
+    let needed = known.into_iter().flat_map(|known| &known.needs_env).filter_map(|text| text.split_once('='));
+    needed.filter(|(variable, _)| std::env::var_os(variable).is_none()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

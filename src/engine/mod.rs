@@ -10,7 +10,7 @@ mod registry;
 
 pub use arena::{Arena, Shape};
 pub use capability::{capability_names, level_name};
-pub use catalogue::{Known, catalogue};
+pub use catalogue::{Known, catalogue, environment_of};
 pub use database::{Database, Executed, InForce, Request, Session, Work};
 pub use kvdyno_driver::abi;
 pub use plugin::{Refused, plugin_folders};

@@ -2,7 +2,7 @@
 
 use super::trial;
 use super::watch::Tick;
-use crate::engine::Registry;
+use crate::engine::{Registry, environment_of};
 use crate::measure::{Clock, signals};
 use crate::results::{Outcome, Record, SCHEMA, Trial};
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,7 @@ impl Runner {
         fs::write(&task_file, text)
             .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
         let kills_before = signals::out_of_memory_kills();
-        let mut child = self.spawn(&task_file, &stderr_file).map_err(refused)?;
+        let mut child = self.spawn(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
         let (status, ended) = self.watch(&mut child, on_tick);
         let stderr = last_lines(&stderr_file);
         let partial = read_record(&task.record);
@@ -142,10 +142,11 @@ impl Runner {
         }
     }
 
-    fn spawn(&self, task: &Path, stderr: &Path) -> Result<Child, String> {
+    fn spawn(&self, engine: &str, task: &Path, stderr: &Path) -> Result<Child, String> {
         let stderr =
             fs::File::create(stderr).map_err(|error| format!("cannot make {}: {error}", stderr.display()))?;
         let mut command = Command::new(&self.executable);
+        command.envs(environment_of(engine));
         command.arg("trial").arg(task).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
         // A process group of its own: Ctrl-C is for the parent, which lets the trial finish.
         command.process_group(0);

@@ -84,8 +84,11 @@ func readOptions(config *driver.Config, opened *driver.Opened) (badger.Options, 
 	numbers := map[string]int64{}
 	for _, name := range []string{"memtable", "memtables", "value_threshold", "value_log_file", "block_size", "compactors", "index_cache"} {
 		number, err := config.Number(name)
-		if err != nil || number > math.MaxInt64 {
-			return settings, errors.Join(err, driver.Fail(driver.Failed, "option %s: too large", name))
+		if err == nil && number > math.MaxInt64 {
+			err = driver.Fail(driver.Failed, "option %s: too large", name)
+		}
+		if err != nil {
+			return settings, err
 		}
 		numbers[name] = int64(number)
 		opened.InForce(name, number)

@@ -21,7 +21,24 @@ import (
 )
 
 func init() {
-	driver.Register(null.Driver{}, example.Driver{}, lotusdb.Driver{}, nutsdb.Driver{}, rosedb.Driver{}, kv.Driver{}, memory.Driver{}, memory.Driver{Ordered: true}, memory.Driver{InMemory: true}, memory.Driver{Ordered: true, InMemory: true}, badger.Driver{}, badger.Driver{InMemory: true}, pogreb.Driver{}, sniper.Driver{}, bbolt.Driver{}, buntdb.Driver{}, buntdb.Driver{InMemory: true}, goleveldb.Driver{}, bolt.Driver{}, pebble.Driver{})
+	driver.Register(
+		null.Driver{},
+		badger.Driver{}, badger.Driver{InMemory: true},
+		bbolt.Driver{},
+		bolt.Driver{},
+		buntdb.Driver{}, buntdb.Driver{InMemory: true},
+		example.Driver{},
+		goleveldb.Driver{},
+		kv.Driver{},
+		lotusdb.Driver{},
+		memory.Driver{}, memory.Driver{InMemory: true},
+		memory.Driver{Ordered: true}, memory.Driver{Ordered: true, InMemory: true},
+		nutsdb.Driver{},
+		pebble.Driver{},
+		pogreb.Driver{},
+		rosedb.Driver{},
+		sniper.Driver{},
+	)
 }
 
 func main() {}

@@ -15,6 +15,8 @@ const ABILITIES: &[&[(char, &str)]] = &[
 
 /// The widest licence in the list.
 const LICENCE_COLUMNS: usize = 18;
+/// Versions of Go modules can be a date and a hash.
+const VERSION_COLUMNS: usize = 10;
 
 /// A letter for each ability in the list, `-` for each that is not.
 fn letters(capabilities: &[String]) -> String {
@@ -73,7 +75,7 @@ fn cells(row: &Row) -> [String; 7] {
         row.name.clone(),
         row.family(),
         row.language(),
-        row.version.as_ref().map_or("-".to_string(), first_word),
+        clipped(&row.version.as_ref().map_or("-".to_string(), first_word), VERSION_COLUMNS),
         clipped(row.fact(|known| &known.licence), LICENCE_COLUMNS),
         row.levels().map_or("-".to_string(), |levels| levels.join(" ")),
         can_do,

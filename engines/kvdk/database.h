@@ -1,0 +1,124 @@
+/* What the files of this driver share: a database, its sessions, and what KVDK's statuses mean. */
+#ifndef KVDYNO_KVDK_DATABASE_H
+#define KVDYNO_KVDK_DATABASE_H
+
+#include <exception>
+#include <kvdk/engine.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kit.h"
+
+using kvdk::Status;
+using kvdk::StringView;
+
+struct kv_database {
+  std::unique_ptr<kvdk::Engine> engine;
+  std::vector<std::string> collections; /* the name of that of each keyspace; of strings none */
+  size_t row_bytes_max = 0;             /* a key and its value must be smaller */
+  kvdk::SortedCollectionConfigs sorted;
+};
+
+struct kv_session {
+  explicit kv_session(kv_database &database)
+      : database(database),
+        engine(*database.engine),
+        batch(engine.WriteBatchCreate()),
+        transaction(engine.TransactionCreate()) {}
+
+  kv_database &database;
+  kvdk::Engine &engine;
+  std::unique_ptr<kvdk::WriteBatch> batch;
+  std::unique_ptr<kvdk::Transaction> transaction;
+  std::string value; /* keeps its room from get to get */
+  std::string name;  /* of a collection that a key's first bytes name */
+};
+
+namespace kvdyno_kvdk {
+
+/* Strings: one space of keys. Hashes and sorted: a collection for each keyspace, and one for each name. */
+enum Kind { strings, hashes, sorted };
+
+/* Of a key in a collection: before it stand eight bytes that say whose it is, and both have 65535. */
+constexpr size_t element_key_bytes_max = 65527;
+
+/* The name of a status of KVDK. */
+inline const char *name_of(Status status) { return KVDKStatusStrings[status]; }
+
+/* What a status of KVDK is to the core. */
+inline uint32_t status_of(Status status, kv_op *op, kv_batch *batch, const char *what) {
+  if (status == Status::Ok) return KV_OK;
+  if (status == Status::NotFound || status == Status::Outdated) return KV_NOT_FOUND;
+  uint32_t said = KV_ERROR;
+  if (status == Status::PmemOverflow || status == Status::MemoryOverflow) said = KV_FULL;
+  if (status == Status::InvalidDataSize || status == Status::InvalidBatchSize) said = KV_TOO_LARGE;
+  if (status == Status::Timeout) said = KV_CONFLICT;
+  return kv_fail(batch, op, said, "%s: KVDK says %s", what, name_of(status));
+}
+
+/* What an op is about: the collection, the key within it, the value. */
+struct Target {
+  StringView collection, key, value;
+};
+
+/* Finds it. Another status than KV_OK: there is no such keyspace, or the row is too large. */
+inline uint32_t target_of(kv_session *session, kv_op *op, kv_batch *batch, Target *target) {
+  const kv_database &database = session->database;
+  const bool has_collections = !database.collections.empty();
+  const char *key = reinterpret_cast<const char *>(op->key);
+  const size_t split = has_collections && op->split <= op->key_length ? op->split : 0;
+  const size_t key_bytes_max = has_collections ? element_key_bytes_max : 65535;
+  if (op->keyspace != 0 && op->keyspace >= database.collections.size())
+    return kv_fail(batch, op, KV_UNSUPPORTED, "there is no keyspace %u", op->keyspace);
+  if (op->key_length - split > key_bytes_max || split > 65000) /* KVDK's batches would cut the lengths to 16 bits */
+    return kv_fail(batch, op, KV_TOO_LARGE, "a key has at most %zu bytes", key_bytes_max);
+  if (op->kind == KV_PUT && size_t{op->key_length} + op->value_length >= database.row_bytes_max)
+    return kv_fail(batch, op, KV_TOO_LARGE, "a key and its value must be smaller than a segment: %zu bytes together",
+                   database.row_bytes_max);
+  if (split != 0) {
+    session->name.assign(database.collections[op->keyspace]).append("/").append(key, split);
+    target->collection = StringView(session->name.data(), session->name.size());
+  } else if (has_collections) {
+    const std::string &name = database.collections[op->keyspace];
+    target->collection = StringView(name.data(), name.size());
+  }
+  target->key = StringView(key + split, op->key_length - split);
+  target->value = StringView(reinterpret_cast<const char *>(op->value), op->value_length);
+  return KV_OK;
+}
+
+/* Makes a collection; that it is there already is fine. */
+Status make_collection(kv_database &database, Kind kind, StringView name);
+
+/* kv_group_call of each kind. */
+template <Kind kind>
+uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int is_atomic, kv_batch *batch);
+
+/* kv_call of sorted collections. */
+uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch);
+
+/* The options; the first of them are those of all kinds. */
+extern const kv_option options[];
+constexpr uint32_t option_count = 10;
+constexpr uint32_t sorted_option_count = 12;
+
+/* kv_driver's open. */
+uint32_t open_database(const kv_driver *driver, Kind kind, const kv_config *config, kv_opened *opened,
+                       kv_database **database);
+
+/* Runs `call`; what it throws is a text and KV_ERROR. */
+template <class Call, class Report>
+uint32_t guarded(Call call, Report report) noexcept {
+  try {
+    return call();
+  } catch (const std::exception &error) {
+    return report(error.what());
+  } catch (...) {
+    return report("an exception of no known type");
+  }
+}
+
+}  // namespace kvdyno_kvdk
+
+#endif
