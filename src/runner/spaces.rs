@@ -93,13 +93,14 @@ impl Spaces {
     /// The keyspace of an item's row.
     #[inline(always)]
     pub fn of(&self, item: u64) -> u16 {
-        (item % self.count) as u16
+        // A division per row shows in the harness's share.
+        if self.count == 1 { 0 } else { (item % self.count) as u16 }
     }
 
     /// The keyspace of an item's row in index `number`, from 1.
     pub fn index_space(&self, item: u64, number: u32) -> u16 {
-        let space = item % self.count;
-        (self.count + space * self.indexes.len() as u64) as u16 + number as u16 - 1
+        let before = u64::from(self.of(item)) * self.indexes.len() as u64;
+        (self.count + before) as u16 + number as u16 - 1
     }
 
     /// The keyspace as an op names it.

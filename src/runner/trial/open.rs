@@ -6,7 +6,7 @@ use crate::engine::{Arena, Database, Request, Shape};
 use crate::generator::Values;
 use crate::runner::facts::{facts_of, level_number};
 use crate::runner::phase;
-use crate::workload::Durability;
+use crate::workload::{Durability, Phase};
 use std::sync::atomic::AtomicU32;
 
 static NEVER: AtomicU32 = AtomicU32::new(0);
@@ -17,7 +17,7 @@ impl Running<'_> {
         let threads = workload.phases.iter().map(|phase| phase::roles(phase).len()).max().unwrap_or(1);
         let value_size_max = self.values.iter().map(Values::max_len).max().unwrap_or(8).max(8);
         let (key, value) = ((self.keys.max_len() + self.spaces.mark_len()) as u64, value_size_max as u64);
-        let rows = self.insert_end.min(workload.keys * 4) + self.counters;
+        let rows = self.most_rows() + self.counters;
         let row_bytes = key + value + self.spaces.index_bytes(key, value);
         let indexes = self.spaces.indexes().len();
         // Keys of index rows are longer than those of rows.
@@ -39,6 +39,17 @@ impl Running<'_> {
             op_flags: 0,
             clock: self.clock.kind(),
         }
+    }
+
+    /// Rows that there may be. Inserts that end by time are as many as a fast engine makes, however few keys there are.
+    fn most_rows(&self) -> u64 {
+        const INSERTS_PER_SECOND: f64 = 500_000.0;
+        let workload = &self.trial.workload;
+        let inserts = |phase: &&Phase| phase::slots(phase).iter().any(|slot| slot.inserter.is_some());
+        let seconds: f64 =
+            workload.phases.iter().filter(inserts).map(|phase| phase.seconds + phase.warmup_seconds).sum();
+        let by_time = workload.keys + (seconds * INSERTS_PER_SECOND) as u64;
+        self.insert_end.min((workload.keys * 4).max(by_time))
     }
 
     /// Opens the database, or makes it.
