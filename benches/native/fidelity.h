@@ -78,7 +78,8 @@ typedef struct fidelity_hand {
   void (*end)(void *state);
 } fidelity_hand;
 
-/* Set before fidelity_main: the puts of a batch are one joined group, and a block of the hand-written loop's is one too.
+/* Set before fidelity_main: the puts of a batch are one joined group, and a block of the hand-written loop's is one
+ * too.
  */
 static int fidelity_is_joined __attribute__((unused));
 

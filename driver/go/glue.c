@@ -4,14 +4,16 @@
 
 #include "_cgo_export.h"
 
-#define FOR_8(each, tens) each(tens##0) each(tens##1) each(tens##2) each(tens##3) each(tens##4) each(tens##5) each(tens##6) each(tens##7)
+#define FOR_8(each, tens) \
+  each(tens##0) each(tens##1) each(tens##2) each(tens##3) each(tens##4) each(tens##5) each(tens##6) each(tens##7)
 #define FOR_64(each) \
-  FOR_8(each, 0) FOR_8(each, 01) FOR_8(each, 02) FOR_8(each, 03) FOR_8(each, 04) FOR_8(each, 05) FOR_8(each, 06) FOR_8(each, 07)
+  FOR_8(each, 0)     \
+  FOR_8(each, 01) FOR_8(each, 02) FOR_8(each, 03) FOR_8(each, 04) FOR_8(each, 05) FOR_8(each, 06) FOR_8(each, 07)
 
 /* The numbers are octal: 00 to 077. */
-#define OPEN(number)                                                                                        \
-  static uint32_t open_##number(const kv_config *config, kv_opened *opened, kv_database **database) {       \
-    return kvGoOpen(number, (kv_config *)config, opened, (kv_go_box **)database);                           \
+#define OPEN(number)                                                                                  \
+  static uint32_t open_##number(const kv_config *config, kv_opened *opened, kv_database **database) { \
+    return kvGoOpen(number, (kv_config *)config, opened, (kv_go_box **)database);                     \
   }
 FOR_64(OPEN)
 

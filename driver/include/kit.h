@@ -508,11 +508,11 @@ KV_OUTLINE uint32_t kv_same_session_end(kv_session *session, char *error) {
 }
 
 /* Exports a plug-in's drivers: KV_EXPORT(&one, &other) at the end of a file. */
-#define KV_EXPORT(...)                                                                    \
-  __attribute__((visibility("default"))) const kv_drivers *kv_plugin(void) {              \
-    static const kv_driver *const list[] = {__VA_ARGS__};                                 \
-    static const kv_drivers drivers = {KV_ABI, sizeof(list) / sizeof(list[0]), list};     \
-    return &drivers;                                                                      \
+#define KV_EXPORT(...)                                                                \
+  __attribute__((visibility("default"))) const kv_drivers *kv_plugin(void) {          \
+    static const kv_driver *const list[] = {__VA_ARGS__};                             \
+    static const kv_drivers drivers = {KV_ABI, sizeof(list) / sizeof(list[0]), list}; \
+    return &drivers;                                                                  \
   }
 
 #endif

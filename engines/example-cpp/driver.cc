@@ -16,11 +16,15 @@ class Example {
       {"limit_bytes", "bytes", "0", "bytes of keys and values that may be stored; 0 = no limit"},
   };
   static constexpr kvdyno::Info info{
-      "example-cpp", "an ordered map behind a mutex; the driver in C++ to copy", "C++",
+      "example-cpp",
+      "an ordered map behind a mutex; the driver in C++ to copy",
+      "C++",
       "example", /* keeps it out of comparisons of all engines; yours says lsm, b+tree ... */
       KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_CAN_DELETE | KV_DELETE_TELLS | KV_OVERWRITE | KV_CAN_NEW |
           KV_TRANSACTION | KV_IN_MEMORY,
-      1 << KV_NONE, 0, options};
+      1 << KV_NONE,
+      0,
+      options};
 
   explicit Example(kvdyno::Opening &opening);
   bool maintain(uint32_t work);
@@ -134,6 +138,6 @@ void Example::stats(kvdyno::Stats &stats) {
   stats.add("stored_bytes", stored_bytes);
 }
 
-} // namespace
+}  // namespace
 
 KVDYNO_EXPORT(Example)

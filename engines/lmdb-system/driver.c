@@ -4,14 +4,14 @@
 /* An op's failure. A transaction in which this happened is aborted by the caller. */
 static uint32_t failed(kv_batch *batch, const kv_op *op, int code) {
   switch (code) {
-    case MDB_MAP_FULL:
-      return kv_fail(batch, op, KV_FULL, "the map is full; raise option map-size");
-    case MDB_BAD_VALSIZE:
-      return kv_fail(batch, op, KV_TOO_LARGE, "keys have 1 to %d bytes", KEY_BYTES_MAX);
-    case ENOSPC:
-      return kv_fail(batch, op, KV_FULL, "%s", mdb_strerror(code));
-    default:
-      return kv_fail(batch, op, KV_ERROR, "%s", mdb_strerror(code));
+  case MDB_MAP_FULL:
+    return kv_fail(batch, op, KV_FULL, "the map is full; raise option map-size");
+  case MDB_BAD_VALSIZE:
+    return kv_fail(batch, op, KV_TOO_LARGE, "keys have 1 to %d bytes", KEY_BYTES_MAX);
+  case ENOSPC:
+    return kv_fail(batch, op, KV_FULL, "%s", mdb_strerror(code));
+  default:
+    return kv_fail(batch, op, KV_ERROR, "%s", mdb_strerror(code));
   }
 }
 

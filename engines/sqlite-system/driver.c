@@ -91,15 +91,15 @@ static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
 static uint32_t once(kv_session *session, kv_op *op, kv_batch *batch) {
   if (op->keyspace >= session->database->keyspaces) return KV_UNSUPPORTED;
   switch (op->kind) {
-    case KV_GET:
-      return get(session, op, batch);
-    case KV_SCAN:
-      return scan(session, op, batch);
-    case KV_PUT:
-    case KV_DELETE:
-      return change(session, op, batch);
-    default:
-      return kv_fail(batch, op, KV_UNSUPPORTED, "a transaction is of gets, scans, puts and deletes only");
+  case KV_GET:
+    return get(session, op, batch);
+  case KV_SCAN:
+    return scan(session, op, batch);
+  case KV_PUT:
+  case KV_DELETE:
+    return change(session, op, batch);
+  default:
+    return kv_fail(batch, op, KV_UNSUPPORTED, "a transaction is of gets, scans, puts and deletes only");
   }
 }
 

@@ -4,13 +4,19 @@
 /* What an answer of the engine means for the op. */
 uint32_t tokukv_outcome(kv_batch *batch, const kv_op *op, int error, const char *what) {
   switch (error) {
-  case 0: return KV_OK;
-  case DB_NOTFOUND: return KV_NOT_FOUND;
-  case DB_KEYEXIST: return KV_EXISTS;
+  case 0:
+    return KV_OK;
+  case DB_NOTFOUND:
+    return KV_NOT_FOUND;
+  case DB_KEYEXIST:
+    return KV_EXISTS;
   case DB_LOCK_DEADLOCK:
-  case DB_LOCK_NOTGRANTED: return KV_CONFLICT;
-  case ENOSPC: return kv_fail(batch, op, KV_FULL, "%s: less than 5 %% of the disk is free, or none", what);
-  default: return kv_fail(batch, op, KV_ERROR, "%s: %s", what, tokukv_text(error));
+  case DB_LOCK_NOTGRANTED:
+    return KV_CONFLICT;
+  case ENOSPC:
+    return kv_fail(batch, op, KV_FULL, "%s: less than 5 %% of the disk is free, or none", what);
+  default:
+    return kv_fail(batch, op, KV_ERROR, "%s: %s", what, tokukv_text(error));
   }
 }
 
