@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// What a command printed, and its exit code.
+#[allow(dead_code, reason = "each test program looks at what it needs")]
 pub struct Printed {
     /// None: it died of a signal.
     pub code: Option<i32>,

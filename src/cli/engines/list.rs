@@ -48,13 +48,10 @@ pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
     }
     for (index, (row, line)) in absent.iter().zip(lines).enumerate() {
         let _ = writeln!(out, "{line}");
-        let plugin = |row: &Row| row.known.map(|known| (known.plugin(), &known.get));
-        let is_last_of_plugin = absent.get(index + 1).is_none_or(|next| plugin(next) != plugin(row));
-        if let (Some(absent), true) = (&row.absent, is_last_of_plugin) {
-            let _ = writeln!(out, "    get: {}", absent.known.get);
-            if let Some(reason) = &absent.reason {
-                let _ = writeln!(out, "    why: {reason}");
-            }
+        // Told once for neighbours of which the same is to be told.
+        let next = absent.get(index + 1);
+        if next.is_none_or(|next| what_brings(next) != what_brings(row)) {
+            out += &what_brings(row);
         }
     }
     for refused in refused {
@@ -62,6 +59,13 @@ pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
     }
     let _ = write!(out, "\n{}", legend(&here));
     out
+}
+
+/// What brings an absent engine, and why it is not here.
+fn what_brings(row: &Row) -> String {
+    let Some(absent) = &row.absent else { return String::new() };
+    let why = absent.reason.as_ref().map(|reason| format!("    why: {reason}\n")).unwrap_or_default();
+    format!("    get: {}\n{why}", absent.known.get)
 }
 
 fn cells(row: &Row) -> [String; 7] {

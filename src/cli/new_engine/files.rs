@@ -114,7 +114,9 @@ fn go_driver(name: &str) -> String {
 /// A module with the kit in it.
 fn go_mod() -> String {
     let go = GO_MOD.lines().find(|line| line.starts_with("go ")).unwrap_or("go 1.25");
-    format!("module plugin\n\n{go}\n\nrequire kvdyno/driver v0.0.0\n\nreplace kvdyno/driver => ./kit\n")
+    format!(
+        "module kvdyno/plugin\n\n{go}\n\nrequire kvdyno/driver v0.0.0\n\nreplace kvdyno/driver => ./kit\n"
+    )
 }
 
 fn go_makefile(name: &str) -> String {
