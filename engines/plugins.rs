@@ -1,44 +1,86 @@
-//! Builds the two C plug-ins that need nothing but a C compiler, into `plugins` beside the executable. Without a
-//! compiler, or on a system without shared libraries of this kind, they are left out with a warning.
+//! What is made of `engines/` before the executable is: the catalogue of all engines that the project knows, and the
+//! plug-ins that need nothing but a compiler, in `plugins` beside the executable. Without a compiler, or on a system
+//! without shared libraries of this kind, these are left out with a warning.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PLUGINS: &[&str] = &["example", "null-c"];
+/// Their folders and sources.
+const PLUGINS: &[(&str, &str)] =
+    &[("example", "driver.c"), ("null-c", "driver.c"), ("example-cpp", "driver.cc")];
 
 fn main() {
+    println!("cargo:rerun-if-changed=engines/plugins.rs");
     println!("cargo:rerun-if-changed=driver/include");
-    for name in PLUGINS {
-        println!("cargo:rerun-if-changed=engines/{name}/driver.c");
-        println!("cargo:rerun-if-changed=engines/{name}/plugin.map");
-        if let Err(reason) = build(name) {
+    println!("cargo:rerun-if-changed=driver/plugin.map");
+    write_catalogue().expect("the catalogue of engines can be read from engines/ and written to OUT_DIR");
+    for (name, source) in PLUGINS {
+        println!("cargo:rerun-if-changed=engines/{name}/{source}");
+        if let Err(reason) = build(name, source) {
             println!("cargo:warning=the plug-in {name} is left out: {reason}");
         }
     }
 }
 
+/// Writes the table `FILES` of src/engine/catalogue.rs: each folder's name and its engine.toml. Only these files are
+/// watched, for a change of some driver in C must not build all of Rust anew; a folder that is new is therefore seen
+/// when this file is touched, which a test asks for.
+fn write_catalogue() -> Result<(), std::io::Error> {
+    let mut files = Vec::new();
+    // All engines in Go lie in one folder, as they share a plug-in.
+    for parent in ["", "go/"] {
+        for entry in fs::read_dir(format!("engines/{parent}"))? {
+            let entry = entry?;
+            let file = entry.path().join("engine.toml");
+            if file.is_file() {
+                println!("cargo:rerun-if-changed={}", file.display());
+                let folder = format!("{parent}{}", entry.file_name().to_string_lossy());
+                files.push((folder, fs::read_to_string(&file)?));
+            }
+        }
+    }
+    files.sort();
+    let text = format!("static FILES: &[(&str, &str)] = &{files:?};\n");
+    fs::write(out_dir().map_err(std::io::Error::other)?.join("catalogue.rs"), text)
+}
+
+fn out_dir() -> Result<PathBuf, String> {
+    std::env::var_os("OUT_DIR").map(PathBuf::from).ok_or_else(|| "OUT_DIR is not set".into())
+}
+
 /// `target/<profile>/plugins`, three folders above the one that cargo gives to this script.
 fn out_folder() -> Result<PathBuf, String> {
-    let out = std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?;
-    let profile = Path::new(&out).ancestors().nth(3).ok_or("OUT_DIR is not deep enough")?;
+    let out = out_dir()?;
+    let profile = out.ancestors().nth(3).ok_or("OUT_DIR is not deep enough")?;
     Ok(profile.join("plugins"))
 }
 
-fn build(name: &str) -> Result<(), String> {
+fn build(name: &str, source: &str) -> Result<(), String> {
     let folder = out_folder()?;
-    std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let compiler = cc::Build::new().cargo_metadata(false).opt_level(2).try_get_compiler();
-    let compiler = compiler.map_err(|error| format!("no C compiler: {error}"))?;
-    let source = Path::new("engines").join(name);
+    fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let is_cpp = source.ends_with(".cc");
+    let compiler = cc::Build::new().cargo_metadata(false).opt_level(2).cpp(is_cpp).try_get_compiler();
+    let compiler = compiler.map_err(|error| format!("no compiler for {source}: {error}"))?;
     let mut command: Command = compiler.to_command();
+    let language: &[&str] = if is_cpp { &["-std=c++17", "-fno-gnu-unique"] } else { &["-std=c11"] };
     command
-        .args(["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Idriver/include", "-shared", "-fPIC"])
-        .arg("-fvisibility=hidden")
-        .arg(format!("-Wl,--version-script={}", source.join("plugin.map").display()))
-        .arg(source.join("driver.c"))
+        .args(language)
+        .args([
+            "-O2",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Idriver/include",
+            "-shared",
+            "-fPIC",
+            "-fvisibility=hidden",
+        ])
+        .arg("-Wl,--version-script=driver/plugin.map")
+        .arg(Path::new("engines").join(name).join(source))
         .arg("-o")
         .arg(folder.join(format!("libkvdyno_{name}.so")))
         .arg("-pthread");
-    let output = command.output().map_err(|error| format!("cannot run the C compiler: {error}"))?;
+    let output = command.output().map_err(|error| format!("cannot run the compiler: {error}"))?;
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }

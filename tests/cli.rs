@@ -6,6 +6,10 @@ mod command;
 mod faults;
 #[path = "cli/messages.rs"]
 mod messages;
+#[path = "cli/new_engine.rs"]
+mod new_engine;
+#[path = "cli/pages.rs"]
+mod pages;
 #[path = "cli/readme.rs"]
 mod readme;
 #[path = "cli/runs.rs"]

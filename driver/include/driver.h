@@ -215,8 +215,9 @@ typedef struct kv_setting {
 
 /* A secondary index: rows of `keyspace` are also entered in `index_keyspace` under the bytes
  * [from, from+length) of the row's value followed by the primary key. An index row's value is empty, or the whole value
- * of the primary row if it is clustering. With KV_INDEXES a put or delete in `keyspace` changes the index rows too, all or
- * nothing; index keyspaces are then read (get, scan), never written by ops. Without it the core writes them itself. */
+ * of the primary row if it is clustering. Rows of `keyspace` have values of at least from+length bytes. With KV_INDEXES
+ * a put or delete in `keyspace` changes the index rows too, all or nothing; index keyspaces are then read (get, scan),
+ * never written by ops. Without it the core writes them itself. */
 typedef struct kv_index {
   uint16_t keyspace;
   uint16_t index_keyspace;

@@ -74,8 +74,26 @@ inline std::string_view key_of(const kv_op &op) { return {reinterpret_cast<const
 inline std::string_view value_of(const kv_op &op) { return {reinterpret_cast<const char *>(op.value), op.value_length}; }
 inline uint32_t deliver(kv_op &op, std::string_view value) { return kv_deliver(&op, value.data(), value.size()); }
 
+/* Whether a cursor has seek_back. */
+template <class Cursor, class = void>
+struct has_seek_back : std::false_type {};
+template <class Cursor>
+struct has_seek_back<Cursor, std::void_t<decltype(&Cursor::seek_back)>> : std::true_type {};
+
+/* Puts a cursor on the last key <= `from`. */
+template <class Cursor>
+inline bool seek_back(Cursor &cursor, std::string_view from) {
+  if constexpr (has_seek_back<Cursor>::value) {
+    return cursor.seek_back(from);
+  } else {
+    if (!cursor.seek(from)) return cursor.last();
+    return cursor.key() == from || cursor.previous();
+  }
+}
+
 /* Runs the scan `op` over a cursor, whose methods are: bool first(), last(), seek(key) (to the first key >= `key`), next(),
- * previous(), each telling whether it stands on a row; std::string_view key(), value() of that row. Errors it throws. */
+ * previous(), each telling whether it stands on a row; std::string_view key(), value() of that row; and, where the engine
+ * has it, bool seek_back(key) (to the last key <= `key`). Errors it throws. */
 template <class Cursor>
 inline uint32_t scan_over(Cursor &cursor, kv_op &op) {
   std::string space(op.value_length, 0);
@@ -86,15 +104,11 @@ inline uint32_t scan_over(Cursor &cursor, kv_op &op) {
   bool is_there;
   if (from.empty()) {
     is_there = is_reverse ? cursor.last() : cursor.first();
+  } else if (is_reverse) {
+    is_there = seek_back(cursor, from);
+    if (is_there && place.is_exclusive && cursor.key() == from) is_there = cursor.previous();
   } else {
     is_there = cursor.seek(from);
-    if (is_reverse && !is_there) {
-      is_there = cursor.last();
-    } else if (is_reverse) {
-      const std::string_view at = cursor.key();
-      const int order = kv_compare(at.data(), at.size(), from.data(), from.size());
-      if (order > 0 || (order == 0 && place.is_exclusive)) is_there = cursor.previous();
-    }
   }
   while (is_there) {
     const std::string_view key = cursor.key();

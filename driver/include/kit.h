@@ -245,6 +245,28 @@ KV_INLINE uint32_t kv_run(kv_session *session, kv_batch *batch, const kv_calls *
   return batch->error[0] != 0 ? KV_ERROR : KV_OK;
 }
 
+/* Runs `one` on each op of a group, as part of a transaction, and sets the statuses. 1: commit. 0: an op was short or
+ * failed, the others are KV_ABORTED: undo, and return KV_OK from the group call. */
+KV_INLINE int kv_each(kv_session *session, kv_op *ops, uint32_t count, kv_batch *batch, kv_call *one) {
+  uint32_t i, j;
+  for (i = 0; i < count; i++) {
+    ops[i].status = one(session, &ops[i], batch);
+    if (ops[i].status <= KV_EXISTS) continue;
+    for (j = 0; j < count; j++)
+      if (j != i) ops[j].status = KV_ABORTED;
+    return 0;
+  }
+  return 1;
+}
+
+/* Whether a group only reads. */
+KV_INLINE int kv_only_reads(const kv_op *ops, uint32_t count) {
+  uint32_t i;
+  for (i = 0; i < count; i++)
+    if (ops[i].kind != KV_GET && ops[i].kind != KV_SCAN) return 0;
+  return 1;
+}
+
 /* ---- Values and rows ---------------------------------------------------------------------------------------- */
 
 /* KV_TOUCH's digest (see driver.h). */
@@ -486,11 +508,11 @@ KV_OUTLINE uint32_t kv_same_session_end(kv_session *session, char *error) {
 }
 
 /* Exports a plug-in's drivers: KV_EXPORT(&one, &other) at the end of a file. */
-#define KV_EXPORT(...)                                                                    \
-  __attribute__((visibility("default"))) const kv_drivers *kv_plugin(void) {              \
-    static const kv_driver *const list[] = {__VA_ARGS__};                                 \
-    static const kv_drivers drivers = {KV_ABI, sizeof(list) / sizeof(list[0]), list};     \
-    return &drivers;                                                                      \
+#define KV_EXPORT(...)                                                                \
+  __attribute__((visibility("default"))) const kv_drivers *kv_plugin(void) {          \
+    static const kv_driver *const list[] = {__VA_ARGS__};                             \
+    static const kv_drivers drivers = {KV_ABI, sizeof(list) / sizeof(list[0]), list}; \
+    return &drivers;                                                                  \
   }
 
 #endif

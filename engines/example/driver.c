@@ -35,8 +35,10 @@ static size_t find(const kv_database *database, const uint8_t *key, uint32_t len
     const row *at = database->rows[middle];
     int order = kv_compare(at->bytes, at->key_length, key, length);
     if (order == 0) *is_there = 1;
-    if (order < 0) low = middle + 1;
-    else high = middle;
+    if (order < 0)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -62,8 +64,10 @@ static uint32_t apply(kv_database *database, const kv_op *op, row *fresh) {
   }
   if (is_there) free(*rows);
   if (fresh != NULL && !is_there) memmove(rows + 1, rows, (database->count++ - at) * sizeof(row *));
-  if (fresh != NULL) *rows = fresh;
-  else if (is_there) memmove(rows, rows + 1, (--database->count - at) * sizeof(row *));
+  if (fresh != NULL)
+    *rows = fresh;
+  else if (is_there)
+    memmove(rows, rows + 1, (--database->count - at) * sizeof(row *));
   return fresh != NULL || is_there ? KV_OK : KV_NOT_FOUND;
 }
 
@@ -135,9 +139,9 @@ static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
   return rows.status;
 }
 
-#define CAPABILITIES                                                                              \
-  (KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_CAN_DELETE | KV_DELETE_TELLS | KV_OVERWRITE | \
-   KV_CAN_NEW | KV_TRANSACTION | KV_IN_MEMORY)
+#define CAPABILITIES                                                                                           \
+  (KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_CAN_DELETE | KV_DELETE_TELLS | KV_OVERWRITE | KV_CAN_NEW | \
+   KV_TRANSACTION | KV_IN_MEMORY)
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
   static const kv_calls calls = {
@@ -182,17 +186,24 @@ static uint32_t close_database(kv_database *database, char *error) {
 
 static const kv_option options[] = {{"room", "count", "1024", "rows to make room for when it is opened"}};
 
-static const kv_driver driver = {
-    .abi = KV_ABI, .size = sizeof(kv_driver),
-    .name = "example",
-    .engine = "a sorted array behind a mutex; the driver to copy",
-    .language = "C", .family = "example", /* keeps it out of comparisons of all engines; yours says lsm, b+tree ... */
-    .capabilities = CAPABILITIES, .levels = 1u << KV_NONE,
-    .key_size_max = KEY_SIZE_MAX,
-    .option_count = 1, .options = options,
-    .open = open_database, .close = close_database,
-    .session = kv_same_session, .session_end = kv_same_session_end,
-    .execute = execute, .maintain = maintain, .stats = kv_no_stats,
-};
+/* The family `example` keeps it out of comparisons of all engines; yours says lsm, b+tree ... */
+static const kv_driver driver = {.abi = KV_ABI,
+                                 .size = sizeof(kv_driver),
+                                 .name = "example",
+                                 .engine = "a sorted array behind a mutex; the driver to copy",
+                                 .language = "C",
+                                 .family = "example",
+                                 .capabilities = CAPABILITIES,
+                                 .levels = 1u << KV_NONE,
+                                 .key_size_max = KEY_SIZE_MAX,
+                                 .option_count = 1,
+                                 .options = options,
+                                 .open = open_database,
+                                 .close = close_database,
+                                 .session = kv_same_session,
+                                 .session_end = kv_same_session_end,
+                                 .execute = execute,
+                                 .maintain = maintain,
+                                 .stats = kv_no_stats};
 
 KV_EXPORT(&driver)

@@ -1,8 +1,10 @@
 /* LevelDB through its C++ interface: a log-structured merge tree with one background thread. */
 #include "driver.hpp"
+#include "rest.h"
 
 #include <leveldb/cache.h>
 #include <leveldb/db.h>
+#include <leveldb/env.h>
 #include <leveldb/filter_policy.h>
 #include <leveldb/write_batch.h>
 
@@ -33,9 +35,14 @@ class Leveldb {
       {"compression", "choice:snappy|none", "snappy", "of blocks"},
   };
   static constexpr kvdyno::Info info{
-      "leveldb", "log-structured merge tree of Google", "C++", "lsm",
+      "leveldb",
+      "log-structured merge tree of Google",
+      "C++",
+      "lsm",
       KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_TRANSACTION | KV_CAN_DELETE | KV_OVERWRITE | KV_CAN_TOUCH,
-      1 << KV_PROCESS | 1 << KV_POWER, 0, options};
+      1 << KV_PROCESS | 1 << KV_POWER,
+      0,
+      options};
 
   explicit Leveldb(kvdyno::Opening &opening);
   bool maintain(uint32_t work);
@@ -43,7 +50,6 @@ class Leveldb {
 
   class Session;
 
- private:
   std::unique_ptr<const leveldb::FilterPolicy> filter;
   std::unique_ptr<leveldb::Cache> cache;
   std::unique_ptr<leveldb::DB> db; /* closed before what it uses */
@@ -144,6 +150,8 @@ Leveldb::Leveldb(kvdyno::Opening &opening) {
   options.block_cache = cache.get();
   if (bits != 0) filter.reset(leveldb::NewBloomFilterPolicy(static_cast<int>(bits)));
   options.filter_policy = filter.get();
+  /* RocksDB's file; LevelDB would read such a database as long as it holds no table. */
+  if (leveldb::Env::Default()->FileExists(opening.path("IDENTITY"))) throw kvdyno::Failure("the database is RocksDB's");
   leveldb::DB *opened = nullptr;
   check(leveldb::DB::Open(options, opening.config.path, &opened), "open");
   db.reset(opened);
@@ -159,12 +167,9 @@ Leveldb::Leveldb(kvdyno::Opening &opening) {
 }
 
 bool Leveldb::maintain(uint32_t work) {
-  if (work == KV_COMPACT) return db->CompactRange(nullptr, nullptr), true;
-  if (work != KV_FLUSH) return false; /* it does not tell whether its thread is at work */
-  leveldb::WriteOptions synced;
-  synced.sync = true; /* an empty batch: syncs the log with all that stands in it */
-  leveldb::WriteBatch nothing;
-  return check(db->Write(synced, &nothing), "flush"), true;
+  if (work == KV_FLUSH) return check(flush(*db), "flush"), true;
+  if (work == KV_COMPACT) return check(compact(*db), "compact"), true;
+  return check(settle(*db), "settle"), true;
 }
 
 void Leveldb::stats(kvdyno::Stats &stats) {
@@ -176,6 +181,6 @@ void Leveldb::stats(kvdyno::Stats &stats) {
   }
 }
 
-} // namespace
+}  // namespace
 
 KVDYNO_EXPORT(Leveldb)

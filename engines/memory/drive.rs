@@ -95,6 +95,7 @@ pub struct Want<'a> {
     pub level: u32,
     pub flags: u32,
     pub keyspaces: u32,
+    pub indexes: &'a [kv_index],
     pub option: Option<(&'a str, &'a str)>,
 }
 
@@ -131,6 +132,8 @@ impl Bench {
         config.flags = want.flags;
         config.threads = 1;
         config.keyspaces = want.keyspaces;
+        config.index_count = want.indexes.len() as u32;
+        config.indexes = want.indexes.as_ptr();
         config.settings = settings.as_ptr();
         config.setting_count = settings.len() as u32;
         // SAFETY: integers and bytes, for which zero is a value.

@@ -1,5 +1,6 @@
 //! The reference engines: a hash map and an ordered map in memory, each with an append-only file if one is wanted.
 
+mod index;
 mod log;
 mod names;
 mod options;
@@ -8,6 +9,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use index::Indexes;
 pub use log::LOG_FILE;
 use names::LEVELS;
 pub use names::Named;
@@ -35,6 +37,7 @@ pub struct Memory<S> {
     /// Those of the first keyspace, then those of the next.
     shards: Box<[Shard<S>]>,
     keyspaces: usize,
+    indexes: Indexes,
     log: Option<Log>,
     read_only: bool,
 }
@@ -45,6 +48,9 @@ pub type Row = (Vec<u8>, Vec<u8>);
 impl<S: Store> Memory<S> {
     /// Opens or makes a database.
     pub fn open_with(options: &Options) -> Result<Memory<S>, Error> {
+        if S::SHARDS > 1 && !options.indexes.is_empty() {
+            return Err(Error::unsupported("indexes"));
+        }
         let mut shards = Vec::new();
         shards.resize_with(options.keyspaces * S::SHARDS, Shard::<S>::default);
         if options.keyspaces == 1 {
@@ -57,6 +63,7 @@ impl<S: Store> Memory<S> {
         let mut memory = Memory {
             shards: shards.into_boxed_slice(),
             keyspaces: options.keyspaces,
+            indexes: options.indexes.clone(),
             log: None,
             read_only: options.read_only,
         };

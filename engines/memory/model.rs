@@ -239,6 +239,7 @@ pub fn hold(table: &'static kv_driver, trial: &Trial<'_>) -> Result<(), String> 
         level: trial.level,
         flags,
         keyspaces: KEYSPACES,
+        indexes: &[],
         option: trial.option,
     };
     let failed = |(status, text): (u32, String)| format!("open: status {status}, {text}");

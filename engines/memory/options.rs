@@ -1,5 +1,6 @@
 //! How a database of the reference engines is opened.
 
+use crate::index::Indexes;
 use crate::log::LOG_FILE;
 use kvdyno_driver::abi::KV_IN_MEMORY;
 use kvdyno_driver::{Config, Error, Level, Opened, Status};
@@ -20,6 +21,8 @@ pub struct Options {
     pub read_only: bool,
     /// Keyspaces, at least 1.
     pub keyspaces: usize,
+    /// Indexes that follow the rows; the hash map can have none.
+    pub indexes: Indexes,
     /// Rows to make room for.
     pub expected_rows: u64,
 }
@@ -46,6 +49,7 @@ impl Options {
             create: config.create(),
             read_only: config.read_only(),
             keyspaces: config.keyspaces(),
+            indexes: Indexes::new(config.indexes(), config.keyspaces())?,
             expected_rows: config.expected_rows().unwrap_or(0),
         })
     }

@@ -1,6 +1,7 @@
 //! One thread's way to a map: single ops, joined groups and transactions.
 
-use crate::log::{Change, Frame};
+use crate::index::index_row;
+use crate::log::{Change, Frame, Kind};
 use crate::{Memory, Store};
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Error, Op, Session, Status, Vote, each};
@@ -27,6 +28,9 @@ impl<'db, S: Store> Held<'db, S> {
         let mut indices = Vec::with_capacity(ops.len());
         for op in ops {
             indices.push(memory.index(op.keyspace(), op.key())?);
+            for index in memory.indexes.of(op.keyspace()) {
+                indices.push(memory.index(index.index_keyspace.into(), &[])?);
+            }
         }
         indices.sort_unstable();
         indices.dedup();
@@ -97,9 +101,19 @@ impl<'db, S: Store> MemorySession<'db, S> {
         MemorySession { memory, frame: Frame::default() }
     }
 
+    /// Without a log and indexes nothing can fail behind these tests, and the map is asked once.
+    #[inline]
+    fn is_simple(&self, op: &Op<'_>) -> bool {
+        let memory = self.memory;
+        memory.log.is_none() && memory.indexes.is_empty() && !op.key().is_empty() && !memory.read_only
+    }
+
     /// A write of its own: what may refuse it comes first, then the log, then the map, all under the lock.
-    fn write(&mut self, op: &Op<'_>) -> Result<Status, Error> {
+    fn write(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         self.check_writable()?;
+        if !self.memory.indexes.is_empty() {
+            return self.write_indexed(op);
+        }
         let mut store = self.memory.shard(op.keyspace(), op.key())?.write()?;
         if let Some(status) = refusal(&*store, op)? {
             return Ok(status);
@@ -114,6 +128,21 @@ impl<'db, S: Store> MemorySession<'db, S> {
         }
         change.apply(&mut *store);
         Ok(Status::Ok)
+    }
+
+    /// A write of its own that may change index rows too.
+    fn write_indexed(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        let mut held = Held::take(self.memory, std::slice::from_ref(op))?;
+        let mut undo = Vec::new();
+        self.frame.begin();
+        let outcome = match (self.step(op, &mut held, &mut undo), &self.memory.log) {
+            (Ok(status), Some(log)) => log.commit(&mut self.frame).map(|()| status),
+            (outcome, _) => outcome,
+        };
+        if outcome.is_err() {
+            held.undo(undo)?;
+        }
+        outcome
     }
 
     fn check_writable(&self) -> Result<(), Error> {
@@ -158,16 +187,49 @@ impl<'db, S: Store> MemorySession<'db, S> {
         if let Some(status) = refusal(store, op)? {
             return Ok(status);
         }
+        self.memory.indexes.check(op)?;
         if let Some(change) = Change::of(op) {
-            undo.push(Before {
-                shard,
-                key: op.key().to_vec(),
-                value: store.get(op.key()).map(<[u8]>::to_vec),
-            });
-            change.apply(store);
-            self.frame.push(&change);
+            self.change(&change, held, undo)?;
         }
         Ok(Status::Ok)
+    }
+
+    /// Makes a change of a row, and of its index rows.
+    fn change(
+        &mut self,
+        change: &Change<'_>,
+        held: &mut Held<'_, S>,
+        undo: &mut Vec<Before>,
+    ) -> Result<(), Error> {
+        let memory = self.memory;
+        let before = self.change_one(change, held, undo)?;
+        for index in memory.indexes.of(change.keyspace) {
+            if let Some(value) = &before {
+                let gone = index_row(index, change.key, value);
+                self.change_one(&gone.change(index, Kind::Delete), held, undo)?;
+            }
+            if change.kind == Kind::Put {
+                let made = index_row(index, change.key, change.value);
+                self.change_one(&made.change(index, Kind::Put), held, undo)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one change; the value before.
+    fn change_one(
+        &mut self,
+        change: &Change<'_>,
+        held: &mut Held<'_, S>,
+        undo: &mut Vec<Before>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let shard = self.memory.index(change.keyspace, change.key)?;
+        let store = held.store(shard)?;
+        let value = store.get(change.key).map(<[u8]>::to_vec);
+        undo.push(Before { shard, key: change.key.to_vec(), value: value.clone() });
+        change.apply(store);
+        self.frame.push(change);
+        Ok(value)
     }
 
     /// A group with one commit, all or nothing. False: it must be run op by op.
@@ -223,8 +285,7 @@ impl<S: Store> Session for MemorySession<'_, S> {
 
     #[inline]
     fn put(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
-        // Without a log nothing can fail behind these tests, and the map is asked once.
-        if self.memory.log.is_some() || op.key().is_empty() || self.memory.read_only {
+        if !self.is_simple(op) {
             return self.write(op);
         }
         let mut store = self.memory.shard(op.keyspace(), op.key())?.write()?;
@@ -236,7 +297,7 @@ impl<S: Store> Session for MemorySession<'_, S> {
     }
 
     fn delete(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
-        if self.memory.log.is_some() || op.key().is_empty() || self.memory.read_only {
+        if !self.is_simple(op) {
             return self.write(op);
         }
         let mut store = self.memory.shard(op.keyspace(), op.key())?.write()?;

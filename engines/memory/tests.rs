@@ -17,7 +17,7 @@ static TREE: kv_driver = kvdyno_driver::table::<MemoryBtree>();
 static BOTH: [&kv_driver; 2] = [&MAP, &TREE];
 
 fn want(path: &Path, level: u32, flags: u32) -> Want<'_> {
-    Want { path, level, flags, keyspaces: 1, option: None }
+    Want { path, level, flags, keyspaces: 1, indexes: &[], option: None }
 }
 
 fn folder() -> tempfile::TempDir {
@@ -230,6 +230,7 @@ fn with_a_failing_log(folder: &Path, level: Level) -> Bench {
         create: true,
         read_only: false,
         keyspaces: 1,
+        indexes: Indexes::default(),
         expected_rows: 0,
     };
     std::fs::write(folder.join(LOG_FILE), b"").unwrap();
@@ -392,5 +393,77 @@ fn refuses_what_is_not_in_force() {
         }
         drop(session);
         bench.close();
+    }
+}
+
+/// Keyspace 0 is indexed by bytes 1 and 2 (keyspace 1) and by byte 0, clustering (keyspace 2); keyspace 3 is not.
+const INDEXES: [kv_index; 2] = [
+    kv_index { keyspace: 0, index_keyspace: 1, from: 1, length: 2, clustering: 0 },
+    kv_index { keyspace: 0, index_keyspace: 2, from: 0, length: 1, clustering: 1 },
+];
+
+fn with_indexes(path: &Path, level: u32, flags: u32) -> Bench {
+    let want = Want { keyspaces: 4, indexes: &INDEXES, ..want(path, level, flags) };
+    Bench::open(&TREE, &want).unwrap_or_else(|(_, text)| panic!("{text}"))
+}
+
+/// The rows of a keyspace, as text.
+fn rows_of(session: &mut Drive<'_>, keyspace: u16) -> Vec<String> {
+    let rows = session.one(Ask { keyspace, ..scan(b"", b"") }).pairs();
+    let text = |(key, value): &(Vec<u8>, Vec<u8>)| {
+        format!("{}={}", String::from_utf8_lossy(key), String::from_utf8_lossy(value))
+    };
+    rows.iter().map(text).collect()
+}
+
+#[test]
+fn index_rows_follow_their_rows_over_every_way_of_writing_and_a_reopen() {
+    for level in [KV_NONE, KV_PROCESS] {
+        let folder = folder();
+        let bench = with_indexes(folder.path(), level, KV_CREATE);
+        let mut session = bench.session();
+        let atomic = KV_JOIN | KV_ATOMIC;
+        session.run(&[put(b"k1", b"abc-1").flags(KV_JOIN), put(b"k2", b"abd-2")]);
+        session.run(&[put(b"k3", b"xbc-3").flags(atomic), put(b"k1", b"ybc-4").flags(KV_ATOMIC)]);
+        session.one(Ask { keyspace: 3, ..put(b"k1", b"z") });
+        assert_eq!(session.one(put(b"k2", b"no").flags(KV_NEW)).status, KV_EXISTS);
+        assert_eq!(rows_of(&mut session, 1), ["bck1=", "bck3=", "bdk2="]);
+        assert_eq!(rows_of(&mut session, 2), ["ak2=abd-2", "xk3=xbc-3", "yk1=ybc-4"]);
+        assert_eq!(session.one(delete(b"k3")).status, KV_OK);
+        assert_eq!(session.one(delete(b"k3")).status, KV_NOT_FOUND);
+        // A transaction that is given up leaves index rows as they were.
+        let short = Ask { out_size: 0, ..get(b"k2") };
+        session.run(&[put(b"k2", b"qqq").flags(atomic), delete(b"k1").flags(atomic), short.flags(KV_ATOMIC)]);
+        session.run(&[put(b"k9", b"qqq").flags(atomic), put(b"", b"qqq").flags(KV_ATOMIC)]);
+        drop(session);
+        bench.close();
+        if level == KV_NONE {
+            continue;
+        }
+        let bench = with_indexes(folder.path(), level, 0);
+        let mut session = bench.session();
+        assert_eq!(rows_of(&mut session, 0), ["k1=ybc-4", "k2=abd-2"]);
+        assert_eq!(rows_of(&mut session, 1), ["bck1=", "bdk2="]);
+        assert_eq!(rows_of(&mut session, 2), ["ak2=abd-2", "yk1=ybc-4"]);
+        assert_eq!(rows_of(&mut session, 3), ["k1=z"]);
+        drop(session);
+        bench.close();
+    }
+}
+
+#[test]
+fn refuses_what_would_part_rows_from_index_rows() {
+    let folder = folder();
+    let bench = with_indexes(folder.path(), KV_NONE, KV_CREATE);
+    let mut session = bench.session();
+    assert_eq!(session.one(put(b"k", b"ab")).status, KV_TOO_LARGE);
+    assert_eq!(session.one(merge(b"k", &[0; 8])).status, KV_UNSUPPORTED);
+    assert_eq!(session.one(Ask { keyspace: 1, ..put(b"k", b"abc") }).status, KV_UNSUPPORTED);
+    assert!((0..4).all(|space| rows_of(&mut session, space).is_empty()));
+    drop(session);
+    bench.close();
+    for (table, keyspaces) in [(&MAP, 4), (&TREE, 2)] {
+        let want = Want { keyspaces, indexes: &INDEXES, ..want(folder.path(), KV_NONE, KV_CREATE) };
+        assert!(Bench::open(table, &want).is_err());
     }
 }

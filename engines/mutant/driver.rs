@@ -10,7 +10,7 @@ pub use faults::{Fault, MUTANTS};
 pub use session::MutantSession;
 
 use kvdyno_driver::{Config, Driver, Error, Info, Level, Opened, Status, Work};
-use kvdyno_memory::{LOG_FILE, MemoryBtree, Options};
+use kvdyno_memory::{Indexes, LOG_FILE, MemoryBtree, Options};
 use std::collections::{HashMap, VecDeque};
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -19,6 +19,7 @@ use std::sync::Mutex;
 /// memory-btree with the fault of a number: `Fault::StaleRead as u8`.
 pub struct Mutant<const FAULT: u8> {
     inner: MemoryBtree,
+    indexes: Indexes,
     remembered: Mutex<Remembered>,
 }
 
@@ -82,7 +83,7 @@ impl<const FAULT: u8> Driver for Mutant<FAULT> {
         }
         let inner = MemoryBtree::open_with(&options)?;
         options.report(opened);
-        Ok(Mutant { inner, remembered: Mutex::default() })
+        Ok(Mutant { inner, indexes: options.indexes, remembered: Mutex::default() })
     }
 
     fn session(&self) -> Result<MutantSession<'_, FAULT>, Error> {

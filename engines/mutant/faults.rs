@@ -71,6 +71,8 @@ faults! {
     NewOverwrites "new-overwrites" 0 1 "a put of new keys only overwrites"
     DeleteNoop "delete-noop" 1 4 "a delete is acknowledged and not made"
     MergeWrong "merge-wrong" 3 8 "a merge is made twice"
+    KeyspaceMixed "keyspace-mixed" 3 16 "a put in another keyspace is made in the first one too"
+    IndexRowLost "index-row-lost" 7 64 "a put leaves out the row of one index"
 }
 
 /// Occasions seen so far, per fault.

@@ -155,6 +155,21 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         }
     }
 
+    /// What a put that was made does to other keyspaces.
+    fn stray(&self, op: &Op<'_>) -> Result<(), Error> {
+        let inner = &self.mutant.inner;
+        if op.keyspace() > 0 && self.strikes(Fault::KeyspaceMixed) {
+            return inner.write(0, op.key(), Some(op.value()));
+        }
+        if self.is(Fault::IndexRowLost)
+            && let Some((space, key)) = self.mutant.indexes.rows(op.keyspace(), op.key(), op.value()).pop()
+            && Fault::IndexRowLost.strikes()
+        {
+            return inner.write(space, &key, None);
+        }
+        Ok(())
+    }
+
     /// A scan whose rows are tampered with before they are delivered.
     fn scan_wrongly(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         let range = op.range();
@@ -238,6 +253,9 @@ impl<const FAULT: u8> Session for MutantSession<'_, FAULT> {
             return Ok(Status::Ok);
         }
         let status = self.inner.put(op)?;
+        if status == Status::Ok {
+            self.stray(op)?;
+        }
         if let (Fault::StaleRead, Some(old)) = (Mutant::<FAULT>::FAULT, old) {
             let key = (op.keyspace(), op.key().to_vec());
             self.mutant.remembered.lock()?.stale.insert(key, old);

@@ -1,7 +1,7 @@
 /* The null engine in C: answers at once and keeps nothing. The floor of drivers that come through the loader. */
 #include "kit.h"
 
-#define CAPABILITIES                                                                                            \
+#define CAPABILITIES                                                                                               \
   (KV_STORES_NOTHING | KV_IN_MEMORY | KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_CAN_DELETE | KV_OVERWRITE | \
    KV_CAN_NEW | KV_MERGE_ADD | KV_MERGE_APPEND | KV_MULTI_GET | KV_TRANSACTION)
 
@@ -17,8 +17,13 @@ static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomi
 }
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
-  static const kv_calls calls = {.capabilities = CAPABILITIES, .get = nothing, .put = nothing, .remove = nothing,
-                                 .scan = nothing, .merge = nothing, .group = group};
+  static const kv_calls calls = {.capabilities = CAPABILITIES,
+                                 .get = nothing,
+                                 .put = nothing,
+                                 .remove = nothing,
+                                 .scan = nothing,
+                                 .merge = nothing,
+                                 .group = group};
   return kv_run(session, batch, &calls);
 }
 
@@ -41,15 +46,20 @@ static uint32_t close_nothing(kv_database *database, char *error) {
   return KV_OK;
 }
 
-static const kv_driver driver = {
-    .abi = KV_ABI, .size = sizeof(kv_driver),
-    .name = "null-c",
-    .engine = "does nothing, in C through the loader; the floor of plug-ins",
-    .language = "C", .family = "none",
-    .capabilities = CAPABILITIES, .levels = 1u << KV_NONE,
-    .open = open_nothing, .close = close_nothing,
-    .session = kv_same_session, .session_end = kv_same_session_end,
-    .execute = execute, .maintain = kv_no_maintain, .stats = kv_no_stats,
-};
+static const kv_driver driver = {.abi = KV_ABI,
+                                 .size = sizeof(kv_driver),
+                                 .name = "null-c",
+                                 .engine = "does nothing, in C through the loader; the floor of plug-ins",
+                                 .language = "C",
+                                 .family = "none",
+                                 .capabilities = CAPABILITIES,
+                                 .levels = 1u << KV_NONE,
+                                 .open = open_nothing,
+                                 .close = close_nothing,
+                                 .session = kv_same_session,
+                                 .session_end = kv_same_session_end,
+                                 .execute = execute,
+                                 .maintain = kv_no_maintain,
+                                 .stats = kv_no_stats};
 
 KV_EXPORT(&driver)

@@ -5,6 +5,7 @@
 mod act;
 mod caller;
 mod check_groups;
+mod check_indexes;
 mod check_kinds;
 mod check_levels;
 mod check_model;
@@ -177,6 +178,8 @@ static CHECKS: &[Check] = &[
     check("merge-add", check_kinds::merge_add),
     check("merge-append", check_kinds::merge_append),
     check("keyspaces", check_kinds::keyspaces),
+    check("indexes", check_indexes::indexes),
+    check("indexes-atomic", check_indexes::atomic),
     check("collections", check_kinds::collections),
     check("time-to-live", check_kinds::time_to_live),
     check("scan-forward", check_scans::forward),

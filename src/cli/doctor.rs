@@ -33,7 +33,7 @@ pub fn run(args: &DoctorArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
 
 fn engines(registry: &Registry) -> Finding {
     let names: Vec<&str> = registry.engines().iter().map(|engine| engine.name()).collect();
-    let absent: Vec<&str> = registry.absent().iter().map(|(name, _)| name.as_str()).collect();
+    let absent: Vec<&str> = registry.absent().iter().map(|absent| absent.known.name.as_str()).collect();
     let refused = registry.refused().len();
     let mut value = format!("{} present: {}", names.len(), names.join(", "));
     if !absent.is_empty() {

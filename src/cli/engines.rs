@@ -1,81 +1,141 @@
-//! `kvdyno engines [NAME]`.
+//! `kvdyno engines [NAME]`: every engine that the project knows, here or not, and every one that is here.
+
+mod list;
+mod show;
 
 use super::error::CliError;
-use crate::engine::{Engine, Registry, capability_names, level_name, plugin_folders};
+use super::versions::versions;
+use crate::audit::proven::{Proven, level_names, proven};
+use crate::engine::{Absent, Engine, Known, Registry, capability_names, catalogue, plugin_folders};
+use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// List the engines, or show one.
 #[derive(Debug, clap::Args)]
 pub struct EnginesArgs {
-    /// An engine: its capabilities, levels and options.
+    /// An engine: all that is known of it, and its options.
     name: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long the list waits for the versions of all engines.
+const LIST_BUDGET: Duration = Duration::from_millis(1500);
+/// And one engine's page for its own.
+const SHOW_BUDGET: Duration = Duration::from_secs(10);
+/// Columns of a page.
+const COLUMNS: usize = 110;
+
+/// What is known of one engine, from all sides.
+struct Row {
+    name: String,
+    /// From its engine.toml; none: a plug-in that the project does not know.
+    known: Option<&'static Known>,
+    /// None: it is absent.
+    engine: Option<Engine>,
+    /// For an absent one.
+    absent: Option<Absent>,
+    proven: Option<&'static Proven>,
+    /// Found now; none: unknown.
+    version: Option<String>,
 }
 
 /// Prints them.
 pub fn run(args: &EnginesArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let registry = Registry::load(&plugin_folders(plugins));
-    match &args.name {
-        Some(name) => {
-            let engine = super::args::engines(&registry, std::slice::from_ref(name))?;
-            show(&engine[0]);
+    let mut rows = rows(&registry);
+    if let Some(name) = &args.name {
+        match registry.engine(name) {
+            Ok(engine) => rows = vec![Row::of(name, Some(engine), None)],
+            Err(_) if rows.iter().any(|row| row.name == *name) => rows.retain(|row| row.name == *name),
+            Err(_) => super::args::engines(&registry, std::slice::from_ref(name)).map(|_| ())?,
         }
-        None => list(&registry),
+    }
+    let budget = if args.name.is_some() { SHOW_BUDGET } else { LIST_BUDGET };
+    let here: Vec<&Engine> = rows.iter().filter_map(|row| row.engine.as_ref()).collect();
+    let mut found = versions(&here, budget);
+    rows.iter_mut().for_each(|row| row.version = found.remove(&row.name));
+    match (&args.name, args.json) {
+        (Some(_), true) => println!("{}", rows[0].json()),
+        (None, true) => println!("{}", Value::Array(rows.iter().map(Row::json).collect())),
+        (Some(_), false) => print!("{}", show::text(&rows[0])),
+        (None, false) => print!("{}", list::text(&rows, registry.refused())),
     }
     Ok(0)
 }
 
-fn levels(engine: &Engine) -> String {
-    let names: Vec<&str> =
-        (0..3).filter(|level| engine.levels() & (1 << level) != 0).map(level_name).collect();
-    names.join(", ")
+fn rows(registry: &Registry) -> Vec<Row> {
+    let here = registry.engines().iter().map(|engine| Row::of(engine.name(), Some(engine.clone()), None));
+    let absent = registry.absent().iter().map(|one| Row::of(&one.known.name, None, Some(one.clone())));
+    let mut rows: Vec<Row> = here.chain(absent).collect();
+    rows.sort_by(|one, other| one.name.cmp(&other.name));
+    rows
 }
 
-fn list(registry: &Registry) {
-    let mut rows: Vec<[String; 6]> =
-        vec![["engine", "origin", "language", "family", "levels", "about"].map(String::from)];
-    for engine in registry.engines() {
-        rows.push([
-            engine.name().into(),
-            engine.origin().to_string(),
-            engine.language(),
-            engine.family(),
-            levels(engine),
-            engine.about(),
-        ]);
+impl Row {
+    fn of(name: &str, engine: Option<Engine>, absent: Option<Absent>) -> Row {
+        let known = catalogue().iter().find(|known| known.name == name);
+        Row { name: name.to_string(), known, engine, absent, proven: proven(name), version: None }
     }
-    let widths: Vec<usize> =
-        (0..5).map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0)).collect();
-    for row in &rows {
-        let cells: Vec<String> = (0..5).map(|column| format!("{:1$}", row[column], widths[column])).collect();
-        println!("{}  {}", cells.join("  "), row[5]);
-    }
-    for (name, advice) in registry.absent() {
-        println!("{name:0$}  absent: {advice}", widths[0]);
-    }
-    for refused in registry.refused() {
-        println!("refused: {}: {}", refused.file.display(), refused.reason);
-    }
-    println!(
-        "\n`kvdyno engines NAME` shows capabilities and options of one; mutants for tests: mutant:FAULT"
-    );
-}
 
-fn show(engine: &Engine) {
-    println!("{}: {}", engine.name(), engine.about());
-    println!("  origin        {}", engine.origin());
-    println!("  language      {}", engine.language());
-    println!("  family        {}", engine.family());
-    println!("  levels        {}", levels(engine));
-    println!("  largest key   {} bytes", engine.key_size_max());
-    println!("  capabilities  {}", capability_names(engine.capabilities()).join(", "));
-    let options = engine.options();
-    if options.is_empty() {
-        println!("  options       none");
-        return;
+    /// A field of its engine.toml; `-` for a plug-in that the project does not know.
+    fn fact(&self, field: impl Fn(&'static Known) -> &'static str) -> &'static str {
+        self.known.map_or("-", field)
     }
-    println!("  options (--option {}.NAME=VALUE):", engine.name());
-    for option in options {
-        println!("    {}={}  ({})", option.name, option.default_value, option.kind);
-        println!("        {}", option.help);
+
+    fn family(&self) -> String {
+        let own = self.engine.as_ref().map(Engine::family);
+        own.unwrap_or_else(|| self.fact(|known| &known.family).to_string())
+    }
+
+    fn language(&self) -> String {
+        let own = self.engine.as_ref().map(Engine::language);
+        own.unwrap_or_else(|| self.fact(|known| &known.language).to_string())
+    }
+
+    /// The levels that it has: as its table says, else as it was when it was proven; none: unknown.
+    fn levels(&self) -> Option<Vec<String>> {
+        let own = self.engine.as_ref().map(|engine| level_names(engine.levels()));
+        own.or_else(|| self.proven.map(|proven| proven.levels.clone()))
+    }
+
+    /// As the table of an engine that is here declares them; those proven among them, and the rest.
+    fn declared(&self) -> Option<Vec<&'static str>> {
+        self.engine.as_ref().map(|engine| capability_names(engine.capabilities()))
+    }
+
+    fn json(&self) -> Value {
+        let engine = self.engine.as_ref();
+        let options = engine.map(Engine::options).unwrap_or_default();
+        let options = options.iter().map(|option| {
+            json!({ "name": option.name, "type": option.kind, "default": option.default_value,
+                    "help": option.help })
+        });
+        json!({
+            "name": self.name,
+            "is_present": engine.is_some(),
+            "is_known": self.known.is_some(),
+            "about": engine.map(Engine::about),
+            "origin": engine.map(|engine| engine.origin().to_string()),
+            "reason": self.absent.as_ref().and_then(|absent| absent.reason.clone()),
+            "get": self.known.map(|known| &known.get),
+            "family": self.family(),
+            "language": self.language(),
+            "version": self.version,
+            "licence": self.known.map(|known| &known.licence),
+            "upstream": self.known.map(|known| &known.upstream),
+            "build": self.known.map(|known| &known.build),
+            "needs_env": self.known.map(|known| &known.needs_env),
+            "fairness": self.known.map(|known| &known.fairness),
+            "levels": self.levels(),
+            "key_size_max_bytes": engine.map(Engine::key_size_max),
+            "capabilities_declared": self.declared(),
+            "capabilities_proven": self.proven.map(|proven| &proven.capabilities),
+            "traits": self.proven.map(|proven| &proven.traits),
+            "version_proven": self.proven.and_then(|proven| proven.version.as_ref()),
+            "options": options.collect::<Vec<_>>(),
+        })
     }
 }

@@ -6,14 +6,17 @@ mod doctor;
 mod engines;
 mod error;
 mod man;
+mod new_engine;
 mod progress;
 mod report;
 mod run;
 mod selftest;
 mod trial;
 mod verify;
+mod versions;
 mod workloads;
 
+use crate::measure::signals;
 use clap::{Parser, Subcommand};
 use error::CliError;
 use std::path::PathBuf;
@@ -37,12 +40,14 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Report on a results folder.
     Report(report::ReportArgs),
-    /// List the engines, or show one.
+    /// List every engine the project knows, here or absent, or show one.
     Engines(engines::EnginesArgs),
     /// List the workloads, or print one.
     Workloads(workloads::WorkloadsArgs),
     /// Prove what a driver declares, against a model.
     Verify(verify::VerifyArgs),
+    /// Make a folder with a new driver, ready to build.
+    NewEngine(new_engine::NewEngineArgs),
     /// Test the harness itself: distributions, streams, histograms, clock, values.
     Selftest(selftest::SelftestArgs),
     /// Look at the machine: what can be measured on it, and what stands in the way.
@@ -54,6 +59,9 @@ enum Command {
     /// One trial in this process; for kvdyno's own use.
     #[command(hide = true)]
     Trial(trial::TrialArgs),
+    /// One engine's version; for kvdyno's own use.
+    #[command(hide = true)]
+    VersionOne(versions::VersionOneArgs),
     /// One engine's conformance in this process; for kvdyno's own use.
     #[command(hide = true)]
     VerifyOne(verify::VerifyOneArgs),
@@ -61,6 +69,7 @@ enum Command {
 
 /// Parses the arguments, runs the command, and tells how it ended (exit codes: docs/glossary.md).
 pub fn main() -> ExitCode {
+    signals::end_with_the_reader();
     let cli = Cli::parse();
     match dispatch(cli) {
         Ok(code) => ExitCode::from(code),
@@ -80,11 +89,13 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Engines(args)) => engines::run(&args, plugins),
         Some(Command::Workloads(args)) => workloads::run(&args),
         Some(Command::Verify(args)) => verify::run(&args, plugins),
+        Some(Command::NewEngine(args)) => new_engine::run(&args),
         Some(Command::Selftest(args)) => selftest::run(&args),
         Some(Command::Doctor(args)) => doctor::run(&args, plugins),
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man) => man::run(),
         Some(Command::Trial(args)) => trial::run(&args),
+        Some(Command::VersionOne(args)) => versions::run_one(&args),
         Some(Command::VerifyOne(args)) => verify::run_one(&args, plugins),
     }
 }

@@ -238,6 +238,12 @@ fn parameters(workload: &Workload) -> String {
     format!("{keys}-{}-{}", workload.key.size, workload.value.size).replace([':', ',', '*', '.'], "_")
 }
 
+/// Engines that a comparison of all would have had, with what brings them.
+fn absent(registry: &Registry) -> Vec<(String, String)> {
+    let compared = registry.absent().iter().filter(|absent| absent.is_compared());
+    compared.map(|absent| (absent.known.name.clone(), absent.advice())).collect()
+}
+
 /// A new run: everything that can be refused is refused before the first trial.
 fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
     let contestants = contestants(args, registry)?;
@@ -270,7 +276,7 @@ fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         started_at,
         command: command_line(),
         trials: runner::trials(&contestants, &workloads, workloads[0].seed),
-        absent: registry.absent().to_vec(),
+        absent: absent(registry),
         warnings: warnings_of(&machine, &Conditions::observe(data), Some(&clock)),
         machine,
         clock,
@@ -294,8 +300,7 @@ fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliErr
 
 /// Runs the command.
 pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    let folders = plugin_folders(plugins);
-    let registry = Registry::load(&folders);
+    let registry = Registry::load(&plugin_folders(plugins));
     for refused in registry.refused() {
         eprintln!("warning: plug-in {} was not loaded: {}", refused.file.display(), refused.reason);
     }
@@ -311,7 +316,11 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     }
     let executable = std::env::current_exe()
         .map_err(|error| CliError::failed(format!("cannot find this executable: {error}")))?;
-    let runner = Runner { executable, plugins: folders, stall: Duration::from_secs(args.stall_seconds) };
+    let runner = Runner {
+        executable,
+        plugins: registry.plugin_files(),
+        stall: Duration::from_secs(args.stall_seconds),
+    };
     let data = args.data.clone().unwrap_or_else(|| results.path().join("data"));
     signals::count_interrupts();
     let mut progress = Progress::new(args.quiet, &run);

@@ -1,8 +1,9 @@
 //! `kvdyno verify [ENGINE...]`: conformance, one process per engine, so that a crash or a hang is a result.
 
 use super::error::{CliError, WRONG};
+use crate::audit::proven::{self, Proven};
 use crate::audit::verify::{Effort, Outcome, Report, verify};
-use crate::engine::{Engine, Registry, mutant_names, plugin_folders};
+use crate::engine::{Engine, Registry, environment_of, mutant_names, plugin_folders};
 use crate::measure::signals;
 use crate::runner::DataFolder;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -28,6 +29,9 @@ pub struct VerifyArgs {
     /// The reports as JSON.
     #[arg(long)]
     json: bool,
+    /// Enter what green engines have proven in this file (TOML), beside what stands there of others.
+    #[arg(long, value_name = "FILE")]
+    proven: Option<PathBuf>,
     /// End a check that takes longer than this.
     #[arg(long, value_name = "N", default_value_t = 120)]
     stall_seconds: u64,
@@ -70,7 +74,8 @@ const REPORT: &str = "kvdyno-report ";
 /// The child's side.
 pub fn run_one(args: &VerifyOneArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     signals::become_trial_process();
-    let registry = Registry::load(&plugin_folders(plugins));
+    // Its plug-in alone, as a trial does.
+    let registry = Registry::load(plugins);
     let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?;
     let report = verify(&engine[0], &args.data, args.how.effort(), |name| {
         println!("{BEGUN}{name}");
@@ -108,9 +113,12 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
     let mut is_red = false;
     let mut reports = Vec::new();
-    for (name, _) in names.iter().zip(&engines) {
-        let verdict = one(args, plugins, name)?;
+    for (name, engine) in names.iter().zip(&engines) {
+        let verdict = one(args, engine.plugin_file(), name)?;
         is_red |= !matches!(&verdict, Verdict::Report(report) if report.is_green());
+        if let Some(file) = &args.proven {
+            keep(file, engine, &verdict)?;
+        }
         if args.json {
             reports.push(json_of(name, &verdict));
         } else {
@@ -123,6 +131,21 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         println!("{}", serde_json::Value::Array(reports));
     }
     Ok(if is_red { WRONG } else { 0 })
+}
+
+/// Enters what was proven; of an engine that failed nothing is.
+fn keep(file: &Path, engine: &Engine, verdict: &Verdict) -> Result<(), CliError> {
+    let row = match verdict {
+        Verdict::Report(report) => Proven::of(engine, report),
+        Verdict::Died(..) => None,
+    };
+    match row {
+        Some(row) => proven::keep(file, row).map_err(CliError::failed),
+        None => {
+            eprintln!("{}: nothing is proven, so {} stays as it is", engine.name(), file.display());
+            Ok(())
+        }
+    }
 }
 
 fn json_of(name: &str, verdict: &Verdict) -> serde_json::Value {
@@ -153,25 +176,26 @@ fn show(name: &str, verdict: &Verdict, all: bool) {
     }
 }
 
-fn one(args: &VerifyArgs, plugins: &[PathBuf], name: &str) -> Result<Verdict, CliError> {
+fn one(args: &VerifyArgs, plugin: Option<&Path>, name: &str) -> Result<Verdict, CliError> {
     let folder =
         DataFolder::create(&args.data, "verify", &name.replace(':', "-")).map_err(CliError::failed)?;
-    let mut child = spawn(args, plugins, name, &folder.database())?;
+    let mut child = spawn(args, plugin, name, &folder.database())?;
     let verdict = watch(&mut child, Duration::from_secs(args.stall_seconds), name);
     folder.remove().map_err(CliError::failed)?;
     Ok(verdict)
 }
 
-fn spawn(args: &VerifyArgs, plugins: &[PathBuf], name: &str, data: &Path) -> Result<Child, CliError> {
+fn spawn(args: &VerifyArgs, plugin: Option<&Path>, name: &str, data: &Path) -> Result<Child, CliError> {
     let failed =
         |error: std::io::Error| CliError::failed(format!("cannot start a process for {name}: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.envs(environment_of(name));
     command.arg("verify-one").arg(name).arg(data);
     command.arg(format!("--seed={}", args.how.seed)).arg(format!("--ops={}", args.how.ops));
     command.arg(format!("--seconds={}", args.how.seconds));
-    plugins.iter().for_each(|folder| {
-        command.arg("--plugins").arg(folder);
-    });
+    if let Some(file) = plugin {
+        command.arg("--plugins").arg(file);
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     // Panics that a check provokes and catches are no news for the reader.
     command.stderr(Stdio::null());

@@ -1,16 +1,14 @@
-//! The drivers that are linked in, in the order people see them; and those that a feature would add.
+//! The drivers that are linked in, in the order people see them; and the names of those that a feature would add.
 
 use super::abi::kv_driver;
 use kvdyno_driver::table;
 
-/// A driver, or the feature that it waits for.
+/// A driver, or the name of one that was left out.
 pub(super) struct BuiltIn {
     /// What people type.
     pub name: &'static str,
     /// The table; none: not compiled in.
     pub table: Option<&'static kv_driver>,
-    /// The cargo feature that brings it; empty: always there.
-    pub feature: &'static str,
 }
 
 macro_rules! always {
@@ -21,7 +19,6 @@ macro_rules! always {
                 static TABLE: kv_driver = table::<$driver>();
                 Some(&TABLE)
             },
-            feature: "",
         }
     };
 }
@@ -37,7 +34,6 @@ macro_rules! with_feature {
             },
             #[cfg(not(feature = $feature))]
             table: None,
-            feature: $feature,
         }
     };
 }

@@ -29,8 +29,10 @@ pub struct Request {
     pub value_size_max: u32,
     /// Sessions at once.
     pub threads: u32,
-    /// Keyspaces, at least 1.
+    /// Keyspaces, at least 1; those of index rows among them.
     pub keyspaces: u32,
+    /// Indexes that the engine keeps itself.
+    pub indexes: Vec<kv_index>,
     /// `name=value`.
     pub settings: Vec<(String, String)>,
     /// Bit `1 << kind` of the op kinds to come.
@@ -100,10 +102,14 @@ fn c_text(text: &str, what: &str) -> Result<CString, EngineError> {
     CString::new(text).map_err(|_| EngineError { status: KV_ERROR, text: format!("{what} holds a NUL byte") })
 }
 
+fn owned_pair((name, value): (&str, &str)) -> (String, String) {
+    (name.to_string(), value.to_string())
+}
+
 impl InForce {
     fn read(opened: &kv_opened) -> InForce {
         let settings = field_text(&opened.settings);
-        let pairs = settings.lines().filter_map(|line| line.split_once('='));
+        let pairs = settings.lines().filter_map(|line| line.split_once('=')).map(owned_pair);
         let compression = field_text(&opened.compression);
         InForce {
             level: opened.level,
@@ -111,7 +117,7 @@ impl InForce {
             cache_bytes: (opened.cache_bytes != u64::MAX).then_some(opened.cache_bytes),
             version: field_text(&opened.version),
             compression: (!compression.is_empty()).then_some(compression),
-            settings: pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+            settings: pairs.collect(),
         }
     }
 }
@@ -146,8 +152,8 @@ impl Database {
             value_size_max: request.value_size_max,
             threads: request.threads,
             keyspaces: request.keyspaces.max(1),
-            index_count: 0,
-            indexes: std::ptr::null(),
+            index_count: request.indexes.len() as u32,
+            indexes: if request.indexes.is_empty() { std::ptr::null() } else { request.indexes.as_ptr() },
             settings: settings.as_ptr(),
             setting_count: settings.len() as u32,
             kinds: request.kinds,
@@ -195,13 +201,15 @@ impl Database {
         if status == KV_UNSUPPORTED { Ok(false) } else { outcome(status, &error).map(|()| true) }
     }
 
-    /// `name=value` lines of the engine's own; empty where it has none.
-    pub fn stats(&self) -> String {
+    /// What the engine tells of its inside, name and value; empty where it tells nothing. A line that is no `name=value`
+    /// stands there with an empty value.
+    pub fn stats(&self) -> Vec<(String, String)> {
         let call = self.handle.table.stats.expect("the registry refuses tables that lack an entry");
         let mut out = vec![0u8; 64 * 1024];
         // SAFETY: the database is open and `out` has the size given.
         let status = unsafe { call(self.handle.raw, out.as_mut_ptr(), out.len() as u64) };
-        if status == KV_OK || status == KV_SHORT { field_text(&out) } else { String::new() }
+        let text = if status == KV_OK || status == KV_SHORT { field_text(&out) } else { String::new() };
+        text.lines().map(|line| line.split_once('=').unwrap_or((line, ""))).map(owned_pair).collect()
     }
 
     /// Closes it; all sessions must have ended.

@@ -3,34 +3,37 @@
 mod arena;
 mod builtin;
 mod capability;
+mod catalogue;
 mod database;
 mod plugin;
 mod registry;
 
 pub use arena::{Arena, Shape};
 pub use capability::{capability_names, level_name};
+pub use catalogue::{Known, catalogue, environment_of};
 pub use database::{Database, Executed, InForce, Request, Session, Work};
 pub use kvdyno_driver::abi;
 pub use plugin::{Refused, plugin_folders};
-pub use registry::{Lookup, Registry, mutant_names};
+pub use registry::{Absent, Lookup, Registry, mutant_names};
 
 use kvdyno_driver::abi::{KV_ABI, kv_driver};
 use std::ffi::{CStr, c_char};
+use std::path::{Path, PathBuf};
 
 /// Where a driver comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Linked into the executable.
     BuiltIn,
-    /// A plug-in's file name.
-    Plugin(String),
+    /// A plug-in's file.
+    Plugin(PathBuf),
 }
 
 impl std::fmt::Display for Origin {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Origin::BuiltIn => out.write_str("built in"),
-            Origin::Plugin(file) => out.write_str(file),
+            Origin::Plugin(file) => out.write_str(&file.file_name().unwrap_or_default().to_string_lossy()),
         }
     }
 }
@@ -137,6 +140,14 @@ impl Engine {
         &self.origin
     }
 
+    /// The plug-in that it is in; none: it is built in.
+    pub fn plugin_file(&self) -> Option<&Path> {
+        match &self.origin {
+            Origin::BuiltIn => None,
+            Origin::Plugin(file) => Some(file),
+        }
+    }
+
     /// Declared capabilities: `KV_...` bits.
     pub fn capabilities(&self) -> u64 {
         self.table.capabilities
@@ -178,8 +189,13 @@ impl Engine {
 
     /// Whether a comparison of all engines includes it: floors, examples and mutants are asked for by name.
     pub fn is_compared(&self) -> bool {
-        !self.stores_nothing() && self.family() != "example" && self.family() != "mutant"
+        !self.stores_nothing() && is_compared_family(&self.family())
     }
+}
+
+/// Whether engines of this family are there to be compared.
+fn is_compared_family(family: &str) -> bool {
+    !["none", "example", "mutant"].contains(&family)
 }
 
 impl std::fmt::Debug for Engine {
@@ -188,8 +204,8 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// `[a-z0-9][a-z0-9_.-]{0,63}`
-fn is_engine_name(name: &str) -> bool {
+/// Whether a name is `[a-z0-9][a-z0-9_.-]{0,63}`.
+pub fn is_engine_name(name: &str) -> bool {
     let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
     (1..=64).contains(&bytes.len())

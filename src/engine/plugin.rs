@@ -36,7 +36,7 @@ pub fn plugin_folders(given: &[PathBuf]) -> Vec<PathBuf> {
     folders
 }
 
-/// Loads every plug-in in `folders`; folders that are not there are passed over.
+/// Loads every plug-in in `folders`, one of which may also be a plug-in's file; what is not there is passed over.
 pub(super) fn load_all(folders: &[PathBuf]) -> (Vec<Engine>, Vec<Refused>) {
     let mut engines = Vec::new();
     let mut refused = Vec::new();
@@ -46,9 +46,13 @@ pub(super) fn load_all(folders: &[PathBuf]) -> (Vec<Engine>, Vec<Refused>) {
         if seen.contains(&folder) {
             continue;
         }
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        let mut files: Vec<PathBuf> = if folder.is_file() {
+            vec![folder.clone()]
+        } else {
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            entries.flatten().map(|entry| entry.path()).collect()
+        };
         seen.push(folder);
-        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         files.sort();
         for file in files.into_iter().filter(|file| is_plugin_name(file)) {
             match load(&file) {
@@ -60,10 +64,29 @@ pub(super) fn load_all(folders: &[PathBuf]) -> (Vec<Engine>, Vec<Refused>) {
     (engines, refused)
 }
 
+/// What the builds that left plug-ins out of these folders say of them: name and reason, the first of a name wins.
+pub(super) fn left_out(folders: &[PathBuf]) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for folder in folders {
+        let text = fs::read_to_string(folder.join("absent.txt")).unwrap_or_default();
+        for (name, reason) in text.lines().filter_map(|line| line.split_once('\t')) {
+            if !found.iter().any(|(known, _)| known == name) {
+                let plain = reason.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
+                found.push((name.to_string(), plain.collect()));
+            }
+        }
+    }
+    found
+}
+
+/// NAME of `libkvdyno_NAME.so`.
+pub(super) fn plugin_name(file: &Path) -> Option<&str> {
+    file.file_name()?.to_str()?.strip_prefix("libkvdyno_")?.strip_suffix(".so")
+}
+
 /// `libkvdyno_NAME.so` with NAME of `[a-z0-9_.-]`.
 fn is_plugin_name(file: &Path) -> bool {
-    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or("");
-    let name = name.strip_prefix("libkvdyno_").and_then(|rest| rest.strip_suffix(".so")).unwrap_or("");
+    let name = plugin_name(file).unwrap_or("");
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.-".contains(&byte);
     !name.is_empty() && name.bytes().all(allowed)
 }
@@ -95,7 +118,7 @@ fn check_owner(file: &Path) -> Result<(), String> {
 }
 
 /// Loads one plug-in and checks each of its tables.
-fn load(file: &Path) -> Result<Vec<Engine>, String> {
+pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
     let file = file.canonicalize().map_err(|error| format!("cannot be found: {error}"))?;
     check_owner(&file)?;
     let flags = libloading::os::unix::RTLD_NOW | libloading::os::unix::RTLD_LOCAL;
@@ -119,7 +142,6 @@ fn load(file: &Path) -> Result<Vec<Engine>, String> {
     }
     // SAFETY: the ABI matches, so the list is as in driver.h and lives for ever.
     let list = unsafe { &*list };
-    let origin = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut engines = Vec::new();
     for index in 0..list.count as usize {
         // SAFETY: a list has `count` tables.
@@ -128,7 +150,7 @@ fn load(file: &Path) -> Result<Vec<Engine>, String> {
             return Err(format!("table {index} is null"));
         }
         // SAFETY: tables are constants of the library, which is never unloaded.
-        engines.push(Engine::check(unsafe { &*table }, Origin::Plugin(origin.clone()))?);
+        engines.push(Engine::check(unsafe { &*table }, Origin::Plugin(file.clone()))?);
     }
     Ok(engines)
 }
@@ -162,6 +184,28 @@ mod tests {
         assert!(engines.is_empty());
         assert_eq!(refused.len(), 1);
         assert!(refused[0].reason.contains("chmod go-w"), "{}", refused[0].reason);
+    }
+
+    #[test]
+    fn a_file_given_by_name_is_looked_at_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["libkvdyno_one.so", "libkvdyno_other.so"].map(|name| folder.path().join(name));
+        for file in [&one, &other] {
+            fs::write(file, b"not a library").unwrap();
+        }
+        let (_, refused) = load_all(std::slice::from_ref(&one));
+        assert_eq!(refused.len(), 1);
+        assert!(refused[0].file.ends_with("libkvdyno_one.so"));
+    }
+
+    #[test]
+    fn the_reasons_of_a_build_are_read_and_the_first_of_a_name_wins() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        fs::write(folders[0].path().join("absent.txt"), "one\tno header\u{1b}[31m\nnonsense\n").unwrap();
+        fs::write(folders[1].path().join("absent.txt"), "one\tanother\ntwo\tno library\n").unwrap();
+        let found = left_out(&folders.each_ref().map(|folder| folder.path().to_path_buf()));
+        let wanted = [("one", "no header [31m"), ("two", "no library")];
+        assert_eq!(found, wanted.map(|(name, reason)| (name.to_string(), reason.to_string())));
     }
 
     #[test]

@@ -1,9 +1,12 @@
-//! Names to drivers: the built-in list, the plug-ins found, and the mutants.
+//! Names to drivers: the built-in list, the plug-ins found, and the mutants; and the engines that are known and not
+//! here.
 
 use super::builtin::BUILT_IN;
-use super::plugin::{self, Refused};
-use super::{Engine, Origin};
-use std::path::PathBuf;
+use super::catalogue::{Known, catalogue};
+use super::plugin::{self, Refused, plugin_name};
+use super::{Engine, Origin, is_compared_family};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// Why a name is no engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,16 +17,38 @@ pub enum Lookup {
     Unknown(Vec<String>),
 }
 
+/// An engine of the catalogue that is not here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// What is known of it.
+    pub known: &'static Known,
+    /// Why its plug-in was not built or not loaded; none: nobody says.
+    pub reason: Option<String>,
+}
+
+impl Absent {
+    /// One line: why it is not here, as far as known, and what brings it.
+    pub fn advice(&self) -> String {
+        let reason = self.reason.as_ref().map(|reason| format!("{reason}; ")).unwrap_or_default();
+        format!("{reason}what brings it: {}", self.known.get)
+    }
+
+    /// Whether a comparison of all engines would include it.
+    pub fn is_compared(&self) -> bool {
+        is_compared_family(&self.known.family)
+    }
+}
+
 /// All engines of this process.
 pub struct Registry {
     engines: Vec<Engine>,
-    absent: Vec<(String, String)>,
+    absent: Vec<Absent>,
     refused: Vec<Refused>,
 }
 
 impl Registry {
-    /// The built-in engines and the plug-ins in `folders`; the first of a name wins.
-    pub fn load(folders: &[PathBuf]) -> Registry {
+    /// The engines that are linked in, and nothing else.
+    fn built_in() -> Registry {
         let mut registry = Registry { engines: Vec::new(), absent: Vec::new(), refused: Vec::new() };
         for entry in BUILT_IN {
             match entry.table.map(|table| Engine::check(table, Origin::BuiltIn)) {
@@ -31,23 +56,47 @@ impl Registry {
                 Some(Err(reason)) => {
                     registry.refused.push(Refused { file: PathBuf::from(entry.name), reason });
                 }
-                None => {
-                    let advice = format!(
-                        "built without it; build with `cargo build --release --features {}`, or `make`",
-                        entry.feature
-                    );
-                    registry.absent.push((entry.name.to_string(), advice));
-                }
+                None => {}
             }
         }
-        let (found, refused) = plugin::load_all(folders);
-        for engine in found {
-            if registry.find(engine.name()).is_none() {
-                registry.engines.push(engine);
-            }
-        }
-        registry.refused.extend(refused);
         registry
+    }
+
+    fn add(&mut self, found: Vec<Engine>) {
+        for engine in found {
+            if self.find(engine.name()).is_none() {
+                self.engines.push(engine);
+            }
+        }
+    }
+
+    /// The built-in engines and the plug-ins in `folders`; the first of a name wins.
+    pub fn load(folders: &[PathBuf]) -> Registry {
+        let mut registry = Registry::built_in();
+        let (found, refused) = plugin::load_all(folders);
+        registry.add(found);
+        registry.refused.extend(refused);
+        let left_out = plugin::left_out(folders);
+        let missing = catalogue().iter().filter(|known| registry.find(&known.name).is_none());
+        let reason = |known: &Known| {
+            let is_its = |name: &str| name == known.name || name == known.plugin();
+            let refused =
+                registry.refused.iter().find(|refused| plugin_name(&refused.file).is_some_and(is_its));
+            let refused = refused.map(|refused| format!("{}: {}", refused.file.display(), refused.reason));
+            let left_out =
+                || left_out.iter().find(|(name, _)| is_its(name)).map(|(_, reason)| reason.clone());
+            refused.or_else(left_out)
+        };
+        let absent = missing.map(|known| Absent { known, reason: reason(known) }).collect();
+        registry.absent = absent;
+        registry
+    }
+
+    /// The built-in engines and those of one plug-in.
+    pub fn load_file(file: &Path) -> Result<Registry, String> {
+        let mut registry = Registry::built_in();
+        registry.add(plugin::load(file)?);
+        Ok(registry)
     }
 
     fn find(&self, name: &str) -> Option<&Engine> {
@@ -59,8 +108,14 @@ impl Registry {
         &self.engines
     }
 
-    /// Engines that are known and not here, with what to do.
-    pub fn absent(&self) -> &[(String, String)] {
+    /// Where each engine's plug-in is; a trial loads that one alone.
+    pub fn plugin_files(&self) -> BTreeMap<String, PathBuf> {
+        let files = self.engines.iter().filter_map(|engine| Some((engine, engine.plugin_file()?)));
+        files.map(|(engine, file)| (engine.name().to_string(), file.to_path_buf())).collect()
+    }
+
+    /// Engines that are known and not here, by name.
+    pub fn absent(&self) -> &[Absent] {
         &self.absent
     }
 
@@ -82,15 +137,48 @@ impl Registry {
         if let Some(engine) = self.find(name) {
             return Ok(engine.clone());
         }
-        if let Some((_, advice)) = self.absent.iter().find(|(known, _)| known == name) {
-            return Err(Lookup::Absent(advice.clone()));
+        if let Some(absent) = self.absent.iter().find(|absent| absent.known.name == name) {
+            return Err(Lookup::Absent(absent.advice()));
         }
         let present = self.engines.iter().map(|engine| engine.name().to_string());
-        Err(Lookup::Unknown(present.chain(self.absent.iter().map(|(name, _)| name.clone())).collect()))
+        Err(Lookup::Unknown(
+            present.chain(self.absent.iter().map(|absent| absent.known.name.clone())).collect(),
+        ))
     }
 }
 
 /// `mutant:FAULT` for every planted fault.
 pub fn mutant_names() -> Vec<String> {
     kvdyno_mutant::MUTANTS.iter().map(|(fault, _)| format!("mutant:{fault}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_engine_known_is_here_or_absent_and_every_built_in_one_is_known() {
+        let registry = Registry::load(&[]);
+        let names: Vec<&str> = catalogue().iter().map(|known| known.name.as_str()).collect();
+        for entry in BUILT_IN {
+            assert!(names.contains(&entry.name), "`{}` has no engine.toml", entry.name);
+        }
+        for name in names {
+            let is_absent = registry.absent().iter().any(|absent| absent.known.name == name);
+            assert!(registry.find(name).is_some() != is_absent, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_absent_engine_says_why_and_what_brings_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("absent.txt"), "example\tno compiler\n").unwrap();
+        let registry = Registry::load(&[folder.path().to_path_buf()]);
+        let Err(Lookup::Absent(advice)) = registry.engine("example") else { panic!("it is here") };
+        assert!(advice.starts_with("no compiler; what brings it: ") && advice.ends_with("make"), "{advice}");
+        std::fs::write(folder.path().join("libkvdyno_example.so"), "no library").unwrap();
+        let registry = Registry::load(&[folder.path().to_path_buf()]);
+        let Err(Lookup::Absent(advice)) = registry.engine("example") else { panic!("it is here") };
+        assert!(advice.contains("libkvdyno_example.so: is no shared library"), "{advice}");
+    }
 }

@@ -34,6 +34,17 @@ pub fn count_interrupts() {
 #[cfg(not(unix))]
 pub fn count_interrupts() {}
 
+/// From now on a pipe whose reader is gone ends the process quietly, as `kvdyno engines | head` wants.
+#[cfg(unix)]
+pub fn end_with_the_reader() {
+    // SAFETY: plain system call without pointers.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
+/// Nothing to do here.
+#[cfg(not(unix))]
+pub fn end_with_the_reader() {}
+
 /// Makes a trial's process end when the one that started it does, be told about a file that is too large by an error
 /// instead of a signal, ignore Ctrl-C (the parent decides), and be the first to go when memory runs out.
 #[cfg(target_os = "linux")]
@@ -42,6 +53,7 @@ pub fn become_trial_process() {
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
         libc::signal(libc::SIGINT, libc::SIG_IGN);
     }
     // Not allowed everywhere, and only a preference.

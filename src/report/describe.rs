@@ -35,14 +35,38 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
     let value_size = settings.value_size.as_ref().unwrap_or(&phase.value.size);
     let parts = [
         mix(phase),
-        format!("{} keys of {} B", count(phase.keys), phase.key.size),
+        format!("{} keys of {} B{}", count(phase.keys), phase.key.size, keyspaces(phase)),
         format!("values of {value_size} B that compress to {}", share_text(phase.value.compressed_share)),
+        indexes(phase),
         format!("{}{}", settings.distribution, if settings.clustered { ", clustered" } else { "" }),
         threads(phase),
         end(phase),
         format!("level asked for: {}", phase.durability_asked),
     ];
     plain_text(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))
+}
+
+fn keyspaces(phase: &PhaseSummary) -> String {
+    match phase.keyspaces {
+        0 | 1 => String::new(),
+        count => format!(" in {count} keyspaces"),
+    }
+}
+
+/// `3 indexes of 8 B, 1 clustering`; nothing where there are none.
+fn indexes(phase: &PhaseSummary) -> String {
+    let indexes = &phase.indexes;
+    if indexes.is_empty() {
+        return String::new();
+    }
+    let mut lengths: Vec<String> = indexes.iter().map(|index| index.length.to_string()).collect();
+    lengths.dedup();
+    let clustering = match indexes.iter().filter(|index| index.clustering).count() {
+        0 => String::new(),
+        count => format!(", {count} clustering"),
+    };
+    let indexes = counted(indexes.len() as u64, "index", "indexes");
+    format!("{indexes} of {} B{clustering}", lengths.join(" and "))
 }
 
 /// The op kinds with their shares: `get 95 %, update 5 %`.
@@ -59,6 +83,7 @@ fn mix(phase: &PhaseSummary) -> String {
         ("merge", mix.merge),
         ("read-modify-write", mix.read_modify_write),
         ("transaction", mix.transaction),
+        ("insert-indexed", mix.insert_indexed),
     ];
     let present: Vec<(&str, f64)> = shares.into_iter().filter(|(_, share)| *share > 0.0).collect();
     let all: f64 = present.iter().map(|(_, share)| share).sum();
@@ -83,7 +108,10 @@ fn scan(phase: &PhaseSummary) -> String {
         (rows, true) => format!(" of 1 to {rows} rows"),
         (rows, false) => format!(" of {rows} rows"),
     };
-    rows + if scan.reverse { ", downward" } else { "" } + if scan.prefix { ", of one prefix" } else { "" }
+    let index = if scan.index > 0 { format!(", by index {}", scan.index) } else { String::new() };
+    rows + &index
+        + if scan.reverse { ", downward" } else { "" }
+        + if scan.prefix { ", of one prefix" } else { "" }
 }
 
 fn threads(phase: &PhaseSummary) -> String {

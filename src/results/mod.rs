@@ -178,11 +178,12 @@ pub struct PhaseRecord {
     pub durability_in_force: Option<Durability>,
     /// The level asked for.
     pub durability_asked: Durability,
-    /// Emulated op kinds: `merge = get + put`.
+    /// What the core did in the engine's place: `merge = get + put`, `indexes emulated, atomic`.
     pub emulated: Vec<String>,
     /// From the first thread's start to the last thread's end, without warm-up, nanoseconds.
     pub elapsed_ns: u64,
-    /// Ops in that time (a group of K joined puts counts K; a transaction or read-modify-write counts 1).
+    /// Ops in that time (a group of K joined puts counts K; a transaction, a read-modify-write or a row with its
+    /// index rows counts 1).
     pub ops: u64,
     /// `count` or `time`, or `failure`.
     pub ended_by: String,
@@ -206,6 +207,9 @@ pub struct PhaseRecord {
     pub disk_end: Option<DiskUse>,
     /// After a settle step that follows.
     pub disk_settled: Option<DiskUse>,
+    /// What the engine tells of its inside at the end of the phase, `name=value`; counters count from its open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engine_stats: Vec<(String, String)>,
     /// Ops per call of the driver, mean.
     pub batch_mean: f64,
     /// The share of the phase's thread time that passed outside the driver's calls, 0 to 1.
@@ -217,7 +221,8 @@ pub struct PhaseRecord {
 /// One kind of op in a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KindRecord {
-    /// `get`, `multi-get`, `put`, `insert`, `update`, `delete`, `scan`, `merge`, `read-modify-write`, `transaction`.
+    /// `get`, `multi-get`, `put`, `insert`, `update`, `delete`, `scan`, `merge`, `read-modify-write`,
+    /// `transaction`, `insert-indexed`.
     pub kind: String,
     /// Ops counted.
     pub ops: u64,
@@ -321,6 +326,7 @@ impl PhaseRecord {
             disk_peak: None,
             disk_end: None,
             disk_settled: None,
+            engine_stats: Vec::new(),
             batch_mean: 0.0,
             harness_share: 0.0,
             check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },

@@ -1,5 +1,6 @@
 //! Adds up counters, to compare with the merges that were acknowledged.
 
+use super::spaces::Spaces;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Shape};
 use crate::generator::Keys;
@@ -9,9 +10,15 @@ use std::sync::atomic::AtomicU32;
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
 /// The sum of the counters `items`; absent ones count 0. An `Err` is a counter that is none.
-pub fn sum(database: &Database, keys: &Keys, items: Range<u64>, clock: u32) -> Result<u64, String> {
+pub fn sum(
+    database: &Database,
+    (keys, spaces): (&Keys, &Spaces),
+    items: Range<u64>,
+    clock: u32,
+) -> Result<u64, String> {
     const OPS: usize = 64;
-    let shape = Shape { ops: OPS, key_bytes: keys.max_len(), value_bytes: 8, out_bytes: 64 };
+    let key_bytes = keys.max_len() + spaces.extra_len();
+    let shape = Shape { ops: OPS, key_bytes, value_bytes: 8, out_bytes: 64 };
     let mut session =
         database.session(Arena::new(shape, clock, &NEVER)).map_err(|error| error.to_string())?;
     let mut sum = 0u64;
@@ -20,9 +27,10 @@ pub fn sum(database: &Database, keys: &Keys, items: Range<u64>, clock: u32) -> R
         let count = (items.end - next).min(OPS as u64) as usize;
         for at in 0..count {
             let arena = session.arena();
-            let length = keys.write(next + at as u64, arena.key_mut(at));
+            let (length, space) = spaces.write_key(keys, next + at as u64, arena.key_mut(at));
             let op = arena.op_mut(at);
-            (op.kind, op.flags, op.key_length, op.value_length) = (KV_GET, 0, length as u32, 0);
+            (op.kind, op.flags, op.keyspace) = (KV_GET, 0, space);
+            (op.key_length, op.value_length) = (length as u32, 0);
         }
         let executed = session.execute(0, count);
         if let Some((_, text)) = executed.error {

@@ -36,6 +36,9 @@ pub fn growth(workload: &Workload) -> u64 {
         if phase::slots(phase).iter().all(|slot| slot.inserter.is_none()) {
             return 0.0;
         }
+        if phase.each_key {
+            return workload.keys as f64;
+        }
         let by_time = (phase.seconds + phase.warmup_seconds)
             * INSERTS_PER_SECOND
             * f64::from(phase.threads + phase.writers).max(1.0);
@@ -108,7 +111,8 @@ pub fn check_workload(workload: &Workload) -> Result<(), String> {
             keys.misses().map_err(failed)?;
         }
         {
-            let largest = phase::kinds_of(phase).into_iter().map(|kind| kind.ops(phase)).max();
+            let row_ops = 1 + workload.indexes.len();
+            let largest = phase::kinds_of(phase).into_iter().map(|kind| kind.ops(phase, row_ops)).max();
             if largest > Some(MOST_UNIT_OPS) {
                 return Err(format!("phase {}: a group of more than {MOST_UNIT_OPS} ops", phase.name));
             }

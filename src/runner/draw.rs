@@ -1,6 +1,9 @@
 //! Fills a batch: draws units, writes keys and values, and notes what each op may be answered. All of it happens
 //! outside the timed call.
 
+mod indexed;
+mod scans;
+
 use super::check::State;
 use super::shared::{Role, Shared};
 use super::unit::{Chooser, KINDS, Kind};
@@ -26,6 +29,7 @@ pub struct Item {
 const KNOWN: u8 = 1;
 const EXACT: u8 = 2;
 const IN_VAIN: u8 = 4;
+const INDEX_ROW: u8 = 8;
 
 impl Item {
     #[inline(always)]
@@ -58,6 +62,12 @@ impl Item {
     #[inline(always)]
     pub fn is_exact(&self) -> bool {
         self.flags & EXACT != 0
+    }
+
+    /// A put of an index row; the op of its row stands before it.
+    #[inline(always)]
+    pub fn is_index_row(&self) -> bool {
+        self.flags & INDEX_ROW != 0
     }
 
     /// A read of a key that was never written, or an insert of one that was.
@@ -93,6 +103,10 @@ pub struct Draw {
     pub items: Vec<Item>,
     /// Ops of a unit, by kind.
     unit_ops: [u16; KINDS],
+    /// Ops that write one row with its index rows.
+    row_ops: usize,
+    /// A value, for the bytes that an index is by.
+    value: Vec<u8>,
     /// The only kind, if each of its units is one op without a choice to draw.
     plain: Option<Kind>,
     is_out_of_keys: bool,
@@ -114,8 +128,10 @@ impl Draw {
         let mix = mix_of(shared.phase, slot.role);
         let chooser =
             Chooser::new(&mix).ok_or_else(|| SpecError("a phase needs a mix with a share above 0".into()))?;
-        let covers_fill = chooser.kinds().all(|kind| kind == Kind::Put || kind == Kind::Merge)
-            && shared.phase.existing.is_none();
+        // Inserts take the next new key whatever is drawn; a pass over each key tells only how many.
+        let fills = [Kind::Put, Kind::Merge, Kind::Insert, Kind::InsertIndexed];
+        let covers_fill =
+            chooser.kinds().all(|kind| fills.contains(&kind)) && shared.phase.existing.is_none();
         let range = if covers_fill { shared.fill_items } else { shared.population.dense };
         let part = match slot.writer {
             Some(writer) => Part { index: writer, count: shared.writers },
@@ -126,6 +142,7 @@ impl Draw {
             }
         };
         let phase = shared.phase;
+        let row_ops = shared.spaces.row_ops();
         let mut kinds = chooser.kinds();
         let plain = match (kinds.next(), kinds.next()) {
             (Some(Kind::Get), None) if phase.miss == 0.0 => Some(Kind::Get),
@@ -158,8 +175,10 @@ impl Draw {
             thread: thread as u64,
             writes: 0,
             put_off: None,
-            items: Vec::with_capacity(Draw::largest_unit(phase, slot.role).max(64)),
-            unit_ops: Kind::ALL.map(|kind| kind.ops(phase).min(MOST_UNIT_OPS) as u16),
+            items: Vec::with_capacity(Draw::largest_unit(phase, slot.role, row_ops).max(64)),
+            unit_ops: Kind::ALL.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS) as u16),
+            row_ops,
+            value: Vec::with_capacity(shared.values.max_len()),
             plain,
             is_out_of_keys: false,
         })
@@ -181,10 +200,10 @@ impl Draw {
     }
 
     /// Ops that one unit of the thread's largest kind takes.
-    pub fn largest_unit(phase: &Phase, role: Role) -> usize {
+    pub fn largest_unit(phase: &Phase, role: Role, row_ops: usize) -> usize {
         let mix = mix_of(phase, role);
         let kinds = Kind::ALL.into_iter().filter(|kind| kind.share(&mix) > 0.0);
-        kinds.map(|kind| kind.ops(phase).min(MOST_UNIT_OPS)).max().unwrap_or(1)
+        kinds.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS)).max().unwrap_or(1)
     }
 
     /// Draws units until the batch has `target` ops (at least one unit, at most the arena's ops), or `ops_left` ops
@@ -231,15 +250,13 @@ impl Draw {
                 self.put_off = Some(kind);
                 break;
             }
-            if kind.counted_ops(ops) == ops as u64 {
-                ops = ops.min((ops_left - counted) as usize);
-            }
+            ops = kind.cut(ops, self.row_ops, ops_left - counted);
             self.add(shared, arena, kind, ops);
             let ops = self.items.len() - first;
             if ops > 0 {
                 self.items[first..].iter_mut().for_each(|item| item.unit_ops = 0);
                 self.items[first].unit_ops = ops as u16;
-                counted += kind.counted_ops(ops);
+                counted += kind.counted_ops(ops, self.row_ops);
             }
         }
     }
@@ -280,6 +297,7 @@ impl Draw {
                     self.add_put(shared, arena, kind, index, KV_ATOMIC | join_flag(left));
                 }
             }
+            Kind::InsertIndexed => self.add_indexed(shared, arena, ops),
         }
     }
 
@@ -352,7 +370,7 @@ impl Draw {
     fn add_refused_insert(&mut self, shared: &Shared<'_>, arena: &mut Arena, index: u64, flags: u16) {
         let slot = self.items.len();
         let last = shared.versions.and_then(|versions| versions.started(index)).unwrap_or_default();
-        let key = shared.keys.write(index, arena.key_mut(slot));
+        let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         let value = shared.values.write(index, u64::from(last.version()) + 1, arena.value_mut(slot));
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
         self.items.push(Item::new(Kind::Insert, index).flagged(IN_VAIN));
@@ -363,8 +381,8 @@ impl Draw {
         let index = self.sampler.next(&mut self.random);
         if self.phase.miss > 0.0 && self.choices.unit() < self.phase.miss {
             let slot = self.items.len();
-            let length = shared.keys.write_missing(index, arena.key_mut(slot));
-            set(arena.op_mut(slot), KV_GET, flags, length, 0);
+            let key = shared.spaces.write_missing(shared.keys, index, arena.key_mut(slot));
+            set(arena.op_mut(slot), KV_GET, flags, key, 0);
             self.items.push(Item::new(kind, index).flagged(IN_VAIN));
             return;
         }
@@ -374,8 +392,8 @@ impl Draw {
     #[inline(always)]
     fn add_get_of(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, index: u64, flags: u16) {
         let slot = self.items.len();
-        let length = shared.keys.write(index, arena.key_mut(slot));
-        set(arena.op_mut(slot), KV_GET, flags, length, 0);
+        let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
+        set(arena.op_mut(slot), KV_GET, flags, key, 0);
         let mut item = Item::new(kind, index);
         if let Some(versions) = shared.versions {
             let is_exact = !shared.writes
@@ -403,7 +421,7 @@ impl Draw {
         self.writes += 1;
         let version =
             state.map_or(self.writes * self.threads + self.thread, |state| u64::from(state.version()));
-        let key = shared.keys.write(index, arena.key_mut(slot));
+        let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         let value = shared.values.write(index, version, arena.value_mut(slot));
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
         self.items.push(Item::new(kind, index).with(state));
@@ -414,7 +432,7 @@ impl Draw {
         // The state before says whether the engine must find the key.
         let was_there = shared.versions.and_then(|versions| versions.started(index));
         let state = shared.versions.and_then(|versions| versions.begin(index, true));
-        let key = shared.keys.write(index, arena.key_mut(slot));
+        let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_DELETE, flags, key, 0);
         let item = Item::new(Kind::Delete, index).with(state);
         let is_there = was_there.is_some_and(|state| !state.is_absent());
@@ -427,38 +445,10 @@ impl Draw {
         // Emulated by get and put, a counter needs one writing thread.
         let drawn = if native { self.sampler.next(&mut self.random) } else { self.own(shared) };
         let index = shared.counters_from + drawn;
-        let key = shared.keys.write(index, arena.key_mut(slot));
+        let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         arena.value_mut(slot)[..8].copy_from_slice(&1u64.to_le_bytes());
         set(arena.op_mut(slot), KV_MERGE, 0, key, 8);
         self.items.push(Item::new(Kind::Merge, index));
-    }
-
-    fn add_scan(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
-        let slot = self.items.len();
-        let scan = self.phase.scan;
-        let index = self.sampler.next(&mut self.random);
-        let mut key = shared.keys.write(index, arena.key_mut(slot));
-        let mut flags = if scan.reverse { KV_REVERSE } else { 0 };
-        let mut value = 0;
-        if scan.prefix {
-            flags |= KV_PREFIX;
-            value = shared.keys.prefix_len();
-            let prefix: Vec<u8> = arena.key_mut(slot)[..value].to_vec();
-            arena.value_mut(slot)[..value].copy_from_slice(&prefix);
-            // A prefix scan is of the whole group: it starts at the group's end.
-            key = 0;
-        }
-        if scan.rows == 0 && !scan.prefix {
-            // To the end means a whole pass: from one end of the keyspace to the other.
-            key = 0;
-        }
-        set(arena.op_mut(slot), KV_SCAN, flags, key, value);
-        arena.op_mut(slot).limit = match (scan.rows, scan.uniform_rows) {
-            (0, _) => u32::MAX,
-            (rows, true) => 1 + self.choices.below(u64::from(rows)) as u32,
-            (rows, false) => rows,
-        };
-        self.items.push(Item::new(Kind::Scan, index));
     }
 }
 
@@ -467,11 +457,12 @@ fn join_flag(left: usize) -> u16 {
     if left > 0 { KV_JOIN } else { 0 }
 }
 
-/// Fills in the core's half of an op; its pointers stay.
+/// Fills in the core's half of an op; its pointers stay. `key`: its bytes, and the keyspace as the op names it.
 #[inline(always)]
-fn set(op: &mut kv_op, kind: u8, flags: u16, key: usize, value: usize) {
+fn set(op: &mut kv_op, kind: u8, flags: u16, (key, space): (usize, u16), value: usize) {
     op.kind = kind;
     op.flags = flags;
+    op.keyspace = space;
     op.key_length = key as u32;
     op.value_length = value as u32;
     op.limit = 0;

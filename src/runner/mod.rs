@@ -12,6 +12,7 @@ mod plan;
 mod process;
 mod rows;
 mod shared;
+mod spaces;
 mod sweep;
 mod trial;
 mod unit;
@@ -20,7 +21,6 @@ mod worker;
 
 pub use data::check_workload;
 pub use folder::{DataFolder, check_parent};
-pub use phase::lacks;
 pub use plan::{Contestant, disk_estimate_bytes, trials};
 pub use process::{Runner, run_task};
 pub use trial::run as run_trial;

@@ -3,6 +3,7 @@
 use super::draw::{Draw, mix_of};
 use super::judge::Judge;
 use super::shared::{Failure, Role, Shared, Slot, Tally, tallies_for};
+use super::spaces::Spaces;
 use super::unit::{Chooser, Kind};
 use super::watch::{Tick, Watch};
 use super::worker::{Outcome, Worker, shape_of};
@@ -42,7 +43,8 @@ pub fn kinds_of(phase: &Phase) -> Vec<Kind> {
 
 fn inserts(phase: &Phase, role: Role) -> bool {
     let mix = mix_of(phase, role);
-    mix.insert > 0.0 || (mix.put > 0.0 && phase.existing.is_some_and(|share| share < 1.0))
+    mix.insert + mix.insert_indexed > 0.0
+        || (mix.put > 0.0 && phase.existing.is_some_and(|share| share < 1.0))
 }
 
 /// The slots of a phase, with each thread's place among writers and inserters.
@@ -70,7 +72,10 @@ pub fn slots(phase: &Phase) -> Vec<Slot> {
 }
 
 /// Why this engine cannot run the phase; none: it can.
-pub fn lacks(phase: &Phase, capabilities: u64) -> Option<String> {
+pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String> {
+    if let Some(reason) = spaces.lacks(capabilities) {
+        return Some(reason);
+    }
     let has = |bit: u64| capabilities & bit != 0;
     for kind in kinds_of(phase) {
         let lack = match kind {
@@ -79,6 +84,9 @@ pub fn lacks(phase: &Phase, capabilities: u64) -> Option<String> {
                 "inserts that refuse a key that is there"
             }
             Kind::Transaction if !has(KV_TRANSACTION) => "transactions",
+            Kind::Transaction if spaces.count() > 1 && !spaces.is_atomic() => {
+                "transactions over several keyspaces"
+            }
             Kind::Scan if phase.scan.prefix && !has(KV_CAN_PREFIX) => "prefix scans",
             Kind::Scan if !phase.scan.prefix && !has(KV_ORDERED) => "ordered scans",
             Kind::Scan if phase.scan.reverse && !has(KV_CAN_REVERSE) => "reverse scans",
@@ -93,8 +101,8 @@ pub fn lacks(phase: &Phase, capabilities: u64) -> Option<String> {
     None
 }
 
-/// Kinds that this engine does by other means, for the report.
-pub fn emulated(phase: &Phase, capabilities: u64) -> Vec<String> {
+/// What this engine does by other means, for the report.
+pub fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String> {
     let has = |bit: u64| capabilities & bit != 0;
     let means = |kind: Kind| match kind {
         Kind::Merge if !has(KV_MERGE_ADD) => Some("merge = get + put"),
@@ -102,7 +110,9 @@ pub fn emulated(phase: &Phase, capabilities: u64) -> Vec<String> {
         Kind::Insert if !has(KV_CAN_NEW) => Some("insert = put of a new key"),
         _ => None,
     };
-    kinds_of(phase).into_iter().filter_map(means).map(String::from).collect()
+    let mut texts = spaces.emulated(phase.mix.insert_indexed > 0.0);
+    texts.extend(kinds_of(phase).into_iter().filter_map(means).map(String::from));
+    texts
 }
 
 /// Ops of each thread: 0, no such end.
@@ -191,6 +201,7 @@ pub fn run(
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();
     let mut record = record_of(shared, &outcomes, failure.as_ref());
     (record.series, record.usage, record.disk_peak, record.disk_end) = (series, usage, disk_peak, disk_end);
+    record.engine_stats = database.stats();
     Ok(Ran { record, failure, merges })
 }
 
@@ -275,7 +286,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         not_run: failure.map(|failure| format!("cut short: {}", failure.text)),
         durability_in_force: None,
         durability_asked: Durability::None,
-        emulated: emulated(shared.phase, shared.capabilities),
+        emulated: emulated(shared.phase, shared.capabilities, shared.spaces),
         elapsed_ns: shared.clock.to_ns(end.saturating_sub(start)),
         ops: sum(|judge| judge.ops),
         ended_by: ended_by.into(),
@@ -292,6 +303,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         logical_bytes_read: sum(|judge| judge.read_bytes),
         disk_peak: None,
         disk_end: None,
+        engine_stats: Vec::new(),
         disk_settled: None,
         batch_mean: if batches > 0 { sum(|judge| judge.batch_ops) as f64 / batches as f64 } else { 0.0 },
         harness_share: if busy > 0 { 1.0 - (inside as f64 / busy as f64).min(1.0) } else { 0.0 },

@@ -48,11 +48,13 @@ pub fn trials(contestants: &[Contestant], workloads: &[Workload], seed: u64) -> 
 pub fn disk_estimate_bytes(workload: &Workload) -> u64 {
     const IN_ADVANCE: u64 = 256 << 20;
     let mean = |size| Sizes::new(size).map_or(0.0, |sizes| sizes.mean());
-    let row = mean(&workload.key.size) + mean(&workload.value.size) + 16.0;
+    let (key, value) = (mean(&workload.key.size), mean(&workload.value.size));
+    let overhead = 16.0 * (1 + workload.indexes.len()) as f64;
+    let row = key + value + workload.index_bytes(key, value) + overhead;
     let inserts: f64 = workload
         .phases
         .iter()
-        .filter(|phase| phase.mix.insert > 0.0 || phase.existing.is_some())
+        .filter(|phase| phase.mix.insert + phase.mix.insert_indexed > 0.0 || phase.existing.is_some())
         .map(|phase| if phase.ops > 0 { phase.ops as f64 } else { phase.seconds * 100_000.0 })
         .sum();
     ((workload.keys as f64 + inserts) * row * 4.0) as u64 + IN_ADVANCE

@@ -2,11 +2,12 @@
 
 use super::trial;
 use super::watch::Tick;
-use crate::engine::Registry;
+use crate::engine::{Registry, environment_of};
 use crate::measure::{Clock, signals};
 use crate::results::{Outcome, Record, SCHEMA, Trial};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -24,8 +25,8 @@ pub struct Task {
     pub data: PathBuf,
     /// Where its record goes.
     pub record: PathBuf,
-    /// Where plug-ins are.
-    pub plugins: Vec<PathBuf>,
+    /// The plug-in of its engine, alone: what another one brings would be in this one's memory figures. None: built in.
+    pub plugin: Option<PathBuf>,
 }
 
 /// Begins each line that the process writes for its parent; all else on its stdout is some engine's.
@@ -41,7 +42,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     let text =
         fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let task: Task = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
-    let registry = Registry::load(&task.plugins);
+    let registry = Registry::load(task.plugin.as_slice());
     let engine = registry
         .engine(&task.trial.engine)
         .map_err(|_| format!("the engine `{}` is not here any more", task.trial.engine))?;
@@ -76,8 +77,8 @@ fn write_record(record: &Record, file: &Path) -> Result<(), String> {
 pub struct Runner {
     /// The executable that knows the hidden command `trial`.
     pub executable: PathBuf,
-    /// Where plug-ins are looked for.
-    pub plugins: Vec<PathBuf>,
+    /// The plug-ins of engines that are not built in.
+    pub plugins: BTreeMap<String, PathBuf>,
     /// A trial in which nothing happens for this long is ended.
     pub stall: Duration,
 }
@@ -119,7 +120,7 @@ impl Runner {
             trial: trial.clone(),
             data: data.to_path_buf(),
             record: scratch.join("result.json"),
-            plugins: self.plugins.clone(),
+            plugin: self.plugins.get(&trial.engine).cloned(),
         };
         let task_file = scratch.join("task.json");
         let stderr_file = scratch.join("stderr.txt");
@@ -127,7 +128,7 @@ impl Runner {
         fs::write(&task_file, text)
             .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
         let kills_before = signals::out_of_memory_kills();
-        let mut child = self.spawn(&task_file, &stderr_file).map_err(refused)?;
+        let mut child = self.spawn(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
         let (status, ended) = self.watch(&mut child, on_tick);
         let stderr = last_lines(&stderr_file);
         let partial = read_record(&task.record);
@@ -141,10 +142,11 @@ impl Runner {
         }
     }
 
-    fn spawn(&self, task: &Path, stderr: &Path) -> Result<Child, String> {
+    fn spawn(&self, engine: &str, task: &Path, stderr: &Path) -> Result<Child, String> {
         let stderr =
             fs::File::create(stderr).map_err(|error| format!("cannot make {}: {error}", stderr.display()))?;
         let mut command = Command::new(&self.executable);
+        command.envs(environment_of(engine));
         command.arg("trial").arg(task).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
         // A process group of its own: Ctrl-C is for the parent, which lets the trial finish.
         command.process_group(0);

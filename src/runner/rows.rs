@@ -1,11 +1,18 @@
 //! The rows of a scan: order, bounds, count and contents, over all the pieces that a scan came in.
 
+mod indexed;
+
 use super::check::Faults;
 use super::shared::Shared;
+use crate::engine::abi::*;
 
 /// A scan being checked.
 #[derive(Default)]
 pub struct RowsCheck {
+    /// The index that it is over, from 1; 0: the rows themselves.
+    index: u32,
+    /// Its keyspace.
+    space: u16,
     start: Vec<u8>,
     prefix: Vec<u8>,
     last: Vec<u8>,
@@ -17,7 +24,16 @@ pub struct RowsCheck {
     pub bytes: u64,
     /// The place in key order where the next row is expected, when the answer is known exactly.
     cursor: Option<u64>,
+    /// From a place to the next one that may be of this keyspace.
+    step: u64,
     is_exact: bool,
+    /// It goes from one end of the keyspace to the other.
+    is_whole: bool,
+    /// The row that a scan by an index began at, if it is surely there, and whether it came.
+    own: Vec<u8>,
+    has_own: bool,
+    /// A value, to compare with.
+    value: Vec<u8>,
 }
 
 /// Splits `{u32 key length, u32 value length, key, value}` off the front.
@@ -35,30 +51,40 @@ fn shown(key: &[u8]) -> String {
 }
 
 impl RowsCheck {
-    /// A scan that starts at item `index` (`start` are its bytes; empty: at the end of the keyspace).
-    pub fn begin(
-        &mut self,
-        shared: &Shared<'_>,
-        index: u64,
-        start: &[u8],
-        prefix: &[u8],
-        reverse: bool,
-        limit: u32,
-    ) {
+    /// A scan that was drawn for `item`, as `op` asked for it: from `key` (empty: from the end of the keyspace), to
+    /// `bound`.
+    pub fn begin(&mut self, shared: &Shared<'_>, item: u64, op: &kv_op, key: &[u8], bound: &[u8]) {
+        let scan = shared.phase.scan;
+        self.is_whole = scan.rows == 0 && !scan.prefix;
         self.start.clear();
-        self.start.extend_from_slice(start);
         self.prefix.clear();
-        self.prefix.extend_from_slice(prefix);
         self.last.clear();
-        (self.reverse, self.limit, self.rows, self.bytes) = (reverse, limit, 0, 0);
+        self.own.clear();
+        (self.reverse, self.limit) = (op.flags & KV_REVERSE != 0, op.limit);
+        (self.rows, self.bytes, self.has_own) = (0, 0, false);
+        self.start.extend_from_slice(key);
+        if op.flags & KV_PREFIX != 0 {
+            self.prefix.extend_from_slice(bound);
+        }
+        self.index = scan.index;
+        if scan.index > 0 {
+            return self.begin_indexed(shared, item);
+        }
+        self.space = shared.spaces.of(item);
         let is_known = shared.versions.is_some_and(|table| shared.population.next_insert <= table.len())
             || (shared.versions.is_none() && shared.population.is_without_holes());
-        let from = shared.keys.rank_of(index);
-        self.is_exact = !shared.writes && is_known && from.is_some() && prefix.is_empty();
-        self.cursor = match (start.is_empty(), reverse) {
+        let from = shared.keys.rank_of(item);
+        self.is_exact = !shared.writes && is_known && from.is_some() && !scan.prefix;
+        let is_ordered = shared.keys.is_ordered();
+        // Where places are items, those of a keyspace lie as far apart as there are keyspaces.
+        self.step = if is_ordered { shared.spaces.count() } else { 1 };
+        let first = if is_ordered { u64::from(self.space) } else { 0 };
+        self.cursor = match (self.is_whole, self.reverse) {
             (false, _) => from,
-            (true, false) => Some(0),
-            (true, true) => places(shared).checked_sub(1),
+            (true, false) => Some(first),
+            (true, true) => {
+                places(shared).checked_sub(1 + first).map(|last| first + last / self.step * self.step)
+            }
         };
     }
 
@@ -70,13 +96,13 @@ impl RowsCheck {
                 Some(table) => table.acked(index).is_some_and(|state| !state.is_absent()),
                 None => index < shared.population.dense,
             };
-            there.then_some(index)
+            (there && shared.spaces.of(index) == self.space).then_some(index)
         };
-        let cursor = self.cursor?;
+        let (cursor, step) = (self.cursor?, self.step as usize);
         if self.reverse {
-            (0..=cursor).rev().find_map(is_there)
+            (0..=cursor).rev().step_by(step).find_map(is_there)
         } else {
-            (cursor..places(shared)).find_map(is_there)
+            (cursor..places(shared)).step_by(step).find_map(is_there)
         }
     }
 
@@ -94,9 +120,17 @@ impl RowsCheck {
             };
             bytes = rest;
             self.rows += 1;
-            self.bytes += (key.len() + value.len()) as u64;
             self.place(key, faults);
-            self.content(shared, key, value, faults);
+            match shared.spaces.unmarked(self.space, key) {
+                None => faults.add(|| format!("scan: key {} is of another keyspace", shown(key))),
+                Some(plain) => {
+                    self.bytes += (plain.len() + value.len()) as u64;
+                    match self.index {
+                        0 => self.content(shared, plain, value, faults),
+                        _ => self.indexed_content(shared, key, plain, value, faults),
+                    }
+                }
+            }
             self.last.clear();
             self.last.extend_from_slice(key);
         }
@@ -131,6 +165,10 @@ impl RowsCheck {
             faults.add(|| format!("scan: key {} was never written", shown(key)));
             return;
         };
+        let (space, wanted) = (shared.spaces.of(index), self.space);
+        if space != wanted {
+            faults.add(|| format!("scan: key {index} of keyspace {space} came from keyspace {wanted}"));
+        }
         if index >= shared.counters_from {
             return;
         }
@@ -148,9 +186,9 @@ impl RowsCheck {
         }
         let place = shared.keys.rank_of(index);
         self.cursor = if self.reverse {
-            place.and_then(|place| place.checked_sub(1))
+            place.and_then(|place| place.checked_sub(self.step))
         } else {
-            place.map(|place| place + 1)
+            place.map(|place| place + self.step)
         };
     }
 
@@ -173,6 +211,9 @@ impl RowsCheck {
     pub fn end(&self, shared: &Shared<'_>, faults: &mut Faults) {
         if self.rows > u64::from(self.limit) {
             faults.add(|| format!("scan: {} rows came, {} were asked for", self.rows, self.limit));
+        }
+        if self.index > 0 {
+            return self.end_indexed(shared, faults);
         }
         if self.is_exact
             && self.rows < u64::from(self.limit)

@@ -1,6 +1,7 @@
 //! What the threads of a phase share: its plan, the population of keys, and where they publish.
 
 use super::check::Versions;
+use super::spaces::Spaces;
 use super::unit::{KINDS, Kind};
 use crate::generator::{Keys, Values};
 use crate::measure::{Clock, Histogram};
@@ -130,6 +131,12 @@ pub struct Shared<'p> {
     pub hot_seed: u64,
     /// Number to key.
     pub keys: &'p Keys,
+    /// Where rows lie.
+    pub spaces: &'p Spaces,
+    /// Bytes of each key that stand for its keyspace: they are ours and in no figure.
+    pub mark_bytes: u64,
+    /// Ops that write one row with its index rows.
+    pub row_ops: usize,
     /// Number and version to value.
     pub values: &'p Values,
     /// Versions of keys; none: checks are stateless.
@@ -187,6 +194,22 @@ impl Shared<'_> {
             *failure = Some(Failure { cause, text });
         }
         self.stop.store(1, Ordering::Release);
+    }
+
+    /// Rows in a keyspace of rows, when nothing is in flight; none: not known.
+    pub fn rows_in(&self, space: u16) -> Option<u64> {
+        let count = self.spaces.count();
+        match self.versions {
+            Some(table) if self.population.next_insert <= table.len() => {
+                let items = (u64::from(space)..table.len()).step_by(count as usize);
+                let is_there = |item: &u64| table.acked(*item).is_some_and(|state| !state.is_absent());
+                Some(items.filter(is_there).count() as u64)
+            }
+            _ if self.population.is_without_holes() => {
+                Some((self.population.dense + count - 1 - u64::from(space)) / count)
+            }
+            _ => None,
+        }
     }
 
     /// Items that are surely there now: those of the start, and with a growing range the inserts that every

@@ -1,17 +1,28 @@
 //! The look at everything once more, after the database was closed and opened again: what a phase did not read, and
 //! what did not survive the close, is found here. Not measured, but timed as a step.
 
-use crate::engine::abi::KV_ORDERED;
-use crate::generator::Distribution;
+use super::check::Faults;
+use super::shared::Shared;
+use super::spaces::{Spaces, indexed_value};
+use crate::engine::abi::*;
+use crate::engine::{Arena, Database, Session, Shape};
+use crate::generator::{Distribution, Random};
 use crate::workload::{Mix, Phase, Scan};
 
 /// Keys that are read one by one; of more, this many are drawn.
 const GETS: u64 = 200_000;
 /// Keys that are scanned as a whole.
 const SCANNED: u64 = 2_000_000;
+/// Index rows that are read in one call.
+const OPS: usize = 64;
 
-/// The phases of a sweep over `keys` keys.
-pub fn phases(keys: u64, capabilities: u64) -> Vec<Phase> {
+fn is_scanned(keys: u64, capabilities: u64) -> bool {
+    capabilities & KV_ORDERED != 0 && keys <= SCANNED
+}
+
+/// The phases of a sweep over `keys` keys: by get, and where that is possible by a scan of each keyspace and of each
+/// index.
+pub fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
     let base = Phase { threads: 1, join: 1, ..Phase::default() };
     let all = keys <= GETS;
     let mut phases = vec![Phase {
@@ -21,20 +32,106 @@ pub fn phases(keys: u64, capabilities: u64) -> Vec<Phase> {
         ops: keys.min(GETS),
         ..base.clone()
     }];
-    if capabilities & KV_ORDERED != 0 && keys <= SCANNED {
-        phases.push(Phase {
-            name: "sweep by scan".into(),
-            mix: Mix { scan: 1.0, ..Mix::default() },
-            scan: Scan { rows: 0, uniform_rows: false, reverse: false, prefix: false },
-            ops: 1,
-            ..base
-        });
+    if !is_scanned(keys, capabilities) {
+        return phases;
     }
+    phases.extend((0..=spaces.indexes().len() as u32).map(|index| Phase {
+        name: if index == 0 { "sweep by scan".into() } else { format!("sweep of index {index}") },
+        mix: Mix { scan: 1.0, ..Mix::default() },
+        scan: Scan { rows: 0, index, ..Scan::default() },
+        // The first keys lie in one keyspace each.
+        distribution: Distribution::Sequential,
+        ops: spaces.count(),
+        ..base.clone()
+    }));
     phases
 }
 
 /// What the sweep leaves out, for the record; none: it covers every key.
 pub fn note(keys: u64, capabilities: u64) -> Option<String> {
-    let is_scanned = capabilities & KV_ORDERED != 0 && keys <= SCANNED;
-    (keys > GETS && !is_scanned).then(|| format!("{GETS} of {keys} keys, drawn at random"))
+    (keys > GETS && !is_scanned(keys, capabilities))
+        .then(|| format!("{GETS} of {keys} keys, drawn at random"))
+}
+
+/// Looks for the index rows of up to 200,000 rows by their keys, where indexes cannot be scanned as a whole. Rows that
+/// should not be there are not found so. An `Err` is an error of the engine.
+pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<Faults, String> {
+    let mut faults = Faults::default();
+    let (keys, indexes) = (shared.population.dense, shared.spaces.indexes().len() as u32);
+    if indexes == 0 || is_scanned(keys, shared.capabilities) {
+        return Ok(faults);
+    }
+    let shape = Shape {
+        ops: OPS,
+        key_bytes: shared.keys.max_len() + shared.spaces.extra_len(),
+        value_bytes: 8,
+        out_bytes: shared.values.max_len().max(8),
+    };
+    let arena = Arena::new(shape, shared.clock.kind(), shared.stop);
+    let mut session = database.session(arena).map_err(|error| error.to_string())?;
+    let mut random = Random::seeded(shared.seed);
+    let all = (0..keys.min(GETS)).map(|place| if keys <= GETS { place } else { random.below(keys) });
+    let items: Vec<u64> = all.collect();
+    for number in 1..=indexes {
+        for items in items.chunks(OPS) {
+            get_rows(shared, &mut session, items, number, &mut faults)?;
+        }
+    }
+    session.end().map_err(|error| error.to_string())?;
+    Ok(faults)
+}
+
+fn get_rows(
+    shared: &Shared<'_>,
+    session: &mut Session,
+    items: &[u64],
+    number: u32,
+    faults: &mut Faults,
+) -> Result<(), String> {
+    let mut scratch = Vec::new();
+    for (at, &item) in items.iter().enumerate() {
+        let arena = session.arena();
+        let value = indexed_value(shared.values, item, &mut scratch);
+        let (_, length, space) =
+            shared.spaces.write_index_key(shared.keys, (item, value), number, arena.key_mut(at));
+        let op = arena.op_mut(at);
+        (op.kind, op.flags, op.keyspace) = (KV_GET, 0, space);
+        (op.key_length, op.value_length) = (length as u32, 0);
+    }
+    let executed = session.execute(0, items.len());
+    if let Some((_, text)) = executed.error {
+        return Err(format!("reading index {number}: {text}"));
+    }
+    for (at, &item) in items.iter().enumerate().take(executed.done) {
+        let arena = session.arena();
+        let right = indexed_value(shared.values, item, &mut scratch);
+        match arena.op(at).status {
+            KV_OK if arena.delivered(at) == shared.spaces.index_value(number, right) => {}
+            KV_NOT_FOUND => faults.add(|| format!("index {number}: the index row of key {item} is missing")),
+            KV_OK | KV_SHORT => faults.add(|| {
+                format!("index {number}: the index row of key {item} has bytes that were not written")
+            }),
+            status => return Err(format!("reading index {number}: status {status}")),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn covers_every_keyspace_and_every_index() {
+        let mut workload = crate::workload::builtin("indexed-insert").unwrap();
+        workload.keyspaces = 5;
+        let spaces = Spaces::new(&workload, KV_ORDERED);
+        let phases = phases(1000, KV_ORDERED, &spaces);
+        let scans: Vec<_> =
+            phases[1..].iter().map(|phase| (phase.scan.index, phase.scan.rows, phase.ops)).collect();
+        assert_eq!(scans, [(0, 0, 5), (1, 0, 5), (2, 0, 5), (3, 0, 5)]);
+        assert_eq!(super::phases(1000, 0, &spaces).len(), 1);
+        assert_eq!(super::phases(SCANNED + 1, KV_ORDERED, &spaces).len(), 1);
+        assert!(note(SCANNED + 1, KV_ORDERED).is_some() && note(1000, 0).is_none());
+    }
 }

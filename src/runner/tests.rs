@@ -1,10 +1,12 @@
 //! Whole trials in this process, on the reference engines.
 
+mod spaces;
+
 use super::*;
 use crate::engine::{Registry, abi};
 use crate::measure::Clock;
 use crate::results::{CheckLevel, Outcome, Record, Trial};
-use crate::workload::{Workload, builtin};
+use crate::workload::{Durability, Phase, Workload, builtin};
 
 /// A built-in workload, made small.
 fn small(name: &str) -> Workload {
@@ -86,4 +88,30 @@ fn misses_and_bytes_of_the_warm_up_are_not_counted() {
     assert!(of("get").misses <= of("get").ops, "{} misses of {} gets", of("get").misses, of("get").ops);
     assert_eq!(phase.logical_bytes_written, of("update").ops * (16 + 100));
     assert_eq!(phase.logical_bytes_read, (of("get").ops - of("get").misses) * (16 + 100));
+}
+
+#[test]
+#[cfg(feature = "sled")]
+fn an_engine_without_the_level_is_refused_or_runs_weaker_as_the_workload_says() {
+    let workload = |or_weaker| {
+        let mut workload = small("fill-random");
+        (workload.durability, workload.or_weaker) = (Durability::Power, or_weaker);
+        workload
+    };
+    let refused = run_on("sled", workload(false));
+    assert!(
+        matches!(&refused.outcome, Outcome::Failed { cause, .. } if cause == "refused"),
+        "{:?}",
+        refused.outcome
+    );
+    let weaker = run_on("sled", workload(true));
+    assert_eq!(weaker.outcome, Outcome::Ok);
+    let phase = &weaker.phases[0];
+    assert_eq!(
+        (phase.durability_asked, phase.durability_in_force),
+        (Durability::Power, Some(Durability::Process))
+    );
+    let mut strict = workload(true);
+    strict.phases[0].durability = Some(Durability::Power);
+    assert_ne!(run_on("sled", strict).outcome, Outcome::Ok, "a level of a phase's own binds");
 }

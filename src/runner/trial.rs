@@ -1,14 +1,18 @@
 //! One trial, inside its own process: open, phases, close, reopen, sweep; and the record of all that.
 
+mod finish;
+mod open;
+
 use super::check::Versions;
+use super::count;
 use super::data::{self, growth, has_merges};
-use super::facts::{facts_of, level_number, level_of};
+use super::facts::level_of;
 use super::phase::{self, Ran};
 use super::shared::{Failure, Population, Shared};
+use super::spaces::Spaces;
 use super::watch::Tick;
-use super::{count, sweep};
 use crate::engine::abi::*;
-use crate::engine::{Database, Engine, Request, Work};
+use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
 use crate::measure::warning::warnings_of_noise;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage, Warning};
@@ -28,6 +32,7 @@ pub struct Running<'t> {
     data: PathBuf,
     clock: Clock,
     keys: Keys,
+    spaces: Spaces,
     values: Vec<Values>,
     versions: Option<Versions>,
     population: Population,
@@ -86,6 +91,7 @@ impl<'t> Running<'t> {
         let counters = if has_merges(workload) { workload.keys } else { 0 };
         let (keys, insert_end) = data::keys(workload, growth(workload), counters)?;
         let values = data::values(workload)?;
+        let spaces = Spaces::new(workload, engine.capabilities());
         let checked = !engine.stores_nothing();
         let versions = if checked { Versions::new(workload.keys, insert_end) } else { None };
         Ok(Running {
@@ -94,6 +100,7 @@ impl<'t> Running<'t> {
             data: data.to_path_buf(),
             clock,
             keys,
+            spaces,
             values,
             versions,
             population: Population { dense: 0, whole: true, next_insert: 0 },
@@ -158,50 +165,6 @@ impl<'t> Running<'t> {
         }
     }
 
-    fn request(&self, level: Durability) -> Request {
-        let workload = &self.trial.workload;
-        let threads = workload.phases.iter().map(|phase| phase::roles(phase).len()).max().unwrap_or(1);
-        let value_size_max = self.values.iter().map(Values::max_len).max().unwrap_or(8).max(8);
-        let rows = self.insert_end.min(workload.keys * 4) + self.counters;
-        Request {
-            level: level_number(level),
-            create: !self.has_created,
-            cache_bytes: workload.cache_bytes,
-            expected_rows: workload.keys + self.counters,
-            disk_limit_bytes: (rows * (self.keys.max_len() + value_size_max) as u64).saturating_mul(8),
-            key_size_max: self.keys.max_len() as u32,
-            key_size_fixed: self.keys.fixed_len().unwrap_or(0) as u32,
-            value_size_max: value_size_max as u32,
-            threads: threads as u32,
-            keyspaces: 1,
-            settings: self.trial.options.clone(),
-            kinds: 0,
-            op_flags: 0,
-            clock: self.clock.kind(),
-        }
-    }
-
-    fn open(&mut self, name: &str, level: Durability, before: Option<&str>) -> Result<(), String> {
-        let request = self.request(level);
-        let (engine, data) = (self.engine.clone(), self.data.clone());
-        let opened = self.step(name, before, |_| Database::open(&engine, &data, &request));
-        match opened {
-            Ok(database) => {
-                if self.facts.is_none() {
-                    self.facts = Some(facts_of(&self.engine, database.in_force()));
-                }
-                self.has_created = true;
-                self.level = level;
-                self.database = Some(database);
-                Ok(())
-            }
-            Err(error) => {
-                self.note_step(&error.to_string());
-                Err(error.to_string())
-            }
-        }
-    }
-
     fn close(&mut self, before: Option<&str>) -> bool {
         let Some(database) = self.database.take() else { return true };
         let closed = self.step("close", before, |_| database.close());
@@ -230,7 +193,7 @@ impl<'t> Running<'t> {
         for (place, phase) in trial.workload.phases.iter().enumerate() {
             match self.prepare(phase) {
                 Ok(()) => self.phase(place, phase, on_tick),
-                Err(reason) => self.phases.push(not_run(phase, self.wanted(phase), reason)),
+                Err(reason) => self.phases.push(not_run(phase, self.asked(phase), reason)),
             }
             keep(&self.record())?;
             if self.failure.is_some() {
@@ -249,8 +212,18 @@ impl<'t> Running<'t> {
         Ok(())
     }
 
-    fn wanted(&self, phase: &Phase) -> Durability {
+    fn asked(&self, phase: &Phase) -> Durability {
         phase.durability.unwrap_or(self.trial.workload.durability)
+    }
+
+    /// The level to open for a phase: the one asked for, or a weaker one where that will do.
+    fn wanted(&self, phase: &Phase) -> Durability {
+        let asked = self.asked(phase);
+        if !self.trial.workload.or_weaker || phase.durability.is_some() || asked == Durability::Default {
+            return asked;
+        }
+        let strongest = (0..=KV_POWER).rev().find(|level| self.engine.levels() & (1 << level) != 0);
+        asked.min(level_of(strongest.unwrap_or(KV_NONE)))
     }
 
     /// Brings the database into the state that a phase wants; an `Err` says why the phase is not run.
@@ -280,7 +253,7 @@ impl<'t> Running<'t> {
             self.open(step, wanted, name)?;
         }
         let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
-        match phase::lacks(phase, capabilities) {
+        match phase::lacks(phase, capabilities, &self.spaces) {
             Some(reason) => Err(reason),
             None => Ok(()),
         }
@@ -312,6 +285,9 @@ impl<'t> Running<'t> {
             seed,
             hot_seed: self.trial.workload.seed,
             keys: &self.keys,
+            spaces: &self.spaces,
+            mark_bytes: self.spaces.mark_len() as u64,
+            row_ops: self.spaces.row_ops(),
             values,
             versions: self.versions.as_ref(),
             population: self.population,
@@ -351,7 +327,7 @@ impl<'t> Running<'t> {
             Ok(Ran { mut record, failure, merges }) => {
                 self.population = population(phase, &record, after, self.trial.workload.keys);
                 record.durability_in_force = Some(level);
-                record.durability_asked = self.wanted(phase);
+                record.durability_asked = self.asked(phase);
                 record.keys_after = self.keys_after(phase);
                 self.merges += merges;
                 let faults = record.check.first_faults.iter();
@@ -364,7 +340,7 @@ impl<'t> Running<'t> {
                 }
             }
             Err(failure) => {
-                self.phases.push(not_run(phase, self.wanted(phase), failure.text.clone()));
+                self.phases.push(not_run(phase, self.asked(phase), failure.text.clone()));
                 self.failure = Some(failure);
             }
         }
@@ -387,7 +363,8 @@ impl<'t> Running<'t> {
         }
         let database = self.database.as_ref().expect("the phase has run on it");
         let from = self.insert_end;
-        let sum = count::sum(database, &self.keys, from..from + self.counters, self.clock.kind());
+        let sum =
+            count::sum(database, (&self.keys, &self.spaces), from..from + self.counters, self.clock.kind());
         match sum {
             Ok(sum) if sum == self.merges => {}
             Ok(sum) => self.faults.push(format!(
@@ -396,57 +373,6 @@ impl<'t> Running<'t> {
             )),
             Err(text) => self.faults.push(format!("phase {}: {text}", phase.name)),
         }
-    }
-
-    /// Close, reopen, look at everything once more, close.
-    fn finish(&mut self, on_tick: OnTick<'_>) {
-        let in_memory = self.in_memory();
-        let level = self.level;
-        if !in_memory {
-            if !self.close(None) {
-                return;
-            }
-            if let Err(text) = self.open("reopen", level, None) {
-                self.fail("engine-error", format!("reopen at the end: {text}"));
-                return;
-            }
-        }
-        if !self.engine.stores_nothing() && self.population.dense > 0 {
-            self.sweep(on_tick);
-        }
-        self.close(None);
-    }
-
-    fn sweep(&mut self, on_tick: OnTick<'_>) {
-        let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
-        let start = self.clock.now();
-        let sizes = self.trial.workload.phases.iter().map(|phase| &phase.value_size);
-        let is_one_size = sizes.clone().all(|size| *size == self.trial.workload.phases[0].value_size);
-        if !is_one_size {
-            return;
-        }
-        for phase in sweep::phases(self.population.dense, capabilities) {
-            let shared = self.shared(&phase, &self.values[0], self.trial.workload.seed);
-            let database = self.database.as_ref().expect("it was opened for the sweep");
-            let ran = phase::run(&shared, database, &self.data, on_tick);
-            drop(shared);
-            match ran {
-                Ok(ran) => {
-                    let faults = ran.record.check.first_faults.iter();
-                    self.faults.extend(faults.map(|fault| format!("{} at the end: {fault}", phase.name)));
-                    if let Some(failure) = ran.failure {
-                        self.failure = Some(failure);
-                    }
-                }
-                Err(failure) => self.failure = Some(failure),
-            }
-        }
-        self.steps.push(Step {
-            name: "sweep".into(),
-            before_phase: None,
-            elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
-            note: sweep::note(self.population.dense, capabilities),
-        });
     }
 }
 

@@ -27,10 +27,12 @@ pub enum Kind {
     ReadModifyWrite,
     /// Updates that are applied atomically.
     Transaction,
+    /// Puts of new keys, each with its index rows.
+    InsertIndexed,
 }
 
 /// How many kinds there are.
-pub const KINDS: usize = 10;
+pub const KINDS: usize = 11;
 
 impl Kind {
     /// All of them, in the order of `Mix`.
@@ -45,6 +47,7 @@ impl Kind {
         Kind::Merge,
         Kind::ReadModifyWrite,
         Kind::Transaction,
+        Kind::InsertIndexed,
     ];
 
     /// As records and reports write it.
@@ -60,6 +63,7 @@ impl Kind {
             Kind::Merge => "merge",
             Kind::ReadModifyWrite => "read-modify-write",
             Kind::Transaction => "transaction",
+            Kind::InsertIndexed => "insert-indexed",
         }
     }
 
@@ -76,6 +80,7 @@ impl Kind {
             Kind::Merge => mix.merge,
             Kind::ReadModifyWrite => mix.read_modify_write,
             Kind::Transaction => mix.transaction,
+            Kind::InsertIndexed => mix.insert_indexed,
         }
     }
 
@@ -89,23 +94,37 @@ impl Kind {
         self == Kind::Delete
     }
 
-    /// Ops of one unit.
-    pub fn ops(self, phase: &Phase) -> usize {
+    /// Ops of one unit; `row_ops`: those that write one row with its index rows.
+    pub fn ops(self, phase: &Phase, row_ops: usize) -> usize {
         let ops = match self {
             Kind::Get | Kind::Scan | Kind::Merge => 1,
             Kind::MultiGet => phase.multi_get_keys,
             Kind::Put | Kind::Insert | Kind::Update | Kind::Delete => phase.join,
             Kind::ReadModifyWrite => 2,
             Kind::Transaction => phase.transaction_ops,
+            Kind::InsertIndexed => return phase.join.max(1) as usize * row_ops,
         };
         ops.max(1) as usize
     }
 
-    /// What one unit counts: a read-modify-write or a transaction is one op to its user; joined ops are many.
-    pub fn counted_ops(self, ops: usize) -> u64 {
+    /// What a unit of `ops` ops counts: a read-modify-write, a transaction or a row with its index rows is one op to its
+    /// user; joined ones are many.
+    #[inline(always)]
+    pub fn counted_ops(self, ops: usize, row_ops: usize) -> u64 {
         match self {
             Kind::ReadModifyWrite | Kind::Transaction => 1,
+            Kind::InsertIndexed => (ops / row_ops) as u64,
             _ => ops as u64,
+        }
+    }
+
+    /// The unit cut so that it counts at most `left`, which is over 0.
+    pub fn cut(self, ops: usize, row_ops: usize, left: u64) -> usize {
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        match self {
+            Kind::ReadModifyWrite | Kind::Transaction => ops,
+            Kind::InsertIndexed => ops.min(left.saturating_mul(row_ops)),
+            _ => ops.min(left),
         }
     }
 }

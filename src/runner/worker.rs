@@ -47,14 +47,14 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     let phase = shared.phase;
     let role = shared.slots[thread].role;
     let mix = super::draw::mix_of(phase, role);
-    let key_bytes = shared.keys.max_len();
+    let key_bytes = shared.keys.max_len() + shared.spaces.extra_len();
     let value_bytes = shared.values.max_len().max(key_bytes).max(8);
     let scans = mix.scan > 0.0;
     let row_bytes = 8 + key_bytes + shared.values.max_len();
     let wanted_rows = if phase.scan.rows == 0 { usize::MAX } else { phase.scan.rows as usize };
     let scan_bytes = row_bytes.saturating_mul(wanted_rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
     let out_bytes = if scans { scan_bytes.max(value_bytes) } else { value_bytes };
-    let largest = Draw::largest_unit(phase, role);
+    let largest = Draw::largest_unit(phase, role, shared.row_ops);
     let mut ops = BATCH_OPS.max(largest);
     while ops > largest && (Shape { ops, key_bytes, value_bytes, out_bytes }).bytes() > ARENA_BYTES {
         ops = (ops / 2).max(largest);
@@ -99,7 +99,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             slot,
             session,
             draw: Draw::new(shared, thread)?,
-            judge: Judge::new(tallies_for(chooser.kinds())),
+            judge: Judge::new(tallies_for(chooser.kinds()), shared.clock),
             rows: RowsCheck::default(),
             total: tallies_for(chooser.kinds()),
             quota,
@@ -238,8 +238,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let op = *arena.op(at);
         let mut ticks = op.end.saturating_sub(op.start);
         if shared.checked {
-            let reverse = op.flags & KV_REVERSE != 0;
-            self.rows.begin(shared, item.index, arena.key(at), arena.value(at), reverse, op.limit);
+            self.rows.begin(shared, item.index, &op, arena.key(at), arena.value(at));
             let mut status = op.status;
             loop {
                 let arena = self.session.arena();
@@ -339,7 +338,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                 self.judge.tally(shared, &item, ticks);
                 self.issued += 1;
             }
-            self.judge.written_bytes += self.session.arena().key(0).len() as u64 + 8;
+            self.judge.written_bytes += self.session.arena().key(0).len() as u64 - shared.mark_bytes + 8;
         }
         self.heartbeat(1);
     }

@@ -26,6 +26,8 @@ const FILES: &[(&str, &str)] = files![
     "scan-short",
     "delete-random",
     "read-while-writing",
+    "indexed-insert",
+    "keyspaces",
     "ycsb-a",
     "ycsb-b",
     "ycsb-c",

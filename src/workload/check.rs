@@ -1,6 +1,6 @@
 //! What a workload must keep to beyond its form; each rule has one clear line.
 
-use super::{Phase, Workload, WorkloadError};
+use super::{Index, Phase, Workload, WorkloadError};
 use crate::generator::{Distribution, SizeSpec};
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -13,6 +13,9 @@ const VALUE_SIZES: (f64, f64) = (1.0, 1073741824.0);
 const MOST_THREADS: u64 = 4096;
 /// Ops of a group: a group lies within one call to the driver, and its memory is set aside in advance.
 const MOST_GROUPED: u32 = 65536;
+/// Keyspaces of rows, and indexes of each: so many that all have numbers of 16 bits.
+const MOST_KEYSPACES: u32 = 4096;
+const MOST_INDEXES: usize = 8;
 
 /// A broken rule and where: the phase's place in the list, and the field as people write it (`scan.prefix`).
 pub(super) struct Fault {
@@ -100,6 +103,7 @@ impl Workload {
         this.expect(share > 0.0 && share <= 1.0, "value.compressed_share", "over 0 and up to 1", share)?;
         this.size(&self.value.size, "value.size", VALUE_SIZES)?;
         self.sound_keys(this)?;
+        self.sound_indexes(this)?;
         this.expect(!self.phases.is_empty(), "phase", "at least one [[phase]]", "none")?;
         let mut names = HashSet::new();
         for (place, phase) in self.phases.iter().enumerate() {
@@ -114,6 +118,7 @@ impl Workload {
             sound_mix(subject, phase)?;
             sound_end(subject, phase)?;
             self.sound_draws(subject, phase)?;
+            self.sound_indexed(subject, phase)?;
             sound_groups(subject, phase)?;
         }
         self.sound_start()
@@ -147,6 +152,64 @@ impl Workload {
             this.expect(key.prefix_groups == 0, "key.prefix_groups", "0 with a key file", key.prefix_groups)?;
         }
         Ok(())
+    }
+
+    /// Keyspaces, and what rows are indexed by.
+    fn sound_indexes(&self, this: Subject) -> Checked {
+        let (count, keys) = (self.keyspaces, self.keys);
+        let expected = format!("1 to {MOST_KEYSPACES}");
+        this.expect((1..=MOST_KEYSPACES).contains(&count), "keyspaces", expected, count)?;
+        this.expect(u64::from(count) <= keys, "keyspaces", format!("no more than {keys} keys"), count)?;
+        let (indexes, file) = (&self.indexes, self.key.file.is_some());
+        this.expect(
+            indexes.len() <= MOST_INDEXES,
+            "indexes",
+            format!("up to {MOST_INDEXES}"),
+            indexes.len(),
+        )?;
+        this.expect(indexes.is_empty() || !file, "indexes", "none with a key file", indexes.len())?;
+        let (least, _) = bounds(&self.value.size);
+        for Index { from, length, .. } in indexes {
+            this.expect(*length >= 1, "indexes", "a length of 1 or more", length)?;
+            let end = f64::from(*from) + f64::from(*length);
+            let expected = format!("bytes within every value, of which the smallest has {least}");
+            this.expect(end <= least, "indexes", expected, format!("{length} from byte {from} on"))?;
+        }
+        Ok(())
+    }
+
+    /// Indexed rows are written once, by `insert_indexed`, so that what an index must hold is known without reading.
+    fn sound_indexed(&self, subject: Subject, phase: &Phase) -> Checked {
+        let (mix, indexes) = (&phase.mix, self.indexes.len());
+        let has = indexes > 0;
+        let expected = "indexes = [{ from = 24, length = 8 }] at the top of the file for insert_indexed";
+        subject.expect(has || mix.insert_indexed == 0.0, "mix", expected, "none")?;
+        let index = phase.scan.index;
+        let known = u32::try_from(indexes).is_ok_and(|indexes| index <= indexes);
+        subject.expect(known, "scan.index", format!("0 to {indexes}, the number of indexes"), index)?;
+        let both = index > 0 && phase.scan.prefix;
+        subject.expect(!both, "scan.prefix", "false with an index", phase.scan.prefix)?;
+        if !has {
+            return Ok(());
+        }
+        let expected = "insert_indexed and reads only, for rows with indexes are written once";
+        for (name, share) in mix.shares() {
+            let fits = ["get", "multi_get", "scan", "insert_indexed"].contains(&name);
+            subject.expect(fits || share == 0.0, "mix", expected, name)?;
+        }
+        subject.expect(
+            phase.writers == 0,
+            "writers",
+            "0 with indexes, for rows are written once",
+            phase.writers,
+        )?;
+        let size = phase.value_size.as_ref().map_or_else(String::new, ToString::to_string);
+        subject.expect(
+            phase.value_size.is_none(),
+            "value_size",
+            "the workload's value.size with indexes",
+            size,
+        )
     }
 
     fn sound_phase_name(&self, subject: Subject, phase: &Phase) -> Checked {
@@ -210,7 +273,7 @@ impl Workload {
     fn sound_start(&self) -> Checked {
         let Some(phase) = self.phases.first() else { return Ok(()) };
         let mix = &phase.mix;
-        let writes = mix.put > 0.0 || mix.insert > 0.0 || mix.merge > 0.0 || phase.writers > 0;
+        let writes = mix.put + mix.insert + mix.insert_indexed + mix.merge > 0.0 || phase.writers > 0;
         let gets = (mix.get > 0.0 || mix.multi_get > 0.0 || phase.readers > 0) && phase.miss < 1.0;
         let needs = [mix.update, mix.delete, mix.scan, mix.read_modify_write, mix.transaction];
         let starts_empty = !writes && (gets || needs.iter().any(|share| *share > 0.0));

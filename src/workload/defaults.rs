@@ -1,6 +1,6 @@
 //! What holds where a workload file says nothing, and the texts of durability levels.
 
-use super::{Durability, KeySpec, Mix, Phase, Scan, ValueSpec, WorkloadError};
+use super::{Durability, Index, KeySpec, Mix, Phase, Scan, ValueSpec, WorkloadError};
 use crate::generator::{Distribution, Encoding, SizeSpec, nearest};
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +11,18 @@ pub(super) const SEED: u64 = 1;
 pub(super) const RUNS: u32 = 5;
 /// Keys where none are given: over the caches of a processor, and filled in seconds.
 pub(super) const KEYS: u64 = 1_000_000;
+
+/// Keyspaces where none are given; also for records from before there were several.
+pub(super) fn keyspaces() -> u32 {
+    1
+}
+
+impl Default for Index {
+    /// Eight bytes behind the header of a value of full form: all values differ in them.
+    fn default() -> Self {
+        Index { from: 24, length: 8, clustering: false }
+    }
+}
 
 impl Default for KeySpec {
     fn default() -> Self {
@@ -34,7 +46,7 @@ impl Default for ValueSpec {
 
 impl Default for Scan {
     fn default() -> Self {
-        Scan { rows: 100, uniform_rows: false, reverse: false, prefix: false }
+        Scan { rows: 100, uniform_rows: false, reverse: false, prefix: false, index: 0 }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The file format of workloads: what may be left out, and how it becomes a `Workload` and back.
 
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
-use super::{Durability, KeySpec, Mix, Phase, Scan, ValueSpec, Workload, defaults};
+use super::{Durability, Index, KeySpec, Mix, Phase, Scan, ValueSpec, Workload, defaults};
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,16 +23,24 @@ pub(super) struct WorkloadFile {
     budget_seconds: Option<Seconds>,
     /// Keys that the fill writes and that phases draw from. Default: 1,000,000.
     keys: Option<Count<u64>>,
+    /// Keyspaces (tables, column families, databases) that keys are spread over: key number N is in keyspace
+    /// N % keyspaces. By a prefix of the key where the engine has one keyspace only, and labelled so. Default: 1.
+    keyspaces: Option<Count<u32>>,
     /// Threads of every phase that does not say its own. Default: 1.
     threads: Option<Count<u32>>,
     /// The least durability of every phase that does not say its own. Default: process.
     durability: Option<Durability>,
+    /// An engine that cannot reach the workload's level runs at the strongest it has, and is ranked there. Default:
+    /// false, it is refused.
+    or_weaker: Option<bool>,
     /// Budget for the engine's own caches. Default: as the engine's authors ship it.
     cache_bytes: Option<Bytes>,
     /// How a number becomes a key.
     key: Option<KeyFile>,
     /// What values look like.
     value: Option<ValueFile>,
+    /// Secondary indexes of the rows, which `insert_indexed` writes and `scan.index` reads. Default: none.
+    indexes: Option<Vec<IndexFile>>,
     /// The phases, in order.
     #[serde(rename = "phase")]
     phases: Vec<PhaseFile>,
@@ -70,6 +78,19 @@ pub(super) struct ValueFile {
     compressed_share: Option<Number>,
 }
 
+/// A secondary index: each row is also entered under some bytes of its value, followed by its key.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "a table such as { from = 24, length = 8 }")]
+#[schemars(rename = "Index")]
+pub(super) struct IndexFile {
+    /// The first byte of the value that the index is by, from 0. Default: 24, behind the value's header.
+    from: Option<Count<u32>>,
+    /// How many bytes it is by. Default: 8.
+    length: Option<Count<u32>>,
+    /// Index rows hold the whole value; else they hold none. Default: false.
+    clustering: Option<bool>,
+}
+
 /// The shares of op kinds in a phase; they need not add up to one. Default of each: 0.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table of shares such as { get = 0.9, put = 0.1 }")]
@@ -95,6 +116,8 @@ pub(super) struct MixFile {
     read_modify_write: Option<Number>,
     /// `transaction_ops` updates, atomically.
     transaction: Option<Number>,
+    /// Write the next new key with a row in each of `indexes`, atomically where the engine can; timed as one.
+    insert_indexed: Option<Number>,
 }
 
 /// What a scan does.
@@ -110,6 +133,8 @@ pub(super) struct ScanFile {
     reverse: Option<bool>,
     /// Only rows that share the start key's prefix (needs `key.prefix_groups`). Default: false.
     prefix: Option<bool>,
+    /// Over the rows of this index (1: the first of `indexes`), in the order of its bytes. Default: 0, over the rows.
+    index: Option<Count<u32>>,
 }
 
 /// A mix of ops, its generators, and its end.
@@ -237,11 +262,13 @@ macro_rules! table_stands {
 table_stands!(KeyFile => KeySpec {
     size, encoding, scattered, spacing, prefix_groups, prefix_size
 } optional { file });
+table_stands!(IndexFile => Index { from, length, clustering } optional {});
 table_stands!(ValueFile => ValueSpec { size, compressed_share } optional {});
 table_stands!(MixFile => Mix {
-    get, multi_get, put, insert, update, delete, scan, merge, read_modify_write, transaction
+    get, multi_get, put, insert, update, delete, scan, merge, read_modify_write, transaction,
+    insert_indexed
 } optional {});
-table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix } optional {});
+table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index } optional {});
 table_stands!(PhaseFile => Phase {
     name, distribution, clustered, grows, miss, threads, readers, writers, ops, each_key, seconds, warmup_seconds,
     join, multi_get_keys, transaction_ops, settle_before, reopen_before, drop_caches_before, mix, scan
@@ -258,9 +285,12 @@ impl WorkloadFile {
             runs: self.runs.map_or(defaults::RUNS, Stands::value),
             budget_seconds: self.budget_seconds.map(Stands::value),
             keys: self.keys.map_or(defaults::KEYS, Stands::value),
+            keyspaces: self.keyspaces.map_or_else(defaults::keyspaces, Stands::value),
             key: self.key.map(Stands::value).unwrap_or_default(),
             value: self.value.map(Stands::value).unwrap_or_default(),
+            indexes: self.indexes.into_iter().flatten().map(Stands::value).collect(),
             durability: self.durability.unwrap_or_default(),
+            or_weaker: self.or_weaker.unwrap_or_default(),
             cache_bytes: self.cache_bytes.map(Stands::value),
             phases: self.phases.into_iter().map(|phase| phase.over(usual.clone())).collect(),
         }
@@ -275,11 +305,15 @@ impl WorkloadFile {
             runs: Some(Stands::of(&workload.runs)),
             budget_seconds: workload.budget_seconds.as_ref().map(Stands::of),
             keys: Some(Stands::of(&workload.keys)),
+            keyspaces: (workload.keyspaces != defaults::keyspaces()).then(|| Stands::of(&workload.keyspaces)),
             threads: None,
             durability: Some(workload.durability),
+            or_weaker: workload.or_weaker.then_some(true),
             cache_bytes: workload.cache_bytes.as_ref().map(Stands::of),
             key: Some(Stands::of(&workload.key)),
             value: Some(Stands::of(&workload.value)),
+            indexes: Some(workload.indexes.iter().map(Stands::of).collect())
+                .filter(|all: &Vec<_>| !all.is_empty()),
             phases: workload.phases.iter().map(Stands::of).collect(),
         }
     }

@@ -55,16 +55,36 @@ pub struct Workload {
     pub budget_seconds: Option<f64>,
     /// Keys that the fill puts there; phases draw from them.
     pub keys: u64,
+    /// Keyspaces that the keys are spread over, by their numbers.
+    #[serde(default = "defaults::keyspaces")]
+    pub keyspaces: u32,
     /// How a number becomes a key.
     pub key: KeySpec,
     /// What values look like.
     pub value: ValueSpec,
+    /// Secondary indexes of the rows.
+    #[serde(default)]
+    pub indexes: Vec<Index>,
     /// The level asked for, unless a phase says otherwise.
     pub durability: Durability,
+    /// An engine that cannot reach that level runs at the strongest it has, and is ranked there; else it is refused. A
+    /// level of a phase's own binds all the same.
+    #[serde(default)]
+    pub or_weaker: bool,
     /// Budget for the engine's own caches, in bytes; none: the engine's default.
     pub cache_bytes: Option<u64>,
     /// The phases, in order.
     pub phases: Vec<Phase>,
+}
+
+impl Workload {
+    /// Key and value bytes that the index rows of one row have, whoever writes them.
+    pub fn index_bytes(&self, key_bytes: f64, value_bytes: f64) -> f64 {
+        let of = |index: &Index| {
+            f64::from(index.length) + key_bytes + if index.clustering { value_bytes } else { 0.0 }
+        };
+        self.indexes.iter().map(of).sum()
+    }
 }
 
 /// How a number becomes a key.
@@ -97,6 +117,18 @@ pub struct ValueSpec {
     pub compressed_share: f64,
 }
 
+/// A secondary index: each row is also entered under some bytes of its value, followed by its key.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Index {
+    /// The first of these bytes.
+    pub from: u32,
+    /// How many they are.
+    pub length: u32,
+    /// The index row holds the whole value; else it holds none.
+    pub clustering: bool,
+}
+
 /// The shares of op kinds in a phase; they need not add up to one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -121,11 +153,13 @@ pub struct Mix {
     pub read_modify_write: f64,
     /// `Phase::transaction_ops` updates, atomically.
     pub transaction: f64,
+    /// Write the next new key with a row in each of `Workload::indexes`, atomically where the engine can; timed as one.
+    pub insert_indexed: f64,
 }
 
 impl Mix {
     /// The kinds by their names in files, each with its share; in the order of the fields.
-    pub fn shares(&self) -> [(&'static str, f64); 10] {
+    pub fn shares(&self) -> [(&'static str, f64); 11] {
         [
             ("get", self.get),
             ("multi_get", self.multi_get),
@@ -137,6 +171,7 @@ impl Mix {
             ("merge", self.merge),
             ("read_modify_write", self.read_modify_write),
             ("transaction", self.transaction),
+            ("insert_indexed", self.insert_indexed),
         ]
     }
 }
@@ -153,6 +188,8 @@ pub struct Scan {
     pub reverse: bool,
     /// Only rows that share the start key's prefix (needs `key.prefix_groups`).
     pub prefix: bool,
+    /// Over the rows of this index, from 1, in the order of its bytes; 0: over the rows themselves.
+    pub index: u32,
 }
 
 /// A mix of ops, its generators, and its end.
@@ -209,10 +246,10 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Whether the phase only puts the keys there: it goes over each key, and does nothing but put and insert.
+    /// Whether the phase only puts the keys there: it goes over each key, and does nothing but put and insert (with indexes or without).
     /// Where a workload has other phases too, `--threads`, `--seconds` and `--ops` leave its fills as they are.
     pub fn is_fill(&self) -> bool {
-        let writes = self.mix.put + self.mix.insert;
+        let writes = self.mix.put + self.mix.insert + self.mix.insert_indexed;
         let others = self.mix.shares().iter().map(|(_, share)| share).sum::<f64>() - writes;
         self.each_key && others == 0.0 && self.readers == 0
     }

@@ -62,7 +62,10 @@ impl Overrides {
         workload.keys = self.keys.unwrap_or(workload.keys);
         workload.seed = self.seed.unwrap_or(workload.seed);
         workload.runs = self.runs.unwrap_or(workload.runs);
-        workload.durability = self.durability.unwrap_or(workload.durability);
+        if let Some(level) = self.durability {
+            // Who names a level means it.
+            (workload.durability, workload.or_weaker) = (level, false);
+        }
         workload.cache_bytes = self.cache.or(workload.cache_bytes);
         if let Some(size) = &self.key_size {
             workload.key.size = size.clone();
@@ -280,6 +283,7 @@ mod tests {
         assert_eq!(after.key.size, SizeSpec::Fixed(24));
         assert_eq!(after.value.size, SizeSpec::Uniform(10, 20));
         assert_eq!((after.durability, after.cache_bytes), (Durability::None, Some(1 << 20)));
+        assert!(!after.or_weaker, "a level that is named is meant");
         assert_eq!((after.seed, after.runs, after.budget_seconds), (u64::MAX, 9, None));
         assert!(after.phases[1..].iter().all(|phase| phase.ops == 50 && phase.seconds == 1.0));
         assert_eq!(after.phases[5].durability, Some(Durability::Power), "a level of its own stays");

@@ -191,6 +191,7 @@ fn home(field: &str) -> Option<String> {
         ("/$defs/Scan/properties", "[phase.scan]"),
         ("/$defs/Key/properties", "[key]"),
         ("/$defs/Value/properties", "[value]"),
+        ("/$defs/Index/properties", "a table of indexes"),
     ];
     let schema = schema();
     let has = |pointer: &str| schema.pointer(pointer).is_some_and(|fields| fields.get(field).is_some());

@@ -39,7 +39,7 @@ fn level() -> impl Strategy<Value = Durability> {
 }
 
 fn mix() -> impl Strategy<Value = Mix> {
-    prop::collection::vec(number(), 10).prop_map(|shares| Mix {
+    prop::collection::vec(number(), 11).prop_map(|shares| Mix {
         get: shares[0],
         multi_get: shares[1],
         put: shares[2],
@@ -50,15 +50,21 @@ fn mix() -> impl Strategy<Value = Mix> {
         merge: shares[7],
         read_modify_write: shares[8],
         transaction: shares[9],
+        insert_indexed: shares[10],
     })
 }
 
 fn scan() -> impl Strategy<Value = Scan> {
-    (any::<u32>(), any::<[bool; 3]>()).prop_map(|(rows, [uniform_rows, reverse, prefix])| Scan {
-        rows,
-        uniform_rows,
-        reverse,
-        prefix,
+    (any::<[u32; 2]>(), any::<[bool; 3]>()).prop_map(|([rows, index], [uniform_rows, reverse, prefix])| {
+        Scan { rows, uniform_rows, reverse, prefix, index }
+    })
+}
+
+fn index() -> impl Strategy<Value = Index> {
+    (0u32..60, 0u32..60, any::<bool>()).prop_map(|(from, length, clustering)| Index {
+        from,
+        length,
+        clustering,
     })
 }
 
@@ -122,31 +128,34 @@ fn key() -> impl Strategy<Value = KeySpec> {
 fn any_workload() -> impl Strategy<Value = Workload> {
     let texts = ("[a-z]{1,8}", "\\PC{0,20}");
     let value = (size(), number()).prop_map(|(size, compressed_share)| ValueSpec { size, compressed_share });
-    let options = (prop::option::of(number()), prop::option::of(any::<u64>()), level());
-    (texts, any::<[u64; 2]>(), any::<u32>(), key(), value, options, prop::collection::vec(phase(), 0..4))
-        .prop_map(
-            |(
-                (name, about),
-                [seed, keys],
-                runs,
-                key,
-                value,
-                (budget_seconds, cache_bytes, durability),
-                phases,
-            )| Workload {
-                name,
-                about,
-                seed,
-                runs,
-                budget_seconds,
-                keys,
-                key,
-                value,
-                durability,
-                cache_bytes,
-                phases,
-            },
-        )
+    let options = (prop::option::of(number()), prop::option::of(any::<u64>()), level(), any::<bool>());
+    let lists = (prop::collection::vec(index(), 0..4), prop::collection::vec(phase(), 0..4));
+    (texts, any::<[u64; 2]>(), any::<[u32; 2]>(), key(), value, options, lists).prop_map(
+        |(
+            (name, about),
+            [seed, keys],
+            [runs, keyspaces],
+            key,
+            value,
+            (budget_seconds, cache_bytes, durability, or_weaker),
+            (indexes, phases),
+        )| Workload {
+            name,
+            about,
+            seed,
+            runs,
+            budget_seconds,
+            keys,
+            keyspaces,
+            key,
+            value,
+            indexes,
+            durability,
+            or_weaker,
+            cache_bytes,
+            phases,
+        },
+    )
 }
 
 proptest! {

@@ -193,6 +193,42 @@ const BROKEN: &[(&str, &str)] = &[
         "[[phase]]\nname = 'a'\nmix = { get = 1 }\nops = 1",
         "w.toml:3: phase `a`: `mix`: expected a phase that fills the database before this one, got an empty database",
     ),
+    ("keyspaces = 0\n$", "w.toml:1: `keyspaces`: expected 1 to 4096, got 0"),
+    ("keys = 5\nkeyspaces = 6\n$", "w.toml:2: `keyspaces`: expected no more than 5 keys, got 6"),
+    ("indexes = 5\n$", "w.toml:1: expected "),
+    ("indexes = [{ form = 24 }]\n$", "w.toml:1: unknown field `form`; did you mean `from`?"),
+    (
+        "indexes = [{ from = 24, length = 80 }]\n$",
+        "w.toml:1: `indexes`: expected bytes within every value, of which the smallest has 100, got 80 from byte 24 on",
+    ),
+    ("indexes = [{ length = 0 }]\n$", "w.toml:1: `indexes`: expected a length of 1 or more, got 0"),
+    ("indexes = [{}, {}, {}, {}, {}, {}, {}, {}, {}]\n$", "w.toml:1: `indexes`: expected up to 8, got 9"),
+    (
+        "indexes = [{}]\n$",
+        "w.toml:4: phase `fill`: `mix`: expected insert_indexed and reads only, for rows with indexes are written once, \
+         got put",
+    ),
+    (
+        "[[phase]]\nname = 'a'\nmix = { insert_indexed = 1 }\nops = 1",
+        "w.toml:3: phase `a`: `mix`: expected indexes = [{ from = 24, length = 8 }] at the top of the file",
+    ),
+    (
+        "indexes = [{}]\n[[phase]]\nname = 'a'\nmix = { insert_indexed = 1 }\nops = 1\nwriters = 1",
+        "w.toml:6: phase `a`: `writers`: expected 0 with indexes, for rows are written once, got 1",
+    ),
+    (
+        "indexes = [{}]\n[[phase]]\nname = 'a'\nmix = { insert_indexed = 1 }\nops = 1\nvalue_size = 50",
+        "w.toml:6: phase `a`: `value_size`: expected the workload's value.size with indexes, got 50",
+    ),
+    (
+        "indexes = [{}]\n[[phase]]\nname = 'a'\nmix = { insert_indexed = 1, scan = 1 }\nops = 1\nscan = { index = 2 }",
+        "w.toml:6: phase `a`: `scan.index`: expected 0 to 1, the number of indexes, got 2",
+    ),
+    (
+        "$scan = { index = 1 }",
+        "w.toml:5: phase `fill`: `scan.index`: expected 0 to 0, the number of indexes, got 1",
+    ),
+    ("indexes = [{}]\n[key]\nfile = 'a'\n$", "w.toml:1: `indexes`: expected none with a key file, got 1"),
     ("phase = 5", "w.toml:1: expected tables written as [[phase]], got the number `5`"),
 ];
 
@@ -207,6 +243,32 @@ fn says_in_one_line_where_and_what_is_wrong() {
         }
     }
     assert!(failures.is_empty(), "{failures}");
+}
+
+#[test]
+fn indexes_have_defaults_and_may_be_set() {
+    let text = "keyspaces = 3\nindexes = [{}, { from = 32, length = 4, clustering = true }]\n\
+        [[phase]]\nname = 'a'\nmix = { insert_indexed = 1 }\nops = 5\n\
+        [[phase]]\nname = 'b'\nmix = { scan = 1 }\nscan = { index = 2 }\nops = 5\n";
+    let mut read = workload(text);
+    let second = Index { from: 32, length: 4, clustering: true };
+    assert_eq!((read.keyspaces, &read.indexes), (3, &vec![Index::default(), second]));
+    assert_eq!((read.phases[0].mix.insert_indexed, read.phases[1].scan.index), (1.0, 2));
+    assert_eq!(parse(&read.to_toml(), "w.toml").unwrap(), read);
+    let set = vec!["indexes=[{from=40,length=2}]".to_string(), "b.scan.index=1".to_string()];
+    Overrides { set, ..Overrides::default() }.apply(&mut read).unwrap();
+    assert_eq!(read.indexes, [Index { from: 40, length: 2, clustering: false }]);
+}
+
+#[test]
+fn records_from_before_there_were_keyspaces_still_load() {
+    let mut json = serde_json::to_value(workload(LEAST)).unwrap();
+    let fields = json.as_object_mut().unwrap();
+    assert!(fields.remove("keyspaces").is_some() && fields.remove("indexes").is_some());
+    let phase = fields["phases"][0].as_object_mut().unwrap();
+    assert!(phase["scan"].as_object_mut().unwrap().remove("index").is_some());
+    assert!(phase["mix"].as_object_mut().unwrap().remove("insert_indexed").is_some());
+    assert_eq!(serde_json::from_value::<Workload>(json).unwrap(), workload(LEAST));
 }
 
 #[test]
@@ -277,8 +339,13 @@ fn fields(schema: &serde_json::Value, pointer: &str) -> Vec<String> {
 fn the_reference_names_every_field_and_every_workload() {
     let reference = include_str!("../../docs/workloads.md");
     let schema = schema();
-    for table in ["/properties", "/$defs/Phase/properties", "/$defs/Mix/properties", "/$defs/Scan/properties"]
-    {
+    for table in [
+        "/properties",
+        "/$defs/Phase/properties",
+        "/$defs/Mix/properties",
+        "/$defs/Scan/properties",
+        "/$defs/Index/properties",
+    ] {
         for field in fields(&schema, table) {
             assert!(
                 reference.contains(&format!("`{field}`")),

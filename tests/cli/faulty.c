@@ -1,9 +1,9 @@
 /* A null engine that goes wrong as its option says, at its thousandth op: what the tool must survive. */
-#include "kit.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "kit.h"
 
 #define CAPABILITIES (KV_STORES_NOTHING | KV_IN_MEMORY | KV_ORDERED | KV_CAN_DELETE | KV_OVERWRITE)
 
@@ -16,7 +16,8 @@ static uint32_t go_wrong(kv_op *op, kv_batch *batch) {
   if (!strcmp(fault, "segv")) *(volatile int *)8 = 0;
   if (!strcmp(fault, "abort")) fprintf(stderr, "engine: assertion failed: it was not\n"), abort();
   if (!strcmp(fault, "exit")) _exit(0);
-  if (!strcmp(fault, "hang")) for (;;) pause();
+  if (!strcmp(fault, "hang"))
+    for (;;) pause();
   if (!strcmp(fault, "stop")) raise(SIGSTOP);
   if (!strcmp(fault, "memory")) fprintf(stderr, "memory allocation of 99 bytes failed\n"), abort();
   if (!strcmp(fault, "files")) {
@@ -55,12 +56,22 @@ static uint32_t close_faulty(kv_database *database, char *error) {
   return KV_OK;
 }
 
-static const kv_driver driver = {
-    .abi = KV_ABI, .size = sizeof(kv_driver), .name = "faulty", .engine = "goes wrong", .language = "C",
-    .family = "example", .capabilities = CAPABILITIES, .levels = 1u << KV_NONE,
-    .option_count = 1, .options = options,
-    .open = open_faulty, .close = close_faulty, .session = kv_same_session, .session_end = kv_same_session_end,
-    .execute = execute, .maintain = kv_no_maintain, .stats = kv_no_stats,
-};
+static const kv_driver driver = {.abi = KV_ABI,
+                                 .size = sizeof(kv_driver),
+                                 .name = "faulty",
+                                 .engine = "goes wrong",
+                                 .language = "C",
+                                 .family = "example",
+                                 .capabilities = CAPABILITIES,
+                                 .levels = 1u << KV_NONE,
+                                 .option_count = 1,
+                                 .options = options,
+                                 .open = open_faulty,
+                                 .close = close_faulty,
+                                 .session = kv_same_session,
+                                 .session_end = kv_same_session_end,
+                                 .execute = execute,
+                                 .maintain = kv_no_maintain,
+                                 .stats = kv_no_stats};
 
 KV_EXPORT(&driver)

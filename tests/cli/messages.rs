@@ -112,7 +112,7 @@ fn lists_help_completions_and_manual_are_printed() {
         ("--help", "verify"),
         ("run --help", "--durability"),
         ("engines", "memory-btree"),
-        ("engines redb", "capabilities"),
+        ("engines memory-btree", "capabilities"),
         ("workloads", "ycsb-f"),
         ("workloads quick", "[[phase]]"),
         ("completions bash", "kvdyno"),
@@ -125,13 +125,97 @@ fn lists_help_completions_and_manual_are_printed() {
     }
 }
 
+fn listed(folder: &tempfile::TempDir, words: &str) -> serde_json::Value {
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "kvdyno {words}\n{}", printed.stderr);
+    serde_json::from_str(&printed.stdout).unwrap()
+}
+
+/// An engine of the catalogue that this build does not have, with the reason that `plugins/absent.txt` gives for it.
+fn absent(folder: &tempfile::TempDir) -> Option<(String, String)> {
+    let engines = listed(folder, "engines --json");
+    let absent = engines.as_array().unwrap().iter().find(|engine| engine["is_present"] == false)?;
+    let name = absent["name"].as_str().unwrap().to_string();
+    let plugins = folder.path().join("plugins");
+    fs::create_dir_all(&plugins).unwrap();
+    fs::write(plugins.join("absent.txt"), format!("{name}\tits header is on the moon\n")).unwrap();
+    Some((name, absent["get"].as_str().unwrap().to_string()))
+}
+
+#[test]
+fn an_absent_engine_is_listed_with_what_brings_it_and_asking_for_it_by_name_is_exit_code_4() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((name, get)) = absent(&folder) else {
+        println!("skipped: every engine that the project knows is here");
+        return;
+    };
+    for words in [format!("run quick --engines {name}"), format!("verify {name}")] {
+        let printed = kvdyno(folder.path(), &format!("{words} --plugins plugins"));
+        assert_eq!(printed.code, Some(4), "kvdyno {words}\n{}", printed.stderr);
+        for text in [&name, "its header is on the moon", &get] {
+            assert!(printed.stderr.contains(text), "kvdyno {words}: no `{text}` in\n{}", printed.stderr);
+        }
+    }
+    for words in ["engines --plugins plugins".to_string(), format!("engines {name} --plugins plugins")] {
+        let printed = kvdyno(folder.path(), &words);
+        assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+        for text in [&name, "its header is on the moon", &get] {
+            assert!(printed.stdout.contains(text), "kvdyno {words}: no `{text}` in\n{}", printed.stdout);
+        }
+    }
+}
+
+#[test]
+fn an_engine_is_listed_with_all_that_is_known_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = listed(&folder, "engines memory-btree --json");
+    for (field, wanted) in [("is_present", "true"), ("is_known", "true"), ("origin", "\"built in\"")] {
+        assert_eq!(engine[field].to_string(), wanted, "{field}");
+    }
+    for field in ["version", "licence", "get", "capabilities_proven", "levels", "options", "fairness"] {
+        assert!(!engine[field].is_null(), "no {field} in {engine}");
+    }
+}
+
+#[test]
+fn what_is_proven_is_entered_in_a_file_and_what_fails_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "verify memory-map mutant:stale-read --ops 500 --seconds 0.5 --proven proven.toml";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(3), "{}", printed.stdout);
+    let text = fs::read_to_string(folder.path().join("proven.toml")).unwrap();
+    assert!(text.contains("name = \"memory-map\"") && text.contains("\"overwrite\""), "{text}");
+    assert!(!text.contains("mutant") && !text.contains("\"ordered\""), "{text}");
+    assert!(printed.stderr.contains("nothing is proven"), "{}", printed.stderr);
+}
+
 #[test]
 fn every_engine_that_must_be_here_is_here() {
     // Set by the Makefile where a build must have everything, so that a missing engine cannot hide behind a skip.
     let Ok(required) = std::env::var("KVDYNO_REQUIRED_ENGINES") else { return };
     let folder = tempfile::tempdir().unwrap();
+    let engines = listed(&folder, "engines --json");
     for name in required.split([',', ' ']).filter(|name| !name.is_empty()) {
-        let printed = kvdyno(folder.path(), &format!("engines {name}"));
-        assert_eq!(printed.code, Some(0), "the engine {name} is required\n{}", printed.stderr);
+        let engine = engines.as_array().unwrap().iter().find(|engine| engine["name"] == name);
+        let engine = engine.unwrap_or_else(|| panic!("no engine is named {name}"));
+        assert!(engine["is_present"] == true, "{name} is required and absent: {}", engine["reason"]);
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in ["workloads quick", "man", "run fill-random --engines memory-map --keys 1k --runs 1"] {
+        let mut command = super::command::prepared(folder.path(), words);
+        let mut child = command
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert!(!stderr.contains("panicked"), "kvdyno {words}: {stderr}");
+        assert_ne!(ended.status.code(), Some(101), "kvdyno {words}");
     }
 }

@@ -286,6 +286,9 @@ pub fn functions(source: &Source) -> Vec<(usize, String, usize)> {
         };
         return words(code, "fn").filter_map(of).collect();
     }
+    if source.path.ends_with(".cc") || source.path.ends_with(".hpp") {
+        return methods(code).map(|(at, name, open)| (at, name, lines(at, closing(code, open)))).collect();
+    }
     let mut found = Vec::new();
     let mut at = 0;
     for line in code.split_inclusive('\n') {
@@ -303,4 +306,24 @@ pub fn functions(source: &Source) -> Vec<(usize, String, usize)> {
         at += line.len();
     }
     found
+}
+
+/// Position, name and opening brace of what has a body in C++: functions, methods, constructors, lambdas with a name.
+fn methods(code: &str) -> impl Iterator<Item = (usize, String, usize)> + '_ {
+    const OTHERS: &[&str] =
+        &["if", "for", "while", "switch", "catch", "class", "struct", "namespace", "enum", "union"];
+    code.match_indices('{').filter_map(move |(open, _)| {
+        let start = code[..open].rfind([';', '{', '}']).map_or(0, |before| before + 1);
+        // What is behind a directive begins on the next line.
+        let directive = code[start..open].rfind("\n#").map(|at| start + at + 1);
+        let start = directive.map_or(start, |at| at + code[at..open].find('\n').unwrap_or(0));
+        // And what is behind `public:` too.
+        let start = code[start..open].find(":\n").map_or(start, |label| start + label + 2);
+        let head = code[start..open].split('(').next().unwrap_or("");
+        let is_other = OTHERS.iter().any(|word| words(head, word).next().is_some());
+        let is_letter = |c: char| c.is_alphanumeric() || "_:~".contains(c);
+        let name = head.trim_end().rsplit(|c: char| !is_letter(c)).next().unwrap_or("");
+        let has_arguments = code[start..open].contains('(') && !name.is_empty() && !is_other;
+        has_arguments.then(|| (start + head.len() - head.trim_start().len(), name.to_string(), open))
+    })
 }

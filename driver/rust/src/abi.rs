@@ -143,7 +143,7 @@ pub struct kv_setting {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct kv_index {
     pub keyspace: u16,
     pub index_keyspace: u16,

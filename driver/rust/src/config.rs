@@ -155,6 +155,15 @@ impl<'a> Config<'a> {
         self.raw.keyspaces.max(1) as usize
     }
 
+    /// The indexes that the engine is to keep; none unless the driver declares `KV_INDEXES`.
+    pub fn indexes(&self) -> &'a [kv_index] {
+        if self.raw.index_count == 0 {
+            return &[];
+        }
+        // SAFETY: the boundary gives index_count indexes.
+        unsafe { std::slice::from_raw_parts(self.raw.indexes, self.raw.index_count as usize) }
+    }
+
     /// Largest key in bytes.
     pub fn key_size_max(&self) -> usize {
         self.raw.key_size_max as usize

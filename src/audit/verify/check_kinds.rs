@@ -129,9 +129,11 @@ pub(super) fn keyspaces(context: &Context<'_>) -> Found {
         read_spaces(&mut subject, &keys, SPACES)?;
     }
     subject.compare(&keys)?;
+    scan_spaces(context, &mut subject, &keys, SPACES)?;
     if subject.is_kept() {
         subject.reopen()?;
         subject.compare(&keys)?;
+        scan_spaces(context, &mut subject, &keys, SPACES)?;
     }
     let beyond = subject.one(Act::get(&keys[0]).within(SPACES))?;
     if beyond.is_answer() {
@@ -146,6 +148,41 @@ fn read_spaces(subject: &mut Subject<'_>, keys: &[Vec<u8>], spaces: u16) -> Resu
     let gets: Vec<_> =
         (0..spaces).flat_map(|space| keys.iter().map(move |key| Act::get(key).within(space))).collect();
     subject.run_all(&gets)
+}
+
+/// Scans end where their keyspace does, in both directions, though other keyspaces have such keys too.
+fn scan_spaces(
+    context: &Context<'_>,
+    subject: &mut Subject<'_>,
+    keys: &[Vec<u8>],
+    spaces: u16,
+) -> Result<(), String> {
+    let prefix = &keys[0][..2];
+    for space in 0..spaces {
+        let mut scans = Vec::new();
+        if context.has(KV_ORDERED) {
+            let bounded = Act::scan(&keys[4]).to(&keys[11]);
+            scans.extend([Act::scan(&[]), Act::scan(&keys[17]), Act::scan(&keys[2]).rows(5), bounded]);
+        }
+        if context.has(KV_ORDERED) && context.has(KV_CAN_REVERSE) {
+            let down = |act: Act| act.with(KV_REVERSE);
+            scans.extend([
+                down(Act::scan(&[])),
+                down(Act::scan(&keys[2])),
+                down(Act::scan(&keys[15]).rows(4)),
+            ]);
+        }
+        if context.has(KV_CAN_PREFIX) {
+            scans.push(Act::scan(&[]).with(KV_PREFIX).to(prefix));
+        }
+        let scans: Vec<_> = scans.into_iter().map(|act| act.within(space)).collect();
+        subject.run_all(&scans).map_err(|text| format!("keyspace {space}: {text}"))?;
+        if context.has(KV_ORDERED) {
+            // In pieces: what goes on behind a row goes on in its keyspace.
+            subject.scan_all(Act::scan(&keys[1]).within(space).room(60))?;
+        }
+    }
+    Ok(())
 }
 
 /// Keys of two parts: the first names a collection.

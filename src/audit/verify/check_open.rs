@@ -185,8 +185,8 @@ pub(super) fn sessions(context: &Context<'_>) -> Found {
         }
     }
     let stats = subject.database()?.stats();
-    if let Some(line) = stats.lines().find(|line| !line.contains('=')) {
-        return Err(Halt::Failed(format!("stats gives a line that is no name=value: `{line}`")));
+    if let Some((name, _)) = stats.iter().find(|(name, value)| name.is_empty() || value.is_empty()) {
+        return Err(Halt::Failed(format!("stats gives a line that is no name=value: `{name}`")));
     }
     Ok(subject.close()?)
 }

@@ -85,7 +85,7 @@ fn one_thread(
     seconds: f64,
 ) -> Result<(Model, u64), String> {
     let mut caller = open_caller(database, setup)?;
-    let mut model = Model::new(database.in_force().capabilities);
+    let mut model = Model::new(database.in_force().capabilities, Vec::new());
     model.may_conflict = true;
     let begun = std::time::Instant::now();
     let mut count = 0;
@@ -130,7 +130,7 @@ fn scan_own(
 
 /// What all threads wrote is there, and nothing else.
 fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<(), String> {
-    let mut model = Model::new(KV_ORDERED | KV_OVERWRITE);
+    let mut model = Model::new(KV_ORDERED | KV_OVERWRITE, Vec::new());
     let mut caller = open_caller(database, setup)?;
     let puts: Vec<_> = rows.iter().map(|(key, value)| Act::put(key, value)).collect();
     model.hold(&puts);

@@ -13,6 +13,8 @@ type Place = (u16, Vec<u8>);
 pub(super) struct Model {
     rows: BTreeMap<Place, Vec<u8>>,
     capabilities: u64,
+    /// The indexes that the engine keeps.
+    indexes: Vec<kv_index>,
     /// Other threads write too: KV_CONFLICT is an answer then, and means "no effect".
     pub may_conflict: bool,
     /// How often it came.
@@ -22,9 +24,32 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// An empty one for an engine with these capabilities.
-    pub fn new(capabilities: u64) -> Model {
-        Model { capabilities, ..Model::default() }
+    /// An empty one for an engine with these capabilities, which keeps these indexes.
+    pub fn new(capabilities: u64, indexes: Vec<kv_index>) -> Model {
+        Model { capabilities, indexes, ..Model::default() }
+    }
+
+    /// Makes a row or takes it away, and its index rows with it.
+    fn set(&mut self, place: Place, value: Option<Vec<u8>>) {
+        let (space, key) = &place;
+        for index in self.indexes.iter().filter(|index| index.keyspace == *space) {
+            let place = |value: &[u8]| {
+                let bytes = &value[index.from as usize..][..index.length as usize];
+                (index.index_keyspace, [bytes, key].concat())
+            };
+            if let Some(before) = self.rows.get(&(*space, key.clone())) {
+                let gone = place(before);
+                self.rows.remove(&gone);
+            }
+            if let Some(value) = &value {
+                let held = if index.clustering != 0 { value.clone() } else { Vec::new() };
+                self.rows.insert(place(value), held);
+            }
+        }
+        match value {
+            Some(value) => self.rows.insert(place, value),
+            None => self.rows.remove(&place),
+        };
     }
 
     pub fn get(&self, keyspace: u16, key: &[u8]) -> Option<&Vec<u8>> {
@@ -113,10 +138,7 @@ impl Model {
             self.apply(act);
         }
         for (place, before) in std::mem::take(&mut self.undo).into_iter().rev() {
-            match before {
-                Some(value) => drop(self.rows.insert(place, value)),
-                None => drop(self.rows.remove(&place)),
-            }
+            self.set(place, before);
         }
         reason
     }
@@ -136,11 +158,9 @@ impl Model {
     fn apply(&mut self, act: &Act) {
         let place = (act.keyspace, act.key.clone());
         match act.kind {
-            KV_PUT if act.has(KV_NEW) || !self.can(KV_OVERWRITE) => {
-                self.rows.entry(place).or_insert_with(|| act.value.clone());
-            }
-            KV_PUT => drop(self.rows.insert(place, act.value.clone())),
-            KV_DELETE => drop(self.rows.remove(&place)),
+            KV_PUT if (act.has(KV_NEW) || !self.can(KV_OVERWRITE)) && self.rows.contains_key(&place) => {}
+            KV_PUT => self.set(place, Some(act.value.clone())),
+            KV_DELETE => self.set(place, None),
             KV_MERGE if act.has(KV_APPEND) => {
                 self.rows.entry(place).or_default().extend_from_slice(&act.value)
             }

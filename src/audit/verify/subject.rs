@@ -58,6 +58,7 @@ pub(super) struct Setup {
     pub create: bool,
     pub level: u32,
     pub keyspaces: u32,
+    pub indexes: Vec<kv_index>,
     pub threads: u32,
     pub settings: Vec<(String, String)>,
     pub clock: Clock,
@@ -117,6 +118,7 @@ impl<'a> Context<'a> {
             create: true,
             level: KV_NONE,
             keyspaces: 1,
+            indexes: Vec::new(),
             threads: 1,
             settings: Vec::new(),
             clock: self.clock,
@@ -187,6 +189,7 @@ impl Setup {
             value_size_max: self.value_bytes as u32,
             threads: self.threads,
             keyspaces: self.keyspaces,
+            indexes: self.indexes.clone(),
             settings: self.settings.clone(),
             kinds: kinds(capabilities),
             op_flags: op_flags(capabilities),
@@ -255,7 +258,7 @@ impl<'a> Subject<'a> {
     fn open(engine: &'a Engine, setup: Setup) -> Result<Subject<'a>, String> {
         let database = open_database(engine, &setup)?;
         let caller = open_caller(&database, &setup)?;
-        let model = Model::new(database.in_force().capabilities);
+        let model = Model::new(database.in_force().capabilities, setup.indexes.clone());
         Ok(Subject { engine, setup, database: Some(database), caller: Some(caller), model })
     }
 

@@ -4,7 +4,7 @@ use super::cell::{Cell, Name, RunFigures, cell, figures, state_of};
 use super::{find, is_floor, is_mutant};
 use crate::results::statistics::{Interval, higher_first, ranks};
 use crate::results::{PhaseRecord, Record, Run, Trial};
-use crate::workload::{Durability, KeySpec, Phase, ValueSpec, Workload};
+use crate::workload::{Durability, Index, KeySpec, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -19,10 +19,14 @@ pub struct PhaseSummary {
     pub settings: Phase,
     /// Keys of the workload.
     pub keys: u64,
+    /// Keyspaces that they are spread over.
+    pub keyspaces: u32,
     /// What keys look like.
     pub key: KeySpec,
     /// What values look like.
     pub value: ValueSpec,
+    /// The indexes of the rows.
+    pub indexes: Vec<Index>,
     /// The level asked for.
     pub durability_asked: Durability,
     /// The null engines: what the harness alone costs.
@@ -78,8 +82,10 @@ fn summarize_phase(run: &Run, records: &[Record], workload: &Workload, phase: &P
         name: phase.name.clone(),
         settings: reference.phase.clone(),
         keys: reference.workload.keys,
+        keyspaces: reference.workload.keyspaces,
         key: reference.workload.key.clone(),
         value: reference.workload.value.clone(),
+        indexes: reference.workload.indexes.clone(),
         durability_asked: phase.durability.unwrap_or(workload.durability),
         floors: Vec::new(),
         groups: Vec::new(),
@@ -187,11 +193,11 @@ fn cells_of(name: Name, trials: &[&Trial], records: &[Record], reference: &Refer
     levels.iter().map(cell_at).collect()
 }
 
-/// The bytes of a key and its value; none if sizes vary or a phase has its own.
+/// The bytes of a key, its value and its index rows; none if sizes vary or a phase has its own.
 fn live_bytes_per_key(workload: &Workload) -> Option<f64> {
     let own_size = workload.phases.iter().any(|phase| phase.value_size.is_some());
     // Only a fixed size is written as a plain number.
     let key: f64 = workload.key.size.to_string().parse().ok()?;
     let value: f64 = workload.value.size.to_string().parse().ok()?;
-    (!own_size).then_some(key + value)
+    (!own_size).then(|| key + value + workload.index_bytes(key, value))
 }

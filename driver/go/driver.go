@@ -1,0 +1,223 @@
+// Package driver is the kit for kvdyno drivers in Go: an interface for an engine's author, the timed loop, and the glue
+// to the C boundary of driver.h. A plug-in is a main package that registers its engines in an init function and is built
+// with -buildmode=c-shared; driver/README.md is the page for authors.
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Option of a driver, set as name=value.
+type Option struct {
+	Name string
+	// Kind is "bytes", "count", "flag", "choice:a|b|c" or "text".
+	Kind    string
+	Default string
+	Help    string
+}
+
+// Info is what a driver declares of its engine.
+type Info struct {
+	// Name that people type: [a-z0-9][a-z0-9_.-]*.
+	Name string
+	// Engine in one line.
+	Engine string
+	// Family: "b+tree", "lsm", "hash", "memory" ...
+	Family string
+	// Capabilities it has, all of them and no more.
+	Capabilities uint64
+	// Levels that the engine has itself.
+	Levels []Level
+	// KeySizeMax in bytes; 0: no limit below 64 KiB.
+	KeySizeMax uint32
+	// Options it has.
+	Options []Option
+}
+
+// Driver opens databases of one engine.
+type Driver interface {
+	Info() Info
+	Open(config *Config, opened *Opened) (Database, error)
+}
+
+// Database is open. It may also be a Maintainer and a Teller.
+type Database interface {
+	// Session for one thread at a time.
+	Session() (Session, error)
+	Close() error
+}
+
+// Maintainer can flush, compact or settle; false: the engine has nothing of the kind.
+type Maintainer interface {
+	Maintain(work Work) (bool, error)
+}
+
+// Teller tells of the engine's inside: name and value.
+type Teller interface {
+	Stats(add func(name string, value any))
+}
+
+// Session is used by one thread at a time. It may also be a Deleter, a Scanner, a Merger and a Grouper.
+type Session interface {
+	Get(op *Op) (Status, error)
+	Put(op *Op) (Status, error)
+	End() error
+}
+
+// Deleter deletes.
+type Deleter interface {
+	Delete(op *Op) (Status, error)
+}
+
+// Scanner scans.
+type Scanner interface {
+	Scan(op *Op) (Status, error)
+}
+
+// Merger merges.
+type Merger interface {
+	Merge(op *Op) (Status, error)
+}
+
+// Grouper runs joined ops, each of which it gives a status. NotRun: nothing special is done with such a group (never
+// for an atomic one), and the kit runs its ops one by one. A failure is that of all ops, which had no effect.
+type Grouper interface {
+	Group(ops []Op, atomic bool) (Status, error)
+}
+
+// Failure is an error with a status of its own; other errors are Failed.
+type Failure struct {
+	Status Status
+	Text   string
+}
+
+func (failure *Failure) Error() string { return failure.Text }
+
+// Fail makes a Failure.
+func Fail(status Status, format string, arguments ...any) error {
+	return &Failure{status, fmt.Sprintf(format, arguments...)}
+}
+
+func statusOf(err error) Status {
+	var failure *Failure
+	if errors.As(err, &failure) {
+		return failure.Status
+	}
+	return Failed
+}
+
+// Config is what is wanted at open.
+type Config struct {
+	// Path of an existing folder of the trial's own.
+	Path string
+	// Create: the folder is empty, make a new database.
+	Create bool
+	// CacheBytes is the budget for the engine's own caches; 0: the engine's default.
+	CacheBytes uint64
+	// ExpectedRows, DiskLimitBytes: 0 if unknown.
+	ExpectedRows, DiskLimitBytes uint64
+	// Largest sizes; KeySizeFixed is not 0 where every key has that size.
+	KeySizeMax, KeySizeFixed, ValueSizeMax uint32
+	// Threads: sessions that will be open at once.
+	Threads uint32
+	// Keyspaces, at least 1.
+	Keyspaces int
+
+	level    Level
+	settings map[string]string
+	info     *Info
+}
+
+// Pick gives the weakest of the driver's levels at or above the one asked for, and `authors` for Default.
+func (config *Config) Pick(authors Level) (Level, error) {
+	if config.level == Default {
+		return authors, nil
+	}
+	strongest := None
+	for level := None; level <= Power; level++ {
+		for _, has := range config.info.Levels {
+			if has == level && level >= config.level {
+				return level, nil
+			} else if has == level {
+				strongest = level
+			}
+		}
+	}
+	return None, Fail(Unsupported, "cannot reach durability level `%s`; the strongest it has is `%s`", config.level, strongest)
+}
+
+// String is the level's name.
+func (level Level) String() string {
+	return [...]string{"none", "process", "power", "default"}[level]
+}
+
+// Text is an option's value: what was set, else its default.
+func (config *Config) Text(name string) string {
+	if value, isSet := config.settings[name]; isSet {
+		return value
+	}
+	for _, option := range config.info.Options {
+		if option.Name == name {
+			return option.Default
+		}
+	}
+	return ""
+}
+
+// Number is a "count" or "bytes" option.
+func (config *Config) Number(name string) (uint64, error) {
+	text := config.Text(name)
+	number, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, Fail(Failed, "option %s: expected a number, got `%s`", name, text)
+	}
+	return number, nil
+}
+
+// Flag is a "flag" option.
+func (config *Config) Flag(name string) (bool, error) {
+	text := config.Text(name)
+	if text != "true" && text != "false" {
+		return false, Fail(Failed, "option %s: expected true or false, got `%s`", name, text)
+	}
+	return text == "true", nil
+}
+
+// Opened is what is in force.
+type Opened struct {
+	// Level in force.
+	Level Level
+	// Capabilities in force: the declared ones, from which options may take away.
+	Capabilities uint64
+	// CacheBytes in force; NoCache: the engine has no such knob.
+	CacheBytes uint64
+	// Version of the engine's library.
+	Version string
+	// Compression in force; empty: unknown.
+	Compression string
+
+	settings []string
+}
+
+// NoCache says that an engine has no cache that a budget could set.
+const NoCache = ^uint64(0)
+
+// InForce reports a setting.
+func (opened *Opened) InForce(name string, value any) {
+	opened.settings = append(opened.settings, fmt.Sprintf("%s=%v\n", name, value))
+}
+
+var registered []Driver
+
+// mostDrivers is how many tables glue.h has room for.
+const mostDrivers = 64
+
+// Register adds drivers to the plug-in; called by init functions.
+func Register(drivers ...Driver) {
+	registered = append(registered, drivers...)
+	if len(registered) > mostDrivers {
+		panic(fmt.Sprintf("a plug-in has at most %d drivers", mostDrivers))
+	}
+}

@@ -1,0 +1,3 @@
+module kvdyno/driver
+
+go 1.25

@@ -1,0 +1,7 @@
+// Package tick reads the clocks of driver.h. It is a package of its own because one with cgo can hold no assembly.
+package tick
+
+// Counter is the time-stamp counter.
+//
+//go:noescape
+func Counter() uint64

@@ -1,0 +1,216 @@
+package driver
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unsafe"
+)
+
+// Op is one op, as an engine sees it. Key and Value are the caller's memory until the call returns, or copies of the
+// engine's own if it declares KeepsKey or KeepsValue.
+type Op struct {
+	// Key of the op; of a scan: where it starts.
+	Key []byte
+	// Value to write; a scan's bound or prefix; a merge's operand.
+	Value []byte
+	raw   *rawOp
+}
+
+// Kind of the op.
+func (op *Op) Kind() Kind { return op.raw.kind }
+
+// Keyspace that the op is for, from 0.
+func (op *Op) Keyspace() int { return int(op.raw.keyspace) }
+
+// IsNew tells whether a put must fail with Exists where the key is there.
+func (op *Op) IsNew() bool { return op.raw.flags&flagNew != 0 }
+
+// IsReverse tells whether a scan goes downward.
+func (op *Op) IsReverse() bool { return op.raw.flags&flagReverse != 0 }
+
+// IsPrefix tells whether every row of a scan must begin with Value.
+func (op *Op) IsPrefix() bool { return op.raw.flags&flagPrefix != 0 }
+
+// KeysOnly tells whether a scan's rows are wanted without values.
+func (op *Op) KeysOnly() bool { return op.raw.flags&flagKeys != 0 }
+
+// IsAppend tells whether a merge appends bytes; else it adds little-endian numbers.
+func (op *Op) IsAppend() bool { return op.raw.flags&flagAppend != 0 }
+
+// SecondsToLive of a put; 0: for ever.
+func (op *Op) SecondsToLive() uint32 { return op.raw.limit }
+
+// Retried counts a retry inside the driver.
+func (op *Op) Retried() { op.raw.retries++ }
+
+// SetStatus gives an op of a group its answer.
+func (op *Op) SetStatus(status Status) { op.raw.status = status }
+
+// Deliver copies a value that was read into the caller's buffer, or digests it in place if that was asked; Short if it
+// does not fit.
+func (op *Op) Deliver(value []byte) Status {
+	raw := op.raw
+	raw.length = uint64(len(value))
+	if raw.flags&flagTouch != 0 {
+		raw.detail = digest(value)
+		return OK
+	}
+	if len(value) > int(raw.outSize) {
+		raw.needed, raw.length = uint64(len(value)), 0
+		return Short
+	}
+	copy(unsafe.Slice(raw.out, raw.outSize), value)
+	return OK
+}
+
+// digest is the wrapping sum of the value's little-endian words, the last one zero-filled (driver.h).
+func digest(value []byte) uint64 {
+	var sum uint64
+	for ; len(value) >= 8; value = value[8:] {
+		sum += binary.LittleEndian.Uint64(value)
+	}
+	for i, b := range value {
+		sum += uint64(b) << (8 * i)
+	}
+	return sum
+}
+
+// Place is where a scan's cursor begins. Forward: at the first key >= Key. Reverse: at the last key <= Key, or < Key if
+// Exclusive. Without a Key: at the first or last key of all.
+type Place struct {
+	Key       []byte
+	Exclusive bool
+}
+
+// Place of a scan. With a resumed scan the cursor may stand on the last row written: Row leaves it out.
+func (op *Op) Place() Place {
+	if len(op.Key) != 0 || !op.IsPrefix() {
+		return Place{Key: op.Key}
+	}
+	if !op.IsReverse() {
+		return Place{Key: op.Value}
+	}
+	// Below the smallest key above all that have the prefix.
+	return Place{Key: after(op.Value), Exclusive: true}
+}
+
+// after is the smallest key above all that begin with `prefix`; nil if there is none.
+func after(prefix []byte) []byte {
+	end := len(prefix)
+	for end > 0 && prefix[end-1] == 0xff {
+		end--
+	}
+	if end == 0 {
+		return nil
+	}
+	next := bytes.Clone(prefix[:end])
+	next[end-1]++
+	return next
+}
+
+// Range is the interval [from, to) that holds every row a scan may deliver, for engines whose iterators take bounds; nil:
+// open on that side. A reverse scan walks it downward.
+func (op *Op) Range() (from, to []byte) {
+	if op.IsPrefix() {
+		from, to = op.Value, after(op.Value)
+	} else if op.IsReverse() && len(op.Value) != 0 {
+		from = successor(op.Value)
+	} else if len(op.Value) != 0 {
+		to = op.Value
+	}
+	if len(op.Key) == 0 {
+		return from, to
+	}
+	if op.IsReverse() {
+		if end := successor(op.Key); to == nil || bytes.Compare(end, to) < 0 {
+			to = end
+		}
+	} else if bytes.Compare(op.Key, from) > 0 {
+		from = op.Key
+	}
+	return from, to
+}
+
+// successor is the smallest key above `key`.
+func successor(key []byte) []byte {
+	return append(bytes.Clone(key), 0)
+}
+
+// Rows writes the rows of a scan.
+type Rows struct {
+	op     *Op
+	out    []byte
+	isFull bool
+	status Status
+}
+
+// Rows begins to write the rows of a scan.
+func (op *Op) Rows() Rows {
+	raw := op.raw
+	raw.rows, raw.length = 0, 0
+	return Rows{op: op, out: unsafe.Slice(raw.out, raw.outSize), isFull: raw.limit == 0}
+}
+
+// Status is what the scan returns.
+func (rows *Rows) Status() Status { return rows.status }
+
+func (op *Op) isBeyond(key []byte) bool {
+	switch {
+	case op.IsPrefix():
+		return !bytes.HasPrefix(key, op.Value)
+	case len(op.Value) == 0:
+		return false
+	case op.IsReverse():
+		return bytes.Compare(key, op.Value) <= 0
+	default:
+		return bytes.Compare(key, op.Value) >= 0
+	}
+}
+
+// Push offers the next row, in the scan's direction; false: go no further. It ends at the limit, the bound, the prefix
+// and the buffer, leaves out the row that a resumed scan names, and leaves out values if only keys are wanted.
+func (rows *Rows) Push(key, value []byte) bool {
+	op, raw := rows.op, rows.op.raw
+	if rows.isFull || op.isBeyond(key) {
+		return false
+	}
+	if raw.flags&flagResume != 0 && len(key) != 0 && bytes.Equal(key, op.Key) {
+		return true
+	}
+	if op.KeysOnly() {
+		value = nil
+	}
+	size := 8 + len(key) + len(value)
+	at := int(raw.length)
+	if at+size > len(rows.out) {
+		raw.needed = uint64(size)
+		rows.status, rows.isFull = Short, true
+		return false
+	}
+	binary.NativeEndian.PutUint32(rows.out[at:], uint32(len(key)))
+	binary.NativeEndian.PutUint32(rows.out[at+4:], uint32(len(value)))
+	copy(rows.out[at+8:], key)
+	copy(rows.out[at+8+len(key):], value)
+	raw.length += uint64(size)
+	raw.rows++
+	rows.isFull = raw.rows >= raw.limit
+	return !rows.isFull
+}
+
+// IsBefore tells whether the place of a reverse scan lies before a row with this key, the first at or above it.
+func (place Place) IsBefore(key []byte) bool {
+	order := bytes.Compare(place.Key, key)
+	return order < 0 || (order == 0 && place.Exclusive)
+}
+
+// bytesOf a string, which nobody writes to.
+func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
+
+// DeliverString is Deliver for engines whose values are strings.
+func (op *Op) DeliverString(value string) Status { return op.Deliver(bytesOf(value)) }
+
+// PushStrings is Push for engines whose rows are strings.
+func (rows *Rows) PushStrings(key, value string) bool { return rows.Push(bytesOf(key), bytesOf(value)) }
+
+// PushString is Push for engines whose keys are strings.
+func (rows *Rows) PushString(key string, value []byte) bool { return rows.Push(bytesOf(key), value) }

@@ -1,0 +1,293 @@
+package driver
+
+import (
+	"bytes"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"kvdyno/driver/internal/tick"
+)
+
+// runner is a session with its loop's own memory.
+type runner struct {
+	session Session
+	deleter Deleter
+	scanner Scanner
+	merger  Merger
+	grouper Grouper
+
+	capabilities uint64
+	keyspaces    int
+	refusedFlags uint16
+	keySizeMax   uint32 // 0: no limit of the engine's
+	ops          []Op   // one for each op of a batch, on the Go side
+	at           int    // the op that runs, for a panic
+}
+
+func newRunner(session Session, capabilities uint64, keyspaces int, keySizeMax uint32) *runner {
+	r := &runner{session: session, capabilities: capabilities, keyspaces: keyspaces, keySizeMax: keySizeMax}
+	r.deleter, _ = session.(Deleter)
+	r.scanner, _ = session.(Scanner)
+	r.merger, _ = session.(Merger)
+	r.grouper, _ = session.(Grouper)
+	for _, need := range []struct {
+		capability uint64
+		flag       uint16
+	}{{CanNew, flagNew}, {CanReverse, flagReverse}, {CanPrefix, flagPrefix}, {CanHold, flagHold}, {CanTouch, flagTouch},
+		{MergeAppend, flagAppend}} {
+		if capabilities&need.capability == 0 {
+			r.refusedFlags |= need.flag
+		}
+	}
+	return r
+}
+
+// BestClock is the processor's counter, where this kit can read one.
+const BestClock = clockCounter
+
+// Ticks of a clock of driver.h; benches read it as the loop does.
+func Ticks(clock uint32) uint64 { return ticks(clock) }
+
+func ticks(clock uint32) uint64 {
+	if clock == clockCounter {
+		return tick.Counter()
+	}
+	return tick.Monotonic()
+}
+
+// isRefused tells whether an op needs a capability that is not declared, or a keyspace that was not opened.
+func (r *runner) isRefused(raw *rawOp) bool {
+	has := r.capabilities
+	if raw.flags&r.refusedFlags != 0 || int(raw.keyspace) >= r.keyspaces {
+		return true
+	}
+	switch raw.kind {
+	case Get:
+		return false
+	case Put:
+		return raw.limit != 0 && has&TimeToLive == 0
+	case Delete:
+		return has&CanDelete == 0 || r.deleter == nil
+	case Scan:
+		return (has&Ordered == 0 && raw.flags&flagPrefix == 0) || r.scanner == nil
+	case Merge:
+		return (has&MergeAdd == 0 && raw.flags&flagAppend == 0) || r.merger == nil
+	default:
+		return true
+	}
+}
+
+func (r *runner) isTooLong(raw *rawOp) bool {
+	return r.keySizeMax != 0 && raw.keyLength > r.keySizeMax && isWrite(raw.kind)
+}
+
+func (r *runner) one(op *Op) (Status, error) {
+	raw := op.raw
+	raw.retries = 0
+	if r.isRefused(raw) {
+		return Unsupported, nil
+	}
+	if r.isTooLong(raw) {
+		return TooLarge, Fail(TooLarge, "a key has %d bytes at most", r.keySizeMax)
+	}
+	switch raw.kind {
+	case Get:
+		return r.session.Get(op)
+	case Put:
+		return r.session.Put(op)
+	case Delete:
+		return r.deleter.Delete(op)
+	case Scan:
+		return r.scanner.Scan(op)
+	default:
+		return r.merger.Merge(op)
+	}
+}
+
+// shadow makes the Go side's view of a batch. An engine that keeps the slices it is given gets copies: one slab for keys
+// and one for values, so that keys that are kept do not keep values.
+func (r *runner) shadow(raws []rawOp) []Op {
+	if len(r.ops) < len(raws) {
+		r.ops = make([]Op, len(raws))
+	}
+	ops := r.ops[:len(raws)]
+	for i := range raws {
+		raw := &raws[i]
+		ops[i] = Op{unsafe.Slice(raw.key, raw.keyLength), unsafe.Slice(raw.value, raw.valueLength), raw}
+	}
+	if r.capabilities&KeepsKey != 0 {
+		copyAll(ops, func(op *Op) *[]byte { return &op.Key })
+	}
+	if r.capabilities&KeepsValue != 0 {
+		copyAll(ops, func(op *Op) *[]byte { return &op.Value })
+	}
+	return ops
+}
+
+func isWrite(kind Kind) bool { return kind == Put || kind == Delete || kind == Merge }
+
+// copyAll moves one field of all writes into a slab of its own.
+func copyAll(ops []Op, field func(op *Op) *[]byte) {
+	total := 0
+	for i := range ops {
+		if isWrite(ops[i].raw.kind) {
+			total += len(*field(&ops[i]))
+		}
+	}
+	slab := make([]byte, 0, total)
+	for i := range ops {
+		if isWrite(ops[i].raw.kind) {
+			bytes := field(&ops[i])
+			from := len(slab)
+			slab = append(slab, *bytes...)
+			*bytes = slab[from:len(slab):len(slab)]
+		}
+	}
+}
+
+func (batch *rawBatch) isOver(now uint64) bool {
+	return (batch.deadline != 0 && now >= batch.deadline) || atomic.LoadUint32(batch.stop) != 0
+}
+
+// fail writes the first text of a batch.
+func (batch *rawBatch) fail(op int, text string) {
+	if batch.errorText[0] != 0 {
+		return
+	}
+	if text == "" {
+		text = "an error without a text"
+	}
+	writeText(batch.errorText[:], text)
+	batch.errorOp = uint32(op)
+}
+
+// writeText writes a text that ends with NUL, cut at a character's edge.
+func writeText(field []byte, text string) {
+	text = string(bytes.ToValidUTF8([]byte(text), []byte("?")))
+	for len(text) > len(field)-1 {
+		runes := []rune(text[:len(field)-1])
+		text = string(bytes.TrimRight([]byte(string(runes)), "\uFFFD"))
+	}
+	field[copy(field, text)] = 0
+}
+
+// run runs a batch (rules 3, 6, 7 and 11 of driver.h). Returns OK, or Failed when an op failed with a text. A panic ends
+// the batch at the op that it came from.
+func (r *runner) run(batch *rawBatch) (result Status) {
+	raws := unsafe.Slice(batch.ops, batch.count)
+	ops := r.shadow(raws)
+	now := ticks(batch.clock)
+	batch.start = now
+	atomic.StoreUint32(&batch.done, 0)
+	r.at = 0
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			batch.fail(r.at, fmt.Sprintf("the engine panicked: %v", panicked))
+			if r.at < len(raws) {
+				raws[r.at].start, raws[r.at].end, raws[r.at].status = now, ticks(batch.clock), Failed
+				atomic.StoreUint32(&batch.done, uint32(r.at+1))
+			}
+			result = Failed
+		}
+	}()
+	for r.at < len(ops) && !batch.isOver(now) {
+		raw := &raws[r.at]
+		if raw.due > now {
+			now = spinUntil(batch, raw.due, now)
+			if batch.isOver(now) {
+				break
+			}
+		}
+		if raw.flags&flagJoin != 0 {
+			now = r.group(batch, ops, now)
+		} else {
+			status, err := r.one(&ops[r.at])
+			end := ticks(batch.clock)
+			raw.start, raw.end, raw.status = now, end, status
+			now = end
+			if err != nil {
+				raw.status = statusOf(err)
+				batch.fail(r.at, err.Error())
+			}
+			r.at++
+		}
+		atomic.StoreUint32(&batch.done, uint32(r.at))
+	}
+	if batch.errorText[0] != 0 {
+		return Failed
+	}
+	return OK
+}
+
+// spinUntil spins until `due`, the deadline or the stop word; the tick that saw it.
+func spinUntil(batch *rawBatch, due, from uint64) uint64 {
+	for {
+		now := ticks(batch.clock)
+		if now >= due || batch.isOver(now) {
+			batch.waited += now - from
+			return now
+		}
+	}
+}
+
+// group runs the group that begins at r.at, at tick `start`; the tick at which it ended.
+func (r *runner) group(batch *rawBatch, ops []Op, start uint64) uint64 {
+	first := r.at
+	after := first
+	for after+1 < len(ops) && ops[after].raw.flags&flagJoin != 0 {
+		after++
+	}
+	group := ops[first : after+1]
+	isAtomic := ops[first].raw.flags&flagAtomic != 0
+	isRefused := r.grouper == nil || (isAtomic && r.capabilities&Transaction == 0)
+	status, err := NotRun, error(nil)
+	for i := range group {
+		group[i].raw.retries = 0
+		isRefused = isRefused || r.isRefused(group[i].raw)
+		if isAtomic && r.isTooLong(group[i].raw) {
+			err = Fail(TooLarge, "a key has %d bytes at most", r.keySizeMax)
+		}
+		isRefused = isRefused || r.isTooLong(group[i].raw)
+	}
+	if !isRefused {
+		status, err = r.grouper.Group(group, isAtomic)
+	}
+	switch {
+	case err != nil:
+		batch.fail(first, err.Error())
+		setAll(group, statusOf(err))
+	case status == NotRun && isAtomic:
+		batch.fail(first, "this engine has no such transactions")
+		setAll(group, Unsupported)
+	case status == NotRun:
+		r.oneByOne(batch, group)
+	case status != OK:
+		setAll(group, status)
+	}
+	end := ticks(batch.clock)
+	for i := range group {
+		group[i].raw.start, group[i].raw.end = start, end
+	}
+	r.at = after + 1
+	return end
+}
+
+func (r *runner) oneByOne(batch *rawBatch, group []Op) {
+	for i := range group {
+		status, err := r.one(&group[i])
+		if err != nil {
+			status = statusOf(err)
+			batch.fail(r.at, err.Error())
+		}
+		group[i].raw.status = status
+		r.at++
+		atomic.StoreUint32(&batch.done, uint32(r.at))
+	}
+}
+
+func setAll(group []Op, status Status) {
+	for i := range group {
+		group[i].raw.status = status
+	}
+}

@@ -1,0 +1,23 @@
+package driver
+
+import (
+	"runtime"
+	"runtime/debug"
+)
+
+// ModuleVersion is the version of a module that the plug-in was built with; empty if it is none of them.
+func ModuleVersion(path string) string {
+	info, isKnown := debug.ReadBuildInfo()
+	if !isKnown {
+		return ""
+	}
+	for _, module := range info.Deps {
+		if module.Path == path {
+			return module.Version
+		}
+	}
+	return ""
+}
+
+// GoVersion is that of the toolchain that the plug-in was built with.
+func GoVersion() string { return runtime.Version() }

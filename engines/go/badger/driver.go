@@ -1,0 +1,168 @@
+// Package badger drives Badger: a log-structured merge tree that keeps large values apart.
+package badger
+
+import (
+	"errors"
+	"math"
+	"syscall"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+
+	"kvdyno/driver"
+)
+
+// Driver of Badger.
+type Driver struct {
+	// InMemory: without files.
+	InMemory bool
+}
+
+const capabilities = driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
+	driver.TransactionReads | driver.CanDelete | driver.Overwrite | driver.CanNew | driver.TimeToLive | driver.CanTouch
+
+var settings = []driver.Option{
+	{Name: "memtable", Kind: "bytes", Default: "67108864", Help: "bytes of a memtable, before it becomes a file"},
+	{Name: "memtables", Kind: "count", Default: "5", Help: "memtables that may wait to be written"},
+	{Name: "value_threshold", Kind: "bytes", Default: "1048576", Help: "larger values go to the value log, apart from keys"},
+	{Name: "value_log_file", Kind: "bytes", Default: "1073741823", Help: "bytes of a file of the value log"},
+	{Name: "block_size", Kind: "bytes", Default: "4096", Help: "bytes of a block of a file, before compression"},
+	{Name: "compactors", Kind: "count", Default: "4", Help: "goroutines that compact"},
+	{Name: "compression", Kind: "choice:snappy|zstd|none", Default: "snappy", Help: "of blocks"},
+	{Name: "index_cache", Kind: "bytes", Default: "0", Help: "for indexes and filters of files; 0 = all are kept in memory"},
+	{Name: "detect_conflicts", Kind: "flag", Default: "true", Help: "transactions that read what another has written are run again"},
+}
+
+// Info of it.
+func (d Driver) Info() driver.Info {
+	info := driver.Info{
+		Name: "badger", Engine: "log-structured merge tree that keeps large values apart", Family: "lsm",
+		Capabilities: capabilities, Levels: []driver.Level{driver.Process, driver.Power}, KeySizeMax: 65000, Options: settings,
+	}
+	if d.InMemory {
+		info.Name, info.Engine = "badger-memory", "Badger's in-memory mode, without files"
+		info.Capabilities |= driver.InMemory
+		info.Levels = []driver.Level{driver.None}
+	}
+	return info
+}
+
+type database struct {
+	db            *badger.DB
+	seesConflicts bool
+}
+
+// Open of a database.
+func (d Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
+	authors := driver.Process
+	if d.InMemory {
+		authors = driver.None
+	}
+	level, err := config.Pick(authors)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := readOptions(config, opened)
+	if err != nil {
+		return nil, err
+	}
+	if d.InMemory {
+		settings = settings.WithDir("").WithValueDir("").WithInMemory(true)
+	}
+	settings.SyncWrites = level == driver.Power
+	db, err := badger.Open(settings)
+	if err != nil {
+		return nil, err
+	}
+	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/dgraph-io/badger/v4")
+	opened.InForce("sync_writes", settings.SyncWrites)
+	return &database{db, settings.DetectConflicts}, nil
+}
+
+func readOptions(config *driver.Config, opened *driver.Opened) (badger.Options, error) {
+	settings := badger.DefaultOptions(config.Path).WithLogger(nil).WithMetricsEnabled(true)
+	numbers := map[string]int64{}
+	for _, name := range []string{"memtable", "memtables", "value_threshold", "value_log_file", "block_size", "compactors", "index_cache"} {
+		number, err := config.Number(name)
+		if err == nil && number > math.MaxInt64 {
+			err = driver.Fail(driver.Failed, "option %s: too large", name)
+		}
+		if err != nil {
+			return settings, err
+		}
+		numbers[name] = int64(number)
+		opened.InForce(name, number)
+	}
+	conflicts, err := config.Flag("detect_conflicts")
+	if err != nil {
+		return settings, err
+	}
+	opened.InForce("detect_conflicts", conflicts)
+	opened.Compression = config.Text("compression")
+	kinds := map[string]options.CompressionType{"snappy": options.Snappy, "zstd": options.ZSTD, "none": options.None}
+	kind, isKnown := kinds[opened.Compression]
+	if !isKnown {
+		return settings, driver.Fail(driver.Failed, "option compression: expected snappy, zstd or none, got `%s`", opened.Compression)
+	}
+	if config.CacheBytes != 0 {
+		settings.BlockCacheSize = int64(config.CacheBytes)
+	}
+	opened.CacheBytes = uint64(settings.BlockCacheSize)
+	settings.MemTableSize, settings.NumMemtables = numbers["memtable"], int(numbers["memtables"])
+	settings.ValueThreshold, settings.ValueLogFileSize = numbers["value_threshold"], numbers["value_log_file"]
+	settings.BlockSize, settings.NumCompactors = int(numbers["block_size"]), int(numbers["compactors"])
+	settings.IndexCacheSize, settings.DetectConflicts, settings.Compression = numbers["index_cache"], conflicts, kind
+	return settings, nil
+}
+
+// Session of a thread.
+func (d *database) Session() (driver.Session, error) { return d, nil }
+
+// End of a session.
+func (d *database) End() error { return nil }
+
+// Close of the database.
+func (d *database) Close() error { return d.db.Close() }
+
+// Maintain syncs, or moves all to one level; it does not tell whether it is compacting.
+func (d *database) Maintain(work driver.Work) (bool, error) {
+	switch work {
+	case driver.Flush:
+		if d.db.Opts().InMemory {
+			return false, nil
+		}
+		return true, d.db.Sync()
+	case driver.Compact:
+		return true, d.db.Flatten(2)
+	}
+	return false, nil
+}
+
+// Stats of the engine.
+func (d *database) Stats(add func(name string, value any)) {
+	if metrics := d.db.BlockCacheMetrics(); metrics != nil {
+		add("block_cache_hits", metrics.Hits())
+		add("block_cache_misses", metrics.Misses())
+	}
+	tree, values := d.db.Size()
+	add("tree_bytes", tree)
+	add("value_log_bytes", values)
+	for _, level := range d.db.Levels() {
+		if level.NumTables != 0 {
+			add("files_at_level_"+string(rune('0'+level.Level)), level.NumTables)
+		}
+	}
+}
+
+func failed(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return driver.Fail(driver.Full, "%v", err)
+	case errors.Is(err, badger.ErrEmptyKey), errors.Is(err, badger.ErrInvalidKey), errors.Is(err, badger.ErrTxnTooBig):
+		return driver.Fail(driver.TooLarge, "%v", err)
+	}
+	return err
+}
+
+// Engine is the database itself, for the bench of the driver against a plain loop.
+func (d *database) Engine() any { return d.db }

@@ -1,0 +1,235 @@
+// Package tree runs ops on Bolt's interface, which bolt and bbolt share but for their types.
+package tree
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"kvdyno/driver"
+)
+
+// Cursor of a bucket.
+type Cursor interface {
+	First() (key, value []byte)
+	Last() (key, value []byte)
+	Next() (key, value []byte)
+	Prev() (key, value []byte)
+	Seek(seek []byte) (key, value []byte)
+}
+
+// Bucket of a transaction.
+type Bucket[C Cursor] interface {
+	Get(key []byte) []byte
+	Put(key, value []byte) error
+	Delete(key []byte) error
+	Cursor() C
+}
+
+// Tx is a transaction.
+type Tx[B any] interface {
+	Bucket(name []byte) B
+	CreateBucketIfNotExists(name []byte) (B, error)
+	Rollback() error
+}
+
+// DB is an open file.
+type DB[T any] interface {
+	Begin(writable bool) (T, error)
+	Update(call func(T) error) error
+	View(call func(T) error) error
+	Sync() error
+	Close() error
+}
+
+// Capabilities of both.
+const Capabilities = driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
+	driver.TransactionReads | driver.CanDelete | driver.DeleteTells | driver.Overwrite | driver.CanNew |
+	driver.Keyspaces | driver.SingleWriter | driver.CanTouch
+
+// Database and session in one: a transaction does not outlive its op.
+type Database[T Tx[B], B Bucket[C], C Cursor] struct {
+	DB      DB[T]
+	buckets [][]byte
+	prepare func(bucket B)
+}
+
+// New makes the buckets that are not there, one for each keyspace; `prepare` is called for each bucket that is used. The
+// file is closed when that fails.
+func New[T Tx[B], B Bucket[C], C Cursor](db DB[T], keyspaces int, prepare func(bucket B)) (*Database[T, B, C], error) {
+	d := &Database[T, B, C]{DB: db, prepare: prepare}
+	err := db.Update(func(tx T) error {
+		for keyspace := range keyspaces {
+			name := []byte(strconv.Itoa(keyspace))
+			d.buckets = append(d.buckets, name)
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return d, nil
+}
+
+// Session of a thread: it has no state, for a transaction does not outlive its op.
+func (d *Database[T, B, C]) Session() (driver.Session, error) { return d, nil }
+
+// End of a session.
+func (d *Database[T, B, C]) End() error { return nil }
+
+// Close of the database.
+func (d *Database[T, B, C]) Close() error { return errors.Join(d.DB.Sync(), d.DB.Close()) }
+
+// Maintain flushes; nothing runs in the background, and it compacts only into a copy.
+func (d *Database[T, B, C]) Maintain(work driver.Work) (bool, error) {
+	if work == driver.Flush {
+		return true, d.DB.Sync()
+	}
+	return work == driver.Settle, nil
+}
+
+func failed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(err.Error(), "too large"), strings.Contains(err.Error(), "key required"):
+		return driver.Fail(driver.TooLarge, "%v", err)
+	case errors.Is(err, syscall.ENOSPC):
+		return driver.Fail(driver.Full, "%v", err)
+	}
+	return err
+}
+
+func (d *Database[T, B, C]) bucket(tx T, op *driver.Op) B {
+	bucket := tx.Bucket(d.buckets[op.Keyspace()])
+	d.prepare(bucket)
+	return bucket
+}
+
+// apply runs one op in a transaction.
+func (d *Database[T, B, C]) apply(tx T, op *driver.Op) (driver.Status, error) {
+	bucket := d.bucket(tx, op)
+	switch op.Kind() {
+	case driver.Get:
+		value := bucket.Get(op.Key)
+		if value == nil {
+			return driver.NotFound, nil
+		}
+		return op.Deliver(value), nil
+	case driver.Put:
+		if op.IsNew() && bucket.Get(op.Key) != nil {
+			return driver.Exists, nil
+		}
+		return driver.OK, failed(bucket.Put(op.Key, op.Value))
+	case driver.Delete:
+		if bucket.Get(op.Key) == nil {
+			return driver.NotFound, nil
+		}
+		return driver.OK, failed(bucket.Delete(op.Key))
+	}
+	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction is of gets, puts and deletes only")
+}
+
+// Get of a key, in a read transaction of its own.
+func (d *Database[T, B, C]) Get(op *driver.Op) (driver.Status, error) {
+	tx, err := d.DB.Begin(false)
+	if err != nil {
+		return driver.Failed, err
+	}
+	defer func() { _ = tx.Rollback() }() // never fails on a read transaction that is open
+	return d.apply(tx, op)
+}
+
+// Put of a key, in a write transaction of its own.
+func (d *Database[T, B, C]) Put(op *driver.Op) (driver.Status, error) { return d.write(op) }
+
+// Delete of a key, in a write transaction of its own.
+func (d *Database[T, B, C]) Delete(op *driver.Op) (driver.Status, error) { return d.write(op) }
+
+// errNothing ends a transaction that has changed nothing without a commit.
+var errNothing = errors.New("nothing has changed")
+
+func (d *Database[T, B, C]) write(op *driver.Op) (status driver.Status, err error) {
+	err = d.DB.Update(func(tx T) error {
+		var err error
+		if status, err = d.apply(tx, op); err == nil && status != driver.OK {
+			return errNothing
+		}
+		return err
+	})
+	if err == errNothing {
+		err = nil
+	}
+	return status, failed(err)
+}
+
+// Group is one transaction; of gets only, one snapshot.
+func (d *Database[T, B, C]) Group(ops []driver.Op, _ bool) (driver.Status, error) {
+	isRead := true
+	for i := range ops {
+		isRead = isRead && ops[i].Kind() == driver.Get
+	}
+	body := func(tx T) error {
+		for i := range ops {
+			status, err := d.apply(tx, &ops[i])
+			if err != nil {
+				return err
+			}
+			ops[i].SetStatus(status)
+			if status == driver.Short && !isRead {
+				return errNothing // a short op in a group has had no effect
+			}
+		}
+		return nil
+	}
+	if isRead {
+		return driver.OK, d.DB.View(body)
+	}
+	err := d.DB.Update(body)
+	if err == errNothing {
+		return driver.Short, nil
+	}
+	return driver.OK, failed(err)
+}
+
+// Scan in a read transaction of its own.
+func (d *Database[T, B, C]) Scan(op *driver.Op) (driver.Status, error) {
+	tx, err := d.DB.Begin(false)
+	if err != nil {
+		return driver.Failed, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	rows := op.Rows()
+	cursor := d.bucket(tx, op).Cursor()
+	key, value, next := start(cursor, op)
+	for key != nil && rows.Push(key, value) {
+		key, value = next()
+	}
+	return rows.Status(), nil
+}
+
+// start puts the cursor where the scan begins.
+func start(cursor Cursor, op *driver.Op) (key, value []byte, next func() ([]byte, []byte)) {
+	place := op.Place()
+	if !op.IsReverse() {
+		if len(place.Key) == 0 {
+			key, value = cursor.First()
+		} else {
+			key, value = cursor.Seek(place.Key)
+		}
+		return key, value, cursor.Next
+	}
+	if len(place.Key) != 0 {
+		key, value = cursor.Seek(place.Key)
+	}
+	if key == nil {
+		key, value = cursor.Last()
+	} else if place.IsBefore(key) {
+		key, value = cursor.Prev()
+	}
+	return key, value, cursor.Prev
+}

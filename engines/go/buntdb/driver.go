@@ -1,0 +1,112 @@
+// Package buntdb drives BuntDB: an ordered map in memory with an append-only file.
+package buntdb
+
+import (
+	"errors"
+	"path/filepath"
+	"syscall"
+
+	"github.com/tidwall/buntdb"
+
+	"kvdyno/driver"
+)
+
+// Driver of BuntDB.
+type Driver struct {
+	// InMemory: without a file.
+	InMemory bool
+}
+
+const capabilities = driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
+	driver.TransactionReads | driver.CanDelete | driver.DeleteTells | driver.Overwrite | driver.CanNew |
+	driver.TimeToLive | driver.SingleWriter
+
+// Info of it.
+func (d Driver) Info() driver.Info {
+	if d.InMemory {
+		return driver.Info{
+			Name: "buntdb-memory", Engine: "ordered map in memory, without a file", Family: "memory",
+			Capabilities: capabilities | driver.InMemory, Levels: []driver.Level{driver.None},
+		}
+	}
+	return driver.Info{
+		Name: "buntdb", Engine: "ordered map in memory with an append-only file", Family: "memory",
+		Capabilities: capabilities, Levels: []driver.Level{driver.Process, driver.Power},
+		Options: []driver.Option{
+			{Name: "sync", Kind: "choice:never|every-second", Default: "never", Help: "syncs in the background at level process; as shipped: every-second"},
+			{Name: "shrink_percent", Kind: "count", Default: "100", Help: "growth since the last shrink at which the file is written anew"},
+			{Name: "shrink_size", Kind: "bytes", Default: "33554432", Help: "bytes of the file below which it is left alone"},
+		},
+	}
+}
+
+type database struct {
+	db *buntdb.DB
+}
+
+// Open of a database.
+func (d Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
+	opened.Version, opened.Compression = driver.ModuleVersion("github.com/tidwall/buntdb"), "none"
+	path := ":memory:"
+	authors := driver.None
+	if !d.InMemory {
+		path, authors = filepath.Join(config.Path, "bunt.aof"), driver.Process
+	}
+	level, err := config.Pick(authors)
+	if err != nil {
+		return nil, err
+	}
+	opened.Level = level
+	db, err := buntdb.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if !d.InMemory {
+		if err := configure(db, level, config, opened); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	return &database{db}, nil
+}
+
+func configure(db *buntdb.DB, level driver.Level, config *driver.Config, opened *driver.Opened) error {
+	percent, err1 := config.Number("shrink_percent")
+	size, err2 := config.Number("shrink_size")
+	var settings buntdb.Config
+	if err := errors.Join(err1, err2, db.ReadConfig(&settings)); err != nil {
+		return err
+	}
+	settings.AutoShrinkPercentage, settings.AutoShrinkMinSize = int(percent), int(size)
+	switch sync := config.Text("sync"); {
+	case sync != "never" && sync != "every-second":
+		return driver.Fail(driver.Failed, "option sync: expected never or every-second, got `%s`", sync)
+	case level == driver.Power:
+		settings.SyncPolicy = buntdb.Always
+		opened.InForce("sync", "always")
+	case sync == "never":
+		settings.SyncPolicy = buntdb.Never
+		opened.InForce("sync", sync)
+	default:
+		settings.SyncPolicy = buntdb.EverySecond
+		opened.InForce("sync", sync)
+	}
+	opened.InForce("shrink_percent", percent)
+	opened.InForce("shrink_size", size)
+	return db.SetConfig(settings)
+}
+
+// Session of a thread.
+func (d *database) Session() (driver.Session, error) { return d, nil }
+
+// End of a session.
+func (d *database) End() error { return nil }
+
+// Close of the database.
+func (d *database) Close() error { return d.db.Close() }
+
+func failed(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return driver.Fail(driver.Full, "%v", err)
+	}
+	return err
+}

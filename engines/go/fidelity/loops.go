@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/binary"
+	"log"
+
+	badgerdb "github.com/dgraph-io/badger/v4"
+
+	"github.com/akrylysov/pogreb"
+	pebbledb "github.com/cockroachdb/pebble/v2"
+	"go.etcd.io/bbolt"
+)
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// appendRow appends a row to what a scan delivers, as driver.h lays it out.
+func appendRow(out []byte, at int, key, value []byte) int {
+	binary.NativeEndian.PutUint32(out[at:], uint32(len(key)))
+	binary.NativeEndian.PutUint32(out[at+4:], uint32(len(value)))
+	copy(out[at+8:], key)
+	copy(out[at+8+len(key):], value)
+	return at + 8 + len(key) + len(value)
+}
+
+func onPebble(engine any) hand {
+	db := engine.(*pebbledb.DB)
+	return hand{
+		put: func(key, value []byte) { must(db.Set(key, value, pebbledb.NoSync)) },
+		get: func(key, out []byte) int {
+			value, closer, err := db.Get(key)
+			must(err)
+			length := copy(out, value)
+			must(closer.Close())
+			return length
+		},
+		scan: func(from, out []byte) (at int) {
+			iterator, err := db.NewIter(&pebbledb.IterOptions{LowerBound: from})
+			must(err)
+			rows := 0
+			for is := iterator.First(); is && rows < scanRows; is = iterator.Next() {
+				at = appendRow(out, at, iterator.Key(), iterator.Value())
+				rows++
+			}
+			must(iterator.Error())
+			must(iterator.Close())
+			return at
+		},
+	}
+}
+
+func onBbolt(engine any) hand {
+	db := engine.(*bbolt.DB)
+	name := []byte("0")
+	return hand{
+		put: func(key, value []byte) {
+			must(db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(name).Put(key, value) }))
+		},
+		get: func(key, out []byte) int {
+			tx, err := db.Begin(false)
+			must(err)
+			length := copy(out, tx.Bucket(name).Get(key))
+			must(tx.Rollback())
+			return length
+		},
+		scan: func(from, out []byte) (at int) {
+			tx, err := db.Begin(false)
+			must(err)
+			cursor := tx.Bucket(name).Cursor()
+			rows := 0
+			for key, value := cursor.Seek(from); key != nil && rows < scanRows; key, value = cursor.Next() {
+				at = appendRow(out, at, key, value)
+				rows++
+			}
+			must(tx.Rollback())
+			return at
+		},
+	}
+}
+
+func onBadger(engine any) hand {
+	db := engine.(*badgerdb.DB)
+	return hand{
+		put: func(key, value []byte) {
+			txn := db.NewTransaction(true)
+			must(txn.Set(key, value))
+			must(txn.Commit())
+		},
+		get: func(key, out []byte) (length int) {
+			txn := db.NewTransaction(false)
+			item, err := txn.Get(key)
+			must(err)
+			must(item.Value(func(value []byte) error {
+				length = copy(out, value)
+				return nil
+			}))
+			txn.Discard()
+			return length
+		},
+		scan: func(from, out []byte) (at int) {
+			txn := db.NewTransaction(false)
+			how := badgerdb.DefaultIteratorOptions
+			how.PrefetchValues = false
+			iterator := txn.NewIterator(how)
+			rows := 0
+			for iterator.Seek(from); iterator.Valid() && rows < scanRows; iterator.Next() {
+				item := iterator.Item()
+				must(item.Value(func(value []byte) error {
+					at = appendRow(out, at, item.Key(), value)
+					return nil
+				}))
+				rows++
+			}
+			iterator.Close()
+			txn.Discard()
+			return at
+		},
+	}
+}
+
+func onPogreb(engine any) hand {
+	db := engine.(*pogreb.DB)
+	return hand{
+		put: func(key, value []byte) { must(db.Put(key, value)) },
+		get: func(key, out []byte) int {
+			value, err := db.Get(key)
+			must(err)
+			return copy(out, value)
+		},
+	}
+}

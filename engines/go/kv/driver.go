@@ -1,0 +1,79 @@
+// Package kv drives modernc.org/kv, which is cznic/kv: a B-tree in a file behind a write-ahead log.
+package kv
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"modernc.org/kv"
+
+	"kvdyno/driver"
+)
+
+// Driver of kv.
+type Driver struct{}
+
+// Info of it. Level none: updates are held in memory for a second and more before they are written, and neither the time
+// nor the mode can be set from outside the package.
+func (Driver) Info() driver.Info {
+	return driver.Info{
+		Name: "kv", Engine: "B-tree in a file behind a write-ahead log (modernc.org/kv, cznic/kv)", Family: "b+tree",
+		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.CanDelete | driver.Overwrite |
+			driver.CanNew | driver.MergeAdd | driver.Transaction | driver.TransactionReads | driver.SingleWriter,
+		Levels:     []driver.Level{driver.None},
+		KeySizeMax: 65787,
+	}
+}
+
+// The engine enumerates right only in a tree that does not change meanwhile, and its transactions have no isolation: all
+// threads are in the same one. So readers keep writers out; the engine itself runs one call at a time.
+type database struct {
+	db   *kv.DB
+	lock sync.RWMutex
+}
+
+type session struct {
+	*database
+	found []byte // keeps its room from get to get
+}
+
+// Open of a database.
+func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
+	level, err := config.Pick(driver.None)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(config.Path, "kv.db")
+	call := kv.Open
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		call = kv.Create
+	}
+	// Its own lock is a file that is left behind by a crash, and then keeps everybody out.
+	unlocked := func(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+	db, err := call(path, &kv.Options{Locker: unlocked})
+	if err != nil {
+		return nil, err
+	}
+	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("modernc.org/kv"), "zappy"
+	return &database{db: db}, nil
+}
+
+// Session of a thread.
+func (d *database) Session() (driver.Session, error) { return &session{database: d}, nil }
+
+// Close of the database, which writes what is held back.
+func (d *database) Close() error { return d.db.Close() }
+
+// End of a session.
+func (s *session) End() error { return nil }
+
+func failed(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return driver.Fail(driver.Full, "%v", err)
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+// Package lotusdb drives LotusDB: memory tables with logs, values in a log of their own, and B+trees that index them.
+package lotusdb
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/lotusdblabs/lotusdb/v2"
+
+	"kvdyno/driver"
+)
+
+// Importing the engine makes an empty folder among the temporary ones, whether a database is opened or not.
+func init() { _ = os.Remove(lotusdb.DefaultOptions.DirPath) }
+
+// Driver of LotusDB.
+type Driver struct{}
+
+// Info of it. Not level power, even with sync=true (README.md).
+func (Driver) Info() driver.Info {
+	return driver.Info{
+		Name: "lotusdb", Engine: "memory tables with logs, values in a log of their own, indexed by B+trees", Family: "lsm",
+		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
+			driver.TransactionReads | driver.CanDelete | driver.Overwrite | driver.CanNew | driver.SingleWriter,
+		Levels:     []driver.Level{driver.Process},
+		KeySizeMax: 32768,
+		Options: []driver.Option{
+			{Name: "sync", Kind: "flag", Default: "false", Help: "sync the log of the memory table at each commit"},
+			{Name: "memtable", Kind: "bytes", Default: "67108864", Help: "bytes of a memory table, before it is written out"},
+			{Name: "memtables", Kind: "count", Default: "15", Help: "memory tables at once"},
+			{Name: "partitions", Kind: "count", Default: "3", Help: "parts of the index and of the log of values"},
+		},
+	}
+}
+
+type database struct {
+	db        *lotusdb.DB
+	options   lotusdb.BatchOptions
+	mostBytes int // of a group's writes
+}
+
+// Open of a database.
+func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
+	level, err0 := config.Pick(driver.Process)
+	isSync, err1 := config.Flag("sync")
+	memtable, err2 := config.Number("memtable")
+	memtables, err3 := config.Number("memtables")
+	partitions, err4 := config.Number("partitions")
+	if err := errors.Join(err0, err1, err2, err3, err4); err != nil {
+		return nil, err
+	}
+	switch {
+	case memtable < 1<<20 || memtable > math.MaxInt32:
+		return nil, driver.Fail(driver.Failed, "option memtable: expected 1048576 to 2147483647 bytes, got %d", memtable)
+	case memtables < 2 || memtables > 1000:
+		return nil, driver.Fail(driver.Failed, "option memtables: expected 2 to 1000, got %d", memtables)
+	case partitions < 1 || partitions > 1000:
+		return nil, driver.Fail(driver.Failed, "option partitions: expected 1 to 1000, got %d", partitions)
+	}
+	options := lotusdb.DefaultOptions
+	options.DirPath = filepath.Join(config.Path, "lotusdb")
+	options.MemtableSize, options.MemtableNums, options.PartitionNum = uint32(memtable), int(memtables), int(partitions)
+	// A writer that waits for room keeps out the flush that would make some: let it give up soon, and try again.
+	options.WaitMemSpaceTimeout = time.Millisecond
+	// One cache for each part of the log of values; none as shipped.
+	options.BlockCache = uint32(min(config.CacheBytes/partitions, 1<<30))
+	db, err := lotusdb.Open(options)
+	if err != nil {
+		return nil, err
+	}
+	dropSignals()
+	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("github.com/lotusdblabs/lotusdb/v2"), "none"
+	opened.CacheBytes = uint64(options.BlockCache) * partitions
+	opened.InForce("sync", isSync)
+	opened.InForce("memtable", memtable)
+	opened.InForce("memtables", memtables)
+	opened.InForce("partitions", partitions)
+	batch := lotusdb.BatchOptions{WriteOptions: lotusdb.WriteOptions{Sync: isSync}}
+	// What outgrows a memory table, which has half its size to spare, ends the process.
+	return &database{db, batch, int(memtable / 4)}, nil
+}
+
+// Session of a thread.
+func (d *database) Session() (driver.Session, error) { return d, nil }
+
+// End of a session.
+func (d *database) End() error { return nil }
+
+// Close of the database.
+func (d *database) Close() error {
+	settle()
+	return d.db.Close()
+}
+
+// Maintain syncs, or waits for flushes. Its compaction of the log of values is left out: it does not keep readers out.
+func (d *database) Maintain(work driver.Work) (bool, error) {
+	switch work {
+	case driver.Flush:
+		return true, d.db.Sync()
+	case driver.Settle:
+		settle()
+		return true, nil
+	}
+	return false, nil
+}
+
+func failed(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return driver.Fail(driver.Full, "%v", err)
+	case errors.Is(err, lotusdb.ErrKeyIsEmpty):
+		return driver.Fail(driver.TooLarge, "%v", err)
+	}
+	return err
+}

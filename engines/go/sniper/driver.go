@@ -1,0 +1,93 @@
+// Package sniper drives Sniper: hash tables in memory over 256 files of values.
+package sniper
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/recoilme/sniper"
+
+	"kvdyno/driver"
+)
+
+// Driver of Sniper.
+type Driver struct{}
+
+// valueRoom is what a key, a value and the engine's eight bytes may have together.
+const valueRoom = 512 << 10
+
+// Info of it.
+func (Driver) Info() driver.Info {
+	return driver.Info{
+		Name: "sniper", Engine: "hash tables in memory over 256 files of values", Family: "hash",
+		Capabilities: driver.CanDelete | driver.DeleteTells | driver.Overwrite,
+		Levels:       []driver.Level{driver.Process},
+		Options: []driver.Option{
+			{Name: "sync_seconds", Kind: "count", Default: "0", Help: "seconds from one sync in the background to the next; 0 = none"},
+			{Name: "collisions", Kind: "count", Default: "4", Help: "chunks that are tried for keys of one hash"},
+		},
+	}
+}
+
+type database struct{ store *sniper.Store }
+
+// Open of a database.
+func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
+	level, err0 := config.Pick(driver.Process)
+	seconds, err1 := config.Number("sync_seconds")
+	collisions, err2 := config.Number("collisions")
+	if err := errors.Join(err0, err1, err2); err != nil {
+		return nil, err
+	}
+	store, err := sniper.Open(sniper.Dir(config.Path), sniper.ChunksCollision(int(collisions)),
+		sniper.SyncInterval(time.Duration(seconds)*time.Second), sniper.ExpireInterval(0))
+	if err != nil {
+		return nil, err
+	}
+	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("github.com/recoilme/sniper"), "none"
+	opened.InForce("sync_seconds", seconds)
+	opened.InForce("collisions", collisions)
+	return &database{store}, nil
+}
+
+// Session of a thread.
+func (d *database) Session() (driver.Session, error) { return d, nil }
+
+// End of a session.
+func (d *database) End() error { return nil }
+
+// Close of the database.
+func (d *database) Close() error { return d.store.Close() }
+
+// Get of a key.
+func (d *database) Get(op *driver.Op) (driver.Status, error) {
+	value, err := d.store.Get(op.Key)
+	if errors.Is(err, sniper.ErrNotFound) {
+		return driver.NotFound, nil
+	} else if err != nil {
+		return driver.Failed, err
+	}
+	return op.Deliver(value), nil
+}
+
+// Put of a key.
+func (d *database) Put(op *driver.Op) (driver.Status, error) {
+	if len(op.Key)+len(op.Value)+8 > valueRoom {
+		return driver.TooLarge, driver.Fail(driver.TooLarge, "key and value have more than %d bytes together", valueRoom-8)
+	}
+	err := d.store.Set(op.Key, op.Value, 0)
+	if errors.Is(err, syscall.ENOSPC) {
+		err = driver.Fail(driver.Full, "%v", err)
+	}
+	return driver.OK, err
+}
+
+// Delete of a key.
+func (d *database) Delete(op *driver.Op) (driver.Status, error) {
+	deleted, err := d.store.Delete(op.Key)
+	if err == nil && !deleted {
+		return driver.NotFound, nil
+	}
+	return driver.OK, err
+}

@@ -1,0 +1,14 @@
+/* LevelDB at rest: flush, compaction and waiting for its thread. */
+#ifndef KVDYNO_LEVELDB_REST_H
+#define KVDYNO_LEVELDB_REST_H
+
+#include <leveldb/db.h>
+
+/* Writes the memtable out and syncs it, and what stands in the log of the memtable before. */
+leveldb::Status flush(leveldb::DB &db);
+/* Compacts everything. */
+leveldb::Status compact(leveldb::DB &db);
+/* Flushes and waits until no compaction runs or is due. */
+leveldb::Status settle(leveldb::DB &db);
+
+#endif

@@ -1,0 +1,79 @@
+//! The page of one engine.
+
+use super::Row;
+use super::list::wrapped;
+use crate::engine::Engine;
+use std::fmt::Write;
+
+/// A line of the page, wrapped at the words of its text.
+fn line(label: &str, text: &str) -> String {
+    let words: Vec<String> = text.split_whitespace().map(str::to_string).collect();
+    wrapped(&format!("  {label:<14}"), if words.is_empty() { &[] } else { &words }, " ")
+}
+
+/// The text.
+pub(super) fn text(row: &Row) -> String {
+    let about = row.engine.as_ref().map(Engine::about);
+    let about = about.unwrap_or_else(|| row.fact(|known| &known.build).to_string());
+    let mut out = format!("{}: {about}\n", row.name);
+    match (&row.engine, &row.absent) {
+        (Some(engine), _) => out += &line("here", &engine.origin().to_string()),
+        (None, Some(absent)) => out += &line("absent", &absent.advice()),
+        (None, None) => {}
+    }
+    if row.engine.is_some() {
+        out += &line("version", row.version.as_deref().unwrap_or("-"));
+    }
+    out += &line("language", &row.language());
+    out += &line("family", &row.family());
+    if let Some(known) = row.known {
+        out += &line("licence", &known.licence);
+        out += &line("upstream", &known.upstream);
+        out += &line("build", &known.build);
+        // A command is not wrapped, for it is there to be copied.
+        out += &format!("  {:<14}{}\n", "get", known.get);
+        if !known.needs_env.is_empty() {
+            out += &line("environment", &known.needs_env.join(" "));
+        }
+        for (index, sentence) in known.fairness.iter().enumerate() {
+            out += &line(if index == 0 { "fairness" } else { "" }, sentence);
+        }
+    }
+    out += &line("levels", &row.levels().map_or("-".to_string(), |levels| levels.join(", ")));
+    out + &abilities(row) + &options(row)
+}
+
+/// What it can do, and how far that is proven.
+fn abilities(row: &Row) -> String {
+    let mut out = String::new();
+    if let Some(engine) = &row.engine {
+        out += &line("largest key", &format!("{} bytes", engine.key_size_max()));
+    }
+    if let Some(declared) = row.declared() {
+        out += &line("capabilities", &declared.join(", "));
+    }
+    let Some(proven) = row.proven else {
+        return out + &line("proven", &format!("not yet; `kvdyno verify {}` tries it", row.name));
+    };
+    let of = proven.version.as_ref().map(|version| format!(" (version {version})")).unwrap_or_default();
+    out += &line("proven", &format!("{}{of}", proven.capabilities.join(", ")));
+    if !proven.traits.is_empty() {
+        out += &line("traits", &proven.traits.join(", "));
+    }
+    out
+}
+
+fn options(row: &Row) -> String {
+    let Some(engine) = &row.engine else { return String::new() };
+    let options = engine.options();
+    if options.is_empty() {
+        return line("options", "none");
+    }
+    let mut out = format!("  options (--option {}.NAME=VALUE):\n", engine.name());
+    for option in options {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "    {}={}  ({})", option.name, option.default_value, option.kind);
+        let _ = writeln!(out, "        {}", option.help);
+    }
+    out
+}

@@ -1,0 +1,242 @@
+//! What stands in the folder of a new driver: copies of the example, of the kit and of the build, carried in the
+//! executable, with the engine's name in the places for it.
+
+use super::Language;
+
+const EXAMPLE_C: &str = include_str!("../../../engines/example/driver.c");
+const EXAMPLE_CPP: &str = include_str!("../../../engines/example-cpp/driver.cc");
+const EXAMPLE_RUST: &str = include_str!("../../../driver/rust/examples/driver.rs");
+const MAKEFILE_C: &str = include_str!("../../../engines/null-c/Makefile");
+const MAKEFILE_CPP: &str = include_str!("../../../engines/example-cpp/Makefile");
+const PLUGIN_MAP: &str = include_str!("../../../driver/plugin.map");
+const KIT_TOML: &str = include_str!("../../../driver/rust/Cargo.toml");
+
+const KIT_C: &[(&str, &str)] = &[
+    ("driver.h", include_str!("../../../driver/include/driver.h")),
+    ("kit.h", include_str!("../../../driver/include/kit.h")),
+];
+const KIT_CPP: (&str, &str) = ("driver.hpp", include_str!("../../../driver/include/driver.hpp"));
+const KIT_RUST: &[(&str, &str)] = &[
+    ("abi.rs", include_str!("../../../driver/rust/src/abi.rs")),
+    ("config.rs", include_str!("../../../driver/rust/src/config.rs")),
+    ("lib.rs", include_str!("../../../driver/rust/src/lib.rs")),
+    ("op.rs", include_str!("../../../driver/rust/src/op.rs")),
+    ("refuse.rs", include_str!("../../../driver/rust/src/refuse.rs")),
+    ("run.rs", include_str!("../../../driver/rust/src/run.rs")),
+    ("table.rs", include_str!("../../../driver/rust/src/table.rs")),
+];
+const EXAMPLE_GO: &str = include_str!("../../../engines/go/example/driver.go");
+const GO_MOD: &str = include_str!("../../../driver/go/go.mod");
+const KIT_GO: &[(&str, &str)] = &[
+    ("abi.go", include_str!("../../../driver/go/abi.go")),
+    ("driver.go", include_str!("../../../driver/go/driver.go")),
+    ("glue.c", include_str!("../../../driver/go/glue.c")),
+    ("glue.go", include_str!("../../../driver/go/glue.go")),
+    ("glue.h", include_str!("../../../driver/go/glue.h")),
+    ("go.mod", GO_MOD),
+    ("internal/tick/monotonic.go", include_str!("../../../driver/go/internal/tick/monotonic.go")),
+    ("internal/tick/tick_amd64.go", include_str!("../../../driver/go/internal/tick/tick_amd64.go")),
+    ("internal/tick/tick_amd64.s", include_str!("../../../driver/go/internal/tick/tick_amd64.s")),
+    ("internal/tick/tick_arm64.go", include_str!("../../../driver/go/internal/tick/tick_arm64.go")),
+    ("internal/tick/tick_arm64.s", include_str!("../../../driver/go/internal/tick/tick_arm64.s")),
+    ("internal/tick/tick_other.go", include_str!("../../../driver/go/internal/tick/tick_other.go")),
+    ("op.go", include_str!("../../../driver/go/op.go")),
+    ("run.go", include_str!("../../../driver/go/run.go")),
+    ("runtime.go", include_str!("../../../driver/go/runtime.go")),
+    ("version.go", include_str!("../../../driver/go/version.go")),
+];
+
+/// Paths in the folder, and texts.
+pub(super) fn files(name: &str, language: Language) -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    let mut add = |path: String, text: String| files.push((path, text));
+    match language {
+        Language::C => {
+            add("driver.c".into(), EXAMPLE_C.replace(".name = \"example\"", &format!(".name = \"{name}\"")))
+        }
+        Language::Cpp => {
+            add("driver.cc".into(), EXAMPLE_CPP.replace("\"example-cpp\"", &format!("\"{name}\"")))
+        }
+        Language::Rust => {
+            add("src/lib.rs".into(), EXAMPLE_RUST.replace("\"example-rust\"", &format!("\"{name}\"")))
+        }
+        Language::Go => add("driver.go".into(), go_driver(name)),
+    }
+    if language == Language::Go {
+        add("go.mod".into(), go_mod());
+        add("Makefile".into(), go_makefile(name));
+        add("plugin.map".into(), PLUGIN_MAP.to_string());
+        add("include/driver.h".into(), KIT_C[0].1.to_string());
+        KIT_GO.iter().for_each(|(file, text)| add(format!("kit/{file}"), text.to_string()));
+    } else if language == Language::Rust {
+        add("Cargo.toml".into(), cargo_toml(name));
+        // What stands behind is for the workspace that the kit comes from.
+        let kit = KIT_TOML.split("\n[lints]").next().unwrap_or(KIT_TOML);
+        add("kit/Cargo.toml".into(), kit.to_string());
+        KIT_RUST.iter().for_each(|(file, text)| add(format!("kit/src/{file}"), text.to_string()));
+    } else {
+        let makefile = if language == Language::C { MAKEFILE_C } else { MAKEFILE_CPP };
+        add("Makefile".into(), own_makefile(makefile, name));
+        add("plugin.map".into(), PLUGIN_MAP.to_string());
+        let kit = KIT_C.iter().chain((language == Language::Cpp).then_some(&KIT_CPP));
+        kit.for_each(|(file, text)| add(format!("include/{file}"), text.to_string()));
+    }
+    let ignored = match language {
+        Language::Rust => "/target/\n",
+        Language::Go => "/*.so\n/libkvdyno_*.h\n",
+        Language::C | Language::Cpp => "*.so\n",
+    };
+    add(".gitignore".into(), format!("{ignored}/kvdyno-results/\n"));
+    add("engine.toml".into(), engine_toml(name, language));
+    add("README.md".into(), readme(name, language));
+    files
+}
+
+/// The Makefile of an engine of this project, for a folder with its own kit.
+fn own_makefile(text: &str, name: &str) -> String {
+    let lines = text.lines().map(|line| match line.split_once('=') {
+        Some(("NAME :", _)) => format!("NAME := {name}\n"),
+        Some(("KVDYNO_INCLUDE ?", _)) => "KVDYNO_INCLUDE ?= include\n".to_string(),
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+/// The example as a main package, which registers itself.
+fn go_driver(name: &str) -> String {
+    let head = format!("// The plug-in of {name}: ");
+    let driver =
+        EXAMPLE_GO.replace("// Package example is ", &head).replace("package example\n", "package main\n");
+    let driver = driver.replace("\"example-go\"", &format!("\"{name}\""));
+    format!("{driver}\nfunc init() {{ driver.Register(Driver{{}}) }}\n\nfunc main() {{}}\n")
+}
+
+/// A module with the kit in it.
+fn go_mod() -> String {
+    let go = GO_MOD.lines().find(|line| line.starts_with("go ")).unwrap_or("go 1.25");
+    format!("module plugin\n\n{go}\n\nrequire kvdyno/driver v0.0.0\n\nreplace kvdyno/driver => ./kit\n")
+}
+
+fn go_makefile(name: &str) -> String {
+    format!(
+        "# Builds the plug-in libkvdyno_$(NAME).so in $(OUT).\nNAME := {name}\nOUT ?= .\nGO ?= go\n\n\
+         $(OUT)/libkvdyno_$(NAME).so: *.go plugin.map go.mod kit/*\n\t$(GO) build -buildmode=c-shared -trimpath -o $@ \\\n\
+         \t  -ldflags \"-extldflags '-Wl,--version-script=$(CURDIR)/plugin.map'\" .\n\n.PHONY: clean\nclean:\n\
+         \trm -f $(OUT)/libkvdyno_$(NAME).so $(OUT)/libkvdyno_$(NAME).h\n"
+    )
+}
+
+fn cargo_toml(name: &str) -> String {
+    let plain = name.replace(['.', '-'], "_");
+    format!(
+        "# The plug-in libkvdyno_{plain}.so.\n[package]\nname = \"kvdyno_{plain}\"\nversion = \"0.1.0\"\n\
+         edition = \"2024\"\npublish = false\n\n[lib]\ncrate-type = [\"cdylib\"]\n\n[dependencies]\n\
+         kvdyno-driver = {{ path = \"kit\" }}\n\n# A workspace of its own, wherever the folder lies.\n[workspace]\n"
+    )
+}
+
+fn engine_toml(name: &str, language: Language) -> String {
+    let language_text = language.text();
+    let (build, _) = language.build();
+    format!(
+        "# What must be known of {name} before it is built; what it can do it says itself.\nname = \"{name}\"\n\
+         upstream = \"-\"\nlicence = \"-\"\nfamily = \"example\"\nlanguage = \"{language_text}\"\n\
+         build = \"plug-in, by its own folder\"\nget = \"{build}\"\nneeds_env = []\n\
+         fairness = \"What a reader of its figures must know.\"\n"
+    )
+}
+
+fn readme(name: &str, language: Language) -> String {
+    let driver = language.driver();
+    let (build, plugins) = language.build();
+    let kit = match language {
+        Language::C => "`include/` (the head of `driver.h` has the rules, `kit.h` the timed loop)",
+        Language::Cpp => {
+            "`include/` (the head of `driver.h` has the rules, that of `driver.hpp` the shape of a driver)"
+        }
+        Language::Rust => {
+            "`kit/` (the traits `Driver` and `Session` of `kit/src/lib.rs` are what a driver implements)"
+        }
+        Language::Go => "`kit/` (the interfaces of `kit/driver.go` are what a driver implements)",
+    };
+    let link = match language {
+        Language::Rust => "Add your engine to `[dependencies]` of `Cargo.toml`.",
+        Language::Go => "Get your engine: `go get MODULE@VERSION`, and import it in `driver.go`.",
+        _ => {
+            "Link your engine: `LDFLAGS += -lname` in the `Makefile`. `plugin.map` lets no symbol out but `kv_plugin`."
+        }
+    };
+    format!(
+        "# {name}\n\nA driver of kvdyno, made by `kvdyno new-engine`. As it stands it keeps its rows in memory.\n\n    \
+         {build}\n    kvdyno verify --plugins {plugins} {name}\n    kvdyno run quick --engines {name} --plugins {plugins} --durability none\n\n\
+         1. {link}\n\
+         2. Put it into `{driver}`, from the top down: open, session, get, put and the rest, stats, close. The kit is in {kit}.\n\
+         3. Declare the capabilities and durability levels that it has, all of them and no more; `verify` tries each. Change\n   \
+         `family` to what it is (`lsm`, `b+tree` ...): `example` keeps it out of comparisons of all engines.\n\
+         4. Report at open what is in force: level, version, compression, cache, options.\n\
+         5. Say in `engine.toml` what must be known before it is built, and here, for each durability level, which settings make\n   \
+         it so and why, and the known limits:\n\n\
+         | level | setting | what happens at a commit |\n|---|---|---|\n| none | - | nothing |\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Language; 4] = [Language::C, Language::Cpp, Language::Rust, Language::Go];
+
+    fn text_of(files: &[(String, String)], path: &str) -> String {
+        files.iter().find(|(own, _)| own == path).map(|(_, text)| text.clone()).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_name_stands_where_the_example_had_its_own() {
+        for language in ALL {
+            let files = files("my.engine-2", language);
+            let driver = text_of(&files, language.driver());
+            assert_eq!(driver.matches("\"my.engine-2\"").count(), 1, "{language:?}");
+            for example in ["\"example-cpp\"", "\"example-rust\"", "\"example-go\"", ".name = \"example\""] {
+                assert!(!driver.contains(example), "{language:?}: {example} is left");
+            }
+            assert!(driver.contains("\"example\""), "{language:?}: its family");
+            let build = text_of(&files, if language == Language::Rust { "Cargo.toml" } else { "Makefile" });
+            assert!(build.contains("my.engine-2") || build.contains("kvdyno_my_engine_2"), "{language:?}");
+            // Go's assembly needs a letter that is not in ASCII.
+            let is_plain = |(path, text): &(String, String)| text.is_ascii() || path.ends_with(".s");
+            assert!(files.iter().all(is_plain) && files.iter().all(|(path, _)| !path.starts_with('/')));
+        }
+    }
+
+    #[test]
+    fn a_folder_needs_nothing_outside_it() {
+        for language in ALL {
+            for (path, text) in files("mine", language) {
+                assert!(!text.contains("../.."), "{language:?}: {path} leads outside");
+                assert!(!text.contains("workspace = true"), "{language:?}: {path} wants a workspace");
+            }
+        }
+    }
+
+    #[test]
+    fn the_whole_kit_is_copied() {
+        let kit = |folder: &str| -> Vec<String> {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+            let entries = std::fs::read_dir(folder).unwrap().flatten();
+            let names = entries.filter(|entry| entry.path().is_file());
+            let names = names.map(|entry| entry.file_name().into_string().unwrap());
+            names.filter(|name| !name.ends_with("_test.go")).collect()
+        };
+        for (language, from, to) in [
+            (Language::Rust, "driver/rust/src", "kit/src"),
+            (Language::Cpp, "driver/include", "include"),
+            (Language::Go, "driver/go", "kit"),
+            (Language::Go, "driver/go/internal/tick", "kit/internal/tick"),
+        ] {
+            let files = files("mine", language);
+            for name in kit(from) {
+                assert!(!text_of(&files, &format!("{to}/{name}")).is_empty(), "{name} is not copied");
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The versions of engines: a driver tells its library's only when it opens a database, so each engine opens one, in a
+//! process of its own that may crash or hang, in a folder of ours that is removed.
+
+use super::error::CliError;
+use crate::engine::abi::{KV_CLOCK_MONOTONIC, KV_FIXED_KEY_SIZE, KV_GET, KV_NONE, KV_PUT};
+use crate::engine::{Database, Engine, Registry, Request, environment_of};
+use crate::measure::signals;
+use crate::runner::DataFolder;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// One engine in this process.
+#[derive(Debug, clap::Args)]
+pub struct VersionOneArgs {
+    engine: String,
+    /// A folder to make.
+    folder: PathBuf,
+    /// The plug-in that has the engine; without it: it is built in.
+    #[arg(long)]
+    file: Option<PathBuf>,
+}
+
+/// Begins the line with the version; all else on stdout is some engine's.
+const VERSION: &str = "kvdyno-version ";
+/// Between two looks at a process.
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// The child's side.
+pub fn run_one(args: &VersionOneArgs) -> Result<u8, CliError> {
+    signals::become_trial_process();
+    let registry = match &args.file {
+        Some(file) => Registry::load_file(file).map_err(CliError::failed)?,
+        None => Registry::load(&[]),
+    };
+    let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?.remove(0);
+    std::fs::create_dir(&args.folder)
+        .map_err(|error| CliError::failed(format!("cannot make {}: {error}", args.folder.display())))?;
+    let is_fixed = engine.capabilities() & KV_FIXED_KEY_SIZE != 0;
+    let request = Request {
+        level: KV_NONE,
+        create: true,
+        cache_bytes: Some(8 << 20),
+        expected_rows: 1000,
+        disk_limit_bytes: 64 << 20,
+        key_size_max: 16,
+        key_size_fixed: if is_fixed { 16 } else { 0 },
+        value_size_max: 100,
+        threads: 1,
+        keyspaces: 1,
+        kinds: 1 << KV_GET | 1 << KV_PUT,
+        clock: KV_CLOCK_MONOTONIC,
+        ..Request::default()
+    };
+    let failed = |error: crate::engine::EngineError| CliError::failed(error.to_string());
+    let database = Database::open(&engine, &args.folder, &request).map_err(failed)?;
+    println!("{VERSION}{}", database.in_force().version);
+    // Told before close, which may take its time or fail. A parent that is gone reads nothing.
+    let _ = std::io::stdout().flush();
+    database.close().map_err(failed).map(|()| 0)
+}
+
+/// The versions by name, of those engines that told theirs before `budget` was spent.
+pub fn versions(engines: &[&Engine], budget: Duration) -> BTreeMap<String, String> {
+    let until = Instant::now() + budget;
+    let found = Mutex::new(BTreeMap::new());
+    let name = format!("versions-{}", std::process::id());
+    let Ok(folder) = DataFolder::create(&std::env::temp_dir(), "engines", &name) else {
+        return BTreeMap::new();
+    };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(engine) = engines.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let own = folder.database().join(engine.name());
+            if let (Some(version), Ok(mut found)) = (ask(engine, &own, until), found.lock()) {
+                found.insert(engine.name().to_string(), version);
+            }
+        }
+    };
+    // Opening waits for the disk as often as for a processor.
+    let workers = 2 * std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        (0..workers.min(engines.len())).for_each(|_| {
+            scope.spawn(work);
+        });
+    });
+    // What cannot be removed is in the system's folder for such things, and bears our marker.
+    let _ = folder.remove();
+    found.into_inner().unwrap_or_default()
+}
+
+fn ask(engine: &Engine, folder: &Path, until: Instant) -> Option<String> {
+    if Instant::now() >= until {
+        return None;
+    }
+    let mut command = Command::new(std::env::current_exe().ok()?);
+    command.envs(environment_of(engine.name()));
+    command.arg("version-one").arg(engine.name()).arg(folder);
+    if let Some(file) = engine.plugin_file() {
+        command.arg("--file").arg(file);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    while child.try_wait().ok()?.is_none() {
+        if Instant::now() >= until {
+            // It may be gone already; then there is nothing to kill.
+            let _ = child.kill();
+            let _ = child.wait();
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    let mut printed = Vec::new();
+    child.stdout.take()?.read_to_end(&mut printed).ok()?;
+    let printed = String::from_utf8_lossy(&printed);
+    let version = printed.lines().find_map(|line| line.strip_prefix(VERSION))?;
+    let plain: String = version.chars().filter(|letter| !letter.is_control()).collect();
+    Some(plain).filter(|version| !version.is_empty())
+}

@@ -1,0 +1,177 @@
+//! Every engine that the project knows, whether it is here or not: what the `engine.toml` of each folder says,
+//! collected by the build script.
+
+use serde::Deserialize;
+use std::sync::LazyLock;
+
+// `FILES`: the name of each folder of engines, and the text of its engine.toml.
+include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
+
+/// What is known of an engine before it is built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// What people type.
+    pub name: String,
+    /// Its folder below `engines`, with `/`; variants of an engine share one.
+    pub folder: String,
+    /// Where it comes from.
+    pub upstream: String,
+    /// As SPDX writes it.
+    pub licence: String,
+    /// `lsm`, `b+tree` ...
+    pub family: String,
+    /// The engine's own language.
+    pub language: String,
+    /// How it gets here, in words.
+    pub build: String,
+    /// The line that brings it.
+    pub get: String,
+    /// What must stand in the environment before it is loaded, `NAME=value`.
+    pub needs_env: Vec<String>,
+    /// What a reader of its figures must know, a sentence each.
+    pub fairness: Vec<String>,
+}
+
+impl Known {
+    /// The plug-in that it comes in, unless it is in one of its own name: that of the first part of its folder.
+    pub fn plugin(&self) -> &str {
+        self.folder.split('/').next().unwrap_or(&self.folder)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Sentences {
+    One(String),
+    Many(Vec<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    upstream: String,
+    licence: String,
+    family: String,
+    language: String,
+    build: String,
+    get: String,
+    needs_env: Vec<String>,
+    fairness: Sentences,
+}
+
+/// The engines of one file: `name` is a list where an engine has variants; so is `family` where theirs differ.
+fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
+    let file: File =
+        toml::from_str(text).map_err(|error| format!("engines/{folder}/engine.toml: {error}"))?;
+    let list = |text: &str| text.split(',').map(|part| part.trim().to_string()).collect::<Vec<_>>();
+    let (names, families) = (list(&file.name), list(&file.family));
+    if families.len() != 1 && families.len() != names.len() {
+        return Err(format!(
+            "engines/{folder}/engine.toml: `family` is one for all, or one for each of the {} names",
+            names.len()
+        ));
+    }
+    let fairness = match file.fairness {
+        Sentences::One(sentence) => vec![sentence],
+        Sentences::Many(sentences) => sentences,
+    };
+    let known = names.iter().enumerate().map(|(index, name)| Known {
+        name: name.clone(),
+        folder: folder.to_string(),
+        upstream: file.upstream.clone(),
+        licence: file.licence.clone(),
+        family: families[if families.len() == 1 { 0 } else { index }].clone(),
+        language: file.language.clone(),
+        build: file.build.clone(),
+        get: file.get.clone(),
+        needs_env: file.needs_env.clone(),
+        fairness: fairness.clone(),
+    });
+    Ok(known.collect())
+}
+
+// A file that does not parse is left out here; the tests below name it.
+static CATALOGUE: LazyLock<Vec<Known>> = LazyLock::new(|| {
+    let parsed = FILES.iter().filter_map(|(folder, text)| parse(folder, text).ok());
+    let mut known: Vec<Known> = parsed.flatten().filter(|known| !known.name.contains(':')).collect();
+    known.sort_by(|one, other| one.name.cmp(&other.name));
+    known
+});
+
+/// All of them but those with planted faults, by name.
+pub fn catalogue() -> &'static [Known] {
+    &CATALOGUE
+}
+
+/// What must stand in the environment of a process before it loads the engine `name`: names and values. What the user
+/// has set already stays as it is, and is not among them.
+pub fn environment_of(name: &str) -> Vec<(&'static str, &'static str)> {
+    let known = catalogue().iter().find(|known| known.name == name);
+    let needed = known.into_iter().flat_map(|known| &known.needs_env).filter_map(|text| text.split_once('='));
+    needed.filter(|(variable, _)| std::env::var_os(variable).is_none()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::is_engine_name;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_engine_toml_is_read_and_says_all() {
+        for (folder, text) in FILES {
+            let found = parse(folder, text).unwrap_or_else(|error| panic!("{error}"));
+            for known in found.iter().filter(|known| !known.name.contains(':')) {
+                assert!(is_engine_name(&known.name), "engines/{folder}: `{}` is no name", known.name);
+                let fields = [
+                    &known.upstream,
+                    &known.licence,
+                    &known.family,
+                    &known.language,
+                    &known.build,
+                    &known.get,
+                ];
+                assert!(
+                    fields.iter().all(|field| !field.trim().is_empty()),
+                    "engines/{folder}: an empty field"
+                );
+                let is_variable =
+                    |text: &String| text.split_once('=').is_some_and(|(name, _)| !name.is_empty());
+                assert!(known.needs_env.iter().all(is_variable), "engines/{folder}: needs_env is NAME=value");
+            }
+        }
+        let names: BTreeSet<&str> = catalogue().iter().map(|known| known.name.as_str()).collect();
+        assert_eq!(names.len(), catalogue().len(), "two engines of one name");
+    }
+
+    #[test]
+    fn the_catalogue_is_that_of_the_tree() {
+        let tree = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("engines");
+        let mut there = BTreeSet::new();
+        for parent in ["", "go/"] {
+            for entry in std::fs::read_dir(tree.join(parent)).unwrap().flatten() {
+                if let Ok(text) = std::fs::read_to_string(entry.path().join("engine.toml")) {
+                    there.insert((format!("{parent}{}", entry.file_name().into_string().unwrap()), text));
+                }
+            }
+        }
+        let embedded = FILES.iter().map(|(folder, text)| (folder.to_string(), text.to_string()));
+        assert!(
+            there == embedded.collect(),
+            "a folder of engines came or went since the build: `touch engines/plugins.rs` and build again"
+        );
+    }
+
+    #[test]
+    fn variants_share_a_file_and_may_differ_in_family() {
+        let text = "name = \"a, a-hash\"\nupstream = \"u\"\nlicence = \"l\"\nfamily = \"b+tree, hash\"\nlanguage = \"C\"\n\
+             build = \"b\"\nget = \"g\"\nneeds_env = []\nfairness = \"f\"\n";
+        let found = parse("a", text).unwrap();
+        let pairs: Vec<_> = found.iter().map(|known| (&known.name[..], &known.family[..])).collect();
+        assert_eq!(pairs, [("a", "b+tree"), ("a-hash", "hash")]);
+        let three = text.replace("b+tree, hash", "b+tree, hash, lsm");
+        assert!(parse("a", &three).unwrap_err().contains("one for each of the 2 names"));
+        assert!(parse("a", &text.replace("get =", "got =")).unwrap_err().contains("engines/a/engine.toml"));
+    }
+}

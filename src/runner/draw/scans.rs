@@ -1,0 +1,76 @@
+//! Fills in scans: where they start, and in a keyspace that is told by marks also where they end.
+
+use super::{Draw, Item, set};
+use crate::engine::Arena;
+use crate::engine::abi::*;
+use crate::runner::shared::Shared;
+use crate::runner::spaces::indexed_value;
+use crate::runner::unit::Kind;
+
+impl Draw {
+    pub(super) fn add_scan(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
+        let slot = self.items.len();
+        let scan = self.phase.scan;
+        let item = self.sampler.next(&mut self.random);
+        let mut flags = if scan.reverse { KV_REVERSE } else { 0 };
+        let mut value = 0;
+        let (mut key, space) = match scan.index {
+            0 => shared.spaces.write_key(shared.keys, item, arena.key_mut(slot)),
+            number => self.write_index_start(shared, arena, item, number),
+        };
+        if scan.prefix {
+            flags |= KV_PREFIX;
+            value = shared.spaces.mark_len() + shared.keys.prefix_len();
+            let prefix: Vec<u8> = arena.key_mut(slot)[..value].to_vec();
+            arena.value_mut(slot)[..value].copy_from_slice(&prefix);
+            // A prefix scan is of the whole group: it starts at the group's end.
+            key = 0;
+        } else {
+            // To the end means a whole pass: from one end of the keyspace to the other.
+            let is_whole = scan.rows == 0;
+            if is_whole {
+                key = 0;
+            }
+            if shared.spaces.mark_len() > 0 {
+                (key, value) = self.bound(shared, arena, item, key);
+            }
+        }
+        set(arena.op_mut(slot), KV_SCAN, flags, (key, space), value);
+        arena.op_mut(slot).limit = match (scan.rows, scan.uniform_rows) {
+            (0, _) => u32::MAX,
+            (rows, true) => 1 + self.choices.below(u64::from(rows)) as u32,
+            (rows, false) => rows,
+        };
+        self.items.push(Item::new(Kind::Scan, item));
+    }
+
+    /// The start of a scan by an index: the bytes that the item's row is found under. Downward the whole key of its
+    /// index row, else the scan would begin behind it.
+    fn write_index_start(
+        &mut self,
+        shared: &Shared<'_>,
+        arena: &mut Arena,
+        item: u64,
+        number: u32,
+    ) -> (usize, u16) {
+        let slot = self.items.len();
+        let value = indexed_value(shared.values, item, &mut self.value);
+        let (front, length, space) =
+            shared.spaces.write_index_key(shared.keys, (item, value), number, arena.key_mut(slot));
+        (if self.phase.scan.reverse { length } else { front }, space)
+    }
+
+    /// Keeps a scan within its keyspace where that is a mark: no row has the bare mark or the next one as its key, so
+    /// they serve as start and bound. The bytes of both.
+    fn bound(&self, shared: &Shared<'_>, arena: &mut Arena, item: u64, key: usize) -> (usize, usize) {
+        let slot = self.items.len();
+        let space = match self.phase.scan.index {
+            0 => shared.spaces.of(item),
+            number => shared.spaces.index_space(item, number),
+        };
+        let (start, end) = if self.phase.scan.reverse { (space + 1, space) } else { (space, space + 1) };
+        let value = shared.spaces.write_mark(end, arena.value_mut(slot));
+        let key = if key > 0 { key } else { shared.spaces.write_mark(start, arena.key_mut(slot)) };
+        (key, value)
+    }
+}

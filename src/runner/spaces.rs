@@ -1,0 +1,331 @@
+//! Where rows lie: the keyspaces of a workload's rows and of its index rows, as the engine has them, or told apart by
+//! a mark in front of each key where the engine has one keyspace only.
+
+use crate::engine::Engine;
+use crate::engine::abi::*;
+use crate::generator::{Keys, Values};
+use crate::workload::{Index, Workload};
+
+/// The version of every row that has indexes: such rows are written once, so that what an index must hold is known.
+pub const INDEXED_VERSION: u64 = 1;
+
+/// Marks of one byte reach this far: behind each must lie another, which ends a scan of its keyspace.
+const ONE_BYTE: u64 = 255;
+
+/// The keyspaces of a trial. First come those of the rows, then, for each of these, one for each index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spaces {
+    count: u64,
+    indexes: Vec<Index>,
+    mark_len: usize,
+    keeps_indexes: bool,
+    is_atomic: bool,
+}
+
+impl Spaces {
+    /// For an engine that declares these capabilities (`KV_...` bits).
+    pub fn new(workload: &Workload, capabilities: u64) -> Spaces {
+        let has = |bits: u64| capabilities & bits == bits;
+        let indexes = workload.indexes.clone();
+        let count = u64::from(workload.keyspaces.max(1));
+        let total = count * (1 + indexes.len() as u64);
+        let mark_len = match total {
+            1 => 0,
+            _ if has(KV_KEYSPACES) => 0,
+            ..=ONE_BYTE => 1,
+            _ => 2,
+        };
+        let keeps_indexes = !indexes.is_empty() && has(KV_KEYSPACES | KV_INDEXES);
+        Spaces { count, indexes, mark_len, keeps_indexes, is_atomic: has(KV_TRANSACTION) }
+    }
+
+    /// All keyspaces: those of rows and those of index rows.
+    pub fn total(&self) -> u64 {
+        self.count * (1 + self.indexes.len() as u64)
+    }
+
+    /// How many the engine is asked for.
+    pub fn asked(&self) -> u32 {
+        if self.mark_len > 0 { 1 } else { self.total() as u32 }
+    }
+
+    /// Keyspaces of rows.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether there is one keyspace and no index, so that keys are what the generator makes.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        self.count == 1 && self.mark_len == 0
+    }
+
+    /// The indexes of each keyspace.
+    pub fn indexes(&self) -> &[Index] {
+        &self.indexes
+    }
+
+    /// The indexes that the engine is to keep; none where they are emulated.
+    pub fn kept_indexes(&self) -> Vec<kv_index> {
+        let of = |space: u64| {
+            (1..).zip(&self.indexes).map(move |(number, index)| kv_index {
+                keyspace: space as u16,
+                index_keyspace: self.index_space(space, number),
+                from: index.from,
+                length: index.length,
+                clustering: u32::from(index.clustering),
+            })
+        };
+        if self.keeps_indexes { (0..self.count).flat_map(of).collect() } else { Vec::new() }
+    }
+
+    /// Bytes in front of each key that stand for its keyspace.
+    #[inline(always)]
+    pub fn mark_len(&self) -> usize {
+        self.mark_len
+    }
+
+    /// Bytes that keys may be longer than the generator's.
+    pub fn extra_len(&self) -> usize {
+        self.mark_len + self.indexes.iter().map(|index| index.length as usize).max().unwrap_or(0)
+    }
+
+    /// The keyspace of an item's row.
+    #[inline(always)]
+    pub fn of(&self, item: u64) -> u16 {
+        // A division per row shows in the harness's share.
+        if self.count == 1 { 0 } else { (item % self.count) as u16 }
+    }
+
+    /// The keyspace of an item's row in index `number`, from 1.
+    pub fn index_space(&self, item: u64, number: u32) -> u16 {
+        let before = u64::from(self.of(item)) * self.indexes.len() as u64;
+        (self.count + before) as u16 + number as u16 - 1
+    }
+
+    /// The keyspace as an op names it.
+    #[inline(always)]
+    pub fn op_space(&self, space: u16) -> u16 {
+        if self.mark_len > 0 { 0 } else { space }
+    }
+
+    /// Writes the mark of a keyspace; its bytes.
+    pub fn write_mark(&self, space: u16, out: &mut [u8]) -> usize {
+        out[..self.mark_len].copy_from_slice(&space.to_be_bytes()[2 - self.mark_len..]);
+        self.mark_len
+    }
+
+    /// Writes an item's key, marked if need be: its bytes, and the keyspace for the op.
+    #[inline(always)]
+    pub fn write_key(&self, keys: &Keys, item: u64, out: &mut [u8]) -> (usize, u16) {
+        if self.is_plain() {
+            return (keys.write(item, out), 0);
+        }
+        self.write_in_space(item, out, |out| keys.write(item, out))
+    }
+
+    /// The same for the key beside it that is never written.
+    pub fn write_missing(&self, keys: &Keys, item: u64, out: &mut [u8]) -> (usize, u16) {
+        self.write_in_space(item, out, |out| keys.write_missing(item, out))
+    }
+
+    fn write_in_space(
+        &self,
+        item: u64,
+        out: &mut [u8],
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> (usize, u16) {
+        let space = self.of(item);
+        let mark = self.write_mark(space, out);
+        (mark + write(&mut out[mark..]), self.op_space(space))
+    }
+
+    /// Writes the key of an item's row in index `number` (from 1), whose value is `value`: the bytes in front of the
+    /// primary key, the bytes in all, and the keyspace for the op.
+    pub fn write_index_key(
+        &self,
+        keys: &Keys,
+        (item, value): (u64, &[u8]),
+        number: u32,
+        out: &mut [u8],
+    ) -> (usize, usize, u16) {
+        let Index { from, length, .. } = self.indexes[number as usize - 1];
+        let space = self.index_space(item, number);
+        let mark = self.write_mark(space, out);
+        let front = mark + length as usize;
+        out[mark..front].copy_from_slice(&value[from as usize..][..length as usize]);
+        (front, front + keys.write(item, &mut out[front..]), self.op_space(space))
+    }
+
+    /// What an index row holds for a value: all of it, or nothing.
+    pub fn index_value<'v>(&self, number: u32, value: &'v [u8]) -> &'v [u8] {
+        if self.indexes[number as usize - 1].clustering { value } else { &[] }
+    }
+
+    /// The key without its mark; none: it is of another keyspace.
+    pub fn unmarked<'k>(&self, space: u16, key: &'k [u8]) -> Option<&'k [u8]> {
+        key.strip_prefix(&space.to_be_bytes()[2 - self.mark_len..])
+    }
+
+    /// Ops that write one row with its index rows.
+    pub fn row_ops(&self) -> usize {
+        if self.keeps_indexes { 1 } else { 1 + self.indexes.len() }
+    }
+
+    /// Key and value bytes of a row's index rows, whoever writes them.
+    pub fn index_bytes(&self, key_len: u64, value_len: u64) -> u64 {
+        let of =
+            |index: &Index| u64::from(index.length) + key_len + if index.clustering { value_len } else { 0 };
+        self.indexes.iter().map(of).sum()
+    }
+
+    /// Whether a row and its index rows are written as a transaction of the core's making.
+    pub fn is_grouped(&self) -> bool {
+        !self.keeps_indexes && self.is_atomic
+    }
+
+    /// Whether rows of several keyspaces of the engine's can be written in one transaction.
+    pub fn is_atomic(&self) -> bool {
+        self.is_atomic
+    }
+
+    /// What open and a trial of it have shown: whether the engine's transactions are of several keyspaces.
+    pub fn set_atomic(&mut self, is_atomic: bool) {
+        self.is_atomic = is_atomic;
+    }
+
+    /// Whether only a trial can tell that: the engine has keyspaces, and something is written to several at once.
+    pub fn needs_trial(&self, workload: &Workload) -> bool {
+        let transactions = workload.phases.iter().any(|phase| phase.mix.transaction > 0.0);
+        let groups = !self.indexes.is_empty() && !self.keeps_indexes;
+        self.mark_len == 0 && (groups || (transactions && self.count > 1))
+    }
+
+    /// Why the engine cannot have such keys, before it is opened; none: it can.
+    pub fn refusal(&self, engine: &Engine, keys: &Keys) -> Option<String> {
+        let emulates = !self.indexes.is_empty() && !self.keeps_indexes;
+        if emulates && engine.capabilities() & KV_FIXED_KEY_SIZE != 0 {
+            return Some("the engine has keys of one size, and keys of index rows are longer".into());
+        }
+        let (longest, limit) = (keys.max_len() + self.extra_len(), engine.key_size_max() as usize);
+        if longest <= limit {
+            return None;
+        }
+        let extra = match self.extra_len() {
+            0 => String::new(),
+            extra => format!(" ({extra} of them for keyspace and index)"),
+        };
+        Some(format!("keys have up to {longest} bytes{extra}, the engine takes {limit} at most"))
+    }
+
+    /// What is lacking after open, where options take away what the table declares; none: nothing.
+    pub fn lacks(&self, capabilities: u64) -> Option<String> {
+        let has = |bit: u64| capabilities & bit != 0;
+        if self.asked() > 1 && !has(KV_KEYSPACES) {
+            return Some("the engine has no keyspaces with these options".into());
+        }
+        (self.keeps_indexes && !has(KV_INDEXES))
+            .then(|| "the engine keeps no indexes with these options".into())
+    }
+
+    /// What the core does in the engine's place, for the report.
+    pub fn emulated(&self, writes_indexes: bool) -> Vec<String> {
+        let mut texts = Vec::new();
+        if self.mark_len > 0 {
+            texts.push("keyspaces emulated by key prefix".to_string());
+        }
+        if writes_indexes && !self.keeps_indexes {
+            let how = if self.is_atomic { "atomic" } else { "not atomic" };
+            texts.push(format!("indexes emulated, {how}"));
+        }
+        texts
+    }
+}
+
+/// The value of an item's row that has indexes, in `scratch`.
+pub fn indexed_value<'s>(values: &Values, item: u64, scratch: &'s mut Vec<u8>) -> &'s [u8] {
+    scratch.resize(values.max_len(), 0);
+    let length = values.write(item, INDEXED_VERSION, scratch);
+    &scratch[..length]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generator::KeyRules;
+
+    fn workload(keyspaces: u32, indexes: usize) -> Workload {
+        let mut workload = crate::workload::builtin("read-random").unwrap();
+        workload.keyspaces = keyspaces;
+        workload.indexes = vec![Index { from: 24, length: 8, clustering: false }; indexes];
+        workload
+    }
+
+    fn keys() -> Keys {
+        Keys::new(&KeyRules { range: 1000, ..KeyRules::default() }, 1).unwrap()
+    }
+
+    #[test]
+    fn every_keyspace_has_a_number_of_its_own() {
+        for (count, indexes) in [(1, 0), (1, 3), (7, 0), (5, 2), (4096, 8)] {
+            let spaces = Spaces::new(&workload(count, indexes), KV_KEYSPACES);
+            let mut seen = vec![false; spaces.total() as usize];
+            for item in 0..u64::from(count) {
+                let of_indexes = (1..=indexes as u32).map(|number| spaces.index_space(item, number));
+                for space in of_indexes.chain([spaces.of(item)]) {
+                    assert!(!std::mem::replace(&mut seen[usize::from(space)], true), "{count} {indexes}");
+                }
+            }
+            assert!(seen.iter().all(|seen| *seen), "{count} {indexes}");
+        }
+    }
+
+    #[test]
+    fn an_engine_with_keyspaces_gets_plain_keys_and_others_get_marked_ones() {
+        let mut out = [0; 40];
+        let native = Spaces::new(&workload(8, 0), KV_KEYSPACES);
+        assert_eq!(native.write_key(&keys(), 13, &mut out), (16, 5));
+        assert_eq!((native.asked(), native.mark_len()), (8, 0));
+        let marked = Spaces::new(&workload(8, 0), 0);
+        assert_eq!(marked.write_key(&keys(), 13, &mut out), (17, 0));
+        assert_eq!((marked.asked(), out[0]), (1, 5));
+        assert_eq!(keys().index_of(marked.unmarked(5, &out[..17]).unwrap()), Some(13));
+        assert_eq!(marked.unmarked(6, &out[..17]), None);
+        assert_eq!(marked.emulated(false), ["keyspaces emulated by key prefix"]);
+        assert!(native.emulated(true).iter().all(|text| text.starts_with("indexes")));
+    }
+
+    #[test]
+    fn marks_are_in_the_order_of_keyspaces_and_none_is_the_last() {
+        for count in [200, 255, 256, 4096] {
+            let spaces = Spaces::new(&workload(count, 0), 0);
+            let mark = |space: u16| {
+                let mut out = [0; 2];
+                let length = spaces.write_mark(space, &mut out);
+                out[..length].to_vec()
+            };
+            assert_eq!(spaces.mark_len(), if count <= 255 { 1 } else { 2 });
+            // The one behind the last ends a scan of the last.
+            assert!((0..count as u16).all(|space| mark(space) < mark(space + 1)), "{count}");
+        }
+    }
+
+    #[test]
+    fn an_index_row_is_found_under_bytes_of_the_value_and_the_key() {
+        let spaces = Spaces::new(&workload(2, 2), KV_KEYSPACES | KV_TRANSACTION);
+        let value: Vec<u8> = (0..100).collect();
+        let mut out = [0; 64];
+        let (front, length, space) = spaces.write_index_key(&keys(), (7, &value), 2, &mut out);
+        assert_eq!((front, length, space), (8, 24, 2 + 2 + 1));
+        assert_eq!(out[..8], value[24..32]);
+        assert_eq!(keys().index_of(&out[8..24]), Some(7));
+        assert_eq!((spaces.row_ops(), spaces.kept_indexes().len(), spaces.is_grouped()), (3, 0, true));
+        assert_eq!(spaces.emulated(true), ["indexes emulated, atomic"]);
+        let kept = Spaces::new(&workload(2, 2), KV_KEYSPACES | KV_INDEXES);
+        let places: Vec<_> =
+            kept.kept_indexes().iter().map(|index| (index.keyspace, index.index_keyspace)).collect();
+        assert_eq!(places, [(0, 2), (0, 3), (1, 4), (1, 5)]);
+        assert_eq!((kept.row_ops(), kept.emulated(true).len()), (1, 0));
+        assert_eq!(kept.index_bytes(16, 100), 2 * (8 + 16));
+    }
+}

@@ -1,0 +1,229 @@
+//! Trials over keyspaces and indexes, on every engine that is linked in.
+
+use super::super::check::Versions;
+use super::super::shared::{Population, Shared};
+use super::super::spaces::{Spaces, indexed_value};
+use super::super::{data, sweep};
+use super::*;
+use crate::engine::{Arena, Database, Engine, Request, Shape};
+use crate::workload::{Index, Mix, Scan};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+static NEVER: AtomicU32 = AtomicU32::new(0);
+
+/// A built-in workload with a thousand keys.
+fn tiny(name: &str) -> Workload {
+    let mut workload = small(name);
+    workload.keys = 1_000;
+    for phase in workload.phases.iter_mut().filter(|phase| !phase.each_key) {
+        phase.ops = 800;
+    }
+    workload
+}
+
+fn engines() -> Vec<Engine> {
+    Registry::load(&[]).engines().iter().filter(|engine| engine.is_compared()).cloned().collect()
+}
+
+#[test]
+fn every_engine_keeps_keyspaces_apart_or_has_them_emulated() {
+    for engine in engines() {
+        let mut workload = tiny("keyspaces");
+        workload.phases[2].threads = if engine.capabilities() & abi::KV_SINGLE_THREAD == 0 { 3 } else { 1 };
+        // Downward over whole keyspaces too, and counters in all of them.
+        let scan = Scan { rows: 0, reverse: true, ..Scan::default() };
+        workload.phases.push(Phase { name: "down".into(), scan, ops: 9, ..workload.phases[3].clone() });
+        let count = Mix { merge: 1.0, ..Mix::default() };
+        workload.phases.push(Phase { name: "count".into(), mix: count, ops: 300, ..Phase::default() });
+        let record = run_on(engine.name(), workload);
+        assert_eq!(record.outcome, Outcome::Ok, "{}", engine.name());
+        let is_marked = engine.capabilities() & abi::KV_KEYSPACES == 0;
+        for phase in record.phases.iter().filter(|phase| phase.not_run.is_none()) {
+            let said = phase.emulated.iter().any(|text| text == "keyspaces emulated by key prefix");
+            assert_eq!(said, is_marked, "{} {}", engine.name(), phase.phase.name);
+        }
+    }
+}
+
+#[test]
+fn every_engine_keeps_indexes_or_has_them_emulated() {
+    for engine in engines() {
+        let record = run_on(engine.name(), tiny("indexed-insert"));
+        assert_eq!(record.outcome, Outcome::Ok, "{}", engine.name());
+        let insert = &record.phases[0];
+        let native = engine.capabilities() & abi::KV_INDEXES != 0;
+        let said = insert.emulated.iter().filter(|text| text.starts_with("indexes emulated, ")).count();
+        assert_eq!(said, usize::from(!native), "{}: {:?}", engine.name(), insert.emulated);
+        // A row is one op, whoever writes its index rows; and so are the bytes.
+        assert_eq!((insert.ops, insert.kinds[0].kind.as_str()), (800, "insert-indexed"), "{}", engine.name());
+        assert_eq!(insert.kinds[0].service_ns.count(), 800 / 100, "{}", engine.name());
+        assert_eq!(insert.logical_bytes_written, 800 * (16 + 100 + 3 * (8 + 16) + 100), "{}", engine.name());
+        let is_ordered = engine.capabilities() & abi::KV_ORDERED != 0;
+        for scan in &record.phases[1..] {
+            assert_eq!(scan.not_run.is_none(), is_ordered, "{}", engine.name());
+            assert_eq!(scan.check.rows > 0, is_ordered, "{}", engine.name());
+        }
+    }
+}
+
+#[test]
+fn indexes_are_read_while_threads_insert_in_several_keyspaces() {
+    for engine in engines().iter().filter(|engine| engine.capabilities() & abi::KV_SINGLE_THREAD == 0) {
+        let mut workload = tiny("indexed-insert");
+        workload.keyspaces = 3;
+        workload.value.size = "uniform:60-140".parse().unwrap();
+        workload.indexes[0] = Index { from: 2, length: 1, clustering: true };
+        (workload.phases[0].threads, workload.phases[0].join) = (4, 10);
+        let scan = if engine.capabilities() & abi::KV_ORDERED != 0 { 0.2 } else { 0.0 };
+        let mix = Mix { insert_indexed: 0.3, get: 0.5, scan, ..Mix::default() };
+        let phase = &mut workload.phases[1];
+        (phase.mix, phase.threads, phase.grows, phase.ops) = (mix, 3, true, 1_000);
+        let record = run_on(engine.name(), workload);
+        assert_eq!(record.outcome, Outcome::Ok, "{}", engine.name());
+        assert_eq!(record.phases[1].not_run, None, "{}", engine.name());
+    }
+}
+
+#[test]
+fn each_key_of_a_fill_with_indexes_is_written_once() {
+    for threads in [1, 3] {
+        let mut workload = tiny("indexed-insert");
+        workload.phases.truncate(1);
+        workload.phases[0].distribution = crate::generator::Distribution::Sequential;
+        (workload.phases[0].each_key, workload.phases[0].ops) = (true, 0);
+        workload.phases[0].threads = threads;
+        assert!(workload.phases[0].is_fill());
+        let record = run_on("memory-btree", workload);
+        assert_eq!(record.outcome, Outcome::Ok, "{threads} threads");
+        assert_eq!((record.phases[0].ops, record.phases[0].keys_after), (1_000, Some(1_000)));
+    }
+}
+
+#[test]
+fn the_sweep_finds_an_index_row_that_no_phase_read() {
+    let mut workload = tiny("indexed-insert");
+    workload.phases.truncate(1);
+    let record = run_on("mutant:index-row-lost", workload);
+    let Outcome::WrongAnswers { faults } = &record.outcome else { panic!("{:?}", record.outcome) };
+    assert!(faults[0].starts_with("sweep of index 3 at the end: index 3: "), "{faults:?}");
+}
+
+#[test]
+fn a_row_that_strays_into_another_keyspace_is_found() {
+    let record = run_on("mutant:keyspace-mixed", tiny("keyspaces"));
+    let Outcome::WrongAnswers { faults } = &record.outcome else { panic!("{:?}", record.outcome) };
+    assert!(faults[0].contains("came from keyspace 0"), "{faults:?}");
+}
+
+#[test]
+fn keys_that_get_too_long_are_refused_before_the_engine_is_opened() {
+    let mut workload = tiny("indexed-insert");
+    workload.key.size = crate::generator::SizeSpec::Fixed(1020);
+    let record = run_on("mutant:error-swallowed", workload);
+    let Outcome::Failed { cause, text } = &record.outcome else { panic!("{:?}", record.outcome) };
+    assert_eq!(cause, "refused");
+    assert_eq!(
+        text,
+        "keys have up to 1028 bytes (8 of them for keyspace and index), the engine takes 1024 at most"
+    );
+    assert!(record.steps.is_empty());
+}
+
+#[test]
+fn transactions_of_one_keyspace_are_told_from_those_of_several() {
+    let mut workload = tiny("keyspaces");
+    workload.phases[1].mix = Mix { transaction: 1.0, ..Mix::default() };
+    let capabilities = abi::KV_KEYSPACES | abi::KV_TRANSACTION | abi::KV_OVERWRITE;
+    let mut spaces = Spaces::new(&workload, capabilities);
+    assert!(spaces.needs_trial(&workload));
+    let lacks = |spaces: &Spaces| super::super::phase::lacks(&workload.phases[1], capabilities, spaces);
+    assert_eq!(lacks(&spaces), None);
+    spaces.set_atomic(false);
+    assert_eq!(lacks(&spaces).as_deref(), Some("the engine has no transactions over several keyspaces"));
+    let mut indexed = Spaces::new(&tiny("indexed-insert"), capabilities);
+    assert_eq!((indexed.is_grouped(), indexed.row_ops()), (true, 4));
+    indexed.set_atomic(false);
+    assert_eq!(
+        (indexed.is_grouped(), indexed.emulated(true)),
+        (false, vec!["indexes emulated, not atomic".into()])
+    );
+    assert_eq!(indexed.lacks(0).as_deref(), Some("the engine has no keyspaces with these options"));
+}
+
+/// Puts rows as they are.
+fn put(database: &Database, rows: &[(u16, Vec<u8>, Vec<u8>)]) {
+    let shape = Shape { ops: 1, key_bytes: 64, value_bytes: 200, out_bytes: 8 };
+    let mut session = database.session(Arena::new(shape, 0, &NEVER)).unwrap();
+    for (space, key, value) in rows {
+        let arena = session.arena();
+        arena.key_mut(0)[..key.len()].copy_from_slice(key);
+        arena.value_mut(0)[..value.len()].copy_from_slice(value);
+        let op = arena.op_mut(0);
+        (op.kind, op.keyspace) = (abi::KV_PUT, *space);
+        (op.key_length, op.value_length) = (key.len() as u32, value.len() as u32);
+        session.execute(0, 1);
+        assert_eq!(session.arena().op(0).status, abi::KV_OK);
+    }
+    session.end().unwrap();
+}
+
+#[test]
+fn index_rows_of_an_unordered_engine_are_looked_for_by_their_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = tiny("indexed-insert");
+    let engine = Registry::load(&[]).engine("memory-map").unwrap();
+    let spaces = Spaces::new(&workload, engine.capabilities());
+    let request = Request { create: true, keyspaces: spaces.asked(), ..Request::default() };
+    let database = Database::open(&engine, folder.path(), &request).unwrap();
+    let (keys, _) = data::keys(&workload, 0, 0).unwrap();
+    let values = data::values(&workload).unwrap();
+    let index_row = |item: u64, number: u32| {
+        let (mut scratch, mut key) = (Vec::new(), vec![0; 64]);
+        let value = indexed_value(&values[0], item, &mut scratch);
+        let (_, length, space) = spaces.write_index_key(&keys, (item, value), number, &mut key);
+        (space, key[..length].to_vec(), spaces.index_value(number, value).to_vec())
+    };
+    let mut rows: Vec<_> =
+        (0..20).flat_map(|item| (1..=3).map(move |number| index_row(item, number))).collect();
+    let faults_of = |dense: u64| {
+        let phase = Phase::default();
+        let versions: Option<&Versions> = None;
+        let shared = Shared {
+            phase: &phase,
+            seed: 1,
+            hot_seed: 1,
+            keys: &keys,
+            spaces: &spaces,
+            mark_bytes: 0,
+            row_ops: 1,
+            values: &values[0],
+            versions,
+            population: Population { dense, whole: true, next_insert: dense },
+            fill_items: dense,
+            insert_end: dense,
+            counters_from: dense,
+            clock: Clock::calibrate(),
+            capabilities: engine.capabilities(),
+            checked: true,
+            writers: 0,
+            inserters: 0,
+            deletes: false,
+            writes: false,
+            ops_wanted: 0,
+            warm_until: AtomicU64::new(0),
+            end_at: AtomicU64::new(0),
+            stop: &NEVER,
+            failure: Mutex::new(None),
+            slots: Vec::new(),
+        };
+        sweep::index_gets(&shared, &database).unwrap().first
+    };
+    put(&database, &rows);
+    assert_eq!(faults_of(20), Vec::<String>::new());
+    assert_eq!(faults_of(21)[0], "index 1: the index row of key 20 is missing");
+    rows[4].2.push(1);
+    put(&database, &rows[4..5]);
+    assert_eq!(faults_of(20), ["index 2: the index row of key 1 has bytes that were not written"]);
+    database.close().unwrap();
+}

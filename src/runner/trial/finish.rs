@@ -1,0 +1,78 @@
+//! The end of a trial: close, reopen, and the sweep.
+
+use super::{OnTick, Running};
+use crate::results::Step;
+use crate::runner::{phase, sweep};
+use crate::workload::Phase;
+
+impl Running<'_> {
+    /// Close, reopen, look at everything once more, close.
+    pub(super) fn finish(&mut self, on_tick: OnTick<'_>) {
+        let in_memory = self.in_memory();
+        let level = self.level;
+        if !in_memory {
+            if !self.close(None) {
+                return;
+            }
+            if let Err(text) = self.open("reopen", level, None) {
+                self.fail("engine-error", format!("reopen at the end: {text}"));
+                return;
+            }
+        }
+        if !self.engine.stores_nothing() && self.population.dense > 0 {
+            self.sweep(on_tick);
+        }
+        self.close(None);
+    }
+
+    fn sweep(&mut self, on_tick: OnTick<'_>) {
+        let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
+        let start = self.clock.now();
+        let sizes = self.trial.workload.phases.iter().map(|phase| &phase.value_size);
+        let is_one_size = sizes.clone().all(|size| *size == self.trial.workload.phases[0].value_size);
+        if !is_one_size {
+            return;
+        }
+        for phase in sweep::phases(self.population.dense, capabilities, &self.spaces) {
+            let shared = self.shared(&phase, &self.values[0], self.trial.workload.seed);
+            let database = self.database.as_ref().expect("it was opened for the sweep");
+            let ran = phase::run(&shared, database, &self.data, on_tick);
+            drop(shared);
+            match ran {
+                Ok(ran) => {
+                    let faults = ran.record.check.first_faults.iter();
+                    self.faults.extend(faults.map(|fault| format!("{} at the end: {fault}", phase.name)));
+                    if let Some(failure) = ran.failure {
+                        self.failure = Some(failure);
+                    }
+                }
+                Err(failure) => self.failure = Some(failure),
+            }
+        }
+        if self.failure.is_none() {
+            self.index_gets();
+        }
+        self.steps.push(Step {
+            name: "sweep".into(),
+            before_phase: None,
+            elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
+            note: sweep::note(self.population.dense, capabilities),
+        });
+    }
+
+    /// The index rows of an engine whose indexes cannot be scanned.
+    fn index_gets(&mut self) {
+        let base = Phase::default();
+        let shared = self.shared(&base, &self.values[0], self.trial.workload.seed);
+        let database = self.database.as_ref().expect("it was opened for the sweep");
+        let found = sweep::index_gets(&shared, database);
+        drop(shared);
+        match found {
+            Ok(faults) => {
+                let faults = faults.first.into_iter();
+                self.faults.extend(faults.map(|fault| format!("sweep by get at the end: {fault}")));
+            }
+            Err(text) => self.fail("engine-error", format!("sweep: {text}")),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The opening of a trial's database: what is asked of the engine, and what only a trial of it shows.
+
+use super::Running;
+use crate::engine::abi::*;
+use crate::engine::{Arena, Database, Request, Shape};
+use crate::generator::Values;
+use crate::runner::facts::{facts_of, level_number};
+use crate::runner::phase;
+use crate::workload::{Durability, Phase};
+use std::sync::atomic::AtomicU32;
+
+static NEVER: AtomicU32 = AtomicU32::new(0);
+
+impl Running<'_> {
+    fn request(&self, level: Durability) -> Request {
+        let workload = &self.trial.workload;
+        let threads = workload.phases.iter().map(|phase| phase::roles(phase).len()).max().unwrap_or(1);
+        let value_size_max = self.values.iter().map(Values::max_len).max().unwrap_or(8).max(8);
+        let (key, value) = ((self.keys.max_len() + self.spaces.mark_len()) as u64, value_size_max as u64);
+        let rows = self.most_rows() + self.counters;
+        let row_bytes = key + value + self.spaces.index_bytes(key, value);
+        let indexes = self.spaces.indexes().len();
+        // Keys of index rows are longer than those of rows.
+        let fixed = self.keys.fixed_len().filter(|_| indexes == 0);
+        Request {
+            level: level_number(level),
+            create: !self.has_created,
+            cache_bytes: workload.cache_bytes,
+            expected_rows: (workload.keys + self.counters) * (1 + indexes as u64),
+            disk_limit_bytes: (rows * row_bytes).saturating_mul(8),
+            key_size_max: (self.keys.max_len() + self.spaces.extra_len()) as u32,
+            key_size_fixed: fixed.map_or(0, |size| (size + self.spaces.mark_len()) as u32),
+            value_size_max: value_size_max as u32,
+            threads: threads as u32,
+            keyspaces: self.spaces.asked(),
+            indexes: self.spaces.kept_indexes(),
+            settings: self.trial.options.clone(),
+            kinds: 0,
+            op_flags: 0,
+            clock: self.clock.kind(),
+        }
+    }
+
+    /// Rows that there may be. Inserts that end by time are as many as a fast engine makes, however few keys there are.
+    fn most_rows(&self) -> u64 {
+        const INSERTS_PER_SECOND: f64 = 500_000.0;
+        let workload = &self.trial.workload;
+        let inserts = |phase: &&Phase| phase::slots(phase).iter().any(|slot| slot.inserter.is_some());
+        let seconds: f64 =
+            workload.phases.iter().filter(inserts).map(|phase| phase.seconds + phase.warmup_seconds).sum();
+        let by_time = workload.keys + (seconds * INSERTS_PER_SECOND) as u64;
+        self.insert_end.min((workload.keys * 4).max(by_time))
+    }
+
+    /// Opens the database, or makes it.
+    pub(super) fn open(&mut self, name: &str, level: Durability, before: Option<&str>) -> Result<(), String> {
+        if let Some(reason) = self.spaces.refusal(&self.engine, &self.keys) {
+            return Err(reason);
+        }
+        let request = self.request(level);
+        let (engine, data) = (self.engine.clone(), self.data.clone());
+        let opened = self.step(name, before, |_| Database::open(&engine, &data, &request));
+        match opened {
+            Ok(database) => {
+                if self.facts.is_none() {
+                    self.facts = Some(facts_of(&self.engine, database.in_force()));
+                }
+                if !self.has_created {
+                    let is_atomic = self.is_atomic(&database);
+                    self.spaces.set_atomic(is_atomic);
+                }
+                self.has_created = true;
+                self.level = level;
+                self.database = Some(database);
+                Ok(())
+            }
+            Err(error) => {
+                self.note_step(&error.to_string());
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// Whether transactions can be of all keyspaces. No capability says so: a group of deletes, of keys that are not
+    /// there, in the first and the last keyspace is tried, and refused where they cannot.
+    fn is_atomic(&self, database: &Database) -> bool {
+        let has = |bit: u64| database.in_force().capabilities & bit != 0;
+        if !has(KV_TRANSACTION) || !has(KV_CAN_DELETE) || !self.spaces.needs_trial(&self.trial.workload) {
+            return has(KV_TRANSACTION);
+        }
+        let key_bytes = self.keys.max_len();
+        let shape = Shape { ops: 2, key_bytes, value_bytes: 8, out_bytes: 8 };
+        let Ok(mut session) = database.session(Arena::new(shape, self.clock.kind(), &NEVER)) else {
+            return true;
+        };
+        let spaces = [0, self.spaces.total() as u16 - 1];
+        for (at, space) in spaces.into_iter().enumerate() {
+            let arena = session.arena();
+            let length = self.keys.write(0, arena.key_mut(at));
+            let op = arena.op_mut(at);
+            (op.kind, op.keyspace, op.key_length) = (KV_DELETE, space, length as u32);
+            op.flags = if at == 0 { KV_ATOMIC | KV_JOIN } else { KV_ATOMIC };
+        }
+        session.execute(0, 2);
+        let arena = session.arena();
+        let is_refused = (0..2).all(|at| arena.op(at).status == KV_UNSUPPORTED);
+        // What is wrong with the session otherwise shows in the phase.
+        let _ = session.end();
+        !is_refused
+    }
+}
