@@ -152,9 +152,10 @@ static const kv_driver driver = {
     .abi = KV_ABI,
     .size = sizeof(kv_driver),
     .name = "nessdb",
-    .engine = NESSDB_2 ? "small splittable tree, insert mostly" : "log-structured merge tree under a skip list",
+    .engine = NESSDB_2 ? "2.0, levels of sorted keys merged in place; insert-only"
+                       : "1.8.2, log-structured merge tree under a skip list",
     .language = "C",
-    .family = NESSDB_2 ? "b-epsilon" : "lsm",
+    .family = "lsm",
     .capabilities = CAPABILITIES,
     .levels = 1u << KV_NONE,
     .key_size_max = KEY_BYTES_MAX,
