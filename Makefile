@@ -38,7 +38,9 @@ ifeq ($(CI),true)
 export KVDYNO_REQUIRED_ENGINES := $(REQUIRED_ENGINES)
 endif
 
+# The build script watches each engine.toml, not folders, for a driver in C is none of its business; a new folder is.
 build: toolchains
+	@[ ! engines -nt $(KVDYNO) ] && [ ! engines/go -nt $(KVDYNO) ] || touch engines/plugins.rs
 	@$(CARGO) build $(WHOLE)
 	@$(MAKE) --no-print-directory plugins
 

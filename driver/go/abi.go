@@ -1,3 +1,5 @@
+// What driver.h says, once more: constants and the layout of an op and a batch.
+
 package driver
 
 import "unsafe"

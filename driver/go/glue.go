@@ -1,3 +1,5 @@
+// The Go side of the boundary: what the tables of glue.c call.
+
 package driver
 
 /*

@@ -1,3 +1,5 @@
+// An op as an engine sees it, and the rows of its scans.
+
 package driver
 
 import (

@@ -1,3 +1,5 @@
+// Scans against the rule, values and rows against their buffers.
+
 package driver
 
 import (

@@ -1,3 +1,5 @@
+// The timed loop: stamps, due times, groups, refusals, panics.
+
 package driver
 
 import (

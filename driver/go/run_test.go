@@ -1,3 +1,5 @@
+// The loop on sessions that do what a test says.
+
 package driver
 
 import (

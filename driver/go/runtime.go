@@ -1,3 +1,5 @@
+// The Go runtime of a trial: what sets it, and what it tells.
+
 package driver
 
 import (

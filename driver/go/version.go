@@ -1,3 +1,5 @@
+// Versions of modules and of the toolchain.
+
 package driver
 
 import (

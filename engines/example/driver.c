@@ -186,17 +186,15 @@ static uint32_t close_database(kv_database *database, char *error) {
 
 static const kv_option options[] = {{"room", "count", "1024", "rows to make room for when it is opened"}};
 
-/* The family `example` keeps it out of comparisons of all engines; yours says lsm, b+tree ... */
 /* clang-format off */
 static const kv_driver driver = {
     .abi = KV_ABI, .size = sizeof(kv_driver),
     .name = "example", .engine = "a sorted array behind a mutex; the driver to copy",
-    .language = "C", .family = "example",
+    .language = "C", .family = "example", /* keeps it out of comparisons of all engines; yours says lsm, b+tree ... */
     .capabilities = CAPABILITIES, .levels = 1u << KV_NONE, .key_size_max = KEY_SIZE_MAX,
     .option_count = 1, .options = options,
     .open = open_database, .close = close_database,
     .session = kv_same_session, .session_end = kv_same_session_end,
     .execute = execute, .maintain = maintain, .stats = kv_no_stats};
-/* clang-format on */
 
 KV_EXPORT(&driver)

@@ -1,3 +1,5 @@
+// Ops, each in a transaction of its own, and groups.
+
 package badger
 
 import (

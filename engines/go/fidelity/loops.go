@@ -1,3 +1,5 @@
+// The plain loops, one for each engine.
+
 package main
 
 import (

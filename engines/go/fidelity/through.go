@@ -1,3 +1,5 @@
+// The way through the boundary, as the core goes it.
+
 package main
 
 /*

@@ -1,3 +1,5 @@
+// Groups: batches, snapshots and transactions.
+
 package goleveldb
 
 import (

@@ -1,3 +1,5 @@
+// What the driver declares, and its database.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// Groups: batches, indexed batches and multi-gets.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// Open: options to RocksDB's own.
+
 package main
 
 import (

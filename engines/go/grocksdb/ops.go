@@ -1,3 +1,5 @@
+// Ops outside groups, and scans.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// Ops, each an update of the engine's own, and groups.
+
 package kv
 
 import (

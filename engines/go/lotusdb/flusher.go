@@ -1,3 +1,5 @@
+// Waiting for what lotusdb writes in the background.
+
 package lotusdb
 
 import (

@@ -1,3 +1,5 @@
+// Groups of writes as batches.
+
 package lotusdb
 
 import (

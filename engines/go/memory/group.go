@@ -1,3 +1,5 @@
+// Groups: transactions on what they have changed themselves.
+
 package memory
 
 import "kvdyno/driver"

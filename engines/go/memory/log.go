@@ -1,3 +1,5 @@
+// The append-only file.
+
 package memory
 
 import (

@@ -1,3 +1,5 @@
+// What is kept: a map or a B-tree.
+
 package memory
 
 // rows are what is kept: a map or a B-tree.

@@ -1,3 +1,5 @@
+// Ops, groups as batches, scans, and the merge of counters.
+
 package pebble
 
 import (

@@ -1,3 +1,5 @@
+// Ops through batches, groups, and scans.
+
 package rosedb
 
 import (

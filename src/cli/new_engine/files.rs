@@ -14,6 +14,7 @@ const KIT_TOML: &str = include_str!("../../../driver/rust/Cargo.toml");
 const KIT_C: &[(&str, &str)] = &[
     ("driver.h", include_str!("../../../driver/include/driver.h")),
     ("kit.h", include_str!("../../../driver/include/kit.h")),
+    ("rows.h", include_str!("../../../driver/include/rows.h")),
 ];
 const KIT_CPP: (&str, &str) = ("driver.hpp", include_str!("../../../driver/include/driver.hpp"));
 const KIT_RUST: &[(&str, &str)] = &[

@@ -1,3 +1,5 @@
+// The monotonic clock without a system call.
+
 package tick
 
 import _ "unsafe" // for linkname
