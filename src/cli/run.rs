@@ -3,7 +3,7 @@
 use super::args;
 use super::error::{CliError, FAILED, INTERRUPTED, WRONG};
 use super::progress::Progress;
-use crate::engine::{Engine, Registry, plugin_folders};
+use crate::engine::{Engine, Registry};
 use crate::measure::units::bytes_text;
 use crate::measure::{Clock, Conditions, Machine, disk, signals, warnings_of};
 use crate::results::store::{RunFolder, newest};
@@ -300,7 +300,7 @@ fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliErr
 
 /// Runs the command.
 pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    let registry = Registry::load(&plugin_folders(plugins));
+    let registry = Registry::load_for(plugins, &args.engines);
     for refused in registry.refused() {
         eprintln!("warning: plug-in {} was not loaded: {}", refused.file.display(), refused.reason);
     }

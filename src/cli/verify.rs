@@ -3,7 +3,7 @@
 use super::error::{CliError, WRONG};
 use crate::audit::proven::{self, Proven};
 use crate::audit::verify::{Effort, Outcome, Report, verify};
-use crate::engine::{Engine, Registry, environment_of, mutant_names, plugin_folders};
+use crate::engine::{Engine, Registry, environment_of, mutant_names};
 use crate::measure::signals;
 use crate::runner::DataFolder;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -95,7 +95,7 @@ enum Verdict {
 
 /// Runs the command.
 pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    let registry = Registry::load(&plugin_folders(plugins));
+    let registry = Registry::load_for(plugins, &args.engines);
     for refused in registry.refused() {
         eprintln!("warning: plug-in {} was not loaded: {}", refused.file.display(), refused.reason);
     }

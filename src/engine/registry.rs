@@ -3,7 +3,7 @@
 
 use super::builtin::BUILT_IN;
 use super::catalogue::{Known, catalogue};
-use super::plugin::{self, Refused, plugin_name};
+use super::plugin::{self, Refused, plugin_folders, plugin_name};
 use super::{Engine, Origin, is_compared_family};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -90,6 +90,30 @@ impl Registry {
         let absent = missing.map(|known| Absent { known, reason: reason(known) }).collect();
         registry.absent = absent;
         registry
+    }
+
+    /// What `names` need, with the plug-ins in the folders `given` before the usual ones; all there is for no names. A
+    /// plug-in that nobody asked for is not loaded where that can be: what it does at load is then no concern.
+    pub fn load_for(given: &[PathBuf], names: &[String]) -> Registry {
+        let folders = plugin_folders(given);
+        let is_usual = given.is_empty() && std::env::var_os("KVDYNO_PLUGINS").is_none();
+        let mut registry = Registry::built_in();
+        for name in names {
+            let known = catalogue().iter().find(|known| known.name == *name);
+            if registry.find(name).is_some() || !is_usual {
+                continue;
+            }
+            let files = [Some(name.as_str()), known.map(Known::plugin)];
+            let files = files.into_iter().flatten().map(|name| format!("libkvdyno_{name}.so"));
+            let file = files.flat_map(|file| folders.iter().map(move |folder| folder.join(&file)));
+            if let Some(Ok(found)) = file.filter(|file| file.is_file()).map(|file| plugin::load(&file)).next()
+            {
+                registry.add(found);
+            }
+        }
+        let is_here = |name: &String| name.starts_with("mutant") || registry.find(name).is_some();
+        let is_enough = is_usual && !names.is_empty() && names.iter().all(is_here);
+        if is_enough { registry } else { Registry::load(&folders) }
     }
 
     /// The built-in engines and those of one plug-in.

@@ -189,6 +189,14 @@ pub(super) fn state_of<'a>(record: Option<&'a Record>, phase: &str) -> (RunState
         let first = found.check.first_faults.first().map_or("not told", String::as_str);
         return (RunState::Failed { cause: format!("wrong answers: {first}") }, None);
     }
+    // What an engine cannot do is no failure of its.
+    let is_refusal = match &record.outcome {
+        Outcome::Failed { cause, .. } => cause == "refused",
+        outcome => *outcome == Outcome::Ok,
+    };
+    if let (Some(reason), true, 0) = (&found.not_run, is_refusal, found.ops) {
+        return (RunState::NotRun { reason: reason.clone() }, None);
+    }
     if found.ended_by == "failure" {
         let cause = cause
             .or_else(|| found.not_run.clone())

@@ -1,3 +1,5 @@
+// A processor without a counter that the boundary knows.
+
 //go:build !amd64 && !arm64
 
 // Package tick reads the clocks of driver.h. It is a package of its own because one with cgo can hold no assembly.
