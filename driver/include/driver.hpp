@@ -5,12 +5,9 @@
  *     class Mine {
  *      public:
  *       static constexpr kv_option options[] = {{"block_size", "bytes", "4096", "bytes of a block"}};
- *       static constexpr kvdyno::Info info{"mine", "what it is", "C++", "lsm", KV_ORDERED | ..., 1 << KV_PROCESS, 0, options};
- *       explicit Mine(kvdyno::Opening &opening);  // opens; throws what went wrong
- *       ~Mine();                                  // closes; `void close()`, if there is one, goes before and may throw
- *       class Session {
- *        public:
- *         explicit Session(Mine &database);
+ *       static constexpr kvdyno::Info info{"mine", "what it is", "C++", "lsm", KV_ORDERED | ..., 1 << KV_PROCESS, 0,
+ * options}; explicit Mine(kvdyno::Opening &opening);  // opens; throws what went wrong ~Mine(); // closes; `void
+ * close()`, if there is one, goes before and may throw class Session { public: explicit Session(Mine &database);
  *         uint32_t get(kv_op &op);                // and put, remove, scan, merge, control: those that there are
  *         uint32_t group(kv_op *ops, uint32_t count, bool is_atomic);
  *       };
@@ -59,19 +56,35 @@ struct Info {
 
   constexpr Info(const char *name, const char *engine, const char *language, const char *family, uint64_t capabilities,
                  uint64_t levels, uint32_t key_size_max)
-      : name(name), engine(engine), language(language), family(family), capabilities(capabilities), levels(levels),
-        key_size_max(key_size_max), options(nullptr), option_count(0) {}
+      : name(name),
+        engine(engine),
+        language(language),
+        family(family),
+        capabilities(capabilities),
+        levels(levels),
+        key_size_max(key_size_max),
+        options(nullptr),
+        option_count(0) {}
   template <uint32_t count>
   constexpr Info(const char *name, const char *engine, const char *language, const char *family, uint64_t capabilities,
                  uint64_t levels, uint32_t key_size_max, const kv_option (&options)[count])
-      : name(name), engine(engine), language(language), family(family), capabilities(capabilities), levels(levels),
-        key_size_max(key_size_max), options(options), option_count(count) {}
+      : name(name),
+        engine(engine),
+        language(language),
+        family(family),
+        capabilities(capabilities),
+        levels(levels),
+        key_size_max(key_size_max),
+        options(options),
+        option_count(count) {}
 };
 
 /* ---- Views of ops ------------------------------------------------------------------------------------------- */
 
 inline std::string_view key_of(const kv_op &op) { return {reinterpret_cast<const char *>(op.key), op.key_length}; }
-inline std::string_view value_of(const kv_op &op) { return {reinterpret_cast<const char *>(op.value), op.value_length}; }
+inline std::string_view value_of(const kv_op &op) {
+  return {reinterpret_cast<const char *>(op.value), op.value_length};
+}
 inline uint32_t deliver(kv_op &op, std::string_view value) { return kv_deliver(&op, value.data(), value.size()); }
 
 /* Whether a cursor has seek_back. */
@@ -91,9 +104,9 @@ inline bool seek_back(Cursor &cursor, std::string_view from) {
   }
 }
 
-/* Runs the scan `op` over a cursor, whose methods are: bool first(), last(), seek(key) (to the first key >= `key`), next(),
- * previous(), each telling whether it stands on a row; std::string_view key(), value() of that row; and, where the engine
- * has it, bool seek_back(key) (to the last key <= `key`). Errors it throws. */
+/* Runs the scan `op` over a cursor, whose methods are: bool first(), last(), seek(key) (to the first key >= `key`),
+ * next(), previous(), each telling whether it stands on a row; std::string_view key(), value() of that row; and, where
+ * the engine has it, bool seek_back(key) (to the last key <= `key`). Errors it throws. */
 template <class Cursor>
 inline uint32_t scan_over(Cursor &cursor, kv_op &op) {
   std::string space(op.value_length, 0);
@@ -133,7 +146,8 @@ class Opening {
   bool is_new() const { return (config.flags & KV_CREATE) != 0; }
   /* The path of a file or folder of that name in the trial's folder. */
   std::string path(const std::string &name) const { return std::string(config.path) + "/" + name; }
-  /* Picks the weakest level at or above the one asked for, reports it and returns it; `authors` is what KV_DEFAULT is. */
+  /* Picks the weakest level at or above the one asked for, reports it and returns it; `authors` is what KV_DEFAULT is.
+   */
   uint32_t level(uint32_t authors) {
     const uint32_t status = kv_pick_level(&driver_, &config, authors, &opened);
     if (status != KV_OK) throw Failure(status, opened.error);
@@ -212,10 +226,10 @@ inline uint32_t guarded(Call &&call, Report &&report) noexcept {
 }
 
 /* KVDYNO_HAS(name): whether a class has a method of that name. */
-#define KVDYNO_HAS(method)                                                                            \
-  template <class T, class = void>                                                                    \
-  struct has_##method : std::false_type {};                                                           \
-  template <class T>                                                                                  \
+#define KVDYNO_HAS(method)                  \
+  template <class T, class = void>          \
+  struct has_##method : std::false_type {}; \
+  template <class T>                        \
   struct has_##method<T, std::void_t<decltype(&T::method)>> : std::true_type {};
 KVDYNO_HAS(get)
 KVDYNO_HAS(put)
@@ -235,15 +249,15 @@ struct Table {
   using Session = typename Driver::Session;
 
 /* One call of the session, if it has it: else null, which the kit takes for KV_UNSUPPORTED. */
-#define KVDYNO_CALL(method)                                                                           \
-  static constexpr kv_call *method##_call() {                                                         \
-    if constexpr (has_##method<Session>::value)                                                       \
-      return [](kv_session *session, kv_op *op, kv_batch *batch) -> uint32_t {                        \
-        return guarded([&] { return reinterpret_cast<Session *>(session)->method(*op); },             \
+#define KVDYNO_CALL(method)                                                                                        \
+  static constexpr kv_call *method##_call() {                                                                      \
+    if constexpr (has_##method<Session>::value)                                                                    \
+      return [](kv_session *session, kv_op *op, kv_batch *batch) -> uint32_t {                                     \
+        return guarded([&] { return reinterpret_cast<Session *>(session)->method(*op); },                          \
                        [&](uint32_t status, const char *text) { return kv_fail(batch, op, status, "%s", text); }); \
-      };                                                                                              \
-    else                                                                                              \
-      return nullptr;                                                                                 \
+      };                                                                                                           \
+    else                                                                                                           \
+      return nullptr;                                                                                              \
   }
   KVDYNO_CALL(get)
   KVDYNO_CALL(put)
@@ -288,8 +302,14 @@ struct Table {
   }
 
   static uint32_t execute(kv_session *session, kv_batch *batch) {
-    static constexpr kv_calls calls = {Driver::info.capabilities, get_call(),   put_call(),     remove_call(),
-                                       scan_call(),               merge_call(), control_call(), group_call()};
+    static constexpr kv_calls calls = {Driver::info.capabilities,
+                                       get_call(),
+                                       put_call(),
+                                       remove_call(),
+                                       scan_call(),
+                                       merge_call(),
+                                       control_call(),
+                                       group_call()};
     return kv_run(session, batch, &calls);
   }
 
@@ -336,10 +356,25 @@ struct Table {
     return status != KV_OK ? status : ended;
   }
 
-  static constexpr kv_driver table = {
-      KV_ABI, sizeof(kv_driver), Driver::info.name, Driver::info.engine, Driver::info.language, Driver::info.family,
-      Driver::info.capabilities, Driver::info.levels, Driver::info.key_size_max, Driver::info.option_count,
-      Driver::info.options, open, session, execute, session_end, maintain, stats, close, nullptr};
+  static constexpr kv_driver table = {KV_ABI,
+                                      sizeof(kv_driver),
+                                      Driver::info.name,
+                                      Driver::info.engine,
+                                      Driver::info.language,
+                                      Driver::info.family,
+                                      Driver::info.capabilities,
+                                      Driver::info.levels,
+                                      Driver::info.key_size_max,
+                                      Driver::info.option_count,
+                                      Driver::info.options,
+                                      open,
+                                      session,
+                                      execute,
+                                      session_end,
+                                      maintain,
+                                      stats,
+                                      close,
+                                      nullptr};
 };
 
 /* The list of a plug-in's tables. */
@@ -350,12 +385,12 @@ const kv_drivers *drivers() {
   return &list;
 }
 
-} // namespace kvdyno
+}  // namespace kvdyno
 
 /* Exports a plug-in's drivers: KVDYNO_EXPORT(One, Other) at the end of a file. */
-#define KVDYNO_EXPORT(...)                                                                            \
-  extern "C" __attribute__((visibility("default"))) const kv_drivers *kv_plugin(void) {               \
-    return kvdyno::drivers<__VA_ARGS__>();                                                            \
+#define KVDYNO_EXPORT(...)                                                              \
+  extern "C" __attribute__((visibility("default"))) const kv_drivers *kv_plugin(void) { \
+    return kvdyno::drivers<__VA_ARGS__>();                                              \
   }
 
 #endif
