@@ -19,7 +19,7 @@ REQUIRED_ENGINES := $(subst $(space),$(comma),$(strip \
   null memory-map memory-btree redb fjall sled canopydb surrealkv persy lmdb sqlite example example-cpp null-c \
   leveldb rocksdb kyotocabinet kyotocabinet-hash berkeleydb berkeleydb-hash berkeleydb-cds berkeleydb-plain \
   wiredtiger wiredtiger-lsm tkrzw tkrzw-hash tokyocabinet tokyocabinet-hash gdbm lmdb-system sqlite-system \
-  null-go example-go badger badger-memory bbolt bolt buntdb buntdb-memory goleveldb kv pebble pogreb nutsdb sniper \
+  null-go null-go-keeps example-go badger badger-memory bbolt bolt buntdb buntdb-memory goleveldb kv pebble pogreb nutsdb sniper \
   rosedb lotusdb grocksdb go-map go-map-memory go-btree go-btree-memory))
 
 CARGO ?= cargo
@@ -60,6 +60,7 @@ test: packages test-packages check build
 # `cargo build`, the C kit under sanitizers, the harness's tests of itself, and every engine against the model.
 test-all: test
 	@$(CARGO) test --workspace
+	@$(CARGO) test $(WHOLE) --test go_soak -- --ignored --nocapture
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/sanitized \
 	  CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
 	@$(MAKE) --no-print-directory sanitized

@@ -1,6 +1,8 @@
 //! The cost of our own code, against the goals in docs/methodology.md. `cargo bench --bench harness` measures;
 //! with `--small` every row runs once on tiny sizes, so that it cannot rot.
 
+#[path = "harness/boundary.rs"]
+mod boundary;
 #[path = "harness/fidelity.rs"]
 mod fidelity;
 #[path = "harness/floor.rs"]
@@ -46,6 +48,7 @@ impl Row {
 fn main() {
     let is_small = std::env::args().any(|word| word == "--small" || word == "--test");
     floor::rows(is_small).iter().for_each(|row| row.print(is_small));
+    boundary::rows(is_small).iter().for_each(|row| row.print(is_small));
     values::rows(is_small).iter().for_each(|row| row.print(is_small));
     fidelity::rows(is_small).iter().for_each(|row| row.print(is_small));
 }

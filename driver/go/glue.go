@@ -15,6 +15,7 @@ import (
 	"runtime/cgo"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -100,7 +101,11 @@ func guarded(field *C.char, call func() (Status, error)) (status C.uint32_t) {
 	return C.uint32_t(done)
 }
 
+// openHandles counts the databases and sessions that C holds.
+var openHandles atomic.Int64
+
 func box(value any) *C.kv_go_box {
+	openHandles.Add(1)
 	made := (*C.kv_go_box)(C.malloc(C.sizeof_kv_go_box))
 	made.handle = C.uintptr_t(cgo.NewHandle(value))
 	return made
@@ -111,6 +116,7 @@ func unbox[T any](boxed *C.kv_go_box) T {
 }
 
 func dispose(boxed *C.kv_go_box) {
+	openHandles.Add(-1)
 	cgo.Handle(boxed.handle).Delete()
 	C.free(unsafe.Pointer(boxed))
 }
@@ -237,6 +243,7 @@ func kvGoStats(database *C.kv_go_box, out *C.char, size C.uint64_t) C.uint32_t {
 			teller.Stats(add)
 		}
 		open.runtime.tell(add)
+		add("go_open_handles", openHandles.Load())
 		if text.Len() >= int(size) {
 			return Short, nil
 		}

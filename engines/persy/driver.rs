@@ -5,13 +5,12 @@ use kvdyno_driver::{Config, Driver, Error, Info, Level, ORDERED_MAP, Op, Opened,
 use kvdyno_driver::{Vote, Work, each};
 use persy::{ByteVec, Snapshot, Transaction, TransactionConfig, ValueIter, ValueMode};
 use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard};
 
 const VERSION: &str = "1.8.1";
-/// The default of `persy::Config`.
-const CACHE_BYTES: u64 = 32 << 20;
+const CACHE_BYTES: u64 = 32 << 20; // the default of `persy::Config`
 /// What an index refuses to hold, in keys as in values.
 const SIZE_MAX: usize = 512 << 10;
-
 /// An index of the driver's own, for a flush has to change something.
 const FLUSHES: &str = "flushes";
 
@@ -20,6 +19,8 @@ pub struct Persy {
     database: persy::Persy,
     background: bool,
     indexes: Vec<String>,
+    /// Held while a transaction writes: of two at once, rows get lost (README.md).
+    writing: Mutex<()>,
 }
 
 impl Driver for Persy {
@@ -28,7 +29,7 @@ impl Driver for Persy {
         engine: c"B+tree index in one file, behind a journal",
         language: c"Rust",
         family: c"b+tree",
-        capabilities: ORDERED_MAP | KV_MULTI_GET | KV_KEYSPACES,
+        capabilities: ORDERED_MAP | KV_MULTI_GET | KV_KEYSPACES | KV_SINGLE_WRITER,
         levels: &[Level::Process, Level::Power],
         key_size_max: 0,
         options: &[],
@@ -55,7 +56,7 @@ impl Driver for Persy {
         opened.compression("none");
         opened.cache_bytes(cache);
         opened.setting("background-sync", level == Level::Process);
-        Ok(Persy { database, background: level == Level::Process, indexes })
+        Ok(Persy { database, background: level == Level::Process, indexes, writing: Mutex::new(()) })
     }
 
     fn session(&self) -> Result<PersySession<'_>, Error> {
@@ -98,9 +99,9 @@ impl<'db> PersySession<'db> {
         name.map(String::as_str).ok_or_else(|| Error::unsupported("such keyspace"))
     }
 
-    fn begin(&self) -> Result<Transaction, Error> {
+    fn begin(&self) -> Result<(MutexGuard<'db, ()>, Transaction), Error> {
         let config = TransactionConfig::new().set_background_sync(self.driver.background);
-        Ok(self.driver.database.begin_with(config)?)
+        Ok((self.driver.writing.lock()?, self.driver.database.begin_with(config)?))
     }
 
     fn write(&self, transaction: &mut Transaction, op: &mut Op<'_>) -> Result<Status, Error> {
@@ -165,7 +166,7 @@ impl Session for PersySession<'_> {
         if op.is_new() {
             return Ok(Status::Unsupported);
         }
-        let mut transaction = self.begin()?;
+        let (_alone, mut transaction) = self.begin()?;
         let status = self.write(&mut transaction, op)?;
         if status == Status::Ok {
             transaction.commit()?;
@@ -187,7 +188,7 @@ impl Session for PersySession<'_> {
             each(ops, |op| self.read(&snapshot, op))?;
             return Ok(true);
         }
-        let mut transaction = self.begin()?;
+        let (_alone, mut transaction) = self.begin()?;
         if each(ops, |op| self.write(&mut transaction, op))? == Vote::Commit {
             transaction.commit()?;
         }

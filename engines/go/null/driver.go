@@ -4,16 +4,24 @@ package null
 import "kvdyno/driver"
 
 // Driver of nothing.
-type Driver struct{}
+type Driver struct {
+	// Keeps declares that it keeps the slices it is given, so that the kit copies them.
+	Keeps bool
+}
 
 // Info of it.
-func (Driver) Info() driver.Info {
-	return driver.Info{
+func (d Driver) Info() driver.Info {
+	info := driver.Info{
 		Name: "null-go", Engine: "does nothing, in Go: what the boundary costs", Family: "none",
 		Capabilities: driver.StoresNothing | driver.InMemory | driver.Ordered | driver.CanReverse | driver.CanPrefix |
 			driver.CanDelete | driver.Overwrite | driver.CanNew,
 		Levels: []driver.Level{driver.None},
 	}
+	if d.Keeps {
+		info.Name, info.Engine = "null-go-keeps", "does nothing, in Go, with copies of keys and values: what these cost"
+		info.Capabilities |= driver.KeepsKey | driver.KeepsValue
+	}
+	return info
 }
 
 type database struct{}

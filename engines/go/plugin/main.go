@@ -22,7 +22,7 @@ import (
 
 func init() {
 	driver.Register(
-		null.Driver{},
+		null.Driver{}, null.Driver{Keeps: true},
 		badger.Driver{}, badger.Driver{InMemory: true},
 		bbolt.Driver{},
 		bolt.Driver{},
