@@ -174,12 +174,13 @@ sanitized: build
 	@mkdir -p $(SANITIZED)/plugins && rm -f $(SANITIZED)/log.*
 	@cmake -S engines -B $(SANITIZED)/build -DKVDYNO_OUT=$(SANITIZED)/plugins -DKVDYNO_SANITIZE=ON >$(SANITIZED)/build.log
 	@cmake --build $(SANITIZED)/build -j 2 >>$(SANITIZED)/build.log || { cat $(SANITIZED)/build.log >&2; exit 1; }
-	@export LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"; \
+	@names=$$(for name in $$(ls $(SANITIZED)/plugins | sed -n 's/^libkvdyno_\(.*\)\.so$$/\1/p'); do \
+	    sed -n 's/^name = "\(.*\)"$$/\1/p' engines/$$name/engine.toml | tr -d ,; done); \
+	  export LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"; \
 	  export ASAN_OPTIONS=log_path=$(SANITIZED)/log:abort_on_error=1 UBSAN_OPTIONS=log_path=$(SANITIZED)/log:abort_on_error=1; \
 	  export LSAN_OPTIONS=suppressions=$(abspath tests/leaks.txt):print_suppressions=0; \
-	  $(KVDYNO) verify --plugins $(SANITIZED)/plugins --seconds 3 \
-	    $$(ls $(SANITIZED)/plugins | sed -n 's/^libkvdyno_\(.*\)\.so$$/\1/p'); \
-	  code=$$?; cat $(SANITIZED)/log.* 2>/dev/null && exit 1; exit $$code
+	  $(KVDYNO) verify --plugins $(SANITIZED)/plugins --seconds 3 $$names; \
+	  code=$$?; unset LD_PRELOAD; cat $(SANITIZED)/log.* 2>/dev/null && exit 1; exit $$code
 
 # The command and its plug-ins for everyone who has PREFIX/bin in the path.
 PREFIX ?= $(HOME)/.local
