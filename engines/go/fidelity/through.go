@@ -66,7 +66,7 @@ func open(name, path string) *through {
 	defer C.free(unsafe.Pointer(config))
 	defer C.free(unsafe.Pointer(opened))
 	config.abi, config.size, config.path = C.KV_ABI, C.sizeof_kv_config, C.CString(path)
-	config.level, config.flags, config.keyspaces, config.threads = C.KV_PROCESS, C.KV_CREATE, 1, 1
+	config.level, config.flags, config.keyspaces, config.threads = C.KV_NONE, C.KV_CREATE, 1, 1
 	config.cache_bytes = 256 << 20
 	database := (**C.kv_database)(C.calloc(2, C.sizeof_size_t))
 	if C.call_open(t.table, config, opened, database) != C.KV_OK {
