@@ -365,7 +365,7 @@ fn documents_stay_short() {
         let file = source.path.strip_prefix("engines/").and_then(|rest| rest.split_once('/'));
         file.is_some_and(|(_, file)| file == "README.md")
     };
-    assert_none(over(sizes(is_readme), 90, &[]));
+    assert_none(over(sizes(is_readme), 60, &[]));
 }
 
 #[test]
