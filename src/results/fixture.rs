@@ -94,6 +94,8 @@ fn workload() -> Workload {
     Workload {
         name: "quick".to_string(),
         about: "A first look.".to_string(),
+        variant_of: None,
+        layouts: Vec::new(),
         seed: 1,
         runs: 3,
         budget_seconds: None,
@@ -105,6 +107,7 @@ fn workload() -> Workload {
         durability: Durability::Process,
         or_weaker: false,
         cache_bytes: Some(64 << 20),
+        rounds: 1,
         phases: vec![fill, read, mixed, sync],
     }
 }
@@ -228,6 +231,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
     let stores = trial.engine != "null";
     PhaseRecord {
         phase: phase.clone(),
+        round: None,
         not_run: level.is_none().then(|| "the engine cannot reach level power".to_string()),
         durability_in_force: level,
         durability_asked: asked,

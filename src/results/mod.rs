@@ -172,6 +172,9 @@ pub struct Check {
 pub struct PhaseRecord {
     /// Its settings as run.
     pub phase: Phase,
+    /// The round it was run in, from 1; none: its workload has no rounds, or it is not run in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
     /// Why it did not run (the engine lacks a capability or a level), or why it was cut short; none: it is whole.
     pub not_run: Option<String>,
     /// The level in force; none if it did not run.
@@ -309,6 +312,7 @@ impl PhaseRecord {
     pub fn not_run(phase: Phase, durability_asked: Durability, reason: String) -> PhaseRecord {
         PhaseRecord {
             phase,
+            round: None,
             not_run: Some(reason),
             durability_in_force: None,
             durability_asked,

@@ -283,6 +283,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
     let batches = sum(|judge| judge.batches);
     PhaseRecord {
         phase: shared.phase.clone(),
+        round: None,
         not_run: failure.map(|failure| format!("cut short: {}", failure.text)),
         durability_in_force: None,
         durability_asked: Durability::None,

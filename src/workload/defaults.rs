@@ -17,6 +17,11 @@ pub(super) fn keyspaces() -> u32 {
     1
 }
 
+/// Rounds where none are given; also for records from before there were any.
+pub(super) fn rounds() -> u32 {
+    1
+}
+
 impl Default for Index {
     /// Eight bytes behind the header of a value of full form: all values differ in them.
     fn default() -> Self {
@@ -71,6 +76,7 @@ impl Default for Phase {
             multi_get_keys: 10,
             transaction_ops: 10,
             scan: Scan::default(),
+            each_round: false,
             settle_before: false,
             reopen_before: false,
             drop_caches_before: false,

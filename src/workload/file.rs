@@ -41,6 +41,12 @@ pub(super) struct WorkloadFile {
     value: Option<ValueFile>,
     /// Secondary indexes of the rows, which `insert_indexed` writes and `scan.index` reads. Default: none.
     indexes: Option<Vec<IndexFile>>,
+    /// The workload that this is a variant of. Default: none.
+    variant_of: Option<String>,
+    /// The layouts that its report has if none is asked for. Default: the tables of all workloads.
+    layouts: Option<Vec<String>>,
+    /// How often the phases with `each_round` are run, in turn. Default: 1.
+    rounds: Option<Count<u32>>,
     /// The phases, in order.
     #[serde(rename = "phase")]
     phases: Vec<PhaseFile>,
@@ -174,6 +180,8 @@ pub(super) struct PhaseFile {
     multi_get_keys: Option<Count<u32>>,
     /// Ops of a transaction. Default: 10.
     transaction_ops: Option<Count<u32>>,
+    /// The phase is run in each of `rounds`. Default: false.
+    each_round: Option<bool>,
     /// Wait for background work before the phase; timed apart. Default: false.
     settle_before: Option<bool>,
     /// Close and open before the phase; timed apart. Default: false.
@@ -271,7 +279,7 @@ table_stands!(MixFile => Mix {
 table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index } optional {});
 table_stands!(PhaseFile => Phase {
     name, distribution, clustered, grows, miss, threads, readers, writers, ops, each_key, seconds, warmup_seconds,
-    join, multi_get_keys, transaction_ops, settle_before, reopen_before, drop_caches_before, mix, scan
+    join, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before, mix, scan
 } optional { existing, durability, value_size });
 
 impl WorkloadFile {
@@ -281,6 +289,8 @@ impl WorkloadFile {
         Workload {
             name: self.name.unwrap_or_else(|| stem.to_string()),
             about: self.about.unwrap_or_default(),
+            variant_of: self.variant_of,
+            layouts: self.layouts.unwrap_or_default(),
             seed: self.seed.map_or(defaults::SEED, Stands::value),
             runs: self.runs.map_or(defaults::RUNS, Stands::value),
             budget_seconds: self.budget_seconds.map(Stands::value),
@@ -292,6 +302,7 @@ impl WorkloadFile {
             durability: self.durability.unwrap_or_default(),
             or_weaker: self.or_weaker.unwrap_or_default(),
             cache_bytes: self.cache_bytes.map(Stands::value),
+            rounds: self.rounds.map_or_else(defaults::rounds, Stands::value),
             phases: self.phases.into_iter().map(|phase| phase.over(usual.clone())).collect(),
         }
     }
@@ -301,6 +312,8 @@ impl WorkloadFile {
         WorkloadFile {
             name: Some(workload.name.clone()),
             about: Some(workload.about.clone()),
+            variant_of: workload.variant_of.clone(),
+            layouts: (!workload.layouts.is_empty()).then(|| workload.layouts.clone()),
             seed: Some(Stands::of(&workload.seed)),
             runs: Some(Stands::of(&workload.runs)),
             budget_seconds: workload.budget_seconds.as_ref().map(Stands::of),
@@ -314,6 +327,7 @@ impl WorkloadFile {
             value: Some(Stands::of(&workload.value)),
             indexes: Some(workload.indexes.iter().map(Stands::of).collect())
                 .filter(|all: &Vec<_>| !all.is_empty()),
+            rounds: (workload.rounds != defaults::rounds()).then(|| Stands::of(&workload.rounds)),
             phases: workload.phases.iter().map(Stands::of).collect(),
         }
     }

@@ -47,6 +47,12 @@ pub struct Workload {
     pub name: String,
     /// One line for people.
     pub about: String,
+    /// The workload that this is a variant of, made for a list of sizes or by a suite; none: it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant_of: Option<String>,
+    /// The layouts that its report has if none is asked for, by name; empty: the tables of all workloads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layouts: Vec<String>,
     /// The seed of every stream.
     pub seed: u64,
     /// Repetitions of each cell.
@@ -73,6 +79,9 @@ pub struct Workload {
     pub or_weaker: bool,
     /// Budget for the engine's own caches, in bytes; none: the engine's default.
     pub cache_bytes: Option<u64>,
+    /// How often the phases that say `each_round` are run, in turn; they stand side by side.
+    #[serde(default = "defaults::rounds")]
+    pub rounds: u32,
     /// The phases, in order.
     pub phases: Vec<Phase>,
 }
@@ -233,6 +242,8 @@ pub struct Phase {
     pub transaction_ops: u32,
     /// What scans do.
     pub scan: Scan,
+    /// The phase is run in each of `Workload::rounds`.
+    pub each_round: bool,
     /// Wait for background work before the phase (timed apart).
     pub settle_before: bool,
     /// Close and open before the phase (timed apart).

@@ -71,7 +71,7 @@ fn index() -> impl Strategy<Value = Index> {
 fn phase() -> impl Strategy<Value = Phase> {
     let own = (prop::option::of(number()), prop::option::of(level()), prop::option::of(size()));
     let draws = (distribution(), mix(), scan(), own);
-    ("[a-z]{1,8}", draws, any::<[bool; 6]>(), any::<[u32; 6]>(), any::<u64>(), [number(), number(), number()])
+    ("[a-z]{1,8}", draws, any::<[bool; 7]>(), any::<[u32; 6]>(), any::<u64>(), [number(), number(), number()])
         .prop_map(
             |(
                 name,
@@ -93,6 +93,7 @@ fn phase() -> impl Strategy<Value = Phase> {
                 writers: counts[2],
                 ops,
                 each_key: bools[2],
+                each_round: bools[6],
                 seconds: numbers[1],
                 warmup_seconds: numbers[2],
                 join: counts[3],
@@ -129,19 +130,25 @@ fn any_workload() -> impl Strategy<Value = Workload> {
     let texts = ("[a-z]{1,8}", "\\PC{0,20}");
     let value = (size(), number()).prop_map(|(size, compressed_share)| ValueSpec { size, compressed_share });
     let options = (prop::option::of(number()), prop::option::of(any::<u64>()), level(), any::<bool>());
-    let lists = (prop::collection::vec(index(), 0..4), prop::collection::vec(phase(), 0..4));
-    (texts, any::<[u64; 2]>(), any::<[u32; 2]>(), key(), value, options, lists).prop_map(
+    let lists = (
+        prop::collection::vec(index(), 0..4),
+        prop::collection::vec("[a-z]{1,8}", 0..3),
+        prop::collection::vec(phase(), 0..4),
+    );
+    (texts, any::<[u64; 2]>(), any::<[u32; 3]>(), key(), value, options, lists).prop_map(
         |(
             (name, about),
             [seed, keys],
-            [runs, keyspaces],
+            [runs, keyspaces, rounds],
             key,
             value,
             (budget_seconds, cache_bytes, durability, or_weaker),
-            (indexes, phases),
+            (indexes, layouts, phases),
         )| Workload {
             name,
             about,
+            variant_of: None,
+            layouts,
             seed,
             runs,
             budget_seconds,
@@ -153,6 +160,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             durability,
             or_weaker,
             cache_bytes,
+            rounds,
             phases,
         },
     )
