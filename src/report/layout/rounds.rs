@@ -99,9 +99,12 @@ fn total_ns(record: &Record) -> u64 {
 fn text(measured: &Measured, run: &OneRun, runs: Runs) -> String {
     let which = measured.which(run, runs == Runs::Together);
     let (workload, name) = (&measured.phase.workload, measured.name());
-    let mut lines = vec![format!("{workload}: {name}, level {}{which}", measured.level())];
+    let in_force = run.record.phases.iter().filter_map(|phase| phase.durability_in_force);
+    let mut levels: Vec<String> = in_force.map(|level| level.to_string()).collect();
+    levels.dedup();
+    let mut lines = vec![format!("{workload}: {name}, level {}{which}", levels.join(", then "))];
     lines.extend(rounds(run));
-    lines.extend(run.record.phases.iter().filter_map(scan));
+    lines.extend(run.record.phases.iter().flat_map(scan));
     lines.extend(cache(run.record));
     lines.extend(memory(run.record));
     let mut emulated: Vec<&String> = run.record.phases.iter().flat_map(|phase| &phase.emulated).collect();
@@ -220,26 +223,26 @@ fn scanned(phase: &PhaseRecord) -> Option<(u64, u64, u64)> {
     kinds.next().is_none().then_some((scan.ops, scan.rows, phase.logical_bytes_read))
 }
 
-/// A line of a full scan, or two of scans of ranges.
-fn scan(phase: &PhaseRecord) -> Option<String> {
-    let (scans, rows, read_bytes) = scanned(phase)?;
+/// A line of full scans, two of scans of ranges, none of a phase that does not scan.
+fn scan(phase: &PhaseRecord) -> Vec<String> {
+    let Some((scans, rows, read_bytes)) = scanned(phase) else { return Vec::new() };
     let name = &phase.phase.name;
     let elapsed = seconds(phase.elapsed_ns);
     let speed = known(per_second(read_bytes, phase.elapsed_ns), |rate| format!("{:>9.6}", rate / 1e6));
     let line = format!("Scan    {read_bytes} bytes ({rows} rows) in {elapsed:>9.6}s at {speed}MB/s");
     if phase.phase.scan.rows == 0 && !phase.phase.scan.prefix {
         let scans = if scans > 1 { format!(", {scans} scans") } else { String::new() };
-        return Some(format!("{line} ({name}{scans})"));
+        return vec![format!("{line} ({name}{scans})")];
     }
-    let times = &phase.kinds.iter().find(|kind| kind.kind == "scan")?.service_ns;
-    let (min, max, mean) = (times.min_ns()?, times.max_ns()?, times.mean_ns()?);
-    let sum = mean * times.count() as f64 / 1e9;
-    Some(format!(
-        "{line} ({name})\nRange   min {:.6}s max {:.6}s {sum:.6}s/{scans} = {:.6}s",
-        seconds(min),
-        seconds(max),
-        mean / 1e9
-    ))
+    let mut lines = vec![format!("{line} ({name})")];
+    let times = phase.kinds.iter().find(|kind| kind.kind == "scan").map(|kind| &kind.service_ns);
+    if let Some((min, max, mean)) =
+        times.and_then(|times| Some((times.min_ns()?, times.max_ns()?, times.mean_ns()?)))
+    {
+        let (min, max, mean) = (seconds(min), seconds(max), mean / 1e9);
+        lines.push(format!("Range   min {min:.9}s max {max:.9}s mean {mean:.9}s of {scans} ranges"));
+    }
+    lines
 }
 
 /// The engine's own counts of what it found in its cache, since it was opened; nothing where it does not tell.
@@ -254,11 +257,7 @@ fn cache(record: &Record) -> Option<String> {
 fn memory(record: &Record) -> Vec<String> {
     let Some(last) = record.phases.iter().rev().find(|phase| phase.ops > 0) else { return Vec::new() };
     let line = |name: &str, found: Option<u64>| {
-        format!(
-            "{name}:{:>width$} kB",
-            known(found, |bytes| (bytes / 1024).to_string()),
-            width = 15 - name.len()
-        )
+        format!("{:<8}{:>8} kB", format!("{name}:"), known(found, |bytes| (bytes / 1024).to_string()))
     };
     vec![line("VmHWM", last.usage.rss_peak_bytes), line("VmRSS", last.usage.rss_bytes)]
 }

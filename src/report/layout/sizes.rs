@@ -3,7 +3,7 @@
 use super::cells::{Measured, OneRun, file_part, measured, per_second, seconds};
 use super::{Page, Runs};
 use crate::report::escape::{csv_cell, plain_text};
-use crate::report::figure::UNKNOWN;
+use crate::report::figure::{UNKNOWN, counted};
 use crate::results::statistics::median;
 use crate::results::summary::Summary;
 use crate::results::{PhaseRecord, Record};
@@ -61,7 +61,11 @@ fn key(measured: &Measured) -> Key {
         base: measured.base().to_string(),
         phase: phase.name.clone(),
         level: measured.level(),
-        data: format!("keys of {} B, values of {value_size} B, {threads} thread(s)", phase.key.size),
+        data: format!(
+            "keys of {} B, values of {value_size} B, {}",
+            phase.key.size,
+            counted(threads.into(), "thread", "threads")
+        ),
         in_rounds: phase.rounds.is_some(),
     }
 }
@@ -111,7 +115,8 @@ fn table(key: &Key, cells: &[&Measured], said: &str) -> String {
     let runs: Vec<usize> =
         cells.iter().map(|measured| measured.runs.len()).filter(|runs| *runs > 0).collect();
     let (least, most) = (runs.iter().min().copied().unwrap_or(0), runs.iter().max().copied().unwrap_or(0));
-    let runs = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    let runs =
+        if least == most { counted(most as u64, "run", "runs") } else { format!("{least} to {most} runs") };
     let in_seconds = !key.in_rounds && cells.iter().all(|measured| by_count(measured));
     let (head, first, rows, unit) = match (key.in_rounds, in_seconds) {
         (true, _) => {
@@ -141,7 +146,7 @@ fn table(key: &Key, cells: &[&Measured], said: &str) -> String {
         };
         lines.push(format!("{size:>SIZE_WIDTH$}{}", names.iter().map(cell).collect::<String>()));
     }
-    lines.push(format!("({unit}, median of {runs} run(s); {said})"));
+    lines.push(format!("({unit}, median of {runs}; {said})"));
     lines.iter().map(|line| plain_text(line) + "\n").collect()
 }
 
