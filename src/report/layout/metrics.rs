@@ -1,6 +1,7 @@
 //! The metrics of KVBench's tables: for each engine and level the figure of each column, found by the phase's name.
 
 use super::cells::{Measured, OneRun, measured, per_second, seconds};
+use crate::report::escape::markdown_text;
 use crate::results::KindRecord;
 use crate::results::statistics::{Interval, interval_of_median, median};
 use crate::results::summary::{RunState, Summary};
@@ -45,6 +46,9 @@ const fn metric(
 ) -> Metric {
     Metric { title, rank_title, column, phase, of, less_is_better }
 }
+
+/// The phase that a workload must have, for other phases' names are common.
+const LOAD: &str = "batch-write";
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -157,8 +161,11 @@ pub(super) struct Level<'a> {
 
 /// The levels of a run in ascending order, workload by workload and size by size; none if it has none of the phases.
 pub(super) fn levels<'a>(all: &'a [Measured<'a>]) -> Vec<Level<'a>> {
-    let known = all.iter().filter(|cell| METRICS.iter().any(|metric| metric.phase == cell.phase.name));
-    let cells: Vec<&Measured> = known.collect();
+    let loads =
+        |cell: &Measured| all.iter().any(|other| other.phase.name == LOAD && is_same_trial(cell, other));
+    let known =
+        |cell: &&Measured| METRICS.iter().any(|metric| metric.phase == cell.phase.name) && loads(cell);
+    let cells: Vec<&Measured> = all.iter().filter(known).collect();
     let mut levels: Vec<Level> = Vec::new();
     for cell in &cells {
         let own: Vec<&Measured> = cells.iter().filter(|other| is_same_trial(cell, other)).copied().collect();
@@ -234,6 +241,10 @@ pub(super) fn heading(level: &Level, all: &[Level]) -> String {
         other => format!("level in force: {other}"),
     };
     let several = all.iter().any(|other| (&other.base, other.keys) != (&level.base, level.keys));
-    let which = if several { format!(", {} with {} keys", level.base, level.keys) } else { String::new() };
+    let which = if several {
+        format!(", {} with {} keys", markdown_text(&level.base), level.keys)
+    } else {
+        String::new()
+    };
     format!("### {words}{which}")
 }

@@ -70,7 +70,7 @@ pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "wide",
         about: "A row for each engine, a column for each metric, as KVBench's README has them.",
-        needs: "the phases of workload kvbench (batch-write, prefix, set, get, mixed, delete), or one of them",
+        needs: "the phases of workload kvbench: batch-write, and any of prefix, set, get, mixed and delete",
         render: wide::pages,
         columns: wide::COLUMNS,
         rows: wide::rows,

@@ -141,7 +141,7 @@ fn table(key: &Key, cells: &[&Measured], said: &str) -> String {
         let cell = |name: &String| {
             let figure = figures
                 .get(name)
-                .map_or_else(|| UNKNOWN.to_string(), |figure| in_seconds_text(*figure, in_seconds));
+                .map_or_else(|| UNKNOWN.to_string(), |figure| figure_text(*figure, in_seconds));
             format!("{figure:>width$}", width = width(name))
         };
         lines.push(format!("{size:>SIZE_WIDTH$}{}", names.iter().map(cell).collect::<String>()));
@@ -150,11 +150,13 @@ fn table(key: &Key, cells: &[&Measured], said: &str) -> String {
     lines.iter().map(|line| plain_text(line) + "\n").collect()
 }
 
-/// Two decimals, as the older tool has them; more where they would show nothing.
-fn in_seconds_text(figure: f64, in_seconds: bool) -> String {
+/// Seconds with two decimals, as the older tool has them, and more where they would show nothing; rates as whole
+/// numbers, but for slow ones.
+fn figure_text(figure: f64, in_seconds: bool) -> String {
     match figure {
         figure if in_seconds && figure < 0.01 => format!("{figure:.6}"),
         figure if in_seconds && figure < 1.0 => format!("{figure:.4}"),
+        figure if !in_seconds && figure >= 100.0 => format!("{figure:.0}"),
         figure => format!("{figure:.2}"),
     }
 }
