@@ -1,6 +1,7 @@
 //! Looks at a batch after it was run: statuses, values and rows, tallies and versions. Outside the timed call.
 
 mod groups;
+mod lists;
 
 use super::check::{Faults, Window};
 use super::draw::{Draw, Item};
@@ -88,6 +89,9 @@ impl Judge {
         let done = executed.done;
         if !shared.checked && draw.is_plain() && counts && done == draw.items.len() {
             return self.floor(shared, draw, arena);
+        }
+        if let Some(lists) = shared.lists {
+            return self.lists((shared, lists), draw, arena, executed, counts);
         }
         let mut inserts = 0;
         let mut at = 0;

@@ -7,6 +7,7 @@ mod draw;
 mod facts;
 mod folder;
 mod judge;
+mod lists;
 mod phase;
 mod plan;
 mod process;

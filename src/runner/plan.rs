@@ -55,7 +55,9 @@ pub fn disk_estimate_bytes(workload: &Workload) -> u64 {
     let inserts: f64 = workload
         .phases
         .iter()
-        .filter(|phase| phase.mix.insert + phase.mix.insert_indexed > 0.0 || phase.existing.is_some())
+        .filter(|phase| {
+            phase.mix.insert + phase.mix.insert_indexed + phase.mix.push > 0.0 || phase.existing.is_some()
+        })
         .map(|phase| {
             let inserts = if phase.ops > 0 { phase.ops as f64 } else { phase.seconds * 100_000.0 };
             inserts * f64::from(times(workload, phase))

@@ -54,7 +54,8 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     let value_bytes = shared.values.max_len().max(key_bytes).max(8);
     let scans = mix.scan > 0.0;
     let row_bytes = 8 + key_bytes + shared.values.max_len();
-    let wanted_rows = if phase.scan.rows == 0 { usize::MAX } else { phase.scan.rows as usize };
+    let is_whole = phase.scan.rows == 0 || shared.spaces.are_hashes();
+    let wanted_rows = if is_whole { usize::MAX } else { phase.scan.rows as usize };
     let wanted_rows = match phase.scan.rows_per_call {
         0 => wanted_rows,
         rows => wanted_rows.min(rows as usize),

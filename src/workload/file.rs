@@ -1,7 +1,10 @@
 //! The file format of workloads: what may be left out, and how it becomes a `Workload` and back.
 
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
-use super::{Durability, Emulate, Index, KeySpec, Mix, Phase, Scan, ValueSpec, Workload, defaults};
+use super::{
+    Collections, DataType, Durability, Emulate, Index, KeySpec, Mix, Phase, Scan, ValueSpec, Workload,
+    defaults,
+};
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,6 +38,9 @@ pub(super) struct WorkloadFile {
     or_weaker: Option<bool>,
     /// Budget for the engine's own caches. Default: as the engine's authors ship it.
     cache_bytes: Option<Bytes>,
+    /// Collections that keys are fields of (key number N is in collection N % count), or lists. The engine's own where
+    /// it has them, else by a prefix of the key, and labelled so. Default: none.
+    collections: Option<CollectionsFile>,
     /// How a number becomes a key.
     key: Option<KeyFile>,
     /// What values look like.
@@ -100,6 +106,17 @@ pub(super) struct IndexFile {
     clustering: Option<bool>,
 }
 
+/// The collections that keys are fields of.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "a table such as { count = 16, type = \"hash\" }")]
+#[schemars(rename = "Collections")]
+pub(super) struct CollectionsFile {
+    /// How many, up to 65535. Default: 16.
+    count: Option<Count<u32>>,
+    /// What each is: `hash`, `sorted`, `list`; `string` for none. Default: string.
+    r#type: Option<DataType>,
+}
+
 /// The shares of op kinds in a phase; they need not add up to one. Default of each: 0.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table of shares such as { get = 0.9, put = 0.1 }")]
@@ -127,6 +144,10 @@ pub(super) struct MixFile {
     transaction: Option<Number>,
     /// Write the next new key with a row in each of `indexes`, atomically where the engine can; timed as one.
     insert_indexed: Option<Number>,
+    /// Push a new value at the right end of a list.
+    push: Option<Number>,
+    /// Pop the value at the left end of a list: native, or by get and delete, and labelled so.
+    pop: Option<Number>,
 }
 
 /// What a scan does.
@@ -236,7 +257,7 @@ macro_rules! stands {
 }
 
 stands!(Bytes => u64, Seconds => f64, Number => f64, Size => SizeSpec;
-    bool, String, Encoding, Distribution, Durability, Vec<Emulate>);
+    bool, String, Encoding, Distribution, Durability, DataType, Vec<Emulate>);
 
 impl<T: Clone> Stands<T> for Count<T> {
     fn of(value: &T) -> Self {
@@ -281,10 +302,11 @@ table_stands!(KeyFile => KeySpec {
     size, encoding, scattered, spacing, alternate, prefix_groups, prefix_size
 } optional { file });
 table_stands!(IndexFile => Index { from, length, clustering } optional {});
+table_stands!(CollectionsFile => Collections { count, r#type } optional {});
 table_stands!(ValueFile => ValueSpec { size, compressed_share } optional {});
 table_stands!(MixFile => Mix {
     get, multi_get, put, insert, update, delete, scan, merge, read_modify_write, transaction,
-    insert_indexed
+    insert_indexed, push, pop
 } optional {});
 table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index, rows_per_call } optional {});
 table_stands!(PhaseFile => Phase {
@@ -306,6 +328,7 @@ impl WorkloadFile {
             budget_seconds: self.budget_seconds.map(Stands::value),
             keys: self.keys.map_or(defaults::KEYS, Stands::value),
             keyspaces: self.keyspaces.map_or_else(defaults::keyspaces, Stands::value),
+            collections: self.collections.map(Stands::value).unwrap_or_default(),
             key: self.key.map(Stands::value).unwrap_or_default(),
             value: self.value.map(Stands::value).unwrap_or_default(),
             indexes: self.indexes.into_iter().flatten().map(Stands::value).collect(),
@@ -333,6 +356,8 @@ impl WorkloadFile {
             durability: Some(workload.durability),
             or_weaker: workload.or_weaker.then_some(true),
             cache_bytes: workload.cache_bytes.as_ref().map(Stands::of),
+            collections: (workload.collections != Collections::default())
+                .then(|| Stands::of(&workload.collections)),
             key: Some(Stands::of(&workload.key)),
             value: Some(Stands::of(&workload.value)),
             indexes: Some(workload.indexes.iter().map(Stands::of).collect())

@@ -147,11 +147,12 @@ fn steps<'a>(path: &'a str, phases: &[String]) -> Result<Vec<&'a str>, String> {
         return Err(format!("expected a field's name, got `{path}`"));
     }
     let first = steps[0];
-    let tables = ["key", "value", "phase"];
+    let tables = ["key", "value", "collections", "phase"];
     if phases.iter().any(|phase| phase == first) && steps.len() > 1 {
         steps.insert(0, "phase");
     } else if steps.len() > 1 && !tables.contains(&first) {
-        let known: Vec<&str> = phases.iter().map(String::as_str).chain(["key", "value"]).collect();
+        let known: Vec<&str> =
+            phases.iter().map(String::as_str).chain(["key", "value", "collections"]).collect();
         let hint = match nearest(first, &known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("it has {}", known.join(", ")),

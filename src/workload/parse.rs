@@ -192,6 +192,7 @@ fn home(field: &str) -> Option<String> {
         ("/$defs/Key/properties", "[key]"),
         ("/$defs/Value/properties", "[value]"),
         ("/$defs/Index/properties", "a table of indexes"),
+        ("/$defs/Collections/properties", "[collections]"),
     ];
     let schema = schema();
     let has = |pointer: &str| schema.pointer(pointer).is_some_and(|fields| fields.get(field).is_some());
