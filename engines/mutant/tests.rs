@@ -240,6 +240,11 @@ fn a_liar_stamps_no_time() {
 }
 
 #[test]
+fn a_liar_says_that_it_waited() {
+    shows("waiting-liar", |session, _| session.run(&[get(b"k")]).waited >= 1 << 40);
+}
+
+#[test]
 fn the_model_catches_each() {
     // The model has no indexes and no lists.
     let others = ["index-row-lost", "pop-twice", "push-lost"];
@@ -261,7 +266,7 @@ fn each_has_a_name_and_a_text_of_its_own() {
         assert!(MUTANTS[..index].iter().all(|(other, _)| other != fault));
         assert_eq!(table.abi, KV_ABI);
     }
-    assert_eq!(MUTANTS.len(), 31);
+    assert_eq!(MUTANTS.len(), 32);
 }
 
 #[test]
