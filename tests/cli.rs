@@ -4,6 +4,8 @@
 mod command;
 #[path = "cli/faults.rs"]
 mod faults;
+#[path = "cli/layouts.rs"]
+mod layouts;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/new_engine.rs"]

@@ -2,6 +2,7 @@
 
 use super::args;
 use super::error::{CliError, FAILED, INTERRUPTED, WRONG};
+use super::layouts;
 use super::progress::Progress;
 use crate::engine::{Engine, Registry};
 use crate::measure::units::bytes_text;
@@ -46,6 +47,8 @@ pub struct RunArgs {
     /// Start even if the disk is smaller than the plan's estimate.
     #[arg(long)]
     ignore_space: bool,
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
+    layout: Vec<String>,
     /// No progress on stderr.
     #[arg(short, long)]
     quiet: bool,
@@ -113,6 +116,7 @@ impl RunArgs {
             resume: None,
             stall_seconds: 120,
             ignore_space: false,
+            layout: Vec::new(),
             quiet: false,
         }
     }
@@ -307,8 +311,13 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
     let mut results = match &args.resume {
         Some(wanted) => resumed(args, wanted)?,
-        None => RunFolder::create(&args.results, &plan(args, &registry)?).map_err(failed)?,
+        None => {
+            let planned = plan(args, &registry)?;
+            layouts::of_run(&args.layout, &planned)?;
+            RunFolder::create(&args.results, &planned).map_err(failed)?
+        }
     };
+    let layouts = layouts::of_run(&args.layout, results.run())?;
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let run = results.run().clone();
     for warning in &run.warnings {
@@ -334,7 +343,7 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let records = results.finished().map_err(failed)?;
     let code = exit_code(&records, ending);
     let summary = Summary::new(&run, records);
-    print!("{}", (crate::report::FORMATS[0].render)(&summary, &run));
+    layouts::print_ending(&layouts, &summary, &run, results.path());
     println!("results: {}", results.path().display());
     if ending == Ending::Interrupted {
         eprintln!(
