@@ -57,7 +57,8 @@ test: packages test-packages check build
 	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
 
 # And what takes longer: the same with overflow checks and assertions of debug builds and the features of a plain
-# `cargo build`, the C kit under sanitizers, every command of docs/replaces.md, the harness's tests of itself, and every engine against the model.
+# `cargo build`, every command of docs/replaces.md, the C kit under sanitizers, the harness's tests of itself, and every
+# engine against the model.
 test-all: test
 	@$(CARGO) test --workspace
 	@$(CARGO) test $(WHOLE) --test go_soak -- --ignored --nocapture
