@@ -3,6 +3,8 @@
 
 #[path = "replaces/commands.rs"]
 mod commands;
+#[path = "replaces/experiments.rs"]
+mod experiments;
 #[path = "replaces/flaws.rs"]
 mod flaws;
 #[path = "replaces/page.rs"]
