@@ -108,18 +108,33 @@ fn gets_hit_unless_misses_are_asked_for_and_misses_are_counted_apart() {
     assert_eq!(compared, 10_000 - misses);
 }
 
-#[test]
-fn an_engine_has_the_cache_asked_for_or_says_that_it_has_none() {
-    let names = ["sqlite", "redb", "sled", "lmdb", "memory-btree"];
+/// Those of the engines that are here.
+fn present(names: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let listed = super::command::kvdyno(folder.path(), "engines --json").stdout;
     let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
-    let is_here = |name: &&str| listed.iter().any(|one| one["name"] == **name && one["is_present"] == true);
-    let here: Vec<&str> = names.into_iter().filter(is_here).collect();
+    let is_here = |name: &&&str| listed.iter().any(|one| one["name"] == **name && one["is_present"] == true);
+    names.iter().filter(is_here).copied().collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn gets_leave_nothing_behind_in_memory() {
+    // Values that were never given back would be 120 MB.
+    let names =
+        ["memory-btree", "leveldb", "kyotocabinet", "berkeleydb-plain", "tokukv-plain", "nessdb", "rocksdb"];
+    let words = "--keys 1k --value-size 4KiB --ops 30k --durability none --cache 8MiB";
+    for record in run(&format!("read-random --engines {} {words}", present(&names))) {
+        let resident = |name: &str| number(&phase(&record, name)["usage"]["rss_bytes"]);
+        let (before, after) = (resident("load"), resident("read"));
+        assert!(after < before + (40 << 20), "{}: {before} bytes, then {after}", record["trial"]["engine"]);
+    }
+}
+
+#[test]
+fn an_engine_has_the_cache_asked_for_or_says_that_it_has_none() {
+    let here = present(&["sqlite", "redb", "sled", "lmdb", "memory-btree"]);
     let mut caches = Vec::new();
-    for record in
-        run(&format!("fill-random --engines {} --keys 1k --durability none --cache 20MiB", here.join(",")))
-    {
+    for record in run(&format!("fill-random --engines {here} --keys 1k --durability none --cache 20MiB")) {
         let facts = &record["engine"];
         assert!(!facts["compression"].as_str().unwrap_or("-").is_empty());
         caches.push((facts["name"].as_str().unwrap().to_string(), facts["cache_bytes"].as_u64()));
