@@ -26,7 +26,9 @@ fn a_value_size_holds_in_every_phase_of_kvbench() {
 
 #[test]
 fn prefix_queries_return_the_rows_of_their_prefix() {
-    let record = &run("kvbench --engines memory-btree --keys 2k --seconds 0.05 --threads 2")[0];
+    let record = &run(
+        "kvbench --engines memory-btree --keys 2k --seconds 0.05 --threads 2 --set key.prefix_groups=20",
+    )[0];
     let prefix = phase(record, "prefix");
     let scan = kinds(prefix).iter().find(|kind| kind["kind"] == "scan").expect("the phase scans");
     let (ops, rows) = (number(&scan["ops"]), number(&scan["rows"]));
@@ -37,7 +39,8 @@ fn prefix_queries_return_the_rows_of_their_prefix() {
     assert_eq!(number(&prefix["check"]["rows"]), rows, "every row is compared");
     // An engine that answers with a row of another prefix is found out.
     let folder = tempfile::tempdir().unwrap();
-    let words = "run kvbench --engines mutant:scan-past-bound --keys 2k --seconds 0.05 --runs 1 --quiet";
+    let words = "run kvbench --engines mutant:scan-past-bound --keys 2k --seconds 0.05 --set key.prefix_groups=20 --runs 1 \
+                 --quiet";
     assert_eq!(kvdyno(folder.path(), words).code, Some(3));
 }
 
