@@ -19,6 +19,9 @@ const SIZES: &[&str] = &["--keys", "--ops", "--seconds", "--runs", "--engines"];
 /// Workloads that are run in rounds, and those of them that insert what they find: their size is that of a round.
 const IN_ROUNDS: &[&str] = &["toku-insert", "toku-insert-multiple", "toku-update", "nudb-mixed"];
 
+/// Workloads with a phase that drops the page cache of the whole machine, which tests leave alone.
+const COLD: &[(&str, &str)] = &[("mininb-get", "get"), ("toku-scan", "cold")];
+
 /// Engines that take the place of all, where a command names none.
 const FEW: &str = "memory-btree,memory-map";
 
@@ -82,6 +85,8 @@ fn tiny_run(words: &[&str], here: &BTreeSet<String>, at: &str) -> Option<String>
         let end = if words.contains(&"--ops") { "--ops 500" } else { "--seconds 0.1" };
         format!("--keys {} {end}", if is_list { "1k,2k" } else { "2k" })
     };
+    let cold = COLD.iter().filter(|(workload, _)| words.contains(workload));
+    kept.extend(cold.map(|(_, phase)| format!("--set {phase}.drop_caches_before=false")));
     let runs = if value(words, "--runs").is_some_and(|runs| runs != "1") { 2 } else { 1 };
     Some(format!("{} --engines {engines} {size} --runs {runs}", kept.join(" ")))
 }
