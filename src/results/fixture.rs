@@ -191,6 +191,7 @@ fn step(trial: &Trial, name: &str, before: Option<&str>, elapsed_ns: u64) -> Ste
         before_phase: before.map(String::from),
         elapsed_ns: elapsed_ns + u64::from(trial.repetition) * 1_000,
         note: None,
+        keys: None,
     }
 }
 
