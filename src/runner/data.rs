@@ -20,7 +20,8 @@ fn key_rules(workload: &Workload) -> Result<KeyRules, String> {
         range: workload.keys,
         size: spec.size.clone(),
         encoding: spec.encoding,
-        scattered: spec.scattered,
+        // The order of a file's keys is the file's.
+        scattered: spec.scattered && spec.file.is_none(),
         spacing: spec.spacing,
         prefix_groups: spec.prefix_groups,
         prefix_size: if spec.prefix_groups > 0 { spec.prefix_size } else { 0 },
