@@ -14,7 +14,7 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("run quick --keys 1k,1k", 2, &["there are two workloads `quick-1k`"]),
     ("run quick --keys 1k,x", 2, &["expected a count"]),
     ("run quick --scale 0", 2, &["expected a factor over 0"]),
-    ("run quick --scale -1", 2, &["--scale"]),
+    ("run quick --scale=-1", 2, &["expected a factor over 0"]),
     ("run quick --threads cpu", 2, &["cpus-1"]),
     ("run quick --durability process,powr", 2, &["unknown durability level `powr`", "did you mean `power`"]),
     ("run mininb-siute", 2, &["unknown workload `mininb-siute`", "did you mean `mininb-suite`"]),
