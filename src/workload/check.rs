@@ -359,7 +359,7 @@ fn bounds(size: &SizeSpec) -> (f64, f64) {
 }
 
 /// A word that can be a folder's name and, without dots, the first part of `--set`.
-fn is_name(text: &str, marks: &str) -> bool {
+pub(super) fn is_name(text: &str, marks: &str) -> bool {
     let starts = text.starts_with(|sign: char| sign.is_ascii_alphanumeric());
     starts && text.chars().all(|sign| sign.is_ascii_alphanumeric() || marks.contains(sign))
 }
