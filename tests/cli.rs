@@ -16,3 +16,5 @@ mod pages;
 mod readme;
 #[path = "cli/runs.rs"]
 mod runs;
+#[path = "cli/suites.rs"]
+mod suites;

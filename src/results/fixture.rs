@@ -8,7 +8,7 @@ use super::{
     ThreadRecord, Trial,
 };
 use crate::measure::{ClockFacts, Concern, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning};
-use crate::workload::{Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
+use crate::workload::{Collections, Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -103,6 +103,7 @@ fn workload() -> Workload {
         budget_seconds: None,
         keys: 2_000,
         keyspaces: 1,
+        collections: Collections::default(),
         key: KeySpec::default(),
         value: ValueSpec::default(),
         indexes: Vec::new(),
@@ -190,6 +191,7 @@ fn step(trial: &Trial, name: &str, before: Option<&str>, elapsed_ns: u64) -> Ste
         before_phase: before.map(String::from),
         elapsed_ns: elapsed_ns + u64::from(trial.repetition) * 1_000,
         note: None,
+        keys: None,
     }
 }
 

@@ -4,7 +4,7 @@ use super::cell::{Cell, Name, RunFigures, cell, figures, state_of};
 use super::{find, is_floor, is_mutant};
 use crate::results::statistics::{Interval, higher_first, ranks};
 use crate::results::{PhaseRecord, Record, Run, Trial};
-use crate::workload::{Durability, Index, KeySpec, Phase, ValueSpec, Workload};
+use crate::workload::{Collections, Durability, Index, KeySpec, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -28,6 +28,8 @@ pub struct PhaseSummary {
     pub keys: u64,
     /// Keyspaces that they are spread over.
     pub keyspaces: u32,
+    /// Collections that they are fields of, or lists.
+    pub collections: Collections,
     /// What keys look like.
     pub key: KeySpec,
     /// What values look like.
@@ -92,6 +94,7 @@ fn summarize_phase(run: &Run, records: &[Record], workload: &Workload, phase: &P
         settings: reference.phase.clone(),
         keys: reference.workload.keys,
         keyspaces: reference.workload.keyspaces,
+        collections: reference.workload.collections,
         key: reference.workload.key.clone(),
         value: reference.workload.value.clone(),
         indexes: reference.workload.indexes.clone(),
