@@ -34,6 +34,14 @@ const FILES: &[(&str, &str)] = files![
     "ycsb-d",
     "ycsb-e",
     "ycsb-f",
+    "toku-insert",
+    "toku-scan",
+    "toku-range",
+    "toku-update",
+    "toku-insert-multiple",
+    "nudb-insert",
+    "nudb-fetch",
+    "nudb-mixed",
 ];
 
 static NAMES: LazyLock<Vec<(&'static str, &'static str)>> =
@@ -114,6 +122,9 @@ mod tests {
     fn all_but_quick_have_the_usual_sizes() {
         for (name, _) in FILES.iter().filter(|(name, _)| *name != "quick") {
             let workload = builtin(name).unwrap();
+            if !workload.layouts.is_empty() {
+                continue; // An older tool's, with its sizes.
+            }
             assert_eq!(
                 (workload.keys, workload.runs, workload.budget_seconds),
                 (1_000_000, 5, None),
