@@ -233,6 +233,7 @@ fn parameters(workload: &Workload) -> String {
     let keys = match keys {
         _ if keys > 0 && keys.is_multiple_of(1_000_000) => format!("{}M", keys / 1_000_000),
         _ if keys > 0 && keys.is_multiple_of(1000) => format!("{}k", keys / 1000),
+        0 => format!("{}-rounds", workload.rounds),
         _ => keys.to_string(),
     };
     format!("{keys}-{}-{}", workload.key.size, workload.value.size).replace([':', ',', '*', '.'], "_")

@@ -35,7 +35,7 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
     let value_size = settings.value_size.as_ref().unwrap_or(&phase.value.size);
     let parts = [
         mix(phase),
-        format!("{} keys of {} B{}", count(phase.keys), phase.key.size, keyspaces(phase)),
+        keys(phase),
         format!("values of {value_size} B that compress to {}", share_text(phase.value.compressed_share)),
         indexes(phase),
         format!("{}{}", settings.distribution, if settings.clustered { ", clustered" } else { "" }),
@@ -44,6 +44,12 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
         format!("level asked for: {}", phase.durability_asked),
     ];
     plain_text(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))
+}
+
+/// `1,000 keys of 16 B`; without their number where phases insert them.
+fn keys(phase: &PhaseSummary) -> String {
+    let number = if phase.keys > 0 { count(phase.keys) + " " } else { String::new() };
+    format!("{number}keys of {} B{}", phase.key.size, keyspaces(phase))
 }
 
 fn keyspaces(phase: &PhaseSummary) -> String {

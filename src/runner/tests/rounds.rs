@@ -256,5 +256,7 @@ fn merges_are_emulated_on_demand_and_add_up() {
     }
     let mut workload = not_atomic("toku-update");
     workload.phases[0].emulate = vec![Emulate::Merge];
+    let floor = run_on("null", workload.clone());
+    assert_eq!((floor.outcome, floor.phases[0].ops), (Outcome::Ok, 1_000));
     is_caught("mutant:lost-update", workload);
 }

@@ -43,6 +43,9 @@ impl Worker<'_, '_> {
         self.judge.merges += merged as u64;
         if merged == count && self.counts {
             self.judge.tally(shared, &unit, ticks);
+        }
+        if self.counts {
+            // A unit that failed counts too, else a phase of so many ops would not end.
             self.issued += count as u64;
         }
         let arena = self.session.arena();
@@ -67,8 +70,10 @@ impl Worker<'_, '_> {
         self.sums.sort_unstable();
         let mut last = (u64::MAX, 0);
         for &(index, at) in &self.sums {
+            let is_checked = self.shared.checked;
             let arena = self.session.arena();
             let stored = match arena.op(at).status {
+                _ if !is_checked => Some(0),
                 KV_OK => arena.delivered(at).try_into().ok().map(u64::from_le_bytes),
                 KV_NOT_FOUND => Some(0),
                 _ => return false,
