@@ -1,5 +1,6 @@
 //! Looks at a batch after it was run: statuses, values and rows, tallies and versions. Outside the timed call.
 
+mod groups;
 mod lists;
 
 use super::check::{Faults, Window};
@@ -109,6 +110,10 @@ impl Judge {
                     inserts += u64::from(is_new_key(shared, &item));
                 }
                 at += 1;
+            }
+            let is_group = unit.unit_ops > 1 && shared.checked;
+            if is_group && arena.op(end - 1).flags & KV_ATOMIC != 0 {
+                self.transaction(arena, unit, (end - usize::from(unit.unit_ops), end), done);
             }
         }
         draw.acknowledge_inserts(inserts);

@@ -12,6 +12,7 @@ mod phase;
 mod plan;
 mod process;
 mod rows;
+mod schedule;
 mod shared;
 mod spaces;
 mod sweep;
@@ -24,6 +25,7 @@ pub use data::check_workload;
 pub use folder::{DataFolder, check_parent};
 pub use plan::{Contestant, disk_estimate_bytes, trials};
 pub use process::{Runner, run_task};
+pub use schedule::{Turn, schedule};
 pub use trial::run as run_trial;
 pub use watch::Tick;
 

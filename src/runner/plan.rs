@@ -1,6 +1,7 @@
 //! Engines x workloads x repetitions: the trials of a run, in randomised complete blocks. Each block holds every cell
 //! once, so that whatever drifts on the machine hits all engines alike.
 
+use super::schedule::times;
 use crate::generator::{Random, Sizes, mix64};
 use crate::results::Trial;
 use crate::workload::Workload;
@@ -57,7 +58,10 @@ pub fn disk_estimate_bytes(workload: &Workload) -> u64 {
         .filter(|phase| {
             phase.mix.insert + phase.mix.insert_indexed + phase.mix.push > 0.0 || phase.existing.is_some()
         })
-        .map(|phase| if phase.ops > 0 { phase.ops as f64 } else { phase.seconds * 100_000.0 })
+        .map(|phase| {
+            let inserts = if phase.ops > 0 { phase.ops as f64 } else { phase.seconds * 100_000.0 };
+            inserts * f64::from(times(workload, phase))
+        })
         .sum();
     ((workload.keys as f64 + inserts) * row * 4.0) as u64 + IN_ADVANCE
 }

@@ -71,7 +71,7 @@ impl RowsCheck {
         self.prefix.clear();
         self.last.clear();
         self.own.clear();
-        (self.reverse, self.limit) = (op.flags & KV_REVERSE != 0, op.limit);
+        (self.reverse, self.limit) = (op.flags & KV_REVERSE != 0, op.user as u32);
         (self.rows, self.bytes, self.has_own) = (0, 0, false);
         (self.fields, self.sum) = (0, 0);
         self.start.extend_from_slice(key);
@@ -85,7 +85,7 @@ impl RowsCheck {
         self.space = shared.spaces.of(item);
         let is_known = shared.versions.is_some_and(|table| shared.population.next_insert <= table.len())
             || (shared.versions.is_none() && shared.population.is_without_holes());
-        let from = shared.keys.rank_of(item);
+        let from = shared.keys.place_of(item);
         self.is_counted = is_hash && !shared.writes && is_known;
         self.is_exact = !shared.writes && is_known && from.is_some() && !scan.prefix && self.is_ordered;
         let is_ordered = shared.keys.is_ordered();
@@ -104,7 +104,7 @@ impl RowsCheck {
     /// The next row that must come; none: the keyspace ends.
     fn expected(&self, shared: &Shared<'_>) -> Option<u64> {
         let is_there = |place: u64| {
-            let index = shared.keys.at_rank(place)?;
+            let index = shared.keys.at_place(place)?;
             let there = match shared.versions {
                 Some(table) => table.acked(index).is_some_and(|state| !state.is_absent()),
                 None => index < shared.population.dense,
@@ -116,6 +116,14 @@ impl RowsCheck {
             (0..=cursor).rev().step_by(step).find_map(is_there)
         } else {
             (cursor..places(shared)).step_by(step).find_map(is_there)
+        }
+    }
+
+    /// Rows that are still wanted.
+    pub fn left(&self) -> u32 {
+        match self.limit {
+            u32::MAX => u32::MAX,
+            limit => u64::from(limit).saturating_sub(self.rows) as u32,
         }
     }
 
@@ -200,7 +208,7 @@ impl RowsCheck {
             let wanted = expected.map_or("the end".into(), |index| format!("key {index}"));
             faults.add(|| format!("scan: key {index} came where {wanted} was expected"));
         }
-        let place = shared.keys.rank_of(index);
+        let place = shared.keys.place_of(index);
         self.cursor = if self.reverse {
             place.and_then(|place| place.checked_sub(self.step))
         } else {
@@ -245,11 +253,7 @@ impl RowsCheck {
 
 /// Places in key order that may hold a key now.
 fn places(shared: &Shared<'_>) -> u64 {
-    if shared.keys.is_ordered() {
-        shared.population.next_insert.max(shared.fill_items)
-    } else {
-        shared.keys.range()
-    }
+    shared.keys.places(shared.population.next_insert.max(shared.fill_items))
 }
 
 /// The item of a row: by its key where keys can be read back, else by the value's header.

@@ -126,6 +126,8 @@ pub struct Slot {
 pub struct Shared<'p> {
     /// Settings.
     pub phase: &'p Phase,
+    /// The round that it is run in; none: it is run once.
+    pub round: Option<u32>,
     /// The seed of the phase's streams.
     pub seed: u64,
     /// The seed that says which items are hot: the same in all phases of a workload.

@@ -220,7 +220,7 @@ impl Spaces {
 
     /// Whether only a trial can tell that: the engine has keyspaces, and something is written to several at once.
     pub fn needs_trial(&self, workload: &Workload) -> bool {
-        let transactions = workload.phases.iter().any(|phase| phase.mix.transaction > 0.0);
+        let transactions = workload.phases.iter().any(|phase| phase.mix.transaction > 0.0 || phase.atomic);
         let groups = !self.indexes.is_empty() && !self.keeps_indexes;
         self.mark_len == 0 && (groups || (transactions && self.count > 1))
     }

@@ -9,6 +9,7 @@ use super::data::{self, growth, has_merges};
 use super::facts::level_of;
 use super::lists::Lists;
 use super::phase::{self, Ran};
+use super::schedule::{Turn, schedule};
 use super::shared::{Failure, Population, Shared};
 use super::spaces::Spaces;
 use super::watch::Tick;
@@ -22,9 +23,15 @@ use crate::workload::{Durability, Phase};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::{Duration, Instant};
 
 /// Sees ticks and steps as they happen.
 pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
+
+/// With more rounds than this their phases keep no rows per second: the rounds are the series.
+const MOST_ROUNDS_IN_SECONDS: u32 = 16;
+/// In rounds what there is so far is written at most this often.
+const KEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// A trial on its way.
 pub struct Running<'t> {
@@ -38,6 +45,8 @@ pub struct Running<'t> {
     versions: Option<Versions>,
     lists: Option<Lists>,
     population: Population,
+    /// Where the inserts end that are counted.
+    counted_end: u64,
     insert_end: u64,
     merges: u64,
     counters: u64,
@@ -91,7 +100,8 @@ impl<'t> Running<'t> {
     fn new(trial: &'t Trial, engine: Engine, data: &Path, clock: Clock) -> Result<Running<'t>, String> {
         let workload = &trial.workload;
         let counters = if has_merges(workload) { workload.keys } else { 0 };
-        let (keys, insert_end) = data::keys(workload, growth(workload), counters)?;
+        let growth = growth(workload);
+        let (keys, insert_end) = data::keys(workload, growth, counters)?;
         let values = data::values(workload)?;
         let spaces = Spaces::new(workload, engine.capabilities());
         let lists = workload.collections.are_lists().then(|| Lists::new(workload.collections.count));
@@ -108,6 +118,7 @@ impl<'t> Running<'t> {
             versions,
             lists,
             population: Population { dense: 0, whole: true, next_insert: 0 },
+            counted_end: growth.counted,
             insert_end,
             merges: 0,
             counters,
@@ -209,12 +220,18 @@ impl<'t> Running<'t> {
 
     fn go(&mut self, on_tick: OnTick<'_>, keep: Keep<'_>) -> Result<(), String> {
         let trial = self.trial;
-        for (place, phase) in trial.workload.phases.iter().enumerate() {
+        let mut kept = Instant::now();
+        for turn in schedule(&trial.workload) {
+            let phase = &trial.workload.phases[turn.place];
             match self.prepare(phase) {
-                Ok(()) => self.phase(place, phase, on_tick),
-                Err(reason) => self.phases.push(not_run(phase, self.asked(phase), reason)),
+                Ok(()) => self.phase(turn, on_tick),
+                Err(reason) => self.not_run(turn, reason),
             }
-            keep(&self.record())?;
+            // All that was measured is written anew each time, which many short rounds cannot afford.
+            if turn.is_last(&trial.workload) || kept.elapsed() >= KEEP_EVERY {
+                keep(&self.record())?;
+                kept = Instant::now();
+            }
             if self.failure.is_some() {
                 break;
             }
@@ -294,7 +311,12 @@ impl<'t> Running<'t> {
     }
 
     /// What the threads of a phase share.
-    fn shared<'s>(&'s self, phase: &'s Phase, values: &'s Values, seed: u64) -> Shared<'s> {
+    fn shared<'s>(
+        &'s self,
+        (phase, round): (&'s Phase, Option<u32>),
+        values: &'s Values,
+        seed: u64,
+    ) -> Shared<'s> {
         let slots = phase::slots(phase);
         let kinds = phase::kinds_of(phase);
         // Threads of an earlier phase may still look at their word; it is four bytes, and there are few phases.
@@ -302,6 +324,7 @@ impl<'t> Running<'t> {
         let database = self.database.as_ref();
         Shared {
             phase,
+            round,
             seed,
             hot_seed: self.trial.workload.seed,
             keys: &self.keys,
@@ -331,14 +354,15 @@ impl<'t> Running<'t> {
         }
     }
 
-    fn phase(&mut self, place: usize, phase: &Phase, on_tick: OnTick<'_>) {
+    fn phase(&mut self, turn: Turn, on_tick: OnTick<'_>) {
+        let workload = &self.trial.workload;
+        let phase = &workload.phases[turn.place];
         // The fill puts the keys there for a workload that measures nothing else: engines that store nothing have none.
         if self.engine.stores_nothing() && self.population.dense == 0 {
             self.population.dense = self.trial.workload.keys;
         }
-        let seed =
-            crate::generator::mix64(self.trial.workload.seed ^ crate::generator::mix64(place as u64 + 1));
-        let shared = self.shared(phase, &self.values[place], seed);
+        let seed = turn.seed(workload.seed);
+        let shared = self.shared((phase, turn.round), &self.values[turn.place], seed);
         let database = self.database.as_ref().expect("prepare opened it");
         let ran = phase::run(&shared, database, &self.data, on_tick);
         let after = shared.population_after();
@@ -346,25 +370,37 @@ impl<'t> Running<'t> {
         drop(shared);
         match ran {
             Ok(Ran { mut record, failure, merges }) => {
-                self.population = population(phase, &record, after, self.trial.workload.keys);
+                self.population = population(phase, &record, after, workload.keys);
+                if workload.rounds > MOST_ROUNDS_IN_SECONDS && turn.round.is_some() {
+                    record.series.clear();
+                }
                 record.durability_in_force = Some(level);
                 record.durability_asked = self.asked(phase);
                 record.keys_after = self.keys_after(phase);
                 self.merges += merges;
+                let round = turn.round.map_or_else(String::new, |round| format!(", round {round}"));
                 let faults = record.check.first_faults.iter();
-                self.faults.extend(faults.map(|fault| format!("phase {}: {fault}", phase.name)));
+                self.faults.extend(faults.map(|fault| format!("phase {}{round}: {fault}", phase.name)));
                 self.phases.push(record);
                 if let Some(failure) = failure {
                     self.failure = Some(failure);
-                } else if merges > 0 {
+                } else if self.merges > 0 && phase.mix.merge > 0.0 && turn.is_last(workload) {
                     self.check_counters(phase);
                 }
             }
             Err(failure) => {
-                self.phases.push(not_run(phase, self.asked(phase), failure.text.clone()));
+                self.not_run(turn, failure.text.clone());
                 self.failure = Some(failure);
             }
         }
+    }
+
+    /// The record of a phase that was not run.
+    fn not_run(&mut self, turn: Turn, reason: String) {
+        let phase = &self.trial.workload.phases[turn.place];
+        let mut record = PhaseRecord::not_run(phase.clone(), self.asked(phase), reason);
+        record.round = turn.round;
+        self.phases.push(record);
     }
 
     fn keys_after(&self, phase: &Phase) -> Option<u64> {
@@ -378,6 +414,9 @@ impl<'t> Running<'t> {
         }
         if let Some(lists) = &self.lists {
             return Some(lists.left());
+        }
+        if self.population.is_without_holes() {
+            return Some(self.population.dense);
         }
         match &self.versions {
             Some(table) if self.population.next_insert <= table.len() => Some(table.present_count()),
@@ -417,9 +456,4 @@ fn population(phase: &Phase, record: &PhaseRecord, after: Population, keys: u64)
         whole: after.whole && (is_complete || after.dense >= keys),
         next_insert: after.next_insert.max(keys),
     }
-}
-
-/// The record of a phase that was not run.
-fn not_run(phase: &Phase, asked: Durability, reason: String) -> PhaseRecord {
-    PhaseRecord::not_run(phase.clone(), asked, reason)
 }

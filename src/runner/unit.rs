@@ -21,7 +21,7 @@ pub enum Kind {
     Delete,
     /// A scan, with its resumptions.
     Scan,
-    /// A counter's increment.
+    /// A counter's increment, or joined ones.
     Merge,
     /// A get and a put of one key.
     ReadModifyWrite,
@@ -99,6 +99,11 @@ impl Kind {
         !matches!(self, Kind::Get | Kind::MultiGet | Kind::Scan)
     }
 
+    /// Whether a unit is a group of `Phase::join` writes.
+    pub fn is_joined(self) -> bool {
+        self.writes() && !matches!(self, Kind::ReadModifyWrite | Kind::Transaction)
+    }
+
     /// Whether it can take keys away.
     pub fn deletes(self) -> bool {
         self == Kind::Delete
@@ -107,9 +112,9 @@ impl Kind {
     /// Ops of one unit; `row_ops`: those that write one row with its index rows.
     pub fn ops(self, phase: &Phase, row_ops: usize) -> usize {
         let ops = match self {
-            Kind::Get | Kind::Scan | Kind::Merge => 1,
+            Kind::Get | Kind::Scan => 1,
             Kind::MultiGet => phase.multi_get_keys,
-            Kind::Put | Kind::Insert | Kind::Update | Kind::Delete | Kind::Push => phase.join,
+            Kind::Put | Kind::Insert | Kind::Update | Kind::Delete | Kind::Merge | Kind::Push => phase.join,
             Kind::ReadModifyWrite | Kind::Pop => 2,
             Kind::Transaction => phase.transaction_ops,
             Kind::InsertIndexed => return phase.join.max(1) as usize * row_ops,

@@ -1,9 +1,10 @@
 //! What a workload must keep to beyond its form; each rule has one clear line.
 
 mod collections;
+mod rounds;
 
 use super::{Index, Phase, Workload, WorkloadError};
-use crate::generator::{Distribution, SizeSpec};
+use crate::generator::{Distribution, Encoding, SizeSpec};
 use std::collections::HashSet;
 use std::fmt::Display;
 
@@ -92,7 +93,6 @@ impl Workload {
             quoted(&self.name),
         )?;
         this.expect(self.runs >= 1, "runs", "1 or more", self.runs)?;
-        this.expect(self.keys >= 1, "keys", "1 or more", self.keys)?;
         if let Some(budget) = self.budget_seconds {
             this.expect(
                 budget.is_finite() && budget > 0.0,
@@ -107,6 +107,7 @@ impl Workload {
         self.sound_keys(this)?;
         self.sound_indexes(this)?;
         self.sound_collections(this)?;
+        self.sound_rounds(this)?;
         this.expect(!self.phases.is_empty(), "phase", "at least one [[phase]]", "none")?;
         let mut names = HashSet::new();
         for (place, phase) in self.phases.iter().enumerate() {
@@ -124,6 +125,8 @@ impl Workload {
             self.sound_indexed(subject, phase)?;
             self.sound_in_collections(subject, phase)?;
             sound_groups(subject, phase)?;
+            self.sound_fill(this, phase)?;
+            self.sound_turns(subject, phase)?;
         }
         self.sound_start()
     }
@@ -139,6 +142,11 @@ impl Workload {
             "keys times spacing below 2^64",
             format!("{} * {}", self.keys, key.spacing),
         )?;
+        if key.alternate > 0 {
+            let plain = !key.scattered && key.file.is_none() && key.prefix_groups == 0;
+            let expected = "0 for keys that are scattered, hashed, grouped or from a file";
+            this.expect(plain && key.encoding != Encoding::Hashed, "key.alternate", expected, key.alternate)?;
+        }
         if key.prefix_groups > 0 {
             let (least, _) = bounds(&key.size);
             let holds = key.prefix_size >= 1 && f64::from(key.prefix_size) < least;
@@ -163,7 +171,12 @@ impl Workload {
         let (count, keys) = (self.keyspaces, self.keys);
         let expected = format!("1 to {MOST_KEYSPACES}");
         this.expect((1..=MOST_KEYSPACES).contains(&count), "keyspaces", expected, count)?;
-        this.expect(u64::from(count) <= keys, "keyspaces", format!("no more than {keys} keys"), count)?;
+        this.expect(
+            u64::from(count) <= keys || keys == 0,
+            "keyspaces",
+            format!("no more than {keys} keys"),
+            count,
+        )?;
         let (indexes, file) = (&self.indexes, self.key.file.is_some());
         this.expect(
             indexes.len() <= MOST_INDEXES,
@@ -325,6 +338,7 @@ fn sound_end(subject: Subject, phase: &Phase) -> Checked {
 
 fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     subject.grouped(phase.join, "join")?;
+    rounds::sound_group_kinds(subject, phase)?;
     subject.grouped(phase.multi_get_keys, "multi_get_keys")?;
     subject.grouped(phase.transaction_ops, "transaction_ops")?;
     let endless = phase.scan.uniform_rows && phase.scan.rows == 0;

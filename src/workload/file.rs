@@ -2,7 +2,8 @@
 
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
 use super::{
-    Collections, DataType, Durability, Index, KeySpec, Mix, Phase, Scan, ValueSpec, Workload, defaults,
+    Collections, DataType, Durability, Emulate, Index, KeySpec, Mix, Phase, Scan, ValueSpec, Workload,
+    defaults,
 };
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
@@ -23,7 +24,7 @@ pub(super) struct WorkloadFile {
     runs: Option<Count<u32>>,
     /// Measuring time of a run on ten engines; sizes and times shrink to keep it. Default: nothing shrinks.
     budget_seconds: Option<Seconds>,
-    /// Keys that the fill writes and that phases draw from. Default: 1,000,000.
+    /// Keys that the fill writes and that phases draw from; 0: there is no fill, phases insert. Default: 1,000,000.
     keys: Option<Count<u64>>,
     /// Keyspaces (tables, column families, databases) that keys are spread over: key number N is in keyspace
     /// N % keyspaces. By a prefix of the key where the engine has one keyspace only, and labelled so. Default: 1.
@@ -70,6 +71,9 @@ pub(super) struct KeyFile {
     scattered: Option<bool>,
     /// The distance between the numbers of neighbours; a miss falls into the gap. Default: 2.
     spacing: Option<Count<u64>>,
+    /// Keys come in turns: this many in ascending order, then as many at random over the range of those so far, none
+    /// twice. Needs fewer turns than `spacing`. Default: 0, they come in order or scattered.
+    alternate: Option<Count<u64>>,
     /// Keys share this many distinct prefixes. Default: 0, none.
     prefix_groups: Option<Count<u64>>,
     /// Bytes of such a prefix. Default: 4.
@@ -161,6 +165,9 @@ pub(super) struct ScanFile {
     prefix: Option<bool>,
     /// Over the rows of this index (1: the first of `indexes`), in the order of its bytes. Default: 0, over the rows.
     index: Option<Count<u32>>,
+    /// Rows asked of the driver in one call, which goes on behind the last; timed as one scan all the same. Default: 0,
+    /// as many as the buffer of 256 KiB takes.
+    rows_per_call: Option<Count<u32>>,
 }
 
 /// A mix of ops, its generators, and its end.
@@ -196,6 +203,10 @@ pub(super) struct PhaseFile {
     warmup_seconds: Option<Seconds>,
     /// Writes that may share one commit. Default: 1, each alone.
     join: Option<Count<u32>>,
+    /// Joined writes are a transaction: all of a group are done, or none. Default: false.
+    atomic: Option<bool>,
+    /// What is emulated even where the engine has it: `merge`, by get and put. Default: nothing.
+    emulate: Option<Vec<Emulate>>,
     /// Keys of a multi-get. Default: 10.
     multi_get_keys: Option<Count<u32>>,
     /// Ops of a transaction. Default: 10.
@@ -246,7 +257,7 @@ macro_rules! stands {
 }
 
 stands!(Bytes => u64, Seconds => f64, Number => f64, Size => SizeSpec;
-    bool, String, Encoding, Distribution, Durability, DataType);
+    bool, String, Encoding, Distribution, Durability, DataType, Vec<Emulate>);
 
 impl<T: Clone> Stands<T> for Count<T> {
     fn of(value: &T) -> Self {
@@ -288,7 +299,7 @@ macro_rules! table_stands {
 }
 
 table_stands!(KeyFile => KeySpec {
-    size, encoding, scattered, spacing, prefix_groups, prefix_size
+    size, encoding, scattered, spacing, alternate, prefix_groups, prefix_size
 } optional { file });
 table_stands!(IndexFile => Index { from, length, clustering } optional {});
 table_stands!(CollectionsFile => Collections { count, r#type } optional {});
@@ -297,10 +308,10 @@ table_stands!(MixFile => Mix {
     get, multi_get, put, insert, update, delete, scan, merge, read_modify_write, transaction,
     insert_indexed, push, pop
 } optional {});
-table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index } optional {});
+table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index, rows_per_call } optional {});
 table_stands!(PhaseFile => Phase {
     name, distribution, clustered, grows, miss, threads, readers, writers, ops, each_key, seconds, warmup_seconds,
-    join, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before, mix, scan
+    join, atomic, emulate, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before, mix, scan
 } optional { existing, durability, value_size });
 
 impl WorkloadFile {

@@ -61,7 +61,7 @@ pub struct Workload {
     pub runs: u32,
     /// The measuring time of the whole run, in seconds, which sizes and times shrink to; none: as written.
     pub budget_seconds: Option<f64>,
-    /// Keys that the fill puts there; phases draw from them.
+    /// Keys that the fill puts there; phases draw from them. 0: there is no fill, phases insert.
     pub keys: u64,
     /// Keyspaces that the keys are spread over, by their numbers.
     #[serde(default = "defaults::keyspaces")]
@@ -113,6 +113,9 @@ pub struct KeySpec {
     pub scattered: bool,
     /// The distance between the numbers of neighbours; a miss falls into the gap.
     pub spacing: u64,
+    /// Keys come in turns of this many in ascending order, then as many at random over the range of those so far, each
+    /// once and never on one that is there; 0: they come as they are.
+    pub alternate: u64,
     /// Keys share this many distinct prefixes; 0: none.
     pub prefix_groups: u64,
     /// Bytes of such a prefix.
@@ -210,6 +213,16 @@ pub struct Scan {
     pub prefix: bool,
     /// Over the rows of this index, from 1, in the order of its bytes; 0: over the rows themselves.
     pub index: u32,
+    /// Rows asked of the driver in one call, which goes on behind the last; 0: as many as the buffer takes.
+    pub rows_per_call: u32,
+}
+
+/// What the core does in the engine's place though the engine could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Emulate {
+    /// Merges by get and put.
+    Merge,
 }
 
 /// A mix of ops, its generators, and its end.
@@ -247,6 +260,11 @@ pub struct Phase {
     pub warmup_seconds: f64,
     /// Writes that may share one commit (JOIN), 1: each alone.
     pub join: u32,
+    /// Joined writes are a transaction: all of a group are done, or none.
+    pub atomic: bool,
+    /// What is emulated even where the engine has it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub emulate: Vec<Emulate>,
     /// Keys of a multi-get.
     pub multi_get_keys: u32,
     /// Ops of a transaction.

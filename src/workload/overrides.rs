@@ -23,7 +23,8 @@ pub struct Overrides {
     pub threads: Option<u32>,
     /// Seconds of measured phases, in place of their number of ops.
     pub seconds: Option<f64>,
-    /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first.
+    /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first. Where
+    /// keys come in turns and rounds insert them, turns become as large.
     pub ops: Option<u64>,
     /// The least durability; phases with a level of their own keep it.
     pub durability: Option<Durability>,
@@ -42,6 +43,12 @@ impl Overrides {
     /// the wrong form, a rule that is broken now) the workload is as it was.
     pub fn apply(&self, workload: &mut Workload) -> Result<(), WorkloadError> {
         let mut changed = workload.clone();
+        if self.keys.is_some() && workload.keys == 0 {
+            let name = &workload.name;
+            let message =
+                format!("{name} fills nothing; its phases insert --ops N keys in each of its rounds");
+            return Err(WorkloadError::new("--keys", message));
+        }
         self.apply_flags(&mut changed);
         for text in &self.set {
             set(&mut changed, text)?;
@@ -72,6 +79,9 @@ impl Overrides {
         }
         if let Some(size) = &self.value_size {
             workload.value.size = size.clone();
+        }
+        if let Some(ops) = self.ops.filter(|_| workload.turns_are_phases()) {
+            workload.key.alternate = ops;
         }
         for phase in measured(&mut workload.phases) {
             phase.threads = self.threads.unwrap_or(phase.threads);

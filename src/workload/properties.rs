@@ -57,9 +57,16 @@ fn mix() -> impl Strategy<Value = Mix> {
 }
 
 fn scan() -> impl Strategy<Value = Scan> {
-    (any::<[u32; 2]>(), any::<[bool; 3]>()).prop_map(|([rows, index], [uniform_rows, reverse, prefix])| {
-        Scan { rows, uniform_rows, reverse, prefix, index }
-    })
+    (any::<[u32; 3]>(), any::<[bool; 3]>()).prop_map(
+        |([rows, index, rows_per_call], [uniform_rows, reverse, prefix])| Scan {
+            rows,
+            uniform_rows,
+            reverse,
+            prefix,
+            index,
+            rows_per_call,
+        },
+    )
 }
 
 fn index() -> impl Strategy<Value = Index> {
@@ -73,7 +80,7 @@ fn index() -> impl Strategy<Value = Index> {
 fn phase() -> impl Strategy<Value = Phase> {
     let own = (prop::option::of(number()), prop::option::of(level()), prop::option::of(size()));
     let draws = (distribution(), mix(), scan(), own);
-    ("[a-z]{1,8}", draws, any::<[bool; 7]>(), any::<[u32; 6]>(), any::<u64>(), [number(), number(), number()])
+    ("[a-z]{1,8}", draws, any::<[bool; 9]>(), any::<[u32; 6]>(), any::<u64>(), [number(), number(), number()])
         .prop_map(
             |(
                 name,
@@ -99,6 +106,8 @@ fn phase() -> impl Strategy<Value = Phase> {
                 seconds: numbers[1],
                 warmup_seconds: numbers[2],
                 join: counts[3],
+                atomic: bools[7],
+                emulate: if bools[8] { vec![Emulate::Merge] } else { Vec::new() },
                 multi_get_keys: counts[4],
                 transaction_ops: counts[5],
                 scan,
@@ -113,14 +122,15 @@ fn phase() -> impl Strategy<Value = Phase> {
 
 fn key() -> impl Strategy<Value = KeySpec> {
     let encoding = vec![Encoding::Binary, Encoding::Decimal, Encoding::Hex, Encoding::Hashed];
-    let numbers = (any::<u64>(), any::<u64>(), any::<u32>());
+    let numbers = (any::<[u64; 2]>(), any::<u64>(), any::<u32>());
     let file = prop::option::of("[ -~]{0,12}");
     (size(), prop::sample::select(encoding), any::<bool>(), numbers, file).prop_map(
-        |(size, encoding, scattered, (spacing, prefix_groups, prefix_size), file)| KeySpec {
+        |(size, encoding, scattered, ([spacing, alternate], prefix_groups, prefix_size), file)| KeySpec {
             size,
             encoding,
             scattered,
             spacing,
+            alternate,
             prefix_groups,
             prefix_size,
             file,

@@ -6,6 +6,12 @@ use crate::engine::abi::*;
 use crate::runner::shared::Shared;
 use crate::runner::spaces::indexed_value;
 use crate::runner::unit::Kind;
+use crate::workload::Scan;
+
+/// The rows that the next call asks for, of `left`.
+pub fn rows_of_call(scan: &Scan, left: u32) -> u32 {
+    if scan.rows_per_call == 0 { left } else { left.min(scan.rows_per_call) }
+}
 
 impl Draw {
     pub(super) fn add_scan(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
@@ -39,12 +45,14 @@ impl Draw {
             }
         }
         set(arena.op_mut(slot), KV_SCAN, flags, (key, space), value);
-        arena.op_mut(slot).limit = match (scan.rows, scan.uniform_rows) {
+        let wanted = match (scan.rows, scan.uniform_rows) {
             _ if is_hash => u32::MAX,
             (0, _) => u32::MAX,
             (rows, true) => 1 + self.choices.below(u64::from(rows)) as u32,
             (rows, false) => rows,
         };
+        let op = arena.op_mut(slot);
+        (op.limit, op.user) = (rows_of_call(&scan, wanted), u64::from(wanted));
         self.items.push(Item::new(Kind::Scan, item));
     }
 

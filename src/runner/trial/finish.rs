@@ -32,7 +32,7 @@ impl Running<'_> {
     fn sweep_lists(&mut self) {
         let start = self.clock.now();
         let base = Phase::default();
-        let shared = self.shared(&base, &self.values[0], self.trial.workload.seed);
+        let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
         let database = self.database.as_ref().expect("it was opened for the sweep");
         let found = lists::sweep(&shared, database);
         drop(shared);
@@ -69,7 +69,7 @@ impl Running<'_> {
             return;
         }
         for phase in sweep::phases(self.population.dense, capabilities, &self.spaces) {
-            let shared = self.shared(&phase, &self.values[0], self.trial.workload.seed);
+            let shared = self.shared((&phase, None), &self.values[0], self.trial.workload.seed);
             let database = self.database.as_ref().expect("it was opened for the sweep");
             let ran = phase::run(&shared, database, &self.data, on_tick);
             drop(shared);
@@ -93,7 +93,7 @@ impl Running<'_> {
     /// The index rows of an engine whose indexes cannot be scanned.
     fn index_gets(&mut self) {
         let base = Phase::default();
-        let shared = self.shared(&base, &self.values[0], self.trial.workload.seed);
+        let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
         let database = self.database.as_ref().expect("it was opened for the sweep");
         let found = sweep::index_gets(&shared, database);
         drop(shared);
