@@ -385,7 +385,11 @@ fn the_reference_names_every_field_and_every_workload() {
             );
         }
     }
-    for (table, prefix) in [("/$defs/Key/properties", "key"), ("/$defs/Value/properties", "value")] {
+    for (table, prefix) in [
+        ("/$defs/Key/properties", "key"),
+        ("/$defs/Value/properties", "value"),
+        ("/$defs/Collections/properties", "collections"),
+    ] {
         for field in fields(&schema, table) {
             assert!(
                 reference.contains(&format!("`{prefix}.{field}`")),
