@@ -36,6 +36,7 @@ const (
 	SingleThread     = 1 << 24
 	StoresNothing    = 1 << 25
 	Indexes          = 1 << 26
+	Lists            = 1 << 27
 )
 
 // Level is a durability level, in ascending order of promise.
@@ -63,6 +64,8 @@ const (
 	Commit Kind = 7
 	Abort  Kind = 8
 	Drop   Kind = 9
+	Push   Kind = 10
+	Pop    Kind = 11
 )
 
 // Flags of an op.

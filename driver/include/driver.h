@@ -86,7 +86,9 @@ enum kv_kind {
   KV_BEGIN = 6,  /* a transaction over several calls; with KV_CAN_LONG_TRANSACTION */
   KV_COMMIT = 7,
   KV_ABORT = 8,
-  KV_DROP = 9    /* let go of what `slot` holds */
+  KV_DROP = 9,   /* let go of what `slot` holds */
+  KV_PUSH = 10,  /* add `value` at the right end of the list named `key`, which is made if need be; with KV_LISTS */
+  KV_POP = 11    /* take the value at the left end into `out`; KV_NOT_FOUND: the list is empty, or there is none; with KV_LISTS */
 };
 
 /* Flags of an op. */
@@ -201,6 +203,7 @@ enum kv_clock {
 #define KV_SINGLE_THREAD (1ull << 24)        /* right with one session at a time only */
 #define KV_STORES_NOTHING (1ull << 25)       /* a floor: answers at once, keeps nothing */
 #define KV_INDEXES (1ull << 26)              /* keeps the rows of secondary indexes itself (see kv_index) */
+#define KV_LISTS (1ull << 27)                /* KV_PUSH and KV_POP; no key names a list and a row; never in transactions */
 
 /* An option of a driver: name=value. */
 typedef struct kv_option {

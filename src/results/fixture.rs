@@ -1,12 +1,14 @@
 //! A run with everything in it that a report must show, made from fixed numbers; the fixture files were written from it.
 
+pub(crate) mod sketch;
+
 use super::store::RunFolder;
 use super::{
     Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Record, Run, SCHEMA, Step,
     ThreadRecord, Trial,
 };
 use crate::measure::{ClockFacts, Concern, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning};
-use crate::workload::{Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
+use crate::workload::{Collections, Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -94,17 +96,21 @@ fn workload() -> Workload {
     Workload {
         name: "quick".to_string(),
         about: "A first look.".to_string(),
+        variant_of: None,
+        layouts: Vec::new(),
         seed: 1,
         runs: 3,
         budget_seconds: None,
         keys: 2_000,
         keyspaces: 1,
+        collections: Collections::default(),
         key: KeySpec::default(),
         value: ValueSpec::default(),
         indexes: Vec::new(),
         durability: Durability::Process,
         or_weaker: false,
         cache_bytes: Some(64 << 20),
+        rounds: 1,
         phases: vec![fill, read, mixed, sync],
     }
 }
@@ -169,12 +175,7 @@ fn engine_facts(trial: &Trial) -> EngineFacts {
 }
 
 fn steps(trial: &Trial) -> Vec<Step> {
-    let step = |name: &str, before: Option<&str>, elapsed_ns: u64| Step {
-        name: name.to_string(),
-        before_phase: before.map(String::from),
-        elapsed_ns: elapsed_ns + u64::from(trial.repetition) * 1_000,
-        note: None,
-    };
+    let step = |name: &str, before: Option<&str>, elapsed_ns: u64| step(trial, name, before, elapsed_ns);
     vec![
         step("open", Some("fill"), 1_200_000),
         step("settle", Some("read"), 30_000_000),
@@ -182,6 +183,16 @@ fn steps(trial: &Trial) -> Vec<Step> {
         step("reopen", Some("sync"), 2_500_000),
         step("close", None, 900_000),
     ]
+}
+
+fn step(trial: &Trial, name: &str, before: Option<&str>, elapsed_ns: u64) -> Step {
+    Step {
+        name: name.to_string(),
+        before_phase: before.map(String::from),
+        elapsed_ns: elapsed_ns + u64::from(trial.repetition) * 1_000,
+        note: None,
+        keys: None,
+    }
 }
 
 /// Nanoseconds per op of each engine and phase, before the spread over runs.
@@ -228,6 +239,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
     let stores = trial.engine != "null";
     PhaseRecord {
         phase: phase.clone(),
+        round: None,
         not_run: level.is_none().then(|| "the engine cannot reach level power".to_string()),
         durability_in_force: level,
         durability_asked: asked,

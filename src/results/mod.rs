@@ -6,6 +6,7 @@ pub(crate) mod fixture;
 mod identity;
 mod journal;
 mod load;
+mod rounds;
 mod sane;
 mod schema;
 pub mod statistics;
@@ -138,6 +139,9 @@ pub struct Step {
     pub elapsed_ns: u64,
     /// What came of it if not simply done: `unsupported`, `not permitted` ...
     pub note: Option<String>,
+    /// Of a reopen: the keys (of lists: the elements) that the database then held; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<u64>,
 }
 
 /// How far reads were checked.
@@ -172,6 +176,9 @@ pub struct Check {
 pub struct PhaseRecord {
     /// Its settings as run.
     pub phase: Phase,
+    /// The round it was run in, from 1; none: its workload has no rounds, or it is not run in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
     /// Why it did not run (the engine lacks a capability or a level), or why it was cut short; none: it is whole.
     pub not_run: Option<String>,
     /// The level in force; none if it did not run.
@@ -309,6 +316,7 @@ impl PhaseRecord {
     pub fn not_run(phase: Phase, durability_asked: Durability, reason: String) -> PhaseRecord {
         PhaseRecord {
             phase,
+            round: None,
             not_run: Some(reason),
             durability_in_force: None,
             durability_asked,

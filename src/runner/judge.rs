@@ -1,5 +1,8 @@
 //! Looks at a batch after it was run: statuses, values and rows, tallies and versions. Outside the timed call.
 
+mod groups;
+mod lists;
+
 use super::check::{Faults, Window};
 use super::draw::{Draw, Item};
 use super::rows::RowsCheck;
@@ -90,6 +93,9 @@ impl Judge {
         if !shared.checked && draw.is_plain() && counts && done == draw.items.len() {
             return self.floor(shared, draw, arena);
         }
+        if let Some(lists) = shared.lists {
+            return self.lists((shared, lists), draw, arena, executed, counts);
+        }
         let mut inserts = 0;
         let mut at = 0;
         while at < draw.items.len() {
@@ -107,6 +113,10 @@ impl Judge {
                     inserts += u64::from(is_new_key(shared, &item));
                 }
                 at += 1;
+            }
+            let is_group = unit.unit_ops > 1 && shared.checked;
+            if is_group && arena.op(end - 1).flags & KV_ATOMIC != 0 {
+                self.transaction(arena, unit, (end - usize::from(unit.unit_ops), end), done);
             }
         }
         draw.acknowledge_inserts(inserts);

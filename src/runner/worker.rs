@@ -1,8 +1,11 @@
 //! The hot loop: fill a batch, execute it, judge it, publish once a second. It allocates nothing, takes no lock but
 //! when it publishes, and makes no system call of its own.
 
-use super::draw::{Draw, Item};
+mod merges;
+
+use super::draw::{Draw, Item, rows_of_call};
 use super::judge::Judge;
+use super::phase::merges_by_get;
 use super::rows::RowsCheck;
 use super::shared::{Shared, Slot, Tallies, tallies_for};
 use super::unit::{Chooser, Kind};
@@ -54,7 +57,12 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     let value_bytes = shared.values.max_len().max(key_bytes).max(8);
     let scans = mix.scan > 0.0;
     let row_bytes = 8 + key_bytes + shared.values.max_len();
-    let wanted_rows = if phase.scan.rows == 0 { usize::MAX } else { phase.scan.rows as usize };
+    let is_whole = phase.scan.rows == 0 || shared.spaces.are_hashes();
+    let wanted_rows = if is_whole { usize::MAX } else { phase.scan.rows as usize };
+    let wanted_rows = match phase.scan.rows_per_call {
+        0 => wanted_rows,
+        rows => wanted_rows.min(rows as usize),
+    };
     let scan_bytes = row_bytes.saturating_mul(wanted_rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
     let out_bytes = if scans { scan_bytes.max(value_bytes) } else { value_bytes };
     let largest = Draw::largest_unit(phase, role, shared.row_ops);
@@ -83,6 +91,8 @@ pub struct Worker<'s, 'p> {
     next_publish: u64,
     counts: bool,
     emulates_merge: bool,
+    /// For merges by get and put: the counters of a unit and their places in it.
+    sums: Vec<(u64, usize)>,
 }
 
 impl<'s, 'p> Worker<'s, 'p> {
@@ -113,7 +123,8 @@ impl<'s, 'p> Worker<'s, 'p> {
             long_ticks: shared.clock.from_ns(LONG_CALL_NS),
             next_publish: 0,
             counts: false,
-            emulates_merge: mix.merge > 0.0 && shared.capabilities & KV_MERGE_ADD == 0,
+            emulates_merge: merges_by_get(shared.phase, shared.capabilities) && mix.merge > 0.0,
+            sums: Vec::with_capacity(shared.phase.join as usize),
         })
     }
 
@@ -246,20 +257,23 @@ impl<'s, 'p> Worker<'s, 'p> {
         let mut ticks = op.end.saturating_sub(op.start);
         if shared.checked {
             self.rows.begin(shared, item.index, &op, arena.key(at), arena.value(at));
-            let mut status = op.status;
             loop {
                 let arena = self.session.arena();
-                let rows = arena.op(at).rows;
+                let kv_op { status, rows, limit, .. } = *arena.op(at);
                 self.rows.piece(shared, arena.delivered(at), rows, &mut self.judge.faults);
-                if status != KV_SHORT || (rows == 0 && self.is_row_too_large(at)) {
+                let goes_on = match status {
+                    KV_SHORT => rows > 0 || !self.is_row_too_large(at),
+                    KV_OK => rows == limit && self.rows.left() > 0,
+                    _ => false,
+                };
+                if !goes_on {
+                    if status == KV_OK {
+                        self.rows.end(shared, &mut self.judge.faults);
+                    }
                     break;
                 }
                 let Some(piece) = self.resume(at) else { break };
                 ticks += piece;
-                status = self.session.arena().op(at).status;
-            }
-            if status == KV_OK {
-                self.rows.end(shared, &mut self.judge.faults);
             }
             self.judge.scan(&self.rows, self.counts);
         }
@@ -286,7 +300,9 @@ impl<'s, 'p> Worker<'s, 'p> {
         let op = arena.op_mut(at);
         op.key_length = key.len() as u32;
         op.flags |= KV_RESUME;
-        op.limit = if op.limit == u32::MAX { u32::MAX } else { op.limit - op.rows };
+        op.limit = rows_of_call(&self.shared.phase.scan, self.rows.left());
+        // A scan of many calls is one op: without this a long one would seem to hang.
+        self.heartbeat(1);
         let sent = self.shared.clock.now();
         let executed = self.session.execute(at, 1);
         let outside = self.shared.clock.now().saturating_sub(sent);
@@ -302,53 +318,6 @@ impl<'s, 'p> Worker<'s, 'p> {
             self.judge.call(ticks, arena.batch().waited, outside, 1);
         }
         (executed.done == 1).then_some(ticks)
-    }
-
-    /// A counter without a native merge: get, add, put; the unit's time is the sum of both calls.
-    fn merge_by_get_and_put(&mut self) {
-        let shared = self.shared;
-        let item = self.draw.items[0];
-        self.session.arena().op_mut(0).kind = KV_GET;
-        self.session.arena().op_mut(0).value_length = 0;
-        let sent = shared.clock.now();
-        let executed = self.session.execute(0, 1);
-        let mut ticks = self.call_ticks(&executed, shared.clock.now().saturating_sub(sent));
-        let status = self.session.arena().op(0).status;
-        let mut ok =
-            executed.done == 1 && executed.error.is_none() && (status == KV_OK || status == KV_NOT_FOUND);
-        let mut error = executed.error;
-        if ok {
-            let arena = self.session.arena();
-            let stored = if status == KV_OK { arena.delivered(0).try_into().ok() } else { Some([0; 8]) };
-            ok = stored.is_some();
-            let sum = u64::from_le_bytes(stored.unwrap_or_default()).wrapping_add(1);
-            arena.value_mut(0)[..8].copy_from_slice(&sum.to_le_bytes());
-            arena.op_mut(0).kind = KV_PUT;
-            arena.op_mut(0).value_length = 8;
-            if !ok {
-                self.judge.faults.add(|| format!("counter {}: its value has not 8 bytes", item.index));
-                return;
-            }
-            let sent = shared.clock.now();
-            let executed = self.session.execute(0, 1);
-            ticks += self.call_ticks(&executed, shared.clock.now().saturating_sub(sent));
-            ok = executed.done == 1 && self.session.arena().op(0).status == KV_OK;
-            error = executed.error;
-        }
-        if let Some((_, text)) = error {
-            shared.fail(
-                "engine-error",
-                format!("phase {}: merge of key {}: {text}", shared.phase.name, item.index),
-            );
-        } else if ok {
-            self.judge.merges += 1;
-            if self.counts {
-                self.judge.tally(shared, &item, ticks);
-                self.issued += 1;
-            }
-            self.judge.written_bytes += self.session.arena().key(0).len() as u64 - shared.mark_bytes + 8;
-        }
-        self.heartbeat(1);
     }
 
     /// Hands the interval to the watcher and adds it to the thread's total.

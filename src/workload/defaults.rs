@@ -17,6 +17,11 @@ pub(super) fn keyspaces() -> u32 {
     1
 }
 
+/// Rounds where none are given; also for records from before there were any.
+pub(super) fn rounds() -> u32 {
+    1
+}
+
 impl Default for Index {
     /// Eight bytes behind the header of a value of full form: all values differ in them.
     fn default() -> Self {
@@ -31,6 +36,7 @@ impl Default for KeySpec {
             encoding: Encoding::Binary,
             scattered: false,
             spacing: 2,
+            alternate: 0,
             prefix_groups: 0,
             prefix_size: 4,
             file: None,
@@ -46,7 +52,7 @@ impl Default for ValueSpec {
 
 impl Default for Scan {
     fn default() -> Self {
-        Scan { rows: 100, uniform_rows: false, reverse: false, prefix: false, index: 0 }
+        Scan { rows: 100, uniform_rows: false, reverse: false, prefix: false, index: 0, rows_per_call: 0 }
     }
 }
 
@@ -68,9 +74,12 @@ impl Default for Phase {
             seconds: 0.0,
             warmup_seconds: 0.0,
             join: 1,
+            atomic: false,
+            emulate: Vec::new(),
             multi_get_keys: 10,
             transaction_ops: 10,
             scan: Scan::default(),
+            each_round: false,
             settle_before: false,
             reopen_before: false,
             drop_caches_before: false,

@@ -10,7 +10,14 @@ const ABILITIES: &[&[(char, &str)]] = &[
     &[('m', "multi-get"), ('t', "transaction"), ('R', "transaction-reads"), ('l', "long-transaction")],
     &[('a', "merge-add"), ('A', "merge-append")],
     &[('d', "delete"), ('D', "delete-tells"), ('w', "overwrite"), ('n', "new")],
-    &[('k', "keyspaces"), ('c', "collections"), ('x', "time-to-live"), ('i', "indexes"), ('z', "touch")],
+    &[
+        ('k', "keyspaces"),
+        ('c', "collections"),
+        ('x', "time-to-live"),
+        ('L', "lists"),
+        ('i', "indexes"),
+        ('z', "touch"),
+    ],
 ];
 
 /// The widest version and licence in the list; versions of Go modules can be a date and a hash.
