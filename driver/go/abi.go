@@ -150,7 +150,7 @@ type rawBatch struct {
 	start     uint64
 	deadline  uint64
 	stop      *uint32
-	waited    uint64
+	waited    uint64 // ticks that are no op's: spinning for due times, and handing the batch over
 	clock     uint32
 	errorOp   uint32
 	errorText [textSize]byte

@@ -64,6 +64,7 @@ faults! {
     PreviousCampaign "previous-campaign" 7 64 "a value read has the right key, length and version, but other tag and body"
     ErrorSwallowed "error-swallowed" 7 64 "a write that fails, or whose key is over 1024 bytes, says ok"
     TimingLiar "timing-liar" 0 1 "ops are stamped as taking no time"
+    WaitingLiar "waiting-liar" 0 1 "a call says that it waited for minutes"
     DanglingBuffer "dangling-buffer" 0 1 "all gets of a batch deliver from one buffer, the last one's bytes"
     DeclaresTooMuch "declares-too-much" 0 1 "declares reverse scans and scans forward"
     WrongMiss "wrong-miss" 3 16 "an absent key is found, with an empty value"

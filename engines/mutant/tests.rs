@@ -246,6 +246,11 @@ fn a_liar_stamps_no_time() {
 }
 
 #[test]
+fn a_liar_says_that_it_waited() {
+    shows("waiting-liar", |session, _| session.run(&[get(b"k")]).waited >= 1 << 40);
+}
+
+#[test]
 fn the_model_catches_each() {
     // The model has no indexes, no collections and no lists.
     let others = ["index-row-lost", "collection-mixed", "pop-twice", "push-lost"];

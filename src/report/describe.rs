@@ -42,6 +42,9 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
         format!("{}{}", settings.distribution, if settings.clustered { ", clustered" } else { "" }),
         threads(phase),
         end(phase),
+        phase
+            .rounds
+            .map_or_else(String::new, |rounds| format!("over {}", counted(rounds.into(), "round", "rounds"))),
         format!("level asked for: {}", phase.durability_asked),
     ];
     plain_text(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))

@@ -6,6 +6,7 @@ pub(crate) mod fixture;
 mod identity;
 mod journal;
 mod load;
+mod rounds;
 mod sane;
 mod schema;
 pub mod statistics;

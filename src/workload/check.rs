@@ -4,7 +4,7 @@ mod collections;
 mod rounds;
 
 use super::{Index, Phase, Workload, WorkloadError};
-use crate::generator::{Distribution, Encoding, SizeSpec};
+use crate::generator::{Distribution, SizeSpec};
 use std::collections::HashSet;
 use std::fmt::Display;
 
@@ -106,8 +106,8 @@ impl Workload {
         this.size(&self.value.size, "value.size", VALUE_SIZES)?;
         self.sound_keys(this)?;
         self.sound_indexes(this)?;
-        self.sound_collections(this)?;
         self.sound_rounds(this)?;
+        self.sound_collections(this)?;
         this.expect(!self.phases.is_empty(), "phase", "at least one [[phase]]", "none")?;
         let mut names = HashSet::new();
         for (place, phase) in self.phases.iter().enumerate() {
@@ -144,8 +144,8 @@ impl Workload {
         )?;
         if key.alternate > 0 {
             let plain = !key.scattered && key.file.is_none() && key.prefix_groups == 0;
-            let expected = "0 for keys that are scattered, hashed, grouped or from a file";
-            this.expect(plain && key.encoding != Encoding::Hashed, "key.alternate", expected, key.alternate)?;
+            let expected = "0 for keys that are scattered, hashed, random, grouped or from a file";
+            this.expect(plain && key.encoding.is_ordered(), "key.alternate", expected, key.alternate)?;
         }
         if key.prefix_groups > 0 {
             let (least, _) = bounds(&key.size);
@@ -359,7 +359,7 @@ fn bounds(size: &SizeSpec) -> (f64, f64) {
 }
 
 /// A word that can be a folder's name and, without dots, the first part of `--set`.
-fn is_name(text: &str, marks: &str) -> bool {
+pub(super) fn is_name(text: &str, marks: &str) -> bool {
     let starts = text.starts_with(|sign: char| sign.is_ascii_alphanumeric());
     starts && text.chars().all(|sign| sign.is_ascii_alphanumeric() || marks.contains(sign))
 }

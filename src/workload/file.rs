@@ -1,6 +1,8 @@
 //! The file format of workloads: what may be left out, and how it becomes a `Workload` and back.
 
+use super::list::List;
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
+use super::threads::Threads;
 use super::{
     Collections, DataType, Durability, Emulate, Index, KeySpec, Mix, Phase, Scan, ValueSpec, Workload,
     defaults,
@@ -29,8 +31,8 @@ pub(super) struct WorkloadFile {
     /// Keyspaces (tables, column families, databases) that keys are spread over: key number N is in keyspace
     /// N % keyspaces. By a prefix of the key where the engine has one keyspace only, and labelled so. Default: 1.
     keyspaces: Option<Count<u32>>,
-    /// Threads of every phase that does not say its own. Default: 1.
-    threads: Option<Count<u32>>,
+    /// Threads of every phase that does not say its own; `cpus`: as many as there are CPUs. Default: 1.
+    threads: Option<Threads>,
     /// The least durability of every phase that does not say its own. Default: process.
     durability: Option<Durability>,
     /// An engine that cannot reach the workload's level runs at the strongest it has, and is ranked there. Default:
@@ -50,7 +52,7 @@ pub(super) struct WorkloadFile {
     /// The workload that this is a variant of. Default: none.
     variant_of: Option<String>,
     /// The layouts that its report has if none is asked for. Default: the tables of all workloads.
-    layouts: Option<Vec<String>>,
+    layouts: Option<List<String>>,
     /// How often the phases with `each_round` are run, in turn. Default: 1.
     rounds: Option<Count<u32>>,
     /// The phases, in order.
@@ -188,11 +190,11 @@ pub(super) struct PhaseFile {
     /// The share of puts that overwrite a key that is there, 0 to 1. Default: as the distribution falls.
     existing: Option<Number>,
     /// Threads that run the mix. Default: the workload's.
-    threads: Option<Count<u32>>,
+    threads: Option<Threads>,
     /// Threads that only get, besides `threads`. Default: 0.
-    readers: Option<Count<u32>>,
+    readers: Option<Threads>,
     /// Threads that only put, besides `threads`. Default: 0.
-    writers: Option<Count<u32>>,
+    writers: Option<Threads>,
     /// End after this many ops of all threads together. Default: 0, no such end.
     ops: Option<Count<u64>>,
     /// End after each key once (with `sequential` or `permutation`). Default: false.
@@ -256,7 +258,7 @@ macro_rules! stands {
     };
 }
 
-stands!(Bytes => u64, Seconds => f64, Number => f64, Size => SizeSpec;
+stands!(Bytes => u64, Threads => u32, Seconds => f64, Number => f64, Size => SizeSpec;
     bool, String, Encoding, Distribution, Durability, DataType, Vec<Emulate>);
 
 impl<T: Clone> Stands<T> for Count<T> {
@@ -322,7 +324,7 @@ impl WorkloadFile {
             name: self.name.unwrap_or_else(|| stem.to_string()),
             about: self.about.unwrap_or_default(),
             variant_of: self.variant_of,
-            layouts: self.layouts.unwrap_or_default(),
+            layouts: self.layouts.map_or_else(Vec::new, |list| list.0),
             seed: self.seed.map_or(defaults::SEED, Stands::value),
             runs: self.runs.map_or(defaults::RUNS, Stands::value),
             budget_seconds: self.budget_seconds.map(Stands::value),
@@ -346,7 +348,7 @@ impl WorkloadFile {
             name: Some(workload.name.clone()),
             about: Some(workload.about.clone()),
             variant_of: workload.variant_of.clone(),
-            layouts: (!workload.layouts.is_empty()).then(|| workload.layouts.clone()),
+            layouts: (!workload.layouts.is_empty()).then(|| List(workload.layouts.clone())),
             seed: Some(Stands::of(&workload.seed)),
             runs: Some(Stands::of(&workload.runs)),
             budget_seconds: workload.budget_seconds.as_ref().map(Stands::of),

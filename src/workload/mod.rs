@@ -5,20 +5,27 @@ mod check;
 mod collections;
 mod defaults;
 mod file;
+mod list;
 mod overrides;
 mod parse;
 #[cfg(test)]
 mod properties;
 mod quantity;
 mod shrink;
+mod suite;
 #[cfg(test)]
 mod tests;
+mod threads;
+mod variants;
 
-pub use builtin::{builtin, builtin_names, builtin_text};
+pub use builtin::{builtin, builtin_names, builtin_suite, builtin_suites, builtin_text};
 pub use collections::{Collections, DataType};
 pub use overrides::Overrides;
 pub use parse::{WorkloadError, parse, schema};
-pub use quantity::{parse_bytes, parse_count, parse_seconds, parse_size};
+pub use quantity::{count_text, parse_bytes, parse_count, parse_seconds, parse_size};
+pub use suite::{Member, Part, Suite, is_suite, parse_suite, suite_schema};
+pub use threads::parse_threads;
+pub use variants::{Axes, Changes};
 
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
@@ -107,7 +114,7 @@ impl Workload {
 pub struct KeySpec {
     /// Bytes of a key, 4 to 65536; a size or a distribution of sizes.
     pub size: SizeSpec,
-    /// `binary`, `decimal`, `hex` or `hashed`.
+    /// `binary`, `decimal`, `hex`, `hashed` or `random`.
     pub encoding: Encoding,
     /// Keys in the order of their numbers, or scattered by a permutation.
     pub scattered: bool,

@@ -1,7 +1,7 @@
 //! What the command line changes in a workload: plain flags for the usual, `--set` for any field.
 
 use super::file::WorkloadFile;
-use super::parse::explain;
+use super::parse::{WORKLOAD, explain};
 use super::{Durability, Phase, Workload, WorkloadError};
 use crate::generator::{SizeSpec, nearest};
 use toml::{Table, Value};
@@ -134,9 +134,7 @@ fn set(workload: &mut Workload, text: &str) -> Result<(), WorkloadError> {
     let phases: Vec<String> = workload.phases.iter().map(|phase| phase.name.clone()).collect();
     let steps = steps(path, &phases).map_err(wrong)?;
     if steps.as_slice() == ["threads"] {
-        let count = super::parse_count(value)
-            .and_then(|count| u32::try_from(count).map_err(|error| error.to_string()));
-        let threads = count.map_err(wrong)?;
+        let threads = super::parse_threads(value).map_err(wrong)?;
         measured(&mut workload.phases).for_each(|phase| phase.threads = threads);
         return Ok(());
     }
@@ -209,7 +207,8 @@ fn replaced(workload: &Workload, steps: &[&str], value: Option<Value>) -> Result
         Some(value) => table.insert(field.to_string(), value),
         None => table.remove(*field),
     };
-    let file: WorkloadFile = root.try_into().map_err(|error: toml::de::Error| explain(error.message()))?;
+    let file: WorkloadFile =
+        root.try_into().map_err(|error: toml::de::Error| explain(error.message(), &WORKLOAD))?;
     Ok(file.into_workload(&workload.name))
 }
 

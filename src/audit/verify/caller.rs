@@ -66,7 +66,7 @@ pub(super) struct Call {
     pub done: usize,
     /// The call from outside, ticks.
     pub wall: u64,
-    /// What the kit says it spun for, ticks.
+    /// What the kit says was no op's, ticks.
     pub waited: u64,
 }
 
@@ -130,10 +130,14 @@ impl Caller {
         if let Err(text) = check_stamps(acts, &ops[..executed.done], window) {
             self.faults.push(text);
         }
+        let wall = after.saturating_sub(before);
+        if waited > wall.saturating_add(slack) {
+            self.faults.push(format!("rule 7: says that {waited} ticks were no op's, in a call of {wall}"));
+        }
         let answers = (0..acts.len())
             .map(|index| self.answer(first + index, &ops[index]).saying(executed.error.as_ref()))
             .collect();
-        Ok(Call { answers, done: executed.done, wall: after.saturating_sub(before), waited })
+        Ok(Call { answers, done: executed.done, wall, waited })
     }
 
     fn write(&mut self, index: usize, act: &Act) {
