@@ -4,6 +4,8 @@
 mod command;
 #[path = "cli/faults.rs"]
 mod faults;
+#[path = "cli/layouts.rs"]
+mod layouts;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/new_engine.rs"]
@@ -14,3 +16,5 @@ mod pages;
 mod readme;
 #[path = "cli/runs.rs"]
 mod runs;
+#[path = "cli/suites.rs"]
+mod suites;

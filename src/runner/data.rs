@@ -21,7 +21,8 @@ fn key_rules(workload: &Workload) -> Result<KeyRules, String> {
         range: workload.keys,
         size: spec.size.clone(),
         encoding: spec.encoding,
-        scattered: spec.scattered,
+        // The order of a file's keys is the file's.
+        scattered: spec.scattered && spec.file.is_none(),
         spacing: spec.spacing,
         alternate: spec.alternate,
         prefix_groups: spec.prefix_groups,

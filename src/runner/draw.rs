@@ -2,6 +2,7 @@
 //! outside the timed call.
 
 mod indexed;
+mod lists;
 mod scans;
 
 pub use scans::rows_of_call;
@@ -51,6 +52,11 @@ impl Item {
         self
     }
 
+    /// A pop of an empty list.
+    fn in_vain(self) -> Item {
+        self.flagged(IN_VAIN)
+    }
+
     fn flagged(mut self, flag: u8) -> Item {
         self.flags |= flag;
         self
@@ -74,7 +80,7 @@ impl Item {
         self.flags & INDEX_ROW != 0
     }
 
-    /// A read of a key that was never written, or an insert of one that was.
+    /// A read of a key that was never written, an insert of one that was, or a pop of an empty list.
     #[inline(always)]
     pub fn is_in_vain(&self) -> bool {
         self.flags & IN_VAIN != 0
@@ -136,7 +142,7 @@ impl Draw {
         let chooser =
             Chooser::new(&mix).ok_or_else(|| SpecError("a phase needs a mix with a share above 0".into()))?;
         // Inserts take the next new key whatever is drawn; a pass over each key tells only how many.
-        let fills = [Kind::Put, Kind::Merge, Kind::Insert, Kind::InsertIndexed];
+        let fills = [Kind::Put, Kind::Merge, Kind::Insert, Kind::InsertIndexed, Kind::Push, Kind::Pop];
         let covers_fill =
             chooser.kinds().all(|kind| fills.contains(&kind)) && shared.phase.existing.is_none();
         let range = if covers_fill { shared.fill_items } else { shared.population.dense };
@@ -307,6 +313,8 @@ impl Draw {
                 }
             }
             Kind::InsertIndexed => self.add_indexed(shared, arena, ops),
+            Kind::Push => self.add_pushes(shared, arena, ops),
+            Kind::Pop => self.add_pop(shared, arena),
         }
     }
 

@@ -92,9 +92,13 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
             Kind::Transaction if spaces.count() > 1 && !spaces.is_atomic() => {
                 "transactions over several keyspaces"
             }
+            Kind::Scan if spaces.are_hashes() && has(KV_CAN_PREFIX) => continue,
             Kind::Scan if phase.scan.prefix && !has(KV_CAN_PREFIX) => "prefix scans",
             Kind::Scan if !phase.scan.prefix && !has(KV_ORDERED) => "ordered scans",
             Kind::Scan if phase.scan.reverse && !has(KV_CAN_REVERSE) => "reverse scans",
+            Kind::Pop if !has(KV_LISTS) && !has(KV_CAN_DELETE) => {
+                "lists, and no deletes to emulate them with"
+            }
             Kind::Update | Kind::ReadModifyWrite | Kind::Transaction if !has(KV_OVERWRITE) => "overwriting",
             _ => continue,
         };
@@ -119,10 +123,12 @@ pub fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String
         Kind::MultiGet if !has(KV_MULTI_GET) => Some("multi-get = gets"),
         Kind::Insert if !has(KV_CAN_NEW) => Some("insert = put of a new key"),
         Kind::Scan if phase.scan.rows_per_call > 0 => Some("scan goes on by a search in each call"),
+        Kind::Push | Kind::Pop if !has(KV_LISTS) => Some("lists emulated by keys"),
         _ => None,
     };
     let mut texts = spaces.emulated(phase.mix.insert_indexed > 0.0);
     texts.extend(kinds_of(phase).into_iter().filter_map(means).map(String::from));
+    texts.dedup();
     texts
 }
 
@@ -143,7 +149,8 @@ fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session
     let clock = shared.clock.kind();
     (0..shared.slots.len())
         .map(|thread| {
-            let arena = Arena::new(shape_of(shared, thread), clock, shared.stop);
+            let mut arena = Arena::new(shape_of(shared, thread), clock, shared.stop);
+            arena.set_split(shared.spaces.split());
             database.session(arena).map_err(|error| Failure {
                 cause: "engine-error",
                 text: format!("phase {}: session of thread {thread}: {error}", shared.phase.name),
@@ -267,8 +274,8 @@ fn check_of(shared: &Shared<'_>, outcomes: &[Outcome]) -> Check {
     let sum = |of: fn(&Judge) -> u64| outcomes.iter().map(|outcome| of(&outcome.judge)).sum();
     let level = match (shared.checked, shared.versions) {
         (false, _) => CheckLevel::None,
-        (true, None) => CheckLevel::Stateless,
-        (true, Some(_)) => CheckLevel::Full,
+        (true, None) if shared.lists.is_none() => CheckLevel::Stateless,
+        (true, _) => CheckLevel::Full,
     };
     Check {
         level,

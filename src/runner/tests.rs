@@ -1,5 +1,6 @@
 //! Whole trials in this process, on the reference engines.
 
+mod collections;
 mod rounds;
 mod spaces;
 

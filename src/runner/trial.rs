@@ -7,6 +7,7 @@ use super::check::Versions;
 use super::count;
 use super::data::{self, growth, has_merges};
 use super::facts::level_of;
+use super::lists::Lists;
 use super::phase::{self, Ran};
 use super::schedule::{Turn, schedule};
 use super::shared::{Failure, Population, Shared};
@@ -41,6 +42,7 @@ pub struct Running<'t> {
     spaces: Spaces,
     values: Vec<Values>,
     versions: Option<Versions>,
+    lists: Option<Lists>,
     population: Population,
     /// Where the inserts end that are counted.
     counted_end: u64,
@@ -91,7 +93,8 @@ impl<'t> Running<'t> {
         let (keys, insert_end) = data::keys(workload, growth, counters)?;
         let values = data::values(workload)?;
         let spaces = Spaces::new(workload, engine.capabilities());
-        let checked = !engine.stores_nothing();
+        let lists = workload.collections.are_lists().then(|| Lists::new(workload.collections.count));
+        let checked = !engine.stores_nothing() && lists.is_none();
         let versions = if checked { Versions::new(workload.keys, insert_end) } else { None };
         Ok(Running {
             trial,
@@ -102,6 +105,7 @@ impl<'t> Running<'t> {
             spaces,
             values,
             versions,
+            lists,
             population: Population { dense: 0, whole: true, next_insert: 0 },
             counted_end: growth.counted,
             insert_end,
@@ -155,6 +159,7 @@ impl<'t> Running<'t> {
             before_phase: before.map(String::from),
             elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
             note: None,
+            keys: None,
         });
         result
     }
@@ -163,6 +168,20 @@ impl<'t> Running<'t> {
         if let Some(step) = self.steps.last_mut() {
             step.note = Some(note.into());
         }
+    }
+
+    /// Of a reopen: the keys that the engine has brought back.
+    fn note_keys(&mut self) {
+        // Counters are none of the keys that are known.
+        let keys = if self.has_run() && self.merges == 0 { self.keys_now() } else { None };
+        if let Some(step) = self.steps.last_mut() {
+            step.keys = keys;
+        }
+    }
+
+    /// Whether a phase has been run, so that an open brings something back.
+    fn has_run(&self) -> bool {
+        self.phases.iter().any(|phase| phase.not_run.is_none())
     }
 
     fn close(&mut self, before: Option<&str>) -> bool {
@@ -257,6 +276,7 @@ impl<'t> Running<'t> {
         if self.database.is_none() {
             let step = if self.has_created { "reopen" } else { "open" };
             self.open(step, wanted, name)?;
+            self.note_keys();
         }
         let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
         match phase::lacks(phase, capabilities, &self.spaces) {
@@ -302,6 +322,7 @@ impl<'t> Running<'t> {
             row_ops: self.spaces.row_ops(),
             values,
             versions: self.versions.as_ref(),
+            lists: self.lists.as_ref(),
             population: self.population,
             fill_items: self.trial.workload.keys,
             insert_end: self.insert_end,
@@ -372,8 +393,16 @@ impl<'t> Running<'t> {
     }
 
     fn keys_after(&self, phase: &Phase) -> Option<u64> {
-        if self.engine.stores_nothing() || phase.mix.merge > 0.0 {
+        if phase.mix.merge > 0.0 { None } else { self.keys_now() }
+    }
+
+    /// The keys, or elements of lists, that the database holds; none: not known.
+    fn keys_now(&self) -> Option<u64> {
+        if self.engine.stores_nothing() {
             return None;
+        }
+        if let Some(lists) = &self.lists {
+            return Some(lists.left());
         }
         if self.population.is_without_holes() {
             return Some(self.population.dense);

@@ -20,6 +20,9 @@ pub const BATCH_OPS: usize = 64;
 /// Calls that take longer get smaller batches, down to `WARM_OPS`: what the core prepared and what it has to look at
 /// then lies in the nearest cache, and takes little of it from the engine; nanoseconds.
 const WARM_CALL_NS: u64 = 8_000;
+/// Or that many times as long as it took to hand the batch over to another thread, where a driver does: else that would be
+/// a large part of the threads' time.
+const HANDED_OVER_RATIO: u64 = 20;
 /// Ops of a batch that are few enough for that.
 const WARM_OPS: usize = 8;
 /// A call that takes longer halves the batch below that, so that stop times and series stay sharp; nanoseconds.
@@ -54,7 +57,8 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     let value_bytes = shared.values.max_len().max(key_bytes).max(8);
     let scans = mix.scan > 0.0;
     let row_bytes = 8 + key_bytes + shared.values.max_len();
-    let wanted_rows = if phase.scan.rows == 0 { usize::MAX } else { phase.scan.rows as usize };
+    let is_whole = phase.scan.rows == 0 || shared.spaces.are_hashes();
+    let wanted_rows = if is_whole { usize::MAX } else { phase.scan.rows as usize };
     let wanted_rows = match phase.scan.rows_per_call {
         0 => wanted_rows,
         rows => wanted_rows.min(rows as usize),
@@ -158,7 +162,9 @@ impl<'s, 'p> Worker<'s, 'p> {
             }
         }
         self.publish(now);
-        self.judge.check_stamps(self.shared);
+        if self.shared.checked {
+            self.judge.check_stamps(clock);
+        }
         let outcome = Outcome {
             total: self.total,
             start,
@@ -188,13 +194,14 @@ impl<'s, 'p> Worker<'s, 'p> {
         let executed = self.session.execute(0, self.draw.items.len());
         let returned = shared.clock.now();
         let ticks = self.call_ticks(&executed, returned.saturating_sub(sent));
+        let waited = self.session.arena().batch().waited;
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
         if self.judge.interval[Kind::Scan as usize].is_some() {
             self.finish_scans(&executed);
         }
         self.issued += self.judge.ops - before;
         self.heartbeat(executed.done);
-        self.adapt(ticks);
+        self.adapt(ticks, waited);
         Some(returned)
     }
 
@@ -205,7 +212,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let Some(last) = executed.done.checked_sub(1) else { return 0 };
         let ticks = arena.op(last).end.saturating_sub(arena.batch().start);
         if self.counts {
-            self.judge.call(ticks, outside, executed.done);
+            self.judge.call(ticks, arena.batch().waited, outside, executed.done);
         }
         ticks
     }
@@ -220,9 +227,10 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
     }
 
+    /// The size of the next batch, after one of `ticks` that was handed over in `waited`.
     #[inline(always)]
-    fn adapt(&mut self, ticks: u64) {
-        let (warm, long) = (self.warm_ticks, self.long_ticks);
+    fn adapt(&mut self, ticks: u64, waited: u64) {
+        let (warm, long) = (self.warm_ticks.max(waited.saturating_mul(HANDED_OVER_RATIO)), self.long_ticks);
         if (ticks > warm && self.target > WARM_OPS) || ticks > long {
             self.target = (self.target / 2).max(1);
         } else if self.target < self.most && ticks < if self.target < WARM_OPS { long / 2 } else { warm / 2 }
@@ -303,10 +311,11 @@ impl<'s, 'p> Worker<'s, 'p> {
                 .fail("engine-error", format!("phase {}: resumed scan: {text}", self.shared.phase.name));
             return None;
         }
-        let op = self.session.arena().op(at);
+        let arena = self.session.arena();
+        let op = arena.op(at);
         let ticks = op.end.saturating_sub(op.start);
         if self.counts {
-            self.judge.call(ticks, outside, 1);
+            self.judge.call(ticks, arena.batch().waited, outside, 1);
         }
         (executed.done == 1).then_some(ticks)
     }

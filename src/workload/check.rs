@@ -1,5 +1,6 @@
 //! What a workload must keep to beyond its form; each rule has one clear line.
 
+mod collections;
 mod rounds;
 
 use super::{Index, Phase, Workload, WorkloadError};
@@ -106,6 +107,7 @@ impl Workload {
         self.sound_keys(this)?;
         self.sound_indexes(this)?;
         self.sound_rounds(this)?;
+        self.sound_collections(this)?;
         this.expect(!self.phases.is_empty(), "phase", "at least one [[phase]]", "none")?;
         let mut names = HashSet::new();
         for (place, phase) in self.phases.iter().enumerate() {
@@ -121,6 +123,7 @@ impl Workload {
             sound_end(subject, phase)?;
             self.sound_draws(subject, phase)?;
             self.sound_indexed(subject, phase)?;
+            self.sound_in_collections(subject, phase)?;
             sound_groups(subject, phase)?;
             self.sound_fill(this, phase)?;
             self.sound_turns(subject, phase)?;
@@ -230,7 +233,7 @@ impl Workload {
         let expected = "letters, digits, `-` and `_`";
         subject.expect(is_name(&phase.name, "-_"), "name", expected, quoted(&phase.name))?;
         // `--set key.size=8` must mean one thing.
-        let taken = ["key", "value", "phase"].contains(&phase.name.as_str());
+        let taken = ["key", "value", "collections", "phase"].contains(&phase.name.as_str());
         subject.expect(!taken, "name", "a name that no table of a workload has", quoted(&phase.name))
     }
 
@@ -287,9 +290,10 @@ impl Workload {
     fn sound_start(&self) -> Checked {
         let Some(phase) = self.phases.first() else { return Ok(()) };
         let mix = &phase.mix;
-        let writes = mix.put + mix.insert + mix.insert_indexed + mix.merge > 0.0 || phase.writers > 0;
+        let writes =
+            mix.put + mix.insert + mix.insert_indexed + mix.merge + mix.push > 0.0 || phase.writers > 0;
         let gets = (mix.get > 0.0 || mix.multi_get > 0.0 || phase.readers > 0) && phase.miss < 1.0;
-        let needs = [mix.update, mix.delete, mix.scan, mix.read_modify_write, mix.transaction];
+        let needs = [mix.update, mix.delete, mix.scan, mix.read_modify_write, mix.transaction, mix.pop];
         let starts_empty = !writes && (gets || needs.iter().any(|share| *share > 0.0));
         let subject = Subject { phase: Some((0, phase)) };
         subject.expect(
@@ -355,7 +359,7 @@ fn bounds(size: &SizeSpec) -> (f64, f64) {
 }
 
 /// A word that can be a folder's name and, without dots, the first part of `--set`.
-fn is_name(text: &str, marks: &str) -> bool {
+pub(super) fn is_name(text: &str, marks: &str) -> bool {
     let starts = text.starts_with(|sign: char| sign.is_ascii_alphanumeric());
     starts && text.chars().all(|sign| sign.is_ascii_alphanumeric() || marks.contains(sign))
 }

@@ -2,21 +2,30 @@
 
 mod builtin;
 mod check;
+mod collections;
 mod defaults;
 mod file;
+mod list;
 mod overrides;
 mod parse;
 #[cfg(test)]
 mod properties;
 mod quantity;
 mod shrink;
+mod suite;
 #[cfg(test)]
 mod tests;
+mod threads;
+mod variants;
 
-pub use builtin::{builtin, builtin_names, builtin_text};
+pub use builtin::{builtin, builtin_names, builtin_suite, builtin_suites, builtin_text};
+pub use collections::{Collections, DataType};
 pub use overrides::Overrides;
 pub use parse::{WorkloadError, parse, schema};
-pub use quantity::{parse_bytes, parse_count, parse_seconds, parse_size};
+pub use quantity::{count_text, parse_bytes, parse_count, parse_seconds, parse_size};
+pub use suite::{Member, Part, Suite, is_suite, parse_suite, suite_schema};
+pub use threads::parse_threads;
+pub use variants::{Axes, Changes};
 
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
@@ -64,6 +73,9 @@ pub struct Workload {
     /// Keyspaces that the keys are spread over, by their numbers.
     #[serde(default = "defaults::keyspaces")]
     pub keyspaces: u32,
+    /// The collections that keys are fields of, or the lists that are pushed and popped.
+    #[serde(default)]
+    pub collections: Collections,
     /// How a number becomes a key.
     pub key: KeySpec,
     /// What values look like.
@@ -167,11 +179,15 @@ pub struct Mix {
     pub transaction: f64,
     /// Write the next new key with a row in each of `Workload::indexes`, atomically where the engine can; timed as one.
     pub insert_indexed: f64,
+    /// Push a new value at the right end of a list.
+    pub push: f64,
+    /// Pop the value at the left end of a list; native, or by get and delete, and labelled so.
+    pub pop: f64,
 }
 
 impl Mix {
     /// The kinds by their names in files, each with its share; in the order of the fields.
-    pub fn shares(&self) -> [(&'static str, f64); 11] {
+    pub fn shares(&self) -> [(&'static str, f64); 13] {
         [
             ("get", self.get),
             ("multi_get", self.multi_get),
@@ -184,6 +200,8 @@ impl Mix {
             ("read_modify_write", self.read_modify_write),
             ("transaction", self.transaction),
             ("insert_indexed", self.insert_indexed),
+            ("push", self.push),
+            ("pop", self.pop),
         ]
     }
 }
@@ -275,10 +293,11 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Whether the phase only puts the keys there: it goes over each key, and does nothing but put and insert (with indexes or without).
+    /// Whether the phase only puts the keys there: it goes over each key, and does nothing but put, insert (with indexes
+    /// or without) and push.
     /// Where a workload has other phases too, `--threads`, `--seconds` and `--ops` leave its fills as they are.
     pub fn is_fill(&self) -> bool {
-        let writes = self.mix.put + self.mix.insert + self.mix.insert_indexed;
+        let writes = self.mix.put + self.mix.insert + self.mix.insert_indexed + self.mix.push;
         let others = self.mix.shares().iter().map(|(_, share)| share).sum::<f64>() - writes;
         self.each_key && others == 0.0 && self.readers == 0
     }

@@ -1,7 +1,7 @@
 //! What the command line changes in a workload: plain flags for the usual, `--set` for any field.
 
 use super::file::WorkloadFile;
-use super::parse::explain;
+use super::parse::{WORKLOAD, explain};
 use super::{Durability, Phase, Workload, WorkloadError};
 use crate::generator::{SizeSpec, nearest};
 use toml::{Table, Value};
@@ -21,7 +21,7 @@ pub struct Overrides {
     pub value_size: Option<SizeSpec>,
     /// Threads that run the mix of measured phases.
     pub threads: Option<u32>,
-    /// Seconds of measured phases, in place of their number of ops.
+    /// Seconds of measured phases, in place of their number of ops; a warm-up that would not be shorter shrinks with them.
     pub seconds: Option<f64>,
     /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first. Where
     /// keys come in turns and rounds insert them, turns become as large.
@@ -91,6 +91,10 @@ impl Overrides {
                 phase.seconds = 0.0;
             }
             if let Some(seconds) = self.seconds {
+                // A warm-up that is as long as the phase, or longer, would be refused.
+                if phase.warmup_seconds >= seconds && phase.seconds > 0.0 {
+                    phase.warmup_seconds *= seconds / phase.seconds;
+                }
                 phase.seconds = seconds;
                 phase.ops = self.ops.unwrap_or(0);
             }
@@ -130,9 +134,7 @@ fn set(workload: &mut Workload, text: &str) -> Result<(), WorkloadError> {
     let phases: Vec<String> = workload.phases.iter().map(|phase| phase.name.clone()).collect();
     let steps = steps(path, &phases).map_err(wrong)?;
     if steps.as_slice() == ["threads"] {
-        let count = super::parse_count(value)
-            .and_then(|count| u32::try_from(count).map_err(|error| error.to_string()));
-        let threads = count.map_err(wrong)?;
+        let threads = super::parse_threads(value).map_err(wrong)?;
         measured(&mut workload.phases).for_each(|phase| phase.threads = threads);
         return Ok(());
     }
@@ -147,11 +149,12 @@ fn steps<'a>(path: &'a str, phases: &[String]) -> Result<Vec<&'a str>, String> {
         return Err(format!("expected a field's name, got `{path}`"));
     }
     let first = steps[0];
-    let tables = ["key", "value", "phase"];
+    let tables = ["key", "value", "collections", "phase"];
     if phases.iter().any(|phase| phase == first) && steps.len() > 1 {
         steps.insert(0, "phase");
     } else if steps.len() > 1 && !tables.contains(&first) {
-        let known: Vec<&str> = phases.iter().map(String::as_str).chain(["key", "value"]).collect();
+        let known: Vec<&str> =
+            phases.iter().map(String::as_str).chain(["key", "value", "collections"]).collect();
         let hint = match nearest(first, &known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("it has {}", known.join(", ")),
@@ -204,7 +207,8 @@ fn replaced(workload: &Workload, steps: &[&str], value: Option<Value>) -> Result
         Some(value) => table.insert(field.to_string(), value),
         None => table.remove(*field),
     };
-    let file: WorkloadFile = root.try_into().map_err(|error: toml::de::Error| explain(error.message()))?;
+    let file: WorkloadFile =
+        root.try_into().map_err(|error: toml::de::Error| explain(error.message(), &WORKLOAD))?;
     Ok(file.into_workload(&workload.name))
 }
 
@@ -265,6 +269,30 @@ mod tests {
         assert_eq!((phase.threads, phase.ops, phase.each_key, phase.seconds), (2, 100, false, 0.0));
         let after = changed("fill-seq", Overrides { seconds: Some(2.0), ..Overrides::default() });
         assert_eq!((after.phases[0].seconds, after.phases[0].each_key), (2.0, true));
+    }
+
+    #[test]
+    fn a_warm_up_shrinks_with_the_seconds_where_it_must() {
+        let with = |seconds: f64| {
+            let after = changed("kvdk-read", Overrides { seconds: Some(seconds), ..Overrides::default() });
+            (after.phases[1].seconds, after.phases[1].warmup_seconds)
+        };
+        assert_eq!((with(5.0), with(30.0), with(1.0)), ((5.0, 2.0), (30.0, 2.0), (1.0, 0.2)));
+    }
+
+    #[test]
+    fn the_type_of_collections_may_be_set_where_there_are_none() {
+        use crate::workload::{Collections, DataType};
+        let workload = |settings: &[&str]| setting("kvdk-read", settings);
+        let hash = workload(&["collections.type=hash"]).unwrap();
+        assert_eq!(hash.collections, Collections { count: 16, r#type: DataType::Hash });
+        let sorted = workload(&["collections.type=sorted", "collections.count=3"]).unwrap();
+        assert_eq!(sorted.collections, Collections { count: 3, r#type: DataType::Sorted });
+        assert_eq!(workload(&["collections.type=string"]).unwrap(), builtin("kvdk-read").unwrap());
+        let wrong = |settings: &[&str]| workload(settings).unwrap_err();
+        assert!(wrong(&["collections.type=set"]).contains("expected `string`, `hash`, `sorted` or `list`"));
+        assert!(wrong(&["collections.count=3"]).contains("`hash`, `sorted` or `list` with a count"));
+        assert!(wrong(&["collections.type=list"]).contains("push and pop only"));
     }
 
     #[test]

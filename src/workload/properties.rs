@@ -39,7 +39,7 @@ fn level() -> impl Strategy<Value = Durability> {
 }
 
 fn mix() -> impl Strategy<Value = Mix> {
-    prop::collection::vec(number(), 11).prop_map(|shares| Mix {
+    prop::collection::vec(number(), 13).prop_map(|shares| Mix {
         get: shares[0],
         multi_get: shares[1],
         put: shares[2],
@@ -51,6 +51,8 @@ fn mix() -> impl Strategy<Value = Mix> {
         read_modify_write: shares[8],
         transaction: shares[9],
         insert_indexed: shares[10],
+        push: shares[11],
+        pop: shares[12],
     })
 }
 
@@ -137,10 +139,16 @@ fn key() -> impl Strategy<Value = KeySpec> {
     )
 }
 
+fn collections() -> impl Strategy<Value = Collections> {
+    let types = vec![DataType::String, DataType::Hash, DataType::Sorted, DataType::List];
+    (any::<u32>(), prop::sample::select(types)).prop_map(|(count, r#type)| Collections { count, r#type })
+}
+
 fn any_workload() -> impl Strategy<Value = Workload> {
     let texts = ("[a-z]{1,8}", "\\PC{0,20}");
     let value = (size(), number()).prop_map(|(size, compressed_share)| ValueSpec { size, compressed_share });
-    let options = (prop::option::of(number()), prop::option::of(any::<u64>()), level(), any::<bool>());
+    let options =
+        (prop::option::of(number()), prop::option::of(any::<u64>()), level(), any::<bool>(), collections());
     let lists = (
         prop::collection::vec(index(), 0..4),
         prop::collection::vec("[a-z]{1,8}", 0..3),
@@ -153,7 +161,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             [runs, keyspaces, rounds],
             key,
             value,
-            (budget_seconds, cache_bytes, durability, or_weaker),
+            (budget_seconds, cache_bytes, durability, or_weaker, collections),
             (indexes, layouts, phases),
         )| Workload {
             name,
@@ -165,6 +173,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             budget_seconds,
             keys,
             keyspaces,
+            collections,
             key,
             value,
             indexes,

@@ -118,7 +118,15 @@ pub(super) fn check_file(rules: &KeyRules, sizes: &Sizes, file: &KeyFile) -> Res
     if rules.prefix_groups > 0 {
         return Err(SpecError("keys from a file have no prefix groups; set `key.prefix_groups` to 0".into()));
     }
-    let held = (**file).as_ref().len() as u64 / u64::from(size);
+    let bytes = (**file).as_ref().len() as u64;
+    let (held, rest) = (bytes / u64::from(size), bytes % u64::from(size));
+    if rest > 0 {
+        let text = format!(
+            "the key file has {bytes} bytes, which is no multiple of the {size} bytes of a key; `key.size` must be that \
+             of its keys"
+        );
+        return Err(SpecError(text));
+    }
     if held < rules.range {
         let range = rules.range;
         return Err(SpecError(format!("the key file holds {held} keys of {size} bytes; {range} are needed")));

@@ -228,6 +228,12 @@ fn a_file_gives_its_slices() {
     assert_eq!(keys.repeated_in_file(), Some((1, 32)));
     let short = Keys::new(&KeyRules { range: 33, ..from_file.clone() }, 1).unwrap_err().0;
     assert_eq!(short, "the key file holds 32 keys of 8 bytes; 33 are needed");
+    let odd: KeyFile = Arc::new(bytes[..63].to_vec());
+    let odd = Keys::new(&KeyRules { file: Some(odd), range: 7, ..from_file.clone() }, 1).unwrap_err().0;
+    assert!(
+        odd.starts_with("the key file has 63 bytes, which is no multiple of the 8 bytes of a key"),
+        "{odd}"
+    );
     let sized = KeyRules { size: SizeSpec::Uniform(4, 8), ..from_file };
     assert!(Keys::new(&sized, 1).unwrap_err().0.contains("one size"));
 }

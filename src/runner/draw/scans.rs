@@ -19,12 +19,15 @@ impl Draw {
         let scan = self.phase.scan;
         let item = self.sampler.next(&mut self.random);
         let mut flags = if scan.reverse { KV_REVERSE } else { 0 };
-        let mut value = 0;
+        let (mut value, is_hash) = (0, shared.spaces.are_hashes());
         let (mut key, space) = match scan.index {
             0 => shared.spaces.write_key(shared.keys, item, arena.key_mut(slot)),
             number => self.write_index_start(shared, arena, item, number),
         };
-        if scan.prefix {
+        if is_hash && shared.capabilities & KV_ORDERED == 0 {
+            flags |= KV_PREFIX;
+            (key, value) = self.whole_hash(shared, arena, item);
+        } else if scan.prefix {
             flags |= KV_PREFIX;
             value = shared.spaces.mark_len() + shared.keys.prefix_len();
             let prefix: Vec<u8> = arena.key_mut(slot)[..value].to_vec();
@@ -33,7 +36,7 @@ impl Draw {
             key = 0;
         } else {
             // To the end means a whole pass: from one end of the keyspace to the other.
-            let is_whole = scan.rows == 0;
+            let is_whole = scan.rows == 0 || is_hash;
             if is_whole {
                 key = 0;
             }
@@ -43,6 +46,7 @@ impl Draw {
         }
         set(arena.op_mut(slot), KV_SCAN, flags, (key, space), value);
         let wanted = match (scan.rows, scan.uniform_rows) {
+            _ if is_hash => u32::MAX,
             (0, _) => u32::MAX,
             (rows, true) => 1 + self.choices.below(u64::from(rows)) as u32,
             (rows, false) => rows,
@@ -68,6 +72,15 @@ impl Draw {
         (if self.phase.scan.reverse { length } else { front }, space)
     }
 
+    /// A hash of an engine without order: all rows that have its name in front. A collection of the engine's own must be
+    /// named by the key too. The bytes of start and prefix.
+    fn whole_hash(&self, shared: &Shared<'_>, arena: &mut Arena, item: u64) -> (usize, usize) {
+        let slot = self.items.len();
+        let space = shared.spaces.of(item);
+        let prefix = shared.spaces.write_mark(space, arena.value_mut(slot));
+        (usize::from(shared.spaces.split()), prefix)
+    }
+
     /// Keeps a scan within its keyspace where that is a mark: no row has the bare mark or the next one as its key, so
     /// they serve as start and bound. The bytes of both.
     fn bound(&self, shared: &Shared<'_>, arena: &mut Arena, item: u64, key: usize) -> (usize, usize) {
@@ -78,7 +91,16 @@ impl Draw {
         };
         let (start, end) = if self.phase.scan.reverse { (space + 1, space) } else { (space, space + 1) };
         let value = shared.spaces.write_mark(end, arena.value_mut(slot));
-        let key = if key > 0 { key } else { shared.spaces.write_mark(start, arena.key_mut(slot)) };
-        (key, value)
+        if key > 0 {
+            return (key, value);
+        }
+        if shared.spaces.split() > 0 && self.phase.scan.reverse {
+            // The start must name the collection: from above all of its fields.
+            let field = shared.spaces.write_mark(space, arena.key_mut(slot));
+            let end = shared.keys.max_len() + shared.spaces.extra_len();
+            arena.key_mut(slot)[field..end].fill(0xff);
+            return (end, value);
+        }
+        (shared.spaces.write_mark(start, arena.key_mut(slot)), value)
     }
 }

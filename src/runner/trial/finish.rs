@@ -4,7 +4,7 @@ use super::{OnTick, Running};
 use crate::measure::Warning;
 use crate::measure::warning::warnings_of_noise;
 use crate::results::{PhaseRecord, Record, Step};
-use crate::runner::{phase, sweep};
+use crate::runner::{lists, phase, sweep};
 use crate::workload::Phase;
 
 /// What a reader of the record has to know. The rounds of a phase are warned of once.
@@ -36,14 +36,49 @@ impl Running<'_> {
                 self.fail("engine-error", format!("reopen at the end: {text}"));
                 return;
             }
+            self.note_keys();
         }
-        if !self.engine.stores_nothing() && self.population.dense > 0 {
+        if !self.engine.stores_nothing() && self.lists.is_some() {
+            self.sweep_lists();
+        } else if !self.engine.stores_nothing() && self.population.dense > 0 {
             self.sweep(on_tick);
         }
         if self.merges > 0 && !in_memory {
             self.check_counters("after the reopen at the end");
         }
         self.close(None);
+    }
+
+    /// What is left in the lists.
+    fn sweep_lists(&mut self) {
+        let start = self.clock.now();
+        let base = Phase::default();
+        let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
+        let database = self.database.as_ref().expect("it was opened for the sweep");
+        let found = lists::sweep(&shared, database);
+        drop(shared);
+        let note = match found {
+            Ok((faults, note)) => {
+                let faults = faults.first.into_iter();
+                self.faults.extend(faults.map(|fault| format!("sweep of the lists at the end: {fault}")));
+                note
+            }
+            Err(text) => {
+                self.fail("engine-error", format!("sweep of the lists: {text}"));
+                None
+            }
+        };
+        self.end_sweep(start, note);
+    }
+
+    fn end_sweep(&mut self, start: u64, note: Option<String>) {
+        self.steps.push(Step {
+            name: "sweep".into(),
+            before_phase: None,
+            elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
+            note,
+            keys: None,
+        });
     }
 
     fn sweep(&mut self, on_tick: OnTick<'_>) {
@@ -73,12 +108,7 @@ impl Running<'_> {
         if self.failure.is_none() {
             self.index_gets();
         }
-        self.steps.push(Step {
-            name: "sweep".into(),
-            before_phase: None,
-            elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
-            note: sweep::note(self.population.dense, capabilities),
-        });
+        self.end_sweep(start, sweep::note(self.population.dense, capabilities));
     }
 
     /// The index rows of an engine whose indexes cannot be scanned.

@@ -44,8 +44,8 @@ impl Worker<'_, '_> {
         if merged == count && self.counts {
             self.judge.tally(shared, &unit, ticks);
         }
+        // What was in vain was issued too, or the phase would not end.
         if self.counts {
-            // A unit that failed counts too, else a phase of so many ops would not end.
             self.issued += count as u64;
         }
         let arena = self.session.arena();
@@ -70,10 +70,10 @@ impl Worker<'_, '_> {
         self.sums.sort_unstable();
         let mut last = (u64::MAX, 0);
         for &(index, at) in &self.sums {
-            let is_checked = self.shared.checked;
             let arena = self.session.arena();
             let stored = match arena.op(at).status {
-                _ if !is_checked => Some(0),
+                // An engine that keeps nothing has none to add to.
+                KV_OK if !self.shared.checked => Some(0),
                 KV_OK => arena.delivered(at).try_into().ok().map(u64::from_le_bytes),
                 KV_NOT_FOUND => Some(0),
                 _ => return false,
