@@ -21,7 +21,7 @@ pub struct Overrides {
     pub value_size: Option<SizeSpec>,
     /// Threads that run the mix of measured phases.
     pub threads: Option<u32>,
-    /// Seconds of measured phases, in place of their number of ops.
+    /// Seconds of measured phases, in place of their number of ops; a warm-up becomes shorter with them.
     pub seconds: Option<f64>,
     /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first. Where
     /// keys come in turns and rounds insert them, turns become as large.
@@ -91,6 +91,9 @@ impl Overrides {
                 phase.seconds = 0.0;
             }
             if let Some(seconds) = self.seconds {
+                if seconds < phase.seconds {
+                    phase.warmup_seconds *= seconds / phase.seconds;
+                }
                 phase.seconds = seconds;
                 phase.ops = self.ops.unwrap_or(0);
             }
@@ -272,6 +275,15 @@ mod tests {
         let after = changed("delete-random", Overrides { ops: Some(7), ..Overrides::default() });
         assert!(after.phases[0].each_key && after.phases[0].ops == 0);
         assert_eq!((after.phases[1].ops, after.phases[1].each_key), (7, false));
+    }
+
+    #[test]
+    fn a_warm_up_becomes_shorter_with_its_phase() {
+        let mut workload = setting("ycsb-c", &["run.warmup_seconds=2"]).unwrap();
+        for (seconds, wanted) in [(20.0, 2.0), (0.5, 0.05)] {
+            Overrides { seconds: Some(seconds), ..Overrides::default() }.apply(&mut workload).unwrap();
+            assert_eq!((workload.phases[1].seconds, workload.phases[1].warmup_seconds), (seconds, wanted));
+        }
     }
 
     #[test]
