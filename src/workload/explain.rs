@@ -69,6 +69,7 @@ impl Workload {
             Encoding::Binary => "a binary number, its highest byte first",
             Encoding::Decimal => "a number in decimal digits",
             Encoding::Hex => "a number in hexadecimal digits",
+            Encoding::Random => "random bytes",
             Encoding::Hashed => "`user` and the digits of a hash, as YCSB makes them",
         };
         let count = match self.keys {
@@ -194,11 +195,13 @@ impl Suite {
     /// What the suite runs, and each of its workloads once; `members` are those of `Suite::members`.
     pub fn explain(&self, members: &[Member]) -> String {
         let mut text = wrapped("", &format!("{}: {}", self.name, or_dash(&self.about)));
+        let has_own = self.parts.iter().all(|part| !part.engines.is_empty());
         let engines = match self.engines.as_slice() {
+            [] if has_own => "those of its parts".to_string(),
             [] => "all that are compared".to_string(),
             names => names.join(", "),
         };
-        text += &wrapped("", &format!("Engines, those of them that are here: {engines}."));
+        text += &wrapped("", &format!("Engines, as far as they are here: {engines}."));
         if !self.layouts.is_empty() {
             text += &wrapped("", &format!("Layouts of its report: {}.", self.layouts.join(", ")));
         }

@@ -21,7 +21,7 @@ pub struct Overrides {
     pub value_size: Option<SizeSpec>,
     /// Threads that run the mix of measured phases.
     pub threads: Option<u32>,
-    /// Seconds of measured phases, in place of their number of ops; a warm-up becomes shorter with them.
+    /// Seconds of measured phases, in place of their number of ops; a warm-up that would not be shorter shrinks with them.
     pub seconds: Option<f64>,
     /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first. Where
     /// keys come in turns and rounds insert them, turns become as large.
@@ -91,7 +91,8 @@ impl Overrides {
                 phase.seconds = 0.0;
             }
             if let Some(seconds) = self.seconds {
-                if seconds < phase.seconds {
+                // A warm-up that is as long as the phase, or longer, would be refused.
+                if phase.warmup_seconds >= seconds && phase.seconds > 0.0 {
                     phase.warmup_seconds *= seconds / phase.seconds;
                 }
                 phase.seconds = seconds;
@@ -271,19 +272,34 @@ mod tests {
     }
 
     #[test]
+    fn a_warm_up_shrinks_with_the_seconds_where_it_must() {
+        let with = |seconds: f64| {
+            let after = changed("kvdk-read", Overrides { seconds: Some(seconds), ..Overrides::default() });
+            (after.phases[1].seconds, after.phases[1].warmup_seconds)
+        };
+        assert_eq!((with(5.0), with(30.0), with(1.0)), ((5.0, 2.0), (30.0, 2.0), (1.0, 0.2)));
+    }
+
+    #[test]
+    fn the_type_of_collections_may_be_set_where_there_are_none() {
+        use crate::workload::{Collections, DataType};
+        let workload = |settings: &[&str]| setting("kvdk-read", settings);
+        let hash = workload(&["collections.type=hash"]).unwrap();
+        assert_eq!(hash.collections, Collections { count: 16, r#type: DataType::Hash });
+        let sorted = workload(&["collections.type=sorted", "collections.count=3"]).unwrap();
+        assert_eq!(sorted.collections, Collections { count: 3, r#type: DataType::Sorted });
+        assert_eq!(workload(&["collections.type=string"]).unwrap(), builtin("kvdk-read").unwrap());
+        let wrong = |settings: &[&str]| workload(settings).unwrap_err();
+        assert!(wrong(&["collections.type=set"]).contains("expected `string`, `hash`, `sorted` or `list`"));
+        assert!(wrong(&["collections.count=3"]).contains("`hash`, `sorted` or `list` with a count"));
+        assert!(wrong(&["collections.type=list"]).contains("push and pop only"));
+    }
+
+    #[test]
     fn deletes_of_each_key_are_measured_and_no_fill() {
         let after = changed("delete-random", Overrides { ops: Some(7), ..Overrides::default() });
         assert!(after.phases[0].each_key && after.phases[0].ops == 0);
         assert_eq!((after.phases[1].ops, after.phases[1].each_key), (7, false));
-    }
-
-    #[test]
-    fn a_warm_up_becomes_shorter_with_its_phase() {
-        let mut workload = setting("ycsb-c", &["run.warmup_seconds=2"]).unwrap();
-        for (seconds, wanted) in [(20.0, 2.0), (0.5, 0.05)] {
-            Overrides { seconds: Some(seconds), ..Overrides::default() }.apply(&mut workload).unwrap();
-            assert_eq!((workload.phases[1].seconds, workload.phases[1].warmup_seconds), (seconds, wanted));
-        }
     }
 
     #[test]
