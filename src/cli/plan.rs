@@ -206,3 +206,23 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         clock,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Changes, builtin, builtin_suite, builtin_suites};
+
+    #[test]
+    fn every_engine_of_a_built_in_suite_is_known() {
+        let registry = Registry::load(&[]);
+        for (name, _) in builtin_suites() {
+            let suite = builtin_suite(name).expect("it is in the list");
+            let members =
+                suite.members(&builtin, &Changes::default()).unwrap_or_else(|error| panic!("{error}"));
+            for engine in members.iter().flat_map(|member| &member.engines) {
+                let is_known = !matches!(registry.engine(engine), Err(Lookup::Unknown(_)));
+                assert!(is_known, "{name}: no engine is called `{engine}`");
+            }
+        }
+    }
+}

@@ -96,6 +96,8 @@ fn workload() -> Workload {
     Workload {
         name: "quick".to_string(),
         about: "A first look.".to_string(),
+        source: None,
+        mends: Vec::new(),
         variant_of: None,
         layouts: Vec::new(),
         seed: 1,

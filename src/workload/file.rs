@@ -20,6 +20,10 @@ pub(super) struct WorkloadFile {
     name: Option<String>,
     /// One line for people. Default: empty.
     about: Option<String>,
+    /// The tool or paper that it is from. Default: none.
+    source: Option<String>,
+    /// What was wrong there and is not here, a text each. Default: none.
+    mends: Option<List<String>>,
     /// The seed of every random stream. Default: 1.
     seed: Option<Count<u64>>,
     /// Repetitions of each cell. Default: 5.
@@ -323,6 +327,8 @@ impl WorkloadFile {
         Workload {
             name: self.name.unwrap_or_else(|| stem.to_string()),
             about: self.about.unwrap_or_default(),
+            source: self.source,
+            mends: self.mends.map_or_else(Vec::new, |list| list.0),
             variant_of: self.variant_of,
             layouts: self.layouts.map_or_else(Vec::new, |list| list.0),
             seed: self.seed.map_or(defaults::SEED, Stands::value),
@@ -347,6 +353,8 @@ impl WorkloadFile {
         WorkloadFile {
             name: Some(workload.name.clone()),
             about: Some(workload.about.clone()),
+            source: workload.source.clone(),
+            mends: (!workload.mends.is_empty()).then(|| List(workload.mends.clone())),
             variant_of: workload.variant_of.clone(),
             layouts: (!workload.layouts.is_empty()).then(|| List(workload.layouts.clone())),
             seed: Some(Stands::of(&workload.seed)),

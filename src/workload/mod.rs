@@ -4,6 +4,7 @@ mod builtin;
 mod check;
 mod collections;
 mod defaults;
+mod explain;
 mod file;
 mod list;
 mod overrides;
@@ -56,6 +57,12 @@ pub struct Workload {
     pub name: String,
     /// One line for people.
     pub about: String,
+    /// The tool or paper that it is from, in a line; none: it is our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// What was wrong there and is not here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mends: Vec<String>,
     /// The workload that this is a variant of, made for a list of sizes or by a suite; none: it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant_of: Option<String>,

@@ -165,6 +165,8 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             (indexes, layouts, phases),
         )| Workload {
             name,
+            source: (about.len() > 5).then(|| about.clone()),
+            mends: layouts.clone(),
             about,
             variant_of: None,
             layouts,
