@@ -4,6 +4,8 @@
 mod command;
 #[path = "cli/faults.rs"]
 mod faults;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/new_engine.rs"]

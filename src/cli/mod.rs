@@ -5,6 +5,7 @@ mod completions;
 mod doctor;
 mod engines;
 mod error;
+mod limits;
 mod man;
 mod new_engine;
 mod progress;

@@ -2,6 +2,7 @@
 
 use super::args;
 use super::error::{CliError, FAILED, INTERRUPTED, WRONG};
+use super::limits::{self, LimitArgs};
 use super::progress::Progress;
 use crate::engine::{Engine, Registry};
 use crate::measure::units::bytes_text;
@@ -25,6 +26,8 @@ pub struct RunArgs {
     engines: Vec<String>,
     #[command(flatten)]
     sizes: Sizes,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Set any field of the workload: `read.seconds=3`, `key.encoding=hex`; may be given more than once.
     #[arg(long, value_name = "PHASE.FIELD=VALUE")]
     set: Vec<String>,
@@ -106,6 +109,7 @@ impl RunArgs {
             workloads: vec!["quick".into()],
             engines: Vec::new(),
             sizes: Sizes::default(),
+            limits: LimitArgs::default(),
             set: Vec::new(),
             options: Vec::new(),
             results: PathBuf::from("kvdyno-results"),
@@ -134,6 +138,7 @@ impl RunArgs {
             ops: sizes.ops,
             durability: sizes.durability.as_deref().map(durability).transpose()?,
             cache: sizes.cache,
+            memory: self.limits.memory,
             seed: sizes.seed,
             runs: sizes.runs,
             set: self.set.clone(),
@@ -264,6 +269,9 @@ fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         ))
         .hint("free some space, use a larger disk with --data DIR, or fewer keys with --keys; --ignore-space starts anyway"));
     }
+    let mut trials = runner::trials(&contestants, &workloads, workloads[0].seed);
+    args.limits.hold(&mut trials);
+    limits::check(&trials)?;
     let started_at = now_rfc3339();
     let name: Vec<&str> = workloads.iter().map(|workload| workload.name.as_str()).collect();
     let name = if name.len() > 3 { format!("{}-and-{}", name[0], name.len() - 1) } else { name.join("-") };
@@ -275,7 +283,7 @@ fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         id: run_id(&started_at, &name, &parameters(&workloads[0]), random_suffix()),
         started_at,
         command: command_line(),
-        trials: runner::trials(&contestants, &workloads, workloads[0].seed),
+        trials,
         absent: absent(registry),
         warnings: warnings_of(&machine, &Conditions::observe(data), Some(&clock)),
         machine,
@@ -295,7 +303,9 @@ fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliErr
             })?
         }
     };
-    RunFolder::resume(&path).map_err(failed)
+    let folder = RunFolder::resume(&path).map_err(failed)?;
+    limits::check(&folder.run().trials)?;
+    Ok(folder)
 }
 
 /// Runs the command.

@@ -6,6 +6,7 @@ mod describe;
 mod escape;
 mod figure;
 mod json;
+mod limits;
 mod markdown;
 mod next;
 mod ranking;

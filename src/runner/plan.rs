@@ -2,6 +2,7 @@
 //! once, so that whatever drifts on the machine hits all engines alike.
 
 use crate::generator::{Random, Sizes, mix64};
+use crate::measure::Placement;
 use crate::results::Trial;
 use crate::workload::Workload;
 
@@ -37,6 +38,7 @@ pub fn trials(contestants: &[Contestant], workloads: &[Workload], seed: u64) -> 
                 engine: contestant.engine.clone(),
                 options: contestant.options.clone(),
                 workload: workload.clone(),
+                placement: Placement::default(),
             });
         }
     }

@@ -35,6 +35,8 @@ pub(super) struct WorkloadFile {
     or_weaker: Option<bool>,
     /// Budget for the engine's own caches. Default: as the engine's authors ship it.
     cache_bytes: Option<Bytes>,
+    /// Cap on all memory of a trial's process, page cache included, by a control group. Default: no cap.
+    memory_bytes: Option<Bytes>,
     /// How a number becomes a key.
     key: Option<KeyFile>,
     /// What values look like.
@@ -302,6 +304,7 @@ impl WorkloadFile {
             durability: self.durability.unwrap_or_default(),
             or_weaker: self.or_weaker.unwrap_or_default(),
             cache_bytes: self.cache_bytes.map(Stands::value),
+            memory_bytes: self.memory_bytes.map(Stands::value),
             rounds: self.rounds.map_or_else(defaults::rounds, Stands::value),
             phases: self.phases.into_iter().map(|phase| phase.over(usual.clone())).collect(),
         }
@@ -323,6 +326,7 @@ impl WorkloadFile {
             durability: Some(workload.durability),
             or_weaker: workload.or_weaker.then_some(true),
             cache_bytes: workload.cache_bytes.as_ref().map(Stands::of),
+            memory_bytes: workload.memory_bytes.as_ref().map(Stands::of),
             key: Some(Stands::of(&workload.key)),
             value: Some(Stands::of(&workload.value)),
             indexes: Some(workload.indexes.iter().map(Stands::of).collect())

@@ -129,7 +129,8 @@ fn key() -> impl Strategy<Value = KeySpec> {
 fn any_workload() -> impl Strategy<Value = Workload> {
     let texts = ("[a-z]{1,8}", "\\PC{0,20}");
     let value = (size(), number()).prop_map(|(size, compressed_share)| ValueSpec { size, compressed_share });
-    let options = (prop::option::of(number()), prop::option::of(any::<u64>()), level(), any::<bool>());
+    let bytes = prop::option::of(any::<u64>());
+    let options = (prop::option::of(number()), bytes.clone(), bytes, level(), any::<bool>());
     let lists = (
         prop::collection::vec(index(), 0..4),
         prop::collection::vec("[a-z]{1,8}", 0..3),
@@ -142,7 +143,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             [runs, keyspaces, rounds],
             key,
             value,
-            (budget_seconds, cache_bytes, durability, or_weaker),
+            (budget_seconds, cache_bytes, memory_bytes, durability, or_weaker),
             (indexes, layouts, phases),
         )| Workload {
             name,
@@ -160,6 +161,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             durability,
             or_weaker,
             cache_bytes,
+            memory_bytes,
             rounds,
             phases,
         },
