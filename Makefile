@@ -57,10 +57,12 @@ test: packages test-packages check build
 	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
 
 # And what takes longer: the same with overflow checks and assertions of debug builds and the features of a plain
-# `cargo build`, the C kit under sanitizers, the harness's tests of itself, and every engine against the model.
+# `cargo build`, every command of docs/replaces.md, the C kit under sanitizers, the harness's tests of itself, and every
+# engine against the model.
 test-all: test
 	@$(CARGO) test --workspace
 	@$(CARGO) test $(WHOLE) --test go_soak -- --ignored --nocapture
+	@$(CARGO) test $(WHOLE) --test replaces -- --ignored --nocapture
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/sanitized \
 	  CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
 	@$(MAKE) --no-print-directory sanitized

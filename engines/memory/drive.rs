@@ -277,7 +277,7 @@ fn raw(ask: &Ask, out: &mut [u8]) -> kv_op {
 }
 
 fn answer(op: &kv_op, mut out: Vec<u8>) -> Answer {
-    let is_read = matches!(op.kind, KV_GET | KV_SCAN) && matches!(op.status, KV_OK | KV_SHORT);
+    let is_read = matches!(op.kind, KV_GET | KV_SCAN | KV_POP) && matches!(op.status, KV_OK | KV_SHORT);
     let delivered = if is_read && op.flags & KV_TOUCH == 0 { op.length as usize } else { 0 };
     out.truncate(delivered);
     Answer {

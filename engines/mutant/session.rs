@@ -306,6 +306,23 @@ impl<const FAULT: u8> Session for MutantSession<'_, FAULT> {
         Ok(status)
     }
 
+    fn push(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        if self.strikes(Fault::PushLost) {
+            return Ok(Status::Ok);
+        }
+        self.inner.push(op)
+    }
+
+    fn pop(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        if self.is(Fault::PopTwice)
+            && let Some(value) = self.mutant.inner.first_of_list(op.keyspace(), op.key())?
+            && Fault::PopTwice.strikes()
+        {
+            return Ok(op.deliver(&value));
+        }
+        self.inner.pop(op)
+    }
+
     /// Joined ops go the way of single ones, so that they too are struck.
     fn group(&mut self, ops: &mut [Op<'_>], atomic: bool) -> Result<bool, Error> {
         if !atomic {

@@ -5,13 +5,18 @@ mod completions;
 mod doctor;
 mod engines;
 mod error;
+mod keys;
+mod layouts;
 mod limits;
 mod man;
+mod named;
 mod new_engine;
+mod plan;
 mod progress;
 mod report;
 mod run;
 mod selftest;
+mod sizes;
 mod trial;
 mod verify;
 mod versions;
@@ -45,6 +50,8 @@ enum Command {
     Engines(engines::EnginesArgs),
     /// List the workloads, or print one.
     Workloads(workloads::WorkloadsArgs),
+    /// Make a file of keys, or shuffle one.
+    Keys(keys::KeysArgs),
     /// Prove what a driver declares, against a model.
     Verify(verify::VerifyArgs),
     /// Make a folder with a new driver, ready to build.
@@ -89,6 +96,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Report(args)) => report::run(&args),
         Some(Command::Engines(args)) => engines::run(&args, plugins),
         Some(Command::Workloads(args)) => workloads::run(&args),
+        Some(Command::Keys(args)) => keys::run(&args),
         Some(Command::Verify(args)) => verify::run(&args, plugins),
         Some(Command::NewEngine(args)) => new_engine::run(&args),
         Some(Command::Selftest(args)) => selftest::run(&args),

@@ -213,7 +213,7 @@ fn step_table(steps: &[&StepSummary], places: &[StepPlace], all: &[StepPlace]) -
     table
 }
 
-fn failure_blocks(summary: &Summary) -> Vec<Block> {
+pub(super) fn failure_blocks(summary: &Summary) -> Vec<Block> {
     let mut lines: Vec<String> = Vec::new();
     for failure in &summary.failures {
         lines.push(plain_text(&format!("{}: {}", failure.trial, failure.cause)));
@@ -229,7 +229,7 @@ fn failure_blocks(summary: &Summary) -> Vec<Block> {
     vec![Block::Part("Trials that failed or are missing".to_string()), Block::Lines(lines)]
 }
 
-fn warning_blocks(summary: &Summary) -> Vec<Block> {
+pub(super) fn warning_blocks(summary: &Summary) -> Vec<Block> {
     let line = |found: &TrialWarning| {
         let trials = match found.trials {
             0 => String::new(),

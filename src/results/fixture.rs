@@ -1,5 +1,7 @@
 //! A run with everything in it that a report must show, made from fixed numbers; the fixture files were written from it.
 
+pub(crate) mod sketch;
+
 use super::store::RunFolder;
 use super::{
     Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Record, Run, SCHEMA, Step,
@@ -8,7 +10,7 @@ use super::{
 use crate::measure::{
     ClockFacts, Concern, DiskUse, Histogram, Machine, Noise, Placement, SeriesRow, Usage, Warning,
 };
-use crate::workload::{Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
+use crate::workload::{Collections, Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -104,6 +106,7 @@ fn workload() -> Workload {
         budget_seconds: None,
         keys: 2_000,
         keyspaces: 1,
+        collections: Collections::default(),
         key: KeySpec::default(),
         value: ValueSpec::default(),
         indexes: Vec::new(),
@@ -178,12 +181,7 @@ fn engine_facts(trial: &Trial) -> EngineFacts {
 }
 
 fn steps(trial: &Trial) -> Vec<Step> {
-    let step = |name: &str, before: Option<&str>, elapsed_ns: u64| Step {
-        name: name.to_string(),
-        before_phase: before.map(String::from),
-        elapsed_ns: elapsed_ns + u64::from(trial.repetition) * 1_000,
-        note: None,
-    };
+    let step = |name: &str, before: Option<&str>, elapsed_ns: u64| step(trial, name, before, elapsed_ns);
     vec![
         step("open", Some("fill"), 1_200_000),
         step("settle", Some("read"), 30_000_000),
@@ -191,6 +189,16 @@ fn steps(trial: &Trial) -> Vec<Step> {
         step("reopen", Some("sync"), 2_500_000),
         step("close", None, 900_000),
     ]
+}
+
+fn step(trial: &Trial, name: &str, before: Option<&str>, elapsed_ns: u64) -> Step {
+    Step {
+        name: name.to_string(),
+        before_phase: before.map(String::from),
+        elapsed_ns: elapsed_ns + u64::from(trial.repetition) * 1_000,
+        note: None,
+        keys: None,
+    }
 }
 
 /// Nanoseconds per op of each engine and phase, before the spread over runs.

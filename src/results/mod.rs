@@ -6,6 +6,7 @@ pub(crate) mod fixture;
 mod identity;
 mod journal;
 mod load;
+mod rounds;
 mod sane;
 mod schema;
 pub mod statistics;
@@ -149,6 +150,9 @@ pub struct Step {
     pub elapsed_ns: u64,
     /// What came of it if not simply done: `unsupported`, `not permitted` ...
     pub note: Option<String>,
+    /// Of a reopen: the keys (of lists: the elements) that the database then held; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<u64>,
 }
 
 /// How far reads were checked.

@@ -7,10 +7,12 @@ mod draw;
 mod facts;
 mod folder;
 mod judge;
+mod lists;
 mod phase;
 mod plan;
 mod process;
 mod rows;
+mod schedule;
 mod shared;
 mod spaces;
 mod sweep;
@@ -21,8 +23,9 @@ mod worker;
 
 pub use data::check_workload;
 pub use folder::{DataFolder, check_parent};
-pub use plan::{Contestant, disk_estimate_bytes, trials};
+pub use plan::{Contestant, Entry, disk_estimate_bytes, trials};
 pub use process::{Runner, run_task};
+pub use schedule::{Turn, schedule};
 pub use trial::run as run_trial;
 pub use watch::Tick;
 

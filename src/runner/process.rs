@@ -190,14 +190,14 @@ impl Runner {
     fn watch(&self, child: &mut Child, on_tick: &mut dyn FnMut(&Tick)) -> (Option<ExitStatus>, Ended) {
         let ticks = read_ticks(child);
         let mut last_change = Instant::now();
-        let mut last = (String::new(), 0);
+        let mut last = (String::new(), None, 0);
         let mut ended = Ended::Itself;
         loop {
             match ticks.recv_timeout(Duration::from_millis(200)) {
                 Ok(tick) => {
-                    if (&tick.phase, tick.ops) != (&last.0, last.1) {
+                    if (&tick.phase, tick.round, tick.ops) != (&last.0, last.1, last.2) {
                         last_change = Instant::now();
-                        last = (tick.phase.clone(), tick.ops);
+                        last = (tick.phase.clone(), tick.round, tick.ops);
                     }
                     on_tick(&tick);
                 }

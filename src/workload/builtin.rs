@@ -1,6 +1,6 @@
-//! The workloads that are built in: the files of `workloads/`, by name.
+//! The workloads and suites that are built in: the files of `workloads/`, by name.
 
-use super::{Workload, WorkloadError, parse};
+use super::{Suite, Workload, WorkloadError, parse, parse_suite};
 use crate::generator::nearest;
 use std::sync::LazyLock;
 
@@ -34,10 +34,19 @@ const FILES: &[(&str, &str)] = files![
     "ycsb-d",
     "ycsb-e",
     "ycsb-f",
+    "mininb-put",
+    "mininb-get",
+    "kvbench",
 ];
+
+/// Suites, in the order that people see.
+const SUITES: &[(&str, &str)] = files!["mininb-suite", "kvbench-suite"];
 
 static NAMES: LazyLock<Vec<(&'static str, &'static str)>> =
     LazyLock::new(|| FILES.iter().map(|(name, text)| (*name, about(text))).collect());
+
+static SUITE_NAMES: LazyLock<Vec<(&'static str, &'static str)>> =
+    LazyLock::new(|| SUITES.iter().map(|(name, text)| (*name, about(text))).collect());
 
 /// What follows `about =` in a file, without its quotes; a test compares it with what the parser reads.
 fn about(text: &'static str) -> &'static str {
@@ -52,14 +61,25 @@ pub fn builtin_names() -> &'static [(&'static str, &'static str)] {
     &NAMES
 }
 
-/// The file of a built-in workload, with its comments; none if there is no such workload.
+/// The built-in suites, each with its line for people, in the order that people see.
+pub fn builtin_suites() -> &'static [(&'static str, &'static str)] {
+    &SUITE_NAMES
+}
+
+/// The file of a built-in workload or suite, with its comments; none if there is none of that name.
 pub fn builtin_text(name: &str) -> Option<&'static str> {
-    FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    FILES.iter().chain(SUITES).find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// The built-in suite of that name; none if there is none.
+pub fn builtin_suite(name: &str) -> Option<Suite> {
+    let (_, text) = SUITES.iter().find(|(known, _)| *known == name)?;
+    Some(parse_suite(text, &format!("workloads/{name}.toml")).expect("a test reads every built-in suite"))
 }
 
 /// The built-in workload of that name; an unknown one is an error with the nearest name.
 pub fn builtin(name: &str) -> Result<Workload, WorkloadError> {
-    if let Some(text) = builtin_text(name) {
+    if let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) {
         return parse(text, &format!("workloads/{name}.toml"));
     }
     let known: Vec<&str> = FILES.iter().map(|(known, _)| *known).collect();
@@ -94,7 +114,10 @@ mod tests {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|ending| ending == "toml") {
                 let name = path.file_stem().unwrap().to_str().unwrap().to_string();
-                assert!(FILES.iter().any(|(known, _)| *known == name), "{name} is not in the list");
+                assert!(
+                    FILES.iter().chain(SUITES).any(|(known, _)| *known == name),
+                    "{name} is not in the list"
+                );
             }
         }
     }
@@ -111,8 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn all_but_quick_have_the_usual_sizes() {
-        for (name, _) in FILES.iter().filter(|(name, _)| *name != "quick") {
+    fn all_but_those_of_older_tools_and_quick_have_the_usual_sizes() {
+        const TOOLS: &[&str] = &["quick", "mininb-", "nudb-", "kvbench", "kvdk-", "toku-"];
+        let is_usual = |name: &str| !TOOLS.iter().any(|tool| name.starts_with(tool));
+        for (name, _) in FILES.iter().filter(|(name, _)| is_usual(name)) {
             let workload = builtin(name).unwrap();
             assert_eq!(
                 (workload.keys, workload.runs, workload.budget_seconds),

@@ -1,7 +1,10 @@
 //! What a workload must keep to beyond its form; each rule has one clear line.
 
+mod collections;
+mod rounds;
+
 use super::{Index, Phase, Workload, WorkloadError};
-use crate::generator::{Distribution, SizeSpec};
+use crate::generator::{Distribution, Encoding, SizeSpec};
 use std::collections::HashSet;
 use std::fmt::Display;
 
@@ -93,7 +96,6 @@ impl Workload {
             quoted(&self.name),
         )?;
         this.expect(self.runs >= 1, "runs", "1 or more", self.runs)?;
-        this.expect(self.keys >= 1, "keys", "1 or more", self.keys)?;
         if let Some(budget) = self.budget_seconds {
             this.expect(
                 budget.is_finite() && budget > 0.0,
@@ -115,6 +117,8 @@ impl Workload {
         this.size(&self.value.size, "value.size", VALUE_SIZES)?;
         self.sound_keys(this)?;
         self.sound_indexes(this)?;
+        self.sound_rounds(this)?;
+        self.sound_collections(this)?;
         this.expect(!self.phases.is_empty(), "phase", "at least one [[phase]]", "none")?;
         let mut names = HashSet::new();
         for (place, phase) in self.phases.iter().enumerate() {
@@ -130,7 +134,10 @@ impl Workload {
             sound_end(subject, phase)?;
             self.sound_draws(subject, phase)?;
             self.sound_indexed(subject, phase)?;
+            self.sound_in_collections(subject, phase)?;
             sound_groups(subject, phase)?;
+            self.sound_fill(this, phase)?;
+            self.sound_turns(subject, phase)?;
         }
         self.sound_start()
     }
@@ -146,6 +153,11 @@ impl Workload {
             "keys times spacing below 2^64",
             format!("{} * {}", self.keys, key.spacing),
         )?;
+        if key.alternate > 0 {
+            let plain = !key.scattered && key.file.is_none() && key.prefix_groups == 0;
+            let expected = "0 for keys that are scattered, hashed, grouped or from a file";
+            this.expect(plain && key.encoding != Encoding::Hashed, "key.alternate", expected, key.alternate)?;
+        }
         if key.prefix_groups > 0 {
             let (least, _) = bounds(&key.size);
             let holds = key.prefix_size >= 1 && f64::from(key.prefix_size) < least;
@@ -170,7 +182,12 @@ impl Workload {
         let (count, keys) = (self.keyspaces, self.keys);
         let expected = format!("1 to {MOST_KEYSPACES}");
         this.expect((1..=MOST_KEYSPACES).contains(&count), "keyspaces", expected, count)?;
-        this.expect(u64::from(count) <= keys, "keyspaces", format!("no more than {keys} keys"), count)?;
+        this.expect(
+            u64::from(count) <= keys || keys == 0,
+            "keyspaces",
+            format!("no more than {keys} keys"),
+            count,
+        )?;
         let (indexes, file) = (&self.indexes, self.key.file.is_some());
         this.expect(
             indexes.len() <= MOST_INDEXES,
@@ -227,7 +244,7 @@ impl Workload {
         let expected = "letters, digits, `-` and `_`";
         subject.expect(is_name(&phase.name, "-_"), "name", expected, quoted(&phase.name))?;
         // `--set key.size=8` must mean one thing.
-        let taken = ["key", "value", "phase"].contains(&phase.name.as_str());
+        let taken = ["key", "value", "collections", "phase"].contains(&phase.name.as_str());
         subject.expect(!taken, "name", "a name that no table of a workload has", quoted(&phase.name))
     }
 
@@ -284,9 +301,10 @@ impl Workload {
     fn sound_start(&self) -> Checked {
         let Some(phase) = self.phases.first() else { return Ok(()) };
         let mix = &phase.mix;
-        let writes = mix.put + mix.insert + mix.insert_indexed + mix.merge > 0.0 || phase.writers > 0;
+        let writes =
+            mix.put + mix.insert + mix.insert_indexed + mix.merge + mix.push > 0.0 || phase.writers > 0;
         let gets = (mix.get > 0.0 || mix.multi_get > 0.0 || phase.readers > 0) && phase.miss < 1.0;
-        let needs = [mix.update, mix.delete, mix.scan, mix.read_modify_write, mix.transaction];
+        let needs = [mix.update, mix.delete, mix.scan, mix.read_modify_write, mix.transaction, mix.pop];
         let starts_empty = !writes && (gets || needs.iter().any(|share| *share > 0.0));
         let subject = Subject { phase: Some((0, phase)) };
         subject.expect(
@@ -331,6 +349,7 @@ fn sound_end(subject: Subject, phase: &Phase) -> Checked {
 
 fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     subject.grouped(phase.join, "join")?;
+    rounds::sound_group_kinds(subject, phase)?;
     subject.grouped(phase.multi_get_keys, "multi_get_keys")?;
     subject.grouped(phase.transaction_ops, "transaction_ops")?;
     let endless = phase.scan.uniform_rows && phase.scan.rows == 0;
@@ -351,7 +370,7 @@ fn bounds(size: &SizeSpec) -> (f64, f64) {
 }
 
 /// A word that can be a folder's name and, without dots, the first part of `--set`.
-fn is_name(text: &str, marks: &str) -> bool {
+pub(super) fn is_name(text: &str, marks: &str) -> bool {
     let starts = text.starts_with(|sign: char| sign.is_ascii_alphanumeric());
     starts && text.chars().all(|sign| sign.is_ascii_alphanumeric() || marks.contains(sign))
 }

@@ -1,7 +1,7 @@
 //! What the command line changes in a workload: plain flags for the usual, `--set` for any field.
 
 use super::file::WorkloadFile;
-use super::parse::explain;
+use super::parse::{WORKLOAD, explain};
 use super::{Durability, Phase, Workload, WorkloadError};
 use crate::generator::{SizeSpec, nearest};
 use toml::{Table, Value};
@@ -23,7 +23,8 @@ pub struct Overrides {
     pub threads: Option<u32>,
     /// Seconds of measured phases, in place of their number of ops.
     pub seconds: Option<f64>,
-    /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first.
+    /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first. Where
+    /// keys come in turns and rounds insert them, turns become as large.
     pub ops: Option<u64>,
     /// The least durability; phases with a level of their own keep it.
     pub durability: Option<Durability>,
@@ -44,6 +45,12 @@ impl Overrides {
     /// the wrong form, a rule that is broken now) the workload is as it was.
     pub fn apply(&self, workload: &mut Workload) -> Result<(), WorkloadError> {
         let mut changed = workload.clone();
+        if self.keys.is_some() && workload.keys == 0 {
+            let name = &workload.name;
+            let message =
+                format!("{name} fills nothing; its phases insert --ops N keys in each of its rounds");
+            return Err(WorkloadError::new("--keys", message));
+        }
         self.apply_flags(&mut changed);
         for text in &self.set {
             set(&mut changed, text)?;
@@ -75,6 +82,9 @@ impl Overrides {
         }
         if let Some(size) = &self.value_size {
             workload.value.size = size.clone();
+        }
+        if let Some(ops) = self.ops.filter(|_| workload.turns_are_phases()) {
+            workload.key.alternate = ops;
         }
         for phase in measured(&mut workload.phases) {
             phase.threads = self.threads.unwrap_or(phase.threads);
@@ -123,9 +133,7 @@ fn set(workload: &mut Workload, text: &str) -> Result<(), WorkloadError> {
     let phases: Vec<String> = workload.phases.iter().map(|phase| phase.name.clone()).collect();
     let steps = steps(path, &phases).map_err(wrong)?;
     if steps.as_slice() == ["threads"] {
-        let count = super::parse_count(value)
-            .and_then(|count| u32::try_from(count).map_err(|error| error.to_string()));
-        let threads = count.map_err(wrong)?;
+        let threads = super::parse_threads(value).map_err(wrong)?;
         measured(&mut workload.phases).for_each(|phase| phase.threads = threads);
         return Ok(());
     }
@@ -140,11 +148,12 @@ fn steps<'a>(path: &'a str, phases: &[String]) -> Result<Vec<&'a str>, String> {
         return Err(format!("expected a field's name, got `{path}`"));
     }
     let first = steps[0];
-    let tables = ["key", "value", "phase"];
+    let tables = ["key", "value", "collections", "phase"];
     if phases.iter().any(|phase| phase == first) && steps.len() > 1 {
         steps.insert(0, "phase");
     } else if steps.len() > 1 && !tables.contains(&first) {
-        let known: Vec<&str> = phases.iter().map(String::as_str).chain(["key", "value"]).collect();
+        let known: Vec<&str> =
+            phases.iter().map(String::as_str).chain(["key", "value", "collections"]).collect();
         let hint = match nearest(first, &known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("it has {}", known.join(", ")),
@@ -197,7 +206,8 @@ fn replaced(workload: &Workload, steps: &[&str], value: Option<Value>) -> Result
         Some(value) => table.insert(field.to_string(), value),
         None => table.remove(*field),
     };
-    let file: WorkloadFile = root.try_into().map_err(|error: toml::de::Error| explain(error.message()))?;
+    let file: WorkloadFile =
+        root.try_into().map_err(|error: toml::de::Error| explain(error.message(), &WORKLOAD))?;
     Ok(file.into_workload(&workload.name))
 }
 

@@ -44,6 +44,22 @@ fn phases_inherit_threads_unless_they_say_their_own() {
 }
 
 #[test]
+fn threads_may_be_counted_in_cpus() {
+    let text = "threads = 'cpus'\n".to_string() + LEAST + "readers = 'cpus-1'\nwriters = 2\n";
+    let cpus = u32::try_from(std::thread::available_parallelism().unwrap().get()).unwrap();
+    let mut read = workload(&text);
+    let of = |workload: &Workload| {
+        let phase = &workload.phases[0];
+        (phase.threads, phase.readers, phase.writers)
+    };
+    assert_eq!(of(&read), (cpus, (cpus - 1).max(1), 2));
+    assert!(!read.to_toml().contains("cpus"), "records hold numbers");
+    let set = vec!["threads=cpus-1".to_string(), "fill.writers=cpus".to_string()];
+    Overrides { set, ..Overrides::default() }.apply(&mut read).unwrap();
+    assert_eq!(of(&read), ((cpus - 1).max(1), (cpus - 1).max(1), cpus));
+}
+
+#[test]
 fn units_may_be_written_everywhere() {
     let text = "keys = '200k'\nseed = '18446744073709551615'\ncache_bytes = '64MiB'\nbudget_seconds = '2m'\n\
         [key]\nsize = '1KiB'\n[value]\nsize = 'uniform:64-1024'\n\
@@ -143,6 +159,17 @@ const BROKEN: &[(&str, &str)] = &[
         "w.toml:6: phase `fill`: `warmup_seconds`: expected less than the phase's 5 seconds, got 5",
     ),
     ("$seconds = '5 sec'", "w.toml:5: unknown unit `sec`; did you mean `s`?"),
+    (
+        "threads = 'cpus-one'\n$",
+        "w.toml:1: expected threads such as 4, \"cpus\" or \"cpus-1\", got \"cpus-one\"",
+    ),
+    ("threads = -1\n$", "w.toml:1: expected threads such as 4, \"cpus\" or \"cpus-1\", got the number `-1`"),
+    (
+        "threads = 1.5\n$",
+        "w.toml:1: expected threads such as 4, \"cpus\" or \"cpus-1\", got the number `1.5`",
+    ),
+    ("$readers = [1]", "w.toml:5: expected threads such as 4, \"cpus\" or \"cpus-1\", got an array"),
+    ("layouts = 5\n$", "w.toml:1: expected a text in quotes, got the number `5`"),
     ("$join = 0", "w.toml:5: phase `fill`: `join`: expected 1 to 65536, got 0"),
     ("$multi_get_keys = 0", "w.toml:5: phase `fill`: `multi_get_keys`: expected 1 to 65536, got 0"),
     ("$transaction_ops = 0", "w.toml:5: phase `fill`: `transaction_ops`: expected 1 to 65536, got 0"),
@@ -377,7 +404,12 @@ fn the_examples_of_the_reference_are_workloads() {
         reference.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(!examples.is_empty());
     for example in examples {
-        workload(example);
+        if is_suite(example) {
+            let suite = parse_suite(example, "s.toml").unwrap_or_else(|error| panic!("{error}"));
+            assert!(suite.members(&builtin, &Changes::default()).is_ok());
+        } else {
+            workload(example);
+        }
     }
 }
 

@@ -205,8 +205,25 @@ pub(super) fn collections(context: &Context<'_>) -> Found {
     }
     if context.has(KV_CAN_PREFIX) {
         subject.run(&[split(Act::scan(b"aaaa").with(KV_PREFIX).to(b"aaaa"))])?;
+        // Pieces of a few rows each.
+        subject.scan_all(split(Act::scan(b"bbbb").with(KV_PREFIX).to(b"bbbb")).room(60))?;
+    }
+    if context.has(KV_ORDERED) {
+        scan_inside(&mut subject)?;
     }
     Ok(subject.close()?)
+}
+
+/// Scans with bounds of one collection, which may not leave it, in both directions.
+fn scan_inside(subject: &mut Subject<'_>) -> Result<(), String> {
+    let scan = |from: &[u8], to: &[u8], flags: u16| Act { split: 4, ..Act::scan(from).to(to).with(flags) };
+    subject.run(&[scan(b"aaaa", b"aaab", 0), scan(b"bbbb03", b"bbbc", 0).rows(4)])?;
+    subject.run(&[scan(b"aaaa07", b"aaab", 0), scan(b"bbbb99", b"bbbc", 0)])?;
+    if subject.has(KV_CAN_REVERSE) {
+        let end = [&b"aaaa"[..], &[0xff; 8]].concat();
+        subject.run(&[scan(b"bbbb06", b"bbbb", KV_REVERSE), scan(&end, b"aaaa", KV_REVERSE)])?;
+    }
+    Ok(())
 }
 
 /// A row with a time to live is there, and then it is not.

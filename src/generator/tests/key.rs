@@ -73,10 +73,10 @@ fn ranks_are_byte_order() {
         let is_ascending = order.is_sorted();
         assert_eq!(is_ascending, keys.is_ordered(), "{}", name(&rules));
         for (rank, &index) in order.iter().enumerate() {
-            match keys.rank_of(index) {
+            match keys.place_of(index) {
                 Some(actual) => {
                     assert_eq!(actual, rank as u64, "{}", name(&rules));
-                    assert_eq!(keys.at_rank(actual), Some(index), "{}", name(&rules));
+                    assert_eq!(keys.at_place(actual), Some(index), "{}", name(&rules));
                 }
                 None => assert_eq!(rules.encoding, Encoding::Hashed),
             }
@@ -206,7 +206,7 @@ fn a_file_gives_its_slices() {
     assert_eq!(out, bytes[24..32]);
     assert_eq!(keys.index_of(&out), None);
     assert!(!keys.is_ordered());
-    assert_eq!(keys.rank_of(3), None);
+    assert_eq!(keys.place_of(3), None);
     assert_eq!(keys.repeated_in_file(), None);
     assert!(keys.misses().unwrap_err().0.contains("set `miss` to 0"));
 
@@ -224,6 +224,12 @@ fn a_file_gives_its_slices() {
     assert_eq!(keys.repeated_in_file(), Some((1, 32)));
     let short = Keys::new(&KeyRules { range: 33, ..from_file.clone() }, 1).unwrap_err().0;
     assert_eq!(short, "the key file holds 32 keys of 8 bytes; 33 are needed");
+    let odd: KeyFile = Arc::new(bytes[..63].to_vec());
+    let odd = Keys::new(&KeyRules { file: Some(odd), range: 7, ..from_file.clone() }, 1).unwrap_err().0;
+    assert!(
+        odd.starts_with("the key file has 63 bytes, which is no multiple of the 8 bytes of a key"),
+        "{odd}"
+    );
     let sized = KeyRules { size: SizeSpec::Uniform(4, 8), ..from_file };
     assert!(Keys::new(&sized, 1).unwrap_err().0.contains("one size"));
 }

@@ -2,7 +2,7 @@
 
 use super::{OnTick, Running};
 use crate::results::Step;
-use crate::runner::{phase, sweep};
+use crate::runner::{lists, phase, sweep};
 use crate::workload::Phase;
 
 impl Running<'_> {
@@ -18,11 +18,46 @@ impl Running<'_> {
                 self.fail("engine-error", format!("reopen at the end: {text}"));
                 return;
             }
+            self.note_keys();
         }
-        if !self.engine.stores_nothing() && self.population.dense > 0 {
+        if !self.engine.stores_nothing() && self.lists.is_some() {
+            self.sweep_lists();
+        } else if !self.engine.stores_nothing() && self.population.dense > 0 {
             self.sweep(on_tick);
         }
         self.close(None);
+    }
+
+    /// What is left in the lists.
+    fn sweep_lists(&mut self) {
+        let start = self.clock.now();
+        let base = Phase::default();
+        let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
+        let database = self.database.as_ref().expect("it was opened for the sweep");
+        let found = lists::sweep(&shared, database);
+        drop(shared);
+        let note = match found {
+            Ok((faults, note)) => {
+                let faults = faults.first.into_iter();
+                self.faults.extend(faults.map(|fault| format!("sweep of the lists at the end: {fault}")));
+                note
+            }
+            Err(text) => {
+                self.fail("engine-error", format!("sweep of the lists: {text}"));
+                None
+            }
+        };
+        self.end_sweep(start, note);
+    }
+
+    fn end_sweep(&mut self, start: u64, note: Option<String>) {
+        self.steps.push(Step {
+            name: "sweep".into(),
+            before_phase: None,
+            elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
+            note,
+            keys: None,
+        });
     }
 
     fn sweep(&mut self, on_tick: OnTick<'_>) {
@@ -34,7 +69,7 @@ impl Running<'_> {
             return;
         }
         for phase in sweep::phases(self.population.dense, capabilities, &self.spaces) {
-            let shared = self.shared(&phase, &self.values[0], self.trial.workload.seed);
+            let shared = self.shared((&phase, None), &self.values[0], self.trial.workload.seed);
             let database = self.database.as_ref().expect("it was opened for the sweep");
             let ran = phase::run(&shared, database, &self.data, on_tick);
             drop(shared);
@@ -52,18 +87,13 @@ impl Running<'_> {
         if self.failure.is_none() {
             self.index_gets();
         }
-        self.steps.push(Step {
-            name: "sweep".into(),
-            before_phase: None,
-            elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
-            note: sweep::note(self.population.dense, capabilities),
-        });
+        self.end_sweep(start, sweep::note(self.population.dense, capabilities));
     }
 
     /// The index rows of an engine whose indexes cannot be scanned.
     fn index_gets(&mut self) {
         let base = Phase::default();
-        let shared = self.shared(&base, &self.values[0], self.trial.workload.seed);
+        let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
         let database = self.database.as_ref().expect("it was opened for the sweep");
         let found = sweep::index_gets(&shared, database);
         drop(shared);
