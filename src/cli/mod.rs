@@ -8,6 +8,7 @@ mod error;
 mod explain;
 mod keys;
 mod layouts;
+mod limits;
 mod man;
 mod named;
 mod new_engine;

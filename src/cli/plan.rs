@@ -2,6 +2,7 @@
 
 use super::args;
 use super::error::CliError;
+use super::limits;
 use super::named::{Named, named};
 use super::run::RunArgs;
 use crate::engine::{Lookup, Registry};
@@ -89,7 +90,7 @@ fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError> {
         return Err(CliError::usage("no workload given")
             .hint("`kvdyno run quick`, or a name of `kvdyno workloads`, or a TOML file"));
     }
-    let changes = args.sizes.changes()?;
+    let changes = args.sizes.changes(args.limits.memory)?;
     let all = args.workloads.iter().map(|name| named(name)).collect::<Result<Vec<Named>, _>>()?;
     let mut members = Vec::new();
     for named in &all {
@@ -190,6 +191,9 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         runner::check_parent(data).map_err(CliError::usage)?;
     }
     check_space(args, data, &entries)?;
+    let mut trials = runner::trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed));
+    args.limits.hold(&mut trials);
+    limits::check(&trials)?;
     let started_at = now_rfc3339();
     let machine = Machine::observe(data);
     let clock = Clock::calibrate().facts();
@@ -199,7 +203,7 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         id: run_id(&started_at, &name, &parameters(&entries), random_suffix()),
         started_at,
         command: command_line(),
-        trials: runner::trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed)),
+        trials,
         absent: engines.absent,
         warnings: warnings_of(&machine, &Conditions::observe(data), Some(&clock)),
         machine,

@@ -44,6 +44,8 @@ pub(super) struct WorkloadFile {
     or_weaker: Option<bool>,
     /// Budget for the engine's own caches. Default: as the engine's authors ship it.
     cache_bytes: Option<Bytes>,
+    /// Cap on all memory of a trial's process, page cache included, by a control group. Default: no cap.
+    memory_bytes: Option<Bytes>,
     /// Collections that keys are fields of (key number N is in collection N % count), or lists. The engine's own where
     /// it has them, else by a prefix of the key, and labelled so. Default: none.
     collections: Option<CollectionsFile>,
@@ -343,6 +345,7 @@ impl WorkloadFile {
             durability: self.durability.unwrap_or_default(),
             or_weaker: self.or_weaker.unwrap_or_default(),
             cache_bytes: self.cache_bytes.map(Stands::value),
+            memory_bytes: self.memory_bytes.map(Stands::value),
             rounds: self.rounds.map_or_else(defaults::rounds, Stands::value),
             phases: self.phases.into_iter().map(|phase| phase.over(usual.clone())).collect(),
         }
@@ -366,6 +369,7 @@ impl WorkloadFile {
             durability: Some(workload.durability),
             or_weaker: workload.or_weaker.then_some(true),
             cache_bytes: workload.cache_bytes.as_ref().map(Stands::of),
+            memory_bytes: workload.memory_bytes.as_ref().map(Stands::of),
             collections: (workload.collections != Collections::default())
                 .then(|| Stands::of(&workload.collections)),
             key: Some(Stands::of(&workload.key)),

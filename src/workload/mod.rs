@@ -98,6 +98,9 @@ pub struct Workload {
     pub or_weaker: bool,
     /// Budget for the engine's own caches, in bytes; none: the engine's default.
     pub cache_bytes: Option<u64>,
+    /// Cap on all memory of a trial's process, page cache included, in bytes; none: no cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// How often the phases that say `each_round` are run, in turn; they stand side by side.
     #[serde(default = "defaults::rounds")]
     pub rounds: u32,
