@@ -61,7 +61,9 @@ fn keys(phase: &PhaseSummary) -> String {
         true => format!(" in {collections} collections of type {}", r#type.name()),
         false => keyspaces(phase),
     };
-    format!("{keys} keys of {} B{space}", phase.key.size)
+    // Without their number where phases insert them.
+    let number = if phase.keys > 0 { keys + " " } else { String::new() };
+    format!("{number}keys of {} B{space}", phase.key.size)
 }
 
 fn keyspaces(phase: &PhaseSummary) -> String {

@@ -16,8 +16,8 @@ use super::watch::Tick;
 use crate::engine::abi::*;
 use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
-use crate::measure::warning::warnings_of_noise;
-use crate::measure::{Clock, DiskUse, NoiseProbe, Usage, Warning};
+use crate::measure::placement::cpus_in_force;
+use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
 use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
 use crate::workload::{Durability, Phase};
 use std::path::{Path, PathBuf};
@@ -81,19 +81,9 @@ pub fn run(
     running.go(on_tick, keep)?;
     let mut record = running.record();
     let clock = clock.facts();
-    record.warnings = warnings(&record);
+    record.warnings = finish::warnings(&record);
     record.clock = Some(clock);
     Ok(record)
-}
-
-/// What a reader of the record has to know.
-fn warnings(record: &Record) -> Vec<Warning> {
-    let mut warnings: Vec<Warning> = record.noise.as_ref().map(warnings_of_noise).unwrap_or_default();
-    for phase in record.phases.iter().filter(|phase| phase.not_run.is_none()) {
-        warnings.extend(Warning::of_harness_share(&phase.phase.name, phase.harness_share));
-        warnings.extend(Warning::of_sample(&phase.phase.name, phase.ops));
-    }
-    warnings
 }
 
 impl<'t> Running<'t> {
@@ -155,6 +145,8 @@ impl<'t> Running<'t> {
             disk_after_close: if self.database.is_none() { DiskUse::of(&self.data) } else { None },
             rss_peak_bytes: Usage::now().rss_peak_bytes,
             rss_before_open_bytes: self.rss_before_open_bytes,
+            memory_cap: None,
+            cpus_in_force: cpus_in_force(),
             clock: None,
             noise: Some(self.noise.finish()),
             warnings: Vec::new(),
@@ -385,7 +377,7 @@ impl<'t> Running<'t> {
                 if let Some(failure) = failure {
                     self.failure = Some(failure);
                 } else if self.merges > 0 && phase.mix.merge > 0.0 && turn.is_last(workload) {
-                    self.check_counters(phase);
+                    self.check_counters(&format!("phase {}", phase.name));
                 }
             }
             Err(failure) => {
@@ -424,22 +416,20 @@ impl<'t> Running<'t> {
         }
     }
 
-    /// Counters carry no check header: their sum must be the number of merges.
-    fn check_counters(&mut self, phase: &Phase) {
+    /// Counters carry no check header: their sum must be the number of merges. `when` is for messages.
+    fn check_counters(&mut self, when: &str) {
         if self.engine.stores_nothing() {
             return;
         }
-        let database = self.database.as_ref().expect("the phase has run on it");
-        let from = self.insert_end;
-        let sum =
-            count::sum(database, (&self.keys, &self.spaces), from..from + self.counters, self.clock.kind());
-        match sum {
+        let Some(database) = &self.database else { return };
+        let items = self.insert_end..self.insert_end + self.counters;
+        match count::sum(database, (&self.keys, &self.spaces), items, self.clock.kind()) {
             Ok(sum) if sum == self.merges => {}
             Ok(sum) => self.faults.push(format!(
-                "phase {}: the counters add up to {sum}, {} merges were acknowledged",
-                phase.name, self.merges
+                "{when}: the counters add up to {sum}, {} merges were acknowledged",
+                self.merges
             )),
-            Err(text) => self.faults.push(format!("phase {}: {text}", phase.name)),
+            Err(text) => self.faults.push(format!("{when}: {text}")),
         }
     }
 }

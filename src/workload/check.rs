@@ -4,7 +4,7 @@ mod collections;
 mod rounds;
 
 use super::{Index, Phase, Workload, WorkloadError};
-use crate::generator::{Distribution, Encoding, SizeSpec};
+use crate::generator::{Distribution, SizeSpec};
 use std::collections::HashSet;
 use std::fmt::Display;
 
@@ -19,6 +19,9 @@ const MOST_GROUPED: u32 = 65536;
 /// Keyspaces of rows, and indexes of each: so many that all have numbers of 16 bits.
 const MOST_KEYSPACES: u32 = 4096;
 const MOST_INDEXES: usize = 8;
+
+/// A cap below this leaves an engine nothing beside the harness.
+const LEAST_MEMORY: u64 = 16 << 20;
 
 /// A broken rule and where: the phase's place in the list, and the field as people write it (`scan.prefix`).
 pub(super) struct Fault {
@@ -101,6 +104,14 @@ impl Workload {
                 budget,
             )?;
         }
+        if let Some(bytes) = self.memory_bytes {
+            this.expect(
+                bytes >= LEAST_MEMORY,
+                "memory_bytes",
+                "16MiB or more, for the harness counts too",
+                bytes,
+            )?;
+        }
         let share = self.value.compressed_share;
         this.expect(share > 0.0 && share <= 1.0, "value.compressed_share", "over 0 and up to 1", share)?;
         this.size(&self.value.size, "value.size", VALUE_SIZES)?;
@@ -144,8 +155,8 @@ impl Workload {
         )?;
         if key.alternate > 0 {
             let plain = !key.scattered && key.file.is_none() && key.prefix_groups == 0;
-            let expected = "0 for keys that are scattered, hashed, grouped or from a file";
-            this.expect(plain && key.encoding != Encoding::Hashed, "key.alternate", expected, key.alternate)?;
+            let expected = "0 for keys that are scattered, hashed, random, grouped or from a file";
+            this.expect(plain && key.encoding.is_ordered(), "key.alternate", expected, key.alternate)?;
         }
         if key.prefix_groups > 0 {
             let (least, _) = bounds(&key.size);

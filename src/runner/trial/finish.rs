@@ -1,9 +1,27 @@
 //! The end of a trial: close, reopen, and the sweep.
 
 use super::{OnTick, Running};
-use crate::results::Step;
+use crate::measure::Warning;
+use crate::measure::warning::warnings_of_noise;
+use crate::results::{PhaseRecord, Record, Step};
 use crate::runner::{lists, phase, sweep};
 use crate::workload::Phase;
+
+/// What a reader of the record has to know. The rounds of a phase are warned of once.
+pub(super) fn warnings(record: &Record) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = record.noise.as_ref().map(warnings_of_noise).unwrap_or_default();
+    let ran: Vec<&PhaseRecord> = record.phases.iter().filter(|phase| phase.not_run.is_none()).collect();
+    for phase in ran.iter().filter(|phase| phase.round.is_none_or(|round| round == 1)) {
+        let name = &phase.phase.name;
+        let rounds = || ran.iter().filter(|other| other.phase.name == *name);
+        let time: f64 = rounds().map(|other| other.elapsed_ns as f64).sum();
+        let own: f64 = rounds().map(|other| other.elapsed_ns as f64 * other.harness_share).sum();
+        let share = if phase.round.is_none() { phase.harness_share } else { own / time.max(1.0) };
+        warnings.extend(Warning::of_harness_share(name, share));
+        warnings.extend(Warning::of_sample(name, rounds().map(|other| other.ops).sum()));
+    }
+    warnings
+}
 
 impl Running<'_> {
     /// Close, reopen, look at everything once more, close.
@@ -24,6 +42,9 @@ impl Running<'_> {
             self.sweep_lists();
         } else if !self.engine.stores_nothing() && self.population.dense > 0 {
             self.sweep(on_tick);
+        }
+        if self.merges > 0 && !in_memory {
+            self.check_counters("after the reopen at the end");
         }
         self.close(None);
     }
