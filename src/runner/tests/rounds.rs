@@ -65,6 +65,7 @@ fn many_short_rounds_are_kept_now_and_then_and_have_no_rows_per_second() {
         repetition: 1,
         engine: "memory-btree".into(),
         options: Vec::new(),
+        placement: Default::default(),
         workload,
     };
     let engine = Registry::load(&[]).engine("memory-btree").unwrap();
