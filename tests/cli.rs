@@ -20,3 +20,5 @@ mod readme;
 mod runs;
 #[path = "cli/suites.rs"]
 mod suites;
+#[path = "cli/transactions.rs"]
+mod transactions;

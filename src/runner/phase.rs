@@ -77,6 +77,9 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
         return Some(reason);
     }
     let has = |bit: u64| capabilities & bit != 0;
+    if phase.transaction.is_some() && !has(KV_CAN_LONG_TRANSACTION) {
+        return Some("the engine has no transactions over several calls".into());
+    }
     for kind in kinds_of(phase) {
         let is_atomic = phase.atomic && kind.is_joined();
         let lack = match kind {

@@ -19,7 +19,7 @@ use crate::generator::{Keys, Values};
 use crate::measure::placement::cpus_in_force;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
 use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
-use crate::workload::{Durability, Phase};
+use crate::workload::{Durability, Phase, Transaction};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -362,6 +362,11 @@ impl<'t> Running<'t> {
         drop(shared);
         match ran {
             Ok(Ran { mut record, failure, merges }) => {
+                if phase.transaction == Some(Transaction::Aborted)
+                    && let Some(versions) = &self.versions
+                {
+                    versions.forget(after.next_insert);
+                }
                 self.population = population(phase, &record, after, workload.keys);
                 if workload.rounds > MOST_ROUNDS_IN_SECONDS && turn.round.is_some() {
                     record.series.clear();

@@ -350,6 +350,7 @@ fn sound_end(subject: Subject, phase: &Phase) -> Checked {
 fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     subject.grouped(phase.join, "join")?;
     rounds::sound_group_kinds(subject, phase)?;
+    rounds::sound_transaction(subject, phase)?;
     subject.grouped(phase.multi_get_keys, "multi_get_keys")?;
     subject.grouped(phase.transaction_ops, "transaction_ops")?;
     let endless = phase.scan.uniform_rows && phase.scan.rows == 0;

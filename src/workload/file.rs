@@ -4,8 +4,8 @@ use super::list::List;
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
 use super::threads::Threads;
 use super::{
-    Collections, DataType, Durability, Emulate, Index, KeySpec, Mix, Phase, Scan, ValueSpec, Workload,
-    defaults,
+    Collections, DataType, Durability, Emulate, Index, KeySpec, Mix, Phase, Scan, Transaction, ValueSpec,
+    Workload, defaults,
 };
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
@@ -213,6 +213,9 @@ pub(super) struct PhaseFile {
     join: Option<Count<u32>>,
     /// Joined writes are a transaction: all of a group are done, or none. Default: false.
     atomic: Option<bool>,
+    /// All of the phase is one transaction, `whole` (committed at its end) or `aborted` (undone then): of one thread, and
+    /// if aborted of new keys only. Default: each op or group is by itself.
+    transaction: Option<Transaction>,
     /// What is emulated even where the engine has it: `merge`, by get and put. Default: nothing.
     emulate: Option<Vec<Emulate>>,
     /// Keys of a multi-get. Default: 10.
@@ -265,7 +268,7 @@ macro_rules! stands {
 }
 
 stands!(Bytes => u64, Threads => u32, Seconds => f64, Number => f64, Size => SizeSpec;
-    bool, String, Encoding, Distribution, Durability, DataType, Vec<Emulate>);
+    bool, String, Encoding, Distribution, Durability, DataType, Transaction, Vec<Emulate>);
 
 impl<T: Clone> Stands<T> for Count<T> {
     fn of(value: &T) -> Self {
@@ -320,7 +323,7 @@ table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index, row
 table_stands!(PhaseFile => Phase {
     name, distribution, clustered, grows, miss, threads, readers, writers, ops, each_key, seconds, warmup_seconds,
     join, atomic, emulate, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before, mix, scan
-} optional { existing, durability, value_size });
+} optional { existing, transaction, durability, value_size });
 
 impl WorkloadFile {
     /// The workload that the file means; `stem` is its name if it gives none.

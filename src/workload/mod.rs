@@ -234,6 +234,16 @@ pub struct Scan {
     pub rows_per_call: u32,
 }
 
+/// A transaction over all of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Transaction {
+    /// Committed at the phase's end.
+    Whole,
+    /// Undone at its end.
+    Aborted,
+}
+
 /// What the core does in the engine's place though the engine could.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -279,6 +289,9 @@ pub struct Phase {
     pub join: u32,
     /// Joined writes are a transaction: all of a group are done, or none.
     pub atomic: bool,
+    /// All of the phase is one transaction of its one thread, ended with it; none: each op or group is by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction: Option<Transaction>,
     /// What is emulated even where the engine has it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub emulate: Vec<Emulate>,

@@ -79,12 +79,13 @@ fn index() -> impl Strategy<Value = Index> {
 
 fn phase() -> impl Strategy<Value = Phase> {
     let own = (prop::option::of(number()), prop::option::of(level()), prop::option::of(size()));
-    let draws = (distribution(), mix(), scan(), own);
+    let transactions = vec![None, Some(Transaction::Whole), Some(Transaction::Aborted)];
+    let draws = (distribution(), mix(), scan(), own, prop::sample::select(transactions));
     ("[a-z]{1,8}", draws, any::<[bool; 9]>(), any::<[u32; 6]>(), any::<u64>(), [number(), number(), number()])
         .prop_map(
             |(
                 name,
-                (distribution, mix, scan, (existing, durability, value_size)),
+                (distribution, mix, scan, (existing, durability, value_size), transaction),
                 bools,
                 counts,
                 ops,
@@ -107,6 +108,7 @@ fn phase() -> impl Strategy<Value = Phase> {
                 warmup_seconds: numbers[2],
                 join: counts[3],
                 atomic: bools[7],
+                transaction,
                 emulate: if bools[8] { vec![Emulate::Merge] } else { Vec::new() },
                 multi_get_keys: counts[4],
                 transaction_ops: counts[5],
