@@ -11,6 +11,7 @@ mod progress;
 mod report;
 mod run;
 mod selftest;
+mod serve;
 mod trial;
 mod verify;
 mod versions;
@@ -46,6 +47,8 @@ enum Command {
     Workloads(workloads::WorkloadsArgs),
     /// Prove what a driver declares, against a model.
     Verify(verify::VerifyArgs),
+    /// Serve an engine to Redis clients.
+    Serve(Box<serve::ServeArgs>),
     /// Make a folder with a new driver, ready to build.
     NewEngine(new_engine::NewEngineArgs),
     /// Test the harness itself: distributions, streams, histograms, clock, values.
@@ -89,6 +92,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Engines(args)) => engines::run(&args, plugins),
         Some(Command::Workloads(args)) => workloads::run(&args),
         Some(Command::Verify(args)) => verify::run(&args, plugins),
+        Some(Command::Serve(args)) => serve::run(&args, plugins),
         Some(Command::NewEngine(args)) => new_engine::run(&args),
         Some(Command::Selftest(args)) => selftest::run(&args),
         Some(Command::Doctor(args)) => doctor::run(&args, plugins),
