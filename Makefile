@@ -8,7 +8,7 @@
 # What Debian and Ubuntu call what is needed: to build, and for tests only.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
   libtkrzw-dev libtokyocabinet-dev libgdbm-dev liblmdb-dev libsqlite3-dev
-TEST_PACKAGES := strace clang-format
+TEST_PACKAGES := strace clang-format redis-server redis-tools
 
 comma := ,
 empty :=
@@ -57,10 +57,12 @@ test: packages test-packages check build
 	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
 
 # And what takes longer: the same with overflow checks and assertions of debug builds and the features of a plain
-# `cargo build`, the C kit under sanitizers, the harness's tests of itself, and every engine against the model.
+# `cargo build`, every command of docs/replaces.md, the C kit under sanitizers, the harness's tests of itself, and every
+# engine against the model.
 test-all: test
 	@$(CARGO) test --workspace
 	@$(CARGO) test $(WHOLE) --test go_soak -- --ignored --nocapture
+	@$(CARGO) test $(WHOLE) --test replaces -- --ignored --nocapture
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/sanitized \
 	  CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
 	@$(MAKE) --no-print-directory sanitized

@@ -4,6 +4,10 @@
 mod command;
 #[path = "cli/faults.rs"]
 mod faults;
+#[path = "cli/layouts.rs"]
+mod layouts;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/new_engine.rs"]
@@ -14,3 +18,5 @@ mod pages;
 mod readme;
 #[path = "cli/runs.rs"]
 mod runs;
+#[path = "cli/suites.rs"]
+mod suites;

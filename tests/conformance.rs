@@ -50,9 +50,13 @@ fn every_planted_fault_is_caught_by_an_ordinary_run() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("all.toml"), include_str!("conformance/all.toml")).unwrap();
     std::fs::write(folder.path().join("indexed.toml"), include_str!("conformance/indexed.toml")).unwrap();
-    let run = |name: &str| {
-        kvdyno(folder.path(), &format!("run all.toml indexed.toml --engines {name} --quiet --runs 1"))
-    };
+    std::fs::write(folder.path().join("lists.toml"), include_str!("conformance/lists.toml")).unwrap();
+    let collections = include_str!("conformance/collections.toml");
+    std::fs::write(folder.path().join("sorted.toml"), collections).unwrap();
+    let hashes = collections.replace("sorted", "hash").replace("\"collections\"", "\"hashes\"");
+    std::fs::write(folder.path().join("hashes.toml"), hashes).unwrap();
+    let files = "all.toml indexed.toml lists.toml sorted.toml hashes.toml";
+    let run = |name: &str| kvdyno(folder.path(), &format!("run {files} --engines {name} --quiet --runs 1"));
     let mut passed = Vec::new();
     for name in mutants(folder.path()) {
         let printed = run(&name);

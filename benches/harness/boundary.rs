@@ -66,6 +66,7 @@ pub fn rows(is_small: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, batch, goal) in [
         ("null", BATCH, None),
+        ("null", 1, None),
         ("null-c", BATCH, None),
         ("null-c", 1, None),
         ("null-go", BATCH, Some(25.0)),

@@ -36,6 +36,7 @@ const (
 	SingleThread     = 1 << 24
 	StoresNothing    = 1 << 25
 	Indexes          = 1 << 26
+	Lists            = 1 << 27
 )
 
 // Level is a durability level, in ascending order of promise.
@@ -63,6 +64,8 @@ const (
 	Commit Kind = 7
 	Abort  Kind = 8
 	Drop   Kind = 9
+	Push   Kind = 10
+	Pop    Kind = 11
 )
 
 // Flags of an op.
@@ -147,7 +150,7 @@ type rawBatch struct {
 	start     uint64
 	deadline  uint64
 	stop      *uint32
-	waited    uint64
+	waited    uint64 // ticks that are no op's: spinning for due times, and handing the batch over
 	clock     uint32
 	errorOp   uint32
 	errorText [textSize]byte

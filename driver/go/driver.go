@@ -59,7 +59,8 @@ type Teller interface {
 	Stats(add func(name string, value any))
 }
 
-// Session is used by one thread at a time. It may also be a Deleter, a Scanner, a Merger and a Grouper.
+// Session is used by one thread at a time. It may also be a Deleter, a Scanner, a Merger, a Grouper
+// and a Lister.
 type Session interface {
 	Get(op *Op) (Status, error)
 	Put(op *Op) (Status, error)
@@ -79,6 +80,12 @@ type Scanner interface {
 // Merger merges.
 type Merger interface {
 	Merge(op *Op) (Status, error)
+}
+
+// Lister pushes at the right ends of lists and pops at the left ones; Key names the list.
+type Lister interface {
+	Push(op *Op) (Status, error)
+	Pop(op *Op) (Status, error)
 }
 
 // Grouper runs joined ops, each of which it gives a status. NotRun: nothing special is done with such a group (never
@@ -197,6 +204,9 @@ type Opened struct {
 	Version string
 	// Compression in force; empty: unknown.
 	Compression string
+	// HandsOver: a write waits for a goroutine of the engine's. Batches with writes then run in a goroutine of the
+	// session's own, for one that C has called sits on C's thread, and each such wait would be a switch of threads.
+	HandsOver bool
 
 	settings []string
 }

@@ -27,7 +27,9 @@ static uint32_t session(kv_database *database, const kv_arena *arena, kv_session
 }
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
-  return kvGoExecute(((kv_go_box *)session)->handle, batch);
+  kv_go_box *box = (kv_go_box *)session;
+  if (box->mail != NULL && kv_go_has_write((uintptr_t)batch)) return kv_go_hand_over(box->mail, (uintptr_t)batch);
+  return kvGoExecute(box->handle, batch);
 }
 
 static uint32_t session_end(kv_session *session, char *error) { return kvGoSessionEnd((kv_go_box *)session, error); }

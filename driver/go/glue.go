@@ -40,6 +40,7 @@ type openDatabase struct {
 	capabilities uint64
 	keyspaces    int
 	keySizeMax   uint32
+	handsOver    bool
 	runtime      *runtimeFacts
 }
 
@@ -106,7 +107,7 @@ var openHandles atomic.Int64
 
 func box(value any) *C.kv_go_box {
 	openHandles.Add(1)
-	made := (*C.kv_go_box)(C.malloc(C.sizeof_kv_go_box))
+	made := (*C.kv_go_box)(C.calloc(1, C.sizeof_kv_go_box))
 	made.handle = C.uintptr_t(cgo.NewHandle(value))
 	return made
 }
@@ -144,7 +145,8 @@ func kvGoOpen(index C.int, wanted *C.kv_config, opened *C.kv_opened, database **
 		}
 		facts.inForce(&report)
 		writeOpened(opened, &report)
-		*database = box(&openDatabase{made, report.Capabilities, max(config.Keyspaces, 1), info.KeySizeMax, facts})
+		keyspaces := max(config.Keyspaces, 1)
+		*database = box(&openDatabase{made, report.Capabilities, keyspaces, info.KeySizeMax, report.HandsOver, facts})
 		return OK, nil
 	})
 }
@@ -201,7 +203,11 @@ func kvGoSession(database *C.kv_go_box, session **C.kv_go_box, text *C.char) C.u
 		if err != nil {
 			return Failed, err
 		}
-		*session = box(newRunner(made, open.capabilities, open.keyspaces, open.keySizeMax))
+		runner := newRunner(made, open.capabilities, open.keyspaces, open.keySizeMax)
+		*session = box(runner)
+		if open.handsOver {
+			(*session).mail = runner.ownGoroutine()
+		}
 		return OK, nil
 	})
 }
@@ -215,6 +221,9 @@ func kvGoExecute(handle C.uintptr_t, batch *C.kv_batch) C.uint32_t {
 //export kvGoSessionEnd
 func kvGoSessionEnd(session *C.kv_go_box, text *C.char) C.uint32_t {
 	defer dispose(session)
+	if session.mail != nil {
+		endGoroutine(session.mail)
+	}
 	return guarded(text, func() (Status, error) { return OK, unbox[*runner](session).session.End() })
 }
 

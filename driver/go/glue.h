@@ -2,6 +2,7 @@
 #ifndef KVDYNO_GLUE_H
 #define KVDYNO_GLUE_H
 
+#include <pthread.h>
 #include <stddef.h>
 
 #include "driver.h"
@@ -9,9 +10,39 @@
 /* At most this many drivers in a plug-in. */
 enum { KV_GO_DRIVERS = 64 };
 
+/* What lies in a session's mail. */
+enum { KV_GO_EMPTY, KV_GO_SENT, KV_GO_ANSWERED };
+
+/* Where the thread that calls execute and the session's own goroutine meet (handover.c). */
+typedef struct kv_go_mail {
+  uint32_t state; /* the goroutine reads it without the lock too */
+  uint32_t status;
+  kv_batch *batch;   /* null: the session ends */
+  uint64_t received; /* tick before the goroutine ran the batch */
+  uint64_t ended;    /* and after it */
+  pthread_mutex_t lock;
+  pthread_cond_t is_sent;
+  pthread_cond_t is_answered;
+} kv_go_mail;
+
+kv_go_mail *kv_go_mail_new(void);
+void kv_go_mail_free(kv_go_mail *mail);
+
+/* Whether a batch (its address) has anything but reads: such batches alone are handed over. */
+int kv_go_has_write(uintptr_t batch);
+
+/* For the thread that calls: hands a batch over (its address; 0: the session ends), and returns when it has been run.
+ */
+uint32_t kv_go_hand_over(kv_go_mail *mail, uintptr_t batch);
+
+/* For the goroutine: waits for the next batch; tells that it has been run. */
+kv_batch *kv_go_receive(kv_go_mail *mail);
+void kv_go_answer(kv_go_mail *mail, uint32_t status, uint64_t received, uint64_t ended);
+
 /* A database or a session: a handle of Go's in memory of C's, since C must not hold pointers into Go. */
 typedef struct kv_go_box {
   uintptr_t handle;
+  kv_go_mail *mail; /* of a session that hands batches with writes over; else null */
 } kv_go_box;
 
 /* The table of driver `index`, to be filled in, with its calls in place. */

@@ -140,17 +140,25 @@ func successor(key []byte) []byte {
 
 // Rows writes the rows of a scan.
 type Rows struct {
-	op     *Op
-	out    []byte
-	isFull bool
-	status Status
+	op      *Op
+	out     unsafe.Pointer
+	at      int // bytes written
+	room    int // bytes of out; -1: go no further
+	rows    uint32
+	isPlain bool // nothing but the limit and the room ends the scan, and rows are wanted whole
+	status  Status
 }
 
 // Rows begins to write the rows of a scan.
 func (op *Op) Rows() Rows {
 	raw := op.raw
 	raw.rows, raw.length = 0, 0
-	return Rows{op: op, out: unsafe.Slice(raw.out, raw.outSize), isFull: raw.limit == 0}
+	rows := Rows{op: op, out: unsafe.Pointer(raw.out), room: int(raw.outSize)}
+	rows.isPlain = raw.flags&(flagPrefix|flagKeys|flagResume) == 0 && len(op.Value) == 0
+	if raw.limit == 0 {
+		rows.room = -1
+	}
+	return rows
 }
 
 // Status is what the scan returns.
@@ -173,30 +181,57 @@ func (op *Op) isBeyond(key []byte) bool {
 // and the buffer, leaves out the row that a resumed scan names, and leaves out values if only keys are wanted.
 func (rows *Rows) Push(key, value []byte) bool {
 	op, raw := rows.op, rows.op.raw
-	if rows.isFull || op.isBeyond(key) {
-		return false
+	if !rows.isPlain {
+		if rows.room < 0 || op.isBeyond(key) {
+			return false
+		}
+		if raw.flags&flagResume != 0 && len(key) != 0 && bytes.Equal(key, op.Key) {
+			return true
+		}
+		if op.KeysOnly() {
+			value = nil
+		}
 	}
-	if raw.flags&flagResume != 0 && len(key) != 0 && bytes.Equal(key, op.Key) {
+	at := rows.at
+	end := at + 8 + len(key) + len(value)
+	if end > rows.room {
+		return rows.isOut(end - at)
+	}
+	// Straight to memory: a row costs an engine's cursor some 40 ns, and slices are checked for bounds.
+	to := unsafe.Add(rows.out, at)
+	*(*uint32)(to), *(*uint32)(unsafe.Add(to, 4)) = uint32(len(key)), uint32(len(value))
+	to = unsafe.Add(to, 8)
+	copyKey(to, key)
+	copy(unsafe.Slice((*byte)(unsafe.Add(to, len(key))), len(value)), value)
+	rows.at = end
+	rows.rows++
+	raw.length, raw.rows = uint64(end), rows.rows
+	if rows.rows < raw.limit {
 		return true
 	}
-	if op.KeysOnly() {
-		value = nil
+	rows.room = -1
+	return false
+}
+
+// isOut ends the scan: the row of `size` bytes does not fit, unless it had ended before. Never true.
+func (rows *Rows) isOut(size int) bool {
+	if rows.room >= 0 {
+		rows.op.raw.needed = uint64(size)
+		rows.status, rows.room = Short, -1
 	}
-	size := 8 + len(key) + len(value)
-	at := int(raw.length)
-	if at+size > len(rows.out) {
-		raw.needed = uint64(size)
-		rows.status, rows.isFull = Short, true
-		return false
+	return false
+}
+
+// copyKey is copy for what most keys are: of 8 to 16 bytes, two words that may overlap.
+func copyKey(to unsafe.Pointer, key []byte) {
+	length := len(key)
+	if length < 8 || length > 16 {
+		copy(unsafe.Slice((*byte)(to), length), key)
+		return
 	}
-	binary.NativeEndian.PutUint32(rows.out[at:], uint32(len(key)))
-	binary.NativeEndian.PutUint32(rows.out[at+4:], uint32(len(value)))
-	copy(rows.out[at+8:], key)
-	copy(rows.out[at+8+len(key):], value)
-	raw.length += uint64(size)
-	raw.rows++
-	rows.isFull = raw.rows >= raw.limit
-	return !rows.isFull
+	from := unsafe.Pointer(unsafe.SliceData(key))
+	first, last := *(*uint64)(from), *(*uint64)(unsafe.Add(from, length-8))
+	*(*uint64)(to), *(*uint64)(unsafe.Add(to, length-8)) = first, last
 }
 
 // IsBefore tells whether the place of a reverse scan lies before a row with this key, the first at or above it.

@@ -187,3 +187,53 @@ func TestAValueIsDeliveredOrSaysWhatItNeeds(t *testing.T) {
 		t.Fatalf("digest %x of %d bytes", op.raw.detail, op.raw.length)
 	}
 }
+
+func TestRowsOfAllSizesAreWrittenWholeAndNothingBehindThem(t *testing.T) {
+	bytesOfSize := func(size int, first byte) []byte {
+		made := make([]byte, size)
+		for i := range made {
+			made[i] = first + byte(i)
+		}
+		return made
+	}
+	for size := range 40 {
+		out := bytes.Repeat([]byte{0xee}, 200)
+		op := Op{raw: &rawOp{kind: Scan, limit: 2, out: &out[0], outSize: uint32(len(out))}}
+		key, value := bytesOfSize(size, 1), bytesOfSize(39-size, 101)
+		rows := op.Rows()
+		if !rows.Push(key, value) || rows.Push(value, key) || rows.Push(key, value) {
+			t.Fatalf("size %d: two rows were wanted", size)
+		}
+		var right []byte
+		for _, row := range [][2][]byte{{key, value}, {value, key}} {
+			right = binary.NativeEndian.AppendUint32(right, uint32(len(row[0])))
+			right = binary.NativeEndian.AppendUint32(right, uint32(len(row[1])))
+			right = append(append(right, row[0]...), row[1]...)
+		}
+		if op.raw.rows != 2 || op.raw.length != uint64(len(right)) || rows.Status() != OK {
+			t.Fatalf("size %d: %d rows, %d bytes, status %d", size, op.raw.rows, op.raw.length, rows.Status())
+		}
+		if !bytes.Equal(out, append(right, bytes.Repeat([]byte{0xee}, 200-len(right))...)) {
+			t.Fatalf("size %d: %x", size, out)
+		}
+	}
+}
+
+func TestAFullScanStaysFull(t *testing.T) {
+	out := make([]byte, 30)
+	for _, flags := range []uint16{0, flagKeys} {
+		for limit, wanted := range []Status{OK, OK, Short} {
+			op := Op{raw: &rawOp{kind: Scan, flags: flags, limit: uint32(limit), out: &out[0], outSize: 30}}
+			rows := op.Rows()
+			big := bytes.Repeat([]byte{'k'}, 20)
+			for range 3 {
+				if rows.Push(big, nil) && limit != 2 {
+					t.Fatalf("limit %d: a row too many", limit)
+				}
+			}
+			if rows.Status() != wanted || op.raw.rows != uint32(min(limit, 1)) {
+				t.Fatalf("flags %d, limit %d: status %d, %d rows", flags, limit, rows.Status(), op.raw.rows)
+			}
+		}
+	}
+}

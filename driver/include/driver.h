@@ -26,9 +26,11 @@
  *     KV_JOIN, lies within one batch and is timed as one: all its ops carry the same start and end.
  *     A transaction over several calls (KV_BEGIN, KV_COMMIT, KV_ABORT) is a capability.
  *  7. The kit stamps each op with one clock read: the end of one op is the start of the next, and the batch has
- *     the first start. It spins until an op's due tick, adding the time to `waited`; the op then starts at
- *     the read that saw its due tick, or when the one before ended, whichever is later. The spin too ends at
- *     the stop word and the deadline. A group is due with its first op. The core sleeps, the kit only spins.
+ *     the first start. It spins until an op's due tick; the op then starts at the read that saw it, or when the
+ *     one before ended, whichever is later. The spin too ends at the stop word and the deadline. A group is due
+ *     with its first op. The core sleeps, the kit only spins. Ticks of a call that are no op's are added to
+ *     `waited`: those of such spins, and those of handing the batch over to another thread and back, where a
+ *     kit must (Go's). They count as the harness's time, and are never more than the whole call.
  *     The loop is written once per language (kit.h for C); a driver is only the calls to its engine.
  *  8. A scan starts at `key` (forward: first key >= key; reverse: last key <= key; an empty key is the first or
  *     last of the keyspace) and writes rows {u32 key length, u32 value length, key, value} without padding
@@ -84,7 +86,9 @@ enum kv_kind {
   KV_BEGIN = 6,  /* a transaction over several calls; with KV_CAN_LONG_TRANSACTION */
   KV_COMMIT = 7,
   KV_ABORT = 8,
-  KV_DROP = 9    /* let go of what `slot` holds */
+  KV_DROP = 9,   /* let go of what `slot` holds */
+  KV_PUSH = 10,  /* add `value` at the right end of the list named `key`, which is made if need be; with KV_LISTS */
+  KV_POP = 11    /* take the value at the left end into `out`; KV_NOT_FOUND: the list is empty, or there is none; with KV_LISTS */
 };
 
 /* Flags of an op. */
@@ -157,7 +161,7 @@ typedef struct kv_batch {
   uint64_t start;                 /* tick at which the first op could start; written by the driver's kit */
   uint64_t deadline;              /* tick after which no op is started; 0 = none */
   const uint32_t *stop;           /* not zero: start no further op; never null */
-  uint64_t waited;                /* ticks spent spinning for due times; added to by the kit */
+  uint64_t waited;                /* ticks that are no op's (rule 7); added to by the kit */
   uint32_t clock;                 /* enum kv_clock */
   uint32_t error_op;              /* index of the op that `error` belongs to */
   char error[KV_TEXT];            /* text of the first error of the batch, NUL-terminated; empty = none */
@@ -199,6 +203,7 @@ enum kv_clock {
 #define KV_SINGLE_THREAD (1ull << 24)        /* right with one session at a time only */
 #define KV_STORES_NOTHING (1ull << 25)       /* a floor: answers at once, keeps nothing */
 #define KV_INDEXES (1ull << 26)              /* keeps the rows of secondary indexes itself (see kv_index) */
+#define KV_LISTS (1ull << 27)                /* KV_PUSH and KV_POP; no key names a list and a row; never in transactions */
 
 /* An option of a driver: name=value. */
 typedef struct kv_option {

@@ -8,7 +8,7 @@
  *       static constexpr kvdyno::Info info{"mine", "what it is", "C++", "lsm", KV_ORDERED | ..., 1 << KV_PROCESS, 0,
  * options}; explicit Mine(kvdyno::Opening &opening);  // opens; throws what went wrong ~Mine(); // closes; `void
  * close()`, if there is one, goes before and may throw class Session { public: explicit Session(Mine &database);
- *         uint32_t get(kv_op &op);                // and put, remove, scan, merge, control: those that there are
+ *         uint32_t get(kv_op &op);                // and put, remove, scan, merge, control, push, pop: those that there are
  *         uint32_t group(kv_op *ops, uint32_t count, bool is_atomic);
  *       };
  *       bool maintain(uint32_t work);             // if there is one; false: the engine has nothing of the kind
@@ -238,6 +238,8 @@ KVDYNO_HAS(scan)
 KVDYNO_HAS(merge)
 KVDYNO_HAS(control)
 KVDYNO_HAS(group)
+KVDYNO_HAS(push)
+KVDYNO_HAS(pop)
 KVDYNO_HAS(maintain)
 KVDYNO_HAS(stats)
 KVDYNO_HAS(close)
@@ -265,6 +267,8 @@ struct Table {
   KVDYNO_CALL(scan)
   KVDYNO_CALL(merge)
   KVDYNO_CALL(control)
+  KVDYNO_CALL(push)
+  KVDYNO_CALL(pop)
 #undef KVDYNO_CALL
 
   static constexpr kv_group_call *group_call() {
@@ -309,7 +313,9 @@ struct Table {
                                        scan_call(),
                                        merge_call(),
                                        control_call(),
-                                       group_call()};
+                                       group_call(),
+                                       push_call(),
+                                       pop_call()};
     return kv_run(session, batch, &calls);
   }
 

@@ -85,6 +85,8 @@ typedef struct kv_calls {
   kv_call *merge;
   kv_call *control; /* KV_BEGIN, KV_COMMIT, KV_ABORT, KV_DROP */
   kv_group_call *group;
+  kv_call *push;
+  kv_call *pop;
 } kv_calls;
 
 /* One read of the batch's clock, in ticks. */
@@ -125,7 +127,8 @@ KV_INLINE int kv_is_refused(const kv_op *op, uint64_t capabilities) {
   if (!(capabilities & KV_MERGE_ADD) && op->kind == KV_MERGE && !(op->flags & KV_APPEND)) return 1;
   if (!(capabilities & KV_CAN_LONG_TRANSACTION) && op->kind >= KV_BEGIN && op->kind <= KV_ABORT) return 1;
   if (!(capabilities & KV_CAN_HOLD) && op->kind == KV_DROP) return 1;
-  return op->kind == KV_NOTHING || op->kind > KV_DROP;
+  if (!(capabilities & KV_LISTS) && op->kind >= KV_PUSH) return 1;
+  return op->kind == KV_NOTHING || op->kind > KV_POP;
 }
 
 /* Runs one op. */
@@ -152,6 +155,12 @@ KV_INLINE uint32_t kv_run_one(kv_session *session, kv_op *op, kv_batch *batch, c
   case KV_ABORT:
   case KV_DROP:
     call = calls->control;
+    break;
+  case KV_PUSH:
+    call = calls->push;
+    break;
+  case KV_POP:
+    call = calls->pop;
     break;
   }
   return call != NULL ? call(session, op, batch) : (uint32_t)KV_UNSUPPORTED;

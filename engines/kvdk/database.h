@@ -20,12 +20,45 @@ struct kv_database {
   kvdk::SortedCollectionConfigs sorted;
 };
 
+/* A scan of a hash that may be resumed: KVDK's iterators of hashes find no key. */
+class HashPlace {
+ public:
+  explicit HashPlace(kvdk::Engine &engine) : engine(engine) {}
+  ~HashPlace() { leave(); }
+  HashPlace(const HashPlace &) = delete;
+
+  /* Goes to the first element; a hash that is not there has none. */
+  void begin(const StringView &hash) {
+    leave();
+    collection.assign(hash.data(), hash.size());
+    iterator = engine.HashIteratorCreate(hash);
+    if (iterator != nullptr) iterator->SeekToFirst();
+  }
+  /* Lets go of the iterator, and of the old versions that it keeps. */
+  void leave() {
+    if (iterator != nullptr) engine.HashIteratorRelease(iterator);
+    iterator = nullptr;
+  }
+  bool is_behind(const StringView &hash, const std::string &key) const {
+    return iterator != nullptr && key == last && collection.compare(0, std::string::npos, hash.data(), hash.size()) == 0;
+  }
+  bool stands() const { return iterator != nullptr && iterator->Valid(); }
+
+  kvdk::HashIterator *iterator = nullptr;
+  std::string last; /* the key of the last row that was given */
+
+ private:
+  kvdk::Engine &engine;
+  std::string collection;
+};
+
 struct kv_session {
   explicit kv_session(kv_database &database)
       : database(database),
         engine(*database.engine),
         batch(engine.WriteBatchCreate()),
-        transaction(engine.TransactionCreate()) {}
+        transaction(engine.TransactionCreate()),
+        place(engine) {}
 
   kv_database &database;
   kvdk::Engine &engine;
@@ -33,11 +66,12 @@ struct kv_session {
   std::unique_ptr<kvdk::Transaction> transaction;
   std::string value; /* keeps its room from get to get */
   std::string name;  /* of a collection that a key's first bytes name */
+  HashPlace place;
 };
 
 namespace kvdyno_kvdk {
 
-/* Strings: one space of keys. Hashes and sorted: a collection for each keyspace, and one for each name. */
+/* Strings: one space of keys, and lists beside them. Hashes and sorted: a collection for each keyspace, and one for each name. */
 enum Kind { strings, hashes, sorted };
 
 /* Of a key in a collection: before it stand eight bytes that say whose it is, and both have 65535. */
@@ -73,7 +107,7 @@ inline uint32_t target_of(kv_session *session, kv_op *op, kv_batch *batch, Targe
     return kv_fail(batch, op, KV_UNSUPPORTED, "there is no keyspace %u", op->keyspace);
   if (op->key_length - split > key_bytes_max || split > 65000) /* KVDK's batches would cut the lengths to 16 bits */
     return kv_fail(batch, op, KV_TOO_LARGE, "a key has at most %zu bytes", key_bytes_max);
-  if (op->kind == KV_PUT && size_t{op->key_length} + op->value_length >= database.row_bytes_max)
+  if ((op->kind == KV_PUT || op->kind == KV_PUSH) && size_t{op->key_length} + op->value_length >= database.row_bytes_max)
     return kv_fail(batch, op, KV_TOO_LARGE, "a key and its value must be smaller than a segment: %zu bytes together",
                    database.row_bytes_max);
   if (split != 0) {
@@ -95,8 +129,11 @@ Status make_collection(kv_database &database, Kind kind, StringView name);
 template <Kind kind>
 uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int is_atomic, kv_batch *batch);
 
-/* kv_call of sorted collections. */
+/* kv_calls of sorted collections, of hashes and of lists. */
 uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch);
+uint32_t scan_hash(kv_session *session, kv_op *op, kv_batch *batch);
+uint32_t push(kv_session *session, kv_op *op, kv_batch *batch);
+uint32_t pop(kv_session *session, kv_op *op, kv_batch *batch);
 
 /* The options; the first of them are those of all kinds. */
 extern const kv_option options[];

@@ -14,6 +14,7 @@ pub struct Ask {
     pub kind: u8,
     pub flags: u16,
     pub keyspace: u16,
+    pub split: u16,
     pub key: Vec<u8>,
     pub value: Vec<u8>,
     pub limit: u32,
@@ -23,7 +24,16 @@ pub struct Ask {
 impl Ask {
     pub fn new(kind: u8, key: &[u8], value: &[u8]) -> Ask {
         let limit = if kind == KV_SCAN { u32::MAX } else { 0 };
-        Ask { kind, flags: 0, keyspace: 0, key: key.to_vec(), value: value.to_vec(), limit, out_size: 4096 }
+        Ask {
+            kind,
+            flags: 0,
+            keyspace: 0,
+            split: 0,
+            key: key.to_vec(),
+            value: value.to_vec(),
+            limit,
+            out_size: 4096,
+        }
     }
 
     pub fn flags(mut self, flags: u16) -> Ask {
@@ -254,7 +264,7 @@ fn raw(ask: &Ask, out: &mut [u8]) -> kv_op {
         slot: 0,
         flags: ask.flags,
         keyspace: ask.keyspace,
-        split: 0,
+        split: ask.split,
         key: if ask.key.is_empty() { null() } else { ask.key.as_ptr() },
         value: if ask.value.is_empty() { null() } else { ask.value.as_ptr() },
         out: out.as_mut_ptr(),
@@ -277,7 +287,7 @@ fn raw(ask: &Ask, out: &mut [u8]) -> kv_op {
 }
 
 fn answer(op: &kv_op, mut out: Vec<u8>) -> Answer {
-    let is_read = matches!(op.kind, KV_GET | KV_SCAN) && matches!(op.status, KV_OK | KV_SHORT);
+    let is_read = matches!(op.kind, KV_GET | KV_SCAN | KV_POP) && matches!(op.status, KV_OK | KV_SHORT);
     let delivered = if is_read && op.flags & KV_TOUCH == 0 { op.length as usize } else { 0 };
     out.truncate(delivered);
     Answer {

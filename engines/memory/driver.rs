@@ -99,6 +99,12 @@ impl<S: Store> Memory<S> {
         Ok(())
     }
 
+    /// The value at the left end of a list.
+    pub fn first_of_list(&self, keyspace: usize, list: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let mut store = self.shard(keyspace, list)?.write()?;
+        Ok(store.lists().and_then(|lists| lists.get(list)?.front().cloned()))
+    }
+
     /// Rows stored.
     pub fn row_count(&self) -> usize {
         self.shards.iter().map(|Shard(store)| store.read().map_or(0, |store| store.row_count())).sum()

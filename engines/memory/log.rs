@@ -3,7 +3,7 @@
 //! A frame is one commit: `u32 length, u32 CRC-32 of the length and the changes, changes`. A change is `u8 kind, u16
 //! keyspace, u32 key length, u32 value length, key, value`. All little-endian. What is torn at the end is cut off.
 
-use crate::store::Store;
+use crate::store::{Key, Store};
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Error, Level, Op};
 use std::fs::{File, OpenOptions};
@@ -30,6 +30,10 @@ pub enum Kind {
     Add = 3,
     /// Append bytes.
     Append = 4,
+    /// Add a value at the right end of a list.
+    Push = 5,
+    /// Take away the value at the left end of a list.
+    Pop = 6,
 }
 
 /// One change of one row.
@@ -53,6 +57,8 @@ impl<'a> Change<'a> {
             KV_DELETE => (Kind::Delete, &[][..]),
             KV_MERGE if op.is_append() => (Kind::Append, op.value()),
             KV_MERGE => (Kind::Add, op.value()),
+            KV_PUSH => (Kind::Push, op.value()),
+            KV_POP => (Kind::Pop, &[][..]),
             _ => return None,
         };
         Some(Change { kind, keyspace: op.keyspace(), key: op.key(), value })
@@ -65,6 +71,12 @@ impl<'a> Change<'a> {
             Kind::Delete => drop(store.remove(self.key)),
             Kind::Add => add(store.slot(self.key), self.value),
             Kind::Append => store.slot(self.key).extend_from_slice(self.value),
+            Kind::Push => {
+                if let Some(lists) = store.lists() {
+                    lists.entry(Key::from(self.key)).or_default().push_back(self.value.to_vec());
+                }
+            }
+            Kind::Pop => drop(store.lists().and_then(|lists| lists.get_mut(self.key)?.pop_front())),
         }
     }
 }
@@ -140,6 +152,8 @@ fn changes(mut bytes: &[u8], mut each: impl FnMut(Change<'_>) -> Result<(), Erro
             2 => Kind::Delete,
             3 => Kind::Add,
             4 => Kind::Append,
+            5 => Kind::Push,
+            6 => Kind::Pop,
             _ => return Err(broken()),
         };
         let (key, rest) = rest.split_at_checked(number(3)).ok_or_else(broken)?;

@@ -278,6 +278,9 @@ pub fn compare(session: &mut Drive<'_>, model: &mut Model, parts: &[Part]) -> Re
     if ran.error.is_empty() && ran.answers.iter().any(has_failed) {
         return Err("an error without a text".into());
     }
+    if ran.waited != 0 {
+        return Err(format!("waited {} ticks, and nothing was due", ran.waited));
+    }
     let mut last = (ran.start, ran.start);
     let mut is_tied = false;
     for ((ask, wanted), answer) in asks.iter().zip(&wanted).zip(&ran.answers) {

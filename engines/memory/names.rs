@@ -50,7 +50,7 @@ impl Named for Tree {
         engine: c"std's B-tree map behind one lock; an append-only file if wanted",
         language: c"Rust",
         family: c"memory",
-        capabilities: CAPABILITIES | KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_INDEXES,
+        capabilities: CAPABILITIES | KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_INDEXES | KV_LISTS,
         levels: LEVELS,
         key_size_max: 0,
         options: OPTIONS,

@@ -118,6 +118,11 @@ impl<'db, S: Store> MemorySession<'db, S> {
         if let Some(status) = refusal(&*store, op)? {
             return Ok(status);
         }
+        self.log_and_apply(op, &mut *store)
+    }
+
+    /// A change of a list, which is possible.
+    fn log_and_apply(&mut self, op: &Op<'_>, store: &mut S) -> Result<Status, Error> {
         let Some(change) = Change::of(op) else {
             return Ok(Status::Unsupported);
         };
@@ -126,7 +131,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
             self.frame.push(&change);
             log.commit(&mut self.frame)?;
         }
-        change.apply(&mut *store);
+        change.apply(store);
         Ok(Status::Ok)
     }
 
@@ -313,7 +318,27 @@ impl<S: Store> Session for MemorySession<'_, S> {
         self.write(op)
     }
 
+    fn push(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        self.check_writable()?;
+        let mut store = self.memory.shard(op.keyspace(), op.key())?.write()?;
+        self.log_and_apply(op, &mut *store)
+    }
+
+    fn pop(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        self.check_writable()?;
+        let mut store = self.memory.shard(op.keyspace(), op.key())?.write()?;
+        let next = store.lists().and_then(|lists| lists.get(op.key())?.front());
+        let Some(value) = next else { return Ok(Status::NotFound) };
+        match op.deliver(value) {
+            Status::Ok => self.log_and_apply(op, &mut *store),
+            status => Ok(status),
+        }
+    }
+
     fn group(&mut self, ops: &mut [Op<'_>], atomic: bool) -> Result<bool, Error> {
+        if !atomic && ops.iter().any(|op| matches!(op.kind(), KV_PUSH | KV_POP)) {
+            return Ok(false);
+        }
         if !atomic && ops.iter().all(|op| op.kind() == KV_GET) {
             // Run op by op if that failed, so that the kit tells which one it was.
             return Ok(self.get_all(ops).is_ok());

@@ -4,7 +4,7 @@ use kvdyno_driver::{Error, Op, Status};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, btree_map};
+use std::collections::{BTreeMap, HashMap, VecDeque, btree_map};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Bound;
 
@@ -159,6 +159,11 @@ pub trait Store: Default + Send + Sync + 'static {
     /// Rows.
     fn row_count(&self) -> usize;
 
+    /// The lists; none: it has none.
+    fn lists(&mut self) -> Option<&mut Lists> {
+        None
+    }
+
     /// Writes the rows that a scan asks for.
     fn scan(&self, op: &mut Op<'_>) -> Result<Status, Error>;
 }
@@ -240,9 +245,12 @@ impl Store for Map {
     }
 }
 
-/// The ordered map.
+/// Lists by their names: pushed at the back, popped at the front.
+pub type Lists = HashMap<Key, VecDeque<Vec<u8>>, Fold>;
+
+/// The ordered map, and beside it the lists.
 #[derive(Default)]
-pub struct Tree(BTreeMap<Key, Vec<u8>>);
+pub struct Tree(BTreeMap<Key, Vec<u8>>, Lists);
 
 impl Tree {
     /// The rows between two bounds, which must not be crossed.
@@ -296,6 +304,10 @@ impl Store for Tree {
     #[inline]
     fn slot(&mut self, key: &[u8]) -> &mut Vec<u8> {
         self.0.entry(Key::from(key)).or_default()
+    }
+
+    fn lists(&mut self) -> Option<&mut Lists> {
+        Some(&mut self.1)
     }
 
     fn row_count(&self) -> usize {

@@ -1,4 +1,4 @@
-//! Mutants' tables, with the two faults that are no session's: lying stamps and a buffer that is used again.
+//! Mutants' tables, with the faults that are no session's: lying stamps, lying waits and a buffer that is used again.
 
 use crate::{Fault, Mutant};
 use kvdyno_driver::abi::*;
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 pub(crate) const fn table<const FAULT: u8>() -> kv_driver {
     let honest = kvdyno_driver::table::<Mutant<FAULT>>();
     match Mutant::<FAULT>::FAULT {
-        Fault::TimingLiar | Fault::DanglingBuffer => {
+        Fault::TimingLiar | Fault::WaitingLiar | Fault::DanglingBuffer => {
             kv_driver { execute: Some(execute_and_tamper::<FAULT>), ..honest }
         }
         _ => honest,
@@ -31,6 +31,8 @@ unsafe extern "C" fn execute_and_tamper<const FAULT: u8>(
     };
     match Mutant::<FAULT>::FAULT {
         Fault::TimingLiar => ops.iter_mut().for_each(|op| op.start = op.end),
+        // SAFETY: as above.
+        Fault::WaitingLiar => unsafe { (*batch).waited += 1 << 40 },
         _ => smear(ops),
     }
     status

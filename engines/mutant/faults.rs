@@ -64,6 +64,7 @@ faults! {
     PreviousCampaign "previous-campaign" 7 64 "a value read has the right key, length and version, but other tag and body"
     ErrorSwallowed "error-swallowed" 7 64 "a write that fails, or whose key is over 1024 bytes, says ok"
     TimingLiar "timing-liar" 0 1 "ops are stamped as taking no time"
+    WaitingLiar "waiting-liar" 0 1 "a call says that it waited for minutes"
     DanglingBuffer "dangling-buffer" 0 1 "all gets of a batch deliver from one buffer, the last one's bytes"
     DeclaresTooMuch "declares-too-much" 0 1 "declares reverse scans and scans forward"
     WrongMiss "wrong-miss" 3 16 "an absent key is found, with an empty value"
@@ -73,6 +74,9 @@ faults! {
     MergeWrong "merge-wrong" 3 8 "a merge is made twice"
     KeyspaceMixed "keyspace-mixed" 3 16 "a put in another keyspace is made in the first one too"
     IndexRowLost "index-row-lost" 7 64 "a put leaves out the row of one index"
+    CollectionMixed "collection-mixed" 3 4 "a put of a field is made in another collection too"
+    PopTwice "pop-twice" 3 16 "a pop brings its value and leaves it in the list"
+    PushLost "push-lost" 3 16 "a push is acknowledged and not made"
 }
 
 /// Occasions seen so far, per fault.

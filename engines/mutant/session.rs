@@ -161,6 +161,12 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         if op.keyspace() > 0 && self.strikes(Fault::KeyspaceMixed) {
             return inner.write(0, op.key(), Some(op.value()));
         }
+        let name = usize::from(op.raw().split);
+        if name > 0 && self.strikes(Fault::CollectionMixed) {
+            let mut key = op.key().to_vec();
+            key[name - 1] ^= 1;
+            return inner.write(op.keyspace(), &key, Some(op.value()));
+        }
         if self.is(Fault::IndexRowLost)
             && let Some((space, key)) = self.mutant.indexes.rows(op.keyspace(), op.key(), op.value()).pop()
             && Fault::IndexRowLost.strikes()
@@ -304,6 +310,23 @@ impl<const FAULT: u8> Session for MutantSession<'_, FAULT> {
             return self.inner.merge(op);
         }
         Ok(status)
+    }
+
+    fn push(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        if self.strikes(Fault::PushLost) {
+            return Ok(Status::Ok);
+        }
+        self.inner.push(op)
+    }
+
+    fn pop(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        if self.is(Fault::PopTwice)
+            && let Some(value) = self.mutant.inner.first_of_list(op.keyspace(), op.key())?
+            && Fault::PopTwice.strikes()
+        {
+            return Ok(op.deliver(&value));
+        }
+        self.inner.pop(op)
     }
 
     /// Joined ops go the way of single ones, so that they too are struck.

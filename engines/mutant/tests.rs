@@ -150,6 +150,28 @@ fn the_faults_of_keyspaces_show() {
     });
 }
 
+#[test]
+fn the_faults_of_collections_and_lists_show() {
+    shows("collection-mixed", |session, round| {
+        session.one(Ask { split: 2, ..put(&key(round), b"v") });
+        let mut other = key(round);
+        other[1] ^= 1;
+        session.one(get(&other)).bytes == b"v"
+    });
+    let push = |value: &[u8]| Ask::new(KV_PUSH, b"list", value);
+    let pop = || Ask::new(KV_POP, b"list", b"");
+    shows("pop-twice", |session, round| {
+        session.one(push(&value(round, 0)));
+        let first = session.one(pop());
+        assert_eq!((first.status, &first.bytes), (KV_OK, &value(round, 0)));
+        session.one(pop()).bytes == first.bytes
+    });
+    shows("push-lost", |session, round| {
+        assert_eq!(session.one(push(&value(round, 0))).status, KV_OK);
+        session.one(pop()).status == KV_NOT_FOUND
+    });
+}
+
 /// Scans sixteen rows until the keys (as numbers) are those that the fault makes.
 fn spoils_scans(fault: &str, ask: &Ask, wrong: &[u64]) {
     shows(fault, |session, round| {
@@ -224,9 +246,15 @@ fn a_liar_stamps_no_time() {
 }
 
 #[test]
+fn a_liar_says_that_it_waited() {
+    shows("waiting-liar", |session, _| session.run(&[get(b"k")]).waited >= 1 << 40);
+}
+
+#[test]
 fn the_model_catches_each() {
-    // The model has no indexes.
-    for (fault, table) in MUTANTS.iter().filter(|(fault, _)| *fault != "index-row-lost") {
+    // The model has no indexes, no collections and no lists.
+    let others = ["index-row-lost", "collection-mixed", "pop-twice", "push-lost"];
+    for (fault, table) in MUTANTS.iter().filter(|(fault, _)| !others.contains(fault)) {
         let folder = tempfile::tempdir().unwrap();
         let trial = Trial { path: folder.path(), level: KV_NONE, option: None, seed: 1, batches: 100_000 };
         let found = hold(table, &trial);
@@ -244,7 +272,7 @@ fn each_has_a_name_and_a_text_of_its_own() {
         assert!(MUTANTS[..index].iter().all(|(other, _)| other != fault));
         assert_eq!(table.abi, KV_ABI);
     }
-    assert_eq!(MUTANTS.len(), 29);
+    assert_eq!(MUTANTS.len(), 32);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod check_groups;
 mod check_indexes;
 mod check_kinds;
 mod check_levels;
+mod check_lists;
 mod check_model;
 mod check_open;
 mod check_refusals;
@@ -181,6 +182,8 @@ static CHECKS: &[Check] = &[
     check("indexes", check_indexes::indexes),
     check("indexes-atomic", check_indexes::atomic),
     check("collections", check_kinds::collections),
+    check("lists", check_lists::in_order),
+    check("lists-reopen", check_lists::with_reopen),
     check("time-to-live", check_kinds::time_to_live),
     check("scan-forward", check_scans::forward),
     check("scan-reverse", check_scans::reverse),

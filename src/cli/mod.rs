@@ -5,13 +5,20 @@ mod completions;
 mod doctor;
 mod engines;
 mod error;
+mod explain;
+mod keys;
+mod layouts;
+mod limits;
 mod man;
+mod named;
 mod new_engine;
+mod plan;
 mod progress;
 mod report;
 mod run;
 mod selftest;
 mod serve;
+mod sizes;
 mod trial;
 mod verify;
 mod versions;
@@ -45,6 +52,10 @@ enum Command {
     Engines(engines::EnginesArgs),
     /// List the workloads, or print one.
     Workloads(workloads::WorkloadsArgs),
+    /// Say in plain words what a workload or a suite does.
+    Explain(Box<explain::ExplainArgs>),
+    /// Make a file of keys, or shuffle one.
+    Keys(keys::KeysArgs),
     /// Prove what a driver declares, against a model.
     Verify(verify::VerifyArgs),
     /// Serve an engine to Redis clients.
@@ -91,6 +102,8 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Report(args)) => report::run(&args),
         Some(Command::Engines(args)) => engines::run(&args, plugins),
         Some(Command::Workloads(args)) => workloads::run(&args),
+        Some(Command::Explain(args)) => explain::run(&args),
+        Some(Command::Keys(args)) => keys::run(&args),
         Some(Command::Verify(args)) => verify::run(&args, plugins),
         Some(Command::Serve(args)) => serve::run(&args, plugins),
         Some(Command::NewEngine(args)) => new_engine::run(&args),

@@ -2,7 +2,7 @@
 
 use crate::measure::units::{bytes_text, time_text};
 use crate::results::{Outcome, Record, Run, Trial};
-use crate::runner::{Observer, Tick};
+use crate::runner::{Observer, Tick, schedule};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ pub struct Progress {
     lines: bool,
     began: Instant,
     trial: String,
-    phases: Vec<String>,
+    turns: Vec<(String, Option<u32>)>,
     place: usize,
     count: usize,
     done: usize,
@@ -44,7 +44,7 @@ impl Progress {
             lines: !quiet && !on_terminal,
             began: Instant::now(),
             trial: String::new(),
-            phases: Vec::new(),
+            turns: Vec::new(),
             place: 0,
             count: run.trials.len(),
             done: 0,
@@ -78,11 +78,18 @@ impl Progress {
     }
 
     fn share(&self, tick: &Tick) -> u64 {
-        let phases = self.phases.len().max(1) as f64;
-        let phase = self.phases.iter().position(|name| *name == tick.phase).unwrap_or(self.phases.len());
-        let share = (phase as f64 + tick.done_share.unwrap_or(0.5)) / phases;
+        let turns = self.turns.len().max(1) as f64;
+        let is_now = |(name, round): &(String, Option<u32>)| *name == tick.phase && *round == tick.round;
+        let turn = self.turns.iter().position(is_now).unwrap_or(self.turns.len());
+        let share = (turn as f64 + tick.done_share.unwrap_or(0.5)) / turns;
         self.place as u64 * PARTS + (share.min(1.0) * PARTS as f64) as u64
     }
+}
+
+/// `serial`, or `serial, round 2`.
+fn phase(tick: &Tick) -> String {
+    let round = tick.round.map_or_else(String::new, |round| format!(", round {round}"));
+    tick.phase.clone() + &round
 }
 
 fn rate(ops_per_second: Option<f64>) -> String {
@@ -97,7 +104,8 @@ fn rate(ops_per_second: Option<f64>) -> String {
 impl Observer for Progress {
     fn trial_begins(&mut self, trial: &Trial, place: usize, count: usize) {
         self.trial = format!("{} {} run {}", trial.engine, trial.workload.name, trial.repetition);
-        self.phases = trial.workload.phases.iter().map(|phase| phase.name.clone()).collect();
+        let name = |place: usize| trial.workload.phases[place].name.clone();
+        self.turns = schedule(&trial.workload).map(|turn| (name(turn.place), turn.round)).collect();
         (self.place, self.count, self.trial_began) = (place, count, Instant::now());
         if let Some(bar) = &self.bar {
             bar.set_position(place as u64 * PARTS);
@@ -110,7 +118,7 @@ impl Observer for Progress {
         if let Some(bar) = &self.bar {
             bar.set_position(self.share(tick));
             let (rate, left) = (rate(tick.ops_per_second), self.left());
-            bar.set_message(format!("{} {}: {rate}, p99 {p99}, {left} left", self.trial, tick.phase));
+            bar.set_message(format!("{} {}: {rate}, p99 {p99}, {left} left", self.trial, phase(tick)));
         } else if self.lines && self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
             self.last_line = Some(Instant::now());
             let at = self.began.elapsed().as_secs_f64();
@@ -121,7 +129,7 @@ impl Observer for Progress {
                 self.place + 1,
                 self.count,
                 self.trial,
-                tick.phase,
+                phase(tick),
                 rate(tick.ops_per_second),
                 self.left()
             );

@@ -1,9 +1,10 @@
 //! `kvdyno report DIR`.
 
 use super::error::CliError;
+use super::layouts;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Report on a results folder.
 #[derive(Debug, clap::Args)]
@@ -14,30 +15,52 @@ pub struct ReportArgs {
     /// text, markdown, csv or json.
     #[arg(long, default_value = "text")]
     format: String,
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
+    layout: Vec<String>,
+    /// Write the layouts below DIR, a file for each cell and run, instead of printing them.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
-/// Prints the report.
+/// Prints the report, or writes its layouts.
 pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     let format = crate::report::format(&args.format).ok_or_else(|| {
         let known: Vec<&str> = crate::report::FORMATS.iter().map(|format| format.name).collect();
         super::args::unknown("format", &args.format, &known, "kvdyno report --help")
     })?;
+    let layouts = layouts::named(&args.layout)?;
+    layouts::check(&layouts, format.name, args.out.as_deref())?;
+    let results = open(&args.dir)?;
+    results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let finished = results.finished().map_err(|error| CliError::failed(error.to_string()))?;
+    let (summary, csv) = (Summary::new(results.run(), finished), format.name == "csv");
+    match &args.out {
+        Some(out) => layouts::write(&layouts, csv, &summary, results.run(), out)?,
+        None if layouts.is_empty() => print!("{}", (format.render)(&summary, results.run())),
+        None => {
+            if !layouts::print(&layouts, csv, &summary, results.run()) {
+                return Err(CliError::usage("no layout that was asked for has anything to show of this run")
+                    .hint("without --layout the report has everything"));
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// The run in the folder, or the newest of those in it.
+fn open(dir: &Path) -> Result<RunFolder, CliError> {
     let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
-    if !args.dir.is_dir() {
-        return Err(CliError::usage(format!("there is no folder {}", args.dir.display()))
+    if !dir.is_dir() {
+        return Err(CliError::usage(format!("there is no folder {}", dir.display()))
             .hint("give the folder of a run, as `kvdyno run` printed it"));
     }
-    let path = if args.dir.join("run.json").exists() {
-        args.dir.clone()
+    let path = if dir.join("run.json").exists() {
+        dir.to_path_buf()
     } else {
-        newest(&args.dir).map_err(failed)?.ok_or_else(|| {
-            CliError::usage(format!("{} holds no results", args.dir.display()))
+        newest(dir).map_err(failed)?.ok_or_else(|| {
+            CliError::usage(format!("{} holds no results", dir.display()))
                 .hint("give the folder of a run, as `kvdyno run` printed it")
         })?
     };
-    let results = RunFolder::open(&path).map_err(failed)?;
-    results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
-    let summary = Summary::new(results.run(), results.finished().map_err(failed)?);
-    print!("{}", (format.render)(&summary, results.run()));
-    Ok(0)
+    RunFolder::open(&path).map_err(failed)
 }

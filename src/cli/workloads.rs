@@ -1,20 +1,25 @@
 //! `kvdyno workloads [NAME]`.
 
 use super::error::CliError;
-use crate::workload::{builtin_names, builtin_text};
+use super::named;
+use crate::workload::{builtin_names, builtin_suites, builtin_text};
 
-/// List the workloads, or print one.
+/// List the workloads and suites, or print one.
 #[derive(Debug, clap::Args)]
 pub struct WorkloadsArgs {
-    /// A workload: its file is printed, ready to be copied and changed.
+    /// A workload or a suite: its file is printed, ready to be copied and changed.
     name: Option<String>,
 }
 
 /// Prints them.
 pub fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
     let Some(name) = &args.name else {
-        let width = builtin_names().iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let width = named::known().iter().map(|name| name.len()).max().unwrap_or(0);
         for (name, about) in builtin_names() {
+            println!("{name:width$}  {about}");
+        }
+        println!("\nsuites, each of several workloads on the engines of a comparison:");
+        for (name, about) in builtin_suites() {
             println!("{name:width$}  {about}");
         }
         return Ok(0);
@@ -24,9 +29,6 @@ pub fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
             print!("{text}");
             Ok(0)
         }
-        None => {
-            let known: Vec<&str> = builtin_names().iter().map(|(name, _)| *name).collect();
-            Err(super::args::unknown("workload", name, &known, "kvdyno workloads"))
-        }
+        None => Err(super::args::unknown("workload", name, &named::known(), "kvdyno workloads")),
     }
 }

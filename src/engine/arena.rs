@@ -100,6 +100,13 @@ impl Arena {
         arena
     }
 
+    /// Says of all ops, for good, that so many leading bytes of their keys name a collection.
+    pub fn set_split(&mut self, bytes: u16) {
+        for index in 0..self.shape.ops {
+            self.op_mut(index).split = bytes;
+        }
+    }
+
     fn layout(size: usize) -> Layout {
         Layout::from_size_align(size, PAGE).expect("an arena is far below the address space")
     }

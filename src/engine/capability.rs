@@ -30,6 +30,7 @@ const NAMES: &[(u64, &str)] = &[
     (KV_SINGLE_THREAD, "single-thread"),
     (KV_STORES_NOTHING, "stores-nothing"),
     (KV_INDEXES, "indexes"),
+    (KV_LISTS, "lists"),
 ];
 
 /// The names of the bits set, in the header's order.
@@ -75,6 +76,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), NAMES.len());
-        assert_eq!(NAMES.iter().fold(0, |bits, (bit, _)| bits | bit), (KV_INDEXES << 1) - 1);
+        assert_eq!(NAMES.iter().fold(0, |bits, (bit, _)| bits | bit), (KV_LISTS << 1) - 1);
     }
 }

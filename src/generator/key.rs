@@ -1,13 +1,20 @@
 //! Keys: an item's index becomes bytes and, but for keys from a file, comes back from them.
 //!
 //! The index is placed (scattered by a permutation, or as it is), the place times the spacing is the key's number, and
-//! the number is encoded. Half a spacing behind each number lies a number that is never written: the misses.
+//! the number is encoded. Half a spacing behind each number lies a number that is never written: the misses. Keys that
+//! come in turns of serial and random ones have numbers of their own (`alternate.rs`).
 
+mod check;
+mod random;
+
+use super::alternate::Alternate;
 use super::permutation::Permutation;
 use super::random::{derive, mix64};
 use super::sizes::Sizes;
 use super::spec::{Encoding, SizeSpec, SpecError};
+use check::{check_capacity, check_file, check_sizes, hashed_numbers, prefix_bytes};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The largest key, in bytes.
@@ -32,10 +39,12 @@ pub struct KeyRules {
     pub size: SizeSpec,
     /// How a number becomes bytes.
     pub encoding: Encoding,
-    /// A permutation of the range, named by the seed, stands between index and number (`hashed` needs none).
+    /// A permutation of the range, named by the seed, stands between index and number (`hashed` and `random` need none).
     pub scattered: bool,
     /// The distance between the numbers of neighbours, at least 1; misses need at least 2.
     pub spacing: u64,
+    /// Keys come in turns of this many serial and as many random ones, over the range of those before; 0: they do not.
+    pub alternate: u64,
     /// Keys share this many distinct prefixes; 0: none. A group is a run of neighbours in number order, so that
     /// prefixes keep the order of keys.
     pub prefix_groups: u64,
@@ -54,6 +63,7 @@ impl Default for KeyRules {
             encoding: Encoding::Binary,
             scattered: false,
             spacing: 2,
+            alternate: 0,
             prefix_groups: 0,
             prefix_size: 0,
             file: None,
@@ -67,8 +77,16 @@ pub struct Keys {
     form: Form,
     range: u64,
     spacing: u64,
-    scatter: Option<Permutation>,
+    order: Order,
     frame: Frame,
+}
+
+/// What stands between index and number.
+#[derive(Clone)]
+enum Order {
+    Plain,
+    Scattered(Permutation),
+    Alternate(Alternate),
 }
 
 #[derive(Clone)]
@@ -114,7 +132,7 @@ impl Keys {
         if rules.file.is_none() {
             check_capacity(rules, &sizes)?;
         }
-        let is_scattered = rules.scattered && rules.encoding != Encoding::Hashed;
+        let is_scattered = rules.scattered && rules.encoding.is_ordered();
         let number_bytes = sizes.min() as usize - prefix_bytes(rules);
         let hash = (rules.encoding == Encoding::Hashed && rules.file.is_none())
             .then(|| Permutation::new(hashed_numbers(number_bytes), derive(seed, 0x6861_7368)));
@@ -127,42 +145,48 @@ impl Keys {
             number_bytes,
             hash,
         };
-        let scatter = is_scattered.then(|| Permutation::new(range, derive(seed, 0x6b65_7973)));
-        Ok(Keys { form, range, spacing: rules.spacing, scatter, frame })
+        let order = match rules.alternate {
+            0 if is_scattered => Order::Scattered(Permutation::new(range, derive(seed, 0x6b65_7973))),
+            0 => Order::Plain,
+            size => Order::Alternate(Alternate::new(size, rules.spacing, range, seed)?),
+        };
+        Ok(Keys { form, range, spacing: rules.spacing, order, frame })
     }
 
     /// Writes the key of an index (below the range) at the start of `out`, which holds at least `max_len` bytes.
     /// Returns the key's bytes.
     #[inline]
     pub fn write(&self, index: u64, out: &mut [u8]) -> usize {
-        let place = self.place(index);
+        let number = self.number(index);
         if let Form::Binary16 = self.form {
-            return write_binary16(place * self.spacing, out);
+            return write_binary16(number, out);
         }
-        self.write_placed(place, 0, out)
+        self.write_number(number, out)
     }
 
     /// Writes a key that `write` never makes, next to the one of `index`; see `misses`.
     #[inline]
     pub fn write_missing(&self, index: u64, out: &mut [u8]) -> usize {
-        let place = self.place(index);
-        let gap = self.spacing / 2;
-        debug_assert!(gap > 0, "the caller asked `misses` before");
+        debug_assert!(self.spacing > 1, "the caller asked `misses` before");
+        let number = match &self.order {
+            Order::Alternate(turns) => turns.missing(index),
+            _ => self.number(index) + self.spacing / 2,
+        };
         if let Form::Binary16 = self.form {
-            return write_binary16(place * self.spacing + gap, out);
+            return write_binary16(number, out);
         }
-        self.write_placed(place, gap, out)
+        self.write_number(number, out)
     }
 
     #[inline(never)]
-    fn write_placed(&self, place: u64, gap: u64, out: &mut [u8]) -> usize {
+    fn write_number(&self, number: u64, out: &mut [u8]) -> usize {
         if let Form::File(file) = &self.form {
             let size = self.frame.number_bytes;
-            let start = place as usize * size;
+            let start = (number / self.spacing) as usize * size;
             out[..size].copy_from_slice(&(**file).as_ref()[start..start + size]);
             return size;
         }
-        self.frame.write(place * self.spacing + gap, out)
+        self.frame.write(number, out)
     }
 
     /// Whether there are keys to miss with; else why not, and what to do.
@@ -176,6 +200,13 @@ impl Keys {
                 or `miss` to 0";
             return Err(SpecError(text.to_string()));
         }
+        if let Order::Alternate(turns) = &self.order
+            && !turns.has_gap()
+        {
+            let text = "the turns of `key.alternate` leave no gap for a key that is not there; set `key.spacing` \
+                higher, or `miss` to 0";
+            return Err(SpecError(text.to_string()));
+        }
         Ok(())
     }
 
@@ -187,35 +218,72 @@ impl Keys {
             Form::Framed => self.frame.read(key)?,
             Form::File(_) => return None,
         };
+        if let Order::Alternate(turns) = &self.order {
+            return turns.index(number);
+        }
         let place = number / self.spacing;
         if place >= self.range || place * self.spacing != number {
             return None;
         }
-        Some(match &self.scatter {
-            Some(scatter) => scatter.inverse(place),
-            None => place,
+        Some(match &self.order {
+            Order::Scattered(scatter) => scatter.inverse(place),
+            _ => place,
         })
     }
 
-    /// The rank of an index's key among the keys of the whole range, in byte order; none for `hashed` keys and keys
-    /// from a file, whose order is not known.
-    pub fn rank_of(&self, index: u64) -> Option<u64> {
-        self.has_ranks().then(|| self.place(index))
+    /// The place of an index's key among the keys of the whole range, in byte order; none for `hashed` and `random`
+    /// keys and keys from a file, whose order is not known. Places ascend with keys; not each has a key (`key.alternate`).
+    pub fn place_of(&self, index: u64) -> Option<u64> {
+        let place = || match &self.order {
+            Order::Plain => index,
+            Order::Scattered(scatter) => scatter.at(index),
+            Order::Alternate(turns) => turns.place(index),
+        };
+        self.has_places().then(place)
     }
 
-    /// The index whose key has this rank; see `rank_of`.
-    pub fn at_rank(&self, rank: u64) -> Option<u64> {
-        let in_range = self.has_ranks() && rank < self.range;
-        in_range.then(|| self.scatter.as_ref().map_or(rank, |scatter| scatter.inverse(rank)))
+    /// The index whose key has this place; see `place_of`.
+    pub fn at_place(&self, place: u64) -> Option<u64> {
+        if !self.has_places() {
+            return None;
+        }
+        match &self.order {
+            Order::Alternate(turns) => turns.at_place(place),
+            _ if place >= self.range => None,
+            Order::Plain => Some(place),
+            Order::Scattered(scatter) => Some(scatter.inverse(place)),
+        }
     }
 
-    fn has_ranks(&self) -> bool {
-        !matches!(self.form, Form::File(_)) && self.frame.hash.is_none()
+    /// All keys of the items below `items` have places below this.
+    pub fn places(&self, items: u64) -> u64 {
+        match &self.order {
+            _ if !self.has_places() => self.range,
+            Order::Plain => items,
+            Order::Scattered(_) => self.range,
+            Order::Alternate(turns) => turns.places(items),
+        }
+    }
+
+    /// The places of the keys that share the prefix of an index's key; none without prefixes, or where places are not
+    /// known. The last may be beyond the range.
+    pub fn prefix_places(&self, index: u64) -> Option<Range<u64>> {
+        let place = self.place_of(index).filter(|_| self.frame.prefix_bytes > 0)?;
+        let places = match &self.order {
+            Order::Alternate(_) => return None,
+            _ => self.frame.group_numbers / self.spacing,
+        };
+        let first = place / places * places;
+        Some(first..first.saturating_add(places))
+    }
+
+    fn has_places(&self) -> bool {
+        !matches!(self.form, Form::File(_)) && self.frame.encoding.is_ordered()
     }
 
     /// Whether keys in byte order are indices in ascending order.
     pub fn is_ordered(&self) -> bool {
-        self.has_ranks() && self.scatter.is_none()
+        self.has_places() && matches!(self.order, Order::Plain)
     }
 
     /// The bytes of the longest key.
@@ -255,12 +323,14 @@ impl Keys {
         places.windows(2).find(|pair| key(pair[0]) == key(pair[1])).map(|pair| (pair[0], pair[1]))
     }
 
+    /// The key's number; of a file's keys the place times the spacing too.
     #[inline]
-    fn place(&self, index: u64) -> u64 {
+    fn number(&self, index: u64) -> u64 {
         debug_assert!(index < self.range, "index {index} lies in the range of {}", self.range);
-        match &self.scatter {
-            Some(scatter) => scatter.at(index),
-            None => index,
+        match &self.order {
+            Order::Plain => index * self.spacing,
+            Order::Scattered(scatter) => scatter.at(index) * self.spacing,
+            Order::Alternate(turns) => turns.number(index),
         }
     }
 }
@@ -290,10 +360,14 @@ impl Frame {
         let size = self.sizes.of(mix64(number ^ self.seed)) as usize;
         let out = &mut out[..size];
         let (prefix, rest) = out.split_at_mut(self.prefix_bytes);
-        let (digits, padding) = rest.split_at_mut(self.number_bytes);
         if !prefix.is_empty() {
             encode(self.encoding, number / self.group_numbers, prefix);
         }
+        if self.encoding == Encoding::Random {
+            random::write(number, self.seed, rest);
+            return size;
+        }
+        let (digits, padding) = rest.split_at_mut(self.number_bytes);
         match &self.hash {
             Some(hash) => {
                 let (user, digits) = digits.split_at_mut(USER.len());
@@ -310,6 +384,7 @@ impl Frame {
         let (prefix, rest) = key.split_at_checked(self.prefix_bytes)?;
         let (digits, padding) = rest.split_at_checked(self.number_bytes)?;
         let number = match &self.hash {
+            _ if self.encoding == Encoding::Random => random::read(rest, self.seed)?,
             Some(hash) => {
                 let image = decode(Encoding::Decimal, digits.strip_prefix(USER)?)?;
                 if image >= hash.n() {
@@ -320,7 +395,8 @@ impl Frame {
             None => decode(self.encoding, digits)?,
         };
         let has_size = key.len() == self.sizes.of(mix64(number ^ self.seed)) as usize;
-        let is_padded = padding.iter().all(|&byte| byte == pad(self.encoding));
+        let is_padded =
+            self.encoding == Encoding::Random || padding.iter().all(|&byte| byte == pad(self.encoding));
         let has_prefix =
             prefix.is_empty() || decode(self.encoding, prefix) == Some(number / self.group_numbers);
         (has_size && is_padded && has_prefix).then_some(number)
@@ -334,7 +410,7 @@ fn pad(encoding: Encoding) -> u8 {
 /// Writes a number right-aligned; it fits, for `check_capacity` saw to it.
 fn encode(encoding: Encoding, mut number: u64, out: &mut [u8]) {
     match encoding {
-        Encoding::Binary => {
+        Encoding::Binary | Encoding::Random => {
             let bytes = number.to_be_bytes();
             let width = out.len().min(8);
             let (padding, tail) = out.split_at_mut(out.len() - width);
@@ -364,109 +440,9 @@ fn encode(encoding: Encoding, mut number: u64, out: &mut [u8]) {
 fn decode(encoding: Encoding, bytes: &[u8]) -> Option<u64> {
     let shift = |number: u64, base: u64, digit: u8| number.checked_mul(base)?.checked_add(u64::from(digit));
     bytes.iter().try_fold(0_u64, |number, &byte| match (encoding, byte) {
-        (Encoding::Binary, _) => shift(number, 256, byte),
+        (Encoding::Binary | Encoding::Random, _) => shift(number, 256, byte),
         (_, b'0'..=b'9') => shift(number, if encoding == Encoding::Hex { 16 } else { 10 }, byte - b'0'),
         (Encoding::Hex, b'a'..=b'f') => shift(number, 16, byte - b'a' + 10),
         _ => None,
     })
-}
-
-fn prefix_bytes(rules: &KeyRules) -> usize {
-    if rules.prefix_groups == 0 { 0 } else { rules.prefix_size as usize }
-}
-
-/// How many numbers `bytes` hold in an encoding.
-fn numbers_held(encoding: Encoding, bytes: usize) -> u128 {
-    let (base, most): (u128, usize) = match encoding {
-        Encoding::Binary => (256, 8),
-        Encoding::Decimal | Encoding::Hashed => (10, 20),
-        Encoding::Hex => (16, 16),
-    };
-    base.pow(bytes.min(most) as u32)
-}
-
-/// How many numbers a hashed key of `bytes` tells apart.
-fn hashed_numbers(bytes: usize) -> u64 {
-    let digits = (bytes.saturating_sub(USER.len()) as u32).min(MOST_HASHED_DIGITS);
-    10_u64.pow(digits)
-}
-
-fn check_sizes(rules: &KeyRules, sizes: &Sizes) -> Result<(), SpecError> {
-    let wrong = |text: String| Err(SpecError(text));
-    if sizes.min() < LEAST_KEY_BYTES || sizes.max() > MOST_KEY_BYTES {
-        return wrong(format!("keys have {LEAST_KEY_BYTES} to {MOST_KEY_BYTES} bytes, not `{}`", rules.size));
-    }
-    if rules.range == 0 || rules.range > 1 << 62 {
-        return wrong(format!("there can be 1 to 2^62 keys, not {}", rules.range));
-    }
-    if rules.spacing == 0 {
-        return wrong("`key.spacing` is at least 1".to_string());
-    }
-    if (rules.prefix_groups == 0) != (rules.prefix_size == 0) {
-        return wrong(
-            "`key.prefix_groups` and `key.prefix_size` go together: set both or neither".to_string(),
-        );
-    }
-    let needed = rules.prefix_size.saturating_add(if rules.encoding == Encoding::Hashed { 5 } else { 1 });
-    if rules.file.is_none() && sizes.min() < needed {
-        let (encoding, prefix, size) = (rules.encoding, rules.prefix_size, sizes.min());
-        return wrong(format!(
-            "{encoding} keys with a prefix of {prefix} bytes need at least {needed} bytes, not {size}"
-        ));
-    }
-    Ok(())
-}
-
-fn check_capacity(rules: &KeyRules, sizes: &Sizes) -> Result<(), SpecError> {
-    let (encoding, size, range, spacing) = (rules.encoding, sizes.min(), rules.range, rules.spacing);
-    let bytes = size as usize - prefix_bytes(rules);
-    let held = match encoding {
-        Encoding::Hashed => u128::from(hashed_numbers(bytes)),
-        _ => numbers_held(encoding, bytes),
-    };
-    let needed = u128::from(range) * u128::from(spacing);
-    if needed > held.min(1 << 64) {
-        let (unit, extra) = match encoding {
-            Encoding::Binary => ("bytes", 0),
-            Encoding::Hashed => ("bytes", USER.len()),
-            Encoding::Decimal | Encoding::Hex => ("digits", 0),
-        };
-        let width = (1..20).find(|&width| numbers_held(encoding, width) >= needed).unwrap_or(20) + extra;
-        let prefix = match prefix_bytes(rules) {
-            0 => String::new(),
-            prefix => format!(" after a prefix of {prefix} bytes"),
-        };
-        return Err(SpecError(format!(
-            "{size}-byte {encoding} keys hold {held} numbers{prefix}; {range} keys with spacing {spacing} need \
-             {width} {unit}"
-        )));
-    }
-    if rules.prefix_groups > 0
-        && u128::from(rules.prefix_groups) > numbers_held(encoding, prefix_bytes(rules))
-    {
-        return Err(SpecError(format!(
-            "a {encoding} prefix of {} bytes tells {} groups apart, not {}",
-            rules.prefix_size,
-            numbers_held(encoding, prefix_bytes(rules)),
-            rules.prefix_groups
-        )));
-    }
-    Ok(())
-}
-
-fn check_file(rules: &KeyRules, sizes: &Sizes, file: &KeyFile) -> Result<KeyFile, SpecError> {
-    let Some(size) = sizes.fixed() else {
-        let text =
-            format!("keys from a file have one size, not `{}`; set `key.size` to a number", rules.size);
-        return Err(SpecError(text));
-    };
-    if rules.prefix_groups > 0 {
-        return Err(SpecError("keys from a file have no prefix groups; set `key.prefix_groups` to 0".into()));
-    }
-    let held = (**file).as_ref().len() as u64 / u64::from(size);
-    if held < rules.range {
-        let range = rules.range;
-        return Err(SpecError(format!("the key file holds {held} keys of {size} bytes; {range} are needed")));
-    }
-    Ok(file.clone())
 }

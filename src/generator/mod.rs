@@ -1,6 +1,7 @@
 //! Numbers, keys and values from a seed; no clock, no I/O (but for a key file given to it).
 
 mod alias;
+mod alternate;
 mod body;
 mod exponential;
 mod hotspot;

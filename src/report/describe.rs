@@ -5,6 +5,7 @@ use super::figure::{bytes, count, counted, known};
 use crate::measure::units::{share_text, time_text};
 use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, Summary};
+use crate::workload::Collections;
 
 /// The longest engine name with its options that a table shows, in characters.
 const ENGINE_LIMIT: usize = 24;
@@ -35,15 +36,34 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
     let value_size = settings.value_size.as_ref().unwrap_or(&phase.value.size);
     let parts = [
         mix(phase),
-        format!("{} keys of {} B{}", count(phase.keys), phase.key.size, keyspaces(phase)),
+        keys(phase),
         format!("values of {value_size} B that compress to {}", share_text(phase.value.compressed_share)),
         indexes(phase),
         format!("{}{}", settings.distribution, if settings.clustered { ", clustered" } else { "" }),
         threads(phase),
         end(phase),
+        phase
+            .rounds
+            .map_or_else(String::new, |rounds| format!("over {}", counted(rounds.into(), "round", "rounds"))),
         format!("level asked for: {}", phase.durability_asked),
     ];
     plain_text(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))
+}
+
+/// `10,000 keys of 16 B in 8 keyspaces`, `10,000 elements in 16 lists`.
+fn keys(phase: &PhaseSummary) -> String {
+    let keys = count(phase.keys);
+    let Collections { count: collections, r#type } = phase.collections;
+    if phase.collections.are_lists() {
+        return format!("{keys} elements in {}", counted(collections.into(), "list", "lists"));
+    }
+    let space = match phase.collections.has_fields() {
+        true => format!(" in {collections} collections of type {}", r#type.name()),
+        false => keyspaces(phase),
+    };
+    // Without their number where phases insert them.
+    let number = if phase.keys > 0 { keys + " " } else { String::new() };
+    format!("{number}keys of {} B{space}", phase.key.size)
 }
 
 fn keyspaces(phase: &PhaseSummary) -> String {
@@ -84,6 +104,8 @@ fn mix(phase: &PhaseSummary) -> String {
         ("read-modify-write", mix.read_modify_write),
         ("transaction", mix.transaction),
         ("insert-indexed", mix.insert_indexed),
+        ("push", mix.push),
+        ("pop", mix.pop),
     ];
     let present: Vec<(&str, f64)> = shares.into_iter().filter(|(_, share)| *share > 0.0).collect();
     let all: f64 = present.iter().map(|(_, share)| share).sum();
@@ -103,6 +125,9 @@ fn mix(phase: &PhaseSummary) -> String {
 
 fn scan(phase: &PhaseSummary) -> String {
     let scan = &phase.settings.scan;
+    if phase.collections.are_hashes() {
+        return " of a whole hash".to_string();
+    }
     let rows = match (scan.rows, scan.uniform_rows) {
         (0, _) => " to the end".to_string(),
         (rows, true) => format!(" of 1 to {rows} rows"),

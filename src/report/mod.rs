@@ -6,6 +6,8 @@ mod describe;
 mod escape;
 mod figure;
 mod json;
+mod layout;
+mod limits;
 mod markdown;
 mod next;
 mod ranking;
@@ -14,8 +16,10 @@ mod text;
 mod verdict;
 
 pub use escape::{csv_cell, markdown_text, plain_text};
+pub use layout::{LAYOUTS, Layout, Page, Runs, layout};
 pub use next::next_steps;
 pub use table::{Align, Column, Table};
+pub use text::troubles;
 pub use verdict::verdict;
 
 use crate::results::Run;

@@ -1,6 +1,6 @@
 //! The report for a terminal.
 
-use super::content::{Block, content};
+use super::content::{Block, content, failure_blocks, warning_blocks};
 use crate::results::Run;
 use crate::results::summary::Summary;
 
@@ -9,8 +9,18 @@ const WIDTH: usize = 120;
 
 /// Renders it.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
+    blocks(content(summary, run))
+}
+
+/// What went wrong, for below a layout: trials that failed or are missing, and warnings. Empty if all is well.
+pub fn troubles(summary: &Summary) -> String {
+    let found: Vec<Block> = failure_blocks(summary).into_iter().chain(warning_blocks(summary)).collect();
+    if found.is_empty() { String::new() } else { format!("\n{}", blocks(found)) }
+}
+
+fn blocks(blocks: Vec<Block>) -> String {
     let mut text = String::new();
-    for block in content(summary, run) {
+    for block in blocks {
         // Each block but the lines below a table begins after an empty line.
         if !text.is_empty() {
             text.push('\n');

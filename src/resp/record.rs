@@ -171,7 +171,8 @@ mod tests {
         #[test]
         fn rows_read_back_as_written(tag in 0..5_u8, expires_ms in any::<Option<u64>>(), body in any::<Vec<u8>>()) {
             let row = Row { kind: Type::of(tag).unwrap(), expires_ms, body: &body };
-            prop_assert_eq!(Row::parse(&row.bytes()), Some(row));
+            let bytes = row.bytes();
+            prop_assert_eq!(Row::parse(&bytes), Some(row));
         }
 
         #[test]

@@ -1,12 +1,16 @@
 //! A run with everything in it that a report must show, made from fixed numbers; the fixture files were written from it.
 
+pub(crate) mod sketch;
+
 use super::store::RunFolder;
 use super::{
     Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Record, Run, SCHEMA, Step,
     ThreadRecord, Trial,
 };
-use crate::measure::{ClockFacts, Concern, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning};
-use crate::workload::{Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
+use crate::measure::{
+    ClockFacts, Concern, DiskUse, Histogram, Machine, Noise, Placement, SeriesRow, Usage, Warning,
+};
+use crate::workload::{Collections, Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -80,6 +84,7 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         engine: engine.to_string(),
         options,
         workload: workload(),
+        placement: Placement::default(),
     }
 }
 
@@ -94,6 +99,8 @@ fn workload() -> Workload {
     Workload {
         name: "quick".to_string(),
         about: "A first look.".to_string(),
+        source: None,
+        mends: Vec::new(),
         variant_of: None,
         layouts: Vec::new(),
         seed: 1,
@@ -101,12 +108,14 @@ fn workload() -> Workload {
         budget_seconds: None,
         keys: 2_000,
         keyspaces: 1,
+        collections: Collections::default(),
         key: KeySpec::default(),
         value: ValueSpec::default(),
         indexes: Vec::new(),
         durability: Durability::Process,
         or_weaker: false,
         cache_bytes: Some(64 << 20),
+        memory_bytes: None,
         rounds: 1,
         phases: vec![fill, read, mixed, sync],
     }
@@ -131,6 +140,8 @@ pub(crate) fn record(trial: Trial) -> Record {
         disk_after_close: (trial.engine != "null").then(|| disk(400_000)),
         rss_peak_bytes: Some(40 << 20),
         rss_before_open_bytes: Some(9 << 20),
+        memory_cap: None,
+        cpus_in_force: None,
         clock: Some(clock()),
         noise: Some(Noise::default()),
         warnings: match (trial.engine.as_str(), trial.repetition) {
@@ -172,12 +183,7 @@ fn engine_facts(trial: &Trial) -> EngineFacts {
 }
 
 fn steps(trial: &Trial) -> Vec<Step> {
-    let step = |name: &str, before: Option<&str>, elapsed_ns: u64| Step {
-        name: name.to_string(),
-        before_phase: before.map(String::from),
-        elapsed_ns: elapsed_ns + u64::from(trial.repetition) * 1_000,
-        note: None,
-    };
+    let step = |name: &str, before: Option<&str>, elapsed_ns: u64| step(trial, name, before, elapsed_ns);
     vec![
         step("open", Some("fill"), 1_200_000),
         step("settle", Some("read"), 30_000_000),
@@ -185,6 +191,16 @@ fn steps(trial: &Trial) -> Vec<Step> {
         step("reopen", Some("sync"), 2_500_000),
         step("close", None, 900_000),
     ]
+}
+
+fn step(trial: &Trial, name: &str, before: Option<&str>, elapsed_ns: u64) -> Step {
+    Step {
+        name: name.to_string(),
+        before_phase: before.map(String::from),
+        elapsed_ns: elapsed_ns + u64::from(trial.repetition) * 1_000,
+        note: None,
+        keys: None,
+    }
 }
 
 /// Nanoseconds per op of each engine and phase, before the spread over runs.
@@ -250,6 +266,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         series: if ops == 0 { vec![] } else { vec![series_row(&kinds, ops, elapsed_ns)] },
         kinds,
         usage: usage(ops, cost_ns, writes, stores),
+        cap_use: None,
         logical_bytes_written: writes * 116,
         logical_bytes_read: (ops - writes) * 116,
         disk_peak: stores.then(|| disk(500_000)),

@@ -19,8 +19,9 @@ pub fn sum(
     const OPS: usize = 64;
     let key_bytes = keys.max_len() + spaces.extra_len();
     let shape = Shape { ops: OPS, key_bytes, value_bytes: 8, out_bytes: 64 };
-    let mut session =
-        database.session(Arena::new(shape, clock, &NEVER)).map_err(|error| error.to_string())?;
+    let mut arena = Arena::new(shape, clock, &NEVER);
+    arena.set_split(spaces.split());
+    let mut session = database.session(arena).map_err(|error| error.to_string())?;
     let mut sum = 0u64;
     let mut next = items.start;
     while next < items.end {

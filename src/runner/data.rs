@@ -2,6 +2,7 @@
 
 use super::draw::MOST_UNIT_OPS;
 use super::phase;
+use super::schedule::schedule;
 use crate::generator::{KeyRules, Keys, Part, Sampler, ValueRules, Values};
 use crate::workload::{Phase, Workload};
 use std::sync::Arc;
@@ -20,35 +21,68 @@ fn key_rules(workload: &Workload) -> Result<KeyRules, String> {
         range: workload.keys,
         size: spec.size.clone(),
         encoding: spec.encoding,
-        scattered: spec.scattered,
+        // The order of a file's keys is the file's.
+        scattered: spec.scattered && spec.file.is_none(),
         spacing: spec.spacing,
+        alternate: spec.alternate,
         prefix_groups: spec.prefix_groups,
         prefix_size: if spec.prefix_groups > 0 { spec.prefix_size } else { 0 },
         file,
     })
 }
 
-/// Items that a workload's inserts may need beyond its keys.
-pub fn growth(workload: &Workload) -> u64 {
+/// The item behind the last that a workload may write, by its puts or inserts, in all rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growth {
+    /// Where inserts end that are counted: so many keys there must be.
+    pub counted: u64,
+    /// Where those end too that time ends, if an engine is as fast as none is.
+    pub most: u64,
+}
+
+/// How far the inserts of a workload go.
+pub fn growth(workload: &Workload) -> Growth {
+    let mut growth = Growth { counted: 0, most: 0 };
+    for turn in schedule(workload) {
+        let phase = &workload.phases[turn.place];
+        let (counted, most) = inserts(workload, phase);
+        growth.counted = growth.counted.saturating_add(counted);
+        growth.most = growth.most.saturating_add(most);
+        if (phase.mix.put > 0.0 || phase.writers > 0) && phase.existing.is_none() {
+            // Inserts go on behind the keys that puts may have written.
+            growth = growth.at_least(workload.keys);
+        }
+    }
+    growth.at_least(workload.keys)
+}
+
+impl Growth {
+    fn at_least(self, keys: u64) -> Growth {
+        Growth { counted: self.counted.max(keys), most: self.most.max(keys) }
+    }
+}
+
+/// Inserts of one run of a phase: those that are counted, and the most.
+fn inserts(workload: &Workload, phase: &Phase) -> (u64, u64) {
     /// No engine here inserts faster, per thread and second.
     const INSERTS_PER_SECOND: f64 = 4e6;
-    let of = |phase: &Phase| {
-        if phase::slots(phase).iter().all(|slot| slot.inserter.is_none()) {
-            return 0.0;
-        }
-        if phase.each_key {
-            return workload.keys as f64;
-        }
-        let by_time = (phase.seconds + phase.warmup_seconds)
-            * INSERTS_PER_SECOND
-            * f64::from(phase.threads + phase.writers).max(1.0);
-        match (phase.ops, phase.seconds > 0.0) {
-            (0, _) => by_time,
-            (ops, true) => by_time.min(ops as f64),
-            (ops, false) => ops as f64,
-        }
-    };
-    workload.phases.iter().map(of).sum::<f64>() as u64
+    let slots = phase::slots(phase);
+    let inserters = slots.iter().filter(|slot| slot.inserter.is_some()).count() as u64;
+    if inserters == 0 {
+        return (0, 0);
+    }
+    let in_time = |seconds: f64| (seconds * INSERTS_PER_SECOND * inserters as f64) as u64;
+    let warm_up = in_time(phase.warmup_seconds);
+    let by_count = if phase.each_key { workload.keys } else { phase.ops };
+    if by_count == 0 {
+        return (0, warm_up + in_time(phase.seconds));
+    }
+    // Threads end one insert apart at most, and the next phase goes on behind the one that went farthest.
+    let by_count = by_count + inserters - 1;
+    if phase.seconds > 0.0 {
+        return (0, warm_up + by_count.min(in_time(phase.seconds)));
+    }
+    (by_count, warm_up + by_count)
 }
 
 /// Whether any phase counts with merges.
@@ -56,24 +90,21 @@ pub fn has_merges(workload: &Workload) -> bool {
     workload.phases.iter().any(|phase| phase.mix.merge > 0.0)
 }
 
-/// The keys, and the item where inserts end: `growth` items behind the workload's keys, or as many as the key format
-/// holds. Counters lie behind that.
-pub fn keys(workload: &Workload, growth: u64, counters: u64) -> Result<(Keys, u64), String> {
+/// The keys, and the item where inserts end: as far as they may go, or as many as the key format holds, if that is
+/// enough for those that are counted. Counters lie behind that.
+pub fn keys(workload: &Workload, growth: Growth, counters: u64) -> Result<(Keys, u64), String> {
     let rules = key_rules(workload)?;
-    let make = |growth: u64| {
-        let range = workload.keys + growth + counters;
-        Keys::new(&KeyRules { range, ..rules.clone() }, workload.seed)
-    };
-    if let Ok(keys) = make(growth) {
-        return Ok((keys, workload.keys + growth));
+    let make = |end: u64| Keys::new(&KeyRules { range: end + counters, ..rules.clone() }, workload.seed);
+    if let Ok(keys) = make(growth.most) {
+        return Ok((keys, growth.most));
     }
-    let mut best = (make(0).map_err(|error| error.to_string())?, workload.keys);
-    let (mut fits, mut fails) = (0, growth);
+    let (mut fits, mut fails) = (growth.counted, growth.most);
+    let mut best = (make(fits).map_err(|error| error.to_string())?, fits);
     while fits + 1 < fails {
         let middle = fits + (fails - fits) / 2;
         match make(middle) {
             Ok(keys) => {
-                best = (keys, workload.keys + middle);
+                best = (keys, middle);
                 fits = middle;
             }
             Err(_) => fails = middle,
@@ -105,7 +136,7 @@ pub fn check_workload(workload: &Workload) -> Result<(), String> {
     for phase in &workload.phases {
         let failed = |error: crate::generator::SpecError| format!("phase {}: {error}", phase.name);
         let part = Part { index: 0, count: 1 };
-        Sampler::new(&phase.distribution, workload.keys, workload.seed, part, phase.clustered)
+        Sampler::new(&phase.distribution, workload.keys.max(1), workload.seed, part, phase.clustered)
             .map_err(failed)?;
         if phase.miss > 0.0 {
             keys.misses().map_err(failed)?;

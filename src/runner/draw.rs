@@ -2,9 +2,13 @@
 //! outside the timed call.
 
 mod indexed;
+mod lists;
 mod scans;
 
+pub use scans::rows_of_call;
+
 use super::check::State;
+use super::phase::merges_by_get;
 use super::shared::{Role, Shared};
 use super::unit::{Chooser, KINDS, Kind};
 use crate::engine::Arena;
@@ -32,8 +36,9 @@ const IN_VAIN: u8 = 4;
 const INDEX_ROW: u8 = 8;
 
 impl Item {
+    /// An op of which nothing more is known.
     #[inline(always)]
-    fn new(kind: Kind, index: u64) -> Item {
+    pub fn new(kind: Kind, index: u64) -> Item {
         Item { index, state: State::default(), unit_ops: 1, kind, flags: 0 }
     }
 
@@ -45,6 +50,11 @@ impl Item {
             self.flags |= KNOWN;
         }
         self
+    }
+
+    /// A pop of an empty list.
+    fn in_vain(self) -> Item {
+        self.flagged(IN_VAIN)
     }
 
     fn flagged(mut self, flag: u8) -> Item {
@@ -70,7 +80,7 @@ impl Item {
         self.flags & INDEX_ROW != 0
     }
 
-    /// A read of a key that was never written, or an insert of one that was.
+    /// A read of a key that was never written, an insert of one that was, or a pop of an empty list.
     #[inline(always)]
     pub fn is_in_vain(&self) -> bool {
         self.flags & IN_VAIN != 0
@@ -110,6 +120,9 @@ pub struct Draw {
     /// The only kind, if each of its units is one op without a choice to draw.
     plain: Option<Kind>,
     is_out_of_keys: bool,
+    /// What makes a group of joined writes a transaction.
+    tie: u16,
+    merges_by_get: bool,
 }
 
 /// The mix that a role runs.
@@ -129,7 +142,7 @@ impl Draw {
         let chooser =
             Chooser::new(&mix).ok_or_else(|| SpecError("a phase needs a mix with a share above 0".into()))?;
         // Inserts take the next new key whatever is drawn; a pass over each key tells only how many.
-        let fills = [Kind::Put, Kind::Merge, Kind::Insert, Kind::InsertIndexed];
+        let fills = [Kind::Put, Kind::Merge, Kind::Insert, Kind::InsertIndexed, Kind::Push, Kind::Pop];
         let covers_fill =
             chooser.kinds().all(|kind| fills.contains(&kind)) && shared.phase.existing.is_none();
         let range = if covers_fill { shared.fill_items } else { shared.population.dense };
@@ -181,6 +194,8 @@ impl Draw {
             value: Vec::with_capacity(shared.values.max_len()),
             plain,
             is_out_of_keys: false,
+            tie: if phase.atomic { KV_ATOMIC } else { 0 },
+            merges_by_get: merges_by_get(phase, shared.capabilities),
         })
     }
 
@@ -275,17 +290,17 @@ impl Draw {
             Kind::Update => {
                 for left in (0..ops).rev() {
                     let index = self.own(shared);
-                    self.add_put(shared, arena, kind, index, join_flag(left));
+                    self.add_put(shared, arena, kind, index, self.tie | join_flag(left));
                 }
             }
             Kind::Delete => {
                 for left in (0..ops).rev() {
                     let index = self.own(shared);
-                    self.add_delete(shared, arena, index, join_flag(left));
+                    self.add_delete(shared, arena, index, self.tie | join_flag(left));
                 }
             }
             Kind::Scan => self.add_scan(shared, arena),
-            Kind::Merge => self.add_merge(shared, arena),
+            Kind::Merge => self.add_merges(shared, arena, ops),
             Kind::ReadModifyWrite => {
                 let index = self.own(shared);
                 self.add_get_of(shared, arena, kind, index, 0);
@@ -298,6 +313,8 @@ impl Draw {
                 }
             }
             Kind::InsertIndexed => self.add_indexed(shared, arena, ops),
+            Kind::Push => self.add_pushes(shared, arena, ops),
+            Kind::Pop => self.add_pop(shared, arena),
         }
     }
 
@@ -348,14 +365,14 @@ impl Draw {
                 },
                 _ => self.own(shared),
             };
-            self.add_put(shared, arena, Kind::Put, index, join_flag(left));
+            self.add_put(shared, arena, Kind::Put, index, self.tie | join_flag(left));
         }
     }
 
     fn add_inserts(&mut self, shared: &Shared<'_>, arena: &mut Arena, ops: usize) {
         let new = if shared.capabilities & KV_CAN_NEW != 0 { KV_NEW } else { 0 };
         for left in (0..ops).rev() {
-            let flags = join_flag(left) | new;
+            let flags = self.tie | join_flag(left) | new;
             if self.phase.existing.is_some_and(|share| self.choices.unit() < share) {
                 let index = self.own(shared);
                 self.add_refused_insert(shared, arena, index, flags);
@@ -439,16 +456,18 @@ impl Draw {
         self.items.push(if is_there { item.flagged(EXACT) } else { item });
     }
 
-    fn add_merge(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
-        let slot = self.items.len();
-        let native = shared.capabilities & KV_MERGE_ADD != 0;
-        // Emulated by get and put, a counter needs one writing thread.
-        let drawn = if native { self.sampler.next(&mut self.random) } else { self.own(shared) };
-        let index = shared.counters_from + drawn;
-        let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
-        arena.value_mut(slot)[..8].copy_from_slice(&1u64.to_le_bytes());
-        set(arena.op_mut(slot), KV_MERGE, 0, key, 8);
-        self.items.push(Item::new(Kind::Merge, index));
+    fn add_merges(&mut self, shared: &Shared<'_>, arena: &mut Arena, ops: usize) {
+        for left in (0..ops).rev() {
+            let slot = self.items.len();
+            // Emulated by get and put, a counter needs one writing thread.
+            let drawn =
+                if self.merges_by_get { self.own(shared) } else { self.sampler.next(&mut self.random) };
+            let index = shared.counters_from + drawn;
+            let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
+            arena.value_mut(slot)[..8].copy_from_slice(&1u64.to_le_bytes());
+            set(arena.op_mut(slot), KV_MERGE, self.tie | join_flag(left), key, 8);
+            self.items.push(Item::new(Kind::Merge, index));
+        }
     }
 }
 

@@ -9,9 +9,9 @@ use super::watch::{Tick, Watch};
 use super::worker::{Outcome, Worker, shape_of};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
-use crate::measure::{DiskUse, Usage};
+use crate::measure::{CapUse, DiskUse, Usage};
 use crate::results::{Check, CheckLevel, KindRecord, PhaseRecord, ThreadRecord};
-use crate::workload::{Durability, Phase};
+use crate::workload::{Durability, Emulate, Phase};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -78,7 +78,12 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
     }
     let has = |bit: u64| capabilities & bit != 0;
     for kind in kinds_of(phase) {
+        let is_atomic = phase.atomic && kind.is_joined();
         let lack = match kind {
+            _ if is_atomic && !has(KV_TRANSACTION) => "transactions",
+            _ if is_atomic && spaces.total() > 1 && !spaces.is_atomic() => {
+                "transactions over several keyspaces"
+            }
             Kind::Delete if !has(KV_CAN_DELETE) => "deletes",
             Kind::Insert if phase.existing.is_some() && !has(KV_CAN_NEW) => {
                 "inserts that refuse a key that is there"
@@ -87,9 +92,13 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
             Kind::Transaction if spaces.count() > 1 && !spaces.is_atomic() => {
                 "transactions over several keyspaces"
             }
+            Kind::Scan if spaces.are_hashes() && has(KV_CAN_PREFIX) => continue,
             Kind::Scan if phase.scan.prefix && !has(KV_CAN_PREFIX) => "prefix scans",
             Kind::Scan if !phase.scan.prefix && !has(KV_ORDERED) => "ordered scans",
             Kind::Scan if phase.scan.reverse && !has(KV_CAN_REVERSE) => "reverse scans",
+            Kind::Pop if !has(KV_LISTS) && !has(KV_CAN_DELETE) => {
+                "lists, and no deletes to emulate them with"
+            }
             Kind::Update | Kind::ReadModifyWrite | Kind::Transaction if !has(KV_OVERWRITE) => "overwriting",
             _ => continue,
         };
@@ -101,17 +110,25 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
     None
 }
 
+/// Whether the core merges by get and put: because the engine cannot, or because it is told to.
+pub fn merges_by_get(phase: &Phase, capabilities: u64) -> bool {
+    phase.mix.merge > 0.0 && (capabilities & KV_MERGE_ADD == 0 || phase.emulate.contains(&Emulate::Merge))
+}
+
 /// What this engine does by other means, for the report.
 pub fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String> {
     let has = |bit: u64| capabilities & bit != 0;
     let means = |kind: Kind| match kind {
-        Kind::Merge if !has(KV_MERGE_ADD) => Some("merge = get + put"),
+        Kind::Merge if merges_by_get(phase, capabilities) => Some("merge = get + put"),
         Kind::MultiGet if !has(KV_MULTI_GET) => Some("multi-get = gets"),
         Kind::Insert if !has(KV_CAN_NEW) => Some("insert = put of a new key"),
+        Kind::Scan if phase.scan.rows_per_call > 0 => Some("scan goes on by a search in each call"),
+        Kind::Push | Kind::Pop if !has(KV_LISTS) => Some("lists emulated by keys"),
         _ => None,
     };
     let mut texts = spaces.emulated(phase.mix.insert_indexed > 0.0);
     texts.extend(kinds_of(phase).into_iter().filter_map(means).map(String::from));
+    texts.dedup();
     texts
 }
 
@@ -132,7 +149,8 @@ fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session
     let clock = shared.clock.kind();
     (0..shared.slots.len())
         .map(|thread| {
-            let arena = Arena::new(shape_of(shared, thread), clock, shared.stop);
+            let mut arena = Arena::new(shape_of(shared, thread), clock, shared.stop);
+            arena.set_split(shared.spaces.split());
             database.session(arena).map_err(|error| Failure {
                 cause: "engine-error",
                 text: format!("phase {}: session of thread {thread}: {error}", shared.phase.name),
@@ -202,6 +220,7 @@ pub fn run(
     let mut record = record_of(shared, &outcomes, failure.as_ref());
     (record.series, record.usage, record.disk_peak, record.disk_end) = (series, usage, disk_peak, disk_end);
     record.engine_stats = database.stats();
+    record.cap_use = CapUse::of_this_process();
     Ok(Ran { record, failure, merges })
 }
 
@@ -256,8 +275,8 @@ fn check_of(shared: &Shared<'_>, outcomes: &[Outcome]) -> Check {
     let sum = |of: fn(&Judge) -> u64| outcomes.iter().map(|outcome| of(&outcome.judge)).sum();
     let level = match (shared.checked, shared.versions) {
         (false, _) => CheckLevel::None,
-        (true, None) => CheckLevel::Stateless,
-        (true, Some(_)) => CheckLevel::Full,
+        (true, None) if shared.lists.is_none() => CheckLevel::Stateless,
+        (true, _) => CheckLevel::Full,
     };
     Check {
         level,
@@ -283,7 +302,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
     let batches = sum(|judge| judge.batches);
     PhaseRecord {
         phase: shared.phase.clone(),
-        round: None,
+        round: shared.round,
         not_run: failure.map(|failure| format!("cut short: {}", failure.text)),
         durability_in_force: None,
         durability_asked: Durability::None,
@@ -300,6 +319,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
             .collect(),
         series: Vec::new(),
         usage: Usage::default(),
+        cap_use: None,
         logical_bytes_written: sum(|judge| judge.written_bytes),
         logical_bytes_read: sum(|judge| judge.read_bytes),
         disk_peak: None,

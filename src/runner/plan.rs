@@ -1,7 +1,9 @@
 //! Engines x workloads x repetitions: the trials of a run, in randomised complete blocks. Each block holds every cell
 //! once, so that whatever drifts on the machine hits all engines alike.
 
+use super::schedule::times;
 use crate::generator::{Random, Sizes, mix64};
+use crate::measure::Placement;
 use crate::results::Trial;
 use crate::workload::Workload;
 
@@ -14,15 +16,26 @@ pub struct Contestant {
     pub options: Vec<(String, String)>,
 }
 
+/// A workload, and the engines that it is done to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// As it is to be run.
+    pub workload: Workload,
+    /// At least one.
+    pub contestants: Vec<Contestant>,
+}
+
 /// The trials of a run in the order they are made.
-pub fn trials(contestants: &[Contestant], workloads: &[Workload], seed: u64) -> Vec<Trial> {
-    let runs = workloads.iter().map(|workload| workload.runs.max(1)).max().unwrap_or(1);
+pub fn trials(entries: &[Entry], seed: u64) -> Vec<Trial> {
+    let runs = entries.iter().map(|entry| entry.workload.runs.max(1)).max().unwrap_or(1);
     let mut random = Random::seeded(mix64(seed));
     let mut trials = Vec::new();
     for repetition in 1..=runs {
         let mut block: Vec<(&Contestant, &Workload)> = Vec::new();
-        for workload in workloads.iter().filter(|workload| repetition <= workload.runs.max(1)) {
-            block.extend(contestants.iter().map(|contestant| (contestant, workload)));
+        for Entry { workload, contestants } in entries {
+            if repetition <= workload.runs.max(1) {
+                block.extend(contestants.iter().map(|contestant| (contestant, workload)));
+            }
         }
         for last in (1..block.len()).rev() {
             block.swap(last, random.below(last as u64 + 1) as usize);
@@ -37,6 +50,7 @@ pub fn trials(contestants: &[Contestant], workloads: &[Workload], seed: u64) -> 
                 engine: contestant.engine.clone(),
                 options: contestant.options.clone(),
                 workload: workload.clone(),
+                placement: Placement::default(),
             });
         }
     }
@@ -54,8 +68,13 @@ pub fn disk_estimate_bytes(workload: &Workload) -> u64 {
     let inserts: f64 = workload
         .phases
         .iter()
-        .filter(|phase| phase.mix.insert + phase.mix.insert_indexed > 0.0 || phase.existing.is_some())
-        .map(|phase| if phase.ops > 0 { phase.ops as f64 } else { phase.seconds * 100_000.0 })
+        .filter(|phase| {
+            phase.mix.insert + phase.mix.insert_indexed + phase.mix.push > 0.0 || phase.existing.is_some()
+        })
+        .map(|phase| {
+            let inserts = if phase.ops > 0 { phase.ops as f64 } else { phase.seconds * 100_000.0 };
+            inserts * f64::from(times(workload, phase))
+        })
         .sum();
     ((workload.keys as f64 + inserts) * row * 4.0) as u64 + IN_ADVANCE
 }
@@ -71,8 +90,9 @@ mod tests {
             .map(|engine| Contestant { engine: engine.into(), options: Vec::new() })
             .to_vec();
         let workload = builtin("quick").unwrap();
-        let trials = trials(&contestants, std::slice::from_ref(&workload), 1);
-        assert_eq!(trials.len(), 5 * workload.runs as usize);
+        let runs = workload.runs as usize;
+        let trials = trials(&[Entry { workload, contestants }], 1);
+        assert_eq!(trials.len(), 5 * runs);
         let mut orders = Vec::new();
         for block in trials.chunks(5) {
             assert!(block.iter().all(|trial| trial.repetition == block[0].repetition));
@@ -91,8 +111,31 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_plan() {
-        let contestants = [Contestant { engine: "null".into(), options: Vec::new() }];
-        let workloads = [builtin("quick").unwrap(), builtin("ycsb-a").unwrap()];
-        assert_eq!(trials(&contestants, &workloads, 5), trials(&contestants, &workloads, 5));
+        let contestants = vec![Contestant { engine: "null".into(), options: Vec::new() }];
+        let entries = ["quick", "ycsb-a"]
+            .map(|name| Entry { workload: builtin(name).unwrap(), contestants: contestants.clone() });
+        assert_eq!(trials(&entries, 5), trials(&entries, 5));
+    }
+
+    #[test]
+    fn each_workload_has_its_own_engines_and_number_of_runs() {
+        let entry = |name: &str, runs: u32, engines: &[&str]| {
+            let contestant = |engine: &&str| Contestant { engine: engine.to_string(), options: Vec::new() };
+            let workload = Workload { runs, ..builtin(name).unwrap() };
+            Entry { workload, contestants: engines.iter().map(contestant).collect() }
+        };
+        let entries = [entry("quick", 3, &["a", "b"]), entry("ycsb-a", 1, &["b", "c"])];
+        let trials = trials(&entries, 1);
+        let mut cells: Vec<(&str, &str, u32)> = trials
+            .iter()
+            .map(|trial| (trial.workload.name.as_str(), trial.engine.as_str(), trial.repetition))
+            .collect();
+        let first: Vec<u32> = cells[..4].iter().map(|cell| cell.2).collect();
+        assert_eq!(first, [1; 4], "a block holds every cell");
+        cells.sort();
+        let quick = [1, 2, 3].map(|run| ("quick", "a", run)).into_iter();
+        let quick = quick.chain([1, 2, 3].map(|run| ("quick", "b", run)));
+        let wanted: Vec<_> = quick.chain([("ycsb-a", "b", 1), ("ycsb-a", "c", 1)]).collect();
+        assert_eq!(cells, wanted);
     }
 }

@@ -1,10 +1,13 @@
 //! The rows of a scan: order, bounds, count and contents, over all the pieces that a scan came in.
 
+mod hashes;
 mod indexed;
+mod prefix;
 
 use super::check::Faults;
 use super::shared::Shared;
 use crate::engine::abi::*;
+use crate::generator::mix64;
 
 /// A scan being checked.
 #[derive(Default)]
@@ -27,6 +30,15 @@ pub struct RowsCheck {
     /// From a place to the next one that may be of this keyspace.
     step: u64,
     is_exact: bool,
+    /// The item that a scan of a prefix was drawn for, when all rows of the prefix are known.
+    prefixed: Option<u64>,
+    /// Rows come in the order of their keys.
+    is_ordered: bool,
+    /// It is of a whole hash whose rows are known: they are counted, and `sum` tells which they were.
+    is_counted: bool,
+    /// Rows but for counters, and the sum of what the number of each is mixed to.
+    fields: u64,
+    sum: u64,
     /// It goes from one end of the keyspace to the other.
     is_whole: bool,
     /// The row that a scan by an index began at, if it is surely there, and whether it came.
@@ -37,7 +49,7 @@ pub struct RowsCheck {
 }
 
 /// Splits `{u32 key length, u32 value length, key, value}` off the front.
-fn split_row(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+pub(super) fn split_row(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let key = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
     let value = u32::from_ne_bytes(bytes.get(4..8)?.try_into().ok()?) as usize;
     let end = 8usize.checked_add(key)?.checked_add(value)?;
@@ -55,26 +67,31 @@ impl RowsCheck {
     /// `bound`.
     pub fn begin(&mut self, shared: &Shared<'_>, item: u64, op: &kv_op, key: &[u8], bound: &[u8]) {
         let scan = shared.phase.scan;
-        self.is_whole = scan.rows == 0 && !scan.prefix;
+        let is_hash = shared.spaces.are_hashes();
+        self.is_whole = (scan.rows == 0 || is_hash) && !scan.prefix;
+        self.is_ordered = shared.capabilities & KV_ORDERED != 0;
         self.start.clear();
         self.prefix.clear();
         self.last.clear();
         self.own.clear();
-        (self.reverse, self.limit) = (op.flags & KV_REVERSE != 0, op.limit);
+        (self.reverse, self.limit) = (op.flags & KV_REVERSE != 0, op.user as u32);
         (self.rows, self.bytes, self.has_own) = (0, 0, false);
+        (self.fields, self.sum) = (0, 0);
         self.start.extend_from_slice(key);
         if op.flags & KV_PREFIX != 0 {
             self.prefix.extend_from_slice(bound);
         }
-        self.index = scan.index;
+        (self.index, self.prefixed) = (scan.index, None);
         if scan.index > 0 {
             return self.begin_indexed(shared, item);
         }
         self.space = shared.spaces.of(item);
         let is_known = shared.versions.is_some_and(|table| shared.population.next_insert <= table.len())
             || (shared.versions.is_none() && shared.population.is_without_holes());
-        let from = shared.keys.rank_of(item);
-        self.is_exact = !shared.writes && is_known && from.is_some() && !scan.prefix;
+        let from = shared.keys.place_of(item);
+        self.is_counted = is_hash && !shared.writes && is_known;
+        self.is_exact = !shared.writes && is_known && from.is_some() && !scan.prefix && self.is_ordered;
+        self.prefixed = (scan.prefix && !is_hash && !shared.writes && is_known).then_some(item);
         let is_ordered = shared.keys.is_ordered();
         // Where places are items, those of a keyspace lie as far apart as there are keyspaces.
         self.step = if is_ordered { shared.spaces.count() } else { 1 };
@@ -88,21 +105,32 @@ impl RowsCheck {
         };
     }
 
+    /// The item whose key has this place and is there, in the keyspace of the scan.
+    fn at_place(&self, shared: &Shared<'_>, place: u64) -> Option<u64> {
+        let index = shared.keys.at_place(place)?;
+        let there = match shared.versions {
+            Some(table) => table.acked(index).is_some_and(|state| !state.is_absent()),
+            None => index < shared.population.dense,
+        };
+        (there && shared.spaces.of(index) == self.space).then_some(index)
+    }
+
     /// The next row that must come; none: the keyspace ends.
     fn expected(&self, shared: &Shared<'_>) -> Option<u64> {
-        let is_there = |place: u64| {
-            let index = shared.keys.at_rank(place)?;
-            let there = match shared.versions {
-                Some(table) => table.acked(index).is_some_and(|state| !state.is_absent()),
-                None => index < shared.population.dense,
-            };
-            (there && shared.spaces.of(index) == self.space).then_some(index)
-        };
+        let is_there = |place: u64| self.at_place(shared, place);
         let (cursor, step) = (self.cursor?, self.step as usize);
         if self.reverse {
             (0..=cursor).rev().step_by(step).find_map(is_there)
         } else {
             (cursor..places(shared)).step_by(step).find_map(is_there)
+        }
+    }
+
+    /// Rows that are still wanted.
+    pub fn left(&self) -> u32 {
+        match self.limit {
+            u32::MAX => u32::MAX,
+            limit => u64::from(limit).saturating_sub(self.rows) as u32,
         }
     }
 
@@ -142,7 +170,7 @@ impl RowsCheck {
 
     /// Order and bounds.
     fn place(&self, key: &[u8], faults: &mut Faults) {
-        if !self.last.is_empty() {
+        if !self.last.is_empty() && self.is_ordered {
             let is_ordered = if self.reverse { key < &self.last[..] } else { key > &self.last[..] };
             if !is_ordered {
                 let (what, last) =
@@ -150,7 +178,8 @@ impl RowsCheck {
                 faults.add(|| format!("scan: key {} came {what}, after {last}", shown(key)));
             }
         }
-        let is_inside = self.start.is_empty()
+        let is_inside = !self.is_ordered
+            || self.start.is_empty()
             || if self.reverse { key <= &self.start[..] } else { key >= &self.start[..] };
         if !is_inside {
             faults.add(|| format!("scan: key {} lies before its start {}", shown(key), shown(&self.start)));
@@ -172,6 +201,8 @@ impl RowsCheck {
         if index >= shared.counters_from {
             return;
         }
+        self.fields += 1;
+        self.sum = self.sum.wrapping_add(mix64(index));
         match shared.values.check(index, value) {
             Err(fault) => faults.add(|| format!("scan: key {index}: {fault}")),
             Ok(version) => self.version(shared, index, version, faults),
@@ -184,7 +215,7 @@ impl RowsCheck {
             let wanted = expected.map_or("the end".into(), |index| format!("key {index}"));
             faults.add(|| format!("scan: key {index} came where {wanted} was expected"));
         }
-        let place = shared.keys.rank_of(index);
+        let place = shared.keys.place_of(index);
         self.cursor = if self.reverse {
             place.and_then(|place| place.checked_sub(self.step))
         } else {
@@ -215,6 +246,12 @@ impl RowsCheck {
         if self.index > 0 {
             return self.end_indexed(shared, faults);
         }
+        if self.is_counted {
+            self.end_hash(shared, faults);
+        }
+        if let Some(item) = self.prefixed {
+            self.end_prefix(shared, item, faults);
+        }
         if self.is_exact
             && self.rows < u64::from(self.limit)
             && let Some(index) = self.expected(shared)
@@ -226,11 +263,7 @@ impl RowsCheck {
 
 /// Places in key order that may hold a key now.
 fn places(shared: &Shared<'_>) -> u64 {
-    if shared.keys.is_ordered() {
-        shared.population.next_insert.max(shared.fill_items)
-    } else {
-        shared.keys.range()
-    }
+    shared.keys.places(shared.population.next_insert.max(shared.fill_items))
 }
 
 /// The item of a row: by its key where keys can be read back, else by the value's header.

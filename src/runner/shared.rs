@@ -1,6 +1,7 @@
 //! What the threads of a phase share: its plan, the population of keys, and where they publish.
 
 use super::check::Versions;
+use super::lists::Lists;
 use super::spaces::Spaces;
 use super::unit::{KINDS, Kind};
 use crate::generator::{Keys, Values};
@@ -125,6 +126,8 @@ pub struct Slot {
 pub struct Shared<'p> {
     /// Settings.
     pub phase: &'p Phase,
+    /// The round that it is run in; none: it is run once.
+    pub round: Option<u32>,
     /// The seed of the phase's streams.
     pub seed: u64,
     /// The seed that says which items are hot: the same in all phases of a workload.
@@ -141,6 +144,8 @@ pub struct Shared<'p> {
     pub values: &'p Values,
     /// Versions of keys; none: checks are stateless.
     pub versions: Option<&'p Versions>,
+    /// What the lists hold; none: there are none.
+    pub lists: Option<&'p Lists>,
     /// The keys there are at the start.
     pub population: Population,
     /// Items that a fill of this workload covers.

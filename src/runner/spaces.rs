@@ -1,16 +1,19 @@
 //! Where rows lie: the keyspaces of a workload's rows and of its index rows, as the engine has them, or told apart by
-//! a mark in front of each key where the engine has one keyspace only.
+//! a mark in front of each key where the engine has one keyspace only. Collections are such spaces too: the mark is a
+//! collection's name, which the engine is told where it has collections of its own.
 
 use crate::engine::Engine;
 use crate::engine::abi::*;
 use crate::generator::{Keys, Values};
-use crate::workload::{Index, Workload};
+use crate::workload::{Collections, Index, Workload};
 
 /// The version of every row that has indexes: such rows are written once, so that what an index must hold is known.
 pub const INDEXED_VERSION: u64 = 1;
 
 /// Marks of one byte reach this far: behind each must lie another, which ends a scan of its keyspace.
 const ONE_BYTE: u64 = 255;
+/// Bytes of a collection's name.
+pub const NAME_BYTES: usize = 2;
 
 /// The keyspaces of a trial. First come those of the rows, then, for each of these, one for each index.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +23,9 @@ pub struct Spaces {
     mark_len: usize,
     keeps_indexes: bool,
     is_atomic: bool,
+    collections: Collections,
+    /// The engine is told the collection of a key, and keeps each apart itself.
+    has_collections: bool,
 }
 
 impl Spaces {
@@ -27,16 +33,21 @@ impl Spaces {
     pub fn new(workload: &Workload, capabilities: u64) -> Spaces {
         let has = |bits: u64| capabilities & bits == bits;
         let indexes = workload.indexes.clone();
-        let count = u64::from(workload.keyspaces.max(1));
+        let collections = workload.collections;
+        let count = if collections.has_fields() { collections.count } else { workload.keyspaces };
+        let count = u64::from(count.max(1));
         let total = count * (1 + indexes.len() as u64);
         let mark_len = match total {
+            _ if collections.has_fields() => NAME_BYTES,
             1 => 0,
             _ if has(KV_KEYSPACES) => 0,
             ..=ONE_BYTE => 1,
             _ => 2,
         };
         let keeps_indexes = !indexes.is_empty() && has(KV_KEYSPACES | KV_INDEXES);
-        Spaces { count, indexes, mark_len, keeps_indexes, is_atomic: has(KV_TRANSACTION) }
+        let has_collections = collections.has_fields() && has(KV_COLLECTIONS);
+        let is_atomic = has(KV_TRANSACTION);
+        Spaces { count, indexes, mark_len, keeps_indexes, is_atomic, collections, has_collections }
     }
 
     /// All keyspaces: those of rows and those of index rows.
@@ -52,6 +63,17 @@ impl Spaces {
     /// Keyspaces of rows.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Leading bytes of each key that name its collection to the engine; 0: the engine is told of none.
+    pub fn split(&self) -> u16 {
+        if self.has_collections { self.mark_len as u16 } else { 0 }
+    }
+
+    /// Whether a scan is of a whole hash, whatever rows a phase asks for.
+    #[inline(always)]
+    pub fn are_hashes(&self) -> bool {
+        self.collections.are_hashes()
     }
 
     /// Whether there is one keyspace and no index, so that keys are what the generator makes.
@@ -87,7 +109,9 @@ impl Spaces {
 
     /// Bytes that keys may be longer than the generator's.
     pub fn extra_len(&self) -> usize {
-        self.mark_len + self.indexes.iter().map(|index| index.length as usize).max().unwrap_or(0)
+        // The key of a list's element is its number with the list's name in front.
+        let name = if self.collections.are_lists() { NAME_BYTES } else { 0 };
+        self.mark_len + name + self.indexes.iter().map(|index| index.length as usize).max().unwrap_or(0)
     }
 
     /// The keyspace of an item's row.
@@ -196,7 +220,7 @@ impl Spaces {
 
     /// Whether only a trial can tell that: the engine has keyspaces, and something is written to several at once.
     pub fn needs_trial(&self, workload: &Workload) -> bool {
-        let transactions = workload.phases.iter().any(|phase| phase.mix.transaction > 0.0);
+        let transactions = workload.phases.iter().any(|phase| phase.mix.transaction > 0.0 || phase.atomic);
         let groups = !self.indexes.is_empty() && !self.keeps_indexes;
         self.mark_len == 0 && (groups || (transactions && self.count > 1))
     }
@@ -213,6 +237,9 @@ impl Spaces {
         }
         let extra = match self.extra_len() {
             0 => String::new(),
+            extra if self.collections != Collections::default() => {
+                format!(" ({extra} of them for the collection's name)")
+            }
             extra => format!(" ({extra} of them for keyspace and index)"),
         };
         Some(format!("keys have up to {longest} bytes{extra}, the engine takes {limit} at most"))
@@ -224,6 +251,9 @@ impl Spaces {
         if self.asked() > 1 && !has(KV_KEYSPACES) {
             return Some("the engine has no keyspaces with these options".into());
         }
+        if self.has_collections && !has(KV_COLLECTIONS) {
+            return Some("the engine has no collections with these options".into());
+        }
         (self.keeps_indexes && !has(KV_INDEXES))
             .then(|| "the engine keeps no indexes with these options".into())
     }
@@ -231,8 +261,9 @@ impl Spaces {
     /// What the core does in the engine's place, for the report.
     pub fn emulated(&self, writes_indexes: bool) -> Vec<String> {
         let mut texts = Vec::new();
-        if self.mark_len > 0 {
-            texts.push("keyspaces emulated by key prefix".to_string());
+        if self.mark_len > 0 && !self.has_collections {
+            let what = if self.collections.has_fields() { "collections" } else { "keyspaces" };
+            texts.push(format!("{what} emulated by key prefix"));
         }
         if writes_indexes && !self.keeps_indexes {
             let how = if self.is_atomic { "atomic" } else { "not atomic" };
@@ -253,6 +284,7 @@ pub fn indexed_value<'s>(values: &Values, item: u64, scratch: &'s mut Vec<u8>) -
 mod tests {
     use super::*;
     use crate::generator::KeyRules;
+    use crate::workload::DataType;
 
     fn workload(keyspaces: u32, indexes: usize) -> Workload {
         let mut workload = crate::workload::builtin("read-random").unwrap();
@@ -307,6 +339,23 @@ mod tests {
             assert_eq!(spaces.mark_len(), if count <= 255 { 1 } else { 2 });
             // The one behind the last ends a scan of the last.
             assert!((0..count as u16).all(|space| mark(space) < mark(space + 1)), "{count}");
+        }
+    }
+
+    #[test]
+    fn a_collection_is_named_by_the_first_bytes_of_its_keys() {
+        let mut workload = workload(1, 0);
+        workload.collections = Collections { count: 300, r#type: DataType::Hash };
+        let mut out = [0; 40];
+        for (capabilities, split, texts) in
+            [(KV_COLLECTIONS, 2, vec![]), (0, 0, vec!["collections emulated by key prefix".to_string()])]
+        {
+            let spaces = Spaces::new(&workload, capabilities);
+            assert_eq!(spaces.write_key(&keys(), 999, &mut out), (18, 0));
+            assert_eq!(out[..2], [0, 99]);
+            assert_eq!((spaces.count(), spaces.asked(), spaces.split()), (300, 1, split));
+            assert_eq!((spaces.emulated(false), spaces.are_hashes()), (texts, true));
+            assert_eq!(spaces.lacks(0).is_some(), split > 0);
         }
     }
 

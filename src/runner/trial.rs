@@ -7,23 +7,31 @@ use super::check::Versions;
 use super::count;
 use super::data::{self, growth, has_merges};
 use super::facts::level_of;
+use super::lists::Lists;
 use super::phase::{self, Ran};
+use super::schedule::{Turn, schedule};
 use super::shared::{Failure, Population, Shared};
 use super::spaces::Spaces;
 use super::watch::Tick;
 use crate::engine::abi::*;
 use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
-use crate::measure::warning::warnings_of_noise;
-use crate::measure::{Clock, DiskUse, NoiseProbe, Usage, Warning};
+use crate::measure::placement::cpus_in_force;
+use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
 use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
 use crate::workload::{Durability, Phase};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::{Duration, Instant};
 
 /// Sees ticks and steps as they happen.
 pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
+
+/// With more rounds than this their phases keep no rows per second: the rounds are the series.
+const MOST_ROUNDS_IN_SECONDS: u32 = 16;
+/// In rounds what there is so far is written at most this often.
+const KEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// A trial on its way.
 pub struct Running<'t> {
@@ -35,7 +43,10 @@ pub struct Running<'t> {
     spaces: Spaces,
     values: Vec<Values>,
     versions: Option<Versions>,
+    lists: Option<Lists>,
     population: Population,
+    /// Where the inserts end that are counted.
+    counted_end: u64,
     insert_end: u64,
     merges: u64,
     counters: u64,
@@ -70,29 +81,21 @@ pub fn run(
     running.go(on_tick, keep)?;
     let mut record = running.record();
     let clock = clock.facts();
-    record.warnings = warnings(&record);
+    record.warnings = finish::warnings(&record);
     record.clock = Some(clock);
     Ok(record)
-}
-
-/// What a reader of the record has to know.
-fn warnings(record: &Record) -> Vec<Warning> {
-    let mut warnings: Vec<Warning> = record.noise.as_ref().map(warnings_of_noise).unwrap_or_default();
-    for phase in record.phases.iter().filter(|phase| phase.not_run.is_none()) {
-        warnings.extend(Warning::of_harness_share(&phase.phase.name, phase.harness_share));
-        warnings.extend(Warning::of_sample(&phase.phase.name, phase.ops));
-    }
-    warnings
 }
 
 impl<'t> Running<'t> {
     fn new(trial: &'t Trial, engine: Engine, data: &Path, clock: Clock) -> Result<Running<'t>, String> {
         let workload = &trial.workload;
         let counters = if has_merges(workload) { workload.keys } else { 0 };
-        let (keys, insert_end) = data::keys(workload, growth(workload), counters)?;
+        let growth = growth(workload);
+        let (keys, insert_end) = data::keys(workload, growth, counters)?;
         let values = data::values(workload)?;
         let spaces = Spaces::new(workload, engine.capabilities());
-        let checked = !engine.stores_nothing();
+        let lists = workload.collections.are_lists().then(|| Lists::new(workload.collections.count));
+        let checked = !engine.stores_nothing() && lists.is_none();
         let versions = if checked { Versions::new(workload.keys, insert_end) } else { None };
         Ok(Running {
             trial,
@@ -103,7 +106,9 @@ impl<'t> Running<'t> {
             spaces,
             values,
             versions,
+            lists,
             population: Population { dense: 0, whole: true, next_insert: 0 },
+            counted_end: growth.counted,
             insert_end,
             merges: 0,
             counters,
@@ -140,6 +145,8 @@ impl<'t> Running<'t> {
             disk_after_close: if self.database.is_none() { DiskUse::of(&self.data) } else { None },
             rss_peak_bytes: Usage::now().rss_peak_bytes,
             rss_before_open_bytes: self.rss_before_open_bytes,
+            memory_cap: None,
+            cpus_in_force: cpus_in_force(),
             clock: None,
             noise: Some(self.noise.finish()),
             warnings: Vec::new(),
@@ -155,6 +162,7 @@ impl<'t> Running<'t> {
             before_phase: before.map(String::from),
             elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
             note: None,
+            keys: None,
         });
         result
     }
@@ -163,6 +171,20 @@ impl<'t> Running<'t> {
         if let Some(step) = self.steps.last_mut() {
             step.note = Some(note.into());
         }
+    }
+
+    /// Of a reopen: the keys that the engine has brought back.
+    fn note_keys(&mut self) {
+        // Counters are none of the keys that are known.
+        let keys = if self.has_run() && self.merges == 0 { self.keys_now() } else { None };
+        if let Some(step) = self.steps.last_mut() {
+            step.keys = keys;
+        }
+    }
+
+    /// Whether a phase has been run, so that an open brings something back.
+    fn has_run(&self) -> bool {
+        self.phases.iter().any(|phase| phase.not_run.is_none())
     }
 
     fn close(&mut self, before: Option<&str>) -> bool {
@@ -190,12 +212,18 @@ impl<'t> Running<'t> {
 
     fn go(&mut self, on_tick: OnTick<'_>, keep: Keep<'_>) -> Result<(), String> {
         let trial = self.trial;
-        for (place, phase) in trial.workload.phases.iter().enumerate() {
+        let mut kept = Instant::now();
+        for turn in schedule(&trial.workload) {
+            let phase = &trial.workload.phases[turn.place];
             match self.prepare(phase) {
-                Ok(()) => self.phase(place, phase, on_tick),
-                Err(reason) => self.phases.push(not_run(phase, self.asked(phase), reason)),
+                Ok(()) => self.phase(turn, on_tick),
+                Err(reason) => self.not_run(turn, reason),
             }
-            keep(&self.record())?;
+            // All that was measured is written anew each time, which many short rounds cannot afford.
+            if turn.is_last(&trial.workload) || kept.elapsed() >= KEEP_EVERY {
+                keep(&self.record())?;
+                kept = Instant::now();
+            }
             if self.failure.is_some() {
                 break;
             }
@@ -251,6 +279,7 @@ impl<'t> Running<'t> {
         if self.database.is_none() {
             let step = if self.has_created { "reopen" } else { "open" };
             self.open(step, wanted, name)?;
+            self.note_keys();
         }
         let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
         match phase::lacks(phase, capabilities, &self.spaces) {
@@ -274,7 +303,12 @@ impl<'t> Running<'t> {
     }
 
     /// What the threads of a phase share.
-    fn shared<'s>(&'s self, phase: &'s Phase, values: &'s Values, seed: u64) -> Shared<'s> {
+    fn shared<'s>(
+        &'s self,
+        (phase, round): (&'s Phase, Option<u32>),
+        values: &'s Values,
+        seed: u64,
+    ) -> Shared<'s> {
         let slots = phase::slots(phase);
         let kinds = phase::kinds_of(phase);
         // Threads of an earlier phase may still look at their word; it is four bytes, and there are few phases.
@@ -282,6 +316,7 @@ impl<'t> Running<'t> {
         let database = self.database.as_ref();
         Shared {
             phase,
+            round,
             seed,
             hot_seed: self.trial.workload.seed,
             keys: &self.keys,
@@ -290,6 +325,7 @@ impl<'t> Running<'t> {
             row_ops: self.spaces.row_ops(),
             values,
             versions: self.versions.as_ref(),
+            lists: self.lists.as_ref(),
             population: self.population,
             fill_items: self.trial.workload.keys,
             insert_end: self.insert_end,
@@ -310,14 +346,15 @@ impl<'t> Running<'t> {
         }
     }
 
-    fn phase(&mut self, place: usize, phase: &Phase, on_tick: OnTick<'_>) {
+    fn phase(&mut self, turn: Turn, on_tick: OnTick<'_>) {
+        let workload = &self.trial.workload;
+        let phase = &workload.phases[turn.place];
         // The fill puts the keys there for a workload that measures nothing else: engines that store nothing have none.
         if self.engine.stores_nothing() && self.population.dense == 0 {
             self.population.dense = self.trial.workload.keys;
         }
-        let seed =
-            crate::generator::mix64(self.trial.workload.seed ^ crate::generator::mix64(place as u64 + 1));
-        let shared = self.shared(phase, &self.values[place], seed);
+        let seed = turn.seed(workload.seed);
+        let shared = self.shared((phase, turn.round), &self.values[turn.place], seed);
         let database = self.database.as_ref().expect("prepare opened it");
         let ran = phase::run(&shared, database, &self.data, on_tick);
         let after = shared.population_after();
@@ -325,30 +362,53 @@ impl<'t> Running<'t> {
         drop(shared);
         match ran {
             Ok(Ran { mut record, failure, merges }) => {
-                self.population = population(phase, &record, after, self.trial.workload.keys);
+                self.population = population(phase, &record, after, workload.keys);
+                if workload.rounds > MOST_ROUNDS_IN_SECONDS && turn.round.is_some() {
+                    record.series.clear();
+                }
                 record.durability_in_force = Some(level);
                 record.durability_asked = self.asked(phase);
                 record.keys_after = self.keys_after(phase);
                 self.merges += merges;
+                let round = turn.round.map_or_else(String::new, |round| format!(", round {round}"));
                 let faults = record.check.first_faults.iter();
-                self.faults.extend(faults.map(|fault| format!("phase {}: {fault}", phase.name)));
+                self.faults.extend(faults.map(|fault| format!("phase {}{round}: {fault}", phase.name)));
                 self.phases.push(record);
                 if let Some(failure) = failure {
                     self.failure = Some(failure);
-                } else if merges > 0 {
-                    self.check_counters(phase);
+                } else if self.merges > 0 && phase.mix.merge > 0.0 && turn.is_last(workload) {
+                    self.check_counters(&format!("phase {}", phase.name));
                 }
             }
             Err(failure) => {
-                self.phases.push(not_run(phase, self.asked(phase), failure.text.clone()));
+                self.not_run(turn, failure.text.clone());
                 self.failure = Some(failure);
             }
         }
     }
 
+    /// The record of a phase that was not run.
+    fn not_run(&mut self, turn: Turn, reason: String) {
+        let phase = &self.trial.workload.phases[turn.place];
+        let mut record = PhaseRecord::not_run(phase.clone(), self.asked(phase), reason);
+        record.round = turn.round;
+        self.phases.push(record);
+    }
+
     fn keys_after(&self, phase: &Phase) -> Option<u64> {
-        if self.engine.stores_nothing() || phase.mix.merge > 0.0 {
+        if phase.mix.merge > 0.0 { None } else { self.keys_now() }
+    }
+
+    /// The keys, or elements of lists, that the database holds; none: not known.
+    fn keys_now(&self) -> Option<u64> {
+        if self.engine.stores_nothing() {
             return None;
+        }
+        if let Some(lists) = &self.lists {
+            return Some(lists.left());
+        }
+        if self.population.is_without_holes() {
+            return Some(self.population.dense);
         }
         match &self.versions {
             Some(table) if self.population.next_insert <= table.len() => Some(table.present_count()),
@@ -356,22 +416,20 @@ impl<'t> Running<'t> {
         }
     }
 
-    /// Counters carry no check header: their sum must be the number of merges.
-    fn check_counters(&mut self, phase: &Phase) {
+    /// Counters carry no check header: their sum must be the number of merges. `when` is for messages.
+    fn check_counters(&mut self, when: &str) {
         if self.engine.stores_nothing() {
             return;
         }
-        let database = self.database.as_ref().expect("the phase has run on it");
-        let from = self.insert_end;
-        let sum =
-            count::sum(database, (&self.keys, &self.spaces), from..from + self.counters, self.clock.kind());
-        match sum {
+        let Some(database) = &self.database else { return };
+        let items = self.insert_end..self.insert_end + self.counters;
+        match count::sum(database, (&self.keys, &self.spaces), items, self.clock.kind()) {
             Ok(sum) if sum == self.merges => {}
             Ok(sum) => self.faults.push(format!(
-                "phase {}: the counters add up to {sum}, {} merges were acknowledged",
-                phase.name, self.merges
+                "{when}: the counters add up to {sum}, {} merges were acknowledged",
+                self.merges
             )),
-            Err(text) => self.faults.push(format!("phase {}: {text}", phase.name)),
+            Err(text) => self.faults.push(format!("{when}: {text}")),
         }
     }
 }
@@ -388,9 +446,4 @@ fn population(phase: &Phase, record: &PhaseRecord, after: Population, keys: u64)
         whole: after.whole && (is_complete || after.dense >= keys),
         next_insert: after.next_insert.max(keys),
     }
-}
-
-/// The record of a phase that was not run.
-fn not_run(phase: &Phase, asked: Durability, reason: String) -> PhaseRecord {
-    PhaseRecord::not_run(phase.clone(), asked, reason)
 }

@@ -21,7 +21,7 @@ pub enum Kind {
     Delete,
     /// A scan, with its resumptions.
     Scan,
-    /// A counter's increment.
+    /// A counter's increment, or joined ones.
     Merge,
     /// A get and a put of one key.
     ReadModifyWrite,
@@ -29,10 +29,14 @@ pub enum Kind {
     Transaction,
     /// Puts of new keys, each with its index rows.
     InsertIndexed,
+    /// Pushes at the right ends of lists.
+    Push,
+    /// A pop at the left end of a list; emulated, a get and a delete.
+    Pop,
 }
 
 /// How many kinds there are.
-pub const KINDS: usize = 11;
+pub const KINDS: usize = 13;
 
 impl Kind {
     /// All of them, in the order of `Mix`.
@@ -48,6 +52,8 @@ impl Kind {
         Kind::ReadModifyWrite,
         Kind::Transaction,
         Kind::InsertIndexed,
+        Kind::Push,
+        Kind::Pop,
     ];
 
     /// As records and reports write it.
@@ -64,6 +70,8 @@ impl Kind {
             Kind::ReadModifyWrite => "read-modify-write",
             Kind::Transaction => "transaction",
             Kind::InsertIndexed => "insert-indexed",
+            Kind::Push => "push",
+            Kind::Pop => "pop",
         }
     }
 
@@ -81,12 +89,19 @@ impl Kind {
             Kind::ReadModifyWrite => mix.read_modify_write,
             Kind::Transaction => mix.transaction,
             Kind::InsertIndexed => mix.insert_indexed,
+            Kind::Push => mix.push,
+            Kind::Pop => mix.pop,
         }
     }
 
     /// Whether it changes keys of the main range, so that each key needs one writing thread.
     pub fn writes(self) -> bool {
         !matches!(self, Kind::Get | Kind::MultiGet | Kind::Scan)
+    }
+
+    /// Whether a unit is a group of `Phase::join` writes.
+    pub fn is_joined(self) -> bool {
+        self.writes() && !matches!(self, Kind::ReadModifyWrite | Kind::Transaction)
     }
 
     /// Whether it can take keys away.
@@ -97,22 +112,22 @@ impl Kind {
     /// Ops of one unit; `row_ops`: those that write one row with its index rows.
     pub fn ops(self, phase: &Phase, row_ops: usize) -> usize {
         let ops = match self {
-            Kind::Get | Kind::Scan | Kind::Merge => 1,
+            Kind::Get | Kind::Scan => 1,
             Kind::MultiGet => phase.multi_get_keys,
-            Kind::Put | Kind::Insert | Kind::Update | Kind::Delete => phase.join,
-            Kind::ReadModifyWrite => 2,
+            Kind::Put | Kind::Insert | Kind::Update | Kind::Delete | Kind::Merge | Kind::Push => phase.join,
+            Kind::ReadModifyWrite | Kind::Pop => 2,
             Kind::Transaction => phase.transaction_ops,
             Kind::InsertIndexed => return phase.join.max(1) as usize * row_ops,
         };
         ops.max(1) as usize
     }
 
-    /// What a unit of `ops` ops counts: a read-modify-write, a transaction or a row with its index rows is one op to its
-    /// user; joined ones are many.
+    /// What a unit of `ops` ops counts: a read-modify-write, a transaction, a pop or a row with its index rows is one op to
+    /// its user; joined ones are many.
     #[inline(always)]
     pub fn counted_ops(self, ops: usize, row_ops: usize) -> u64 {
         match self {
-            Kind::ReadModifyWrite | Kind::Transaction => 1,
+            Kind::ReadModifyWrite | Kind::Transaction | Kind::Pop => 1,
             Kind::InsertIndexed => (ops / row_ops) as u64,
             _ => ops as u64,
         }
@@ -122,7 +137,7 @@ impl Kind {
     pub fn cut(self, ops: usize, row_ops: usize, left: u64) -> usize {
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         match self {
-            Kind::ReadModifyWrite | Kind::Transaction => ops,
+            Kind::ReadModifyWrite | Kind::Transaction | Kind::Pop => ops,
             Kind::InsertIndexed => ops.min(left.saturating_mul(row_ops)),
             _ => ops.min(left),
         }

@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 pub struct Tick {
     /// The phase.
     pub phase: String,
+    /// The round that it is run in, from 1; none: it is run once.
+    #[serde(default)]
+    pub round: Option<u32>,
     /// Ops so far, warm-up included; it stands still only when nothing happens.
     pub ops: u64,
     /// Ops per second in the last interval; none in a phase shorter than one.
@@ -193,6 +196,7 @@ impl<'s, 'p> Watch<'s, 'p> {
         };
         Tick {
             phase: self.shared.phase.name.clone(),
+            round: self.shared.round,
             ops,
             ops_per_second: (row.interval_ns > 0).then(|| row.ops as f64 * 1e9 / row.interval_ns as f64),
             p99_ns: row.p99_ns,

@@ -1,8 +1,11 @@
 //! The hot loop: fill a batch, execute it, judge it, publish once a second. It allocates nothing, takes no lock but
 //! when it publishes, and makes no system call of its own.
 
-use super::draw::{Draw, Item};
+mod merges;
+
+use super::draw::{Draw, Item, rows_of_call};
 use super::judge::Judge;
+use super::phase::merges_by_get;
 use super::rows::RowsCheck;
 use super::shared::{Shared, Slot, Tallies, tallies_for};
 use super::unit::{Chooser, Kind};
@@ -17,6 +20,9 @@ pub const BATCH_OPS: usize = 64;
 /// Calls that take longer get smaller batches, down to `WARM_OPS`: what the core prepared and what it has to look at
 /// then lies in the nearest cache, and takes little of it from the engine; nanoseconds.
 const WARM_CALL_NS: u64 = 8_000;
+/// Or that many times as long as it took to hand the batch over to another thread, where a driver does: else that would be
+/// a large part of the threads' time.
+const HANDED_OVER_RATIO: u64 = 20;
 /// Ops of a batch that are few enough for that.
 const WARM_OPS: usize = 8;
 /// A call that takes longer halves the batch below that, so that stop times and series stay sharp; nanoseconds.
@@ -51,7 +57,12 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     let value_bytes = shared.values.max_len().max(key_bytes).max(8);
     let scans = mix.scan > 0.0;
     let row_bytes = 8 + key_bytes + shared.values.max_len();
-    let wanted_rows = if phase.scan.rows == 0 { usize::MAX } else { phase.scan.rows as usize };
+    let is_whole = phase.scan.rows == 0 || shared.spaces.are_hashes();
+    let wanted_rows = if is_whole { usize::MAX } else { phase.scan.rows as usize };
+    let wanted_rows = match phase.scan.rows_per_call {
+        0 => wanted_rows,
+        rows => wanted_rows.min(rows as usize),
+    };
     let scan_bytes = row_bytes.saturating_mul(wanted_rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
     let out_bytes = if scans { scan_bytes.max(value_bytes) } else { value_bytes };
     let largest = Draw::largest_unit(phase, role, shared.row_ops);
@@ -80,6 +91,8 @@ pub struct Worker<'s, 'p> {
     next_publish: u64,
     counts: bool,
     emulates_merge: bool,
+    /// For merges by get and put: the counters of a unit and their places in it.
+    sums: Vec<(u64, usize)>,
 }
 
 impl<'s, 'p> Worker<'s, 'p> {
@@ -110,7 +123,8 @@ impl<'s, 'p> Worker<'s, 'p> {
             long_ticks: shared.clock.from_ns(LONG_CALL_NS),
             next_publish: 0,
             counts: false,
-            emulates_merge: mix.merge > 0.0 && shared.capabilities & KV_MERGE_ADD == 0,
+            emulates_merge: merges_by_get(shared.phase, shared.capabilities) && mix.merge > 0.0,
+            sums: Vec::with_capacity(shared.phase.join as usize),
         })
     }
 
@@ -148,7 +162,9 @@ impl<'s, 'p> Worker<'s, 'p> {
             }
         }
         self.publish(now);
-        self.judge.check_stamps(self.shared);
+        if self.shared.checked {
+            self.judge.check_stamps(clock);
+        }
         let outcome = Outcome {
             total: self.total,
             start,
@@ -178,13 +194,14 @@ impl<'s, 'p> Worker<'s, 'p> {
         let executed = self.session.execute(0, self.draw.items.len());
         let returned = shared.clock.now();
         let ticks = self.call_ticks(&executed, returned.saturating_sub(sent));
+        let waited = self.session.arena().batch().waited;
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
         if self.judge.interval[Kind::Scan as usize].is_some() {
             self.finish_scans(&executed);
         }
         self.issued += self.judge.ops - before;
         self.heartbeat(executed.done);
-        self.adapt(ticks);
+        self.adapt(ticks, waited);
         Some(returned)
     }
 
@@ -195,7 +212,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let Some(last) = executed.done.checked_sub(1) else { return 0 };
         let ticks = arena.op(last).end.saturating_sub(arena.batch().start);
         if self.counts {
-            self.judge.call(ticks, outside, executed.done);
+            self.judge.call(ticks, arena.batch().waited, outside, executed.done);
         }
         ticks
     }
@@ -210,9 +227,10 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
     }
 
+    /// The size of the next batch, after one of `ticks` that was handed over in `waited`.
     #[inline(always)]
-    fn adapt(&mut self, ticks: u64) {
-        let (warm, long) = (self.warm_ticks, self.long_ticks);
+    fn adapt(&mut self, ticks: u64, waited: u64) {
+        let (warm, long) = (self.warm_ticks.max(waited.saturating_mul(HANDED_OVER_RATIO)), self.long_ticks);
         if (ticks > warm && self.target > WARM_OPS) || ticks > long {
             self.target = (self.target / 2).max(1);
         } else if self.target < self.most && ticks < if self.target < WARM_OPS { long / 2 } else { warm / 2 }
@@ -239,20 +257,23 @@ impl<'s, 'p> Worker<'s, 'p> {
         let mut ticks = op.end.saturating_sub(op.start);
         if shared.checked {
             self.rows.begin(shared, item.index, &op, arena.key(at), arena.value(at));
-            let mut status = op.status;
             loop {
                 let arena = self.session.arena();
-                let rows = arena.op(at).rows;
+                let kv_op { status, rows, limit, .. } = *arena.op(at);
                 self.rows.piece(shared, arena.delivered(at), rows, &mut self.judge.faults);
-                if status != KV_SHORT || (rows == 0 && self.is_row_too_large(at)) {
+                let goes_on = match status {
+                    KV_SHORT => rows > 0 || !self.is_row_too_large(at),
+                    KV_OK => rows == limit && self.rows.left() > 0,
+                    _ => false,
+                };
+                if !goes_on {
+                    if status == KV_OK {
+                        self.rows.end(shared, &mut self.judge.faults);
+                    }
                     break;
                 }
                 let Some(piece) = self.resume(at) else { break };
                 ticks += piece;
-                status = self.session.arena().op(at).status;
-            }
-            if status == KV_OK {
-                self.rows.end(shared, &mut self.judge.faults);
             }
             self.judge.scan(&self.rows, self.counts);
         }
@@ -279,7 +300,9 @@ impl<'s, 'p> Worker<'s, 'p> {
         let op = arena.op_mut(at);
         op.key_length = key.len() as u32;
         op.flags |= KV_RESUME;
-        op.limit = if op.limit == u32::MAX { u32::MAX } else { op.limit - op.rows };
+        op.limit = rows_of_call(&self.shared.phase.scan, self.rows.left());
+        // A scan of many calls is one op: without this a long one would seem to hang.
+        self.heartbeat(1);
         let sent = self.shared.clock.now();
         let executed = self.session.execute(at, 1);
         let outside = self.shared.clock.now().saturating_sub(sent);
@@ -288,59 +311,13 @@ impl<'s, 'p> Worker<'s, 'p> {
                 .fail("engine-error", format!("phase {}: resumed scan: {text}", self.shared.phase.name));
             return None;
         }
-        let op = self.session.arena().op(at);
+        let arena = self.session.arena();
+        let op = arena.op(at);
         let ticks = op.end.saturating_sub(op.start);
         if self.counts {
-            self.judge.call(ticks, outside, 1);
+            self.judge.call(ticks, arena.batch().waited, outside, 1);
         }
         (executed.done == 1).then_some(ticks)
-    }
-
-    /// A counter without a native merge: get, add, put; the unit's time is the sum of both calls.
-    fn merge_by_get_and_put(&mut self) {
-        let shared = self.shared;
-        let item = self.draw.items[0];
-        self.session.arena().op_mut(0).kind = KV_GET;
-        self.session.arena().op_mut(0).value_length = 0;
-        let sent = shared.clock.now();
-        let executed = self.session.execute(0, 1);
-        let mut ticks = self.call_ticks(&executed, shared.clock.now().saturating_sub(sent));
-        let status = self.session.arena().op(0).status;
-        let mut ok =
-            executed.done == 1 && executed.error.is_none() && (status == KV_OK || status == KV_NOT_FOUND);
-        let mut error = executed.error;
-        if ok {
-            let arena = self.session.arena();
-            let stored = if status == KV_OK { arena.delivered(0).try_into().ok() } else { Some([0; 8]) };
-            ok = stored.is_some();
-            let sum = u64::from_le_bytes(stored.unwrap_or_default()).wrapping_add(1);
-            arena.value_mut(0)[..8].copy_from_slice(&sum.to_le_bytes());
-            arena.op_mut(0).kind = KV_PUT;
-            arena.op_mut(0).value_length = 8;
-            if !ok {
-                self.judge.faults.add(|| format!("counter {}: its value has not 8 bytes", item.index));
-                return;
-            }
-            let sent = shared.clock.now();
-            let executed = self.session.execute(0, 1);
-            ticks += self.call_ticks(&executed, shared.clock.now().saturating_sub(sent));
-            ok = executed.done == 1 && self.session.arena().op(0).status == KV_OK;
-            error = executed.error;
-        }
-        if let Some((_, text)) = error {
-            shared.fail(
-                "engine-error",
-                format!("phase {}: merge of key {}: {text}", shared.phase.name, item.index),
-            );
-        } else if ok {
-            self.judge.merges += 1;
-            if self.counts {
-                self.judge.tally(shared, &item, ticks);
-                self.issued += 1;
-            }
-            self.judge.written_bytes += self.session.arena().key(0).len() as u64 - shared.mark_bytes + 8;
-        }
-        self.heartbeat(1);
     }
 
     /// Hands the interval to the watcher and adds it to the thread's total.

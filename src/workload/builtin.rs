@@ -1,6 +1,6 @@
-//! The workloads that are built in: the files of `workloads/`, by name.
+//! The workloads and suites that are built in: the files of `workloads/`, by name.
 
-use super::{Workload, WorkloadError, parse};
+use super::{Suite, Workload, WorkloadError, parse, parse_suite};
 use crate::generator::nearest;
 use std::sync::LazyLock;
 
@@ -34,10 +34,35 @@ const FILES: &[(&str, &str)] = files![
     "ycsb-d",
     "ycsb-e",
     "ycsb-f",
+    "toku-insert",
+    "toku-scan",
+    "toku-range",
+    "toku-update",
+    "toku-insert-multiple",
+    "nudb-insert",
+    "nudb-fetch",
+    "nudb-mixed",
+    "mininb-put",
+    "mininb-get",
+    "kvbench",
+    "kvdk-fill",
+    "kvdk-read",
+    "kvdk-write",
+    "kvdk-mixed",
+    "kvdk-scan",
+    "kvdk-batch",
+    "kvdk-list",
 ];
+
+/// Suites, in the order that people see.
+const SUITES: &[(&str, &str)] =
+    files!["mininb-suite", "nudb-suite", "kvbench-suite", "kvdk-suite", "toku-suite"];
 
 static NAMES: LazyLock<Vec<(&'static str, &'static str)>> =
     LazyLock::new(|| FILES.iter().map(|(name, text)| (*name, about(text))).collect());
+
+static SUITE_NAMES: LazyLock<Vec<(&'static str, &'static str)>> =
+    LazyLock::new(|| SUITES.iter().map(|(name, text)| (*name, about(text))).collect());
 
 /// What follows `about =` in a file, without its quotes; a test compares it with what the parser reads.
 fn about(text: &'static str) -> &'static str {
@@ -52,14 +77,25 @@ pub fn builtin_names() -> &'static [(&'static str, &'static str)] {
     &NAMES
 }
 
-/// The file of a built-in workload, with its comments; none if there is no such workload.
+/// The built-in suites, each with its line for people, in the order that people see.
+pub fn builtin_suites() -> &'static [(&'static str, &'static str)] {
+    &SUITE_NAMES
+}
+
+/// The file of a built-in workload or suite, with its comments; none if there is none of that name.
 pub fn builtin_text(name: &str) -> Option<&'static str> {
-    FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    FILES.iter().chain(SUITES).find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// The built-in suite of that name; none if there is none.
+pub fn builtin_suite(name: &str) -> Option<Suite> {
+    let (_, text) = SUITES.iter().find(|(known, _)| *known == name)?;
+    Some(parse_suite(text, &format!("workloads/{name}.toml")).expect("a test reads every built-in suite"))
 }
 
 /// The built-in workload of that name; an unknown one is an error with the nearest name.
 pub fn builtin(name: &str) -> Result<Workload, WorkloadError> {
-    if let Some(text) = builtin_text(name) {
+    if let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) {
         return parse(text, &format!("workloads/{name}.toml"));
     }
     let known: Vec<&str> = FILES.iter().map(|(known, _)| *known).collect();
@@ -94,7 +130,10 @@ mod tests {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|ending| ending == "toml") {
                 let name = path.file_stem().unwrap().to_str().unwrap().to_string();
-                assert!(FILES.iter().any(|(known, _)| *known == name), "{name} is not in the list");
+                assert!(
+                    FILES.iter().chain(SUITES).any(|(known, _)| *known == name),
+                    "{name} is not in the list"
+                );
             }
         }
     }
@@ -111,8 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn all_but_quick_have_the_usual_sizes() {
-        for (name, _) in FILES.iter().filter(|(name, _)| *name != "quick") {
+    fn all_but_those_of_older_tools_and_quick_have_the_usual_sizes() {
+        const TOOLS: &[&str] = &["quick", "mininb-", "nudb-", "kvbench", "kvdk-", "toku-"];
+        let is_usual = |name: &str| !TOOLS.iter().any(|tool| name.starts_with(tool));
+        for (name, _) in FILES.iter().filter(|(name, _)| is_usual(name)) {
             let workload = builtin(name).unwrap();
             assert_eq!(
                 (workload.keys, workload.runs, workload.budget_seconds),
@@ -150,6 +191,36 @@ mod tests {
         assert_eq!((sync.mix.update, sync.ops, sync.threads, sync.join), (1.0, 2000, 1, 1));
         assert_eq!(sync.durability, Some(Durability::Power));
         assert!(quick.phases[1..].iter().all(|phase| phase.ops > 0 && phase.seconds > 0.0));
+    }
+
+    #[test]
+    fn kvdk_workloads_fill_reopen_and_measure_for_ten_seconds() {
+        let phases = |name: &str| -> Vec<String> {
+            let workload = builtin(name).unwrap();
+            assert_eq!((workload.keys, &workload.layouts[..]), (1_000_000, &["seconds".to_string()][..]));
+            assert_eq!(
+                (&workload.key.size, &workload.value.size),
+                (&SizeSpec::Fixed(8), &SizeSpec::Fixed(120))
+            );
+            let [fill, rest @ ..] = workload.phases.as_slice() else { panic!("a fill") };
+            assert!(fill.is_fill() && fill.name == "fill" && fill.threads == 2, "{name}");
+            for phase in rest {
+                assert_eq!(phase.threads + phase.readers + phase.writers, 2, "{name}");
+                assert_eq!((phase.seconds, phase.warmup_seconds), (10.0, 2.0), "{name}");
+            }
+            assert!(rest.first().is_none_or(|phase| phase.reopen_before), "{name}");
+            rest.iter().map(|phase| phase.name.clone()).collect()
+        };
+        assert_eq!(phases("kvdk-fill"), [""; 0]);
+        assert_eq!(phases("kvdk-read"), ["read"]);
+        assert_eq!(phases("kvdk-write"), ["insert", "update"]);
+        assert_eq!(phases("kvdk-mixed"), ["mixed"]);
+        assert_eq!(phases("kvdk-scan"), ["scan"]);
+        assert_eq!(phases("kvdk-batch"), ["batch"]);
+        assert_eq!(phases("kvdk-list"), ["push-pop"]);
+        let batch = &builtin("kvdk-batch").unwrap().phases[1];
+        assert_eq!((batch.existing, batch.join, batch.atomic), (Some(0.0), 100, true));
+        assert!(builtin("kvdk-list").unwrap().collections.are_lists());
     }
 
     /// The run phase of a YCSB workload, once its data are as YCSB has them.

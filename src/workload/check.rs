@@ -1,5 +1,8 @@
 //! What a workload must keep to beyond its form; each rule has one clear line.
 
+mod collections;
+mod rounds;
+
 use super::{Index, Phase, Workload, WorkloadError};
 use crate::generator::{Distribution, SizeSpec};
 use std::collections::HashSet;
@@ -16,6 +19,9 @@ const MOST_GROUPED: u32 = 65536;
 /// Keyspaces of rows, and indexes of each: so many that all have numbers of 16 bits.
 const MOST_KEYSPACES: u32 = 4096;
 const MOST_INDEXES: usize = 8;
+
+/// A cap below this leaves an engine nothing beside the harness.
+const LEAST_MEMORY: u64 = 16 << 20;
 
 /// A broken rule and where: the phase's place in the list, and the field as people write it (`scan.prefix`).
 pub(super) struct Fault {
@@ -90,7 +96,6 @@ impl Workload {
             quoted(&self.name),
         )?;
         this.expect(self.runs >= 1, "runs", "1 or more", self.runs)?;
-        this.expect(self.keys >= 1, "keys", "1 or more", self.keys)?;
         if let Some(budget) = self.budget_seconds {
             this.expect(
                 budget.is_finite() && budget > 0.0,
@@ -99,11 +104,21 @@ impl Workload {
                 budget,
             )?;
         }
+        if let Some(bytes) = self.memory_bytes {
+            this.expect(
+                bytes >= LEAST_MEMORY,
+                "memory_bytes",
+                "16MiB or more, for the harness counts too",
+                bytes,
+            )?;
+        }
         let share = self.value.compressed_share;
         this.expect(share > 0.0 && share <= 1.0, "value.compressed_share", "over 0 and up to 1", share)?;
         this.size(&self.value.size, "value.size", VALUE_SIZES)?;
         self.sound_keys(this)?;
         self.sound_indexes(this)?;
+        self.sound_rounds(this)?;
+        self.sound_collections(this)?;
         this.expect(!self.phases.is_empty(), "phase", "at least one [[phase]]", "none")?;
         let mut names = HashSet::new();
         for (place, phase) in self.phases.iter().enumerate() {
@@ -119,7 +134,10 @@ impl Workload {
             sound_end(subject, phase)?;
             self.sound_draws(subject, phase)?;
             self.sound_indexed(subject, phase)?;
+            self.sound_in_collections(subject, phase)?;
             sound_groups(subject, phase)?;
+            self.sound_fill(this, phase)?;
+            self.sound_turns(subject, phase)?;
         }
         self.sound_start()
     }
@@ -135,6 +153,11 @@ impl Workload {
             "keys times spacing below 2^64",
             format!("{} * {}", self.keys, key.spacing),
         )?;
+        if key.alternate > 0 {
+            let plain = !key.scattered && key.file.is_none() && key.prefix_groups == 0;
+            let expected = "0 for keys that are scattered, hashed, random, grouped or from a file";
+            this.expect(plain && key.encoding.is_ordered(), "key.alternate", expected, key.alternate)?;
+        }
         if key.prefix_groups > 0 {
             let (least, _) = bounds(&key.size);
             let holds = key.prefix_size >= 1 && f64::from(key.prefix_size) < least;
@@ -159,7 +182,12 @@ impl Workload {
         let (count, keys) = (self.keyspaces, self.keys);
         let expected = format!("1 to {MOST_KEYSPACES}");
         this.expect((1..=MOST_KEYSPACES).contains(&count), "keyspaces", expected, count)?;
-        this.expect(u64::from(count) <= keys, "keyspaces", format!("no more than {keys} keys"), count)?;
+        this.expect(
+            u64::from(count) <= keys || keys == 0,
+            "keyspaces",
+            format!("no more than {keys} keys"),
+            count,
+        )?;
         let (indexes, file) = (&self.indexes, self.key.file.is_some());
         this.expect(
             indexes.len() <= MOST_INDEXES,
@@ -216,7 +244,7 @@ impl Workload {
         let expected = "letters, digits, `-` and `_`";
         subject.expect(is_name(&phase.name, "-_"), "name", expected, quoted(&phase.name))?;
         // `--set key.size=8` must mean one thing.
-        let taken = ["key", "value", "phase"].contains(&phase.name.as_str());
+        let taken = ["key", "value", "collections", "phase"].contains(&phase.name.as_str());
         subject.expect(!taken, "name", "a name that no table of a workload has", quoted(&phase.name))
     }
 
@@ -273,9 +301,10 @@ impl Workload {
     fn sound_start(&self) -> Checked {
         let Some(phase) = self.phases.first() else { return Ok(()) };
         let mix = &phase.mix;
-        let writes = mix.put + mix.insert + mix.insert_indexed + mix.merge > 0.0 || phase.writers > 0;
+        let writes =
+            mix.put + mix.insert + mix.insert_indexed + mix.merge + mix.push > 0.0 || phase.writers > 0;
         let gets = (mix.get > 0.0 || mix.multi_get > 0.0 || phase.readers > 0) && phase.miss < 1.0;
-        let needs = [mix.update, mix.delete, mix.scan, mix.read_modify_write, mix.transaction];
+        let needs = [mix.update, mix.delete, mix.scan, mix.read_modify_write, mix.transaction, mix.pop];
         let starts_empty = !writes && (gets || needs.iter().any(|share| *share > 0.0));
         let subject = Subject { phase: Some((0, phase)) };
         subject.expect(
@@ -320,6 +349,7 @@ fn sound_end(subject: Subject, phase: &Phase) -> Checked {
 
 fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     subject.grouped(phase.join, "join")?;
+    rounds::sound_group_kinds(subject, phase)?;
     subject.grouped(phase.multi_get_keys, "multi_get_keys")?;
     subject.grouped(phase.transaction_ops, "transaction_ops")?;
     let endless = phase.scan.uniform_rows && phase.scan.rows == 0;
@@ -340,7 +370,7 @@ fn bounds(size: &SizeSpec) -> (f64, f64) {
 }
 
 /// A word that can be a folder's name and, without dots, the first part of `--set`.
-fn is_name(text: &str, marks: &str) -> bool {
+pub(super) fn is_name(text: &str, marks: &str) -> bool {
     let starts = text.starts_with(|sign: char| sign.is_ascii_alphanumeric());
     starts && text.chars().all(|sign| sign.is_ascii_alphanumeric() || marks.contains(sign))
 }

@@ -36,6 +36,7 @@ impl Default for KeySpec {
             encoding: Encoding::Binary,
             scattered: false,
             spacing: 2,
+            alternate: 0,
             prefix_groups: 0,
             prefix_size: 4,
             file: None,
@@ -51,7 +52,7 @@ impl Default for ValueSpec {
 
 impl Default for Scan {
     fn default() -> Self {
-        Scan { rows: 100, uniform_rows: false, reverse: false, prefix: false, index: 0 }
+        Scan { rows: 100, uniform_rows: false, reverse: false, prefix: false, index: 0, rows_per_call: 0 }
     }
 }
 
@@ -73,6 +74,8 @@ impl Default for Phase {
             seconds: 0.0,
             warmup_seconds: 0.0,
             join: 1,
+            atomic: false,
+            emulate: Vec::new(),
             multi_get_keys: 10,
             transaction_ops: 10,
             scan: Scan::default(),

@@ -1,7 +1,12 @@
 //! The file format of workloads: what may be left out, and how it becomes a `Workload` and back.
 
+use super::list::List;
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
-use super::{Durability, Index, KeySpec, Mix, Phase, Scan, ValueSpec, Workload, defaults};
+use super::threads::Threads;
+use super::{
+    Collections, DataType, Durability, Emulate, Index, KeySpec, Mix, Phase, Scan, ValueSpec, Workload,
+    defaults,
+};
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,19 +20,23 @@ pub(super) struct WorkloadFile {
     name: Option<String>,
     /// One line for people. Default: empty.
     about: Option<String>,
+    /// The tool or paper that it is from. Default: none.
+    source: Option<String>,
+    /// What was wrong there and is not here, a text each. Default: none.
+    mends: Option<List<String>>,
     /// The seed of every random stream. Default: 1.
     seed: Option<Count<u64>>,
     /// Repetitions of each cell. Default: 5.
     runs: Option<Count<u32>>,
     /// Measuring time of a run on ten engines; sizes and times shrink to keep it. Default: nothing shrinks.
     budget_seconds: Option<Seconds>,
-    /// Keys that the fill writes and that phases draw from. Default: 1,000,000.
+    /// Keys that the fill writes and that phases draw from; 0: there is no fill, phases insert. Default: 1,000,000.
     keys: Option<Count<u64>>,
     /// Keyspaces (tables, column families, databases) that keys are spread over: key number N is in keyspace
     /// N % keyspaces. By a prefix of the key where the engine has one keyspace only, and labelled so. Default: 1.
     keyspaces: Option<Count<u32>>,
-    /// Threads of every phase that does not say its own. Default: 1.
-    threads: Option<Count<u32>>,
+    /// Threads of every phase that does not say its own; `cpus`: as many as there are CPUs. Default: 1.
+    threads: Option<Threads>,
     /// The least durability of every phase that does not say its own. Default: process.
     durability: Option<Durability>,
     /// An engine that cannot reach the workload's level runs at the strongest it has, and is ranked there. Default:
@@ -35,6 +44,11 @@ pub(super) struct WorkloadFile {
     or_weaker: Option<bool>,
     /// Budget for the engine's own caches. Default: as the engine's authors ship it.
     cache_bytes: Option<Bytes>,
+    /// Cap on all memory of a trial's process, page cache included, by a control group. Default: no cap.
+    memory_bytes: Option<Bytes>,
+    /// Collections that keys are fields of (key number N is in collection N % count), or lists. The engine's own where
+    /// it has them, else by a prefix of the key, and labelled so. Default: none.
+    collections: Option<CollectionsFile>,
     /// How a number becomes a key.
     key: Option<KeyFile>,
     /// What values look like.
@@ -44,7 +58,7 @@ pub(super) struct WorkloadFile {
     /// The workload that this is a variant of. Default: none.
     variant_of: Option<String>,
     /// The layouts that its report has if none is asked for. Default: the tables of all workloads.
-    layouts: Option<Vec<String>>,
+    layouts: Option<List<String>>,
     /// How often the phases with `each_round` are run, in turn. Default: 1.
     rounds: Option<Count<u32>>,
     /// The phases, in order.
@@ -65,6 +79,9 @@ pub(super) struct KeyFile {
     scattered: Option<bool>,
     /// The distance between the numbers of neighbours; a miss falls into the gap. Default: 2.
     spacing: Option<Count<u64>>,
+    /// Keys come in turns: this many in ascending order, then as many at random over the range of those so far, none
+    /// twice. Needs fewer turns than `spacing`. Default: 0, they come in order or scattered.
+    alternate: Option<Count<u64>>,
     /// Keys share this many distinct prefixes. Default: 0, none.
     prefix_groups: Option<Count<u64>>,
     /// Bytes of such a prefix. Default: 4.
@@ -97,6 +114,17 @@ pub(super) struct IndexFile {
     clustering: Option<bool>,
 }
 
+/// The collections that keys are fields of.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "a table such as { count = 16, type = \"hash\" }")]
+#[schemars(rename = "Collections")]
+pub(super) struct CollectionsFile {
+    /// How many, up to 65535. Default: 16.
+    count: Option<Count<u32>>,
+    /// What each is: `hash`, `sorted`, `list`; `string` for none. Default: string.
+    r#type: Option<DataType>,
+}
+
 /// The shares of op kinds in a phase; they need not add up to one. Default of each: 0.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table of shares such as { get = 0.9, put = 0.1 }")]
@@ -124,6 +152,10 @@ pub(super) struct MixFile {
     transaction: Option<Number>,
     /// Write the next new key with a row in each of `indexes`, atomically where the engine can; timed as one.
     insert_indexed: Option<Number>,
+    /// Push a new value at the right end of a list.
+    push: Option<Number>,
+    /// Pop the value at the left end of a list: native, or by get and delete, and labelled so.
+    pop: Option<Number>,
 }
 
 /// What a scan does.
@@ -141,6 +173,9 @@ pub(super) struct ScanFile {
     prefix: Option<bool>,
     /// Over the rows of this index (1: the first of `indexes`), in the order of its bytes. Default: 0, over the rows.
     index: Option<Count<u32>>,
+    /// Rows asked of the driver in one call, which goes on behind the last; timed as one scan all the same. Default: 0,
+    /// as many as the buffer of 256 KiB takes.
+    rows_per_call: Option<Count<u32>>,
 }
 
 /// A mix of ops, its generators, and its end.
@@ -161,11 +196,11 @@ pub(super) struct PhaseFile {
     /// The share of puts that overwrite a key that is there, 0 to 1. Default: as the distribution falls.
     existing: Option<Number>,
     /// Threads that run the mix. Default: the workload's.
-    threads: Option<Count<u32>>,
+    threads: Option<Threads>,
     /// Threads that only get, besides `threads`. Default: 0.
-    readers: Option<Count<u32>>,
+    readers: Option<Threads>,
     /// Threads that only put, besides `threads`. Default: 0.
-    writers: Option<Count<u32>>,
+    writers: Option<Threads>,
     /// End after this many ops of all threads together. Default: 0, no such end.
     ops: Option<Count<u64>>,
     /// End after each key once (with `sequential` or `permutation`). Default: false.
@@ -176,6 +211,10 @@ pub(super) struct PhaseFile {
     warmup_seconds: Option<Seconds>,
     /// Writes that may share one commit. Default: 1, each alone.
     join: Option<Count<u32>>,
+    /// Joined writes are a transaction: all of a group are done, or none. Default: false.
+    atomic: Option<bool>,
+    /// What is emulated even where the engine has it: `merge`, by get and put. Default: nothing.
+    emulate: Option<Vec<Emulate>>,
     /// Keys of a multi-get. Default: 10.
     multi_get_keys: Option<Count<u32>>,
     /// Ops of a transaction. Default: 10.
@@ -225,8 +264,8 @@ macro_rules! stands {
     };
 }
 
-stands!(Bytes => u64, Seconds => f64, Number => f64, Size => SizeSpec;
-    bool, String, Encoding, Distribution, Durability);
+stands!(Bytes => u64, Threads => u32, Seconds => f64, Number => f64, Size => SizeSpec;
+    bool, String, Encoding, Distribution, Durability, DataType, Vec<Emulate>);
 
 impl<T: Clone> Stands<T> for Count<T> {
     fn of(value: &T) -> Self {
@@ -268,18 +307,19 @@ macro_rules! table_stands {
 }
 
 table_stands!(KeyFile => KeySpec {
-    size, encoding, scattered, spacing, prefix_groups, prefix_size
+    size, encoding, scattered, spacing, alternate, prefix_groups, prefix_size
 } optional { file });
 table_stands!(IndexFile => Index { from, length, clustering } optional {});
+table_stands!(CollectionsFile => Collections { count, r#type } optional {});
 table_stands!(ValueFile => ValueSpec { size, compressed_share } optional {});
 table_stands!(MixFile => Mix {
     get, multi_get, put, insert, update, delete, scan, merge, read_modify_write, transaction,
-    insert_indexed
+    insert_indexed, push, pop
 } optional {});
-table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index } optional {});
+table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index, rows_per_call } optional {});
 table_stands!(PhaseFile => Phase {
     name, distribution, clustered, grows, miss, threads, readers, writers, ops, each_key, seconds, warmup_seconds,
-    join, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before, mix, scan
+    join, atomic, emulate, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before, mix, scan
 } optional { existing, durability, value_size });
 
 impl WorkloadFile {
@@ -289,19 +329,23 @@ impl WorkloadFile {
         Workload {
             name: self.name.unwrap_or_else(|| stem.to_string()),
             about: self.about.unwrap_or_default(),
+            source: self.source,
+            mends: self.mends.map_or_else(Vec::new, |list| list.0),
             variant_of: self.variant_of,
-            layouts: self.layouts.unwrap_or_default(),
+            layouts: self.layouts.map_or_else(Vec::new, |list| list.0),
             seed: self.seed.map_or(defaults::SEED, Stands::value),
             runs: self.runs.map_or(defaults::RUNS, Stands::value),
             budget_seconds: self.budget_seconds.map(Stands::value),
             keys: self.keys.map_or(defaults::KEYS, Stands::value),
             keyspaces: self.keyspaces.map_or_else(defaults::keyspaces, Stands::value),
+            collections: self.collections.map(Stands::value).unwrap_or_default(),
             key: self.key.map(Stands::value).unwrap_or_default(),
             value: self.value.map(Stands::value).unwrap_or_default(),
             indexes: self.indexes.into_iter().flatten().map(Stands::value).collect(),
             durability: self.durability.unwrap_or_default(),
             or_weaker: self.or_weaker.unwrap_or_default(),
             cache_bytes: self.cache_bytes.map(Stands::value),
+            memory_bytes: self.memory_bytes.map(Stands::value),
             rounds: self.rounds.map_or_else(defaults::rounds, Stands::value),
             phases: self.phases.into_iter().map(|phase| phase.over(usual.clone())).collect(),
         }
@@ -312,8 +356,10 @@ impl WorkloadFile {
         WorkloadFile {
             name: Some(workload.name.clone()),
             about: Some(workload.about.clone()),
+            source: workload.source.clone(),
+            mends: (!workload.mends.is_empty()).then(|| List(workload.mends.clone())),
             variant_of: workload.variant_of.clone(),
-            layouts: (!workload.layouts.is_empty()).then(|| workload.layouts.clone()),
+            layouts: (!workload.layouts.is_empty()).then(|| List(workload.layouts.clone())),
             seed: Some(Stands::of(&workload.seed)),
             runs: Some(Stands::of(&workload.runs)),
             budget_seconds: workload.budget_seconds.as_ref().map(Stands::of),
@@ -323,6 +369,9 @@ impl WorkloadFile {
             durability: Some(workload.durability),
             or_weaker: workload.or_weaker.then_some(true),
             cache_bytes: workload.cache_bytes.as_ref().map(Stands::of),
+            memory_bytes: workload.memory_bytes.as_ref().map(Stands::of),
+            collections: (workload.collections != Collections::default())
+                .then(|| Stands::of(&workload.collections)),
             key: Some(Stands::of(&workload.key)),
             value: Some(Stands::of(&workload.value)),
             indexes: Some(workload.indexes.iter().map(Stands::of).collect())

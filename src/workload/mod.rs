@@ -2,21 +2,31 @@
 
 mod builtin;
 mod check;
+mod collections;
 mod defaults;
+mod explain;
 mod file;
+mod list;
 mod overrides;
 mod parse;
 #[cfg(test)]
 mod properties;
 mod quantity;
 mod shrink;
+mod suite;
 #[cfg(test)]
 mod tests;
+mod threads;
+mod variants;
 
-pub use builtin::{builtin, builtin_names, builtin_text};
+pub use builtin::{builtin, builtin_names, builtin_suite, builtin_suites, builtin_text};
+pub use collections::{Collections, DataType};
 pub use overrides::Overrides;
 pub use parse::{WorkloadError, parse, schema};
-pub use quantity::{parse_bytes, parse_count, parse_seconds, parse_size};
+pub use quantity::{count_text, parse_bytes, parse_count, parse_seconds, parse_size};
+pub use suite::{Member, Part, Suite, is_suite, parse_suite, suite_schema};
+pub use threads::parse_threads;
+pub use variants::{Axes, Changes};
 
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
@@ -47,6 +57,12 @@ pub struct Workload {
     pub name: String,
     /// One line for people.
     pub about: String,
+    /// The tool or paper that it is from, in a line; none: it is our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// What was wrong there and is not here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mends: Vec<String>,
     /// The workload that this is a variant of, made for a list of sizes or by a suite; none: it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant_of: Option<String>,
@@ -59,11 +75,14 @@ pub struct Workload {
     pub runs: u32,
     /// The measuring time of the whole run, in seconds, which sizes and times shrink to; none: as written.
     pub budget_seconds: Option<f64>,
-    /// Keys that the fill puts there; phases draw from them.
+    /// Keys that the fill puts there; phases draw from them. 0: there is no fill, phases insert.
     pub keys: u64,
     /// Keyspaces that the keys are spread over, by their numbers.
     #[serde(default = "defaults::keyspaces")]
     pub keyspaces: u32,
+    /// The collections that keys are fields of, or the lists that are pushed and popped.
+    #[serde(default)]
+    pub collections: Collections,
     /// How a number becomes a key.
     pub key: KeySpec,
     /// What values look like.
@@ -79,6 +98,9 @@ pub struct Workload {
     pub or_weaker: bool,
     /// Budget for the engine's own caches, in bytes; none: the engine's default.
     pub cache_bytes: Option<u64>,
+    /// Cap on all memory of a trial's process, page cache included, in bytes; none: no cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// How often the phases that say `each_round` are run, in turn; they stand side by side.
     #[serde(default = "defaults::rounds")]
     pub rounds: u32,
@@ -102,12 +124,15 @@ impl Workload {
 pub struct KeySpec {
     /// Bytes of a key, 4 to 65536; a size or a distribution of sizes.
     pub size: SizeSpec,
-    /// `binary`, `decimal`, `hex` or `hashed`.
+    /// `binary`, `decimal`, `hex`, `hashed` or `random`.
     pub encoding: Encoding,
     /// Keys in the order of their numbers, or scattered by a permutation.
     pub scattered: bool,
     /// The distance between the numbers of neighbours; a miss falls into the gap.
     pub spacing: u64,
+    /// Keys come in turns of this many in ascending order, then as many at random over the range of those so far, each
+    /// once and never on one that is there; 0: they come as they are.
+    pub alternate: u64,
     /// Keys share this many distinct prefixes; 0: none.
     pub prefix_groups: u64,
     /// Bytes of such a prefix.
@@ -164,11 +189,15 @@ pub struct Mix {
     pub transaction: f64,
     /// Write the next new key with a row in each of `Workload::indexes`, atomically where the engine can; timed as one.
     pub insert_indexed: f64,
+    /// Push a new value at the right end of a list.
+    pub push: f64,
+    /// Pop the value at the left end of a list; native, or by get and delete, and labelled so.
+    pub pop: f64,
 }
 
 impl Mix {
     /// The kinds by their names in files, each with its share; in the order of the fields.
-    pub fn shares(&self) -> [(&'static str, f64); 11] {
+    pub fn shares(&self) -> [(&'static str, f64); 13] {
         [
             ("get", self.get),
             ("multi_get", self.multi_get),
@@ -181,6 +210,8 @@ impl Mix {
             ("read_modify_write", self.read_modify_write),
             ("transaction", self.transaction),
             ("insert_indexed", self.insert_indexed),
+            ("push", self.push),
+            ("pop", self.pop),
         ]
     }
 }
@@ -199,6 +230,16 @@ pub struct Scan {
     pub prefix: bool,
     /// Over the rows of this index, from 1, in the order of its bytes; 0: over the rows themselves.
     pub index: u32,
+    /// Rows asked of the driver in one call, which goes on behind the last; 0: as many as the buffer takes.
+    pub rows_per_call: u32,
+}
+
+/// What the core does in the engine's place though the engine could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Emulate {
+    /// Merges by get and put.
+    Merge,
 }
 
 /// A mix of ops, its generators, and its end.
@@ -236,6 +277,11 @@ pub struct Phase {
     pub warmup_seconds: f64,
     /// Writes that may share one commit (JOIN), 1: each alone.
     pub join: u32,
+    /// Joined writes are a transaction: all of a group are done, or none.
+    pub atomic: bool,
+    /// What is emulated even where the engine has it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub emulate: Vec<Emulate>,
     /// Keys of a multi-get.
     pub multi_get_keys: u32,
     /// Ops of a transaction.
@@ -257,10 +303,11 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Whether the phase only puts the keys there: it goes over each key, and does nothing but put and insert (with indexes or without).
+    /// Whether the phase only puts the keys there: it goes over each key, and does nothing but put, insert (with indexes
+    /// or without) and push.
     /// Where a workload has other phases too, `--threads`, `--seconds` and `--ops` leave its fills as they are.
     pub fn is_fill(&self) -> bool {
-        let writes = self.mix.put + self.mix.insert + self.mix.insert_indexed;
+        let writes = self.mix.put + self.mix.insert + self.mix.insert_indexed + self.mix.push;
         let others = self.mix.shares().iter().map(|(_, share)| share).sum::<f64>() - writes;
         self.each_key && others == 0.0 && self.readers == 0
     }

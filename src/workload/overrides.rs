@@ -1,7 +1,7 @@
 //! What the command line changes in a workload: plain flags for the usual, `--set` for any field.
 
 use super::file::WorkloadFile;
-use super::parse::explain;
+use super::parse::{WORKLOAD, explain};
 use super::{Durability, Phase, Workload, WorkloadError};
 use crate::generator::{SizeSpec, nearest};
 use toml::{Table, Value};
@@ -21,14 +21,17 @@ pub struct Overrides {
     pub value_size: Option<SizeSpec>,
     /// Threads that run the mix of measured phases.
     pub threads: Option<u32>,
-    /// Seconds of measured phases, in place of their number of ops.
+    /// Seconds of measured phases, in place of their number of ops; a warm-up that would not be shorter shrinks with them.
     pub seconds: Option<f64>,
-    /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first.
+    /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first. Where
+    /// keys come in turns and rounds insert them, turns become as large.
     pub ops: Option<u64>,
     /// The least durability; phases with a level of their own keep it.
     pub durability: Option<Durability>,
     /// Budget for the engine's own caches, in bytes.
     pub cache: Option<u64>,
+    /// Cap on all memory of a trial's process, in bytes.
+    pub memory: Option<u64>,
     /// The seed of every stream.
     pub seed: Option<u64>,
     /// Repetitions of each cell.
@@ -42,6 +45,12 @@ impl Overrides {
     /// the wrong form, a rule that is broken now) the workload is as it was.
     pub fn apply(&self, workload: &mut Workload) -> Result<(), WorkloadError> {
         let mut changed = workload.clone();
+        if self.keys.is_some() && workload.keys == 0 {
+            let name = &workload.name;
+            let message =
+                format!("{name} fills nothing; its phases insert --ops N keys in each of its rounds");
+            return Err(WorkloadError::new("--keys", message));
+        }
         self.apply_flags(&mut changed);
         for text in &self.set {
             set(&mut changed, text)?;
@@ -67,11 +76,15 @@ impl Overrides {
             (workload.durability, workload.or_weaker) = (level, false);
         }
         workload.cache_bytes = self.cache.or(workload.cache_bytes);
+        workload.memory_bytes = self.memory.or(workload.memory_bytes);
         if let Some(size) = &self.key_size {
             workload.key.size = size.clone();
         }
         if let Some(size) = &self.value_size {
             workload.value.size = size.clone();
+        }
+        if let Some(ops) = self.ops.filter(|_| workload.turns_are_phases()) {
+            workload.key.alternate = ops;
         }
         for phase in measured(&mut workload.phases) {
             phase.threads = self.threads.unwrap_or(phase.threads);
@@ -81,6 +94,10 @@ impl Overrides {
                 phase.seconds = 0.0;
             }
             if let Some(seconds) = self.seconds {
+                // A warm-up that is as long as the phase, or longer, would be refused.
+                if phase.warmup_seconds >= seconds && phase.seconds > 0.0 {
+                    phase.warmup_seconds *= seconds / phase.seconds;
+                }
                 phase.seconds = seconds;
                 phase.ops = self.ops.unwrap_or(0);
             }
@@ -120,9 +137,7 @@ fn set(workload: &mut Workload, text: &str) -> Result<(), WorkloadError> {
     let phases: Vec<String> = workload.phases.iter().map(|phase| phase.name.clone()).collect();
     let steps = steps(path, &phases).map_err(wrong)?;
     if steps.as_slice() == ["threads"] {
-        let count = super::parse_count(value)
-            .and_then(|count| u32::try_from(count).map_err(|error| error.to_string()));
-        let threads = count.map_err(wrong)?;
+        let threads = super::parse_threads(value).map_err(wrong)?;
         measured(&mut workload.phases).for_each(|phase| phase.threads = threads);
         return Ok(());
     }
@@ -137,11 +152,12 @@ fn steps<'a>(path: &'a str, phases: &[String]) -> Result<Vec<&'a str>, String> {
         return Err(format!("expected a field's name, got `{path}`"));
     }
     let first = steps[0];
-    let tables = ["key", "value", "phase"];
+    let tables = ["key", "value", "collections", "phase"];
     if phases.iter().any(|phase| phase == first) && steps.len() > 1 {
         steps.insert(0, "phase");
     } else if steps.len() > 1 && !tables.contains(&first) {
-        let known: Vec<&str> = phases.iter().map(String::as_str).chain(["key", "value"]).collect();
+        let known: Vec<&str> =
+            phases.iter().map(String::as_str).chain(["key", "value", "collections"]).collect();
         let hint = match nearest(first, &known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("it has {}", known.join(", ")),
@@ -194,7 +210,8 @@ fn replaced(workload: &Workload, steps: &[&str], value: Option<Value>) -> Result
         Some(value) => table.insert(field.to_string(), value),
         None => table.remove(*field),
     };
-    let file: WorkloadFile = root.try_into().map_err(|error: toml::de::Error| explain(error.message()))?;
+    let file: WorkloadFile =
+        root.try_into().map_err(|error: toml::de::Error| explain(error.message(), &WORKLOAD))?;
     Ok(file.into_workload(&workload.name))
 }
 
@@ -255,6 +272,30 @@ mod tests {
         assert_eq!((phase.threads, phase.ops, phase.each_key, phase.seconds), (2, 100, false, 0.0));
         let after = changed("fill-seq", Overrides { seconds: Some(2.0), ..Overrides::default() });
         assert_eq!((after.phases[0].seconds, after.phases[0].each_key), (2.0, true));
+    }
+
+    #[test]
+    fn a_warm_up_shrinks_with_the_seconds_where_it_must() {
+        let with = |seconds: f64| {
+            let after = changed("kvdk-read", Overrides { seconds: Some(seconds), ..Overrides::default() });
+            (after.phases[1].seconds, after.phases[1].warmup_seconds)
+        };
+        assert_eq!((with(5.0), with(30.0), with(1.0)), ((5.0, 2.0), (30.0, 2.0), (1.0, 0.2)));
+    }
+
+    #[test]
+    fn the_type_of_collections_may_be_set_where_there_are_none() {
+        use crate::workload::{Collections, DataType};
+        let workload = |settings: &[&str]| setting("kvdk-read", settings);
+        let hash = workload(&["collections.type=hash"]).unwrap();
+        assert_eq!(hash.collections, Collections { count: 16, r#type: DataType::Hash });
+        let sorted = workload(&["collections.type=sorted", "collections.count=3"]).unwrap();
+        assert_eq!(sorted.collections, Collections { count: 3, r#type: DataType::Sorted });
+        assert_eq!(workload(&["collections.type=string"]).unwrap(), builtin("kvdk-read").unwrap());
+        let wrong = |settings: &[&str]| workload(settings).unwrap_err();
+        assert!(wrong(&["collections.type=set"]).contains("expected `string`, `hash`, `sorted` or `list`"));
+        assert!(wrong(&["collections.count=3"]).contains("`hash`, `sorted` or `list` with a count"));
+        assert!(wrong(&["collections.type=list"]).contains("push and pop only"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::generator::nearest;
 use serde_json::Value;
 use std::fmt;
 use std::ops::Range;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// What is wrong with a workload, in one line: the file and line or what the person typed, what was expected, what
@@ -19,9 +20,19 @@ pub struct WorkloadError {
 }
 
 impl WorkloadError {
-    /// An error in `origin` (a path, or what was typed) that is of no line.
-    pub(super) fn new(origin: &str, message: impl Into<String>) -> Self {
+    /// An error in `origin` (a path, or what was typed; empty: the message says it) that is of no line.
+    pub fn new(origin: &str, message: impl Into<String>) -> Self {
         WorkloadError { origin: origin.to_string(), line: None, message: message.into() }
+    }
+
+    /// An error in a line of a file, from 1.
+    pub(super) fn at_line(origin: &str, line: usize, message: impl Into<String>) -> Self {
+        WorkloadError { line: Some(line), ..WorkloadError::new(origin, message) }
+    }
+
+    /// The error with its place as a part of the text, for what names a place of its own.
+    pub fn with_place(self) -> Self {
+        WorkloadError::new("", self.to_string())
     }
 
     /// The line in the file, from 1; none if it is not of a file.
@@ -39,6 +50,7 @@ impl fmt::Display for WorkloadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(out, "{}:{line}: {}", self.origin, self.message),
+            None if self.origin.is_empty() => out.write_str(&self.message),
             None => write!(out, "{}: {}", self.origin, self.message),
         }
     }
@@ -46,31 +58,92 @@ impl fmt::Display for WorkloadError {
 
 impl std::error::Error for WorkloadError {}
 
+/// What is peculiar to a kind of file: the tables that it is a list of, and the tables that have fields.
+pub(super) struct Form {
+    /// `phase`, written `[[phase]]`.
+    pub list: &'static str,
+    /// Where in the schema a table's fields are, and what people call it.
+    pub tables: &'static [(&'static str, &'static str)],
+    /// Its schema.
+    pub schema: fn() -> Value,
+}
+
+/// A workload's file.
+pub(super) const WORKLOAD: Form = Form {
+    list: "phase",
+    tables: &[
+        ("/properties", "the top of the file"),
+        ("/$defs/Phase/properties", "[[phase]], above its tables"),
+        ("/$defs/Mix/properties", "[phase.mix]"),
+        ("/$defs/Scan/properties", "[phase.scan]"),
+        ("/$defs/Key/properties", "[key]"),
+        ("/$defs/Value/properties", "[value]"),
+        ("/$defs/Index/properties", "a table of indexes"),
+        ("/$defs/Collections/properties", "[collections]"),
+    ],
+    schema,
+};
+
+/// A text of some form, read, with what is needed to say in which line a fault lies.
+pub(super) struct Source<'t> {
+    text: &'t str,
+    origin: &'t str,
+    list: &'static str,
+    table: Spanned<DeTable<'t>>,
+}
+
+impl<'t> Source<'t> {
+    /// Reads a text. An error tells the first line that is not TOML or not of the form.
+    pub(super) fn read<File: serde::de::DeserializeOwned>(
+        text: &'t str,
+        origin: &'t str,
+        form: &Form,
+    ) -> Result<(Source<'t>, File), WorkloadError> {
+        let at = |span: Option<Range<usize>>, message: String| WorkloadError {
+            origin: origin.to_string(),
+            line: span.map(|span| line_of(text, span.start)),
+            message,
+        };
+        let table = DeTable::parse(text)
+            .map_err(|error| at(error.span(), format!("not TOML: {}", one_line(error.message()))))?;
+        let file = toml::from_str(text).map_err(|error| at(error.span(), explain(error.message(), form)))?;
+        Ok((Source { text, origin, list: form.list, table }, file))
+    }
+
+    /// The fault with its line.
+    pub(super) fn error(&self, fault: Fault) -> WorkloadError {
+        let start = place(self.table.get_ref(), self.list, &fault).map_or(0, |span| span.start);
+        WorkloadError::at_line(self.origin, line_of(self.text, start), fault.message)
+    }
+
+    /// The line of a table of the list, from 1.
+    pub(super) fn line(&self, index: usize) -> usize {
+        let fault = Fault { phase: Some(index), field: "", message: String::new() };
+        self.error(fault).line.unwrap_or(1)
+    }
+}
+
 /// The workload in a text; `origin` is its path, for errors, and names the workload if the text does not.
 ///
 /// An error tells the first line that is not TOML, not a workload, or not one that can be run.
 pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
-    let at = |span: Option<Range<usize>>, message: String| WorkloadError {
-        origin: origin.to_string(),
-        line: span.map(|span| line_of(text, span.start)),
-        message,
-    };
-    let table = DeTable::parse(text)
-        .map_err(|error| at(error.span(), format!("not TOML: {}", one_line(error.message()))))?;
-    let file: WorkloadFile =
-        toml::from_str(text).map_err(|error| at(error.span(), explain(error.message())))?;
+    let (source, file) = Source::read::<WorkloadFile>(text, origin, &WORKLOAD)?;
     let workload = file.into_workload(stem(origin));
-    workload.sound().map_err(|fault| at(place(table.get_ref(), &fault).or(Some(0..0)), fault.message))?;
+    workload.sound().map_err(|fault| source.error(fault))?;
     Ok(workload)
 }
 
 /// The JSON Schema of the file format, for editors; `workloads/schema.json` is a copy of it.
 pub fn schema() -> Value {
-    let mut schema = schemars::schema_for!(WorkloadFile).to_value();
+    finished(schemars::schema_for!(WorkloadFile).to_value(), &[("", "phase"), ("/$defs/Phase", "name")])
+}
+
+/// A schema without what TOML has not, and with the fields that must be there.
+pub(super) fn finished(mut schema: Value, all_required: &[(&str, &str)]) -> Value {
     without_null(&mut schema);
-    for (table, required) in [("", "phase"), ("/$defs/Phase", "name")] {
+    for (table, required) in all_required {
         if let Some(table) = schema.pointer_mut(table).and_then(Value::as_object_mut) {
-            table.insert("required".to_string(), Value::from(vec![required]));
+            table.insert("required".to_string(), Value::from(vec![*required]));
         }
     }
     schema
@@ -117,7 +190,7 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// The name of a file without its folder and ending.
-fn stem(origin: &str) -> &str {
+pub(super) fn stem(origin: &str) -> &str {
     std::path::Path::new(origin).file_stem().and_then(|stem| stem.to_str()).unwrap_or("workload")
 }
 
@@ -127,11 +200,11 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 /// Where a fault lies in the text: the field, or what is nearest above it; none if no part of it is written.
-fn place(table: &DeTable<'_>, fault: &Fault) -> Option<Range<usize>> {
+fn place(table: &DeTable<'_>, list: &str, fault: &Fault) -> Option<Range<usize>> {
     let mut found = None;
     let mut table = Some(table);
     if let Some(index) = fault.phase {
-        let phase = table?.get("phase")?.get_ref().as_array()?.get(index)?;
+        let phase = table?.get(list)?.get_ref().as_array()?.get(index)?;
         found = Some(phase.span());
         table = phase.get_ref().as_table();
     }
@@ -151,31 +224,31 @@ fn one_line(text: &str) -> String {
 }
 
 /// The words of the deserializer, turned into ours: what was expected, what was there, and the nearest name.
-pub(super) fn explain(message: &str) -> String {
+pub(super) fn explain(message: &str, form: &Form) -> String {
     let message = one_line(message);
     for kind in ["field", "variant"] {
         let Some(rest) = message.strip_prefix(&format!("unknown {kind} ")) else { continue };
         let names: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
         let [typed, known @ ..] = names.as_slice() else { continue };
-        return unknown(kind, typed, known);
+        return unknown(kind, typed, known, form);
     }
     for kind in ["invalid type: ", "invalid value: "] {
         let parts = message.strip_prefix(kind).and_then(|rest| rest.rsplit_once(", expected "));
         if let Some((got, expected)) = parts {
-            return format!("expected {}, got {}", plain_expected(expected), plain_got(got));
+            return format!("expected {}, got {}", plain_expected(expected, form), plain_got(got));
         }
     }
     message
 }
 
-fn unknown(kind: &str, typed: &str, known: &[&str]) -> String {
+fn unknown(kind: &str, typed: &str, known: &[&str], form: &Form) -> String {
     let near = nearest(typed, known);
     if kind == "variant" {
         let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         return format!("expected {}, got `{typed}`{hint}", listed(known));
     }
     // A field right after `[phase.mix]` belongs to the mix: TOML's commonest trap.
-    match (home(typed), near) {
+    match (home(typed, form), near) {
         (Some(home), _) => format!("unknown field `{typed}` here; it belongs to {home}"),
         (None, Some(name)) => format!("unknown field `{typed}`; did you mean `{name}`?"),
         (None, None) => format!("unknown field `{typed}`; expected {}", listed(known)),
@@ -183,19 +256,11 @@ fn unknown(kind: &str, typed: &str, known: &[&str]) -> String {
 }
 
 /// The tables that have a field of this name, as people write them.
-fn home(field: &str) -> Option<String> {
-    const TABLES: &[(&str, &str)] = &[
-        ("/properties", "the top of the file"),
-        ("/$defs/Phase/properties", "[[phase]], above its tables"),
-        ("/$defs/Mix/properties", "[phase.mix]"),
-        ("/$defs/Scan/properties", "[phase.scan]"),
-        ("/$defs/Key/properties", "[key]"),
-        ("/$defs/Value/properties", "[value]"),
-        ("/$defs/Index/properties", "a table of indexes"),
-    ];
-    let schema = schema();
+fn home(field: &str, form: &Form) -> Option<String> {
+    let schema = (form.schema)();
     let has = |pointer: &str| schema.pointer(pointer).is_some_and(|fields| fields.get(field).is_some());
-    let homes: Vec<&str> = TABLES.iter().filter(|(pointer, _)| has(pointer)).map(|(_, home)| *home).collect();
+    let homes: Vec<&str> =
+        form.tables.iter().filter(|(pointer, _)| has(pointer)).map(|(_, home)| *home).collect();
     if homes.is_empty() { None } else { Some(homes.join(" or ")) }
 }
 
@@ -207,13 +272,13 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-fn plain_expected(expected: &str) -> &str {
+fn plain_expected(expected: &str, form: &Form) -> String {
     match expected {
-        "f64" => "a number",
-        "a boolean" => "true or false",
-        "a string" => "a text in quotes",
-        "a sequence" => "tables written as [[phase]]",
-        other => other,
+        "f64" => "a number".to_string(),
+        "a boolean" => "true or false".to_string(),
+        "a string" => "a text in quotes".to_string(),
+        "a sequence" => format!("tables written as [[{}]]", form.list),
+        other => other.to_string(),
     }
 }
 

@@ -39,7 +39,7 @@ fn level() -> impl Strategy<Value = Durability> {
 }
 
 fn mix() -> impl Strategy<Value = Mix> {
-    prop::collection::vec(number(), 11).prop_map(|shares| Mix {
+    prop::collection::vec(number(), 13).prop_map(|shares| Mix {
         get: shares[0],
         multi_get: shares[1],
         put: shares[2],
@@ -51,13 +51,22 @@ fn mix() -> impl Strategy<Value = Mix> {
         read_modify_write: shares[8],
         transaction: shares[9],
         insert_indexed: shares[10],
+        push: shares[11],
+        pop: shares[12],
     })
 }
 
 fn scan() -> impl Strategy<Value = Scan> {
-    (any::<[u32; 2]>(), any::<[bool; 3]>()).prop_map(|([rows, index], [uniform_rows, reverse, prefix])| {
-        Scan { rows, uniform_rows, reverse, prefix, index }
-    })
+    (any::<[u32; 3]>(), any::<[bool; 3]>()).prop_map(
+        |([rows, index, rows_per_call], [uniform_rows, reverse, prefix])| Scan {
+            rows,
+            uniform_rows,
+            reverse,
+            prefix,
+            index,
+            rows_per_call,
+        },
+    )
 }
 
 fn index() -> impl Strategy<Value = Index> {
@@ -71,7 +80,7 @@ fn index() -> impl Strategy<Value = Index> {
 fn phase() -> impl Strategy<Value = Phase> {
     let own = (prop::option::of(number()), prop::option::of(level()), prop::option::of(size()));
     let draws = (distribution(), mix(), scan(), own);
-    ("[a-z]{1,8}", draws, any::<[bool; 7]>(), any::<[u32; 6]>(), any::<u64>(), [number(), number(), number()])
+    ("[a-z]{1,8}", draws, any::<[bool; 9]>(), any::<[u32; 6]>(), any::<u64>(), [number(), number(), number()])
         .prop_map(
             |(
                 name,
@@ -97,6 +106,8 @@ fn phase() -> impl Strategy<Value = Phase> {
                 seconds: numbers[1],
                 warmup_seconds: numbers[2],
                 join: counts[3],
+                atomic: bools[7],
+                emulate: if bools[8] { vec![Emulate::Merge] } else { Vec::new() },
                 multi_get_keys: counts[4],
                 transaction_ops: counts[5],
                 scan,
@@ -110,15 +121,17 @@ fn phase() -> impl Strategy<Value = Phase> {
 }
 
 fn key() -> impl Strategy<Value = KeySpec> {
-    let encoding = vec![Encoding::Binary, Encoding::Decimal, Encoding::Hex, Encoding::Hashed];
-    let numbers = (any::<u64>(), any::<u64>(), any::<u32>());
+    let encoding =
+        vec![Encoding::Binary, Encoding::Decimal, Encoding::Hex, Encoding::Hashed, Encoding::Random];
+    let numbers = (any::<[u64; 2]>(), any::<u64>(), any::<u32>());
     let file = prop::option::of("[ -~]{0,12}");
     (size(), prop::sample::select(encoding), any::<bool>(), numbers, file).prop_map(
-        |(size, encoding, scattered, (spacing, prefix_groups, prefix_size), file)| KeySpec {
+        |(size, encoding, scattered, ([spacing, alternate], prefix_groups, prefix_size), file)| KeySpec {
             size,
             encoding,
             scattered,
             spacing,
+            alternate,
             prefix_groups,
             prefix_size,
             file,
@@ -126,10 +139,16 @@ fn key() -> impl Strategy<Value = KeySpec> {
     )
 }
 
+fn collections() -> impl Strategy<Value = Collections> {
+    let types = vec![DataType::String, DataType::Hash, DataType::Sorted, DataType::List];
+    (any::<u32>(), prop::sample::select(types)).prop_map(|(count, r#type)| Collections { count, r#type })
+}
+
 fn any_workload() -> impl Strategy<Value = Workload> {
     let texts = ("[a-z]{1,8}", "\\PC{0,20}");
     let value = (size(), number()).prop_map(|(size, compressed_share)| ValueSpec { size, compressed_share });
-    let options = (prop::option::of(number()), prop::option::of(any::<u64>()), level(), any::<bool>());
+    let bytes = prop::option::of(any::<u64>());
+    let options = (prop::option::of(number()), bytes.clone(), bytes, level(), any::<bool>(), collections());
     let lists = (
         prop::collection::vec(index(), 0..4),
         prop::collection::vec("[a-z]{1,8}", 0..3),
@@ -142,10 +161,12 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             [runs, keyspaces, rounds],
             key,
             value,
-            (budget_seconds, cache_bytes, durability, or_weaker),
+            (budget_seconds, cache_bytes, memory_bytes, durability, or_weaker, collections),
             (indexes, layouts, phases),
         )| Workload {
             name,
+            source: (about.len() > 5).then(|| about.clone()),
+            mends: layouts.clone(),
             about,
             variant_of: None,
             layouts,
@@ -154,12 +175,14 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             budget_seconds,
             keys,
             keyspaces,
+            collections,
             key,
             value,
             indexes,
             durability,
             or_weaker,
             cache_bytes,
+            memory_bytes,
             rounds,
             phases,
         },

@@ -55,6 +55,15 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     whole(text, COUNT_UNITS, A_COUNT)
 }
 
+/// A count as people write it: `1M`, `500k`, and in full where it is not round.
+pub fn count_text(count: u64) -> String {
+    match count {
+        _ if count > 0 && count.is_multiple_of(1_000_000) => format!("{}M", count / 1_000_000),
+        _ if count > 0 && count.is_multiple_of(1000) => format!("{}k", count / 1000),
+        _ => count.to_string(),
+    }
+}
+
 /// Bytes: `4096`, `64MiB`, `64M` (K, M, G and T are binary; kB, MB, GB and TB are decimal).
 /// An error says what was expected and names the nearest unit.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
@@ -337,6 +346,15 @@ mod tests {
         for (text, wanted) in CASES {
             assert_eq!(parse_count(text), Ok(*wanted), "{text}");
         }
+    }
+
+    #[test]
+    fn writes_counts_as_they_are_read() {
+        for (count, wanted) in [(0, "0"), (999, "999"), (1500, "1500"), (2000, "2k"), (1_500_000, "1500k")] {
+            assert_eq!(count_text(count), wanted);
+            assert_eq!(parse_count(wanted), Ok(count));
+        }
+        assert_eq!((count_text(10_000_000), count_text(4_000_000_000)), ("10M".into(), "4000M".into()));
     }
 
     #[test]

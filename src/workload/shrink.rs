@@ -52,9 +52,9 @@ impl Workload {
 
     /// Takes keys away until the fills take at most `seconds` seconds.
     fn shrink_keys(&mut self, seconds: f64) {
-        let fills = self.phases.iter().filter(|phase| is_fill(phase)).count();
-        if fills > 0 {
-            let keys = (seconds * FILL_KEYS_PER_SECOND / fills as f64) as u64;
+        let fills: f64 = self.phases.iter().filter(|phase| is_fill(phase)).map(|fill| self.times(fill)).sum();
+        if fills > 0.0 {
+            let keys = (seconds * FILL_KEYS_PER_SECOND / fills) as u64;
             self.keys = self.keys.min(keys.max(LEAST_KEYS));
         }
     }
@@ -62,12 +62,19 @@ impl Workload {
     /// Seconds that the fills are taken to need.
     fn fill_seconds(&self) -> f64 {
         let fills = self.phases.iter().filter(|phase| is_fill(phase));
-        fills.map(|phase| capped(self.keys as f64 / FILL_KEYS_PER_SECOND, phase.seconds)).sum()
+        let seconds = |phase: &Phase| capped(self.keys as f64 / FILL_KEYS_PER_SECOND, phase.seconds);
+        fills.map(|phase| seconds(phase) * self.times(phase)).sum()
     }
 
     /// Seconds that the other phases may take.
     fn timed_seconds(&self) -> f64 {
-        self.phases.iter().filter(|phase| !is_fill(phase)).map(timed_seconds).sum()
+        let phases = self.phases.iter().filter(|phase| !is_fill(phase));
+        phases.map(|phase| timed_seconds(phase) * self.times(phase)).sum()
+    }
+
+    /// How often a phase is run.
+    fn times(&self, phase: &Phase) -> f64 {
+        if phase.each_round { f64::from(self.rounds) } else { 1.0 }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tests of the file format as a whole: what it means, its errors, its schema and its reference.
 
+mod rounds;
+
 use super::*;
 use crate::generator::{Distribution, SizeSpec};
 
@@ -44,6 +46,22 @@ fn phases_inherit_threads_unless_they_say_their_own() {
 }
 
 #[test]
+fn threads_may_be_counted_in_cpus() {
+    let text = "threads = 'cpus'\n".to_string() + LEAST + "readers = 'cpus-1'\nwriters = 2\n";
+    let cpus = u32::try_from(std::thread::available_parallelism().unwrap().get()).unwrap();
+    let mut read = workload(&text);
+    let of = |workload: &Workload| {
+        let phase = &workload.phases[0];
+        (phase.threads, phase.readers, phase.writers)
+    };
+    assert_eq!(of(&read), (cpus, (cpus - 1).max(1), 2));
+    assert!(!read.to_toml().contains("cpus"), "records hold numbers");
+    let set = vec!["threads=cpus-1".to_string(), "fill.writers=cpus".to_string()];
+    Overrides { set, ..Overrides::default() }.apply(&mut read).unwrap();
+    assert_eq!(of(&read), ((cpus - 1).max(1), (cpus - 1).max(1), cpus));
+}
+
+#[test]
 fn units_may_be_written_everywhere() {
     let text = "keys = '200k'\nseed = '18446744073709551615'\ncache_bytes = '64MiB'\nbudget_seconds = '2m'\n\
         [key]\nsize = '1KiB'\n[value]\nsize = 'uniform:64-1024'\n\
@@ -75,7 +93,10 @@ const BROKEN: &[(&str, &str)] = &[
     ("keys = -5\n$", "w.toml:1: expected a count such as 200000 or \"200k\", got the number `-5`"),
     ("keys = 1.5\n$", "w.toml:1: expected a count such as 200000 or \"200k\", got the number `1.5`"),
     ("keys = [1]\n$", "w.toml:1: expected a count such as 200000 or \"200k\", got an array"),
-    ("keys = 0\n$", "w.toml:1: `keys`: expected 1 or more, got 0"),
+    (
+        "keys = 0\n$",
+        "w.toml:1: `keys`: expected 1 or more for phase `fill`, which puts, merges or goes over each key",
+    ),
     ("runs = 5000000000\n$", "w.toml:1: expected a count of at most 4294967295, got 5000000000"),
     ("budget_seconds = 0\n$", "w.toml:1: `budget_seconds`: expected a time over 0 seconds, got 0"),
     ("cache_bytes = '64 MBi'\n$", "w.toml:1: unknown unit `MBi`; did you mean `MiB`?"),
@@ -95,7 +116,7 @@ const BROKEN: &[(&str, &str)] = &[
     ),
     (
         "[key]\nencoding = 'hexx'\n$",
-        "w.toml:2: expected `binary`, `decimal`, `hex` or `hashed`, got `hexx`; did you mean `hex`?",
+        "w.toml:2: expected `binary`, `decimal`, `hex`, `hashed` or `random`, got `hexx`; did you mean `hex`?",
     ),
     ("[key]\nspacing = 0\n$", "w.toml:2: `key.spacing`: expected 1 or more, got 0"),
     (
@@ -143,6 +164,17 @@ const BROKEN: &[(&str, &str)] = &[
         "w.toml:6: phase `fill`: `warmup_seconds`: expected less than the phase's 5 seconds, got 5",
     ),
     ("$seconds = '5 sec'", "w.toml:5: unknown unit `sec`; did you mean `s`?"),
+    (
+        "threads = 'cpus-one'\n$",
+        "w.toml:1: expected threads such as 4, \"cpus\" or \"cpus-1\", got \"cpus-one\"",
+    ),
+    ("threads = -1\n$", "w.toml:1: expected threads such as 4, \"cpus\" or \"cpus-1\", got the number `-1`"),
+    (
+        "threads = 1.5\n$",
+        "w.toml:1: expected threads such as 4, \"cpus\" or \"cpus-1\", got the number `1.5`",
+    ),
+    ("$readers = [1]", "w.toml:5: expected threads such as 4, \"cpus\" or \"cpus-1\", got an array"),
+    ("layouts = 5\n$", "w.toml:1: expected a text in quotes, got the number `5`"),
     ("$join = 0", "w.toml:5: phase `fill`: `join`: expected 1 to 65536, got 0"),
     ("$multi_get_keys = 0", "w.toml:5: phase `fill`: `multi_get_keys`: expected 1 to 65536, got 0"),
     ("$transaction_ops = 0", "w.toml:5: phase `fill`: `transaction_ops`: expected 1 to 65536, got 0"),
@@ -194,6 +226,10 @@ const BROKEN: &[(&str, &str)] = &[
         "w.toml:3: phase `a`: `mix`: expected a phase that fills the database before this one, got an empty database",
     ),
     ("keyspaces = 0\n$", "w.toml:1: `keyspaces`: expected 1 to 4096, got 0"),
+    (
+        "memory_bytes = '1MiB'\n$",
+        "w.toml:1: `memory_bytes`: expected 16MiB or more, for the harness counts too, got 1048576",
+    ),
     ("keys = 5\nkeyspaces = 6\n$", "w.toml:2: `keyspaces`: expected no more than 5 keys, got 6"),
     ("indexes = 5\n$", "w.toml:1: expected "),
     ("indexes = [{ form = 24 }]\n$", "w.toml:1: unknown field `form`; did you mean `from`?"),
@@ -353,7 +389,11 @@ fn the_reference_names_every_field_and_every_workload() {
             );
         }
     }
-    for (table, prefix) in [("/$defs/Key/properties", "key"), ("/$defs/Value/properties", "value")] {
+    for (table, prefix) in [
+        ("/$defs/Key/properties", "key"),
+        ("/$defs/Value/properties", "value"),
+        ("/$defs/Collections/properties", "collections"),
+    ] {
         for field in fields(&schema, table) {
             assert!(
                 reference.contains(&format!("`{prefix}.{field}`")),
@@ -373,7 +413,12 @@ fn the_examples_of_the_reference_are_workloads() {
         reference.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(!examples.is_empty());
     for example in examples {
-        workload(example);
+        if is_suite(example) {
+            let suite = parse_suite(example, "s.toml").unwrap_or_else(|error| panic!("{error}"));
+            assert!(suite.members(&builtin, &Changes::default()).is_ok());
+        } else {
+            workload(example);
+        }
     }
 }
 

@@ -125,7 +125,10 @@ impl Served {
     pub fn redis(folder: &Path) -> Option<Served> {
         let has = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
         if !has {
-            assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs redis-server (apt-get install redis-server)");
+            assert!(
+                std::env::var("CI").as_deref() != Ok("true"),
+                "CI needs redis-server (apt-get install redis-server)"
+            );
             println!("redis-server is not here, so nothing is compared with it");
             return None;
         }

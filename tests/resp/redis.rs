@@ -64,7 +64,13 @@ fn request(random: &mut Random) -> Vec<String> {
         39 => vec!["SREM", r.of(SETS), r.of(VALUES), r.of(VALUES)],
         40 => vec!["SISMEMBER", r.of(ANY), r.of(VALUES)],
         41..=43 => vec!["ZADD", r.of(SORTED), r.of(SCORES), r.of(FIELDS), r.of(SCORES), r.of(VALUES)],
-        44 => vec!["ZADD", r.of(SORTED), r.of(&["NX", "XX", "GT", "LT", "CH", "INCR"]), r.of(SCORES), r.of(FIELDS)],
+        44 => vec![
+            "ZADD",
+            r.of(SORTED),
+            r.of(&["NX", "XX", "GT", "LT", "CH", "INCR"]),
+            r.of(SCORES),
+            r.of(FIELDS),
+        ],
         45 => vec!["ZSCORE", r.of(ANY), r.of(FIELDS)],
         46 => vec!["ZRANGE", r.of(SORTED), r.of(PLACES), r.of(PLACES), r.of(&["WITHSCORES", "REV"])],
         47 => vec!["ZREM", r.of(SORTED), r.of(FIELDS), r.of(VALUES)],
@@ -170,7 +176,23 @@ fn the_default_tests_of_redis_benchmark_run() {
         .unwrap();
     let text = String::from_utf8(ran.stdout).unwrap();
     assert!(ran.status.success(), "{text}{}", String::from_utf8_lossy(&ran.stderr));
-    for test in ["SET", "GET", "INCR", "LPUSH", "RPOP", "SADD", "HSET", "SPOP", "ZADD", "ZPOPMIN", "LRANGE_100", "MSET"] {
-        assert!(text.lines().any(|line| line.starts_with(&format!("\"{test}"))), "{test} is missing in {text}");
+    for test in [
+        "SET",
+        "GET",
+        "INCR",
+        "LPUSH",
+        "RPOP",
+        "SADD",
+        "HSET",
+        "SPOP",
+        "ZADD",
+        "ZPOPMIN",
+        "LRANGE_100",
+        "MSET",
+    ] {
+        assert!(
+            text.lines().any(|line| line.starts_with(&format!("\"{test}"))),
+            "{test} is missing in {text}"
+        );
     }
 }

@@ -66,7 +66,11 @@ fn what_was_acknowledged_survives_a_kill() {
             assert!(count > 0 || writer > 0, "{engine}: nothing was acknowledged");
             for n in 0..count {
                 let wanted = Reply::Bulk(format!("v{n}").into_bytes());
-                assert_eq!(client.ask(&["GET", &format!("k{writer}-{n}")]), wanted, "{engine}: {writer}, {n}");
+                assert_eq!(
+                    client.ask(&["GET", &format!("k{writer}-{n}")]),
+                    wanted,
+                    "{engine}: {writer}, {n}"
+                );
             }
         }
     }
@@ -123,7 +127,9 @@ fn a_scan_gives_each_key_that_stays_once_whatever_is_written_meanwhile() {
     }
     let (mut cursor, mut seen, mut writes) = ("0".to_string(), Vec::new(), 0);
     loop {
-        let Reply::Array(parts) = client.ask(&["SCAN", &cursor, "COUNT", "7", "MATCH", "k*"]) else { panic!() };
+        let Reply::Array(parts) = client.ask(&["SCAN", &cursor, "COUNT", "7", "MATCH", "k*"]) else {
+            panic!()
+        };
         let [Reply::Bulk(next), Reply::Array(keys)] = parts.as_slice() else { panic!("{parts:?}") };
         seen.extend(keys.iter().cloned());
         cursor = String::from_utf8(next.clone()).unwrap();

@@ -22,6 +22,8 @@ pub const KV_BEGIN: u8 = 6;
 pub const KV_COMMIT: u8 = 7;
 pub const KV_ABORT: u8 = 8;
 pub const KV_DROP: u8 = 9;
+pub const KV_PUSH: u8 = 10;
+pub const KV_POP: u8 = 11;
 
 pub const KV_JOIN: u16 = 1 << 0;
 pub const KV_ATOMIC: u16 = 1 << 1;
@@ -76,6 +78,7 @@ pub const KV_CAN_TOUCH: u64 = 1 << 23;
 pub const KV_SINGLE_THREAD: u64 = 1 << 24;
 pub const KV_STORES_NOTHING: u64 = 1 << 25;
 pub const KV_INDEXES: u64 = 1 << 26;
+pub const KV_LISTS: u64 = 1 << 27;
 
 pub const KV_CREATE: u32 = 1 << 0;
 pub const KV_READ_ONLY: u32 = 1 << 1;
@@ -120,6 +123,7 @@ pub struct kv_batch {
     pub start: u64,
     pub deadline: u64,
     pub stop: *const AtomicU32,
+    /// Ticks that are no op's: spinning for due times, and handing the batch over to another thread.
     pub waited: u64,
     pub clock: u32,
     pub error_op: u32,

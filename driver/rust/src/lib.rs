@@ -84,6 +84,17 @@ pub trait Session {
         Ok(Status::Unsupported)
     }
 
+    /// Add `op.value()` at the right end of the list named `op.key()`.
+    fn push(&mut self, _op: &mut Op<'_>) -> Result<Status, Error> {
+        Ok(Status::Unsupported)
+    }
+
+    /// Take the value at the left end of that list away and give it to [`Op::deliver`]; one that is too large for the
+    /// buffer stays.
+    fn pop(&mut self, _op: &mut Op<'_>) -> Result<Status, Error> {
+        Ok(Status::Unsupported)
+    }
+
     /// A joined group: one commit, one multi-get, or (`atomic`) a transaction. Returns false if this session does
     /// nothing special with such a group: the kit then runs its ops one by one. A driver that returns true has
     /// given every op its status (see [`each`]). An `Err` stands for the whole group, which then had no effect.

@@ -53,6 +53,7 @@ impl Refused {
             KV_MERGE => op.flags & KV_APPEND == 0 && lacks(KV_MERGE_ADD),
             KV_BEGIN | KV_COMMIT | KV_ABORT => lacks(KV_CAN_LONG_TRANSACTION),
             KV_DROP => lacks(KV_CAN_HOLD),
+            KV_PUSH | KV_POP => lacks(KV_LISTS),
             _ => true,
         }
     }

@@ -56,6 +56,8 @@ fn one<S: Session>(session: &mut S, op: &mut Op<'_>, refused: Refused) -> Result
         KV_SCAN => session.scan(op),
         KV_MERGE => session.merge(op),
         KV_BEGIN | KV_COMMIT | KV_ABORT | KV_DROP => session.control(op),
+        KV_PUSH => session.push(op),
+        KV_POP => session.pop(op),
         _ => Ok(Status::Unsupported),
     }
 }

@@ -76,6 +76,7 @@ func (d Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Datab
 	}
 	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/dgraph-io/badger/v4")
 	opened.InForce("sync_writes", settings.SyncWrites)
+	opened.HandsOver = true // a commit is written by a goroutine of the engine's
 	return &database{db, settings.DetectConflicts}, nil
 }
 

@@ -28,10 +28,13 @@ func appendRow(out []byte, at int, key, value []byte) int {
 	return at + 8 + len(key) + len(value)
 }
 
-func onPebble(engine any) hand {
-	db := engine.(*pebbledb.DB)
+func onPebble(write *pebbledb.WriteOptions) func(engine any) hand {
+	return func(engine any) hand { return pebbleHand(engine.(*pebbledb.DB), write) }
+}
+
+func pebbleHand(db *pebbledb.DB, write *pebbledb.WriteOptions) hand {
 	return hand{
-		put: func(key, value []byte) { must(db.Set(key, value, pebbledb.NoSync)) },
+		put: func(key, value []byte) { must(db.Set(key, value, write)) },
 		get: func(key, out []byte) int {
 			value, closer, err := db.Get(key)
 			must(err)

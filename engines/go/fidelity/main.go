@@ -14,6 +14,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"sort"
+	"time"
+
+	pebbledb "github.com/cockroachdb/pebble/v2"
 
 	"kvdyno/driver"
 	"kvdyno/engines/badger"
@@ -28,6 +31,7 @@ const (
 	valueSize = 100
 	scanRows  = 100
 	outSize   = scanRows * (8 + keySize + valueSize)
+	rounds    = 21
 )
 
 // kind of an op, as driver.h numbers them.
@@ -55,6 +59,7 @@ type bench struct {
 	written  uint64 // keys there are
 	ops      int    // of a round and side
 	perBatch int
+	handing  []uint64 // of each batch: ticks in which it was handed over
 }
 
 func key(number uint64, into []byte) {
@@ -114,7 +119,7 @@ func (b *bench) round(kind kind) (sides [2][]uint64) {
 		for _, side := range [][2]int{{0, 1}, {1, 0}}[turn%2] {
 			b.prepare(kind)
 			if side == 0 {
-				b.through.run(kind, b.perBatch, latencies)
+				b.handing = append(b.handing, b.through.run(kind, b.perBatch, latencies))
 			} else {
 				b.byHand(kind, latencies)
 			}
@@ -138,6 +143,15 @@ func mean(sorted []uint64) float64 {
 	return sum / float64(len(kept))
 }
 
+// us are microseconds; the clock's rate is measured against the runtime's, roughly.
+func us(ticks uint64) float64 {
+	const long = 20 * time.Millisecond
+	from := driver.Ticks(driver.BestClock)
+	for start := time.Now(); time.Since(start) < long; {
+	}
+	return float64(ticks) * float64(long.Microseconds()) / float64(driver.Ticks(driver.BestClock)-from)
+}
+
 // row prints the median of a sample with its interval: the order statistics that hold it in 95 of 100 cases.
 func row(name string, sample []float64, goal float64, isSmall bool) {
 	if isSmall {
@@ -157,36 +171,55 @@ func row(name string, sample []float64, goal float64, isSmall bool) {
 	fmt.Printf("%-60s %8.2f %%  goal %5.1f  [%.2f, %.2f], n = %d: %s\n", name, sample[count/2], goal, low, high, count, verdict)
 }
 
-func compare(engine string, loop func(engine any) hand, isSmall bool) {
+// a database to compare on.
+type subject struct {
+	name  string
+	level driver.Level
+	loop  func(engine any) hand
+	puts  int // of a round and side
+}
+
+func (b *bench) compare(name string, kind kind, isSmall bool) {
+	var means, medians, tails []float64
+	rounds := rounds
+	if isSmall {
+		rounds, b.ops = 3, 128
+	}
+	b.round(kind) // warms up
+	b.handing = b.handing[:0]
+	for range rounds {
+		sides := b.round(kind)
+		percent := func(of func(sorted []uint64) float64) float64 { return (of(sides[0])/of(sides[1]) - 1) * 100 }
+		means = append(means, percent(mean))
+		medians = append(medians, percent(func(sorted []uint64) float64 { return float64(sorted[len(sorted)/2]) }))
+		tails = append(tails, percent(func(sorted []uint64) float64 { return float64(sorted[len(sorted)*99/100]) }))
+	}
+	row(name+": inside the call, driver over hand", means, 5, isSmall)
+	row(name+": p50, driver over hand", medians, 10, isSmall)
+	row(name+": p99, driver over hand", tails, 10, isSmall)
+	if sort.Slice(b.handing, func(i, j int) bool { return b.handing[i] < b.handing[j] }); b.handing[len(b.handing)-1] != 0 {
+		fmt.Printf("%-60s %8.1f us a batch\n", name+": handing over, median", us(b.handing[len(b.handing)/2]))
+	}
+}
+
+func (s subject) run(isSmall bool) {
 	folder, err := os.MkdirTemp("", "kvdyno-fidelity-")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	b := &bench{through: open(engine, folder), random: rand.New(rand.NewPCG(1, 2)), perBatch: batchSize}
-	b.hand = loop(b.engine())
-	rounds := 21
+	b := &bench{through: open(s.name, folder, s.level), random: rand.New(rand.NewPCG(1, 2)), perBatch: batchSize}
+	b.hand = s.loop(b.engine())
+	name := s.name
+	if s.level == driver.Power {
+		name += " at power"
+	}
 	for _, kind := range []kind{put, get, scan} {
-		if kind == scan && b.hand.scan == nil {
+		if kind != put && (s.level == driver.Power || (kind == scan && b.hand.scan == nil)) {
 			continue
 		}
-		b.ops = opsOf(kind)
-		if isSmall {
-			rounds, b.ops = 3, 128
-		}
-		b.round(kind) // warms up
-		var means, medians, tails []float64
-		for range rounds {
-			sides := b.round(kind)
-			percent := func(of func(sorted []uint64) float64) float64 { return (of(sides[0])/of(sides[1]) - 1) * 100 }
-			means = append(means, percent(mean))
-			medians = append(medians, percent(func(sorted []uint64) float64 { return float64(sorted[len(sorted)/2]) }))
-			tails = append(tails, percent(func(sorted []uint64) float64 { return float64(sorted[len(sorted)*99/100]) }))
-		}
-		name := engine + " " + kind.String()
-		row(name+": inside the call, driver over hand", means, 5, isSmall)
-		row(name+": p50, driver over hand", medians, 10, isSmall)
-		row(name+": p99, driver over hand", tails, 10, isSmall)
+		b.ops = s.opsOf(kind)
+		b.compare(name+" "+kind.String(), kind, isSmall)
 	}
 	b.close()
 }
@@ -196,21 +229,21 @@ func main() {
 	only := flag.String("engine", "", "one engine only")
 	flag.Parse()
 	driver.Register(pebble.Driver{}, bbolt.Driver{}, badger.Driver{}, pogreb.Driver{})
-	for _, each := range []struct {
-		name string
-		loop func(engine any) hand
-	}{{"pebble", onPebble}, {"bbolt", onBbolt}, {"badger", onBadger}, {"pogreb", onPogreb}} {
+	for _, each := range []subject{
+		{"pebble", driver.None, onPebble(pebbledb.NoSync), 8000}, {"pebble", driver.Power, onPebble(pebbledb.Sync), 512},
+		{"bbolt", driver.None, onBbolt, 8000}, {"badger", driver.None, onBadger, 8000}, {"pogreb", driver.None, onPogreb, 8000},
+	} {
 		if *only == "" || *only == each.name {
-			compare(each.name, each.loop, *isSmall)
+			each.run(*isSmall)
 		}
 	}
 }
 
 // opsOf a round and side.
-func opsOf(kind kind) int {
+func (s subject) opsOf(kind kind) int {
 	switch kind {
 	case put:
-		return 8000
+		return s.puts
 	case get:
 		return 40000
 	}

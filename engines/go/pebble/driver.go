@@ -78,6 +78,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/cockroachdb/pebble/v2")
 	opened.InForce("sync", level == driver.Power)
 	opened.InForce("wal", !options.DisableWAL)
+	opened.HandsOver = level == driver.Power // the log is synced by a goroutine of the engine's
 	return made, nil
 }
 

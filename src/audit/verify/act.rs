@@ -51,6 +51,14 @@ impl Act {
         Act::new(KV_MERGE, key, bytes).with(KV_APPEND)
     }
 
+    pub fn push(list: &[u8], value: &[u8]) -> Act {
+        Act::new(KV_PUSH, list, value)
+    }
+
+    pub fn pop(list: &[u8]) -> Act {
+        Act::new(KV_POP, list, &[])
+    }
+
     /// An op without a key: begin, commit, abort, drop.
     pub fn control(kind: u8) -> Act {
         Act::new(kind, &[], &[])
@@ -104,8 +112,10 @@ pub(super) fn group_end(acts: &[Act], first: usize) -> usize {
 
 impl std::fmt::Display for Act {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const KINDS: [&str; 10] =
-            ["nothing", "get", "put", "delete", "scan", "merge", "begin", "commit", "abort", "drop"];
+        const KINDS: [&str; 12] = [
+            "nothing", "get", "put", "delete", "scan", "merge", "begin", "commit", "abort", "drop", "push",
+            "pop",
+        ];
         const FLAGS: [(u16, &str); 10] = [
             (KV_JOIN, "join"),
             (KV_ATOMIC, "atomic"),
@@ -125,7 +135,7 @@ impl std::fmt::Display for Act {
         write!(out, " {}", shown(&self.key))?;
         match self.kind {
             KV_SCAN => write!(out, " to {} limit {}", shown(&self.value), self.limit),
-            KV_PUT => write!(out, " of {} bytes", self.value.len()),
+            KV_PUT | KV_PUSH => write!(out, " of {} bytes", self.value.len()),
             _ => Ok(()),
         }
     }

@@ -66,7 +66,7 @@ pub(super) struct Call {
     pub done: usize,
     /// The call from outside, ticks.
     pub wall: u64,
-    /// What the kit says it spun for, ticks.
+    /// What the kit says was no op's, ticks.
     pub waited: u64,
 }
 
@@ -130,10 +130,14 @@ impl Caller {
         if let Err(text) = check_stamps(acts, &ops[..executed.done], window) {
             self.faults.push(text);
         }
+        let wall = after.saturating_sub(before);
+        if waited > wall.saturating_add(slack) {
+            self.faults.push(format!("rule 7: says that {waited} ticks were no op's, in a call of {wall}"));
+        }
         let answers = (0..acts.len())
             .map(|index| self.answer(first + index, &ops[index]).saying(executed.error.as_ref()))
             .collect();
-        Ok(Call { answers, done: executed.done, wall: after.saturating_sub(before), waited })
+        Ok(Call { answers, done: executed.done, wall, waited })
     }
 
     fn write(&mut self, index: usize, act: &Act) {
@@ -194,7 +198,7 @@ impl Caller {
                 ));
             }
             let room = op.out_size as usize;
-            let is_copied = act.kind == KV_GET && op.status == KV_OK && !act.has(KV_TOUCH);
+            let is_copied = is_value(act.kind) && op.status == KV_OK && !act.has(KV_TOUCH);
             let is_scanned = act.kind == KV_SCAN && matches!(op.status, KV_OK | KV_SHORT);
             if (is_copied || is_scanned) && op.length > room as u64 {
                 let length = op.length;
@@ -235,8 +239,8 @@ impl Caller {
     }
 
     fn answer(&mut self, index: usize, op: &kv_op) -> Answer {
-        let carries = matches!(op.kind, KV_GET | KV_SCAN) && matches!(op.status, KV_OK | KV_SHORT);
-        let is_copied = carries && op.flags & KV_TOUCH == 0 && !(op.kind == KV_GET && op.status == KV_SHORT);
+        let carries = (is_value(op.kind) || op.kind == KV_SCAN) && matches!(op.status, KV_OK | KV_SHORT);
+        let is_copied = carries && op.flags & KV_TOUCH == 0 && !(is_value(op.kind) && op.status == KV_SHORT);
         let bytes = if is_copied {
             let room = (op.length as usize).min(op.out_size as usize);
             self.shadows[index][..room].to_vec()
@@ -255,6 +259,11 @@ impl Caller {
             said: None,
         }
     }
+}
+
+/// Whether an op of this kind brings one value.
+fn is_value(kind: u8) -> bool {
+    matches!(kind, KV_GET | KV_POP)
 }
 
 /// The first cache line of an op is the core's (rule 3).

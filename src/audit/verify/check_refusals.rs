@@ -29,6 +29,8 @@ fn trials(context: &Context<'_>) -> Vec<Trial> {
         one(KV_CAN_LONG_TRANSACTION, "begin", Act::control(KV_BEGIN)),
         one(KV_CAN_LONG_TRANSACTION, "commit", Act::control(KV_COMMIT)),
         one(KV_CAN_LONG_TRANSACTION, "abort", Act::control(KV_ABORT)),
+        one(KV_LISTS, "push", Act::push(&fresh, b"v")),
+        one(KV_LISTS, "pop", Act::pop(&fresh)),
         one(0, "an op of kind 77", Act { kind: 77, ..Act::get(&key) }),
     ];
     let writes = group(vec![Act::put(&fresh, b"v"), Act::put(&key, b"v")], KV_ATOMIC);

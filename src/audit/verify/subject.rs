@@ -210,6 +210,8 @@ fn kinds(capabilities: u64) -> u32 {
         (KV_CAN_LONG_TRANSACTION, KV_COMMIT),
         (KV_CAN_LONG_TRANSACTION, KV_ABORT),
         (KV_CAN_HOLD, KV_DROP),
+        (KV_LISTS, KV_PUSH),
+        (KV_LISTS, KV_POP),
     ] {
         kinds |= if can(any) { 1 << kind } else { 0 };
     }

@@ -35,6 +35,8 @@ const KIT_GO: &[(&str, &str)] = &[
     ("glue.go", include_str!("../../../driver/go/glue.go")),
     ("glue.h", include_str!("../../../driver/go/glue.h")),
     ("go.mod", GO_MOD),
+    ("handover.c", include_str!("../../../driver/go/handover.c")),
+    ("handover.go", include_str!("../../../driver/go/handover.go")),
     ("internal/tick/monotonic.go", include_str!("../../../driver/go/internal/tick/monotonic.go")),
     ("internal/tick/tick_amd64.go", include_str!("../../../driver/go/internal/tick/tick_amd64.go")),
     ("internal/tick/tick_amd64.s", include_str!("../../../driver/go/internal/tick/tick_amd64.s")),
@@ -67,7 +69,7 @@ pub(super) fn files(name: &str, language: Language) -> Vec<(String, String)> {
         add("go.mod".into(), go_mod());
         add("Makefile".into(), go_makefile(name));
         add("plugin.map".into(), PLUGIN_MAP.to_string());
-        add("include/driver.h".into(), KIT_C[0].1.to_string());
+        KIT_C[..2].iter().for_each(|(file, text)| add(format!("include/{file}"), text.to_string()));
         KIT_GO.iter().for_each(|(file, text)| add(format!("kit/{file}"), text.to_string()));
     } else if language == Language::Rust {
         add("Cargo.toml".into(), cargo_toml(name));

@@ -25,9 +25,11 @@ fn kinds(range: u64) -> Vec<KeyRules> {
         rules(range, "zipf:10-300", Encoding::Decimal),
         rules(range, "normal:40,5", Encoding::Hex),
         rules(range, "uniform:12-30", Encoding::Hashed),
+        rules(range, "64", Encoding::Random),
+        rules(range, "uniform:8-30", Encoding::Random),
         KeyRules { spacing: 64, ..rules(range, "16", Encoding::Binary) },
     ];
-    for encoding in [Encoding::Binary, Encoding::Decimal, Encoding::Hex, Encoding::Hashed] {
+    for encoding in [Encoding::Binary, Encoding::Decimal, Encoding::Hex, Encoding::Hashed, Encoding::Random] {
         kinds.push(KeyRules { prefix_groups: 10, prefix_size: 4, ..rules(range, "20", encoding) });
         kinds.push(KeyRules { prefix_groups: 7, prefix_size: 3, ..rules(range, "uniform:20-40", encoding) });
     }
@@ -73,12 +75,12 @@ fn ranks_are_byte_order() {
         let is_ascending = order.is_sorted();
         assert_eq!(is_ascending, keys.is_ordered(), "{}", name(&rules));
         for (rank, &index) in order.iter().enumerate() {
-            match keys.rank_of(index) {
+            match keys.place_of(index) {
                 Some(actual) => {
                     assert_eq!(actual, rank as u64, "{}", name(&rules));
-                    assert_eq!(keys.at_rank(actual), Some(index), "{}", name(&rules));
+                    assert_eq!(keys.at_place(actual), Some(index), "{}", name(&rules));
                 }
-                None => assert_eq!(rules.encoding, Encoding::Hashed),
+                None => assert!(!rules.encoding.is_ordered()),
             }
         }
     }
@@ -104,6 +106,26 @@ fn keys_of_a_group_are_neighbours_that_share_a_prefix() {
         sorted.sort_unstable();
         let groups: Vec<usize> = sorted.chunk_by(|a, b| a[..4] == b[..4]).map(<[_]>::len).collect();
         assert_eq!(groups, [100; 10], "scattered {scattered}");
+        for index in (0..1_000).step_by(37) {
+            let places = keys.prefix_places(index).unwrap();
+            let mut out = [[0; 16]; 2];
+            keys.write(index, &mut out[0]);
+            for place in 0..1_000 {
+                keys.write(keys.at_place(place).unwrap(), &mut out[1]);
+                let shares = out[0][..4] == out[1][..4];
+                assert_eq!(
+                    places.contains(&place),
+                    shares,
+                    "index {index}, place {place}, scattered {scattered}"
+                );
+            }
+        }
+        assert_eq!(
+            Keys::new(&KeyRules { prefix_groups: 0, prefix_size: 0, ..rules.clone() }, 1)
+                .unwrap()
+                .prefix_places(5),
+            None
+        );
     }
 }
 
@@ -129,6 +151,7 @@ fn keeps_its_first_keys() {
         (scattered, "000000760754"),
         (rules(1_000_000, "16", Encoding::Hashed), "user306582554230"),
         (rules(1_000_000, "uniform:8-14", Encoding::Decimal), "00001562000"),
+        (rules(1_000_000, "12", Encoding::Random), r"\x87\xd8\xd6)\xbaWK\x89\xf2\x83\x8f\x88"),
     ];
     for (rules, wanted) in cases {
         assert_eq!(key(&rules, 781), wanted, "{}", name(&rules));
@@ -151,6 +174,7 @@ fn the_whole_capacity_can_be_used() {
         (32_768, "4", Encoding::Hex),
         (1 << 31, "4", Encoding::Binary),
         (5_000, "8", Encoding::Hashed),
+        (1 << 62, "8", Encoding::Random),
         (1 << 62, "8", Encoding::Binary),
         (1 << 62, "16", Encoding::Binary),
         (1 << 62, "16", Encoding::Hex),
@@ -206,7 +230,7 @@ fn a_file_gives_its_slices() {
     assert_eq!(out, bytes[24..32]);
     assert_eq!(keys.index_of(&out), None);
     assert!(!keys.is_ordered());
-    assert_eq!(keys.rank_of(3), None);
+    assert_eq!(keys.place_of(3), None);
     assert_eq!(keys.repeated_in_file(), None);
     assert!(keys.misses().unwrap_err().0.contains("set `miss` to 0"));
 
@@ -224,6 +248,12 @@ fn a_file_gives_its_slices() {
     assert_eq!(keys.repeated_in_file(), Some((1, 32)));
     let short = Keys::new(&KeyRules { range: 33, ..from_file.clone() }, 1).unwrap_err().0;
     assert_eq!(short, "the key file holds 32 keys of 8 bytes; 33 are needed");
+    let odd: KeyFile = Arc::new(bytes[..63].to_vec());
+    let odd = Keys::new(&KeyRules { file: Some(odd), range: 7, ..from_file.clone() }, 1).unwrap_err().0;
+    assert!(
+        odd.starts_with("the key file has 63 bytes, which is no multiple of the 8 bytes of a key"),
+        "{odd}"
+    );
     let sized = KeyRules { size: SizeSpec::Uniform(4, 8), ..from_file };
     assert!(Keys::new(&sized, 1).unwrap_err().0.contains("one size"));
 }

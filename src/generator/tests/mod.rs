@@ -1,5 +1,6 @@
 //! Tests of the room that span its files: golden numbers, masses, keys and values.
 
+mod alternate;
 mod key;
 mod sample;
 mod shape;

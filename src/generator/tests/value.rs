@@ -69,6 +69,26 @@ fn every_value_passes_its_own_check() {
 }
 
 #[test]
+fn no_two_records_have_the_same_value() {
+    for size in ["8", "16", "24", "100", "4096"] {
+        let values = values(size, 0.5);
+        let mut seen: Vec<Vec<u8>> = (0..2_000).map(|index| written(&values, index, 1)).collect();
+        seen.extend((2..100).map(|version| written(&values, 7, version)));
+        let written = seen.len();
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), written, "size {size}");
+        // Nor is what follows the header: an engine that stores equal bytes once gains nothing.
+        let mut bodies: Vec<&[u8]> = seen.iter().filter_map(|value| value.get(24..)).collect();
+        bodies.retain(|body| !body.is_empty());
+        let all = bodies.len();
+        bodies.sort();
+        bodies.dedup();
+        assert_eq!(bodies.len(), all, "size {size}, behind the header");
+    }
+}
+
+#[test]
 fn any_flipped_bit_is_found() {
     for size in ["8", "12", "16", "20", "23", "24", "40", "100", "600"] {
         for share in [1.0, 0.4] {

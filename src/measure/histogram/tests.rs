@@ -190,6 +190,17 @@ fn an_empty_one_records_after_all() {
 }
 
 #[test]
+fn one_takes_less_than_a_megabyte_and_recording_never_adds_to_it() {
+    let mut histogram = Histogram::new();
+    let before = histogram.counts.capacity();
+    assert!(before * size_of::<u64>() < 1 << 20, "{before} buckets");
+    for shift in 0..64 {
+        histogram.record(1 << shift);
+    }
+    assert_eq!(histogram.counts.capacity(), before);
+}
+
+#[test]
 fn clearing_leaves_no_trace() {
     let mut histogram = recorded(&[0, 17, 1 << 30, u64::MAX]);
     histogram.clear();

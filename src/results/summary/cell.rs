@@ -6,6 +6,7 @@ use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{CheckLevel, Outcome, PhaseRecord, Record};
 use crate::workload::Durability;
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// An engine with its options, in one phase at one durability level in force.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -173,16 +174,18 @@ pub struct RunFigures {
     pub batch_mean: Option<f64>,
 }
 
-/// What became of a phase in a trial: the state, and the phase's record if its figures count.
-pub(super) fn state_of<'a>(record: Option<&'a Record>, phase: &str) -> (RunState, Option<&'a PhaseRecord>) {
+/// What became of a phase in a trial: the state, and the phase's record, its rounds put together, if its figures count.
+pub(super) fn state_of<'a>(
+    record: Option<&'a Record>,
+    phase: &str,
+) -> (RunState, Option<Cow<'a, PhaseRecord>>) {
     let Some(record) = record else { return (RunState::Pending, None) };
     let cause = cause(&record.outcome);
     // A trial with wrong answers counts nowhere: what was wrong in one phase may have been wrong unseen in another.
     if let (Outcome::WrongAnswers { .. }, Some(cause)) = (&record.outcome, &cause) {
         return (RunState::Failed { cause: cause.clone() }, None);
     }
-    let found = record.phases.iter().find(|found| found.phase.name == phase);
-    let Some(found) = found else {
+    let Some(found) = record.whole_phase(phase) else {
         return (without_figures(cause, "its record does not have the phase"), None);
     };
     if found.check.faults > 0 {

@@ -4,8 +4,9 @@ use super::cell::{Cell, Name, RunFigures, cell, figures, state_of};
 use super::{find, is_floor, is_mutant};
 use crate::results::statistics::{Interval, higher_first, ranks};
 use crate::results::{PhaseRecord, Record, Run, Trial};
-use crate::workload::{Durability, Index, KeySpec, Phase, ValueSpec, Workload};
+use crate::workload::{Collections, Durability, Index, KeySpec, Phase, ValueSpec, Workload};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// A phase over all engines.
@@ -15,12 +16,20 @@ pub struct PhaseSummary {
     pub workload: String,
     /// The phase's name.
     pub name: String,
+    /// The workload that its own is a variant of; none: it is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant_of: Option<String>,
+    /// Rounds that the figures are over; none: it is run once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
     /// Its settings as the first trial had them that ran it.
     pub settings: Phase,
     /// Keys of the workload.
     pub keys: u64,
     /// Keyspaces that they are spread over.
     pub keyspaces: u32,
+    /// Collections that they are fields of, or lists.
+    pub collections: Collections,
     /// What keys look like.
     pub key: KeySpec,
     /// What values look like.
@@ -80,9 +89,12 @@ fn summarize_phase(run: &Run, records: &[Record], workload: &Workload, phase: &P
     let mut summary = PhaseSummary {
         workload: workload.name.clone(),
         name: phase.name.clone(),
+        variant_of: workload.variant_of.clone(),
+        rounds: phase.each_round.then_some(workload.rounds),
         settings: reference.phase.clone(),
         keys: reference.workload.keys,
         keyspaces: reference.workload.keyspaces,
+        collections: reference.workload.collections,
         key: reference.workload.key.clone(),
         value: reference.workload.value.clone(),
         indexes: reference.workload.indexes.clone(),
@@ -161,7 +173,7 @@ fn cells(run: &Run, records: &[Record], reference: &Reference) -> Vec<Cell> {
 /// A planned run of a cell, with its record of the phase if it counts.
 struct PlannedRun<'a> {
     figures: RunFigures,
-    counted: Option<&'a PhaseRecord>,
+    counted: Option<Cow<'a, PhaseRecord>>,
     settings_differ: bool,
 }
 
@@ -172,21 +184,25 @@ fn cells_of(name: Name, trials: &[&Trial], records: &[Record], reference: &Refer
         let (state, counted) = state_of(record, &reference.phase.name);
         let other_keys = record.is_some_and(|record| record.trial.workload.keys != reference.workload.keys);
         PlannedRun {
-            figures: figures(&trial.id, trial.repetition, state, counted, live_bytes),
+            figures: figures(&trial.id, trial.repetition, state, counted.as_deref(), live_bytes),
+            settings_differ: counted
+                .as_ref()
+                .is_some_and(|counted| other_keys || counted.phase != *reference.phase),
             counted,
-            settings_differ: counted.is_some_and(|counted| other_keys || counted.phase != *reference.phase),
         }
     };
     let runs: Vec<PlannedRun> = trials.iter().map(planned_run).collect();
-    let levels = runs.iter().filter_map(|run| run.counted).map(|counted| counted.durability_in_force);
+    let levels =
+        runs.iter().filter_map(|run| run.counted.as_ref()).map(|counted| counted.durability_in_force);
     let levels: BTreeSet<Option<Durability>> = levels.collect();
     let first = levels.first().copied().flatten();
     let levels = if levels.is_empty() { BTreeSet::from([None]) } else { levels };
     let cell_at = |level: &Option<Durability>| {
         // Runs that do not count have no level; they stay with the first.
-        let level_of = |run: &&PlannedRun| run.counted.map_or(first, |counted| counted.durability_in_force);
+        let level_of =
+            |run: &&PlannedRun| run.counted.as_ref().map_or(first, |counted| counted.durability_in_force);
         let here: Vec<&PlannedRun> = runs.iter().filter(|run| level_of(run) == *level).collect();
-        let counted: Vec<&PhaseRecord> = here.iter().filter_map(|run| run.counted).collect();
+        let counted: Vec<&PhaseRecord> = here.iter().filter_map(|run| run.counted.as_deref()).collect();
         let settings_differ = here.iter().any(|run| run.settings_differ);
         cell(name, here.iter().map(|run| run.figures.clone()).collect(), &counted, settings_differ)
     };

@@ -28,7 +28,7 @@ impl Draw {
         let value = shared.values.write(item, INDEXED_VERSION, arena.value_mut(slot));
         self.value.clear();
         self.value.extend_from_slice(&arena.value_mut(slot)[..value]);
-        let flags = tie(shared) | join_flag(behind + self.row_ops - 1);
+        let flags = self.tie | tie(shared) | join_flag(behind + self.row_ops - 1);
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
         self.items.push(Item::new(Kind::InsertIndexed, item).with(state));
     }
@@ -47,7 +47,7 @@ impl Draw {
             shared.spaces.write_index_key(shared.keys, (item, &self.value), number, arena.key_mut(slot));
         let held = shared.spaces.index_value(number, &self.value);
         arena.value_mut(slot)[..held.len()].copy_from_slice(held);
-        let flags = tie(shared) | join_flag(behind + self.row_ops - 1 - number as usize);
+        let flags = self.tie | tie(shared) | join_flag(behind + self.row_ops - 1 - number as usize);
         set(arena.op_mut(slot), KV_PUT, flags, (length, space), held.len());
         self.items.push(Item::new(Kind::InsertIndexed, item).flagged(INDEX_ROW));
     }

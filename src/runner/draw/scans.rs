@@ -6,6 +6,12 @@ use crate::engine::abi::*;
 use crate::runner::shared::Shared;
 use crate::runner::spaces::indexed_value;
 use crate::runner::unit::Kind;
+use crate::workload::Scan;
+
+/// The rows that the next call asks for, of `left`.
+pub fn rows_of_call(scan: &Scan, left: u32) -> u32 {
+    if scan.rows_per_call == 0 { left } else { left.min(scan.rows_per_call) }
+}
 
 impl Draw {
     pub(super) fn add_scan(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
@@ -13,12 +19,15 @@ impl Draw {
         let scan = self.phase.scan;
         let item = self.sampler.next(&mut self.random);
         let mut flags = if scan.reverse { KV_REVERSE } else { 0 };
-        let mut value = 0;
+        let (mut value, is_hash) = (0, shared.spaces.are_hashes());
         let (mut key, space) = match scan.index {
             0 => shared.spaces.write_key(shared.keys, item, arena.key_mut(slot)),
             number => self.write_index_start(shared, arena, item, number),
         };
-        if scan.prefix {
+        if is_hash && shared.capabilities & KV_ORDERED == 0 {
+            flags |= KV_PREFIX;
+            (key, value) = self.whole_hash(shared, arena, item);
+        } else if scan.prefix {
             flags |= KV_PREFIX;
             value = shared.spaces.mark_len() + shared.keys.prefix_len();
             let prefix: Vec<u8> = arena.key_mut(slot)[..value].to_vec();
@@ -27,7 +36,7 @@ impl Draw {
             key = 0;
         } else {
             // To the end means a whole pass: from one end of the keyspace to the other.
-            let is_whole = scan.rows == 0;
+            let is_whole = scan.rows == 0 || is_hash;
             if is_whole {
                 key = 0;
             }
@@ -36,11 +45,14 @@ impl Draw {
             }
         }
         set(arena.op_mut(slot), KV_SCAN, flags, (key, space), value);
-        arena.op_mut(slot).limit = match (scan.rows, scan.uniform_rows) {
+        let wanted = match (scan.rows, scan.uniform_rows) {
+            _ if is_hash => u32::MAX,
             (0, _) => u32::MAX,
             (rows, true) => 1 + self.choices.below(u64::from(rows)) as u32,
             (rows, false) => rows,
         };
+        let op = arena.op_mut(slot);
+        (op.limit, op.user) = (rows_of_call(&scan, wanted), u64::from(wanted));
         self.items.push(Item::new(Kind::Scan, item));
     }
 
@@ -60,6 +72,15 @@ impl Draw {
         (if self.phase.scan.reverse { length } else { front }, space)
     }
 
+    /// A hash of an engine without order: all rows that have its name in front. A collection of the engine's own must be
+    /// named by the key too. The bytes of start and prefix.
+    fn whole_hash(&self, shared: &Shared<'_>, arena: &mut Arena, item: u64) -> (usize, usize) {
+        let slot = self.items.len();
+        let space = shared.spaces.of(item);
+        let prefix = shared.spaces.write_mark(space, arena.value_mut(slot));
+        (usize::from(shared.spaces.split()), prefix)
+    }
+
     /// Keeps a scan within its keyspace where that is a mark: no row has the bare mark or the next one as its key, so
     /// they serve as start and bound. The bytes of both.
     fn bound(&self, shared: &Shared<'_>, arena: &mut Arena, item: u64, key: usize) -> (usize, usize) {
@@ -70,7 +91,16 @@ impl Draw {
         };
         let (start, end) = if self.phase.scan.reverse { (space + 1, space) } else { (space, space + 1) };
         let value = shared.spaces.write_mark(end, arena.value_mut(slot));
-        let key = if key > 0 { key } else { shared.spaces.write_mark(start, arena.key_mut(slot)) };
-        (key, value)
+        if key > 0 {
+            return (key, value);
+        }
+        if shared.spaces.split() > 0 && self.phase.scan.reverse {
+            // The start must name the collection: from above all of its fields.
+            let field = shared.spaces.write_mark(space, arena.key_mut(slot));
+            let end = shared.keys.max_len() + shared.spaces.extra_len();
+            arena.key_mut(slot)[field..end].fill(0xff);
+            return (end, value);
+        }
+        (shared.spaces.write_mark(start, arena.key_mut(slot)), value)
     }
 }

@@ -176,7 +176,7 @@ fn index_rows_of_an_unordered_engine_are_looked_for_by_their_keys() {
     let spaces = Spaces::new(&workload, engine.capabilities());
     let request = Request { create: true, keyspaces: spaces.asked(), ..Request::default() };
     let database = Database::open(&engine, folder.path(), &request).unwrap();
-    let (keys, _) = data::keys(&workload, 0, 0).unwrap();
+    let (keys, _) = data::keys(&workload, data::growth(&workload), 0).unwrap();
     let values = data::values(&workload).unwrap();
     let index_row = |item: u64, number: u32| {
         let (mut scratch, mut key) = (Vec::new(), vec![0; 64]);
@@ -192,6 +192,7 @@ fn index_rows_of_an_unordered_engine_are_looked_for_by_their_keys() {
         let shared = Shared {
             phase: &phase,
             seed: 1,
+            round: None,
             hot_seed: 1,
             keys: &keys,
             spaces: &spaces,
@@ -199,6 +200,7 @@ fn index_rows_of_an_unordered_engine_are_looked_for_by_their_keys() {
             row_ops: 1,
             values: &values[0],
             versions,
+            lists: None,
             population: Population { dense, whole: true, next_insert: dense },
             fill_items: dense,
             insert_end: dense,

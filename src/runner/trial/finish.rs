@@ -1,9 +1,27 @@
 //! The end of a trial: close, reopen, and the sweep.
 
 use super::{OnTick, Running};
-use crate::results::Step;
-use crate::runner::{phase, sweep};
+use crate::measure::Warning;
+use crate::measure::warning::warnings_of_noise;
+use crate::results::{PhaseRecord, Record, Step};
+use crate::runner::{lists, phase, sweep};
 use crate::workload::Phase;
+
+/// What a reader of the record has to know. The rounds of a phase are warned of once.
+pub(super) fn warnings(record: &Record) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = record.noise.as_ref().map(warnings_of_noise).unwrap_or_default();
+    let ran: Vec<&PhaseRecord> = record.phases.iter().filter(|phase| phase.not_run.is_none()).collect();
+    for phase in ran.iter().filter(|phase| phase.round.is_none_or(|round| round == 1)) {
+        let name = &phase.phase.name;
+        let rounds = || ran.iter().filter(|other| other.phase.name == *name);
+        let time: f64 = rounds().map(|other| other.elapsed_ns as f64).sum();
+        let own: f64 = rounds().map(|other| other.elapsed_ns as f64 * other.harness_share).sum();
+        let share = if phase.round.is_none() { phase.harness_share } else { own / time.max(1.0) };
+        warnings.extend(Warning::of_harness_share(name, share));
+        warnings.extend(Warning::of_sample(name, rounds().map(|other| other.ops).sum()));
+    }
+    warnings
+}
 
 impl Running<'_> {
     /// Close, reopen, look at everything once more, close.
@@ -18,11 +36,49 @@ impl Running<'_> {
                 self.fail("engine-error", format!("reopen at the end: {text}"));
                 return;
             }
+            self.note_keys();
         }
-        if !self.engine.stores_nothing() && self.population.dense > 0 {
+        if !self.engine.stores_nothing() && self.lists.is_some() {
+            self.sweep_lists();
+        } else if !self.engine.stores_nothing() && self.population.dense > 0 {
             self.sweep(on_tick);
         }
+        if self.merges > 0 && !in_memory {
+            self.check_counters("after the reopen at the end");
+        }
         self.close(None);
+    }
+
+    /// What is left in the lists.
+    fn sweep_lists(&mut self) {
+        let start = self.clock.now();
+        let base = Phase::default();
+        let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
+        let database = self.database.as_ref().expect("it was opened for the sweep");
+        let found = lists::sweep(&shared, database);
+        drop(shared);
+        let note = match found {
+            Ok((faults, note)) => {
+                let faults = faults.first.into_iter();
+                self.faults.extend(faults.map(|fault| format!("sweep of the lists at the end: {fault}")));
+                note
+            }
+            Err(text) => {
+                self.fail("engine-error", format!("sweep of the lists: {text}"));
+                None
+            }
+        };
+        self.end_sweep(start, note);
+    }
+
+    fn end_sweep(&mut self, start: u64, note: Option<String>) {
+        self.steps.push(Step {
+            name: "sweep".into(),
+            before_phase: None,
+            elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
+            note,
+            keys: None,
+        });
     }
 
     fn sweep(&mut self, on_tick: OnTick<'_>) {
@@ -34,7 +90,7 @@ impl Running<'_> {
             return;
         }
         for phase in sweep::phases(self.population.dense, capabilities, &self.spaces) {
-            let shared = self.shared(&phase, &self.values[0], self.trial.workload.seed);
+            let shared = self.shared((&phase, None), &self.values[0], self.trial.workload.seed);
             let database = self.database.as_ref().expect("it was opened for the sweep");
             let ran = phase::run(&shared, database, &self.data, on_tick);
             drop(shared);
@@ -52,18 +108,13 @@ impl Running<'_> {
         if self.failure.is_none() {
             self.index_gets();
         }
-        self.steps.push(Step {
-            name: "sweep".into(),
-            before_phase: None,
-            elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
-            note: sweep::note(self.population.dense, capabilities),
-        });
+        self.end_sweep(start, sweep::note(self.population.dense, capabilities));
     }
 
     /// The index rows of an engine whose indexes cannot be scanned.
     fn index_gets(&mut self) {
         let base = Phase::default();
-        let shared = self.shared(&base, &self.values[0], self.trial.workload.seed);
+        let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
         let database = self.database.as_ref().expect("it was opened for the sweep");
         let found = sweep::index_gets(&shared, database);
         drop(shared);

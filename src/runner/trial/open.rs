@@ -6,6 +6,7 @@ use crate::engine::{Arena, Database, Request, Shape};
 use crate::generator::Values;
 use crate::runner::facts::{facts_of, level_number};
 use crate::runner::phase;
+use crate::runner::schedule::times;
 use crate::workload::{Durability, Phase};
 use std::sync::atomic::AtomicU32;
 
@@ -26,10 +27,10 @@ impl Running<'_> {
             level: level_number(level),
             create: !self.has_created,
             cache_bytes: workload.cache_bytes,
-            expected_rows: (workload.keys + self.counters) * (1 + indexes as u64),
+            expected_rows: (self.counted_end + self.counters) * (1 + indexes as u64),
             disk_limit_bytes: (rows * row_bytes).saturating_mul(8),
             key_size_max: (self.keys.max_len() + self.spaces.extra_len()) as u32,
-            key_size_fixed: fixed.map_or(0, |size| (size + self.spaces.mark_len()) as u32),
+            key_size_fixed: fixed.map_or(0, |size| (size + self.spaces.extra_len()) as u32),
             value_size_max: value_size_max as u32,
             threads: threads as u32,
             keyspaces: self.spaces.asked(),
@@ -45,11 +46,15 @@ impl Running<'_> {
     fn most_rows(&self) -> u64 {
         const INSERTS_PER_SECOND: f64 = 500_000.0;
         let workload = &self.trial.workload;
-        let inserts = |phase: &&Phase| phase::slots(phase).iter().any(|slot| slot.inserter.is_some());
-        let seconds: f64 =
-            workload.phases.iter().filter(inserts).map(|phase| phase.seconds + phase.warmup_seconds).sum();
-        let by_time = workload.keys + (seconds * INSERTS_PER_SECOND) as u64;
-        self.insert_end.min((workload.keys * 4).max(by_time))
+        let inserts = |phase: &&Phase| {
+            phase.mix.push > 0.0 || phase::slots(phase).iter().any(|slot| slot.inserter.is_some())
+        };
+        let seconds =
+            |phase: &Phase| (phase.seconds + phase.warmup_seconds) * f64::from(times(workload, phase));
+        let seconds: f64 = workload.phases.iter().filter(inserts).map(seconds).sum();
+        let most = (self.counted_end * 4).max(workload.keys + (seconds * INSERTS_PER_SECOND) as u64);
+        // Elements of lists are numbered without end.
+        if self.lists.is_some() { most } else { self.insert_end.min(most) }
     }
 
     /// Opens the database, or makes it.

@@ -205,23 +205,27 @@ func (d *Database[T, B, C]) Scan(op *driver.Op) (driver.Status, error) {
 	defer func() { _ = tx.Rollback() }()
 	rows := op.Rows()
 	cursor := d.bucket(tx, op).Cursor()
-	key, value, next := start(cursor, op)
+	key, value := start(cursor, op)
+	if op.IsReverse() {
+		for key != nil && rows.Push(key, value) {
+			key, value = cursor.Prev()
+		}
+		return rows.Status(), nil
+	}
 	for key != nil && rows.Push(key, value) {
-		key, value = next()
+		key, value = cursor.Next()
 	}
 	return rows.Status(), nil
 }
 
 // start puts the cursor where the scan begins.
-func start(cursor Cursor, op *driver.Op) (key, value []byte, next func() ([]byte, []byte)) {
+func start(cursor Cursor, op *driver.Op) (key, value []byte) {
 	place := op.Place()
 	if !op.IsReverse() {
 		if len(place.Key) == 0 {
-			key, value = cursor.First()
-		} else {
-			key, value = cursor.Seek(place.Key)
+			return cursor.First()
 		}
-		return key, value, cursor.Next
+		return cursor.Seek(place.Key)
 	}
 	if len(place.Key) != 0 {
 		key, value = cursor.Seek(place.Key)
@@ -231,5 +235,5 @@ func start(cursor Cursor, op *driver.Op) (key, value []byte, next func() ([]byte
 	} else if place.IsBefore(key) {
 		key, value = cursor.Prev()
 	}
-	return key, value, cursor.Prev
+	return key, value
 }

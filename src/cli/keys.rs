@@ -1,0 +1,281 @@
+//! `kvdyno keys make` and `kvdyno keys shuffle`: files of key material, for workloads with `key.file`.
+
+use super::error::CliError;
+use crate::generator::{
+    KeyFile, KeyRules, Keys, LEAST_KEY_BYTES, MOST_KEY_BYTES, Permutation, Random, SizeSpec,
+};
+use crate::workload::{parse_bytes, parse_count};
+use clap::Subcommand;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Make a file of keys, or shuffle one.
+#[derive(Debug, clap::Args)]
+pub struct KeysArgs {
+    #[command(subcommand)]
+    command: KeysCommand,
+}
+
+/// What to do with a file of keys. A workload reads it with `--set key.file=FILE`.
+#[derive(Debug, Subcommand)]
+enum KeysCommand {
+    /// Make a file of random keys, no two alike; the same seed makes the same file.
+    Make(MakeArgs),
+    /// Put the keys of a file into another order, the same for the same seed.
+    ///
+    /// A workload whose phase has `distribution = "permutation"` takes the keys in a shuffled order and leaves the file
+    /// as it is; so this is for files that other programs read too.
+    Shuffle(ShuffleArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct MakeArgs {
+    /// The file; it must not be there yet.
+    file: PathBuf,
+    /// Keys: `100k`.
+    #[arg(long, value_parser = count)]
+    count: u64,
+    /// Bytes of a key: `16`.
+    #[arg(long, value_parser = key_size)]
+    key_size: u64,
+    /// Another seed gives other keys.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Debug, clap::Args)]
+struct ShuffleArgs {
+    /// The file.
+    file: PathBuf,
+    /// Bytes of a key: `16`.
+    #[arg(long, value_parser = key_size)]
+    key_size: u64,
+    /// Only the first of the keys, the others stay behind them; default: all.
+    #[arg(long, value_parser = count)]
+    count: Option<u64>,
+    /// Another seed gives another order.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write there, where nothing may be yet, and leave FILE as it is.
+    #[arg(long, value_name = "OUT")]
+    to: Option<PathBuf>,
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    parse_count(text).and_then(|count| if count > 0 { Ok(count) } else { Err("expected 1 or more".into()) })
+}
+
+fn key_size(text: &str) -> Result<u64, String> {
+    let size = parse_bytes(text)?;
+    let sizes = u64::from(LEAST_KEY_BYTES)..=u64::from(MOST_KEY_BYTES);
+    if sizes.contains(&size) {
+        Ok(size)
+    } else {
+        Err(format!("keys have {LEAST_KEY_BYTES} to {MOST_KEY_BYTES} bytes"))
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &KeysArgs) -> Result<u8, CliError> {
+    match &args.command {
+        KeysCommand::Make(args) => make(args),
+        KeysCommand::Shuffle(args) => shuffle(args),
+    }
+}
+
+fn cannot<T>(what: &str, path: &Path, result: std::io::Result<T>) -> Result<T, CliError> {
+    result.map_err(|error| CliError::failed(format!("cannot {what} {}: {error}", path.display())))
+}
+
+/// A file that was not there before; it is taken away again if `write` fails.
+fn write_new(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+) -> Result<(), CliError> {
+    let file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(CliError::usage(format!("{} is there already", path.display()))
+                .hint("keys are not overwritten: name another file, or remove it first"));
+        }
+        opened => cannot("make", path, opened)?,
+    };
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| out.get_ref().sync_all());
+    if written.is_err() {
+        // It is ours and of no use; the error that is told is the first one.
+        let _ = fs::remove_file(path);
+    }
+    cannot("write", path, written)
+}
+
+/// Numbers that the leading bytes of a key tell apart, and how many of these bytes there are.
+fn lead(key_size: u64) -> (u64, usize) {
+    // 63 bits of eight bytes: as many as a permutation has.
+    if key_size >= 8 { (1 << 63, 8) } else { (1 << (8 * key_size), key_size as usize) }
+}
+
+fn make(args: &MakeArgs) -> Result<u8, CliError> {
+    let (numbers, lead) = lead(args.key_size);
+    if args.count > numbers {
+        let text = format!("keys of {} bytes tell {numbers} apart, {} are wanted", args.key_size, args.count);
+        return Err(CliError::usage(text).hint("a larger --key-size, or a smaller --count"));
+    }
+    // Distinct numbers in random order make the leading bytes; what is left is random.
+    let order = Permutation::new(numbers, args.seed);
+    let mut random = Random::stream(args.seed, 0);
+    write_new(&args.file, |out| {
+        let mut key = vec![0; args.key_size as usize];
+        for index in 0..args.count {
+            for chunk in key.chunks_mut(8) {
+                chunk.copy_from_slice(&random.next_u64().to_be_bytes()[..chunk.len()]);
+            }
+            let number = order.at(index);
+            // The 64th bit is a random one.
+            let number = if lead == 8 { number << 1 | u64::from(key[7] & 1) } else { number };
+            key[..lead].copy_from_slice(&number.to_be_bytes()[8 - lead..]);
+            out.write_all(&key)?;
+        }
+        Ok(())
+    })?;
+    let (count, size, seed) = (args.count, args.key_size, args.seed);
+    println!("{}: {count} keys of {size} bytes, seed {seed}", args.file.display());
+    Ok(0)
+}
+
+/// The bytes of a key file whose first `count` keys (none: all) are whole and distinct, and that count.
+fn read(path: &Path, key_size: u64, count: Option<u64>) -> Result<(Vec<u8>, u64), CliError> {
+    let bytes = Arc::new(cannot("read", path, fs::read(path))?);
+    let count = count.unwrap_or((bytes.len() as u64 / key_size).max(1));
+    let wrong = |error: String| CliError::usage(format!("{}: {error}", path.display()));
+    let size = SizeSpec::Fixed(u32::try_from(key_size).unwrap_or(u32::MAX));
+    let file: KeyFile = bytes.clone();
+    let rules = KeyRules { range: count, size, file: Some(file), ..KeyRules::default() };
+    let keys = Keys::new(&rules, 0).map_err(|error| wrong(error.to_string()))?;
+    if let Some((first, second)) = keys.repeated_in_file() {
+        return Err(wrong(format!("the key file has the same key twice, at places {first} and {second}"))
+            .hint("is --key-size that of the file? `kvdyno keys make` makes keys that do not repeat"));
+    }
+    drop((keys, rules));
+    let bytes = Arc::try_unwrap(bytes).unwrap_or_else(|shared| shared.to_vec());
+    Ok((bytes, count))
+}
+
+fn shuffle(args: &ShuffleArgs) -> Result<u8, CliError> {
+    let (mut bytes, count) = read(&args.file, args.key_size, args.count)?;
+    let size = args.key_size as usize;
+    let mut random = Random::stream(args.seed, 1);
+    for last in (1..count as usize).rev() {
+        let other = random.below(last as u64 + 1) as usize;
+        if other != last {
+            let (front, back) = bytes.split_at_mut(last * size);
+            front[other * size..][..size].swap_with_slice(&mut back[..size]);
+        }
+    }
+    let done = match &args.to {
+        Some(out) => {
+            write_new(out, |file| file.write_all(&bytes))?;
+            format!("written to {}", out.display())
+        }
+        None => {
+            replace(&args.file, &bytes)?;
+            "in place".to_string()
+        }
+    };
+    let rest = bytes.len() as u64 / args.key_size - count;
+    let rest = if rest > 0 { format!(", the other {rest} as they were") } else { String::new() };
+    println!("{}: {count} keys shuffled{rest}, {done}, seed {}", args.file.display(), args.seed);
+    Ok(0)
+}
+
+/// Puts other bytes into a file. They are written beside it first, so that a crash leaves the one or the other whole.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    // Of a link the file it leads to is replaced, and not the link.
+    let path = cannot("find", path, path.canonicalize())?;
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".shuffled");
+    let beside = path.with_file_name(name);
+    write_new(&beside, |file| file.write_all(bytes))?;
+    let replaced = fs::metadata(&path)
+        .and_then(|old| fs::set_permissions(&beside, old.permissions()))
+        .and_then(|()| fs::rename(&beside, &path))
+        .and_then(|()| path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all()));
+    if replaced.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    cannot("replace", &path, replaced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn made(folder: &Path, count: u64, key_size: u64, seed: u64) -> Vec<u8> {
+        let file = folder.join(format!("{count}-{key_size}-{seed}"));
+        make(&MakeArgs { file: file.clone(), count, key_size, seed }).unwrap();
+        fs::read(file).unwrap()
+    }
+
+    fn distinct(bytes: &[u8], size: usize) -> usize {
+        bytes.chunks(size).collect::<HashSet<_>>().len()
+    }
+
+    #[test]
+    fn keys_are_distinct_random_and_the_same_for_a_seed() {
+        let folder = tempfile::tempdir().unwrap();
+        for size in [4, 5, 7, 8, 9, 16, 33] {
+            let bytes = made(folder.path(), 20_000, size, 1);
+            assert_eq!(bytes.len() as u64, 20_000 * size);
+            assert_eq!(distinct(&bytes, size as usize), 20_000, "size {size}");
+            // Each bit of a key is set in about half of the keys: 10,000 +- 8 standard deviations of 71.
+            for bit in 0..8 * size as usize {
+                let keys = bytes.chunks(size as usize);
+                let set = keys.filter(|key| key[bit / 8] & 1 << (bit % 8) != 0).count();
+                assert!((9430..10_570).contains(&set), "size {size}, bit {bit}: {set}");
+            }
+        }
+        let bytes = made(folder.path(), 1000, 16, 1);
+        let again = tempfile::tempdir().unwrap();
+        assert_eq!(bytes, made(again.path(), 1000, 16, 1));
+        assert_ne!(bytes, made(again.path(), 1000, 16, 2));
+        assert_eq!(bytes, made(folder.path(), 2000, 16, 1)[..16_000], "more keys begin with the same");
+    }
+
+    #[test]
+    fn a_shuffle_is_a_permutation_of_the_first_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let before = made(folder.path(), 1000, 12, 1);
+        let file = folder.path().join("1000-12-1");
+        let run = |count: Option<u64>, seed: u64, to: Option<PathBuf>| {
+            shuffle(&ShuffleArgs { file: file.clone(), key_size: 12, count, seed, to }).unwrap();
+        };
+        let out = folder.path().join("out");
+        run(Some(600), 7, Some(out.clone()));
+        assert_eq!(fs::read(&file).unwrap(), before, "--to leaves the file as it is");
+        let part = fs::read(&out).unwrap();
+        assert_eq!(part[7200..], before[7200..]);
+        assert_ne!(part[..7200], before[..7200]);
+        run(Some(600), 7, None);
+        assert_eq!(fs::read(&file).unwrap(), part, "in place does the same");
+        run(None, 8, None);
+        let after = fs::read(&file).unwrap();
+        let sorted = |bytes: &[u8]| {
+            let mut keys: Vec<Vec<u8>> = bytes.chunks(12).map(<[u8]>::to_vec).collect();
+            keys.sort();
+            keys
+        };
+        assert_eq!(sorted(&after), sorted(&before));
+        let stayed = after.chunks(12).zip(part.chunks(12)).filter(|(one, other)| one == other).count();
+        assert!(stayed < 10, "{stayed} of 1000 keys stayed in place");
+        assert!(!folder.path().join("1000-12-1.shuffled").exists());
+    }
+
+    #[test]
+    fn all_numbers_of_the_smallest_keys_can_be_had_and_no_more() {
+        assert_eq!(lead(4), (1 << 32, 4));
+        assert_eq!(lead(7), (1 << 56, 7));
+        assert_eq!((lead(8), lead(100)), ((1 << 63, 8), (1 << 63, 8)));
+    }
+}

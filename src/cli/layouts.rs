@@ -1,0 +1,147 @@
+//! Layouts that are asked for: by name on the command line, or by the workloads of a run.
+
+use super::args::unknown;
+use super::error::CliError;
+use crate::report::{LAYOUTS, Layout, layout, troubles};
+use crate::results::Run;
+use crate::results::summary::Summary;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// The help of `--layout`.
+pub const HELP: &str = "The layouts of older tools: histogram (mininb), sizes (NuDB), wide and ranks (KVBench), seconds (KVDK), \
+     rounds (ft-index)";
+
+/// The layouts of these names, once each; an unknown one is wrong usage.
+pub fn named(names: &[String]) -> Result<Vec<&'static Layout>, CliError> {
+    let mut found: Vec<&'static Layout> = Vec::new();
+    for name in names {
+        let known: Vec<&str> = LAYOUTS.iter().map(|layout| layout.name).collect();
+        let own = layout(name).ok_or_else(|| unknown("layout", name, &known, "kvdyno report --help"))?;
+        if !found.iter().any(|other| other.name == own.name) {
+            found.push(own);
+        }
+    }
+    Ok(found)
+}
+
+/// The layouts for the end of a run: those asked for, else those that its workloads name.
+pub fn of_run(asked: &[String], run: &Run) -> Result<Vec<&'static Layout>, CliError> {
+    if !asked.is_empty() {
+        return named(asked);
+    }
+    let workloads = run.trials.iter().map(|trial| &trial.workload);
+    let names: Vec<String> = workloads.flat_map(|workload| workload.layouts.iter().cloned()).collect();
+    named(&names).map_err(|error| {
+        error.hint("the workload's field `layouts` names it; `kvdyno report --help` lists them")
+    })
+}
+
+/// Why a layout shows nothing, and what it needs.
+fn nothing(layout: &Layout, run: &Run) -> String {
+    format!("layout {} has nothing to show of run {}: it needs {}", layout.name, run.id, layout.needs)
+}
+
+/// Prints the layouts; those that have nothing to show are told on stderr. False if none had anything.
+pub fn print(layouts: &[&Layout], csv: bool, summary: &Summary, run: &Run) -> bool {
+    let mut printed = 0;
+    for layout in layouts {
+        let Some(text) = (if csv { layout.csv(summary) } else { layout.text(summary) }) else {
+            eprintln!("warning: {}", nothing(layout, run));
+            continue;
+        };
+        if printed > 0 {
+            println!();
+        }
+        if layouts.len() > 1 && !csv {
+            println!("== {} ==\n", layout.name);
+        }
+        print!("{text}");
+        printed += 1;
+    }
+    printed > 0
+}
+
+/// Prints the layouts at the end of a run, with what went wrong and where the rest is; the usual tables if the layouts
+/// have nothing to show.
+pub fn print_ending(layouts: &[&Layout], summary: &Summary, run: &Run, folder: &Path) {
+    if layouts.is_empty() || !print(layouts, false, summary, run) {
+        print!("{}", (crate::report::FORMATS[0].render)(summary, run));
+        return;
+    }
+    print!("{}", troubles(summary));
+    println!(
+        "\n`kvdyno report {}` has the whole: every phase, with intervals, CPU, memory and disk.",
+        folder.display()
+    );
+}
+
+/// Writes the layouts below a folder, a file for each page, and names the files on stdout. What is there already stays:
+/// then nothing is written.
+pub fn write(
+    layouts: &[&Layout],
+    csv: bool,
+    summary: &Summary,
+    run: &Run,
+    out: &Path,
+) -> Result<(), CliError> {
+    let mut files = Vec::new();
+    for layout in layouts {
+        let before = files.len();
+        if csv {
+            let file = out.join(format!("{}.csv", layout.name));
+            files.extend(layout.csv(summary).map(|text| (file, text)));
+        } else {
+            let path = |folder: Option<String>, file: String| out.join(folder.unwrap_or_default()).join(file);
+            files.extend(
+                layout.files(summary).into_iter().map(|page| (path(page.folder, page.file), page.text)),
+            );
+        }
+        if files.len() == before {
+            eprintln!("warning: {}", nothing(layout, run));
+        }
+    }
+    if files.is_empty() {
+        return Err(CliError::usage("nothing was written, for the layouts have nothing to show of this run"));
+    }
+    if let Some((taken, _)) = files.iter().find(|(path, _)| path.exists()) {
+        return Err(CliError::usage(format!(
+            "{} is there already, and nothing was written",
+            taken.display()
+        ))
+        .hint("name another folder with --out, or move that one away"));
+    }
+    for (path, text) in &files {
+        let failed = |error: std::io::Error| {
+            CliError::failed(format!("cannot write {}: {error}", path.display()))
+                .hint("see that --out names a folder on a disk with room that you may write to")
+        };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let mut file = fs::File::create_new(path).map_err(failed)?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+/// What is wrong with the layouts of these options, if anything.
+pub fn check(layouts: &[&Layout], format: &str, out: Option<&Path>) -> Result<(), CliError> {
+    if layouts.is_empty() {
+        return match out {
+            Some(_) => Err(CliError::usage("--out writes layouts, and none is asked for")
+                .hint("add --layout NAME, or send a report into a file: `kvdyno report DIR > FILE`")),
+            None => Ok(()),
+        };
+    }
+    match (format, out) {
+        ("text", _) => Ok(()),
+        ("csv", None) if layouts.len() > 1 => Err(CliError::usage("several layouts have different columns")
+            .hint("ask for one with --format csv, or write a file for each with --out DIR")),
+        ("csv", _) => Ok(()),
+        (other, _) => Err(CliError::usage(format!("a layout has no format {other}"))
+            .hint("--format text or --format csv; json has all records without a layout")),
+    }
+}

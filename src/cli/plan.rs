@@ -1,0 +1,232 @@
+//! What `kvdyno run` is to do: workloads, engines, and the trials of a run, all refused before the first that can be.
+
+use super::args;
+use super::error::CliError;
+use super::limits;
+use super::named::{Named, named};
+use super::run::RunArgs;
+use crate::engine::{Lookup, Registry};
+use crate::measure::units::bytes_text;
+use crate::measure::{Clock, Conditions, Machine, disk, warnings_of};
+use crate::results::{Run, SCHEMA, now_rfc3339, random_suffix, run_id};
+use crate::runner::{self, Contestant, Entry};
+use crate::workload::{Member, Workload, count_text};
+use std::collections::HashSet;
+use std::path::Path;
+
+/// Puts the floor behind the names and leaves each there once.
+fn with_floor(names: &[String]) -> Vec<String> {
+    let mut all = names.to_vec();
+    if !all.iter().any(|name| name.starts_with("null")) {
+        all.push("null".into());
+    }
+    let mut seen = HashSet::new();
+    all.retain(|name| seen.insert(name.clone()));
+    all
+}
+
+/// Engines that a comparison of all would have had, with what brings them.
+fn absent(registry: &Registry) -> Vec<(String, String)> {
+    let compared = registry.absent().iter().filter(|absent| absent.is_compared());
+    compared.map(|absent| (absent.known.name.clone(), absent.advice())).collect()
+}
+
+/// The engines of the run: those of each workload, and the ones of the suites that are not here.
+struct Engines {
+    of: Vec<Vec<String>>,
+    absent: Vec<(String, String)>,
+}
+
+/// Who is asked for by name must be here. Who a suite names is left out where it is not, and told.
+fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<Engines, CliError> {
+    if !args.engines.is_empty() {
+        let names = with_floor(&args.engines);
+        return Ok(Engines { of: vec![names; members.len()], absent: absent(registry) });
+    }
+    let mut found = Engines { of: Vec::new(), absent: Vec::new() };
+    for member in members {
+        let mut names = member.engines.clone();
+        if names.is_empty() {
+            let compared = registry.engines().iter().filter(|engine| engine.is_compared());
+            names = compared.map(|engine| engine.name().to_string()).collect();
+            found.absent.extend(absent(registry));
+        }
+        let mut here = Vec::new();
+        for name in names {
+            match registry.engine(&name) {
+                Ok(_) => here.push(name),
+                Err(Lookup::Absent(advice)) => found.absent.push((name, advice)),
+                Err(Lookup::Unknown(known)) => {
+                    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                    return Err(args::unknown("engine in the suite", &name, &known, "kvdyno engines"));
+                }
+            }
+        }
+        found.of.push(here);
+    }
+    let mut seen = HashSet::new();
+    found.absent.retain(|(name, _)| seen.insert(name.clone()));
+    let of_suites = members.iter().flat_map(|member| &member.engines).collect::<HashSet<_>>();
+    let told: Vec<String> = found
+        .absent
+        .iter()
+        .filter(|(name, _)| of_suites.contains(name))
+        .map(|(name, advice)| format!("{name}: {advice}"))
+        .collect();
+    if !told.is_empty() && found.of.iter().all(Vec::is_empty) {
+        let text = format!("none of the suite's engines is here\n  {}", told.join("\n  "));
+        return Err(CliError::absent(text).hint("name others with --engines"));
+    }
+    told.iter().for_each(|line| eprintln!("not here, and left out: {line}"));
+    for names in found.of.iter_mut().filter(|names| !names.is_empty()) {
+        *names = with_floor(names);
+    }
+    Ok(found)
+}
+
+/// The workloads as they are to be run, and the names that they were asked for by.
+fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError> {
+    if args.workloads.is_empty() {
+        return Err(CliError::usage("no workload given")
+            .hint("`kvdyno run quick`, or a name of `kvdyno workloads`, or a TOML file"));
+    }
+    let changes = args.sizes.changes(args.limits.memory)?;
+    let all = args.workloads.iter().map(|name| named(name)).collect::<Result<Vec<Named>, _>>()?;
+    let mut members = Vec::new();
+    for named in &all {
+        members.extend(named.members(&changes)?);
+    }
+    let mut seen = HashSet::new();
+    if let Some(twice) = members.iter().find(|member| !seen.insert(&member.workload.name)) {
+        let name = &twice.workload.name;
+        return Err(CliError::usage(format!("there are two workloads `{name}` in this run"))
+            .hint("a table needs a name for each: leave one out, or rename it in a file of its own"));
+    }
+    let names: Vec<&str> = all.iter().map(Named::name).collect();
+    let name =
+        if names.len() > 3 { format!("{}-and-{}", names[0], names.len() - 1) } else { names.join("-") };
+    Ok((members, name))
+}
+
+/// Each workload with its engines, shrunk to its budget and checked. A workload none of whose engines is here is left
+/// out.
+fn entries(
+    args: &RunArgs,
+    registry: &Registry,
+    members: Vec<Member>,
+    of: &[Vec<String>],
+) -> Result<Vec<Entry>, CliError> {
+    let mut names: Vec<String> = Vec::new();
+    for name in of.iter().flatten() {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    let found = args::engines(registry, &names)?;
+    let all = args::options(&found, &names, &args.options)?;
+    let mut entries = Vec::new();
+    for (Member { mut workload, .. }, names) in members.into_iter().zip(of).filter(|(_, of)| !of.is_empty()) {
+        let of = |name: &String| all.iter().find(|contestant| contestant.engine == *name).cloned();
+        let contestants: Vec<Contestant> = names.iter().filter_map(of).collect();
+        if let Some(share) = workload.seconds_per_trial(contestants.len() * workload.runs.max(1) as usize) {
+            workload.shrink_to(share);
+        }
+        runner::check_workload(&workload)
+            .map_err(|text| CliError::usage(format!("workload {}: {text}", workload.name)))?;
+        entries.push(Entry { workload, contestants });
+    }
+    Ok(entries)
+}
+
+/// The command that repeats the run, without paths of this machine.
+fn command_line() -> Vec<String> {
+    let mut words = vec!["kvdyno".to_string()];
+    let mut arguments = std::env::args().skip(1);
+    while let Some(word) = arguments.next() {
+        let is_path = |flag: &str| ["--results", "--data", "--plugins", "--resume"].contains(&flag);
+        if is_path(&word) {
+            arguments.next();
+        } else if !word.split_once('=').is_some_and(|(flag, _)| is_path(flag)) {
+            let is_file = word.ends_with(".toml");
+            let name = Path::new(&word).file_name().map(|name| name.to_string_lossy().into_owned());
+            words.push(if is_file { name.unwrap_or(word) } else { word });
+        }
+    }
+    words
+}
+
+/// Keys and sizes for the name of the run's folder; nothing where its workloads differ in them.
+fn parameters(entries: &[Entry]) -> String {
+    let of = |workload: &Workload| {
+        let text = format!("{}-{}-{}", count_text(workload.keys), workload.key.size, workload.value.size);
+        text.replace([':', ',', '*', '.'], "_")
+    };
+    let mut all = entries.iter().map(|entry| of(&entry.workload));
+    let first = all.next().unwrap_or_default();
+    if all.all(|other| other == first) { first } else { String::new() }
+}
+
+/// Refuses a plan that the disk is too small for.
+fn check_space(args: &RunArgs, data: &Path, entries: &[Entry]) -> Result<(), CliError> {
+    let estimates = entries.iter().map(|entry| runner::disk_estimate_bytes(&entry.workload));
+    let estimate = estimates.max().unwrap_or(0);
+    match disk::free_bytes(data) {
+        Some(free) if free < estimate && !args.ignore_space => Err(CliError::failed(format!(
+            "a trial of this plan may need {} of disk, {} are free",
+            bytes_text(estimate),
+            bytes_text(free)
+        ))
+        .hint("free some space, use a larger disk with --data DIR, or fewer keys with --keys; --ignore-space starts anyway")),
+        _ => Ok(()),
+    }
+}
+
+/// A new run: everything that can be refused is refused before the first trial.
+pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
+    let (members, name) = members(args)?;
+    let engines = engines(args, registry, &members)?;
+    let entries = entries(args, registry, members, &engines.of)?;
+    let data = args.data.as_deref().unwrap_or(&args.results);
+    if let Some(data) = &args.data {
+        runner::check_parent(data).map_err(CliError::usage)?;
+    }
+    check_space(args, data, &entries)?;
+    let mut trials = runner::trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed));
+    args.limits.hold(&mut trials);
+    limits::check(&trials)?;
+    let started_at = now_rfc3339();
+    let machine = Machine::observe(data);
+    let clock = Clock::calibrate().facts();
+    Ok(Run {
+        schema: SCHEMA,
+        tool_version: env!("CARGO_PKG_VERSION").into(),
+        id: run_id(&started_at, &name, &parameters(&entries), random_suffix()),
+        started_at,
+        command: command_line(),
+        trials,
+        absent: engines.absent,
+        warnings: warnings_of(&machine, &Conditions::observe(data), Some(&clock)),
+        machine,
+        clock,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Changes, builtin, builtin_suite, builtin_suites};
+
+    #[test]
+    fn every_engine_of_a_built_in_suite_is_known() {
+        let registry = Registry::load(&[]);
+        for (name, _) in builtin_suites() {
+            let suite = builtin_suite(name).expect("it is in the list");
+            let members =
+                suite.members(&builtin, &Changes::default()).unwrap_or_else(|error| panic!("{error}"));
+            for engine in members.iter().flat_map(|member| &member.engines) {
+                let is_known = !matches!(registry.engine(engine), Err(Lookup::Unknown(_)));
+                assert!(is_known, "{name}: no engine is called `{engine}`");
+            }
+        }
+    }
+}

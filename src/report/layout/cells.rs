@@ -1,0 +1,138 @@
+//! What layouts are made of: each cell of a phase with the records of those of its runs that count.
+
+use crate::report::describe::cell_name;
+use crate::report::escape::{csv_cell, plain_text};
+use crate::results::summary::{Cell, PhaseSummary, Summary, is_floor};
+use crate::results::{PhaseRecord, Record, Step};
+use std::borrow::Cow;
+
+/// A cell in a phase.
+pub(super) struct Measured<'a> {
+    pub phase: &'a PhaseSummary,
+    pub cell: &'a Cell,
+    /// The runs that count, in order of repetition.
+    pub runs: Vec<OneRun<'a>>,
+}
+
+/// A run of a cell that counts.
+pub(super) struct OneRun<'a> {
+    pub repetition: u32,
+    pub record: &'a Record,
+    /// The phase as a whole.
+    pub whole: Cow<'a, PhaseRecord>,
+}
+
+/// All cells of all phases, also those without a run that counts; by phase in the order of the plan, then by level and
+/// engine. Floors are left out unless nothing else was asked for: they show the harness and no engine.
+pub(super) fn measured(summary: &Summary) -> Vec<Measured<'_>> {
+    let only_floors = summary.phases.iter().all(|phase| phase.groups.is_empty() && phase.unranked.is_empty());
+    let mut all = Vec::new();
+    for phase in &summary.phases {
+        let ranked = phase.groups.iter().flat_map(|group| &group.cells);
+        let mut cells: Vec<&Cell> = phase.floors.iter().chain(ranked).chain(&phase.unranked).collect();
+        cells.retain(|cell| only_floors || !is_floor(&cell.engine));
+        cells.sort_by_key(|cell| (cell.durability_in_force, &cell.engine, &cell.options));
+        all.extend(cells.into_iter().map(|cell| Measured { phase, cell, runs: runs(summary, phase, cell) }));
+    }
+    all
+}
+
+fn runs<'a>(summary: &'a Summary, phase: &'a PhaseSummary, cell: &Cell) -> Vec<OneRun<'a>> {
+    let counted = cell.runs.iter().filter(|run| run.state.counts());
+    let of = |run: &crate::results::summary::RunFigures| {
+        let record = summary.records.iter().find(|record| record.trial.id == run.trial)?;
+        Some(OneRun { repetition: run.repetition, record, whole: record.whole_phase(&phase.name)? })
+    };
+    counted.filter_map(of).collect()
+}
+
+impl<'a> Measured<'a> {
+    /// The engine with its options, to be shown.
+    pub fn name(&self) -> String {
+        cell_name(self.cell)
+    }
+
+    /// The workload, without what makes a variant of it.
+    pub fn base(&self) -> &'a str {
+        self.phase.variant_of.as_deref().unwrap_or(&self.phase.workload)
+    }
+
+    /// The level in force, or that asked for where nothing was measured.
+    pub fn level(&self) -> String {
+        self.cell.durability_in_force.unwrap_or(self.cell.durability_asked).to_string()
+    }
+
+    /// True if all runs that were planned count and had the settings of the others.
+    pub fn is_whole(&self) -> bool {
+        self.runs.len() == self.cell.runs.len() && !self.cell.settings_differ
+    }
+
+    /// The run in the middle, by how long `of` says it took; of two the shorter one.
+    pub fn middle_run(&self, of: impl Fn(&OneRun) -> u64) -> Option<&OneRun<'a>> {
+        let mut runs: Vec<&OneRun> = self.runs.iter().collect();
+        runs.sort_by_key(|run| of(run));
+        runs.get(runs.len().saturating_sub(1) / 2).copied()
+    }
+
+    /// `run 2 of 3, the median by time`, or nothing where there is but one.
+    pub fn which(&self, run: &OneRun, chosen: bool) -> String {
+        match (self.cell.runs.len(), chosen) {
+            (0 | 1, _) => String::new(),
+            (all, true) => format!(", run {} of {all} (the median by time)", run.repetition),
+            (all, false) => format!(", run {} of {all}", run.repetition),
+        }
+    }
+
+    /// What names the cell in CSV: workload, phase, engine, options, level in force.
+    pub fn csv_names(&self) -> Vec<String> {
+        let level = self.cell.durability_in_force.map(|level| level.to_string()).unwrap_or_default();
+        vec![
+            csv_cell(&self.phase.workload),
+            csv_cell(&self.phase.name),
+            csv_cell(&self.cell.engine),
+            csv_cell(&options(self.cell)),
+            level,
+        ]
+    }
+}
+
+impl OneRun<'_> {
+    /// The last step of that name before the phase `before`, or after all of them; none if it was not done.
+    pub fn step(&self, name: &str, before: Option<&str>) -> Option<&Step> {
+        let is_it = |step: &&Step| step.name == name && step.before_phase.as_deref() == before;
+        self.record.steps.iter().find(is_it).filter(|step| step.note.is_none())
+    }
+}
+
+/// `cache=1G; sync=on`.
+pub(super) fn options(cell: &Cell) -> String {
+    cell.options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
+}
+
+/// A part of a file's name: letters, digits, `.`, `-`, `_` and `=`.
+pub(super) fn file_part(text: &str) -> String {
+    let safe =
+        |letter: char| if letter.is_ascii_alphanumeric() || ".-_=".contains(letter) { letter } else { '_' };
+    plain_text(text).chars().map(safe).collect()
+}
+
+/// The engine and its options, for a file's name.
+pub(super) fn file_engine(cell: &Cell) -> String {
+    let options: Vec<String> = cell.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    file_part(&[vec![cell.engine.clone()], options].concat().join("-"))
+}
+
+/// Seconds of nanoseconds.
+pub(super) fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// A rate per second; none if no time has passed.
+pub(super) fn per_second(count: u64, ns: u64) -> Option<f64> {
+    (ns > 0).then(|| count as f64 / seconds(ns))
+}
+
+/// The figure in full, or nothing.
+pub(super) fn exact<Figure: ToString>(figure: Option<Figure>) -> String {
+    figure.map(|figure| figure.to_string()).unwrap_or_default()
+}

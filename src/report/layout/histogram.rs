@@ -1,0 +1,298 @@
+//! The layout of mininb: settings, a ladder of latencies, percentiles and throughput, for each engine and phase.
+
+use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, per_second};
+use super::ladder::{Rung, lines, rule, rungs};
+use super::{Page, Runs};
+use crate::measure::Histogram;
+use crate::report::escape::plain_text;
+use crate::report::figure::{bytes, known};
+use crate::report::ranking::check_name;
+use crate::results::summary::Summary;
+use std::collections::BTreeSet;
+
+/// The columns as CSV. `bucket` rows have nanoseconds from (included) and to (excluded); other rows have a value.
+pub(super) const COLUMNS: &[&str] = &[
+    "workload",
+    "phase",
+    "engine",
+    "options",
+    "level_in_force",
+    "kind",
+    "keys",
+    "repetition",
+    "figure",
+    "from_ns",
+    "to_ns",
+    "ops",
+    "percent",
+    "value",
+];
+
+/// The percentiles of the older tool, as shares in ten-thousandths.
+const PERCENTILES: [u64; 11] = [500, 5_000, 9_500, 9_600, 9_700, 9_800, 9_900, 9_950, 9_990, 9_995, 9_999];
+const WHOLE: u64 = 10_000;
+
+/// Ops of one kind in a phase of a cell: what one block is about.
+struct Block<'a> {
+    measured: &'a Measured<'a>,
+    kind: &'a str,
+    /// The runs that it shows together.
+    runs: &'a [OneRun<'a>],
+    histogram: Histogram,
+}
+
+impl<'a> Block<'a> {
+    fn new(measured: &'a Measured, kind: &'a str, runs: &'a [OneRun]) -> Block<'a> {
+        let mut histogram = Histogram::empty();
+        for found in runs.iter().flat_map(|run| &run.whole.kinds).filter(|found| found.kind == kind) {
+            histogram.merge(&found.service_ns);
+        }
+        Block { measured, kind, runs, histogram }
+    }
+
+    /// Ops of each run.
+    fn ops(&self) -> Vec<u64> {
+        let of = |run: &OneRun| {
+            run.whole.kinds.iter().filter(|kind| kind.kind == self.kind).map(|kind| kind.ops).sum()
+        };
+        self.runs.iter().map(of).collect()
+    }
+
+    fn misses(&self) -> u64 {
+        let kinds = self.runs.iter().flat_map(|run| &run.whole.kinds);
+        kinds.filter(|kind| kind.kind == self.kind).map(|kind| kind.misses).sum()
+    }
+
+    /// Ops per second by the clock on the wall, and by the times of the ops alone, as the older tool had it.
+    fn rates(&self) -> (Option<f64>, Option<f64>) {
+        let ops: u64 = self.ops().iter().sum();
+        let elapsed_ns = self.runs.iter().map(|run| run.whole.elapsed_ns).sum();
+        let sum_ns = self.histogram.mean_ns().map(|mean| mean * self.histogram.count() as f64);
+        let by_latencies = sum_ns.filter(|sum| *sum > 0.0).map(|sum| ops as f64 * 1e9 / sum);
+        (per_second(ops, elapsed_ns), by_latencies)
+    }
+
+    /// `put`, or `mix, get` where the phase has another name or more kinds.
+    fn action(&self) -> String {
+        let phase = &self.measured.phase.name;
+        if phase == self.kind { phase.clone() } else { format!("{phase}, {}", self.kind) }
+    }
+}
+
+/// The kinds of ops of a cell, in the order of its records.
+fn kinds<'a>(measured: &'a Measured) -> Vec<&'a str> {
+    let mut kinds: Vec<&str> = Vec::new();
+    for kind in measured.runs.iter().flat_map(|run| &run.whole.kinds) {
+        if !kinds.contains(&kind.kind.as_str()) && kind.ops > 0 {
+            kinds.push(&kind.kind);
+        }
+    }
+    kinds
+}
+
+/// A block for each engine, phase and kind of op, over all runs or for each of them.
+pub(super) fn pages(summary: &Summary, runs: Runs) -> Vec<Page> {
+    let all = measured(summary);
+    let mut pages = Vec::new();
+    for measured in &all {
+        for kind in kinds(measured) {
+            let slices: Vec<&[OneRun]> = match runs {
+                Runs::Together => vec![&measured.runs],
+                Runs::Each => measured.runs.chunks(1).collect(),
+            };
+            let blocks = slices.into_iter().map(|slice| Block::new(measured, kind, slice));
+            pages.extend(blocks.map(|block| Page {
+                folder: folder(&block, runs),
+                file: file(&all, &block),
+                text: text(&block),
+            }));
+        }
+    }
+    pages
+}
+
+/// `nb-1-500000`, as the older tool's script named the folder of a round and a size.
+fn folder(block: &Block, runs: Runs) -> Option<String> {
+    let repetition = block.runs.first().filter(|_| runs == Runs::Each)?.repetition;
+    Some(format!("nb-{repetition}-{}", block.measured.phase.keys))
+}
+
+/// `500000-leveldb-get.result`; with workload and level where the phase alone does not tell blocks apart.
+fn file(all: &[Measured], block: &Block) -> String {
+    let own = block.measured;
+    let same = |other: &&Measured| {
+        (other.phase.keys, &other.phase.name, &other.cell.engine, &other.cell.options)
+            == (own.phase.keys, &own.phase.name, &own.cell.engine, &own.cell.options)
+    };
+    let mut parts = vec![own.phase.keys.to_string(), file_engine(own.cell)];
+    if all.iter().filter(same).count() > 1 {
+        parts.extend([file_part(&own.phase.workload), own.level()]);
+    }
+    parts.push(file_part(&own.phase.name));
+    if own.phase.name != block.kind && kinds(own).len() > 1 {
+        parts.push(file_part(block.kind));
+    }
+    parts.join("-") + ".result"
+}
+
+fn text(block: &Block) -> String {
+    let histogram = &block.histogram;
+    let count = histogram.count();
+    let mut lines_all = settings(block);
+    lines_all.extend([String::new(), "Histogram:".to_string()]);
+    lines_all.extend(lines(&rungs(histogram, 1_000), count));
+    let sum_us = histogram.mean_ns().unwrap_or(0.0) * count as f64 / 1e3;
+    lines_all.extend([rule(), format!("Total:{sum_us:>12.0}{count:>17}{:>12}", "100%")]);
+    let us = |ns: Option<f64>| known(ns, |ns| format!("{:.6} * 1e-6 sec/op", ns / 1e3));
+    let exact_ns = |ns: Option<u64>| us(ns.map(|ns| ns as f64));
+    lines_all.push(format!("Min latency       : {}", exact_ns(histogram.min_ns())));
+    lines_all.push(format!("Avg latency       : {}", us(histogram.mean_ns())));
+    lines_all.push(format!("Max latency       : {}", exact_ns(histogram.max_ns())));
+    for share in PERCENTILES {
+        let value = match percentile(histogram, share) {
+            Some(ns) => exact_ns(Some(ns)),
+            None => format!("n/a (needs {} ops)", needed(share)),
+        };
+        lines_all.push(format!("{:.4}%  latency  : {value}", share as f64 / 100.0));
+    }
+    let (by_wall, by_latencies) = block.rates();
+    let rate = |rate: Option<f64>| known(rate, |rate| format!("{rate:.0}"));
+    lines_all.push(format!("Avg throughput    : {:>7} ops/sec (by wall clock)", rate(by_wall)));
+    lines_all.push(format!(
+        "Avg throughput    : {:>7} ops/sec (by the latencies alone, as mininb had it)",
+        rate(by_latencies)
+    ));
+    lines_all.extend(nanoseconds(histogram));
+    plain_lines(&lines_all)
+}
+
+/// The lines, each printable ASCII.
+fn plain_lines(lines: &[String]) -> String {
+    lines.iter().map(|line| plain_text(line).trim_end().to_string() + "\n").collect()
+}
+
+/// The older tool's settings, and those that it hid.
+fn settings(block: &Block) -> Vec<String> {
+    let phase = block.measured.phase;
+    let value_size = phase.settings.value_size.as_ref().unwrap_or(&phase.value.size);
+    let engine = block.runs.first().and_then(|run| run.record.engine.as_ref());
+    let mut lines = vec![
+        format!("Action: {}", block.action()),
+        format!("Driver: {}", block.measured.name()),
+        format!("Key Len: {}", phase.key.size),
+        format!("Val Len: {value_size}"),
+        format!("Count: {}", range(&block.ops())),
+        format!("Workload: {}, {} keys", phase.workload, phase.keys),
+        format!("Version: {}", known(engine, |engine| engine.version.clone())),
+        format!("Level: {} (in force; {} asked for)", block.measured.level(), phase.durability_asked),
+        format!("Cache: {}", known(engine.and_then(|engine| engine.cache_bytes), bytes)),
+        format!("Compression: {}", known(engine.and_then(|engine| engine.compression.clone()), |name| name)),
+        format!("Threads: {}", crate::report::describe::all_threads(phase)),
+        format!(
+            "Checked: {}",
+            known(
+                block.runs.iter().map(|run| run.whole.check.level).min_by_key(|level| *level as u8),
+                |level| check_name(level).to_string()
+            )
+        ),
+        format!("Runs: {}", runs(block)),
+    ];
+    if block.misses() > 0 {
+        lines.push(format!("Not found: {}, as asked for", block.misses()));
+    }
+    let ops: u64 = block.ops().iter().sum();
+    if block.histogram.count() < ops {
+        lines.push(format!("Timed: {} groups of ops, which the table counts", block.histogram.count()));
+    }
+    lines
+}
+
+/// `3 of 3, merged`, `run 2 of 3`.
+fn runs(block: &Block) -> String {
+    let planned = block.measured.cell.runs.len();
+    match block.runs {
+        [one] if planned > 1 => format!("run {} of {planned}", one.repetition),
+        runs if runs.len() > 1 => format!("{} of {planned}, merged", runs.len()),
+        runs => format!("{} of {planned}", runs.len()),
+    }
+}
+
+/// `500000`, or `480000 to 500000` where runs differ.
+fn range(counts: &[u64]) -> String {
+    let distinct: BTreeSet<u64> = counts.iter().copied().collect();
+    match (distinct.first(), distinct.last()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (Some(one), _) => one.to_string(),
+        _ => "-".to_string(),
+    }
+}
+
+/// The value that so many ten-thousandths of all do not exceed; none if the sample is too small to tell it from the
+/// least or the largest.
+fn percentile(histogram: &Histogram, share: u64) -> Option<u64> {
+    (histogram.count() >= needed(share)).then(|| histogram.quantile(share, WHOLE))?
+}
+
+/// The fewest ops of which one lies beyond the percentile, on the side where fewer do.
+fn needed(share: u64) -> u64 {
+    WHOLE.div_ceil(share.min(WHOLE - share).max(1))
+}
+
+/// The ladder of what took less than a microsecond, which is one rung of the other; nothing if there is nothing.
+fn nanoseconds(histogram: &Histogram) -> Vec<String> {
+    let below: Vec<Rung> = rungs(histogram, 1).into_iter().filter(|rung| rung.from < 1_000).collect();
+    if below.is_empty() {
+        return Vec::new();
+    }
+    let count: u64 = below.iter().map(|rung| rung.count).sum();
+    let share = count as f64 / histogram.count().max(1) as f64 * 100.0;
+    let mut all = vec![String::new(), "Histogram below 1 microsecond, in nanoseconds:".to_string()];
+    all.extend(lines(&below, histogram.count()));
+    all.extend([rule(), format!("{:<18}{count:>17}{:>11.2}%", "Below 1000 ns:", share)]);
+    all
+}
+
+/// A row for each rung and each figure, of each run.
+pub(super) fn rows(summary: &Summary) -> Vec<Vec<String>> {
+    let all = measured(summary);
+    let mut rows = Vec::new();
+    for measured in &all {
+        for kind in kinds(measured) {
+            for slice in measured.runs.chunks(1) {
+                rows.extend(rows_of(&Block::new(measured, kind, slice)));
+            }
+        }
+    }
+    rows
+}
+
+fn rows_of(block: &Block) -> Vec<Vec<String>> {
+    let repetition = block.runs.iter().map(|run| run.repetition.to_string()).collect();
+    let mut names = block.measured.csv_names();
+    names.extend([block.kind.to_string(), block.measured.phase.keys.to_string(), repetition]);
+    let row = |cells: [String; 6]| [names.clone(), cells.to_vec()].concat();
+    let count = block.histogram.count();
+    let fast = rungs(&block.histogram, 1).into_iter().filter(|rung| rung.from < 1_000);
+    let slow = rungs(&block.histogram, 1_000).into_iter().filter(|rung| rung.from > 0);
+    let slow = slow.map(|rung| Rung { from: rung.from * 1_000, to: rung.to.map(|to| to * 1_000), ..rung });
+    let bucket = |rung: Rung| {
+        let share = rung.count as f64 / count.max(1) as f64 * 100.0;
+        let cells = [rung.from.to_string(), exact(rung.to), rung.count.to_string(), share.to_string()];
+        let [from, to, count, share] = cells;
+        row(["bucket".to_string(), from, to, count, share, String::new()])
+    };
+    let mut rows: Vec<Vec<String>> = fast.chain(slow).map(bucket).collect();
+    let mut figure = |name: String, value: String| {
+        rows.push(row([name, String::new(), String::new(), String::new(), String::new(), value]));
+    };
+    figure("min_ns".to_string(), exact(block.histogram.min_ns()));
+    figure("mean_ns".to_string(), exact(block.histogram.mean_ns()));
+    figure("max_ns".to_string(), exact(block.histogram.max_ns()));
+    for share in PERCENTILES {
+        figure(format!("p{}_ns", share as f64 / 100.0), exact(percentile(&block.histogram, share)));
+    }
+    let (by_wall, by_latencies) = block.rates();
+    figure("ops_per_second".to_string(), exact(by_wall));
+    figure("ops_per_second_by_latencies".to_string(), exact(by_latencies));
+    rows
+}

@@ -1,0 +1,250 @@
+//! The metrics of KVBench's tables: for each engine and level the figure of each column, found by the phase's name.
+
+use super::cells::{Measured, OneRun, measured, per_second, seconds};
+use crate::report::escape::markdown_text;
+use crate::results::KindRecord;
+use crate::results::statistics::{Interval, interval_of_median, median};
+use crate::results::summary::{RunState, Summary};
+
+/// A column.
+pub(super) struct Metric {
+    /// In the wide table.
+    pub title: &'static str,
+    /// In the table of ranks; none: it is not ranked.
+    pub rank_title: Option<&'static str>,
+    /// In CSV.
+    pub column: &'static str,
+    /// Its phase.
+    phase: &'static str,
+    /// Its figure of a run.
+    of: fn(&OneRun) -> Option<f64>,
+    /// Less is better.
+    pub less_is_better: bool,
+}
+
+/// The columns, in the order of the older tool.
+pub(super) const METRICS: [Metric; 10] = [
+    metric("BatchWrite cost(s)", Some("BatchWrite"), "batch_write_seconds", "batch-write", cost, true),
+    metric("MemUsage(MiB)", Some("MemUsage"), "rss_mib", "batch-write", rss, true),
+    metric("HeapInuse(MiB)", None, "go_heap_in_use_mib", "batch-write", heap, true),
+    metric("DiskUsage(MiB)", Some("DiskUsage"), "disk_allocated_mib", "batch-write", disk, true),
+    metric("Prefix op/s", Some("Prefix"), "prefix_ops_per_second", "prefix", rate, false),
+    metric("Set op/s", Some("Set"), "set_ops_per_second", "set", rate, false),
+    metric("Get op/s", Some("Get"), "get_ops_per_second", "get", rate, false),
+    metric("Setmixed op/s", Some("Setmixed"), "setmixed_ops_per_second", "mixed", writes, false),
+    metric("Getmixed op/s", Some("Getmixed"), "getmixed_ops_per_second", "mixed", reads, false),
+    metric("Del op/s", Some("Delete"), "del_ops_per_second", "delete", rate, false),
+];
+
+const fn metric(
+    title: &'static str,
+    rank_title: Option<&'static str>,
+    column: &'static str,
+    phase: &'static str,
+    of: fn(&OneRun) -> Option<f64>,
+    less_is_better: bool,
+) -> Metric {
+    Metric { title, rank_title, column, phase, of, less_is_better }
+}
+
+/// The phase that a workload must have, for other phases' names are common.
+const LOAD: &str = "batch-write";
+
+const MIB: f64 = (1 << 20) as f64;
+
+fn cost(run: &OneRun) -> Option<f64> {
+    Some(seconds(run.whole.elapsed_ns))
+}
+
+fn rss(run: &OneRun) -> Option<f64> {
+    run.whole.usage.rss_bytes.map(|bytes| bytes as f64 / MIB)
+}
+
+/// What the engine's runtime says of its heap; only engines in Go have one.
+fn heap(run: &OneRun) -> Option<f64> {
+    let (_, bytes) = run.whole.engine_stats.iter().find(|(name, _)| name == "go_heap_in_use_bytes")?;
+    bytes.parse::<f64>().ok().map(|bytes| bytes / MIB)
+}
+
+/// None for a database without a file, which is in memory.
+fn disk(run: &OneRun) -> Option<f64> {
+    let disk = run.whole.disk_end.filter(|disk| disk.files > 0)?;
+    Some(disk.allocated_bytes as f64 / MIB)
+}
+
+fn rate(run: &OneRun) -> Option<f64> {
+    per_second(run.whole.ops, run.whole.elapsed_ns)
+}
+
+fn writes(run: &OneRun) -> Option<f64> {
+    rate_of(run, |kind| !is_read(kind))
+}
+
+fn reads(run: &OneRun) -> Option<f64> {
+    rate_of(run, is_read)
+}
+
+fn is_read(kind: &KindRecord) -> bool {
+    super::seconds::READS.contains(&kind.kind.as_str())
+}
+
+/// The rate of some kinds of a phase; none if it has none of them.
+fn rate_of(run: &OneRun, of: impl Fn(&KindRecord) -> bool) -> Option<f64> {
+    let ops: u64 = run.whole.kinds.iter().filter(|kind| of(kind)).map(|kind| kind.ops).sum();
+    per_second(ops, run.whole.elapsed_ns).filter(|_| ops > 0)
+}
+
+/// A figure over the runs of a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Figure {
+    pub median: f64,
+    /// What it is ranked by; none if there are too few runs, or not all of them count.
+    pub interval: Option<Interval>,
+}
+
+/// An engine at a level: a figure for each of [`METRICS`].
+pub(super) struct Row<'a> {
+    pub name: String,
+    pub figures: Vec<Option<Figure>>,
+    /// The cell of each metric's phase, if it is planned.
+    cells: Vec<Option<&'a Measured<'a>>>,
+}
+
+impl Row<'_> {
+    /// The figures of each run: repetition, and a value for each metric.
+    pub fn by_run(&self) -> Vec<(u32, Vec<Option<f64>>)> {
+        let mut repetitions: Vec<u32> =
+            self.cells.iter().flatten().flat_map(|cell| &cell.runs).map(|run| run.repetition).collect();
+        repetitions.sort_unstable();
+        repetitions.dedup();
+        let value = |place: usize, repetition: u32| {
+            let run = self.cells[place]?.runs.iter().find(|run| run.repetition == repetition)?;
+            (METRICS[place].of)(run)
+        };
+        let values = |repetition: u32| (0..METRICS.len()).map(|place| value(place, repetition)).collect();
+        repetitions.into_iter().map(|repetition| (repetition, values(repetition))).collect()
+    }
+
+    /// What names it in CSV: engine and options.
+    pub fn csv_names(&self) -> Vec<String> {
+        let names = self.cells.iter().flatten().next().map(|cell| cell.csv_names());
+        names.map(|names| names[2..4].to_vec()).unwrap_or_else(|| vec![String::new(); 2])
+    }
+
+    /// Why figures are missing: a line for each phase that the engine did not do.
+    pub fn missing(&self) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for cell in self.cells.iter().flatten().filter(|cell| cell.runs.is_empty()) {
+            let why = cell.cell.runs.iter().find_map(|run| match &run.state {
+                RunState::NotRun { reason } => Some(reason.clone()),
+                RunState::Failed { cause } => Some(cause.clone()),
+                RunState::Pending => Some("not measured yet".to_string()),
+                RunState::Counted | RunState::FailedLater { .. } => None,
+            });
+            let line = format!("{}, {}: {}", self.name, cell.phase.name, why.unwrap_or_default());
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines
+    }
+}
+
+/// The engines at one level in force.
+pub(super) struct Level<'a> {
+    /// The workload, without what makes a variant of it, and its keys.
+    pub base: String,
+    pub keys: u64,
+    pub level: String,
+    pub rows: Vec<Row<'a>>,
+}
+
+/// The levels of a run in ascending order, workload by workload and size by size; none if it has none of the phases.
+pub(super) fn levels<'a>(all: &'a [Measured<'a>]) -> Vec<Level<'a>> {
+    let loads =
+        |cell: &Measured| all.iter().any(|other| other.phase.name == LOAD && is_same_trial(cell, other));
+    let known =
+        |cell: &&Measured| METRICS.iter().any(|metric| metric.phase == cell.phase.name) && loads(cell);
+    let cells: Vec<&Measured> = all.iter().filter(known).collect();
+    let mut levels: Vec<Level> = Vec::new();
+    for cell in &cells {
+        let own: Vec<&Measured> = cells.iter().filter(|other| is_same_trial(cell, other)).copied().collect();
+        let level = level_of(&own);
+        let seen = |found: &Level| {
+            (found.base.as_str(), found.keys, &found.level) == (cell.base(), cell.phase.keys, &level)
+        };
+        let place = levels.iter().position(seen).unwrap_or_else(|| {
+            let (base, keys) = (cell.base().to_string(), cell.phase.keys);
+            levels.push(Level { base, keys, level: level.clone(), rows: Vec::new() });
+            levels.len() - 1
+        });
+        let row = row(own);
+        let rows = &mut levels[place].rows;
+        match rows.iter_mut().find(|other| other.name == row.name) {
+            // One that has no level between two is there twice: it is asked for at this one, or got it anyway.
+            Some(other) => {
+                if asked(&row) == level && asked(other) != level {
+                    *other = row;
+                }
+            }
+            None => rows.push(row),
+        }
+    }
+    levels.iter_mut().for_each(|level| level.rows.sort_by(|left, right| left.name.cmp(&right.name)));
+    levels.sort_by_key(|level| ["none", "process", "power"].iter().position(|name| *name == level.level));
+    levels.sort_by(|left, right| (&left.base, left.keys).cmp(&(&right.base, right.keys)));
+    levels
+}
+
+/// Phases of the same trials: the same workload, engine and options.
+fn is_same_trial(left: &Measured, right: &Measured) -> bool {
+    let of =
+        |cell: &Measured| (cell.phase.workload.clone(), cell.cell.engine.clone(), cell.cell.options.clone());
+    of(left) == of(right)
+}
+
+/// The level in force of the first phase that was measured, or that asked for.
+fn level_of(cells: &[&Measured]) -> String {
+    let measured = cells.iter().find(|cell| !cell.runs.is_empty()).or(cells.first());
+    measured.map(|cell| cell.level()).unwrap_or_default()
+}
+
+fn asked(row: &Row) -> String {
+    let first = row.cells.iter().flatten().next();
+    first.map(|cell| cell.cell.durability_asked.to_string()).unwrap_or_default()
+}
+
+fn row<'a>(own: Vec<&'a Measured<'a>>) -> Row<'a> {
+    let of = |metric: &Metric| own.iter().find(|cell| cell.phase.name == metric.phase).copied();
+    let cells: Vec<Option<&Measured>> = METRICS.iter().map(of).collect();
+    let figure = |(metric, cell): (&Metric, &Option<&Measured>)| {
+        let cell = (*cell)?;
+        let values: Vec<f64> = cell.runs.iter().filter_map(metric.of).collect();
+        let is_whole = cell.is_whole() && values.len() == cell.runs.len();
+        let interval = if is_whole { interval_of_median(&values) } else { None };
+        Some(Figure { median: median(&values)?, interval })
+    };
+    let figures = METRICS.iter().zip(&cells).map(figure).collect();
+    Row { name: own.first().map(|cell| cell.name()).unwrap_or_default(), figures, cells }
+}
+
+/// What the tables of a run are made of.
+pub(super) fn cells(summary: &Summary) -> Vec<Measured<'_>> {
+    measured(summary)
+}
+
+/// `### nofsync`: the older words for the levels, and ours.
+pub(super) fn heading(level: &Level, all: &[Level]) -> String {
+    let words = match level.level.as_str() {
+        "process" => "nofsync (level in force: process)".to_string(),
+        "power" => "fsync (level in force: power)".to_string(),
+        other => format!("level in force: {other}"),
+    };
+    let several = all.iter().any(|other| (&other.base, other.keys) != (&level.base, level.keys));
+    let which = if several {
+        format!(", {} with {} keys", markdown_text(&level.base), level.keys)
+    } else {
+        String::new()
+    };
+    format!("### {words}{which}")
+}

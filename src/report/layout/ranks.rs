@@ -1,0 +1,137 @@
+//! The ranks of KVBench: a Markdown table for each level, a row for each rank, a column for each metric.
+
+use super::cells::{exact, file_part};
+use super::metrics::{Figure, Level, METRICS, Metric, cells, heading, levels};
+use super::{Page, Runs};
+use crate::report::escape::{csv_cell, markdown_text};
+use crate::report::figure::UNKNOWN;
+use crate::results::statistics::{Interval, Rank, ranks};
+use crate::results::summary::Summary;
+
+/// The columns as CSV.
+pub(super) const COLUMNS: &[&str] = &[
+    "workload",
+    "keys",
+    "level_in_force",
+    "metric",
+    "rank",
+    "tied",
+    "engine",
+    "options",
+    "median",
+    "low",
+    "high",
+];
+
+/// The titles of the older document; there are as many columns as ranked metrics.
+const RULE: &str = "|------|-----------| --- | --- |---------| --- | --- | --- | --- |---------|";
+
+/// What the cells mean.
+const LEGEND: [&str; 2] = [
+    "A rank is one more than the number of engines that are surely ahead: their intervals lie apart. Engines in one cell",
+    "share it; an empty cell is a rank that nobody has; - is an engine without the metric.",
+];
+
+/// The metrics that are ranked, each with its place among all.
+fn ranked() -> impl Iterator<Item = (usize, &'static Metric, &'static str)> {
+    METRICS.iter().enumerate().filter_map(|(place, metric)| Some((place, metric, metric.rank_title?)))
+}
+
+/// The ranks of a level's rows in a metric. Engines whose intervals overlap tie.
+fn ranks_of(level: &Level, place: usize) -> Vec<Option<Rank>> {
+    let interval = |figure: &Option<Figure>| {
+        let interval = figure.as_ref()?.interval?;
+        // Ranks are of values of which the higher is the better.
+        Some(match METRICS[place].less_is_better {
+            true => Interval { low: -interval.high, high: -interval.low },
+            false => interval,
+        })
+    };
+    ranks(&level.rows.iter().map(|row| interval(&row.figures[place])).collect::<Vec<_>>())
+}
+
+/// A page for each level.
+pub(super) fn pages(summary: &Summary, _: Runs) -> Vec<Page> {
+    let cells = cells(summary);
+    let levels = levels(&cells);
+    let has_ranks =
+        |level: &&Level| ranked().any(|(place, _, _)| ranks_of(level, place).iter().any(Option::is_some));
+    let page = |level: &Level| Page {
+        folder: None,
+        file: format!("{}-{}-{}-ranks.md", file_part(&level.base), level.keys, level.level),
+        text: text(level, &heading(level, &levels)),
+    };
+    levels.iter().filter(has_ranks).map(page).collect()
+}
+
+fn text(level: &Level, heading: &str) -> String {
+    let titles: Vec<&str> = ranked().map(|(_, _, title)| title).collect();
+    let mut lines: Vec<String> =
+        [heading, "", "**Index ranking**", "", "The higher the ranking, the better", ""]
+            .map(String::from)
+            .to_vec();
+    lines.extend([format!("| Rank | {} |", titles.join(" | ")), RULE.to_string()]);
+    let columns: Vec<Vec<String>> = ranked().map(|(place, _, _)| column(level, place)).collect();
+    for place in 0..level.rows.len() {
+        let cells: Vec<&str> = columns.iter().map(|column| column[place].as_str()).collect();
+        lines.push(format!("| {} | {} |", place + 1, cells.join(" | ")));
+    }
+    lines.push(String::new());
+    lines.extend(LEGEND.map(String::from));
+    let missing: Vec<String> = level.rows.iter().flat_map(|row| row.missing()).collect();
+    if !missing.is_empty() {
+        lines.push(String::new());
+        lines.extend(missing.iter().map(|line| format!("* {}", markdown_text(line))));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// A column from the first rank down: the engines of each, the best median first; below, a `-` for each without one.
+fn column(level: &Level, place: usize) -> Vec<String> {
+    let ranks = ranks_of(level, place);
+    let count = level.rows.len();
+    let without = ranks.iter().filter(|rank| rank.is_none()).count();
+    let sign = if METRICS[place].less_is_better { 1.0 } else { -1.0 };
+    let cell = |row: usize| {
+        let here = level
+            .rows
+            .iter()
+            .zip(&ranks)
+            .filter(|(_, rank)| rank.is_some_and(|rank| rank.place as usize == row + 1));
+        let mut names: Vec<(f64, String)> = here
+            .filter_map(|(found, _)| Some((found.figures[place]?.median * sign, markdown_text(&found.name))))
+            .collect();
+        names.sort_by(|left, right| left.0.total_cmp(&right.0));
+        let names: Vec<String> = names.into_iter().map(|(_, name)| name).collect();
+        if names.is_empty() && row >= count - without { UNKNOWN.to_string() } else { names.join(" = ") }
+    };
+    (0..count).map(cell).collect()
+}
+
+/// A row for each level, metric and engine.
+pub(super) fn rows(summary: &Summary) -> Vec<Vec<String>> {
+    let cells = cells(summary);
+    let mut rows = Vec::new();
+    for level in levels(&cells) {
+        for (place, metric, _) in ranked() {
+            for (row, rank) in level.rows.iter().zip(ranks_of(&level, place)) {
+                let figure = row.figures[place];
+                let interval = figure.and_then(|figure| figure.interval);
+                let mut line = vec![csv_cell(&level.base), level.keys.to_string(), level.level.clone()];
+                line.extend([
+                    metric.column.to_string(),
+                    exact(rank.map(|rank| rank.place)),
+                    exact(rank.map(|rank| rank.tied)),
+                ]);
+                line.extend(row.csv_names());
+                line.extend([exact(figure.map(|figure| figure.median))]);
+                line.extend([
+                    exact(interval.map(|interval| interval.low)),
+                    exact(interval.map(|interval| interval.high)),
+                ]);
+                rows.push(line);
+            }
+        }
+    }
+    rows
+}

@@ -1,0 +1,322 @@
+//! The layout of the ft-index examples: rates of each round, shutdown and total, scans, cache and memory.
+
+use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, per_second, seconds};
+use super::{Page, Runs};
+use crate::report::escape::{csv_cell, plain_text};
+use crate::report::figure::{bytes, known};
+use crate::results::summary::Summary;
+use crate::results::{PhaseRecord, Record};
+
+/// The columns as CSV. Rows are `round` (a phase, or a round of one) or `step` (a close after the last phase).
+pub(super) const COLUMNS: &[&str] = &[
+    "workload",
+    "engine",
+    "options",
+    "level_in_force",
+    "repetition",
+    "row",
+    "phase",
+    "round",
+    "ops",
+    "seconds",
+    "ops_per_second",
+    "cumulative_ops",
+    "cumulative_seconds",
+    "cumulative_ops_per_second",
+    "scanned_rows",
+    "scanned_bytes",
+    "scanned_mb_per_second",
+    "keys_after",
+    "rss_bytes",
+    "rss_peak_bytes",
+    "vm_peak_bytes",
+    "disk_allocated_bytes",
+];
+
+/// Ops and the time that they took.
+#[derive(Default)]
+struct Line {
+    ops: u64,
+    elapsed_ns: u64,
+}
+
+impl Line {
+    fn add(&mut self, ops: u64, elapsed_ns: u64) {
+        self.ops = self.ops.saturating_add(ops);
+        self.elapsed_ns = self.elapsed_ns.saturating_add(elapsed_ns);
+    }
+}
+
+/// A cell for each engine of each workload: that of its last phase, whose runs have been through all of them.
+fn last_cells<'a, 'b>(all: &'b [Measured<'a>]) -> Vec<&'b Measured<'a>> {
+    let mut cells: Vec<&Measured> = Vec::new();
+    for measured in all.iter().filter(|measured| !measured.runs.is_empty()) {
+        let of = |cell: &Measured| {
+            (cell.phase.workload.clone(), cell.cell.engine.clone(), cell.cell.options.clone())
+        };
+        match cells.iter_mut().find(|seen| of(seen) == of(measured)) {
+            // A cell may be there twice, split by level: it is the same phase, and both are kept.
+            Some(seen) if seen.phase.name != measured.phase.name => *seen = measured,
+            _ => cells.push(measured),
+        }
+    }
+    cells
+}
+
+/// A page for each engine and workload: the run in the middle, or each.
+pub(super) fn pages(summary: &Summary, runs: Runs) -> Vec<Page> {
+    let all = measured(summary);
+    let mut pages = Vec::new();
+    for measured in last_cells(&all) {
+        let has_any = |run: &&OneRun| has_rounds(run.record) || has_scans(run.record);
+        let middle = measured.middle_run(|run| total_ns(run.record)).into_iter().collect();
+        let shown: Vec<&OneRun> = if runs == Runs::Each { measured.runs.iter().collect() } else { middle };
+        for run in shown.into_iter().filter(has_any) {
+            let phase = measured.phase;
+            let names = [file_engine(measured.cell), file_part(&phase.workload), measured.level()];
+            pages.push(Page {
+                folder: (runs == Runs::Each).then(|| format!("run-{}", run.repetition)),
+                file: format!("{}-{}.txt", phase.keys, names.join("-")),
+                text: text(measured, run, runs),
+            });
+        }
+    }
+    pages
+}
+
+fn has_rounds(record: &Record) -> bool {
+    record.phases.iter().any(|phase| phase.round.is_some())
+}
+
+fn has_scans(record: &Record) -> bool {
+    record.phases.iter().any(|phase| scanned(phase).is_some())
+}
+
+/// The time of all phases.
+fn total_ns(record: &Record) -> u64 {
+    record.phases.iter().map(|phase| phase.elapsed_ns).sum()
+}
+
+fn text(measured: &Measured, run: &OneRun, runs: Runs) -> String {
+    let which = measured.which(run, runs == Runs::Together);
+    let (workload, name) = (&measured.phase.workload, measured.name());
+    let in_force = run.record.phases.iter().filter_map(|phase| phase.durability_in_force);
+    let mut levels: Vec<String> = in_force.map(|level| level.to_string()).collect();
+    levels.dedup();
+    let mut lines = vec![format!("{workload}: {name}, level {}{which}", levels.join(", then "))];
+    lines.extend(rounds(run));
+    lines.extend(run.record.phases.iter().flat_map(scan));
+    lines.extend(cache(run.record));
+    lines.extend(memory(run.record));
+    let mut emulated: Vec<&String> = run.record.phases.iter().flat_map(|phase| &phase.emulated).collect();
+    emulated.sort();
+    emulated.dedup();
+    if !emulated.is_empty() {
+        let names: Vec<&str> = emulated.into_iter().map(String::as_str).collect();
+        lines.push(format!("(emulated: {})", names.join(", ")));
+    }
+    lines.iter().map(|line| plain_text(line) + "\n").collect()
+}
+
+/// The names of the phases that are run in rounds, in their order.
+fn names(record: &Record) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for phase in record.phases.iter().filter(|phase| phase.round.is_some()) {
+        if !names.contains(&phase.phase.name.as_str()) {
+            names.push(&phase.phase.name);
+        }
+    }
+    names
+}
+
+/// What one op is called: what only writes inserts, unless it changes what is there.
+fn noun(phases: &[&PhaseRecord]) -> &'static str {
+    let mut kinds = phases.iter().flat_map(|phase| &phase.kinds).filter(|kind| kind.ops > 0).peekable();
+    let inserts = kinds.peek().is_some()
+        && kinds.all(|kind| ["put", "insert", "insert-indexed"].contains(&kind.kind.as_str()));
+    if inserts { "insertions" } else { "ops" }
+}
+
+/// The rounds: a line each, with the rate of each phase and of all so far; then shutdown, total and size.
+fn rounds(run: &OneRun) -> Vec<String> {
+    let record = run.record;
+    let names = names(record);
+    let in_rounds: Vec<&PhaseRecord> = record.phases.iter().filter(|phase| phase.round.is_some()).collect();
+    let (Some(first), Some(last_round)) =
+        (in_rounds.first(), in_rounds.iter().filter_map(|phase| phase.round).max())
+    else {
+        return Vec::new();
+    };
+    let noun = noun(&in_rounds);
+    let is_single = names.len() == 1;
+    let mut lines = vec![match is_single {
+        true => format!(
+            "{} in rounds of {}: rows, interval, its rate, cumulative rate",
+            names.join(""),
+            first.ops
+        ),
+        false => format!("{} {noun} of {} per batch", names.join(" and "), first.ops),
+    }];
+    let mut so_far = Line::default();
+    for round in 1..=last_round {
+        let of_round: Vec<&PhaseRecord> =
+            in_rounds.iter().filter(|phase| phase.round == Some(round)).copied().collect();
+        let mut parts = Vec::new();
+        let mut own = Line::default();
+        for phase in of_round {
+            own.add(phase.ops, phase.elapsed_ns);
+            parts.push(part(&phase.phase.name, phase.ops, phase.elapsed_ns));
+        }
+        so_far.add(own.ops, own.elapsed_ns);
+        lines.push(match is_single {
+            true => format!(
+                "{} {:.3} {} {}",
+                so_far.ops,
+                seconds(own.elapsed_ns),
+                rate(own.ops, own.elapsed_ns).trim_start(),
+                rate(so_far.ops, so_far.elapsed_ns).trim_start()
+            ),
+            false => {
+                parts.push(part("cumulative", so_far.ops, so_far.elapsed_ns));
+                parts.join("    ")
+            }
+        });
+    }
+    lines.extend(ending(run, &so_far, noun, is_single));
+    lines
+}
+
+/// `serial  2.609965s   401759/s`.
+fn part(name: &str, ops: u64, elapsed_ns: u64) -> String {
+    format!("{name} {:>9.6}s {}", seconds(elapsed_ns), rate(ops, elapsed_ns))
+}
+
+/// `  401759/s`, or a dash if no time has passed.
+fn rate(ops: u64, elapsed_ns: u64) -> String {
+    format!("{:>8}/s", known(per_second(ops, elapsed_ns), |rate| format!("{rate:.0}")))
+}
+
+/// What the older tools print at the end: the time of the close, the total with it, and the size of the files.
+fn ending(run: &OneRun, so_far: &Line, noun: &str, is_single: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if is_single {
+        let rate = rate(so_far.ops, so_far.elapsed_ns);
+        lines.push(format!("total {} {:.3} {}", so_far.ops, seconds(so_far.elapsed_ns), rate.trim_start()));
+    }
+    let shutdown = run.step("close", None);
+    lines.push(format!("Shutdown {}", known(shutdown, |step| format!("{:>9.6}s", seconds(step.elapsed_ns)))));
+    let total_ns = shutdown.map(|step| so_far.elapsed_ns.saturating_add(step.elapsed_ns));
+    if let Some(total_ns) = total_ns {
+        let (total, rate) = (seconds(total_ns), rate(so_far.ops, total_ns));
+        lines.push(format!("Total time {total:>9.6}s for {} {noun} = {rate}", so_far.ops));
+    }
+    if let Some(disk) = run.record.disk_after_close {
+        let (allocated, apparent) = (bytes(disk.allocated_bytes), bytes(disk.apparent_bytes));
+        lines.push(format!("File size {apparent}, {allocated} on disk, after the close"));
+    }
+    lines
+}
+
+/// Scans of a phase: how many, their rows, and the bytes of keys and values; none if it did not scan, or did more.
+fn scanned(phase: &PhaseRecord) -> Option<(u64, u64, u64)> {
+    let mut kinds = phase.kinds.iter().filter(|kind| kind.ops > 0);
+    let scan = kinds.next().filter(|kind| kind.kind == "scan")?;
+    kinds.next().is_none().then_some((scan.ops, scan.rows, phase.logical_bytes_read))
+}
+
+/// A line of full scans, two of scans of ranges, none of a phase that does not scan.
+fn scan(phase: &PhaseRecord) -> Vec<String> {
+    let Some((scans, rows, read_bytes)) = scanned(phase) else { return Vec::new() };
+    let name = &phase.phase.name;
+    let elapsed = seconds(phase.elapsed_ns);
+    let speed = known(per_second(read_bytes, phase.elapsed_ns), |rate| format!("{:>9.6}", rate / 1e6));
+    let line = format!("Scan    {read_bytes} bytes ({rows} rows) in {elapsed:>9.6}s at {speed}MB/s");
+    if phase.phase.scan.rows == 0 && !phase.phase.scan.prefix {
+        let scans = if scans > 1 { format!(", {scans} scans") } else { String::new() };
+        return vec![format!("{line} ({name}{scans})")];
+    }
+    let mut lines = vec![format!("{line} ({name})")];
+    let times = phase.kinds.iter().find(|kind| kind.kind == "scan").map(|kind| &kind.service_ns);
+    if let Some((min, max, mean)) =
+        times.and_then(|times| Some((times.min_ns()?, times.max_ns()?, times.mean_ns()?)))
+    {
+        let (min, max, mean) = (seconds(min), seconds(max), mean / 1e9);
+        lines.push(format!("Range   min {min:.9}s max {max:.9}s mean {mean:.9}s of {scans} ranges"));
+    }
+    lines
+}
+
+/// The engine's own counts of what it found in its cache, since it was opened; nothing where it does not tell.
+fn cache(record: &Record) -> Option<String> {
+    let stats = &record.phases.last()?.engine_stats;
+    let of = |word: &str| stats.iter().find(|(name, _)| name.contains("cache") && name.contains(word));
+    let (miss, hit) = (of("miss")?, of("hit")?);
+    Some(format!("miss={} hit={} ({}, {}, since the open)", miss.1, hit.1, miss.0, hit.0))
+}
+
+/// Memory of the process at the end of the last phase, before the close; the harness is in it.
+fn memory(record: &Record) -> Vec<String> {
+    let Some(last) = record.phases.iter().rev().find(|phase| phase.ops > 0) else { return Vec::new() };
+    let line = |name: &str, found: Option<u64>| {
+        format!("{:<8}{:>8} kB", format!("{name}:"), known(found, |bytes| (bytes / 1024).to_string()))
+    };
+    vec![
+        line("VmPeak", last.usage.vm_peak_bytes),
+        line("VmHWM", last.usage.rss_peak_bytes),
+        line("VmRSS", last.usage.rss_bytes),
+    ]
+}
+
+/// A row for each phase and round of each run, and one for its close.
+pub(super) fn rows(summary: &Summary) -> Vec<Vec<String>> {
+    let all = measured(summary);
+    let mut rows = Vec::new();
+    for measured in last_cells(&all) {
+        let names = measured.csv_names();
+        let names = [vec![names[0].clone()], names[2..].to_vec()].concat();
+        for run in measured.runs.iter().filter(|run| has_rounds(run.record) || has_scans(run.record)) {
+            let mut names = names.clone();
+            names.push(run.repetition.to_string());
+            let mut so_far = Line::default();
+            for phase in &run.record.phases {
+                if phase.round.is_some() {
+                    so_far.add(phase.ops, phase.elapsed_ns);
+                }
+                rows.push([names.clone(), phase_row(phase, phase.round.map(|_| &so_far))].concat());
+            }
+            if let Some(step) = run.step("close", None) {
+                let mut row = names.clone();
+                row.extend(["step".to_string(), "close".to_string(), String::new(), String::new()]);
+                row.push(seconds(step.elapsed_ns).to_string());
+                row.resize(COLUMNS.len() - 1, String::new());
+                row.push(exact(run.record.disk_after_close.map(|disk| disk.allocated_bytes)));
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+fn phase_row(phase: &PhaseRecord, so_far: Option<&Line>) -> Vec<String> {
+    let (scanned_rows, scanned_bytes) = scanned(phase).map(|(_, rows, bytes)| (rows, bytes)).unzip();
+    let speed = scanned_bytes.and_then(|bytes| per_second(bytes, phase.elapsed_ns)).map(|rate| rate / 1e6);
+    vec![
+        "round".to_string(),
+        csv_cell(&phase.phase.name),
+        exact(phase.round),
+        phase.ops.to_string(),
+        seconds(phase.elapsed_ns).to_string(),
+        exact(per_second(phase.ops, phase.elapsed_ns)),
+        exact(so_far.map(|line| line.ops)),
+        exact(so_far.map(|line| seconds(line.elapsed_ns))),
+        exact(so_far.and_then(|line| per_second(line.ops, line.elapsed_ns))),
+        exact(scanned_rows),
+        exact(scanned_bytes),
+        exact(speed),
+        exact(phase.keys_after),
+        exact(phase.usage.rss_bytes),
+        exact(phase.usage.rss_peak_bytes),
+        exact(phase.usage.vm_peak_bytes),
+        exact(phase.disk_end.map(|disk| disk.allocated_bytes)),
+    ]
+}

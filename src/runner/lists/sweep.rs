@@ -1,0 +1,131 @@
+//! The look at what is left in the lists at the end: as many elements as were pushed and not popped, in their order,
+//! and no other.
+
+use super::{Lists, write_key, write_name};
+use crate::engine::abi::*;
+use crate::engine::{Arena, Database, Session, Shape};
+use crate::runner::check::Faults;
+use crate::runner::rows::split_row;
+use crate::runner::shared::Shared;
+
+/// Elements that are looked at one by one; of more, the first ones of each list.
+const LOOKED_AT: u64 = 200_000;
+/// Elements that are counted by a scan.
+const SCANNED: u64 = 2_000_000;
+const OPS: usize = 64;
+const ROWS_BYTES: usize = 64 << 10;
+
+/// An element asked for.
+#[derive(Clone, Copy)]
+struct Ask {
+    list: u64,
+    number: u64,
+    is_there: bool,
+}
+
+/// Pops what is left of the engine's own lists, until each says that it is empty. Where lists are emulated the elements
+/// are got, those before the first and behind the last must be absent, and all rows are counted where that can be. Also
+/// what is left out, for the record. An `Err` is an error of the engine.
+pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option<String>), String> {
+    let mut faults = Faults::default();
+    let Some(lists) = shared.lists else { return Ok((faults, None)) };
+    let is_native = shared.capabilities & KV_LISTS != 0;
+    let value_bytes = shared.values.max_len().max(16);
+    let out_bytes = value_bytes.max(if is_native { 0 } else { ROWS_BYTES });
+    let shape = Shape { ops: OPS, key_bytes: 16, value_bytes: 8, out_bytes };
+    let arena = Arena::new(shape, shared.clock.kind(), shared.stop);
+    let mut session = database.session(arena).map_err(|error| error.to_string())?;
+    let most = (LOOKED_AT / lists.count()).max(1);
+    let mut asks = Vec::with_capacity(OPS);
+    for list in 0..lists.count() {
+        let held = lists.held(list);
+        let end = held.end.min(held.start + most);
+        let before = (!is_native && held.start > 0).then(|| held.start - 1);
+        let behind = (end == held.end).then_some(end);
+        for number in before.into_iter().chain(held.start..end).chain(behind) {
+            asks.push(Ask { list, number, is_there: held.contains(&number) });
+            if asks.len() == OPS {
+                ask(shared, lists, &mut session, &asks, &mut faults)?;
+                asks.clear();
+            }
+        }
+    }
+    ask(shared, lists, &mut session, &asks, &mut faults)?;
+    let left = lists.left();
+    if !is_native && shared.capabilities & KV_ORDERED != 0 && left <= SCANNED {
+        let rows = count_rows(&mut session)?;
+        if rows != left {
+            faults.add(|| format!("there are {rows} elements, {left} were pushed and not popped"));
+        }
+    }
+    session.end().map_err(|error| error.to_string())?;
+    let is_cut = (0..lists.count()).any(|list| lists.held(list).end - lists.held(list).start > most);
+    Ok((faults, is_cut.then(|| format!("the first {most} elements of each list"))))
+}
+
+fn ask(
+    shared: &Shared<'_>,
+    lists: &Lists,
+    session: &mut Session,
+    asks: &[Ask],
+    faults: &mut Faults,
+) -> Result<(), String> {
+    let is_native = shared.capabilities & KV_LISTS != 0;
+    for (at, ask) in asks.iter().enumerate() {
+        let key = session.arena().key_mut(at);
+        let (kind, length) = match is_native {
+            true => (KV_POP, write_name(ask.list, key)),
+            false => (KV_GET, write_key(ask.list, ask.number, key)),
+        };
+        let op = session.arena().op_mut(at);
+        (op.kind, op.flags, op.key_length, op.value_length) = (kind, 0, length as u32, 0);
+    }
+    let executed = session.execute(0, asks.len());
+    if let Some((_, text)) = executed.error {
+        return Err(text);
+    }
+    for (at, Ask { list, number, is_there }) in asks.iter().copied().enumerate().take(executed.done) {
+        let arena = session.arena();
+        match (arena.op(at).status, is_there) {
+            (KV_OK, true) => {
+                let fault = lists.fault(shared.values, lists.element(list, number), arena.delivered(at));
+                fault.into_iter().for_each(|text| faults.add(|| text));
+            }
+            (KV_NOT_FOUND, false) => {}
+            (KV_NOT_FOUND, true) => faults.add(|| format!("element {number} of list {list} is missing")),
+            (KV_OK | KV_SHORT, _) => faults.add(|| format!("list {list} has more elements than it may")),
+            (status, _) => return Err(format!("element {number} of list {list}: status {status}")),
+        }
+    }
+    Ok(())
+}
+
+/// The rows of the whole database.
+fn count_rows(session: &mut Session) -> Result<u64, String> {
+    let (mut rows, mut key_length, mut flags) = (0, 0, KV_KEYS);
+    loop {
+        let op = session.arena().op_mut(0);
+        (op.kind, op.flags, op.limit) = (KV_SCAN, flags, u32::MAX);
+        (op.key_length, op.value_length) = (key_length, 0);
+        let executed = session.execute(0, 1);
+        if let Some((_, text)) = executed.error {
+            return Err(text);
+        }
+        let arena = session.arena();
+        let (status, count) = (arena.op(0).status, arena.op(0).rows);
+        rows += u64::from(count);
+        if status == KV_OK {
+            return Ok(rows);
+        }
+        let mut bytes = arena.delivered(0);
+        let mut last = Vec::new();
+        while let Some((key, _, rest)) = split_row(bytes) {
+            (last, bytes) = (key.to_vec(), rest);
+        }
+        if status != KV_SHORT || last.is_empty() || last.len() > arena.shape().key_bytes {
+            return Err(format!("a scan of all elements: status {status}"));
+        }
+        arena.key_mut(0)[..last.len()].copy_from_slice(&last);
+        (key_length, flags) = (last.len() as u32, KV_KEYS | KV_RESUME);
+    }
+}

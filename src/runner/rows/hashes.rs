@@ -1,0 +1,33 @@
+//! The rows of a whole hash: that each came, once. An engine without order may give them in any.
+
+use super::RowsCheck;
+use crate::generator::mix64;
+use crate::runner::check::Faults;
+use crate::runner::shared::Shared;
+
+impl RowsCheck {
+    /// The scan of a whole hash ended, and nothing writes: are its rows those that must be there?
+    pub(super) fn end_hash(&self, shared: &Shared<'_>, faults: &mut Faults) {
+        let (space, count) = (u64::from(self.space), shared.spaces.count());
+        let end = shared
+            .population
+            .next_insert
+            .max(shared.fill_items)
+            .min(shared.versions.map_or(u64::MAX, |table| table.len()));
+        let is_there = |item: &u64| match shared.versions {
+            Some(table) => table.acked(*item).is_some_and(|state| !state.is_absent()),
+            None => *item < shared.population.dense,
+        };
+        let (mut rows, mut sum) = (0u64, 0u64);
+        for item in (space..end).step_by(count as usize).filter(is_there) {
+            rows += 1;
+            sum = sum.wrapping_add(mix64(item));
+        }
+        if self.fields != rows {
+            faults.add(|| format!("scan: {} rows came of hash {space}, it has {rows}", self.fields));
+        } else if self.sum != sum {
+            faults
+                .add(|| format!("scan: {rows} rows came of hash {space}, some twice and others not at all"));
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A suite: several workloads, at the sizes and levels and on the engines of a comparison, run as one.
+
+use super::check::Fault;
+use super::list::List;
+use super::parse::{Form, Source, finished, stem};
+use super::quantity::Count;
+use super::{Axes, Changes, Durability, Overrides, Workload, WorkloadError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::HashSet;
+use toml::de::DeTable;
+
+/// A kvdyno suite: parts, each of workloads, sizes, levels and engines, run together.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
+#[schemars(rename = "Suite")]
+struct SuiteFile {
+    /// What people type. Letters, digits, `-`, `_` and `.`. Default: the file's name.
+    name: Option<String>,
+    /// One line for people. Default: empty.
+    about: Option<String>,
+    /// The engines; those that are not here are left out and told. Default: all that are compared.
+    engines: Option<List<String>>,
+    /// The layouts that its report has if none is asked for. Default: those of its workloads.
+    layouts: Option<List<String>>,
+    /// Repetitions of each cell. Default: those of its workloads.
+    runs: Option<Count<u32>>,
+    /// The parts, in order.
+    #[serde(rename = "part")]
+    parts: Vec<PartFile>,
+}
+
+/// Workloads at some sizes and levels, on some engines.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
+#[schemars(rename = "Part")]
+struct PartFile {
+    /// Built-in workloads by name, or files (their paths from the suite's folder). Required.
+    workload: Option<List<String>>,
+    /// What is added to the names of its workloads, to tell them from those of another part. Default: nothing.
+    variant: Option<String>,
+    /// Numbers of keys. Default: as the workload has it.
+    keys: Option<List<Count<u64>>>,
+    /// Levels asked for. Default: as the workload has it.
+    durability: Option<List<Durability>>,
+    /// Engines of its own. Default: the suite's.
+    engines: Option<List<String>>,
+    /// Fields of its workloads, as `--set` takes them. Default: none.
+    set: Option<List<String>>,
+}
+
+/// A suite's file.
+const SUITE: Form = Form {
+    list: "part",
+    tables: &[("/properties", "the top of the file"), ("/$defs/Part/properties", "[[part]]")],
+    schema: suite_schema,
+};
+
+/// Several workloads, run as one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suite {
+    /// What people type.
+    pub name: String,
+    /// One line for people.
+    pub about: String,
+    /// The engines of parts that have none of their own; none: all that are compared.
+    pub engines: Vec<String>,
+    /// The layouts of its report, by name; none: those of its workloads.
+    pub layouts: Vec<String>,
+    /// Repetitions of each cell; none: as its workloads have it.
+    pub runs: Option<u32>,
+    /// The parts, in order.
+    pub parts: Vec<Part>,
+    origin: String,
+}
+
+/// Workloads at some sizes and levels, on some engines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Names, or files.
+    pub workloads: Vec<String>,
+    /// What is added to their names.
+    pub variant: Option<String>,
+    /// Sizes and levels.
+    pub axes: Axes,
+    /// Engines of its own; none: the suite's.
+    pub engines: Vec<String>,
+    /// Fields of its workloads.
+    pub set: Vec<String>,
+    line: usize,
+}
+
+/// A workload of a suite, and the engines that it is done to; no engines: all that are compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// As it is to be run.
+    pub workload: Workload,
+    /// By name.
+    pub engines: Vec<String>,
+}
+
+/// Whether a text is meant as a suite and not as a workload: it has parts and no phases.
+pub fn is_suite(text: &str) -> bool {
+    DeTable::parse(text).is_ok_and(|table| {
+        let has = |field: &str| table.get_ref().get(field).is_some();
+        has("part") && !has("phase")
+    })
+}
+
+/// The suite in a text; `origin` is its path, for errors, and names the suite if the text does not.
+///
+/// An error tells the first line that is not TOML, or not a suite. Whether its workloads are there and take what it sets
+/// is for [`Suite::members`] to say.
+pub fn parse_suite(text: &str, origin: &str) -> Result<Suite, WorkloadError> {
+    let (source, file) = Source::read::<SuiteFile>(text, origin, &SUITE)?;
+    let texts = |list: Option<List<String>>| list.map_or_else(Vec::new, |list| list.0);
+    let part = |(place, part): (usize, PartFile)| Part {
+        workloads: texts(part.workload),
+        variant: part.variant,
+        axes: Axes {
+            keys: part.keys.map_or_else(Vec::new, |list| list.0.into_iter().map(|count| count.0).collect()),
+            durability: part.durability.map_or_else(Vec::new, |list| list.0),
+        },
+        engines: texts(part.engines),
+        set: texts(part.set),
+        line: source.line(place),
+    };
+    let suite = Suite {
+        name: file.name.unwrap_or_else(|| stem(origin).to_string()),
+        about: file.about.unwrap_or_default(),
+        engines: texts(file.engines),
+        layouts: texts(file.layouts),
+        runs: file.runs.map(|runs| runs.0),
+        parts: file.parts.into_iter().enumerate().map(part).collect(),
+        origin: origin.to_string(),
+    };
+    suite.sound().map_err(|fault| source.error(fault))?;
+    Ok(suite)
+}
+
+/// The JSON Schema of suites, for editors; `workloads/suite-schema.json` is a copy of it.
+pub fn suite_schema() -> Value {
+    finished(schemars::schema_for!(SuiteFile).to_value(), &[("", "part"), ("/$defs/Part", "workload")])
+}
+
+impl Suite {
+    /// Whether it says something that can be run; the first fault, with its place.
+    fn sound(&self) -> Result<(), Fault> {
+        let fault = |phase: Option<usize>, field: &'static str, message: &str| {
+            let part = phase.map_or_else(String::new, |place| format!("part {}: ", place + 1));
+            Err(Fault { phase, field, message: format!("{part}`{field}`: {message}") })
+        };
+        if !is_name(&self.name) {
+            return fault(None, "name", &format!("expected {NAME}, got {:?}", self.name));
+        }
+        if self.runs == Some(0) {
+            return fault(None, "runs", "expected 1 or more, got 0");
+        }
+        if self.parts.is_empty() {
+            return fault(None, "part", "expected at least one [[part]], got none");
+        }
+        for (place, part) in self.parts.iter().enumerate() {
+            if part.workloads.is_empty() {
+                return fault(Some(place), "workload", "expected the name of a workload, got none");
+            }
+            if let Some(variant) = part.variant.as_ref().filter(|variant| !is_name(variant)) {
+                return fault(Some(place), "variant", &format!("expected {NAME}, got {variant:?}"));
+            }
+            if part.axes.keys.contains(&0) {
+                return fault(Some(place), "keys", "expected 1 or more, got 0");
+            }
+        }
+        Ok(())
+    }
+
+    /// The workloads of all parts as they are run, with the changes of the command line; `find` gives a workload by its
+    /// name or path.
+    ///
+    /// An error names the line of the part whose workload is not there or does not take what the part sets, or what of
+    /// the changes does not fit.
+    pub fn members(
+        &self,
+        find: &dyn Fn(&str) -> Result<Workload, WorkloadError>,
+        changes: &Changes,
+    ) -> Result<Vec<Member>, WorkloadError> {
+        let mut members: Vec<Member> = Vec::new();
+        let mut names = HashSet::new();
+        for (place, part) in self.parts.iter().enumerate() {
+            let wrong = |message: &str| {
+                WorkloadError::at_line(&self.origin, part.line, format!("part {}: {message}", place + 1))
+            };
+            for name in &part.workloads {
+                let mut workload = find(name).map_err(|error| wrong(error.message()))?;
+                let set = Overrides { set: part.set.clone(), ..Overrides::default() };
+                set.apply(&mut workload).map_err(|error| wrong(&format!("`set`, {error}")))?;
+                workload.runs = self.runs.unwrap_or(workload.runs);
+                if !self.layouts.is_empty() {
+                    workload.layouts.clone_from(&self.layouts);
+                }
+                if let Some(variant) = &part.variant {
+                    workload.suffix_name(variant);
+                }
+                for workload in changes.fitting(&workload).variants(&workload, &part.axes)? {
+                    if !names.insert(workload.name.clone()) {
+                        let name = &workload.name;
+                        return Err(wrong(&format!("there are two `{name}`; give one part a `variant`")));
+                    }
+                    let engines = if part.engines.is_empty() { &self.engines } else { &part.engines };
+                    members.push(Member { workload, engines: engines.clone() });
+                }
+            }
+        }
+        Ok(members)
+    }
+}
+
+const NAME: &str = "letters, digits, `-`, `_` and `.`";
+
+fn is_name(text: &str) -> bool {
+    super::check::is_name(text, "-_.")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Every command of the pages runs, at sizes made tiny, and says something.
+
+use super::command::{Printed, kvdyno};
+use super::page::{Row, Shown, TABLE, TOOLS, commands, rows};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// Rows of the table that the ordinary run tries; the others wait for `--ignored`.
+const QUICK: &[&str] =
+    &["1", "3", "6", "10", "12", "15", "18", "19", "21", "29", "42", "68", "77", "79", "80", "84"];
+
+/// What the last command of a row must print besides exiting as it should.
+const SAID: &[(&str, &[&str])] = &[];
+
+/// Flags of `kvdyno run` that give way to tiny ones.
+const SIZES: &[&str] = &["--keys", "--ops", "--seconds", "--runs", "--engines"];
+
+/// Workloads that are run in rounds, and those of them that insert what they find: their size is that of a round.
+const IN_ROUNDS: &[&str] = &["toku-insert", "toku-insert-multiple", "toku-update", "nudb-mixed"];
+
+/// Workloads with a phase that drops the page cache of the whole machine, which tests leave alone.
+const COLD: &[(&str, &str)] = &[("mininb-get", "get"), ("toku-scan", "cold")];
+
+/// Phases that are warmed up for longer than a test has.
+const WARM: &[(&str, &[&str])] = &[
+    ("kvdk-read", &["read"]),
+    ("kvdk-write", &["insert", "update"]),
+    ("kvdk-mixed", &["mixed"]),
+    ("kvdk-scan", &["scan"]),
+    ("kvdk-batch", &["batch"]),
+    ("kvdk-list", &["push-pop"]),
+];
+
+/// Engines that take the place of all, where a command names none.
+const FEW: &str = "memory-btree,memory-map";
+
+/// The engines that are here.
+fn present() -> BTreeSet<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = kvdyno(folder.path(), "engines --json");
+    let engines: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
+    let here = engines.as_array().unwrap().iter().filter(|engine| engine["is_present"] == true);
+    here.map(|engine| engine["name"].as_str().unwrap().to_string()).collect()
+}
+
+/// The value behind a flag.
+fn value<'a>(words: &[&'a str], flag: &str) -> Option<&'a str> {
+    words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1).copied())
+}
+
+/// Those of a list that are here. An absent one must not be one that is required.
+fn those_here(list: &str, here: &BTreeSet<String>, at: &str) -> Option<String> {
+    let required = std::env::var("KVDYNO_REQUIRED_ENGINES").unwrap_or_default();
+    let mut found = Vec::new();
+    for name in list.split(',') {
+        if here.contains(name) || name.starts_with("mutant:") {
+            found.push(name);
+        } else {
+            assert!(
+                !required.split([',', ' ']).any(|one| one == name),
+                "{at}: {name} is required and absent"
+            );
+        }
+    }
+    found.truncate(2);
+    (!found.is_empty()).then(|| found.join(","))
+}
+
+/// A `run` with the same meaning at tiny sizes; none: none of its engines is here.
+fn tiny_run(words: &[&str], here: &BTreeSet<String>, at: &str) -> Option<String> {
+    let engines = match value(words, "--engines") {
+        Some(list) => those_here(list, here, at)?,
+        None => FEW.to_string(),
+    };
+    let mut kept = Vec::new();
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        if SIZES.contains(word) {
+            rest.next();
+        } else {
+            let is_rounds = word.starts_with("rounds=");
+            kept.push(if is_rounds {
+                "rounds=2".into()
+            } else {
+                word.replace("space=256GiB", "space=256MiB")
+            });
+        }
+    }
+    let is_list = value(words, "--keys").is_some_and(|keys| keys.contains(','));
+    let size = if words.iter().any(|word| IN_ROUNDS.contains(word)) {
+        let rounds = if kept.iter().any(|word| word.starts_with("rounds=")) { "" } else { " --set rounds=2" };
+        format!("--ops 500{rounds}")
+    } else {
+        let end = if words.contains(&"--ops") { "--ops 500" } else { "--seconds 0.1" };
+        format!("--keys {} {end}", if is_list { "1k,2k" } else { "2k" })
+    };
+    let cold = COLD.iter().filter(|(workload, _)| words.contains(workload));
+    kept.extend(cold.map(|(_, phase)| format!("--set {phase}.drop_caches_before=false")));
+    let warm = WARM.iter().filter(|(workload, _)| words.contains(workload)).flat_map(|(_, phases)| *phases);
+    kept.extend(warm.map(|phase| format!("--set {phase}.warmup_seconds=0.02")));
+    let runs = if value(words, "--runs").is_some_and(|runs| runs != "1") { 2 } else { 1 };
+    Some(format!("{} --engines {engines} {size} --runs {runs}", kept.join(" ")))
+}
+
+/// The same command at tiny sizes; none: it needs an engine that is absent.
+fn tiny(shown: &Shown, here: &BTreeSet<String>, at: &str) -> Option<String> {
+    let words: Vec<&str> = shown.words.split_whitespace().collect();
+    match words[0] {
+        "run" if words.contains(&"--resume") => Some(shown.words.clone()),
+        "run" => tiny_run(&words, here, at),
+        "verify" => {
+            let names = words[1..].iter().filter(|word| !word.starts_with('-')).copied();
+            let names = those_here(&names.collect::<Vec<_>>().join(","), here, at)?;
+            Some(format!("verify {} --ops 300 --seconds 0.5", names.replace(',', " ")))
+        }
+        "keys" => Some(shown.words.replace("6553600", "2k").replace("100k", "2k")),
+        _ => Some(shown.words.clone()),
+    }
+}
+
+/// Runs the commands of a row in a folder of their own; what is wrong.
+fn tried(row: &Row, here: &BTreeSet<String>) -> Result<(), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut last = None;
+    for shown in commands(row) {
+        let Some(words) = tiny(&shown, here, &row.at) else {
+            println!("{}: skipped, its engines are absent: kvdyno {}", row.at, shown.words);
+            return Ok(());
+        };
+        last = Some(checked(row, &shown, &words, folder.path())?);
+    }
+    let said = SAID.iter().filter(|(number, _)| row.at.starts_with(TABLE) && row.cells[0] == *number);
+    for text in said.flat_map(|(_, texts)| *texts) {
+        let stdout = last.as_ref().map_or("", |printed| printed.stdout.as_str());
+        if !stdout.contains(text) {
+            return Err(format!("{}: no `{text}` in\n{stdout}", row.at));
+        }
+    }
+    Ok(())
+}
+
+fn checked(row: &Row, shown: &Shown, words: &str, folder: &Path) -> Result<Printed, String> {
+    let printed = kvdyno(folder, words);
+    let is_right =
+        printed.code == Some(shown.code) && (words.starts_with("keys ") || !printed.stdout.trim().is_empty());
+    if is_right {
+        return Ok(printed);
+    }
+    let Printed { code, stdout, stderr } = printed;
+    Err(format!("{}: kvdyno {words}: exit {code:?}, not {}\n{stderr}\n{stdout}", row.at, shown.code))
+}
+
+/// Runs rows by two threads, and fails with all that is wrong.
+fn try_all(rows: Vec<Row>) {
+    let here = present();
+    let rows = Mutex::new(rows.into_iter());
+    let wrong = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some(row) = rows.lock().unwrap().next() else { return };
+                    let began = std::time::Instant::now();
+                    if let Err(text) = tried(&row, &here) {
+                        wrong.lock().unwrap().push(text);
+                    }
+                    println!("{}: {:.1} s", row.at, began.elapsed().as_secs_f64());
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{} rows are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_selection_of_the_commands_of_the_table_works_as_written() {
+    let rows: Vec<Row> =
+        rows(TABLE).into_iter().filter(|row| QUICK.contains(&row.cells[0].as_str())).collect();
+    assert_eq!(rows.len(), QUICK.len(), "rows of the table are missing");
+    try_all(rows);
+}
+
+#[test]
+#[ignore = "minutes; `make test-all` runs it"]
+fn every_command_of_the_pages_works_as_written() {
+    let of_tools = TOOLS.iter().flat_map(|(path, _)| rows(path)).filter(|row| row.heading == "Command lines");
+    try_all(of_tools.chain(rows(TABLE)).filter(|row| !commands(row).is_empty()).collect());
+}
