@@ -11,7 +11,20 @@ const QUICK: &[&str] =
     &["1", "3", "6", "10", "12", "15", "18", "19", "21", "29", "42", "68", "77", "79", "80", "84"];
 
 /// What the last command of a row must print besides exiting as it should.
-const SAID: &[(&str, &[&str])] = &[];
+const SAID: &[(&str, &[&str])] = &[
+    ("3", &["serial and random insertions of 500 per batch", "cumulative", "Shutdown", "Total time"]),
+    ("10", &["upsert in rounds of 500", "total 1000", "emulated: merge = get + put"]),
+    ("12", &["| name |", "| Prefix op/s | Set op/s | Get op/s | Setmixed op/s | Getmixed op/s | Del op/s |"]),
+    ("15", &["(2000 rows)", "(cold)", "(warm)", "MB/s"]),
+    ("18", &["num_db_items,db,op,ops/sec"]),
+    ("64", &["[  t min,   t max)        ops count           %"]),
+    ("66", &["5.0000%  latency", "99.9900%  latency", "Avg throughput"]),
+    ("67", &["time (ms),   read ops,   not found,  write ops,  total read,  total write", "read ops"]),
+    ("74", &["Shutdown"]),
+    ("77", &["# db keys", "1000", "2000"]),
+    ("79", &["| Rank | BatchWrite | MemUsage | DiskUsage |"]),
+    ("80", &["ops_per_second", "p999_ns"]),
+];
 
 /// Flags of `kvdyno run` that give way to tiny ones.
 const SIZES: &[&str] = &["--keys", "--ops", "--seconds", "--runs", "--engines"];
