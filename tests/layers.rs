@@ -35,6 +35,7 @@ const UNSAFE: &[&str] = &[
     "src/measure/machine.rs",
     "src/measure/machine/processor.rs",
     "src/measure/noise.rs",
+    "src/measure/placement.rs",
     "src/measure/resources.rs",
     "src/measure/signals.rs",
 ];

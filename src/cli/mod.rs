@@ -5,8 +5,10 @@ mod completions;
 mod doctor;
 mod engines;
 mod error;
+mod explain;
 mod keys;
 mod layouts;
+mod limits;
 mod man;
 mod named;
 mod new_engine;
@@ -49,6 +51,8 @@ enum Command {
     Engines(engines::EnginesArgs),
     /// List the workloads, or print one.
     Workloads(workloads::WorkloadsArgs),
+    /// Say in plain words what a workload or a suite does.
+    Explain(Box<explain::ExplainArgs>),
     /// Make a file of keys, or shuffle one.
     Keys(keys::KeysArgs),
     /// Prove what a driver declares, against a model.
@@ -95,6 +99,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Report(args)) => report::run(&args),
         Some(Command::Engines(args)) => engines::run(&args, plugins),
         Some(Command::Workloads(args)) => workloads::run(&args),
+        Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Keys(args)) => keys::run(&args),
         Some(Command::Verify(args)) => verify::run(&args, plugins),
         Some(Command::NewEngine(args)) => new_engine::run(&args),

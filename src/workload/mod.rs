@@ -4,6 +4,7 @@ mod builtin;
 mod check;
 mod collections;
 mod defaults;
+mod explain;
 mod file;
 mod list;
 mod overrides;
@@ -56,6 +57,12 @@ pub struct Workload {
     pub name: String,
     /// One line for people.
     pub about: String,
+    /// The tool or paper that it is from, in a line; none: it is our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// What was wrong there and is not here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mends: Vec<String>,
     /// The workload that this is a variant of, made for a list of sizes or by a suite; none: it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant_of: Option<String>,
@@ -91,6 +98,9 @@ pub struct Workload {
     pub or_weaker: bool,
     /// Budget for the engine's own caches, in bytes; none: the engine's default.
     pub cache_bytes: Option<u64>,
+    /// Cap on all memory of a trial's process, page cache included, in bytes; none: no cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// How often the phases that say `each_round` are run, in turn; they stand side by side.
     #[serde(default = "defaults::rounds")]
     pub rounds: u32,

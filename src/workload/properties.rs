@@ -147,8 +147,8 @@ fn collections() -> impl Strategy<Value = Collections> {
 fn any_workload() -> impl Strategy<Value = Workload> {
     let texts = ("[a-z]{1,8}", "\\PC{0,20}");
     let value = (size(), number()).prop_map(|(size, compressed_share)| ValueSpec { size, compressed_share });
-    let options =
-        (prop::option::of(number()), prop::option::of(any::<u64>()), level(), any::<bool>(), collections());
+    let bytes = prop::option::of(any::<u64>());
+    let options = (prop::option::of(number()), bytes.clone(), bytes, level(), any::<bool>(), collections());
     let lists = (
         prop::collection::vec(index(), 0..4),
         prop::collection::vec("[a-z]{1,8}", 0..3),
@@ -161,10 +161,12 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             [runs, keyspaces, rounds],
             key,
             value,
-            (budget_seconds, cache_bytes, durability, or_weaker, collections),
+            (budget_seconds, cache_bytes, memory_bytes, durability, or_weaker, collections),
             (indexes, layouts, phases),
         )| Workload {
             name,
+            source: (about.len() > 5).then(|| about.clone()),
+            mends: layouts.clone(),
             about,
             variant_of: None,
             layouts,
@@ -180,6 +182,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             durability,
             or_weaker,
             cache_bytes,
+            memory_bytes,
             rounds,
             phases,
         },
