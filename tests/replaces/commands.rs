@@ -27,9 +27,9 @@ const SAID: &[(&str, &[&str])] = &[
 ];
 
 /// Flags of `kvdyno run` that give way to tiny ones.
-const SIZES: &[&str] = &["--keys", "--ops", "--seconds", "--runs", "--engines"];
+const SIZES: &[&str] = &["--keys", "--ops", "--seconds", "--runs", "--engines", "--scale"];
 
-/// Workloads that are run in rounds, and those of them that insert what they find: their size is that of a round.
+/// Workloads that are run in rounds: their size is that of a round.
 const IN_ROUNDS: &[&str] = &["toku-insert", "toku-insert-multiple", "toku-update", "nudb-mixed"];
 
 /// Workloads with a phase that drops the page cache of the whole machine, which tests leave alone.
@@ -101,9 +101,12 @@ fn tiny_run(words: &[&str], here: &BTreeSet<String>, at: &str) -> Option<String>
         }
     }
     let is_list = value(words, "--keys").is_some_and(|keys| keys.contains(','));
-    let size = if words.iter().any(|word| IN_ROUNDS.contains(word)) {
+    let size = if words.iter().any(|word| word.ends_with("-suite")) {
+        "--scale 0.001".to_string()
+    } else if words.iter().any(|word| IN_ROUNDS.contains(word)) {
         let rounds = if kept.iter().any(|word| word.starts_with("rounds=")) { "" } else { " --set rounds=2" };
-        format!("--ops 500{rounds}")
+        let keys = if words.contains(&"toku-update") { " --keys 2k" } else { "" };
+        format!("--ops 500{rounds}{keys}")
     } else {
         let end = if words.contains(&"--ops") { "--ops 500" } else { "--seconds 0.1" };
         format!("--keys {} {end}", if is_list { "1k,2k" } else { "2k" })
