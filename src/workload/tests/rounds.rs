@@ -30,6 +30,8 @@ fn fields_of_rounds_have_defaults_and_read_back_equal() {
     assert_eq!(parse(&read.to_toml(), "w.toml").unwrap(), read);
     let emulated = workload(&phases(&[("a", "mix = { merge = 1 }\nemulate = ['merge']")]));
     assert_eq!(emulated.phases[0].emulate, [Emulate::Merge]);
+    let alone = workload(&phases(&[("a", "mix = { merge = 1 }\nemulate = 'merge'")]));
+    assert_eq!(alone.phases, emulated.phases, "a list of one may be written without its brackets");
 }
 
 #[test]
