@@ -5,7 +5,6 @@ use super::figure::{bytes, count, counted, known};
 use crate::measure::units::{share_text, time_text};
 use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, Summary};
-use crate::workload::Collections;
 
 /// The longest engine name with its options that a table shows, in characters.
 const ENGINE_LIMIT: usize = 24;
@@ -53,7 +52,7 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
 /// `10,000 keys of 16 B in 8 keyspaces`, `10,000 elements in 16 lists`.
 fn keys(phase: &PhaseSummary) -> String {
     let keys = count(phase.keys);
-    let Collections { count: collections, r#type } = phase.collections;
+    let (collections, r#type) = (phase.collections.count, phase.collections.r#type);
     if phase.collections.are_lists() {
         return format!("{keys} elements in {}", counted(collections.into(), "list", "lists"));
     }
