@@ -6,6 +6,8 @@ mod command;
 mod faults;
 #[path = "cli/layouts.rs"]
 mod layouts;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/new_engine.rs"]
@@ -18,3 +20,5 @@ mod readme;
 mod runs;
 #[path = "cli/suites.rs"]
 mod suites;
+#[path = "cli/transactions.rs"]
+mod transactions;

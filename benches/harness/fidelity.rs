@@ -229,6 +229,7 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
         engine: engine.into(),
         options: Vec::new(),
         workload: workload.clone(),
+        placement: Default::default(),
     };
     let engine = registry.engine(engine).expect("it is built in");
     let clock = Clock::calibrate();

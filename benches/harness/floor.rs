@@ -24,6 +24,7 @@ fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
         engine: engine.name().into(),
         options: Vec::new(),
         workload: workload.clone(),
+        placement: Default::default(),
     };
     let data = tempfile::tempdir().expect("a temporary folder");
     let once = |_| {

@@ -2,6 +2,7 @@
 
 use super::args;
 use super::error::CliError;
+use super::limits;
 use super::named::{Named, named};
 use super::run::RunArgs;
 use crate::engine::{Lookup, Registry};
@@ -89,7 +90,7 @@ fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError> {
         return Err(CliError::usage("no workload given")
             .hint("`kvdyno run quick`, or a name of `kvdyno workloads`, or a TOML file"));
     }
-    let changes = args.sizes.changes()?;
+    let changes = args.sizes.changes(args.limits.memory)?;
     let all = args.workloads.iter().map(|name| named(name)).collect::<Result<Vec<Named>, _>>()?;
     let mut members = Vec::new();
     for named in &all {
@@ -190,6 +191,9 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         runner::check_parent(data).map_err(CliError::usage)?;
     }
     check_space(args, data, &entries)?;
+    let mut trials = runner::trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed));
+    args.limits.hold(&mut trials);
+    limits::check(&trials)?;
     let started_at = now_rfc3339();
     let machine = Machine::observe(data);
     let clock = Clock::calibrate().facts();
@@ -199,10 +203,30 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         id: run_id(&started_at, &name, &parameters(&entries), random_suffix()),
         started_at,
         command: command_line(),
-        trials: runner::trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed)),
+        trials,
         absent: engines.absent,
         warnings: warnings_of(&machine, &Conditions::observe(data), Some(&clock)),
         machine,
         clock,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Changes, builtin, builtin_suite, builtin_suites};
+
+    #[test]
+    fn every_engine_of_a_built_in_suite_is_known() {
+        let registry = Registry::load(&[]);
+        for (name, _) in builtin_suites() {
+            let suite = builtin_suite(name).expect("it is in the list");
+            let members =
+                suite.members(&builtin, &Changes::default()).unwrap_or_else(|error| panic!("{error}"));
+            for engine in members.iter().flat_map(|member| &member.engines) {
+                let is_known = !matches!(registry.engine(engine), Err(Lookup::Unknown(_)));
+                assert!(is_known, "{name}: no engine is called `{engine}`");
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::error::{CliError, FAILED, INTERRUPTED, WRONG};
 use super::layouts;
+use super::limits::{self, LimitArgs};
 use super::plan;
 use super::progress::Progress;
 use super::sizes::Sizes;
@@ -25,6 +26,8 @@ pub struct RunArgs {
     pub(super) engines: Vec<String>,
     #[command(flatten)]
     pub(super) sizes: Sizes,
+    #[command(flatten)]
+    pub(super) limits: LimitArgs,
     /// Set an option of an engine; may be given more than once.
     #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
     pub(super) options: Vec<String>,
@@ -57,6 +60,7 @@ impl RunArgs {
             workloads: vec!["quick".into()],
             engines: Vec::new(),
             sizes: Sizes::default(),
+            limits: LimitArgs::default(),
             options: Vec::new(),
             results: PathBuf::from("kvdyno-results"),
             data: None,
@@ -81,7 +85,9 @@ fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliErr
             })?
         }
     };
-    RunFolder::resume(&path).map_err(failed)
+    let folder = RunFolder::resume(&path).map_err(failed)?;
+    limits::check(&folder.run().trials)?;
+    Ok(folder)
 }
 
 /// Runs the command.

@@ -138,6 +138,13 @@ impl Versions {
         }
     }
 
+    /// The keys from `first` on were never written: what wrote them was undone.
+    pub fn forget(&self, first: u64) {
+        for states in [&self.started, &self.acked] {
+            states.iter().skip(first as usize).for_each(|state| state.store(0, Ordering::Release));
+        }
+    }
+
     /// Keys that are there, when nothing is in flight.
     pub fn present_count(&self) -> u64 {
         self.acked.iter().filter(|state| !State(state.load(Ordering::Relaxed)).is_absent()).count() as u64

@@ -22,6 +22,7 @@ mod watch;
 mod worker;
 
 pub use data::check_workload;
+pub use facts::level_number;
 pub use folder::{DataFolder, check_parent};
 pub use plan::{Contestant, Entry, disk_estimate_bytes, trials};
 pub use process::{Runner, run_task};

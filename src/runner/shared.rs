@@ -6,7 +6,7 @@ use super::spaces::Spaces;
 use super::unit::{KINDS, Kind};
 use crate::generator::{Keys, Values};
 use crate::measure::{Clock, Histogram};
-use crate::workload::Phase;
+use crate::workload::{Phase, Transaction};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -230,6 +230,9 @@ impl Shared<'_> {
 
     /// The population after the phase.
     pub fn population_after(&self) -> Population {
+        if self.phase.transaction == Some(Transaction::Aborted) {
+            return self.population;
+        }
         let inserted = || self.slots.iter().filter(|slot| slot.inserter.is_some());
         let most = inserted().map(|slot| slot.inserted.load(Ordering::Acquire)).max().unwrap_or(0);
         Population {

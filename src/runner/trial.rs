@@ -16,9 +16,10 @@ use super::watch::Tick;
 use crate::engine::abi::*;
 use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
+use crate::measure::placement::cpus_in_force;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
 use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
-use crate::workload::{Durability, Phase};
+use crate::workload::{Durability, Phase, Transaction};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -144,6 +145,8 @@ impl<'t> Running<'t> {
             disk_after_close: if self.database.is_none() { DiskUse::of(&self.data) } else { None },
             rss_peak_bytes: Usage::now().rss_peak_bytes,
             rss_before_open_bytes: self.rss_before_open_bytes,
+            memory_cap: None,
+            cpus_in_force: cpus_in_force(),
             clock: None,
             noise: Some(self.noise.finish()),
             warnings: Vec::new(),
@@ -359,6 +362,11 @@ impl<'t> Running<'t> {
         drop(shared);
         match ran {
             Ok(Ran { mut record, failure, merges }) => {
+                if phase.transaction == Some(Transaction::Aborted)
+                    && let Some(versions) = &self.versions
+                {
+                    versions.forget(after.next_insert);
+                }
                 self.population = population(phase, &record, after, workload.keys);
                 if workload.rounds > MOST_ROUNDS_IN_SECONDS && turn.round.is_some() {
                     record.series.clear();

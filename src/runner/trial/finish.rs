@@ -5,7 +5,7 @@ use crate::measure::Warning;
 use crate::measure::warning::warnings_of_noise;
 use crate::results::{PhaseRecord, Record, Step};
 use crate::runner::{lists, phase, sweep};
-use crate::workload::Phase;
+use crate::workload::{Phase, Transaction};
 
 /// What a reader of the record has to know. The rounds of a phase are warned of once.
 pub(super) fn warnings(record: &Record) -> Vec<Warning> {
@@ -40,13 +40,19 @@ impl Running<'_> {
         }
         if !self.engine.stores_nothing() && self.lists.is_some() {
             self.sweep_lists();
-        } else if !self.engine.stores_nothing() && self.population.dense > 0 {
+        } else if !self.engine.stores_nothing() && (self.population.dense > 0 || self.has_undone()) {
             self.sweep(on_tick);
         }
         if self.merges > 0 && !in_memory {
             self.check_counters("after the reopen at the end");
         }
         self.close(None);
+    }
+
+    /// Whether a phase was undone, so that an empty database has to be looked at too.
+    fn has_undone(&self) -> bool {
+        let undone = Some(Transaction::Aborted);
+        self.phases.iter().any(|ran| ran.phase.transaction == undone && ran.not_run.is_none())
     }
 
     /// What is left in the lists.

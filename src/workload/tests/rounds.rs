@@ -81,6 +81,21 @@ fn says_what_is_wrong_with_rounds_and_groups() {
         ),
         (
             "",
+            phases(&[("a", "mix = { put = 1 }\nthreads = 2\ntransaction = 'whole'")]),
+            "w.toml:6: phase `a`: `transaction`: expected 1 thread for a transaction over all of a phase, got 2",
+        ),
+        (
+            "",
+            phases(&[("a", "mix = { put = 1 }\ntransaction = 'aborted'")]),
+            "w.toml:5: phase `a`: `transaction`: expected new keys only (insert, or put with existing = 0)",
+        ),
+        (
+            "",
+            phases(&[("a", "mix = { put = 1 }\ntransaction = 'undone'")]),
+            "w.toml:5: expected `whole` or `aborted`, got `undone`",
+        ),
+        (
+            "",
             phases(&[("a", "mix = { put = 1 }\nscan = { rows_per_call = 5 }")]),
             "w.toml:5: phase `a`: `scan.rows_per_call`: expected scan in the mix for rows per call, got none",
         ),
