@@ -8,9 +8,11 @@ use command::kvdyno;
 use serde_json::Value;
 use std::path::Path;
 
+/// Caches and memtables are small, so that they are full after seconds and what grows then is a leak.
 const SOAK: &str = r#"
 about = "A mix by four threads, for long"
 keys = "50k"
+cache_bytes = "16MiB"
 
 [[phase]]
 name = "fill"
@@ -49,8 +51,8 @@ fn engines_in_go_leak_nothing_under_a_long_load() {
     let seconds: f64 = std::env::var("KVDYNO_SOAK_SECONDS").map_or(600.0, |text| text.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("soak.toml"), format!("{SOAK}seconds = {seconds}\n")).unwrap();
-    let words = "run soak.toml --engines badger,pebble --option badger.gogc=5 --option pebble.gogc=5 --durability none \
-                 --runs 1 --quiet --stall-seconds 120";
+    let words = "run soak.toml --engines badger,pebble --option badger.gogc=5 --option pebble.gogc=5 \
+                 --option badger.memtable=8388608 --durability none --runs 1 --quiet --stall-seconds 120";
     let printed = kvdyno(folder.path(), words);
     if printed.code == Some(4) {
         assert!(std::env::var("CI").is_err(), "CI needs the engines in Go: {}", printed.stderr);

@@ -127,34 +127,48 @@ func (r *runner) shadow(raws []rawOp) []Op {
 		op := &ops[i] // field by field: a whole Op takes five times as long
 		op.Key, op.Value, op.raw = unsafe.Slice(raw.key, raw.keyLength), unsafe.Slice(raw.value, raw.valueLength), raw
 	}
-	if r.capabilities&KeepsKey != 0 {
-		copyAll(ops, func(op *Op) *[]byte { return &op.Key })
-	}
-	if r.capabilities&KeepsValue != 0 {
-		copyAll(ops, func(op *Op) *[]byte { return &op.Value })
+	if r.capabilities&(KeepsKey|KeepsValue) != 0 {
+		r.copyWrites(ops)
 	}
 	return ops
 }
 
 func isWrite(kind Kind) bool { return kind == Put || kind == Delete || kind == Merge || kind == Push }
 
-// copyAll moves one field of all writes into a slab of its own.
-func copyAll(ops []Op, field func(op *Op) *[]byte) {
-	total := 0
+// copyWrites gives all writes copies of what the engine keeps.
+func (r *runner) copyWrites(ops []Op) {
+	keyBytes, valueBytes := 0, 0
 	for i := range ops {
 		if isWrite(ops[i].raw.kind) {
-			total += len(*field(&ops[i]))
+			keyBytes, valueBytes = keyBytes+len(ops[i].Key), valueBytes+len(ops[i].Value)
 		}
 	}
-	slab := make([]byte, 0, total)
+	var keys, values []byte
+	if r.capabilities&KeepsKey != 0 {
+		keys = make([]byte, 0, keyBytes)
+	}
+	if r.capabilities&KeepsValue != 0 {
+		values = make([]byte, 0, valueBytes)
+	}
 	for i := range ops {
-		if isWrite(ops[i].raw.kind) {
-			bytes := field(&ops[i])
-			from := len(slab)
-			slab = append(slab, *bytes...)
-			*bytes = slab[from:len(slab):len(slab)]
+		op := &ops[i]
+		if !isWrite(op.raw.kind) {
+			continue
+		}
+		if r.capabilities&KeepsKey != 0 {
+			op.Key, keys = moved(op.Key, keys)
+		}
+		if r.capabilities&KeepsValue != 0 {
+			op.Value, values = moved(op.Value, values)
 		}
 	}
+}
+
+// moved is a copy behind what the slab holds, without room to grow, and the slab with it.
+func moved(bytes, slab []byte) (kept, grown []byte) {
+	from := len(slab)
+	slab = append(slab, bytes...)
+	return slab[from:len(slab):len(slab)], slab
 }
 
 func (batch *rawBatch) isOver(now uint64) bool {

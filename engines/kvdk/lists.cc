@@ -40,7 +40,7 @@ uint32_t scan_hash(kv_session *session, kv_op *op, kv_batch *batch) {
           if (op->rows != before) place.last = key;
           if (!goes_on) break;
         }
-        if (rows.status != KV_SHORT) place.leave();
+        if (!place.stands()) place.leave(); /* else it may be resumed: behind what fits, or a limit */
         return rows.status;
       },
       [&](const char *text) { return kv_fail(batch, op, KV_ERROR, "scan: %s", text); });

@@ -10,7 +10,7 @@
 namespace kvdyno_kvdk {
 
 const kv_option options[] = {
-    {"space", "bytes", "0", "bytes of the data file, which never grows; 0 = twice the expected rows, at least 256 MiB"},
+    {"space", "bytes", "0", "bytes of the data file, which never grows; 0 = for twice the expected rows or what may be inserted, at least 256 MiB"},
     {"populate", "flag", "false", "write zeros over all of a new data file (KVDK's own default is true)"},
     {"hash_bucket_num", "count", "0",
      "buckets of 128 bytes of the hash table; 0 = a power of 2 from the expected rows"},

@@ -14,6 +14,7 @@ pub struct Ask {
     pub kind: u8,
     pub flags: u16,
     pub keyspace: u16,
+    pub split: u16,
     pub key: Vec<u8>,
     pub value: Vec<u8>,
     pub limit: u32,
@@ -23,7 +24,16 @@ pub struct Ask {
 impl Ask {
     pub fn new(kind: u8, key: &[u8], value: &[u8]) -> Ask {
         let limit = if kind == KV_SCAN { u32::MAX } else { 0 };
-        Ask { kind, flags: 0, keyspace: 0, key: key.to_vec(), value: value.to_vec(), limit, out_size: 4096 }
+        Ask {
+            kind,
+            flags: 0,
+            keyspace: 0,
+            split: 0,
+            key: key.to_vec(),
+            value: value.to_vec(),
+            limit,
+            out_size: 4096,
+        }
     }
 
     pub fn flags(mut self, flags: u16) -> Ask {
@@ -254,7 +264,7 @@ fn raw(ask: &Ask, out: &mut [u8]) -> kv_op {
         slot: 0,
         flags: ask.flags,
         keyspace: ask.keyspace,
-        split: 0,
+        split: ask.split,
         key: if ask.key.is_empty() { null() } else { ask.key.as_ptr() },
         value: if ask.value.is_empty() { null() } else { ask.value.as_ptr() },
         out: out.as_mut_ptr(),

@@ -9,6 +9,7 @@ mod tests;
 pub use faults::{Fault, MUTANTS};
 pub use session::MutantSession;
 
+use kvdyno_driver::abi::KV_COLLECTIONS;
 use kvdyno_driver::{Config, Driver, Error, Info, Level, Opened, Status, Work};
 use kvdyno_memory::{Indexes, LOG_FILE, MemoryBtree, Options};
 use std::collections::{HashMap, VecDeque};
@@ -64,6 +65,11 @@ impl<const FAULT: u8> Driver for Mutant<FAULT> {
         key_size_max: match Self::FAULT {
             Fault::ErrorSwallowed => session::KEY_SIZE_MAX,
             _ => 0,
+        },
+        capabilities: match Self::FAULT {
+            // Bytes of a key that name a collection keep it apart, whoever knows of that.
+            Fault::CollectionMixed => MemoryBtree::INFO.capabilities | KV_COLLECTIONS,
+            _ => MemoryBtree::INFO.capabilities,
         },
         ..MemoryBtree::INFO
     };

@@ -74,6 +74,7 @@ faults! {
     MergeWrong "merge-wrong" 3 8 "a merge is made twice"
     KeyspaceMixed "keyspace-mixed" 3 16 "a put in another keyspace is made in the first one too"
     IndexRowLost "index-row-lost" 7 64 "a put leaves out the row of one index"
+    CollectionMixed "collection-mixed" 3 4 "a put of a field is made in another collection too"
     PopTwice "pop-twice" 3 16 "a pop brings its value and leaves it in the list"
     PushLost "push-lost" 3 16 "a push is acknowledged and not made"
 }

@@ -161,6 +161,12 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         if op.keyspace() > 0 && self.strikes(Fault::KeyspaceMixed) {
             return inner.write(0, op.key(), Some(op.value()));
         }
+        let name = usize::from(op.raw().split);
+        if name > 0 && self.strikes(Fault::CollectionMixed) {
+            let mut key = op.key().to_vec();
+            key[name - 1] ^= 1;
+            return inner.write(op.keyspace(), &key, Some(op.value()));
+        }
         if self.is(Fault::IndexRowLost)
             && let Some((space, key)) = self.mutant.indexes.rows(op.keyspace(), op.key(), op.value()).pop()
             && Fault::IndexRowLost.strikes()

@@ -151,7 +151,13 @@ fn the_faults_of_keyspaces_show() {
 }
 
 #[test]
-fn the_faults_of_lists_show() {
+fn the_faults_of_collections_and_lists_show() {
+    shows("collection-mixed", |session, round| {
+        session.one(Ask { split: 2, ..put(&key(round), b"v") });
+        let mut other = key(round);
+        other[1] ^= 1;
+        session.one(get(&other)).bytes == b"v"
+    });
     let push = |value: &[u8]| Ask::new(KV_PUSH, b"list", value);
     let pop = || Ask::new(KV_POP, b"list", b"");
     shows("pop-twice", |session, round| {
@@ -246,8 +252,8 @@ fn a_liar_says_that_it_waited() {
 
 #[test]
 fn the_model_catches_each() {
-    // The model has no indexes and no lists.
-    let others = ["index-row-lost", "pop-twice", "push-lost"];
+    // The model has no indexes, no collections and no lists.
+    let others = ["index-row-lost", "collection-mixed", "pop-twice", "push-lost"];
     for (fault, table) in MUTANTS.iter().filter(|(fault, _)| !others.contains(fault)) {
         let folder = tempfile::tempdir().unwrap();
         let trial = Trial { path: folder.path(), level: KV_NONE, option: None, seed: 1, batches: 100_000 };

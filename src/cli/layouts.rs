@@ -10,8 +10,8 @@ use std::io::Write;
 use std::path::Path;
 
 /// The help of `--layout`.
-pub const HELP: &str = "The layouts of older tools: histogram (mininb), sizes (NuDB), wide and ranks (KVBench), seconds (KVDK), rounds \
-     (ft-index)";
+pub const HELP: &str = "The layouts of older tools: histogram (mininb), sizes (NuDB), wide and ranks (KVBench), seconds (KVDK), \
+     rounds (ft-index)";
 
 /// The layouts of these names, once each; an unknown one is wrong usage.
 pub fn named(names: &[String]) -> Result<Vec<&'static Layout>, CliError> {

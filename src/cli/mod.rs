@@ -5,6 +5,7 @@ mod completions;
 mod doctor;
 mod engines;
 mod error;
+mod kept;
 mod keys;
 mod layouts;
 mod limits;

@@ -5,6 +5,7 @@
 //! come in turns of serial and random ones have numbers of their own (`alternate.rs`).
 
 mod check;
+mod random;
 
 use super::alternate::Alternate;
 use super::permutation::Permutation;
@@ -37,7 +38,7 @@ pub struct KeyRules {
     pub size: SizeSpec,
     /// How a number becomes bytes.
     pub encoding: Encoding,
-    /// A permutation of the range, named by the seed, stands between index and number (`hashed` needs none).
+    /// A permutation of the range, named by the seed, stands between index and number (`hashed` and `random` need none).
     pub scattered: bool,
     /// The distance between the numbers of neighbours, at least 1; misses need at least 2.
     pub spacing: u64,
@@ -130,7 +131,7 @@ impl Keys {
         if rules.file.is_none() {
             check_capacity(rules, &sizes)?;
         }
-        let is_scattered = rules.scattered && rules.encoding != Encoding::Hashed;
+        let is_scattered = rules.scattered && rules.encoding.is_ordered();
         let number_bytes = sizes.min() as usize - prefix_bytes(rules);
         let hash = (rules.encoding == Encoding::Hashed && rules.file.is_none())
             .then(|| Permutation::new(hashed_numbers(number_bytes), derive(seed, 0x6861_7368)));
@@ -229,8 +230,8 @@ impl Keys {
         })
     }
 
-    /// The place of an index's key among the keys of the whole range, in byte order; none for `hashed` keys and keys
-    /// from a file, whose order is not known. Places ascend with keys; not each has a key (`key.alternate`).
+    /// The place of an index's key among the keys of the whole range, in byte order; none for `hashed` and `random`
+    /// keys and keys from a file, whose order is not known. Places ascend with keys; not each has a key (`key.alternate`).
     pub fn place_of(&self, index: u64) -> Option<u64> {
         let place = || match &self.order {
             Order::Plain => index,
@@ -264,7 +265,7 @@ impl Keys {
     }
 
     fn has_places(&self) -> bool {
-        !matches!(self.form, Form::File(_)) && self.frame.hash.is_none()
+        !matches!(self.form, Form::File(_)) && self.frame.encoding.is_ordered()
     }
 
     /// Whether keys in byte order are indices in ascending order.
@@ -346,10 +347,14 @@ impl Frame {
         let size = self.sizes.of(mix64(number ^ self.seed)) as usize;
         let out = &mut out[..size];
         let (prefix, rest) = out.split_at_mut(self.prefix_bytes);
-        let (digits, padding) = rest.split_at_mut(self.number_bytes);
         if !prefix.is_empty() {
             encode(self.encoding, number / self.group_numbers, prefix);
         }
+        if self.encoding == Encoding::Random {
+            random::write(number, self.seed, rest);
+            return size;
+        }
+        let (digits, padding) = rest.split_at_mut(self.number_bytes);
         match &self.hash {
             Some(hash) => {
                 let (user, digits) = digits.split_at_mut(USER.len());
@@ -366,6 +371,7 @@ impl Frame {
         let (prefix, rest) = key.split_at_checked(self.prefix_bytes)?;
         let (digits, padding) = rest.split_at_checked(self.number_bytes)?;
         let number = match &self.hash {
+            _ if self.encoding == Encoding::Random => random::read(rest, self.seed)?,
             Some(hash) => {
                 let image = decode(Encoding::Decimal, digits.strip_prefix(USER)?)?;
                 if image >= hash.n() {
@@ -376,7 +382,8 @@ impl Frame {
             None => decode(self.encoding, digits)?,
         };
         let has_size = key.len() == self.sizes.of(mix64(number ^ self.seed)) as usize;
-        let is_padded = padding.iter().all(|&byte| byte == pad(self.encoding));
+        let is_padded =
+            self.encoding == Encoding::Random || padding.iter().all(|&byte| byte == pad(self.encoding));
         let has_prefix =
             prefix.is_empty() || decode(self.encoding, prefix) == Some(number / self.group_numbers);
         (has_size && is_padded && has_prefix).then_some(number)
@@ -390,7 +397,7 @@ fn pad(encoding: Encoding) -> u8 {
 /// Writes a number right-aligned; it fits, for `check_capacity` saw to it.
 fn encode(encoding: Encoding, mut number: u64, out: &mut [u8]) {
     match encoding {
-        Encoding::Binary => {
+        Encoding::Binary | Encoding::Random => {
             let bytes = number.to_be_bytes();
             let width = out.len().min(8);
             let (padding, tail) = out.split_at_mut(out.len() - width);
@@ -420,7 +427,7 @@ fn encode(encoding: Encoding, mut number: u64, out: &mut [u8]) {
 fn decode(encoding: Encoding, bytes: &[u8]) -> Option<u64> {
     let shift = |number: u64, base: u64, digit: u8| number.checked_mul(base)?.checked_add(u64::from(digit));
     bytes.iter().try_fold(0_u64, |number, &byte| match (encoding, byte) {
-        (Encoding::Binary, _) => shift(number, 256, byte),
+        (Encoding::Binary | Encoding::Random, _) => shift(number, 256, byte),
         (_, b'0'..=b'9') => shift(number, if encoding == Encoding::Hex { 16 } else { 10 }, byte - b'0'),
         (Encoding::Hex, b'a'..=b'f') => shift(number, 16, byte - b'a' + 10),
         _ => None,

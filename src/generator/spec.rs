@@ -194,6 +194,15 @@ pub enum Encoding {
     Hex,
     /// `user` and the digits of a hash, padded, as YCSB has them; in no order.
     Hashed,
+    /// Random bytes, 8 at least; in no order.
+    Random,
+}
+
+impl Encoding {
+    /// Whether keys are in the order of their numbers.
+    pub fn is_ordered(self) -> bool {
+        !matches!(self, Encoding::Hashed | Encoding::Random)
+    }
 }
 
 impl fmt::Display for Encoding {
@@ -203,6 +212,7 @@ impl fmt::Display for Encoding {
             Encoding::Decimal => "decimal",
             Encoding::Hex => "hex",
             Encoding::Hashed => "hashed",
+            Encoding::Random => "random",
         })
     }
 }
@@ -216,7 +226,8 @@ impl FromStr for Encoding {
             "decimal" => Ok(Encoding::Decimal),
             "hex" => Ok(Encoding::Hex),
             "hashed" => Ok(Encoding::Hashed),
-            other => Err(unknown("encoding", other, &["binary", "decimal", "hex", "hashed"])),
+            "random" => Ok(Encoding::Random),
+            other => Err(unknown("encoding", other, &["binary", "decimal", "hex", "hashed", "random"])),
         }
     }
 }

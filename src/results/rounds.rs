@@ -137,28 +137,29 @@ fn add_check(check: &mut Check, round: &Check) {
     check.first_faults.extend(round.first_faults.iter().cloned());
 }
 
-/// Differences are added; memory is the most of both, for a whole has no one moment.
+/// Differences are added; resident memory is the most of both, for a whole has no one moment; peaks are those since the
+/// process began, of which the last is the largest.
 fn usage(before: &Usage, round: &Usage) -> Usage {
-    let sum = |before: Option<u64>, round: Option<u64>| Some(before?.saturating_add(round?));
-    Usage {
-        user_cpu_ns: sum(before.user_cpu_ns, round.user_cpu_ns),
-        system_cpu_ns: sum(before.system_cpu_ns, round.system_cpu_ns),
-        rss_bytes: before.rss_bytes.max(round.rss_bytes),
-        rss_anonymous_bytes: before.rss_anonymous_bytes.max(round.rss_anonymous_bytes),
-        rss_file_bytes: before.rss_file_bytes.max(round.rss_file_bytes),
-        rss_peak_bytes: before.rss_peak_bytes.max(round.rss_peak_bytes),
-        vm_peak_bytes: before.vm_peak_bytes.max(round.vm_peak_bytes),
-        minor_faults: sum(before.minor_faults, round.minor_faults),
-        major_faults: sum(before.major_faults, round.major_faults),
-        voluntary_switches: sum(before.voluntary_switches, round.voluntary_switches),
-        involuntary_switches: sum(before.involuntary_switches, round.involuntary_switches),
-        read_call_bytes: sum(before.read_call_bytes, round.read_call_bytes),
-        written_call_bytes: sum(before.written_call_bytes, round.written_call_bytes),
-        read_storage_bytes: sum(before.read_storage_bytes, round.read_storage_bytes),
-        written_storage_bytes: sum(before.written_storage_bytes, round.written_storage_bytes),
-        cancelled_storage_bytes: sum(before.cancelled_storage_bytes, round.cancelled_storage_bytes),
-        run_delay_ns: sum(before.run_delay_ns, round.run_delay_ns),
+    let mut both = *round;
+    both.rss_bytes = before.rss_bytes.max(round.rss_bytes);
+    let sums = [
+        (&mut both.user_cpu_ns, before.user_cpu_ns),
+        (&mut both.system_cpu_ns, before.system_cpu_ns),
+        (&mut both.minor_faults, before.minor_faults),
+        (&mut both.major_faults, before.major_faults),
+        (&mut both.voluntary_switches, before.voluntary_switches),
+        (&mut both.involuntary_switches, before.involuntary_switches),
+        (&mut both.read_call_bytes, before.read_call_bytes),
+        (&mut both.written_call_bytes, before.written_call_bytes),
+        (&mut both.read_storage_bytes, before.read_storage_bytes),
+        (&mut both.written_storage_bytes, before.written_storage_bytes),
+        (&mut both.cancelled_storage_bytes, before.cancelled_storage_bytes),
+        (&mut both.run_delay_ns, before.run_delay_ns),
+    ];
+    for (sum, before) in sums {
+        *sum = sum.zip(before).map(|(round, before)| before.saturating_add(round));
     }
+    both
 }
 
 #[cfg(test)]

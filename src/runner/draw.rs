@@ -36,8 +36,9 @@ const IN_VAIN: u8 = 4;
 const INDEX_ROW: u8 = 8;
 
 impl Item {
+    /// An op of which nothing more is known.
     #[inline(always)]
-    fn new(kind: Kind, index: u64) -> Item {
+    pub fn new(kind: Kind, index: u64) -> Item {
         Item { index, state: State::default(), unit_ops: 1, kind, flags: 0 }
     }
 

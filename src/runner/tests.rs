@@ -1,5 +1,7 @@
 //! Whole trials in this process, on the reference engines.
 
+mod collections;
+mod rounds;
 mod spaces;
 
 use super::*;
@@ -11,9 +13,18 @@ use crate::workload::{Durability, Phase, Workload, builtin};
 /// A built-in workload, made small.
 fn small(name: &str) -> Workload {
     let mut workload = builtin(name).unwrap();
-    workload.keys = 5_000;
+    workload.keys = workload.keys.min(5_000);
+    workload.rounds = workload.rounds.min(3);
+    workload.key.alternate = workload.key.alternate.min(1_000);
+    // At level none the reference engine keeps nothing over a reopen.
+    workload.durability = workload.durability.max(Durability::Process);
     for phase in &mut workload.phases {
         phase.warmup_seconds = 0.0;
+        // The page cache of the machine is everyone's.
+        phase.reopen_before |= std::mem::take(&mut phase.drop_caches_before);
+        if phase.each_round {
+            phase.ops = phase.ops.min(1_000);
+        }
         if !phase.each_key {
             phase.ops = if phase.ops == 0 { 3_000 } else { phase.ops.min(3_000) };
             phase.seconds = 0.0;
@@ -32,6 +43,7 @@ fn run_on(engine: &str, workload: Workload) -> Record {
         options: Vec::new(),
         workload,
         placement: Default::default(),
+        reused: false,
     };
     let registry = Registry::load(&[]);
     let engine = registry.engine(engine).unwrap();

@@ -1,12 +1,14 @@
 //! One trial, inside its own process: open, phases, close, reopen, sweep; and the record of all that.
 
 mod finish;
+mod kept;
 mod open;
 
 use super::check::Versions;
 use super::count;
-use super::data::{self, growth, has_merges};
+use super::data;
 use super::facts::level_of;
+use super::kept::fills;
 use super::lists::Lists;
 use super::phase::{self, Ran};
 use super::schedule::{Turn, schedule};
@@ -17,10 +19,10 @@ use crate::engine::abi::*;
 use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
 use crate::measure::placement::cpus_in_force;
-use crate::measure::warning::warnings_of_noise;
-use crate::measure::{Clock, DiskUse, NoiseProbe, Usage, Warning};
+use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
 use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
 use crate::workload::{Durability, Phase};
+use kept::Start;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -33,6 +35,9 @@ pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
 const MOST_ROUNDS_IN_SECONDS: u32 = 16;
 /// In rounds what there is so far is written at most this often.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// Why fills are not run on a kept database.
+const REUSED: &str = "the database was reused";
 
 /// A trial on its way.
 pub struct Running<'t> {
@@ -77,55 +82,74 @@ pub fn run(
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
 ) -> Result<Record, String> {
-    let mut running = Running::new(trial, engine, data, clock)?;
+    run_in(trial, engine, Folders { data, start: None, leave: None }, clock, on_tick, keep)
+}
+
+/// The folders of a trial.
+pub struct Folders<'f> {
+    /// Where the engine works: an empty folder, or a copy of the database in `start`.
+    pub data: &'f Path,
+    /// The kept database that it starts on.
+    pub start: Option<&'f Path>,
+    /// Where what must be known of the database is written, to keep it.
+    pub leave: Option<&'f Path>,
+}
+
+/// [`run`], on a kept database or to leave one.
+pub fn run_in(
+    trial: &Trial,
+    engine: Engine,
+    folders: Folders<'_>,
+    clock: Clock,
+    on_tick: OnTick<'_>,
+    keep: Keep<'_>,
+) -> Result<Record, String> {
+    let mut running = Running::new(trial, engine, &folders, clock)?;
     running.rss_before_open_bytes = Usage::now().rss_bytes;
     running.go(on_tick, keep)?;
+    if let Some(folder) = folders.leave {
+        running.leave(folder)?;
+    }
     let mut record = running.record();
     let clock = clock.facts();
-    record.warnings = warnings(&record);
+    record.warnings = finish::warnings(&record);
     record.clock = Some(clock);
     Ok(record)
 }
 
-/// What a reader of the record has to know.
-fn warnings(record: &Record) -> Vec<Warning> {
-    let mut warnings: Vec<Warning> = record.noise.as_ref().map(warnings_of_noise).unwrap_or_default();
-    for phase in record.phases.iter().filter(|phase| phase.not_run.is_none()) {
-        warnings.extend(Warning::of_harness_share(&phase.phase.name, phase.harness_share));
-        warnings.extend(Warning::of_sample(&phase.phase.name, phase.ops));
-    }
-    warnings
-}
-
 impl<'t> Running<'t> {
-    fn new(trial: &'t Trial, engine: Engine, data: &Path, clock: Clock) -> Result<Running<'t>, String> {
+    fn new(
+        trial: &'t Trial,
+        engine: Engine,
+        folders: &Folders<'_>,
+        clock: Clock,
+    ) -> Result<Running<'t>, String> {
         let workload = &trial.workload;
-        let counters = if has_merges(workload) { workload.keys } else { 0 };
-        let growth = growth(workload);
-        let (keys, insert_end) = data::keys(workload, growth, counters)?;
+        let start = Start::of(trial, &engine, folders.start)?;
+        let (keys, insert_end) = data::keys(workload, start.growth, start.counters)?;
         let values = data::values(workload)?;
         let spaces = Spaces::new(workload, engine.capabilities());
         let lists = workload.collections.are_lists().then(|| Lists::new(workload.collections.count));
         let checked = !engine.stores_nothing() && lists.is_none();
-        let versions = if checked { Versions::new(workload.keys, insert_end) } else { None };
+        let versions = if checked { start.versions(folders.start, workload.keys, insert_end)? } else { None };
         Ok(Running {
             trial,
             engine,
-            data: data.to_path_buf(),
+            data: folders.data.to_path_buf(),
             clock,
             keys,
             spaces,
             values,
             versions,
             lists,
-            population: Population { dense: 0, whole: true, next_insert: 0 },
-            counted_end: growth.counted,
+            population: start.population,
+            counted_end: start.growth.counted,
             insert_end,
-            merges: 0,
-            counters,
+            merges: start.merges,
+            counters: start.counters,
             database: None,
             level: workload.durability,
-            has_created: false,
+            has_created: start.has_database(),
             facts: None,
             steps: Vec::new(),
             phases: Vec::new(),
@@ -223,10 +247,12 @@ impl<'t> Running<'t> {
 
     fn go(&mut self, on_tick: OnTick<'_>, keep: Keep<'_>) -> Result<(), String> {
         let trial = self.trial;
+        let left_out = if trial.reused { fills(&trial.workload) } else { 0 };
         let mut kept = Instant::now();
         for turn in schedule(&trial.workload) {
             let phase = &trial.workload.phases[turn.place];
-            match self.prepare(phase) {
+            let prepared = if turn.place < left_out { Err(REUSED.to_string()) } else { self.prepare(phase) };
+            match prepared {
                 Ok(()) => self.phase(turn, on_tick),
                 Err(reason) => self.not_run(turn, reason),
             }
@@ -288,7 +314,7 @@ impl<'t> Running<'t> {
             }
         }
         if self.database.is_none() {
-            let step = if self.has_created { "reopen" } else { "open" };
+            let step = if self.facts.is_some() { "reopen" } else { "open" };
             self.open(step, wanted, name)?;
             self.note_keys();
         }
@@ -388,7 +414,7 @@ impl<'t> Running<'t> {
                 if let Some(failure) = failure {
                     self.failure = Some(failure);
                 } else if self.merges > 0 && phase.mix.merge > 0.0 && turn.is_last(workload) {
-                    self.check_counters(phase);
+                    self.check_counters(&format!("phase {}", phase.name));
                 }
             }
             Err(failure) => {
@@ -427,22 +453,20 @@ impl<'t> Running<'t> {
         }
     }
 
-    /// Counters carry no check header: their sum must be the number of merges.
-    fn check_counters(&mut self, phase: &Phase) {
+    /// Counters carry no check header: their sum must be the number of merges. `when` is for messages.
+    fn check_counters(&mut self, when: &str) {
         if self.engine.stores_nothing() {
             return;
         }
-        let database = self.database.as_ref().expect("the phase has run on it");
-        let from = self.insert_end;
-        let sum =
-            count::sum(database, (&self.keys, &self.spaces), from..from + self.counters, self.clock.kind());
-        match sum {
+        let Some(database) = &self.database else { return };
+        let items = self.insert_end..self.insert_end + self.counters;
+        match count::sum(database, (&self.keys, &self.spaces), items, self.clock.kind()) {
             Ok(sum) if sum == self.merges => {}
             Ok(sum) => self.faults.push(format!(
-                "phase {}: the counters add up to {sum}, {} merges were acknowledged",
-                phase.name, self.merges
+                "{when}: the counters add up to {sum}, {} merges were acknowledged",
+                self.merges
             )),
-            Err(text) => self.faults.push(format!("phase {}: {text}", phase.name)),
+            Err(text) => self.faults.push(format!("{when}: {text}")),
         }
     }
 }

@@ -34,9 +34,24 @@ const FILES: &[(&str, &str)] = files![
     "ycsb-d",
     "ycsb-e",
     "ycsb-f",
+    "toku-insert",
+    "toku-scan",
+    "toku-range",
+    "toku-update",
+    "toku-insert-multiple",
+    "nudb-insert",
+    "nudb-fetch",
+    "nudb-mixed",
     "mininb-put",
     "mininb-get",
     "kvbench",
+    "kvdk-fill",
+    "kvdk-read",
+    "kvdk-write",
+    "kvdk-mixed",
+    "kvdk-scan",
+    "kvdk-batch",
+    "kvdk-list",
 ];
 
 /// Suites, in the order that people see.
@@ -175,6 +190,36 @@ mod tests {
         assert_eq!((sync.mix.update, sync.ops, sync.threads, sync.join), (1.0, 2000, 1, 1));
         assert_eq!(sync.durability, Some(Durability::Power));
         assert!(quick.phases[1..].iter().all(|phase| phase.ops > 0 && phase.seconds > 0.0));
+    }
+
+    #[test]
+    fn kvdk_workloads_fill_reopen_and_measure_for_ten_seconds() {
+        let phases = |name: &str| -> Vec<String> {
+            let workload = builtin(name).unwrap();
+            assert_eq!((workload.keys, &workload.layouts[..]), (1_000_000, &["seconds".to_string()][..]));
+            assert_eq!(
+                (&workload.key.size, &workload.value.size),
+                (&SizeSpec::Fixed(8), &SizeSpec::Fixed(120))
+            );
+            let [fill, rest @ ..] = workload.phases.as_slice() else { panic!("a fill") };
+            assert!(fill.is_fill() && fill.name == "fill" && fill.threads == 2, "{name}");
+            for phase in rest {
+                assert_eq!(phase.threads + phase.readers + phase.writers, 2, "{name}");
+                assert_eq!((phase.seconds, phase.warmup_seconds), (10.0, 2.0), "{name}");
+            }
+            assert!(rest.first().is_none_or(|phase| phase.reopen_before), "{name}");
+            rest.iter().map(|phase| phase.name.clone()).collect()
+        };
+        assert_eq!(phases("kvdk-fill"), [""; 0]);
+        assert_eq!(phases("kvdk-read"), ["read"]);
+        assert_eq!(phases("kvdk-write"), ["insert", "update"]);
+        assert_eq!(phases("kvdk-mixed"), ["mixed"]);
+        assert_eq!(phases("kvdk-scan"), ["scan"]);
+        assert_eq!(phases("kvdk-batch"), ["batch"]);
+        assert_eq!(phases("kvdk-list"), ["push-pop"]);
+        let batch = &builtin("kvdk-batch").unwrap().phases[1];
+        assert_eq!((batch.existing, batch.join, batch.atomic), (Some(0.0), 100, true));
+        assert!(builtin("kvdk-list").unwrap().collections.are_lists());
     }
 
     /// The run phase of a YCSB workload, once its data are as YCSB has them.

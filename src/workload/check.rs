@@ -4,7 +4,7 @@ mod collections;
 mod rounds;
 
 use super::{Index, Phase, Workload, WorkloadError};
-use crate::generator::{Distribution, Encoding, SizeSpec};
+use crate::generator::{Distribution, SizeSpec};
 use std::collections::HashSet;
 use std::fmt::Display;
 
@@ -155,8 +155,8 @@ impl Workload {
         )?;
         if key.alternate > 0 {
             let plain = !key.scattered && key.file.is_none() && key.prefix_groups == 0;
-            let expected = "0 for keys that are scattered, hashed, grouped or from a file";
-            this.expect(plain && key.encoding != Encoding::Hashed, "key.alternate", expected, key.alternate)?;
+            let expected = "0 for keys that are scattered, hashed, random, grouped or from a file";
+            this.expect(plain && key.encoding.is_ordered(), "key.alternate", expected, key.alternate)?;
         }
         if key.prefix_groups > 0 {
             let (least, _) = bounds(&key.size);

@@ -117,7 +117,7 @@ impl Workload {
 pub struct KeySpec {
     /// Bytes of a key, 4 to 65536; a size or a distribution of sizes.
     pub size: SizeSpec,
-    /// `binary`, `decimal`, `hex` or `hashed`.
+    /// `binary`, `decimal`, `hex`, `hashed` or `random`.
     pub encoding: Encoding,
     /// Keys in the order of their numbers, or scattered by a permutation.
     pub scattered: bool,

@@ -21,7 +21,7 @@ pub struct Overrides {
     pub value_size: Option<SizeSpec>,
     /// Threads that run the mix of measured phases.
     pub threads: Option<u32>,
-    /// Seconds of measured phases, in place of their number of ops.
+    /// Seconds of measured phases, in place of their number of ops; a warm-up that would not be shorter shrinks with them.
     pub seconds: Option<f64>,
     /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first. Where
     /// keys come in turns and rounds insert them, turns become as large.
@@ -94,6 +94,10 @@ impl Overrides {
                 phase.seconds = 0.0;
             }
             if let Some(seconds) = self.seconds {
+                // A warm-up that is as long as the phase, or longer, would be refused.
+                if phase.warmup_seconds >= seconds && phase.seconds > 0.0 {
+                    phase.warmup_seconds *= seconds / phase.seconds;
+                }
                 phase.seconds = seconds;
                 phase.ops = self.ops.unwrap_or(0);
             }
@@ -268,6 +272,30 @@ mod tests {
         assert_eq!((phase.threads, phase.ops, phase.each_key, phase.seconds), (2, 100, false, 0.0));
         let after = changed("fill-seq", Overrides { seconds: Some(2.0), ..Overrides::default() });
         assert_eq!((after.phases[0].seconds, after.phases[0].each_key), (2.0, true));
+    }
+
+    #[test]
+    fn a_warm_up_shrinks_with_the_seconds_where_it_must() {
+        let with = |seconds: f64| {
+            let after = changed("kvdk-read", Overrides { seconds: Some(seconds), ..Overrides::default() });
+            (after.phases[1].seconds, after.phases[1].warmup_seconds)
+        };
+        assert_eq!((with(5.0), with(30.0), with(1.0)), ((5.0, 2.0), (30.0, 2.0), (1.0, 0.2)));
+    }
+
+    #[test]
+    fn the_type_of_collections_may_be_set_where_there_are_none() {
+        use crate::workload::{Collections, DataType};
+        let workload = |settings: &[&str]| setting("kvdk-read", settings);
+        let hash = workload(&["collections.type=hash"]).unwrap();
+        assert_eq!(hash.collections, Collections { count: 16, r#type: DataType::Hash });
+        let sorted = workload(&["collections.type=sorted", "collections.count=3"]).unwrap();
+        assert_eq!(sorted.collections, Collections { count: 3, r#type: DataType::Sorted });
+        assert_eq!(workload(&["collections.type=string"]).unwrap(), builtin("kvdk-read").unwrap());
+        let wrong = |settings: &[&str]| workload(settings).unwrap_err();
+        assert!(wrong(&["collections.type=set"]).contains("expected `string`, `hash`, `sorted` or `list`"));
+        assert!(wrong(&["collections.count=3"]).contains("`hash`, `sorted` or `list` with a count"));
+        assert!(wrong(&["collections.type=list"]).contains("push and pop only"));
     }
 
     #[test]

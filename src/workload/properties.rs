@@ -121,7 +121,8 @@ fn phase() -> impl Strategy<Value = Phase> {
 }
 
 fn key() -> impl Strategy<Value = KeySpec> {
-    let encoding = vec![Encoding::Binary, Encoding::Decimal, Encoding::Hex, Encoding::Hashed];
+    let encoding =
+        vec![Encoding::Binary, Encoding::Decimal, Encoding::Hex, Encoding::Hashed, Encoding::Random];
     let numbers = (any::<[u64; 2]>(), any::<u64>(), any::<u32>());
     let file = prop::option::of("[ -~]{0,12}");
     (size(), prop::sample::select(encoding), any::<bool>(), numbers, file).prop_map(

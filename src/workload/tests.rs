@@ -1,5 +1,7 @@
 //! Tests of the file format as a whole: what it means, its errors, its schema and its reference.
 
+mod rounds;
+
 use super::*;
 use crate::generator::{Distribution, SizeSpec};
 
@@ -91,7 +93,10 @@ const BROKEN: &[(&str, &str)] = &[
     ("keys = -5\n$", "w.toml:1: expected a count such as 200000 or \"200k\", got the number `-5`"),
     ("keys = 1.5\n$", "w.toml:1: expected a count such as 200000 or \"200k\", got the number `1.5`"),
     ("keys = [1]\n$", "w.toml:1: expected a count such as 200000 or \"200k\", got an array"),
-    ("keys = 0\n$", "w.toml:1: `keys`: expected 1 or more, got 0"),
+    (
+        "keys = 0\n$",
+        "w.toml:1: `keys`: expected 1 or more for phase `fill`, which puts, merges or goes over each key",
+    ),
     ("runs = 5000000000\n$", "w.toml:1: expected a count of at most 4294967295, got 5000000000"),
     ("budget_seconds = 0\n$", "w.toml:1: `budget_seconds`: expected a time over 0 seconds, got 0"),
     ("cache_bytes = '64 MBi'\n$", "w.toml:1: unknown unit `MBi`; did you mean `MiB`?"),
@@ -111,7 +116,7 @@ const BROKEN: &[(&str, &str)] = &[
     ),
     (
         "[key]\nencoding = 'hexx'\n$",
-        "w.toml:2: expected `binary`, `decimal`, `hex` or `hashed`, got `hexx`; did you mean `hex`?",
+        "w.toml:2: expected `binary`, `decimal`, `hex`, `hashed` or `random`, got `hexx`; did you mean `hex`?",
     ),
     ("[key]\nspacing = 0\n$", "w.toml:2: `key.spacing`: expected 1 or more, got 0"),
     (
@@ -384,7 +389,11 @@ fn the_reference_names_every_field_and_every_workload() {
             );
         }
     }
-    for (table, prefix) in [("/$defs/Key/properties", "key"), ("/$defs/Value/properties", "value")] {
+    for (table, prefix) in [
+        ("/$defs/Key/properties", "key"),
+        ("/$defs/Value/properties", "value"),
+        ("/$defs/Collections/properties", "collections"),
+    ] {
         for field in fields(&schema, table) {
             assert!(
                 reference.contains(&format!("`{prefix}.{field}`")),

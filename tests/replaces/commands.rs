@@ -22,6 +22,16 @@ const IN_ROUNDS: &[&str] = &["toku-insert", "toku-insert-multiple", "toku-update
 /// Workloads with a phase that drops the page cache of the whole machine, which tests leave alone.
 const COLD: &[(&str, &str)] = &[("mininb-get", "get"), ("toku-scan", "cold")];
 
+/// Phases that are warmed up for longer than a test has.
+const WARM: &[(&str, &[&str])] = &[
+    ("kvdk-read", &["read"]),
+    ("kvdk-write", &["insert", "update"]),
+    ("kvdk-mixed", &["mixed"]),
+    ("kvdk-scan", &["scan"]),
+    ("kvdk-batch", &["batch"]),
+    ("kvdk-list", &["push-pop"]),
+];
+
 /// Engines that take the place of all, where a command names none.
 const FEW: &str = "memory-btree,memory-map";
 
@@ -87,6 +97,8 @@ fn tiny_run(words: &[&str], here: &BTreeSet<String>, at: &str) -> Option<String>
     };
     let cold = COLD.iter().filter(|(workload, _)| words.contains(workload));
     kept.extend(cold.map(|(_, phase)| format!("--set {phase}.drop_caches_before=false")));
+    let warm = WARM.iter().filter(|(workload, _)| words.contains(workload)).flat_map(|(_, phases)| *phases);
+    kept.extend(warm.map(|phase| format!("--set {phase}.warmup_seconds=0.02")));
     let runs = if value(words, "--runs").is_some_and(|runs| runs != "1") { 2 } else { 1 };
     Some(format!("{} --engines {engines} {size} --runs {runs}", kept.join(" ")))
 }

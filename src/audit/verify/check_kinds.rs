@@ -193,7 +193,7 @@ pub(super) fn collections(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let split = |act: Act| Act { split: 4, ..act };
     let keys: Vec<_> =
-        ["aaaa", "bbbb"].iter().flat_map(|name| (0..10).map(move |n| format!("{name}{n:02}"))).collect();
+        ["nam0", "nam1"].iter().flat_map(|name| (0..10).map(move |n| format!("{name}{n:02}"))).collect();
     let puts: Vec<_> = keys.iter().map(|key| split(Act::put(key.as_bytes(), key.as_bytes()))).collect();
     subject.run(&puts)?;
     let gets: Vec<_> = keys.iter().map(|key| split(Act::get(key.as_bytes()))).collect();
@@ -204,9 +204,9 @@ pub(super) fn collections(context: &Context<'_>) -> Found {
         subject.run(&gets)?;
     }
     if context.has(KV_CAN_PREFIX) {
-        subject.run(&[split(Act::scan(b"aaaa").with(KV_PREFIX).to(b"aaaa"))])?;
+        subject.run(&[split(Act::scan(b"nam0").with(KV_PREFIX).to(b"nam0"))])?;
         // Pieces of a few rows each.
-        subject.scan_all(split(Act::scan(b"bbbb").with(KV_PREFIX).to(b"bbbb")).room(60))?;
+        subject.scan_all(split(Act::scan(b"nam1").with(KV_PREFIX).to(b"nam1")).room(60))?;
     }
     if context.has(KV_ORDERED) {
         scan_inside(&mut subject)?;
@@ -217,11 +217,11 @@ pub(super) fn collections(context: &Context<'_>) -> Found {
 /// Scans with bounds of one collection, which may not leave it, in both directions.
 fn scan_inside(subject: &mut Subject<'_>) -> Result<(), String> {
     let scan = |from: &[u8], to: &[u8], flags: u16| Act { split: 4, ..Act::scan(from).to(to).with(flags) };
-    subject.run(&[scan(b"aaaa", b"aaab", 0), scan(b"bbbb03", b"bbbc", 0).rows(4)])?;
-    subject.run(&[scan(b"aaaa07", b"aaab", 0), scan(b"bbbb99", b"bbbc", 0)])?;
+    subject.run(&[scan(b"nam0", b"nam1", 0), scan(b"nam103", b"nam2", 0).rows(4)])?;
+    subject.run(&[scan(b"nam007", b"nam1", 0), scan(b"nam199", b"nam2", 0)])?;
     if subject.has(KV_CAN_REVERSE) {
-        let end = [&b"aaaa"[..], &[0xff; 8]].concat();
-        subject.run(&[scan(b"bbbb06", b"bbbb", KV_REVERSE), scan(&end, b"aaaa", KV_REVERSE)])?;
+        let end = [&b"nam0"[..], &[0xff; 8]].concat();
+        subject.run(&[scan(b"nam106", b"nam1", KV_REVERSE), scan(&end, b"nam0", KV_REVERSE)])?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Whether keys of some rules can be made: sizes, numbers that fit, a file that is long enough.
 
+use super::random;
 use super::{KeyFile, KeyRules, LEAST_KEY_BYTES, MOST_HASHED_DIGITS, MOST_KEY_BYTES, USER};
 use crate::generator::alternate::turns;
 use crate::generator::sizes::Sizes;
@@ -12,7 +13,7 @@ pub(super) fn prefix_bytes(rules: &KeyRules) -> usize {
 /// How many numbers `bytes` hold in an encoding.
 pub(super) fn numbers_held(encoding: Encoding, bytes: usize) -> u128 {
     let (base, most): (u128, usize) = match encoding {
-        Encoding::Binary => (256, 8),
+        Encoding::Binary | Encoding::Random => (256, 8),
         Encoding::Decimal | Encoding::Hashed => (10, 20),
         Encoding::Hex => (16, 16),
     };
@@ -40,10 +41,10 @@ pub(super) fn check_sizes(rules: &KeyRules, sizes: &Sizes) -> Result<(), SpecErr
         && (rules.scattered
             || rules.prefix_groups > 0
             || rules.file.is_some()
-            || rules.encoding == Encoding::Hashed)
+            || !rules.encoding.is_ordered())
     {
         return wrong(
-            "`key.alternate` goes with plain keys only: not scattered, not hashed, from no file, without prefix groups"
+            "`key.alternate` goes with plain keys only: not scattered, hashed or random, from no file, without prefix groups"
                 .to_string(),
         );
     }
@@ -52,7 +53,12 @@ pub(super) fn check_sizes(rules: &KeyRules, sizes: &Sizes) -> Result<(), SpecErr
             "`key.prefix_groups` and `key.prefix_size` go together: set both or neither".to_string(),
         );
     }
-    let needed = rules.prefix_size.saturating_add(if rules.encoding == Encoding::Hashed { 5 } else { 1 });
+    let number = match rules.encoding {
+        Encoding::Hashed => 5,
+        Encoding::Random => random::LEAST as u32,
+        Encoding::Binary | Encoding::Decimal | Encoding::Hex => 1,
+    };
+    let needed = rules.prefix_size.saturating_add(number);
     if rules.file.is_none() && sizes.min() < needed {
         let (encoding, prefix, size) = (rules.encoding, rules.prefix_size, sizes.min());
         return wrong(format!(
@@ -76,7 +82,7 @@ pub(super) fn check_capacity(rules: &KeyRules, sizes: &Sizes) -> Result<(), Spec
     let needed = places * u128::from(spacing);
     if needed > held.min(1 << 64) {
         let (unit, extra) = match encoding {
-            Encoding::Binary => ("bytes", 0),
+            Encoding::Binary | Encoding::Random => ("bytes", 0),
             Encoding::Hashed => ("bytes", USER.len()),
             Encoding::Decimal | Encoding::Hex => ("digits", 0),
         };

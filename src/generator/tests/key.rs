@@ -25,9 +25,11 @@ fn kinds(range: u64) -> Vec<KeyRules> {
         rules(range, "zipf:10-300", Encoding::Decimal),
         rules(range, "normal:40,5", Encoding::Hex),
         rules(range, "uniform:12-30", Encoding::Hashed),
+        rules(range, "64", Encoding::Random),
+        rules(range, "uniform:8-30", Encoding::Random),
         KeyRules { spacing: 64, ..rules(range, "16", Encoding::Binary) },
     ];
-    for encoding in [Encoding::Binary, Encoding::Decimal, Encoding::Hex, Encoding::Hashed] {
+    for encoding in [Encoding::Binary, Encoding::Decimal, Encoding::Hex, Encoding::Hashed, Encoding::Random] {
         kinds.push(KeyRules { prefix_groups: 10, prefix_size: 4, ..rules(range, "20", encoding) });
         kinds.push(KeyRules { prefix_groups: 7, prefix_size: 3, ..rules(range, "uniform:20-40", encoding) });
     }
@@ -78,7 +80,7 @@ fn ranks_are_byte_order() {
                     assert_eq!(actual, rank as u64, "{}", name(&rules));
                     assert_eq!(keys.at_place(actual), Some(index), "{}", name(&rules));
                 }
-                None => assert_eq!(rules.encoding, Encoding::Hashed),
+                None => assert!(!rules.encoding.is_ordered()),
             }
         }
     }
@@ -129,6 +131,7 @@ fn keeps_its_first_keys() {
         (scattered, "000000760754"),
         (rules(1_000_000, "16", Encoding::Hashed), "user306582554230"),
         (rules(1_000_000, "uniform:8-14", Encoding::Decimal), "00001562000"),
+        (rules(1_000_000, "12", Encoding::Random), r"\x87\xd8\xd6)\xbaWK\x89\xf2\x83\x8f\x88"),
     ];
     for (rules, wanted) in cases {
         assert_eq!(key(&rules, 781), wanted, "{}", name(&rules));
@@ -151,6 +154,7 @@ fn the_whole_capacity_can_be_used() {
         (32_768, "4", Encoding::Hex),
         (1 << 31, "4", Encoding::Binary),
         (5_000, "8", Encoding::Hashed),
+        (1 << 62, "8", Encoding::Random),
         (1 << 62, "8", Encoding::Binary),
         (1 << 62, "16", Encoding::Binary),
         (1 << 62, "16", Encoding::Hex),

@@ -24,13 +24,17 @@ pub(super) fn bounds() -> Vec<u64> {
 /// The rungs that are not empty of a ladder in units of `unit_ns`.
 ///
 /// A histogram keeps buckets that are at most a thousandth of their values wide. Each is counted in the rung of its
-/// lowest value, so an op may stand one rung too low if it took less than a thousandth longer than the rung's end.
+/// lowest value, so an op may stand one rung too low if it took less than a thousandth longer than the rung's end. The
+/// least and the largest value are known exactly.
 pub(super) fn rungs(histogram: &Histogram, unit_ns: u64) -> Vec<Rung> {
     let bounds = bounds();
     let mut rungs: Vec<Rung> = Vec::new();
-    for bucket in histogram.buckets() {
-        let lowest_ns = bucket.lowest_ns.max(histogram.min_ns().unwrap_or(0));
-        let place = bounds.partition_point(|bound| bound.saturating_mul(unit_ns) <= lowest_ns);
+    let mut buckets = histogram.buckets().peekable();
+    while let Some(bucket) = buckets.next() {
+        let is_slowest = buckets.peek().is_none() && bucket.count == 1;
+        let known_ns = if is_slowest { histogram.max_ns() } else { histogram.min_ns() };
+        let ns = bucket.lowest_ns.max(known_ns.unwrap_or(0));
+        let place = bounds.partition_point(|bound| bound.saturating_mul(unit_ns) <= ns);
         let from = if place == 0 { 0 } else { bounds[place - 1] };
         match rungs.last_mut() {
             Some(last) if last.from == from => last.count = last.count.saturating_add(bucket.count),
@@ -74,14 +78,20 @@ mod tests {
     #[test]
     fn what_lies_on_a_bound_is_in_the_rung_that_begins_there() {
         let mut histogram = Histogram::new();
-        for ns in [999, 1_000, 1_999, 2_000, 25_000] {
+        for ns in [999, 1_000, 1_999, 2_000, 25_000, 25_000] {
             histogram.record(ns);
         }
         let found: Vec<(u64, u64)> =
             rungs(&histogram, 1_000).iter().map(|rung| (rung.from, rung.count)).collect();
-        assert_eq!(found, [(0, 1), (1, 2), (2, 1), (20, 1)], "24,992 to 25,007 ns are one bucket");
+        assert_eq!(found, [(0, 1), (1, 2), (2, 1), (20, 2)], "24,992 to 25,007 ns are one bucket");
         let all: u64 = rungs(&histogram, 1).iter().map(|rung| rung.count).sum();
-        assert_eq!(all, 5);
+        assert_eq!(all, 6);
+        histogram.record(450_000);
+        assert_eq!(
+            rungs(&histogram, 1_000).last().map(|rung| rung.from),
+            Some(450),
+            "the slowest is known exactly"
+        );
         assert!(rungs(&Histogram::empty(), 1_000).is_empty());
     }
 

@@ -94,7 +94,7 @@ pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "rounds",
         about: "Rates of each round, shutdown, scans and memory, as the ft-index examples have them.",
-        needs: "a workload with rounds or with scans (toku-insert, toku-scan, toku-range, toku-update, toku-insert-multiple)",
+        needs: "a workload with rounds or with scans alone in a phase, such as toku-insert or toku-scan",
         render: rounds::pages,
         columns: rounds::COLUMNS,
         rows: rounds::rows,

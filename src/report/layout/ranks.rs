@@ -26,6 +26,12 @@ pub(super) const COLUMNS: &[&str] = &[
 /// The titles of the older document; there are as many columns as ranked metrics.
 const RULE: &str = "|------|-----------| --- | --- |---------| --- | --- | --- | --- |---------|";
 
+/// What the cells mean.
+const LEGEND: [&str; 2] = [
+    "A rank is one more than the number of engines that are surely ahead: their intervals lie apart. Engines in one cell",
+    "share it; an empty cell is a rank that nobody has; - is an engine without the metric.",
+];
+
 /// The metrics that are ranked, each with its place among all.
 fn ranked() -> impl Iterator<Item = (usize, &'static Metric, &'static str)> {
     METRICS.iter().enumerate().filter_map(|(place, metric)| Some((place, metric, metric.rank_title?)))
@@ -71,11 +77,7 @@ fn text(level: &Level, heading: &str) -> String {
         lines.push(format!("| {} | {} |", place + 1, cells.join(" | ")));
     }
     lines.push(String::new());
-    lines.push(
-        "A rank is one more than the number of engines that are surely ahead: their intervals lie apart. Engines in one \
-         cell share it, an empty cell is a rank that nobody has, and - is an engine without the metric."
-            .to_string(),
-    );
+    lines.extend(LEGEND.map(String::from));
     let missing: Vec<String> = level.rows.iter().flat_map(|row| row.missing()).collect();
     if !missing.is_empty() {
         lines.push(String::new());

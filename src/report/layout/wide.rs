@@ -30,6 +30,12 @@ pub(super) const COLUMNS: &[&str] = &[
 /// The line below the titles, as the older document has it.
 const RULE: &str = "| --- | --- | --- | --- | --- | -- | --- | --- | --- | --- | --- |";
 
+/// What the columns mean.
+const LEGEND: [&str; 2] = [
+    "Medians over runs. MemUsage: resident memory of the process after batch-write, harness included. HeapInuse: heap of",
+    "engines in Go. DiskUsage: allocated, before the close; - for a database without files.",
+];
+
 /// A page for each level.
 pub(super) fn pages(summary: &Summary, _: Runs) -> Vec<Page> {
     let cells = cells(summary);
@@ -55,11 +61,7 @@ fn text(level: &Level, heading: &str) -> String {
         lines.push(format!("| {} | {} |", markdown_text(&row.name), figures.collect::<Vec<_>>().join(" | ")));
     }
     lines.push(String::new());
-    lines.push(
-        "Medians over runs. MemUsage: resident memory after batch-write, harness included; HeapInuse: heap of engines in \
-         Go; DiskUsage: allocated, before close."
-            .to_string(),
-    );
+    lines.extend(LEGEND.map(String::from));
     let missing: Vec<String> = level.rows.iter().flat_map(|row| row.missing()).collect();
     if !missing.is_empty() {
         lines.push(String::new());

@@ -29,3 +29,40 @@ impl Judge {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Shape;
+    use crate::measure::Clock;
+    use crate::runner::shared::tallies_for;
+    use crate::runner::unit::Kind;
+    use std::sync::atomic::AtomicU32;
+
+    static NEVER: AtomicU32 = AtomicU32::new(0);
+
+    #[test]
+    fn a_transaction_is_done_as_a_whole_or_not_at_all() {
+        let clock = Clock::calibrate();
+        let faults = |statuses: [u32; 4], done: usize| {
+            let shape = Shape { ops: 4, key_bytes: 8, value_bytes: 8, out_bytes: 8 };
+            let mut arena = Arena::new(shape, clock.kind(), &NEVER);
+            for (at, status) in statuses.into_iter().enumerate() {
+                arena.op_mut(at).status = status;
+            }
+            let mut judge = Judge::new(tallies_for([Kind::Put].into_iter()), clock);
+            judge.transaction(&arena, Item::new(Kind::Put, 7), (0, 4), done);
+            judge.faults.first
+        };
+        for whole in [[KV_OK; 4], [KV_OK, KV_EXISTS, KV_NOT_FOUND, KV_OK]] {
+            assert!(faults(whole, 4).is_empty());
+            assert!(faults(whole, 0).is_empty(), "not run at all");
+            assert_eq!(faults(whole, 3).len(), 1, "acknowledged up to its middle");
+        }
+        assert!(faults([KV_ABORTED, KV_CONFLICT, KV_ABORTED, KV_ABORTED], 4).is_empty());
+        assert_eq!(
+            faults([KV_OK, KV_OK, KV_CONFLICT, KV_OK], 4),
+            ["transaction of 4 ops that begins with put of key 7: 3 were done, another has status 4"]
+        );
+    }
+}

@@ -1,9 +1,28 @@
 //! The end of a trial: close, reopen, and the sweep.
 
 use super::{OnTick, Running};
-use crate::results::Step;
+use crate::engine::Database;
+use crate::measure::Warning;
+use crate::measure::warning::warnings_of_noise;
+use crate::results::{PhaseRecord, Record, Step};
 use crate::runner::{lists, phase, sweep};
 use crate::workload::Phase;
+
+/// What a reader of the record has to know. The rounds of a phase are warned of once.
+pub(super) fn warnings(record: &Record) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = record.noise.as_ref().map(warnings_of_noise).unwrap_or_default();
+    let ran: Vec<&PhaseRecord> = record.phases.iter().filter(|phase| phase.not_run.is_none()).collect();
+    for phase in ran.iter().filter(|phase| phase.round.is_none_or(|round| round == 1)) {
+        let name = &phase.phase.name;
+        let rounds = || ran.iter().filter(|other| other.phase.name == *name);
+        let time: f64 = rounds().map(|other| other.elapsed_ns as f64).sum();
+        let own: f64 = rounds().map(|other| other.elapsed_ns as f64 * other.harness_share).sum();
+        let share = if phase.round.is_none() { phase.harness_share } else { own / time.max(1.0) };
+        warnings.extend(Warning::of_harness_share(name, share));
+        warnings.extend(Warning::of_sample(name, rounds().map(|other| other.ops).sum()));
+    }
+    warnings
+}
 
 impl Running<'_> {
     /// Close, reopen, look at everything once more, close.
@@ -25,7 +44,21 @@ impl Running<'_> {
         } else if !self.engine.stores_nothing() && self.population.dense > 0 {
             self.sweep(on_tick);
         }
-        self.close(None);
+        if self.merges > 0 && !in_memory {
+            self.check_counters("after the reopen at the end");
+        }
+        if in_memory {
+            self.close(None);
+        } else {
+            self.close_after_sweep();
+        }
+    }
+
+    /// Nothing was written since the close that is a step; with this one in it that step's figure would be too good.
+    fn close_after_sweep(&mut self) {
+        if let Some(Err(error)) = self.database.take().map(Database::close) {
+            self.fail("engine-error", format!("close after the sweep: {error}"));
+        }
     }
 
     /// What is left in the lists.

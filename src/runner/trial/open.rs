@@ -52,8 +52,7 @@ impl Running<'_> {
         let seconds =
             |phase: &Phase| (phase.seconds + phase.warmup_seconds) * f64::from(times(workload, phase));
         let seconds: f64 = workload.phases.iter().filter(inserts).map(seconds).sum();
-        let by_time = workload.keys + (seconds * INSERTS_PER_SECOND) as u64;
-        let most = (self.counted_end * 4).max(by_time);
+        let most = (self.counted_end * 4).max(workload.keys + (seconds * INSERTS_PER_SECOND) as u64);
         // Elements of lists are numbered without end.
         if self.lists.is_some() { most } else { self.insert_end.min(most) }
     }
@@ -70,8 +69,6 @@ impl Running<'_> {
             Ok(database) => {
                 if self.facts.is_none() {
                     self.facts = Some(facts_of(&self.engine, database.in_force()));
-                }
-                if !self.has_created {
                     let is_atomic = self.is_atomic(&database);
                     self.spaces.set_atomic(is_atomic);
                 }

@@ -72,3 +72,60 @@ impl Workload {
         subject.expect(phase.value_size.is_none(), "value_size", expected, size)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::workload::parse;
+
+    /// What stands at the top, what in the phase, and the error.
+    const BROKEN: &[(&str, &str, &str)] = &[
+        (
+            "{ count = 3 }",
+            "",
+            "w.toml:2: `collections.type`: expected `hash`, `sorted` or `list` with a count",
+        ),
+        ("{ type = 'hash', count = 0 }", "", "w.toml:2: `collections.count`: expected 1 to 65535, got 0"),
+        ("{ type = 'hash', count = 70000 }", "", "expected 1 to 65535, got 70000"),
+        ("{ type = 'hash', count = 200 }", "", "expected no more than 100 keys, got 200"),
+        ("{ type = 'hasch' }", "", "got `hasch`; did you mean `hash`?"),
+        ("{ type = 'hash', size = 1 }", "", "unknown field `size`"),
+        ("{ type = 'hash' }\nkeyspaces = 2", "", "w.toml:3: `keyspaces`: expected 1 with collections, got 2"),
+        ("{ type = 'hash' }\nindexes = [{}]", "", "`indexes`: expected none with collections, got 1"),
+        (
+            "{ type = 'sorted' }\nkey.prefix_groups = 10",
+            "scan = { reverse = true, prefix = true }",
+            "`scan.prefix`: expected false",
+        ),
+        ("{ type = 'hash' }", "scan = { reverse = true }", "`scan.reverse`: expected false with hashes"),
+        ("{ type = 'hash' }", "mix.push = 1", "`mix`: expected collections.type = \"list\""),
+        ("{ type = 'list' }", "", "`mix`: expected push and pop only, for lists have nothing else, got put"),
+        ("{ type = 'list' }\nkey = { size = 16 }", "", "`key.size`: expected 8 with lists"),
+    ];
+
+    #[test]
+    fn says_in_one_line_where_and_what_is_wrong() {
+        for (top, phase, wanted) in BROKEN {
+            let key = if top.contains("list") && !top.contains("size") { "key.size = 8\n" } else { "" };
+            let text = format!(
+                "keys = 100\ncollections = {top}\n{key}[[phase]]\nname = 'a'\nops = 5\nmix.put = 1\n{phase}\n"
+            );
+            let got = parse(&text, "w.toml").map_or_else(|error| error.to_string(), |_| "no error".into());
+            assert!(got.contains(wanted) && got.starts_with("w.toml:"), "{text}\nwanted {wanted}\ngot {got}");
+        }
+    }
+
+    #[test]
+    fn each_list_belongs_to_one_thread_that_pushes_and_pops() {
+        let list = |phase: &str| {
+            let top = "keys = 100\ncollections = { type = 'list', count = 3 }\nkey.size = 8\n";
+            let text = format!("{top}[[phase]]\nname = 'a'\nops = 5\nmix = {{ push = 1, pop = 1 }}\n{phase}");
+            parse(&text, "w.toml").map_or_else(|error| error.to_string(), |_| String::new())
+        };
+        assert_eq!(list("threads = 3"), "");
+        assert!(list("threads = 4").contains("expected up to 3, the number of lists"));
+        assert!(list("readers = 1").contains("`readers`: expected 0 with lists"));
+        assert!(list("writers = 1").contains("`writers`: expected 0 with lists"));
+        assert!(list("value_size = 5").contains("`value_size`: expected the workload's"));
+        assert!(list("").is_empty());
+    }
+}

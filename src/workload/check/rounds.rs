@@ -55,8 +55,10 @@ impl Workload {
     }
 }
 
+/// Whether it writes new keys.
 fn inserts(phase: &Phase) -> bool {
-    phase.mix.insert + phase.mix.insert_indexed > 0.0
+    let puts_new = phase.mix.put > 0.0 && phase.existing.is_some_and(|share| share < 1.0);
+    puts_new || phase.mix.insert + phase.mix.insert_indexed > 0.0
 }
 
 /// What an atomic group is of, and what is there to emulate.

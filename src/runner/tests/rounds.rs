@@ -1,0 +1,260 @@
+//! Trials with rounds, keys in turns, atomic groups and scans in calls of some rows.
+
+use super::super::data::growth;
+use super::*;
+use crate::engine::Engine;
+use crate::workload::{Emulate, Mix};
+use std::cell::Cell;
+
+fn engines() -> Vec<Engine> {
+    Registry::load(&[]).engines().iter().filter(|engine| engine.is_compared()).cloned().collect()
+}
+
+/// A workload that inserts and gets in turn.
+fn in_turn(rounds: u32, ops: u64) -> Workload {
+    let mut workload = small("nudb-mixed");
+    workload.rounds = rounds;
+    workload.phases.iter_mut().for_each(|phase| phase.ops = ops);
+    workload
+}
+
+fn is_caught(engine: &str, workload: Workload) {
+    let name = workload.name.clone();
+    let record = run_on(engine, workload);
+    assert!(matches!(record.outcome, Outcome::WrongAnswers { .. }), "{engine} {name}: {:?}", record.outcome);
+}
+
+/// The faults strike single ops, and those of joined groups.
+fn not_atomic(name: &str) -> Workload {
+    let mut workload = small(name);
+    workload.phases[0].atomic = false;
+    workload
+}
+
+#[test]
+fn rounds_go_on_where_the_last_one_ended() {
+    for engine in engines() {
+        let record = run_on(engine.name(), in_turn(3, 500));
+        assert_eq!(record.outcome, Outcome::Ok, "{}", engine.name());
+        let runs: Vec<_> = record
+            .phases
+            .iter()
+            .map(|phase| (phase.phase.name.as_str(), phase.round, phase.keys_after))
+            .collect();
+        let wanted = |name, round: u32| (name, Some(round), Some(500 * u64::from(round)));
+        let all: Vec<_> =
+            (1..=3).flat_map(|round| [wanted("insert", round), wanted("fetch", round)]).collect();
+        assert_eq!(runs, all, "{}", engine.name());
+        for phase in &record.phases {
+            assert_eq!((phase.ops, phase.series.is_empty()), (500, false), "{}", engine.name());
+            assert!(crate::results::sane(phase).is_empty(), "{:?}", crate::results::sane(phase));
+        }
+        // No draw is that of the round before: bytes read differ, for values differ in size.
+        let read = |at: usize| record.phases[at].logical_bytes_read;
+        assert!(read(1) != read(3) && read(3) != read(5), "{}", engine.name());
+    }
+}
+
+#[test]
+fn many_short_rounds_are_kept_now_and_then_and_have_no_rows_per_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = in_turn(500, 20);
+    let trial = Trial {
+        id: "test".into(),
+        order: 0,
+        repetition: 1,
+        engine: "memory-btree".into(),
+        options: Vec::new(),
+        workload,
+    };
+    let engine = Registry::load(&[]).engine("memory-btree").unwrap();
+    let (began, kept) = (std::time::Instant::now(), Cell::new(0));
+    let keep = |_: &Record| {
+        kept.set(kept.get() + 1);
+        Ok(())
+    };
+    let record = run_trial(&trial, engine, folder.path(), Clock::calibrate(), &mut |_| {}, &keep).unwrap();
+    assert_eq!(record.outcome, Outcome::Ok);
+    assert_eq!(record.phases.len(), 1000);
+    assert!(record.phases.iter().all(|phase| phase.series.is_empty() && phase.ops == 20));
+    assert!(kept.get() <= 2 + began.elapsed().as_secs(), "kept {} times", kept.get());
+    assert!(kept.get() >= 1);
+    assert!(record.warnings.len() < 12, "{} warnings", record.warnings.len());
+}
+
+#[test]
+fn steps_before_a_phase_are_taken_in_each_round() {
+    let mut workload = in_turn(3, 100);
+    (workload.phases[0].settle_before, workload.phases[1].reopen_before) = (true, true);
+    let record = run_on("memory-btree", workload);
+    assert_eq!(record.outcome, Outcome::Ok);
+    let count = |name: &str, before: &str| {
+        let is =
+            |step: &&crate::results::Step| step.name == name && step.before_phase.as_deref() == Some(before);
+        record.steps.iter().filter(is).count()
+    };
+    assert_eq!((count("reopen", "fetch"), count("close", "fetch"), count("settle", "insert")), (3, 3, 2));
+}
+
+#[test]
+fn growth_counts_rounds() {
+    let growth_of = |workload: &Workload| {
+        let growth = growth(workload);
+        (growth.counted, growth.most)
+    };
+    let toku = builtin("toku-insert").unwrap();
+    assert_eq!(growth_of(&toku), (8 << 20, 8 << 20));
+    let mut threads = in_turn(3, 100);
+    threads.phases[0].threads = 4;
+    assert_eq!(growth_of(&threads), (309, 309), "threads may end one apart, in each round");
+    assert_eq!(growth_of(&builtin("nudb-fetch").unwrap()), (1_000_000, 1_000_000));
+    let timed = growth(&builtin("ycsb-d").unwrap());
+    assert!(timed.counted == 1_000_000 && timed.most > 20_000_000);
+    let disk = |rounds| disk_estimate_bytes(&in_turn(rounds, 1000));
+    assert!(disk(10) - disk(5) == disk(15) - disk(10) && disk(10) > disk(5));
+    let mut tight = toku;
+    tight.key.spacing = 4;
+    assert!(check_workload(&tight).unwrap_err().contains("4 turns; with spacing 4 there can be 3"));
+}
+
+#[test]
+fn keys_in_turns_are_checked_on_every_engine_and_in_scans() {
+    for engine in engines() {
+        for threads in [1, 3] {
+            if threads > 1 && engine.capabilities() & abi::KV_SINGLE_THREAD != 0 {
+                continue;
+            }
+            let mut workload = small("toku-insert");
+            workload.phases.iter_mut().for_each(|phase| phase.threads = threads);
+            // Both halves lie where a scan must find them, between the rounds and at the end.
+            let scan = builtin("toku-scan").unwrap().phases[2].clone();
+            workload.phases.push(Phase { name: "scan".into(), ..scan });
+            let record = run_on(engine.name(), workload);
+            assert_eq!(record.outcome, Outcome::Ok, "{}", engine.name());
+            let scan = record.phases.last().unwrap();
+            assert!(scan.not_run.is_some() || scan.kinds[0].rows == 6_000, "{}", engine.name());
+        }
+    }
+}
+
+#[test]
+fn faults_in_rounds_and_turns_are_found() {
+    for fault in ["phantom-put", "wrong-key", "loses-tail-on-reopen", "miss-for-present", "scan-missing"] {
+        let mut workload = small("toku-insert");
+        let scan = small("toku-scan").phases.remove(2);
+        workload.phases.push(Phase { ops: 8, ..scan });
+        is_caught(&format!("mutant:{fault}"), workload);
+    }
+    for fault in ["scan-missing", "scan-duplicate", "scan-early-end", "scan-out-of-order"] {
+        let mut scan = small("toku-scan");
+        scan.phases[2].ops = 8; // Each fourth scan has the fault.
+        is_caught(&format!("mutant:{fault}"), scan);
+        is_caught(&format!("mutant:{fault}"), small("toku-range"));
+    }
+    for fault in ["miss-for-present", "swapped-values", "truncated-value", "phantom-put"] {
+        is_caught(&format!("mutant:{fault}"), small("nudb-mixed"));
+    }
+    for fault in ["merge-wrong", "lost-update"] {
+        is_caught(&format!("mutant:{fault}"), not_atomic("toku-update"));
+    }
+    is_caught("mutant:index-row-lost", not_atomic("toku-insert-multiple"));
+}
+
+#[test]
+fn a_scan_in_calls_of_some_rows_delivers_the_same_rows() {
+    let rows = |engine: &str, rows_per_call, scan_rows, reverse| {
+        let mut workload = small("toku-scan");
+        (workload.keys, workload.key.alternate) = (500, 100);
+        for phase in &mut workload.phases[1..] {
+            phase.scan.rows = scan_rows;
+            (phase.scan.rows_per_call, phase.scan.reverse) = (rows_per_call, reverse);
+            phase.ops = 3;
+        }
+        let record = run_on(engine, workload);
+        assert_eq!(record.outcome, Outcome::Ok, "{engine} {rows_per_call}");
+        let cold = &record.phases[1];
+        let said = cold.emulated.iter().any(|text| text == "scan goes on by a search in each call");
+        assert_eq!(said, rows_per_call > 0, "{:?}", cold.emulated);
+        assert_eq!((cold.ops, cold.kinds[0].service_ns.count()), (3, 3), "timed as one");
+        (cold.kinds[0].rows, cold.logical_bytes_read)
+    };
+    for engine in engines().iter().filter(|engine| engine.capabilities() & abi::KV_ORDERED != 0) {
+        for rows_per_call in [0, 1, 7, 10_000] {
+            assert_eq!(
+                rows(engine.name(), rows_per_call, 0, false),
+                (1_500, 1_500 * 16),
+                "{}",
+                engine.name()
+            );
+            assert_eq!(rows(engine.name(), rows_per_call, 40, false).0 % 40, 0, "{}", engine.name());
+        }
+        if engine.capabilities() & abi::KV_CAN_REVERSE != 0 {
+            assert_eq!(rows(engine.name(), 3, 0, true).0, 1_500, "{}", engine.name());
+        }
+    }
+    // A fault in a later call is found like one in the first.
+    for fault in ["scan-early-end", "scan-missing"] {
+        let mut workload = small("toku-scan");
+        (workload.phases[1].scan.rows_per_call, workload.phases[1].ops) = (9, 3);
+        is_caught(&format!("mutant:{fault}"), workload);
+    }
+}
+
+#[test]
+fn atomic_groups_of_every_kind_are_right_or_say_that_there_are_none() {
+    let of = |mix: Mix, existing| {
+        let mut workload = small("quick");
+        workload.phases.truncate(1);
+        let phase = Phase { mix, existing, join: 10, atomic: true, ops: 500, ..Phase::default() };
+        workload.phases.push(Phase { name: "groups".into(), ..phase });
+        workload
+    };
+    let kinds = [
+        (Mix { put: 1.0, ..Mix::default() }, None),
+        (Mix { put: 1.0, ..Mix::default() }, Some(0.5)),
+        (Mix { insert: 1.0, ..Mix::default() }, Some(0.3)),
+        (Mix { update: 1.0, get: 1.0, ..Mix::default() }, None),
+        (Mix { delete: 1.0, ..Mix::default() }, None),
+        (Mix { merge: 1.0, ..Mix::default() }, None),
+    ];
+    for engine in engines() {
+        for (mix, existing) in kinds {
+            let record = run_on(engine.name(), of(mix, existing));
+            assert_eq!(record.outcome, Outcome::Ok, "{} {mix:?}", engine.name());
+            let groups = &record.phases[1];
+            if engine.capabilities() & abi::KV_TRANSACTION == 0 {
+                let why = groups.not_run.as_deref();
+                assert!(
+                    why.is_some_and(|why| why.starts_with("the engine has no ")),
+                    "{} {why:?}",
+                    engine.name()
+                );
+            } else if groups.not_run.is_none() {
+                assert_eq!(groups.ops, 500, "{} {mix:?}", engine.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn merges_are_emulated_on_demand_and_add_up() {
+    for engine in engines() {
+        for (emulate, keys) in [(false, 5_000), (true, 5_000), (true, 7)] {
+            let mut workload = small("toku-update");
+            (workload.keys, workload.durability) = (keys, Durability::Process);
+            let phase = &mut workload.phases[0];
+            phase.atomic = engine.capabilities() & abi::KV_TRANSACTION != 0;
+            phase.emulate = if emulate { vec![Emulate::Merge] } else { Vec::new() };
+            let record = run_on(engine.name(), workload);
+            assert_eq!(record.outcome, Outcome::Ok, "{} {keys}", engine.name());
+            let last = record.phases.last().unwrap();
+            let said = last.emulated.iter().any(|text| text == "merge = get + put");
+            assert_eq!(said, emulate || engine.capabilities() & abi::KV_MERGE_ADD == 0, "{}", engine.name());
+            assert_eq!((last.ops, last.kinds[0].service_ns.count()), (1_000, 10), "{}", engine.name());
+            assert_eq!(last.logical_bytes_written, 1_000 * 16);
+        }
+    }
+    let mut workload = not_atomic("toku-update");
+    workload.phases[0].emulate = vec![Emulate::Merge];
+    is_caught("mutant:lost-update", workload);
+}
