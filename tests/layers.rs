@@ -31,6 +31,7 @@ const UNSAFE: &[&str] = &[
     "src/engine/",
     "src/measure/clock.rs",
     "src/measure/clock/across.rs",
+    "src/measure/copy.rs",
     "src/measure/disk.rs",
     "src/measure/facility/system_calls.rs",
     "src/measure/machine.rs",

@@ -6,6 +6,7 @@ mod doctor;
 mod engines;
 mod error;
 mod explain;
+mod kept;
 mod keys;
 mod layouts;
 mod limits;
