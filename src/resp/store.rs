@@ -20,6 +20,8 @@ const BATCH_BYTES: usize = 512 << 10;
 const MOST_BYTES: usize = 1 << 30;
 /// Room for a value that is read; a larger one is read once more.
 const OUT_BYTES: usize = 1024;
+/// Bytes of values that a batch of reads may bring, as far as can be foreseen.
+const MOST_ANSWER_BYTES: usize = 4 << 20;
 /// Writes that a commit may gather.
 const MOST_WRITES: usize = 1024;
 const MOST_WRITE_BYTES: usize = 4 << 20;
@@ -61,6 +63,8 @@ pub struct Store<'s> {
     /// The value that `get` has found.
     value: Vec<u8>,
     out_bytes: usize,
+    /// About as large as the values were that came last.
+    usual_bytes: usize,
 }
 
 impl<'s> Store<'s> {
@@ -79,6 +83,7 @@ impl<'s> Store<'s> {
             bytes: Vec::new(),
             value: Vec::new(),
             out_bytes: OUT_BYTES,
+            usual_bytes: MOST_ANSWER_BYTES / 64,
         })
     }
 
@@ -143,7 +148,8 @@ impl<'s> Store<'s> {
             self.session().arena().clear_pack();
         }
         let (op, out_bytes) = (self.reads.len(), self.out_bytes);
-        if op == BATCH_OPS || !self.pack(op, KV_GET, row, &[], out_bytes) {
+        let is_enough = op > 0 && (op + 1) * self.usual_bytes > MOST_ANSWER_BYTES;
+        if op == BATCH_OPS || is_enough || !self.pack(op, KV_GET, row, &[], out_bytes) {
             self.read_all()?;
             self.reserve(1, row.len() + out_bytes)?;
             self.pack(0, KV_GET, row, &[], out_bytes);
@@ -181,6 +187,7 @@ impl<'s> Store<'s> {
         if count > 1 && self.engine.capabilities & KV_MULTI_GET != 0 {
             (0..count - 1).for_each(|op| self.session().arena().op_mut(op).flags = KV_JOIN);
         }
+        let before = self.bytes.len();
         let executed = self.session().execute(0, count);
         let reads = std::mem::take(&mut self.reads);
         let mut short = Vec::new();
@@ -213,12 +220,18 @@ impl<'s> Store<'s> {
             self.bytes.extend_from_slice(&self.value);
             self.answers[later] = Some(from..self.bytes.len());
         }
+        self.usual_bytes = ((self.bytes.len() - before) / count).max(1);
         Ok(())
     }
 
     /// The answer of a read that `read_all` has run.
     pub fn answer(&self, later: Later) -> Option<&[u8]> {
         self.answers.get(later)?.clone().map(|place| &self.bytes[place])
+    }
+
+    /// Bytes of answers that are kept.
+    pub fn answer_bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Forgets the answers; the numbers begin anew.

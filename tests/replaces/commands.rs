@@ -15,7 +15,7 @@ const SAID: &[(&str, &[&str])] = &[
     ("3", &["serial and random insertions of 500 per batch", "cumulative", "Shutdown", "Total time"]),
     ("10", &["upsert in rounds of 500", "total 1000", "emulated: merge = get + put"]),
     ("12", &["| name |", "| Prefix op/s | Set op/s | Get op/s | Setmixed op/s | Getmixed op/s | Del op/s |"]),
-    ("15", &["(2000 rows)", "(cold)", "(warm)", "MB/s"]),
+    ("15", &[" rows) in ", "(cold", "(warm", "MB/s"]),
     ("18", &["num_db_items,db,op,ops/sec"]),
     ("64", &["[  t min,   t max)        ops count           %"]),
     ("66", &["5.0000%  latency", "99.9900%  latency", "Avg throughput"]),
@@ -115,7 +115,7 @@ fn tiny_run(words: &[&str], here: &BTreeSet<String>, at: &str) -> Option<String>
     kept.extend(cold.map(|(_, phase)| format!("--set {phase}.drop_caches_before=false")));
     let warm = WARM.iter().filter(|(workload, _)| words.contains(workload)).flat_map(|(_, phases)| *phases);
     kept.extend(warm.map(|phase| format!("--set {phase}.warmup_seconds=0.02")));
-    let runs = if value(words, "--runs").is_some_and(|runs| runs != "1") { 2 } else { 1 };
+    let runs = if value(words, "--runs").is_some_and(|runs| runs != "1") { 3 } else { 1 };
     Some(format!("{} --engines {engines} {size} --runs {runs}", kept.join(" ")))
 }
 
