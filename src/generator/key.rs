@@ -14,6 +14,7 @@ use super::sizes::Sizes;
 use super::spec::{Encoding, SizeSpec, SpecError};
 use check::{check_capacity, check_file, check_sizes, hashed_numbers, prefix_bytes};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The largest key, in bytes.
@@ -262,6 +263,18 @@ impl Keys {
             Order::Scattered(_) => self.range,
             Order::Alternate(turns) => turns.places(items),
         }
+    }
+
+    /// The places of the keys that share the prefix of an index's key; none without prefixes, or where places are not
+    /// known. The last may be beyond the range.
+    pub fn prefix_places(&self, index: u64) -> Option<Range<u64>> {
+        let place = self.place_of(index).filter(|_| self.frame.prefix_bytes > 0)?;
+        let places = match &self.order {
+            Order::Alternate(_) => return None,
+            _ => self.frame.group_numbers / self.spacing,
+        };
+        let first = place / places * places;
+        Some(first..first.saturating_add(places))
     }
 
     fn has_places(&self) -> bool {

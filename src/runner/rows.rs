@@ -2,6 +2,7 @@
 
 mod hashes;
 mod indexed;
+mod prefix;
 
 use super::check::Faults;
 use super::shared::Shared;
@@ -29,6 +30,8 @@ pub struct RowsCheck {
     /// From a place to the next one that may be of this keyspace.
     step: u64,
     is_exact: bool,
+    /// The item that a scan of a prefix was drawn for, when all rows of the prefix are known.
+    prefixed: Option<u64>,
     /// Rows come in the order of their keys.
     is_ordered: bool,
     /// It is of a whole hash whose rows are known: they are counted, and `sum` tells which they were.
@@ -78,7 +81,7 @@ impl RowsCheck {
         if op.flags & KV_PREFIX != 0 {
             self.prefix.extend_from_slice(bound);
         }
-        self.index = scan.index;
+        (self.index, self.prefixed) = (scan.index, None);
         if scan.index > 0 {
             return self.begin_indexed(shared, item);
         }
@@ -88,6 +91,7 @@ impl RowsCheck {
         let from = shared.keys.place_of(item);
         self.is_counted = is_hash && !shared.writes && is_known;
         self.is_exact = !shared.writes && is_known && from.is_some() && !scan.prefix && self.is_ordered;
+        self.prefixed = (scan.prefix && !is_hash && !shared.writes && is_known).then_some(item);
         let is_ordered = shared.keys.is_ordered();
         // Where places are items, those of a keyspace lie as far apart as there are keyspaces.
         self.step = if is_ordered { shared.spaces.count() } else { 1 };
@@ -101,16 +105,19 @@ impl RowsCheck {
         };
     }
 
+    /// The item whose key has this place and is there, in the keyspace of the scan.
+    fn at_place(&self, shared: &Shared<'_>, place: u64) -> Option<u64> {
+        let index = shared.keys.at_place(place)?;
+        let there = match shared.versions {
+            Some(table) => table.acked(index).is_some_and(|state| !state.is_absent()),
+            None => index < shared.population.dense,
+        };
+        (there && shared.spaces.of(index) == self.space).then_some(index)
+    }
+
     /// The next row that must come; none: the keyspace ends.
     fn expected(&self, shared: &Shared<'_>) -> Option<u64> {
-        let is_there = |place: u64| {
-            let index = shared.keys.at_place(place)?;
-            let there = match shared.versions {
-                Some(table) => table.acked(index).is_some_and(|state| !state.is_absent()),
-                None => index < shared.population.dense,
-            };
-            (there && shared.spaces.of(index) == self.space).then_some(index)
-        };
+        let is_there = |place: u64| self.at_place(shared, place);
         let (cursor, step) = (self.cursor?, self.step as usize);
         if self.reverse {
             (0..=cursor).rev().step_by(step).find_map(is_there)
@@ -241,6 +248,9 @@ impl RowsCheck {
         }
         if self.is_counted {
             self.end_hash(shared, faults);
+        }
+        if let Some(item) = self.prefixed {
+            self.end_prefix(shared, item, faults);
         }
         if self.is_exact
             && self.rows < u64::from(self.limit)

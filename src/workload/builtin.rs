@@ -55,7 +55,8 @@ const FILES: &[(&str, &str)] = files![
 ];
 
 /// Suites, in the order that people see.
-const SUITES: &[(&str, &str)] = files!["mininb-suite", "kvbench-suite"];
+const SUITES: &[(&str, &str)] =
+    files!["mininb-suite", "nudb-suite", "kvbench-suite", "kvdk-suite", "toku-suite"];
 
 static NAMES: LazyLock<Vec<(&'static str, &'static str)>> =
     LazyLock::new(|| FILES.iter().map(|(name, text)| (*name, about(text))).collect());

@@ -4,6 +4,7 @@ mod builtin;
 mod check;
 mod collections;
 mod defaults;
+mod explain;
 mod file;
 mod list;
 mod overrides;
@@ -56,6 +57,12 @@ pub struct Workload {
     pub name: String,
     /// One line for people.
     pub about: String,
+    /// The tool or paper that it is from, in a line; none: it is our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// What was wrong there and is not here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mends: Vec<String>,
     /// The workload that this is a variant of, made for a list of sizes or by a suite; none: it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant_of: Option<String>,
@@ -91,6 +98,9 @@ pub struct Workload {
     pub or_weaker: bool,
     /// Budget for the engine's own caches, in bytes; none: the engine's default.
     pub cache_bytes: Option<u64>,
+    /// Cap on all memory of a trial's process, page cache included, in bytes; none: no cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// How often the phases that say `each_round` are run, in turn; they stand side by side.
     #[serde(default = "defaults::rounds")]
     pub rounds: u32,
@@ -224,6 +234,26 @@ pub struct Scan {
     pub rows_per_call: u32,
 }
 
+/// A transaction over all of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Transaction {
+    /// Committed at the phase's end.
+    Whole,
+    /// Undone at its end.
+    Aborted,
+}
+
+impl Transaction {
+    /// As reports say it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Transaction::Whole => "in one transaction",
+            Transaction::Aborted => "in one transaction that is aborted",
+        }
+    }
+}
+
 /// What the core does in the engine's place though the engine could.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -269,6 +299,9 @@ pub struct Phase {
     pub join: u32,
     /// Joined writes are a transaction: all of a group are done, or none.
     pub atomic: bool,
+    /// All of the phase is one transaction of its one thread, ended with it; none: each op or group is by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction: Option<Transaction>,
     /// What is emulated even where the engine has it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub emulate: Vec<Emulate>,

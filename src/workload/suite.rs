@@ -201,7 +201,7 @@ impl Suite {
                 if let Some(variant) = &part.variant {
                     workload.suffix_name(variant);
                 }
-                for workload in changes.variants(&workload, &part.axes)? {
+                for workload in changes.fitting(&workload).variants(&workload, &part.axes)? {
                     if !names.insert(workload.name.clone()) {
                         let name = &workload.name;
                         return Err(wrong(&format!("there are two `{name}`; give one part a `variant`")));

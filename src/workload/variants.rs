@@ -28,24 +28,20 @@ impl Changes {
     ///
     /// Fails where a change does not fit the workload.
     pub fn variants(&self, workload: &Workload, own: &Axes) -> Result<Vec<Workload>, WorkloadError> {
-        let sizes = if self.axes.keys.is_empty() { &own.keys } else { &self.axes.keys };
+        let is_typed = !self.axes.keys.is_empty();
+        let sizes = if is_typed { &self.axes.keys } else { &own.keys };
         let levels = if self.axes.durability.is_empty() { &own.durability } else { &self.axes.durability };
+        // Sizes that a suite has are scaled, those of the command line are meant as they are.
+        let factor = self.scale.filter(|_| !is_typed).unwrap_or(1.0);
         let mut variants = Vec::new();
         for &keys in &one_or_all(sizes) {
             for &level in &one_or_all(levels) {
                 let mut variant = workload.clone();
-                let overrides = Overrides {
-                    // Sizes that a suite has are scaled, those of the command line are meant as they are.
-                    keys: keys.filter(|_| !self.axes.keys.is_empty()),
-                    durability: level,
-                    ..self.overrides.clone()
-                };
-                if let Some(keys) = keys {
-                    (variant.keys, variant.budget_seconds) = (keys, None);
-                }
                 if let Some(factor) = self.scale {
                     variant.scale(factor);
                 }
+                let keys = keys.map(|keys| scaled(keys, factor));
+                let overrides = Overrides { keys, durability: level, ..self.overrides.clone() };
                 overrides.apply(&mut variant)?;
                 variant.name_as_variant(sizes.len() > 1, levels.len() > 1);
                 variants.push(variant);
@@ -53,6 +49,24 @@ impl Changes {
         }
         Ok(variants)
     }
+
+    /// What of them a workload of a suite takes: keys only where there are keys to fill, seconds only where rounds do
+    /// not insert a counted turn of keys each.
+    pub(super) fn fitting(&self, workload: &Workload) -> Changes {
+        let mut fitting = self.clone();
+        if workload.keys == 0 {
+            fitting.axes.keys.clear();
+        }
+        if workload.turns_are_phases() {
+            fitting.overrides.seconds = None;
+        }
+        fitting
+    }
+}
+
+/// A count times a factor; of something never nothing.
+fn scaled(count: u64, factor: f64) -> u64 {
+    if count == 0 || factor == 1.0 { count } else { ((count as f64 * factor).round() as u64).max(1) }
 }
 
 /// Each of a list, or nothing once.
@@ -61,18 +75,18 @@ fn one_or_all<T: Copy>(list: &[T]) -> Vec<Option<T>> {
 }
 
 impl Workload {
-    /// Makes keys, ops and times so many times what they are, but never nothing of what there was; a time budget no
+    /// Makes keys, turns of keys, ops and times so many times what they are, but never nothing of what there was; a time budget no
     /// longer shrinks them.
     fn scale(&mut self, factor: f64) {
-        let count = |count: u64| if count == 0 { 0 } else { ((count as f64 * factor).round() as u64).max(1) };
         // To whole microseconds, so that a tenth of 3 is 0.3.
         let time = |seconds: f64| {
             if seconds == 0.0 { 0.0 } else { ((seconds * factor * 1e6).round() / 1e6).max(1e-6) }
         };
-        self.keys = count(self.keys);
+        self.keys = scaled(self.keys, factor);
+        self.key.alternate = scaled(self.key.alternate, factor);
         self.budget_seconds = None;
         for phase in &mut self.phases {
-            phase.ops = count(phase.ops);
+            phase.ops = scaled(phase.ops, factor);
             phase.seconds = time(phase.seconds);
             phase.warmup_seconds = time(phase.warmup_seconds);
         }

@@ -239,3 +239,51 @@ fn key_files_that_do_not_fit_are_refused() {
     fs::write(&path, "").unwrap();
     refused(folder.path(), &format!("{shuffle} 16"), 2, &["the key file holds 0 keys"]);
 }
+
+const PREFIXES: &str = "durability = 'none'\nruns = 1\nkeys = 1000\n[key]\nprefix_groups = 100\nprefix_size = 3\n\
+    [[phase]]\nname = 'fill'\nmix = { put = 1 }\ndistribution = 'permutation'\neach_key = true\n\
+    [[phase]]\nname = 'prefix'\nmix = { scan = 1 }\nscan = { rows = ROWS, prefix = true }\nops = 300\n\
+    [[phase]]\nname = 'half'\nmix = { delete = 1 }\ndistribution = 'permutation'\nops = 500\n\
+    [[phase]]\nname = 'prefix-again'\nmix = { scan = 1 }\nscan = { rows = 0, prefix = true }\nops = 300\n";
+
+#[test]
+fn every_row_of_a_prefix_must_come() {
+    for rows in ["0", "7"] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("p.toml"), PREFIXES.replace("ROWS", rows)).unwrap();
+        ran(folder.path(), "run p.toml --engines memory-btree --quiet");
+        let json: serde_json::Value =
+            serde_json::from_str(&ran(folder.path(), "report --format json").stdout).unwrap();
+        let records = json["records"].as_array().unwrap();
+        let record = records.iter().find(|record| record["trial"]["engine"] == "memory-btree").unwrap();
+        let came = record["phases"][1]["kinds"][0]["rows"].as_u64();
+        assert_eq!(came, Some(if rows == "0" { 3000 } else { 2100 }), "ten keys to a prefix, 300 scans");
+        for fault in ["scan-early-end", "scan-missing", "scan-past-bound", "scan-duplicate"] {
+            let printed = kvdyno(folder.path(), &format!("run p.toml --engines mutant:{fault} --quiet"));
+            assert_eq!(printed.code, Some(3), "{fault}, {rows} rows\n{}\n{}", printed.stderr, printed.stdout);
+        }
+    }
+}
+
+#[test]
+fn what_a_workload_does_is_said_with_what_the_flags_change() {
+    let folder = own_suite("memory-map");
+    let said = ran(folder.path(), "explain mininb-get --keys 5k --set get.seconds=3").stdout;
+    for text in [
+        "From: mininb",
+        "5,000 keys of 16 bytes",
+        "Ends: after each of the 5,000 keys or after 3 s",
+        "What was wrong there",
+    ] {
+        assert!(said.contains(text), "no `{text}` in\n{said}");
+    }
+    let said = ran(folder.path(), "explain fill-seq --keys 1k,2k").stdout;
+    assert!(said.contains("fill-seq-1k: ") && said.contains("fill-seq-2k: "), "{said}");
+    let said = ran(folder.path(), "explain suites/two.toml --scale 0.5").stdout;
+    for text in ["  - mine-500: 500 keys, level process, 1 run.", "as variant `map`", "\nmine-500: -\n"] {
+        assert!(said.contains(text), "no `{text}` in\n{said}");
+    }
+    refused(folder.path(), "explain quikc", 2, &["unknown workload `quikc`", "did you mean `quick`"]);
+    refused(folder.path(), "explain quick --set raed.ops=1", 2, &["no phase `raed`"]);
+    refused(folder.path(), "explain none.toml", 2, &["cannot read the workload none.toml"]);
+}

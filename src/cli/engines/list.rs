@@ -22,7 +22,7 @@ const ABILITIES: &[&[(char, &str)]] = &[
 
 /// The widest version and licence in the list; versions of Go modules can be a date and a hash.
 const VERSION_COLUMNS: usize = 8;
-const LICENCE_COLUMNS: usize = 16;
+const LICENCE_COLUMNS: usize = 15;
 
 /// A letter for each ability in the list, `-` for each that is not.
 fn letters(capabilities: &[String]) -> String {
@@ -170,7 +170,7 @@ mod tests {
             assert!(all.iter().any(|(_, own)| *own == name), "no letter for {name}");
         }
         let some = ["ordered", "new"].map(String::from);
-        assert_eq!(letters(&some), "o--- ---- -- ---n -----");
+        assert_eq!(letters(&some), "o--- ---- -- ---n ------");
     }
 
     #[test]

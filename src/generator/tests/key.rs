@@ -106,6 +106,26 @@ fn keys_of_a_group_are_neighbours_that_share_a_prefix() {
         sorted.sort_unstable();
         let groups: Vec<usize> = sorted.chunk_by(|a, b| a[..4] == b[..4]).map(<[_]>::len).collect();
         assert_eq!(groups, [100; 10], "scattered {scattered}");
+        for index in (0..1_000).step_by(37) {
+            let places = keys.prefix_places(index).unwrap();
+            let mut out = [[0; 16]; 2];
+            keys.write(index, &mut out[0]);
+            for place in 0..1_000 {
+                keys.write(keys.at_place(place).unwrap(), &mut out[1]);
+                let shares = out[0][..4] == out[1][..4];
+                assert_eq!(
+                    places.contains(&place),
+                    shares,
+                    "index {index}, place {place}, scattered {scattered}"
+                );
+            }
+        }
+        assert_eq!(
+            Keys::new(&KeyRules { prefix_groups: 0, prefix_size: 0, ..rules.clone() }, 1)
+                .unwrap()
+                .prefix_places(5),
+            None
+        );
     }
 }
 

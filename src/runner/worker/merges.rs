@@ -43,6 +43,9 @@ impl Worker<'_, '_> {
         self.judge.merges += merged as u64;
         if merged == count && self.counts {
             self.judge.tally(shared, &unit, ticks);
+        }
+        // What was in vain was issued too, or the phase would not end.
+        if self.counts {
             self.issued += count as u64;
         }
         let arena = self.session.arena();
@@ -69,6 +72,8 @@ impl Worker<'_, '_> {
         for &(index, at) in &self.sums {
             let arena = self.session.arena();
             let stored = match arena.op(at).status {
+                // An engine that keeps nothing has none to add to.
+                KV_OK if !self.shared.checked => Some(0),
                 KV_OK => arena.delivered(at).try_into().ok().map(u64::from_le_bytes),
                 KV_NOT_FOUND => Some(0),
                 _ => return false,

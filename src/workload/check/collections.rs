@@ -91,7 +91,11 @@ mod tests {
         ("{ type = 'hash', size = 1 }", "", "unknown field `size`"),
         ("{ type = 'hash' }\nkeyspaces = 2", "", "w.toml:3: `keyspaces`: expected 1 with collections, got 2"),
         ("{ type = 'hash' }\nindexes = [{}]", "", "`indexes`: expected none with collections, got 1"),
-        ("{ type = 'sorted' }", "scan = { reverse = true, prefix = true }", "`scan.prefix`: expected false"),
+        (
+            "{ type = 'sorted' }\nkey.prefix_groups = 10",
+            "scan = { reverse = true, prefix = true }",
+            "`scan.prefix`: expected false",
+        ),
         ("{ type = 'hash' }", "scan = { reverse = true }", "`scan.reverse`: expected false with hashes"),
         ("{ type = 'hash' }", "mix.push = 1", "`mix`: expected collections.type = \"list\""),
         ("{ type = 'list' }", "", "`mix`: expected push and pop only, for lists have nothing else, got put"),

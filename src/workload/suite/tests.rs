@@ -144,6 +144,7 @@ fn every_built_in_suite_expands_to_what_can_be_run() {
             let members = suite.members(&find, &changes).unwrap_or_else(|error| panic!("{error}"));
             for Member { workload, engines } in &members {
                 workload.check().unwrap_or_else(|error| panic!("{name}: {error}"));
+                // A part's own engines go before the suite's; a suite of none would run on all there are.
                 assert!(!engines.is_empty() && !workload.layouts.is_empty(), "{name}: {}", workload.name);
             }
         }
