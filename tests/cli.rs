@@ -4,8 +4,12 @@
 mod command;
 #[path = "cli/faults.rs"]
 mod faults;
+#[path = "cli/kept.rs"]
+mod kept;
 #[path = "cli/layouts.rs"]
 mod layouts;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/new_engine.rs"]
@@ -18,3 +22,5 @@ mod readme;
 mod runs;
 #[path = "cli/suites.rs"]
 mod suites;
+#[path = "cli/transactions.rs"]
+mod transactions;

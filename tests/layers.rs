@@ -17,7 +17,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("runner", &["workload", "generator", "engine", "measure", "results"]),
     ("audit", &["runner", "engine", "generator", "measure", "results"]),
     ("report", &["results", "measure"]),
-    ("cli", &["measure", "generator", "engine", "workload", "results", "runner", "audit", "report"]),
+    ("resp", &["engine", "measure"]),
+    ("cli", &["measure", "generator", "engine", "workload", "results", "runner", "audit", "report", "resp"]),
 ];
 /// Files that may hold `unsafe`, or folders of such (with `/` at the end).
 const UNSAFE: &[&str] = &[
@@ -30,11 +31,13 @@ const UNSAFE: &[&str] = &[
     "src/engine/",
     "src/measure/clock.rs",
     "src/measure/clock/across.rs",
+    "src/measure/copy.rs",
     "src/measure/disk.rs",
     "src/measure/facility/system_calls.rs",
     "src/measure/machine.rs",
     "src/measure/machine/processor.rs",
     "src/measure/noise.rs",
+    "src/measure/placement.rs",
     "src/measure/resources.rs",
     "src/measure/signals.rs",
 ];

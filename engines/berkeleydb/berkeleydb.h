@@ -49,6 +49,7 @@ enum { KEY_ROOM = 65536, HASH_KEY_MAX = 1024 };
 
 struct kv_session {
   kv_database *database;
+  DB_TXN *open;  /* between KV_BEGIN and its end, else null */
   uint8_t *bulk; /* what bulk calls give and take, and single values of scans */
   uint32_t bulk_size;
   uint32_t row_size; /* of the rows of the last scan, to ask for no more pages than needed */
@@ -84,6 +85,7 @@ int run_in(kv_session *session, kv_op *op, DB_TXN *transaction);
 uint32_t run_group(kv_session *session, kv_op *ops, uint32_t count, int atomic, kv_batch *batch);
 
 /* session.c */
+uint32_t control(kv_session *session, kv_op *op, kv_batch *batch);
 uint32_t begin_session(kv_database *database, const kv_arena *arena, kv_session **session, char *error);
 uint32_t end_session(kv_session *session, char *error);
 uint32_t fail(const kv_op *op, kv_batch *batch, int code);
@@ -108,9 +110,14 @@ KV_INLINE uint32_t status_of(const kv_op *op, kv_batch *batch, int code) {
   return code == DB_BUFFER_SMALL ? (uint32_t)KV_SHORT : fail(op, batch, code);
 }
 
-/* Whether to run it again: a deadlock undid it. The one transaction cannot be run again from here. */
+/* The transaction that an op of this session stands in; null: none. */
+KV_INLINE DB_TXN *around(const kv_session *session) {
+  return session->open != NULL ? session->open : session->database->whole;
+}
+
+/* Whether to run it again: a deadlock undid it. A transaction around it cannot be run again from here. */
 KV_INLINE int is_retried(kv_session *session, kv_op *op, int code) {
-  return code == DB_LOCK_DEADLOCK && session->database->whole == NULL && op->retries++ < RETRIES_MAX;
+  return code == DB_LOCK_DEADLOCK && around(session) == NULL && op->retries++ < RETRIES_MAX;
 }
 
 #endif

@@ -57,7 +57,7 @@ int run_in(kv_session *session, kv_op *op, DB_TXN *transaction) {
 KV_INLINE uint32_t one(kv_session *session, kv_op *op, kv_batch *batch, int (*run)(kv_session *, kv_op *, DB_TXN *)) {
   int code;
   if (session->database->is_in_children) return run_group(session, op, 1, 1, batch), op->status;
-  do code = run(session, op, session->database->whole);
+  do code = run(session, op, around(session));
   while (is_retried(session, op, code));
   return status_of(op, batch, code);
 }
@@ -68,7 +68,7 @@ static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) { return o
 
 #define ANY_CAPABILITIES (KV_CAN_DELETE | KV_DELETE_TELLS | KV_OVERWRITE | KV_CAN_NEW | KV_CAN_PREFIX | KV_KEYSPACES)
 #define TREE_CAPABILITIES (ANY_CAPABILITIES | KV_ORDERED | KV_CAN_REVERSE)
-#define TRANSACTION_CAPABILITIES (KV_TRANSACTION | KV_TRANSACTION_READS)
+#define TRANSACTION_CAPABILITIES (KV_TRANSACTION | KV_TRANSACTION_READS | KV_CAN_LONG_TRANSACTION)
 
 /* Each variant has a part of these. */
 static const kv_option options[] = {
@@ -98,6 +98,7 @@ enum { ALL = sizeof(options) / sizeof(options[0]) };
                                    .put = write_one,                                                              \
                                    .remove = write_one,                                                           \
                                    .scan = scan,                                                                  \
+                                   .control = control,                                                            \
                                    .group = GROUP};                                                               \
     return kv_run(session, batch, &calls);                                                                        \
   }                                                                                                               \

@@ -33,7 +33,7 @@ static int run_once(kv_session *session, kv_op *ops, uint32_t count, uint32_t *c
   DB_ENV *environment = database->environment;
   const uint32_t flags = database->is_snapshot && kv_only_reads(ops, count) ? DB_TXN_SNAPSHOT : 0;
   DB_TXN *transaction;
-  int code = environment->txn_begin(environment, database->whole, &transaction, flags);
+  int code = environment->txn_begin(environment, around(session), &transaction, flags);
   *culprit = 0;
   if (code != 0) return code;
   code = database->is_bulk_put ? put_all(session, ops, count, transaction) : DB_BUFFER_SMALL;

@@ -119,7 +119,7 @@ int scan_in(kv_session *session, kv_op *op, DB_TXN *transaction) {
   if (database->variant->type == DB_HASH) place.length = op->key_length; /* a prefix is no place there */
   if (place.length != 0) memcpy(session->key, place.key, place.length);
   if (transaction == NULL && database->is_snapshot) flags = DB_TXN_SNAPSHOT;
-  if (transaction != NULL && transaction == database->whole) flags = DB_READ_COMMITTED;
+  if (transaction != NULL && transaction == around(session)) flags = DB_READ_COMMITTED;
   code = space->db->cursor(space->db, transaction, &cursor, flags);
   if (code != 0) return code;
   if (rows.is_full)

@@ -1,4 +1,4 @@
-/* Sessions of Berkeley DB, the single transaction around them, and the texts of failures. */
+/* Sessions of Berkeley DB, the transactions over several calls, and the texts of failures. */
 #include "berkeleydb.h"
 
 /* What an op that failed with `code` says. */
@@ -38,14 +38,30 @@ uint32_t begin_session(kv_database *database, const kv_arena *arena, kv_session 
   return kv_fail_call(error, KV_ERROR, "session: %s", explain(code));
 }
 
+/* A transaction over several calls of this session. */
+uint32_t control(kv_session *session, kv_op *op, kv_batch *batch) {
+  const kv_database *database = session->database;
+  DB_TXN *transaction = session->open;
+  if ((op->kind == KV_BEGIN) == (transaction != NULL))
+    return kv_fail(batch, op, KV_ERROR, transaction != NULL ? "a transaction is open already" : "no transaction is open");
+  if (op->kind == KV_BEGIN)
+    return status_of(op, batch,
+                     database->environment->txn_begin(database->environment, database->whole, &session->open, 0));
+  session->open = NULL;
+  return status_of(op, batch, op->kind == KV_COMMIT ? transaction->commit(transaction, 0) : transaction->abort(transaction));
+}
+
 uint32_t end_session(kv_session *session, char *error) {
   kv_database *database = session->database;
   DB_TXN *whole = NULL;
-  int code = 0;
+  int code = session->open != NULL ? session->open->abort(session->open) : 0;
   pthread_mutex_lock(&database->sessions_lock);
   if (--database->sessions == 0) whole = database->whole, database->whole = NULL;
   pthread_mutex_unlock(&database->sessions_lock);
-  if (whole != NULL) code = database->is_aborted ? whole->abort(whole) : whole->commit(whole, 0);
+  if (whole != NULL) {
+    const int ended = database->is_aborted ? whole->abort(whole) : whole->commit(whole, 0);
+    if (code == 0) code = ended;
+  }
   free(session->bulk);
   free(session);
   return code == 0 ? KV_OK : kv_fail_call(error, KV_ERROR, "end of the transaction: %s", explain(code));

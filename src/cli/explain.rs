@@ -16,7 +16,7 @@ pub struct ExplainArgs {
 /// Prints it.
 pub fn run(args: &ExplainArgs) -> Result<u8, CliError> {
     let named = named(&args.workload)?;
-    let members = named.members(&args.sizes.changes()?)?;
+    let members = named.members(&args.sizes.changes(None)?)?;
     let texts: Vec<String> = match &named {
         Named::Suite(suite, _) => vec![suite.explain(&members)],
         Named::One(_) => members.iter().map(|member| member.workload.explain()).collect(),

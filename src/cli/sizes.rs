@@ -70,8 +70,8 @@ fn factor(text: &str) -> Result<f64, String> {
 }
 
 impl Sizes {
-    /// What they change in every workload of a run.
-    pub fn changes(&self) -> Result<Changes, CliError> {
+    /// What they and a cap of memory change in every workload of a run.
+    pub fn changes(&self, memory: Option<u64>) -> Result<Changes, CliError> {
         let size = |flag: &str, text: &Option<String>| match text {
             Some(text) => {
                 parse_size(text).map(Some).map_err(|error| CliError::usage(format!("{flag} {text}: {error}")))
@@ -91,6 +91,7 @@ impl Sizes {
                 ops: self.ops,
                 durability: None,
                 cache: self.cache,
+                memory,
                 seed: self.seed,
                 runs: self.runs,
                 set: self.set.clone(),

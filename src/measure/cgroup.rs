@@ -111,7 +111,7 @@ impl Group {
     }
 
     /// Our group, then those above it up to the mount.
-    fn upward(&self) -> impl Iterator<Item = &Path> {
+    pub(super) fn upward(&self) -> impl Iterator<Item = &Path> {
         self.folder.ancestors().take_while(|folder| folder.starts_with(&self.mount))
     }
 

@@ -3,6 +3,7 @@
 mod system_calls;
 
 use super::cgroup::{Cgroups, Group};
+use super::memory_cap;
 use super::resources::read;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,14 +61,15 @@ pub fn facilities() -> Vec<Facility> {
             "Counting sync calls per commit needs it: Linux 5.5 or newer with CONFIG_SECCOMP_FILTER.",
         ),
         facility(
-            "cgroup v1 memory",
-            memory_v1(),
-            "A memory cap per engine needs a writable memory controller (version 1 or 2): run as root.",
+            "memory cap",
+            memory_cap(),
+            "`kvdyno run --memory` needs a control group with the memory controller: run as root, or in a delegated \
+             group (systemd-run --user --scope -p Delegate=yes).",
         ),
         facility(
             "cgroup v2",
             groups_v2(),
-            "A memory cap and killing a whole tree need a delegated group: systemd-run --user --scope, or run as root.",
+            "Killing a whole tree needs a delegated group: systemd-run --user --scope, or run as root.",
         ),
         facility(
             "loop devices",
@@ -138,11 +140,10 @@ fn tracepoints() -> io::Result<String> {
     Err(failure)
 }
 
-fn memory_v1() -> io::Result<String> {
-    let group =
-        Cgroups::of_this_process().memory_v1.ok_or_else(|| absent("no memory controller of version 1"))?;
-    try_group(&group)?;
-    Ok("groups can be made".into())
+/// Makes a capped group and removes it.
+fn memory_cap() -> io::Result<String> {
+    let version = memory_cap::probe().map_err(|reason| absent(&reason))?;
+    Ok(format!("--memory can cap each trial, page cache included, by a control group of {version}"))
 }
 
 fn groups_v2() -> io::Result<String> {

@@ -2,24 +2,30 @@
 
 pub mod cgroup;
 pub mod clock;
+mod copy;
 pub mod disk;
 pub mod facility;
 pub mod file_system;
 pub mod histogram;
 pub mod machine;
+pub mod memory_cap;
 mod mounts;
 pub mod noise;
+pub mod placement;
 pub mod resources;
 pub mod signals;
 pub mod units;
 pub mod warning;
 
 pub use clock::{Clock, ClockFacts, monotonic_ns};
+pub use copy::copy_folder;
 pub use disk::DiskUse;
 pub use file_system::FileSystemFacts;
 pub use histogram::Histogram;
 pub use machine::{Conditions, Machine};
+pub use memory_cap::{CapRecord, CapUse, MemoryCap};
 pub use noise::{Jitter, Noise, NoiseProbe};
+pub use placement::Placement;
 pub use resources::Usage;
 pub use warning::{Concern, Warning, warnings_of};
 

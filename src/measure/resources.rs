@@ -13,10 +13,19 @@ pub struct Usage {
     pub user_cpu_ns: Option<u64>,
     /// CPU time in the kernel, nanoseconds.
     pub system_cpu_ns: Option<u64>,
-    /// Resident memory at that moment, bytes.
+    /// Resident memory at that moment (VmRSS), bytes.
     pub rss_bytes: Option<u64>,
-    /// The most resident memory since the process began, bytes.
+    /// Of this, memory that belongs to no file (RssAnon), bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rss_anonymous_bytes: Option<u64>,
+    /// Of this, mapped files (RssFile), bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rss_file_bytes: Option<u64>,
+    /// The most resident memory since the process began (VmHWM), bytes.
     pub rss_peak_bytes: Option<u64>,
+    /// The most address space since the process began (VmPeak), bytes; mapped files are in it, resident or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm_peak_bytes: Option<u64>,
     /// Page faults served without reading from storage.
     pub minor_faults: Option<u64>,
     /// Page faults that had to read from storage.
@@ -62,7 +71,10 @@ impl Usage {
             user_cpu_ns: less(self.user_cpu_ns, earlier.user_cpu_ns),
             system_cpu_ns: less(self.system_cpu_ns, earlier.system_cpu_ns),
             rss_bytes: self.rss_bytes,
+            rss_anonymous_bytes: self.rss_anonymous_bytes,
+            rss_file_bytes: self.rss_file_bytes,
             rss_peak_bytes: self.rss_peak_bytes,
+            vm_peak_bytes: self.vm_peak_bytes,
             minor_faults: less(self.minor_faults, earlier.minor_faults),
             major_faults: less(self.major_faults, earlier.major_faults),
             voluntary_switches: less(self.voluntary_switches, earlier.voluntary_switches),
@@ -106,11 +118,14 @@ impl Usage {
     #[cfg(not(unix))]
     fn take_rusage(&mut self) {}
 
-    /// The lines `VmRSS` and `VmHWM` of `/proc/self/status`. The latter, unlike `ru_maxrss`, does not count what the
-    /// process was before it executed this program.
+    /// The lines on memory of `/proc/self/status`. `VmHWM`, unlike `ru_maxrss`, does not count what the process was
+    /// before it executed this program.
     fn take_status(&mut self, text: &str) {
         let kibibytes = |name| number_after(text, name)?.checked_mul(1024);
         self.rss_bytes = kibibytes("VmRSS:");
+        self.rss_anonymous_bytes = kibibytes("RssAnon:");
+        self.rss_file_bytes = kibibytes("RssFile:");
+        self.vm_peak_bytes = kibibytes("VmPeak:");
         self.rss_peak_bytes = kibibytes("VmHWM:").or(self.rss_peak_bytes);
     }
 

@@ -3,6 +3,7 @@
 use super::describe::{clock, command, engine_name, machine, memory, phase_name, phase_settings, trials};
 use super::escape::plain_text;
 use super::figure::{UNKNOWN, known, listed, time};
+use super::limits;
 use super::next::next_steps;
 use super::ranking::{LEGEND, by_kind, ranking, remarks, without_figures};
 use super::table::{Align, Column, Table};
@@ -39,6 +40,13 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
         blocks.extend(phase_blocks(phase));
     }
     blocks.extend(step_blocks(summary));
+    for (title, table) in limits::tables(&summary.records) {
+        blocks.extend([
+            Block::Part(title),
+            Block::Table(table),
+            Block::Lines(vec![limits::LEGEND.to_string()]),
+        ]);
+    }
     blocks.extend(failure_blocks(summary));
     blocks.extend(warning_blocks(summary));
     if !summary.absent.is_empty() {
@@ -59,7 +67,7 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
 }
 
 fn header(summary: &Summary, run: &Run) -> Block {
-    Block::Facts(vec![
+    let mut facts = vec![
         ("asked", command(run)),
         ("when", plain_text(&format!("{}, kvdyno {}", run.started_at, run.tool_version))),
         ("machine", machine(run)),
@@ -67,8 +75,10 @@ fn header(summary: &Summary, run: &Run) -> Block {
         ("trials", trials(run, summary)),
         ("intervals", intervals(summary)),
         ("memory", memory(summary)),
-        ("engines", engines(summary)),
-    ])
+    ];
+    facts.extend(limits::limits(run).map(|limits| ("limits", limits)));
+    facts.push(("engines", engines(summary)));
+    Block::Facts(facts)
 }
 
 /// What the intervals of so many runs are worth.

@@ -5,7 +5,7 @@ use super::figure::{bytes, count, counted, known};
 use crate::measure::units::{share_text, time_text};
 use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, Summary};
-use crate::workload::Collections;
+use crate::workload::Transaction;
 
 /// The longest engine name with its options that a table shows, in characters.
 const ENGINE_LIMIT: usize = 24;
@@ -53,15 +53,17 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
 /// `10,000 keys of 16 B in 8 keyspaces`, `10,000 elements in 16 lists`.
 fn keys(phase: &PhaseSummary) -> String {
     let keys = count(phase.keys);
-    let Collections { count: collections, r#type } = phase.collections;
+    let (collections, kind) = (phase.collections.count, phase.collections.r#type);
     if phase.collections.are_lists() {
         return format!("{keys} elements in {}", counted(collections.into(), "list", "lists"));
     }
     let space = match phase.collections.has_fields() {
-        true => format!(" in {collections} collections of type {}", r#type.name()),
+        true => format!(" in {collections} collections of type {}", kind.name()),
         false => keyspaces(phase),
     };
-    format!("{keys} keys of {} B{space}", phase.key.size)
+    // Without their number where phases insert them.
+    let number = if phase.keys > 0 { keys + " " } else { String::new() };
+    format!("{number}keys of {} B{space}", phase.key.size)
 }
 
 fn keyspaces(phase: &PhaseSummary) -> String {
@@ -118,7 +120,21 @@ fn mix(phase: &PhaseSummary) -> String {
     if mix.scan > 0.0 {
         text += &scan(phase);
     }
-    text
+    text + &transaction(phase)
+}
+
+/// `, 100 to a transaction`, `, in one transaction`; nothing where there is none.
+fn transaction(phase: &PhaseSummary) -> String {
+    let each = match phase.settings.atomic {
+        true => format!(", {} to a transaction", count(phase.settings.join.into())),
+        false => String::new(),
+    };
+    let whole = match phase.settings.transaction {
+        Some(Transaction::Whole) => ", in one transaction",
+        Some(Transaction::Aborted) => ", in one transaction that is aborted",
+        None => "",
+    };
+    each + whole
 }
 
 fn scan(phase: &PhaseSummary) -> String {
@@ -132,7 +148,12 @@ fn scan(phase: &PhaseSummary) -> String {
         (rows, false) => format!(" of {rows} rows"),
     };
     let index = if scan.index > 0 { format!(", by index {}", scan.index) } else { String::new() };
+    let calls = match scan.rows_per_call {
+        0 => String::new(),
+        rows => format!(", {} a call", counted(rows.into(), "row", "rows")),
+    };
     rows + &index
+        + &calls
         + if scan.reverse { ", downward" } else { "" }
         + if scan.prefix { ", of one prefix" } else { "" }
 }

@@ -7,6 +7,7 @@ mod escape;
 mod figure;
 mod json;
 mod layout;
+mod limits;
 mod markdown;
 mod next;
 mod ranking;

@@ -7,7 +7,9 @@ use super::{
     Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Record, Run, SCHEMA, Step,
     ThreadRecord, Trial,
 };
-use crate::measure::{ClockFacts, Concern, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning};
+use crate::measure::{
+    ClockFacts, Concern, DiskUse, Histogram, Machine, Noise, Placement, SeriesRow, Usage, Warning,
+};
 use crate::workload::{Collections, Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -82,6 +84,8 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         engine: engine.to_string(),
         options,
         workload: workload(),
+        placement: Placement::default(),
+        reused: false,
     }
 }
 
@@ -112,6 +116,7 @@ fn workload() -> Workload {
         durability: Durability::Process,
         or_weaker: false,
         cache_bytes: Some(64 << 20),
+        memory_bytes: None,
         rounds: 1,
         phases: vec![fill, read, mixed, sync],
     }
@@ -136,6 +141,8 @@ pub(crate) fn record(trial: Trial) -> Record {
         disk_after_close: (trial.engine != "null").then(|| disk(400_000)),
         rss_peak_bytes: Some(40 << 20),
         rss_before_open_bytes: Some(9 << 20),
+        memory_cap: None,
+        cpus_in_force: None,
         clock: Some(clock()),
         noise: Some(Noise::default()),
         warnings: match (trial.engine.as_str(), trial.repetition) {
@@ -260,6 +267,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         series: if ops == 0 { vec![] } else { vec![series_row(&kinds, ops, elapsed_ns)] },
         kinds,
         usage: usage(ops, cost_ns, writes, stores),
+        cap_use: None,
         logical_bytes_written: writes * 116,
         logical_bytes_read: (ops - writes) * 116,
         disk_peak: stores.then(|| disk(500_000)),

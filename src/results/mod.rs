@@ -18,7 +18,9 @@ pub use load::{LoadError, parse_record, parse_run};
 pub use sane::{sane, sane_record};
 pub use schema::schema;
 
-use crate::measure::{ClockFacts, DiskUse, Histogram, Machine, Noise, SeriesRow, Usage, Warning};
+use crate::measure::{
+    CapRecord, CapUse, ClockFacts, DiskUse, Histogram, Machine, Noise, Placement, SeriesRow, Usage, Warning,
+};
 use crate::workload::{Durability, Phase, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,6 +53,12 @@ pub struct Record {
     pub rss_peak_bytes: Option<u64>,
     /// The harness's own memory before the engine was opened, bytes.
     pub rss_before_open_bytes: Option<u64>,
+    /// The cap on the trial's memory; none: it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_cap: Option<CapRecord>,
+    /// The CPUs that its threads could run on, as Linux writes lists: `0-3,6`; none: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus_in_force: Option<String>,
     /// The clock and its cost.
     pub clock: Option<ClockFacts>,
     /// What the rest of the machine did meanwhile.
@@ -74,6 +82,12 @@ pub struct Trial {
     pub options: Vec<(String, String)>,
     /// The workload, complete, as it was run (after shrinking).
     pub workload: Workload,
+    /// Where it is held.
+    #[serde(default, skip_serializing_if = "Placement::is_free")]
+    pub placement: Placement,
+    /// Whether it starts on a copy of a kept database, so that the fills at the workload's start are not run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reused: bool,
 }
 
 /// How a trial ended.
@@ -204,6 +218,9 @@ pub struct PhaseRecord {
     pub series: Vec<SeriesRow>,
     /// What the process used meanwhile: differences, but for `rss_bytes` and peaks.
     pub usage: Usage,
+    /// What its memory was made of at its end, database open; none: the trial had no cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap_use: Option<CapUse>,
     /// Key and value bytes handed to writes.
     pub logical_bytes_written: u64,
     /// Key and value bytes got from reads.
@@ -304,6 +321,8 @@ impl Record {
             disk_after_close: None,
             rss_peak_bytes: None,
             rss_before_open_bytes: None,
+            memory_cap: None,
+            cpus_in_force: None,
             clock: None,
             noise: None,
             warnings: Vec::new(),
@@ -329,6 +348,7 @@ impl PhaseRecord {
             threads: Vec::new(),
             series: Vec::new(),
             usage: Usage::default(),
+            cap_use: None,
             logical_bytes_written: 0,
             logical_bytes_read: 0,
             disk_peak: None,

@@ -84,6 +84,8 @@ fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
     round.kinds.iter().for_each(|kind| add_kind(&mut whole.kinds, kind));
     round.threads.iter().for_each(|thread| add_thread(&mut whole.threads, thread));
     whole.usage = usage(&whole.usage, &round.usage);
+    whole.cap_use.clone_from(&round.cap_use);
+    whole.cap_use = round.cap_use;
     whole.logical_bytes_written = whole.logical_bytes_written.saturating_add(round.logical_bytes_written);
     whole.logical_bytes_read = whole.logical_bytes_read.saturating_add(round.logical_bytes_read);
     let allocated = |disk: &Option<DiskUse>| disk.as_ref().map(|disk| disk.allocated_bytes);
@@ -139,26 +141,26 @@ fn add_check(check: &mut Check, round: &Check) {
 /// Differences are added; resident memory is the most of both, for a whole has no one moment; peaks are those since the
 /// process began, of which the last is the largest.
 fn usage(before: &Usage, round: &Usage) -> Usage {
-    let mut both = *round;
-    both.rss_bytes = before.rss_bytes.max(round.rss_bytes);
-    let sums = [
-        (&mut both.user_cpu_ns, before.user_cpu_ns),
-        (&mut both.system_cpu_ns, before.system_cpu_ns),
-        (&mut both.minor_faults, before.minor_faults),
-        (&mut both.major_faults, before.major_faults),
-        (&mut both.voluntary_switches, before.voluntary_switches),
-        (&mut both.involuntary_switches, before.involuntary_switches),
-        (&mut both.read_call_bytes, before.read_call_bytes),
-        (&mut both.written_call_bytes, before.written_call_bytes),
-        (&mut both.read_storage_bytes, before.read_storage_bytes),
-        (&mut both.written_storage_bytes, before.written_storage_bytes),
-        (&mut both.cancelled_storage_bytes, before.cancelled_storage_bytes),
-        (&mut both.run_delay_ns, before.run_delay_ns),
-    ];
-    for (sum, before) in sums {
-        *sum = sum.zip(before).map(|(round, before)| before.saturating_add(round));
+    let sum = |before: Option<u64>, round: Option<u64>| Some(before?.saturating_add(round?));
+    Usage {
+        user_cpu_ns: sum(before.user_cpu_ns, round.user_cpu_ns),
+        system_cpu_ns: sum(before.system_cpu_ns, round.system_cpu_ns),
+        rss_bytes: before.rss_bytes.max(round.rss_bytes),
+        rss_anonymous_bytes: before.rss_anonymous_bytes.max(round.rss_anonymous_bytes),
+        rss_file_bytes: before.rss_file_bytes.max(round.rss_file_bytes),
+        rss_peak_bytes: before.rss_peak_bytes.max(round.rss_peak_bytes),
+        vm_peak_bytes: before.vm_peak_bytes.max(round.vm_peak_bytes),
+        minor_faults: sum(before.minor_faults, round.minor_faults),
+        major_faults: sum(before.major_faults, round.major_faults),
+        voluntary_switches: sum(before.voluntary_switches, round.voluntary_switches),
+        involuntary_switches: sum(before.involuntary_switches, round.involuntary_switches),
+        read_call_bytes: sum(before.read_call_bytes, round.read_call_bytes),
+        written_call_bytes: sum(before.written_call_bytes, round.written_call_bytes),
+        read_storage_bytes: sum(before.read_storage_bytes, round.read_storage_bytes),
+        written_storage_bytes: sum(before.written_storage_bytes, round.written_storage_bytes),
+        cancelled_storage_bytes: sum(before.cancelled_storage_bytes, round.cancelled_storage_bytes),
+        run_delay_ns: sum(before.run_delay_ns, round.run_delay_ns),
     }
-    both
 }
 
 #[cfg(test)]

@@ -145,6 +145,12 @@ impl Judge {
         }
     }
 
+    /// Notes a call that begins or ends a transaction: the engine's time, and no op's.
+    pub fn control(&mut self, ticks: u64) {
+        self.inside_ticks += ticks;
+        self.unit_ticks += ticks;
+    }
+
     /// Notes a call of the driver that took `ticks` by its own stamps and `outside` seen from here, of which it says that
     /// `waited` were no op's (rule 7 of driver.h). Those are not missed in the stamps, and are the harness's.
     #[inline(always)]

@@ -9,7 +9,7 @@ use super::watch::{Tick, Watch};
 use super::worker::{Outcome, Worker, shape_of};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
-use crate::measure::{DiskUse, Usage};
+use crate::measure::{CapUse, DiskUse, Usage};
 use crate::results::{Check, CheckLevel, KindRecord, PhaseRecord, ThreadRecord};
 use crate::workload::{Durability, Emulate, Phase};
 use std::path::Path;
@@ -77,6 +77,9 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
         return Some(reason);
     }
     let has = |bit: u64| capabilities & bit != 0;
+    if phase.transaction.is_some() && !has(KV_CAN_LONG_TRANSACTION) {
+        return Some("the engine has no transactions over several calls".into());
+    }
     for kind in kinds_of(phase) {
         let is_atomic = phase.atomic && kind.is_joined();
         let lack = match kind {
@@ -220,6 +223,7 @@ pub fn run(
     let mut record = record_of(shared, &outcomes, failure.as_ref());
     (record.series, record.usage, record.disk_peak, record.disk_end) = (series, usage, disk_peak, disk_end);
     record.engine_stats = database.stats();
+    record.cap_use = CapUse::of_this_process();
     Ok(Ran { record, failure, merges })
 }
 
@@ -318,6 +322,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
             .collect(),
         series: Vec::new(),
         usage: Usage::default(),
+        cap_use: None,
         logical_bytes_written: sum(|judge| judge.written_bytes),
         logical_bytes_read: sum(|judge| judge.read_bytes),
         disk_peak: None,

@@ -3,6 +3,7 @@
 
 use super::schedule::times;
 use crate::generator::{Random, Sizes, mix64};
+use crate::measure::Placement;
 use crate::results::Trial;
 use crate::workload::Workload;
 
@@ -49,6 +50,8 @@ pub fn trials(entries: &[Entry], seed: u64) -> Vec<Trial> {
                 engine: contestant.engine.clone(),
                 options: contestant.options.clone(),
                 workload: workload.clone(),
+                placement: Placement::default(),
+                reused: false,
             });
         }
     }

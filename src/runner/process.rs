@@ -1,9 +1,12 @@
 //! One trial in a process of its own: a crash, a hang or a full disk in it becomes a record, and the rest goes on.
 
-use super::trial;
+use super::folder::DataFolder;
+use super::kept;
+use super::trial::{self, Folders};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
-use crate::measure::{Clock, signals};
+use crate::measure::units::bytes_text;
+use crate::measure::{CapRecord, Clock, MemoryCap, memory_cap, signals};
 use crate::results::{Outcome, Record, SCHEMA, Trial};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -23,8 +26,14 @@ pub struct Task {
     pub trial: Trial,
     /// Where its engine works.
     pub data: PathBuf,
+    /// The kept database that its own is a copy of; none: it begins with nothing.
+    pub start: Option<PathBuf>,
+    /// Where what must be known of the database is to be written when all went well; none: it is not kept.
+    pub leave: Option<PathBuf>,
     /// Where its record goes.
     pub record: PathBuf,
+    /// The entrance of the control group that caps its memory; none: there is no cap.
+    pub entrance: Option<PathBuf>,
     /// The plug-in of its engine, alone: what another one brings would be in this one's memory figures. None: built in.
     pub plugin: Option<PathBuf>,
 }
@@ -42,6 +51,12 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     let text =
         fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let task: Task = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    // Before anything large is in memory, and before any thread is started.
+    if let Err(text) = hold(&task) {
+        let outcome = Outcome::Failed { cause: "refused".into(), text };
+        let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
+        return write_record(&record, &task.record);
+    }
     let registry = Registry::load(task.plugin.as_slice());
     let engine = registry
         .engine(&task.trial.engine)
@@ -60,8 +75,17 @@ pub fn run_task(file: &Path) -> Result<(), String> {
             write_record(record, &task.record)
         })
     };
-    let record = trial::run(&task.trial, engine, &task.data, Clock::calibrate(), &mut on_tick, &keep)?;
+    let folders = Folders { data: &task.data, start: task.start.as_deref(), leave: task.leave.as_deref() };
+    let record = trial::run_in(&task.trial, engine, folders, Clock::calibrate(), &mut on_tick, &keep)?;
     keep(&record)
+}
+
+/// Puts this process under its limits.
+fn hold(task: &Task) -> Result<(), String> {
+    if let Some(entrance) = &task.entrance {
+        memory_cap::enter(entrance)?;
+    }
+    task.trial.placement.apply()
 }
 
 fn write_record(record: &Record, file: &Path) -> Result<(), String> {
@@ -79,6 +103,10 @@ pub struct Runner {
     pub executable: PathBuf,
     /// The plug-ins of engines that are not built in.
     pub plugins: BTreeMap<String, PathBuf>,
+    /// Where databases are kept; none: nowhere.
+    pub keep: Option<PathBuf>,
+    /// The kept databases that trials start on a copy of, by the trials' ids.
+    pub reuse: BTreeMap<String, PathBuf>,
     /// A trial in which nothing happens for this long is ended.
     pub stall: Duration,
 }
@@ -92,10 +120,29 @@ enum Ended {
 }
 
 impl Runner {
+    /// Where the database of a trial goes: that of its cell's first sound one is kept.
+    pub fn place(&self, trial: &Trial) -> Option<PathBuf> {
+        let place = self.keep.as_ref()?.join(kept::name(trial));
+        place.symlink_metadata().is_err().then_some(place)
+    }
+
     /// Runs a trial in `data` with its files in `scratch`, an existing folder, and gives its record, whatever happens.
-    pub fn run(&self, trial: &Trial, data: &Path, scratch: &Path, on_tick: &mut dyn FnMut(&Tick)) -> Record {
+    pub fn run(
+        &self,
+        trial: &Trial,
+        data: &DataFolder,
+        scratch: &Path,
+        on_tick: &mut dyn FnMut(&Tick),
+    ) -> Record {
         let started_at = crate::results::now_rfc3339();
-        match self.try_run(trial, data, scratch, on_tick) {
+        let (tried, cap) = match trial.workload.memory_bytes.map(MemoryCap::create).transpose() {
+            Ok(cap) => {
+                let tried = self.try_run(trial, data, scratch, cap.as_ref(), on_tick);
+                (tried, cap.map(|cap| cap.record()))
+            }
+            Err(text) => (Err(Box::new((Outcome::Failed { cause: "refused".into(), text }, None))), None),
+        };
+        let mut record = match tried {
             Ok(record) => record,
             Err(ended) => {
                 let (outcome, partial) = *ended;
@@ -105,21 +152,27 @@ impl Runner {
                 record.schema = SCHEMA;
                 record
             }
-        }
+        };
+        record.memory_cap = cap;
+        record
     }
 
     fn try_run(
         &self,
         trial: &Trial,
-        data: &Path,
+        data: &DataFolder,
         scratch: &Path,
+        cap: Option<&MemoryCap>,
         on_tick: &mut dyn FnMut(&Tick),
     ) -> Result<Record, Box<(Outcome, Option<Record>)>> {
         let refused = |text: String| Box::new((Outcome::Failed { cause: "io".into(), text }, None));
         let task = Task {
             trial: trial.clone(),
-            data: data.to_path_buf(),
+            data: data.database(),
+            start: self.reuse.get(&trial.id).cloned(),
+            leave: self.place(trial).map(|_| data.root().to_path_buf()),
             record: scratch.join("result.json"),
+            entrance: cap.map(MemoryCap::entrance),
             plugin: self.plugins.get(&trial.engine).cloned(),
         };
         let task_file = scratch.join("task.json");
@@ -136,8 +189,13 @@ impl Runner {
         match (partial, is_whole && ended == Ended::Itself) {
             (Some(record), true) => Ok(record),
             (partial, _) => {
-                let out_of_memory = signals::out_of_memory_kills() > kills_before;
-                Err(Box::new((why(status, ended, self.stall, stderr, out_of_memory), partial)))
+                let cap = cap.map(MemoryCap::record);
+                let out_of_memory = match &cap {
+                    Some(cap) if cap.kills.is_some() => cap.kills > Some(0),
+                    _ => signals::out_of_memory_kills() > kills_before,
+                };
+                let memory = Memory { out_of_memory, cap };
+                Err(Box::new((why(status, ended, self.stall, stderr, memory), partial)))
             }
         }
     }
@@ -214,13 +272,20 @@ fn last_lines(file: &Path) -> Vec<String> {
     lines[lines.len().saturating_sub(STDERR_LINES)..].iter().map(|line| line.to_string()).collect()
 }
 
+/// What is known of a dead process's memory.
+struct Memory {
+    /// The kernel has killed something for lack of it.
+    out_of_memory: bool,
+    cap: Option<CapRecord>,
+}
+
 /// What ended a process that did not finish by itself.
 fn why(
     status: Option<ExitStatus>,
     ended: Ended,
     stall: Duration,
     stderr: Vec<String>,
-    out_of_memory: bool,
+    memory: Memory,
 ) -> Outcome {
     let failed = |cause: &str, text: String| Outcome::Failed { cause: cause.into(), text };
     match ended {
@@ -236,8 +301,10 @@ fn why(
     }
     let signal = status.and_then(|status| status.signal());
     let has_no_memory = stderr.iter().any(|line| line.contains("memory allocation of"));
-    if has_no_memory || (signal == Some(9) && out_of_memory) {
-        return failed("out-of-memory", "the trial's process ran out of memory".into());
+    if has_no_memory || (signal == Some(9) && memory.out_of_memory) {
+        let cap = memory.cap.and_then(|cap| cap.limit_bytes);
+        let cap = cap.map_or_else(String::new, |bytes| format!(" under a cap of {}", bytes_text(bytes)));
+        return failed("out-of-memory", format!("the trial's process ran out of memory{cap}"));
     }
     let signal = match (signal, status.and_then(|status| status.code())) {
         (Some(number), _) => signals::signal_name(number),

@@ -6,12 +6,13 @@ use super::spaces::Spaces;
 use super::unit::{KINDS, Kind};
 use crate::generator::{Keys, Values};
 use crate::measure::{Clock, Histogram};
-use crate::workload::Phase;
+use crate::workload::{Phase, Transaction};
+use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The keys that a database holds, as far as it is known without asking it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Population {
     /// Items [0, dense) are all there, if `whole`.
     pub dense: u64,
@@ -230,6 +231,9 @@ impl Shared<'_> {
 
     /// The population after the phase.
     pub fn population_after(&self) -> Population {
+        if self.phase.transaction == Some(Transaction::Aborted) {
+            return self.population;
+        }
         let inserted = || self.slots.iter().filter(|slot| slot.inserter.is_some());
         let most = inserted().map(|slot| slot.inserted.load(Ordering::Acquire)).max().unwrap_or(0);
         Population {

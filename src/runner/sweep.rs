@@ -21,7 +21,7 @@ fn is_scanned(keys: u64, capabilities: u64) -> bool {
 }
 
 /// The phases of a sweep over `keys` keys: by get, and where that is possible by a scan of each keyspace and of each
-/// index.
+/// index. Of no keys only the scans, which must find nothing.
 pub fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
     let base = Phase { threads: 1, join: 1, ..Phase::default() };
     let all = keys <= GETS;
@@ -32,6 +32,9 @@ pub fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
         ops: keys.min(GETS),
         ..base.clone()
     }];
+    if keys == 0 {
+        phases.clear();
+    }
     if !is_scanned(keys, capabilities) {
         return phases;
     }
@@ -131,6 +134,8 @@ mod tests {
             phases[1..].iter().map(|phase| (phase.scan.index, phase.scan.rows, phase.ops)).collect();
         assert_eq!(scans, [(0, 0, 5), (1, 0, 5), (2, 0, 5), (3, 0, 5)]);
         assert_eq!(super::phases(1000, 0, &spaces).len(), 1);
+        assert_eq!(super::phases(0, KV_ORDERED, &spaces).len(), 4);
+        assert!(super::phases(0, 0, &spaces).is_empty());
         assert_eq!(super::phases(SCANNED + 1, KV_ORDERED, &spaces).len(), 1);
         assert!(note(SCANNED + 1, KV_ORDERED).is_some() && note(1000, 0).is_none());
     }

@@ -42,6 +42,8 @@ fn run_on(engine: &str, workload: Workload) -> Record {
         engine: engine.into(),
         options: Vec::new(),
         workload,
+        placement: Default::default(),
+        reused: false,
     };
     let registry = Registry::load(&[]);
     let engine = registry.engine(engine).unwrap();

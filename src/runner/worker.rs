@@ -2,6 +2,7 @@
 //! when it publishes, and makes no system call of its own.
 
 mod merges;
+mod transaction;
 
 use super::draw::{Draw, Item, rows_of_call};
 use super::judge::Judge;
@@ -140,6 +141,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let mut start = begin;
         self.next_publish = begin + clock.from_ns(1_000_000_000);
         let mut now = begin;
+        self.begin_transaction();
         loop {
             if self.shared.stop.load(Ordering::Relaxed) != 0 || (end_at != 0 && now >= end_at) {
                 break;
@@ -160,6 +162,9 @@ impl<'s, 'p> Worker<'s, 'p> {
             if self.draw.is_out_of_keys() && self.draw.items.is_empty() {
                 break;
             }
+        }
+        if self.end_transaction() {
+            now = clock.now();
         }
         self.publish(now);
         if self.shared.checked {

@@ -20,6 +20,9 @@ const MOST_GROUPED: u32 = 65536;
 const MOST_KEYSPACES: u32 = 4096;
 const MOST_INDEXES: usize = 8;
 
+/// A cap below this leaves an engine nothing beside the harness.
+const LEAST_MEMORY: u64 = 16 << 20;
+
 /// A broken rule and where: the phase's place in the list, and the field as people write it (`scan.prefix`).
 pub(super) struct Fault {
     pub phase: Option<usize>,
@@ -99,6 +102,14 @@ impl Workload {
                 "budget_seconds",
                 "a time over 0 seconds",
                 budget,
+            )?;
+        }
+        if let Some(bytes) = self.memory_bytes {
+            this.expect(
+                bytes >= LEAST_MEMORY,
+                "memory_bytes",
+                "16MiB or more, for the harness counts too",
+                bytes,
             )?;
         }
         let share = self.value.compressed_share;
@@ -339,6 +350,7 @@ fn sound_end(subject: Subject, phase: &Phase) -> Checked {
 fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     subject.grouped(phase.join, "join")?;
     rounds::sound_group_kinds(subject, phase)?;
+    rounds::sound_transaction(subject, phase)?;
     subject.grouped(phase.multi_get_keys, "multi_get_keys")?;
     subject.grouped(phase.transaction_ops, "transaction_ops")?;
     let endless = phase.scan.uniform_rows && phase.scan.rows == 0;

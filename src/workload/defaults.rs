@@ -75,6 +75,7 @@ impl Default for Phase {
             warmup_seconds: 0.0,
             join: 1,
             atomic: false,
+            transaction: None,
             emulate: Vec::new(),
             multi_get_keys: 10,
             transaction_ops: 10,

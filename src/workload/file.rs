@@ -4,8 +4,8 @@ use super::list::List;
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
 use super::threads::Threads;
 use super::{
-    Collections, DataType, Durability, Emulate, Index, KeySpec, Mix, Phase, Scan, ValueSpec, Workload,
-    defaults,
+    Collections, DataType, Durability, Emulate, Index, KeySpec, Mix, Phase, Scan, Transaction, ValueSpec,
+    Workload, defaults,
 };
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
@@ -44,6 +44,8 @@ pub(super) struct WorkloadFile {
     or_weaker: Option<bool>,
     /// Budget for the engine's own caches. Default: as the engine's authors ship it.
     cache_bytes: Option<Bytes>,
+    /// Cap on all memory of a trial's process, page cache included, by a control group. Default: no cap.
+    memory_bytes: Option<Bytes>,
     /// Collections that keys are fields of (key number N is in collection N % count), or lists. The engine's own where
     /// it has them, else by a prefix of the key, and labelled so. Default: none.
     collections: Option<CollectionsFile>,
@@ -211,8 +213,11 @@ pub(super) struct PhaseFile {
     join: Option<Count<u32>>,
     /// Joined writes are a transaction: all of a group are done, or none. Default: false.
     atomic: Option<bool>,
+    /// All of the phase is one transaction, `whole` (committed at its end) or `aborted` (undone then): of one thread, and
+    /// if aborted of new keys only. Default: each op or group is by itself.
+    transaction: Option<Transaction>,
     /// What is emulated even where the engine has it: `merge`, by get and put. Default: nothing.
-    emulate: Option<Vec<Emulate>>,
+    emulate: Option<List<Emulate>>,
     /// Keys of a multi-get. Default: 10.
     multi_get_keys: Option<Count<u32>>,
     /// Ops of a transaction. Default: 10.
@@ -263,7 +268,16 @@ macro_rules! stands {
 }
 
 stands!(Bytes => u64, Threads => u32, Seconds => f64, Number => f64, Size => SizeSpec;
-    bool, String, Encoding, Distribution, Durability, DataType, Vec<Emulate>);
+    bool, String, Encoding, Distribution, Durability, DataType, Transaction);
+
+impl<T: Clone> Stands<Vec<T>> for List<T> {
+    fn of(value: &Vec<T>) -> Self {
+        List(value.clone())
+    }
+    fn value(self) -> Vec<T> {
+        self.0
+    }
+}
 
 impl<T: Clone> Stands<T> for Count<T> {
     fn of(value: &T) -> Self {
@@ -318,7 +332,7 @@ table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index, row
 table_stands!(PhaseFile => Phase {
     name, distribution, clustered, grows, miss, threads, readers, writers, ops, each_key, seconds, warmup_seconds,
     join, atomic, emulate, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before, mix, scan
-} optional { existing, durability, value_size });
+} optional { existing, transaction, durability, value_size });
 
 impl WorkloadFile {
     /// The workload that the file means; `stem` is its name if it gives none.
@@ -343,6 +357,7 @@ impl WorkloadFile {
             durability: self.durability.unwrap_or_default(),
             or_weaker: self.or_weaker.unwrap_or_default(),
             cache_bytes: self.cache_bytes.map(Stands::value),
+            memory_bytes: self.memory_bytes.map(Stands::value),
             rounds: self.rounds.map_or_else(defaults::rounds, Stands::value),
             phases: self.phases.into_iter().map(|phase| phase.over(usual.clone())).collect(),
         }
@@ -366,6 +381,7 @@ impl WorkloadFile {
             durability: Some(workload.durability),
             or_weaker: workload.or_weaker.then_some(true),
             cache_bytes: workload.cache_bytes.as_ref().map(Stands::of),
+            memory_bytes: workload.memory_bytes.as_ref().map(Stands::of),
             collections: (workload.collections != Collections::default())
                 .then(|| Stands::of(&workload.collections)),
             key: Some(Stands::of(&workload.key)),

@@ -98,6 +98,9 @@ pub struct Workload {
     pub or_weaker: bool,
     /// Budget for the engine's own caches, in bytes; none: the engine's default.
     pub cache_bytes: Option<u64>,
+    /// Cap on all memory of a trial's process, page cache included, in bytes; none: no cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// How often the phases that say `each_round` are run, in turn; they stand side by side.
     #[serde(default = "defaults::rounds")]
     pub rounds: u32,
@@ -231,6 +234,16 @@ pub struct Scan {
     pub rows_per_call: u32,
 }
 
+/// A transaction over all of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Transaction {
+    /// Committed at the phase's end.
+    Whole,
+    /// Undone at its end.
+    Aborted,
+}
+
 /// What the core does in the engine's place though the engine could.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -276,6 +289,9 @@ pub struct Phase {
     pub join: u32,
     /// Joined writes are a transaction: all of a group are done, or none.
     pub atomic: bool,
+    /// All of the phase is one transaction of its one thread, ended with it; none: each op or group is by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction: Option<Transaction>,
     /// What is emulated even where the engine has it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub emulate: Vec<Emulate>,

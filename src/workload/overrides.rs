@@ -30,6 +30,8 @@ pub struct Overrides {
     pub durability: Option<Durability>,
     /// Budget for the engine's own caches, in bytes.
     pub cache: Option<u64>,
+    /// Cap on all memory of a trial's process, in bytes.
+    pub memory: Option<u64>,
     /// The seed of every stream.
     pub seed: Option<u64>,
     /// Repetitions of each cell.
@@ -74,6 +76,7 @@ impl Overrides {
             (workload.durability, workload.or_weaker) = (level, false);
         }
         workload.cache_bytes = self.cache.or(workload.cache_bytes);
+        workload.memory_bytes = self.memory.or(workload.memory_bytes);
         if let Some(size) = &self.key_size {
             workload.key.size = size.clone();
         }

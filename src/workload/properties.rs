@@ -79,12 +79,13 @@ fn index() -> impl Strategy<Value = Index> {
 
 fn phase() -> impl Strategy<Value = Phase> {
     let own = (prop::option::of(number()), prop::option::of(level()), prop::option::of(size()));
-    let draws = (distribution(), mix(), scan(), own);
+    let transactions = vec![None, Some(Transaction::Whole), Some(Transaction::Aborted)];
+    let draws = (distribution(), mix(), scan(), own, prop::sample::select(transactions));
     ("[a-z]{1,8}", draws, any::<[bool; 9]>(), any::<[u32; 6]>(), any::<u64>(), [number(), number(), number()])
         .prop_map(
             |(
                 name,
-                (distribution, mix, scan, (existing, durability, value_size)),
+                (distribution, mix, scan, (existing, durability, value_size), transaction),
                 bools,
                 counts,
                 ops,
@@ -107,6 +108,7 @@ fn phase() -> impl Strategy<Value = Phase> {
                 warmup_seconds: numbers[2],
                 join: counts[3],
                 atomic: bools[7],
+                transaction,
                 emulate: if bools[8] { vec![Emulate::Merge] } else { Vec::new() },
                 multi_get_keys: counts[4],
                 transaction_ops: counts[5],
@@ -147,8 +149,8 @@ fn collections() -> impl Strategy<Value = Collections> {
 fn any_workload() -> impl Strategy<Value = Workload> {
     let texts = ("[a-z]{1,8}", "\\PC{0,20}");
     let value = (size(), number()).prop_map(|(size, compressed_share)| ValueSpec { size, compressed_share });
-    let options =
-        (prop::option::of(number()), prop::option::of(any::<u64>()), level(), any::<bool>(), collections());
+    let bytes = prop::option::of(any::<u64>());
+    let options = (prop::option::of(number()), bytes.clone(), bytes, level(), any::<bool>(), collections());
     let lists = (
         prop::collection::vec(index(), 0..4),
         prop::collection::vec("[a-z]{1,8}", 0..3),
@@ -161,7 +163,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             [runs, keyspaces, rounds],
             key,
             value,
-            (budget_seconds, cache_bytes, durability, or_weaker, collections),
+            (budget_seconds, cache_bytes, memory_bytes, durability, or_weaker, collections),
             (indexes, layouts, phases),
         )| Workload {
             name,
@@ -182,6 +184,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             durability,
             or_weaker,
             cache_bytes,
+            memory_bytes,
             rounds,
             phases,
         },

@@ -226,6 +226,10 @@ const BROKEN: &[(&str, &str)] = &[
         "w.toml:3: phase `a`: `mix`: expected a phase that fills the database before this one, got an empty database",
     ),
     ("keyspaces = 0\n$", "w.toml:1: `keyspaces`: expected 1 to 4096, got 0"),
+    (
+        "memory_bytes = '1MiB'\n$",
+        "w.toml:1: `memory_bytes`: expected 16MiB or more, for the harness counts too, got 1048576",
+    ),
     ("keys = 5\nkeyspaces = 6\n$", "w.toml:2: `keyspaces`: expected no more than 5 keys, got 6"),
     ("indexes = 5\n$", "w.toml:1: expected "),
     ("indexes = [{ form = 24 }]\n$", "w.toml:1: unknown field `form`; did you mean `from`?"),

@@ -217,3 +217,12 @@ fn a_key_file_is_used_to_its_last_key_and_left_as_it_was() {
     assert_ne!(printed.code, Some(0), "a key more than the file has");
     assert!(printed.stderr.contains("holds 500 keys"), "{}", printed.stderr);
 }
+
+#[test]
+fn resident_memory_is_taken_before_the_close() {
+    // An engine in memory has given back all of it after the close.
+    let record = &run("fill-random --engines memory-btree --keys 20k --value-size 1KiB --durability none")[0];
+    let resident = number(&phase(record, "fill")["usage"]["rss_bytes"]);
+    assert!(resident > 20_000 * 1_024, "{resident} bytes for 20,000 rows of 1 KiB");
+    assert!(number(&record["rss_peak_bytes"]) >= resident);
+}

@@ -2,8 +2,8 @@
 
 use super::{Usage, number_after, parse_run_delay_ns};
 
-const STATUS: &str =
-    "Name:\tcat\nVmPeak:\t    3060 kB\nVmHWM:\t    1732 kB\nVmRSS:\t    1700 kB\nThreads:\t1\n";
+const STATUS: &str = "Name:\tcat\nVmPeak:\t    3060 kB\nVmHWM:\t    1732 kB\nVmRSS:\t    1700 kB\nRssAnon:\t     120 kB\n\
+                      RssFile:\t    1580 kB\nThreads:\t1\n";
 const IO: &str = "rchar: 7274\nwchar: 298\nsyscr: 12\nsyscw: 1\nread_bytes: 4096\nwrite_bytes: 12288\n\
                   cancelled_write_bytes: 8192\n";
 
@@ -12,8 +12,10 @@ fn reads_memory_from_status() {
     let mut usage = Usage { rss_peak_bytes: Some(9), ..Usage::default() };
     usage.take_status(STATUS);
     assert_eq!((usage.rss_bytes, usage.rss_peak_bytes), (Some(1700 * 1024), Some(1732 * 1024)));
+    assert_eq!((usage.rss_anonymous_bytes, usage.rss_file_bytes), (Some(120 * 1024), Some(1580 * 1024)));
+    assert_eq!(usage.vm_peak_bytes, Some(3060 * 1024));
     usage.take_status("Name:\tkernel thread\n");
-    assert_eq!(usage.rss_bytes, None);
+    assert_eq!((usage.rss_bytes, usage.vm_peak_bytes), (None, None));
 }
 
 #[test]
@@ -57,11 +59,15 @@ fn differences_leave_memory_as_it_is_and_the_unknown_unknown() {
         system_cpu_ns: Some(1),
         rss_bytes: Some(80),
         rss_peak_bytes: Some(300),
+        vm_peak_bytes: Some(900),
         run_delay_ns: Some(4),
         ..Usage::default()
     };
-    let wanted =
-        Usage { user_cpu_ns: Some(2), rss_bytes: Some(80), rss_peak_bytes: Some(300), ..Usage::default() };
+    let wanted = Usage {
+        user_cpu_ns: Some(2),
+        vm_peak_bytes: Some(900),
+        ..Usage { run_delay_ns: None, system_cpu_ns: None, ..later }
+    };
     assert_eq!(later.since(&earlier), wanted);
     assert_eq!((later.cpu_ns(), earlier.cpu_ns()), (Some(8), None));
 }

@@ -29,6 +29,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "keys_after",
     "rss_bytes",
     "rss_peak_bytes",
+    "vm_peak_bytes",
     "disk_allocated_bytes",
 ];
 
@@ -259,7 +260,11 @@ fn memory(record: &Record) -> Vec<String> {
     let line = |name: &str, found: Option<u64>| {
         format!("{:<8}{:>8} kB", format!("{name}:"), known(found, |bytes| (bytes / 1024).to_string()))
     };
-    vec![line("VmHWM", last.usage.rss_peak_bytes), line("VmRSS", last.usage.rss_bytes)]
+    vec![
+        line("VmPeak", last.usage.vm_peak_bytes),
+        line("VmHWM", last.usage.rss_peak_bytes),
+        line("VmRSS", last.usage.rss_bytes),
+    ]
 }
 
 /// A row for each phase and round of each run, and one for its close.
@@ -311,6 +316,7 @@ fn phase_row(phase: &PhaseRecord, so_far: Option<&Line>) -> Vec<String> {
         exact(phase.keys_after),
         exact(phase.usage.rss_bytes),
         exact(phase.usage.rss_peak_bytes),
+        exact(phase.usage.vm_peak_bytes),
         exact(phase.disk_end.map(|disk| disk.allocated_bytes)),
     ]
 }

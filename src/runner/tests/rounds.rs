@@ -65,6 +65,8 @@ fn many_short_rounds_are_kept_now_and_then_and_have_no_rows_per_second() {
         repetition: 1,
         engine: "memory-btree".into(),
         options: Vec::new(),
+        placement: Default::default(),
+        reused: Default::default(),
         workload,
     };
     let engine = Registry::load(&[]).engine("memory-btree").unwrap();
@@ -256,5 +258,7 @@ fn merges_are_emulated_on_demand_and_add_up() {
     }
     let mut workload = not_atomic("toku-update");
     workload.phases[0].emulate = vec![Emulate::Merge];
+    let floor = run_on("null", workload.clone());
+    assert_eq!((floor.outcome, floor.phases[0].ops), (Outcome::Ok, 1_000));
     is_caught("mutant:lost-update", workload);
 }

@@ -1,11 +1,12 @@
 //! The end of a trial: close, reopen, and the sweep.
 
 use super::{OnTick, Running};
+use crate::engine::Database;
 use crate::measure::Warning;
 use crate::measure::warning::warnings_of_noise;
 use crate::results::{PhaseRecord, Record, Step};
 use crate::runner::{lists, phase, sweep};
-use crate::workload::Phase;
+use crate::workload::{Phase, Transaction};
 
 /// What a reader of the record has to know. The rounds of a phase are warned of once.
 pub(super) fn warnings(record: &Record) -> Vec<Warning> {
@@ -40,13 +41,30 @@ impl Running<'_> {
         }
         if !self.engine.stores_nothing() && self.lists.is_some() {
             self.sweep_lists();
-        } else if !self.engine.stores_nothing() && self.population.dense > 0 {
+        } else if !self.engine.stores_nothing() && (self.population.dense > 0 || self.has_undone()) {
             self.sweep(on_tick);
         }
         if self.merges > 0 && !in_memory {
             self.check_counters("after the reopen at the end");
         }
-        self.close(None);
+        if in_memory {
+            self.close(None);
+        } else {
+            self.close_after_sweep();
+        }
+    }
+
+    /// Nothing was written since the close that is a step; with this one in it that step's figure would be too good.
+    fn close_after_sweep(&mut self) {
+        if let Some(Err(error)) = self.database.take().map(Database::close) {
+            self.fail("engine-error", format!("close after the sweep: {error}"));
+        }
+    }
+
+    /// Whether a phase was undone, so that an empty database has to be looked at too.
+    fn has_undone(&self) -> bool {
+        let undone = Some(Transaction::Aborted);
+        self.phases.iter().any(|ran| ran.phase.transaction == undone && ran.not_run.is_none())
     }
 
     /// What is left in the lists.

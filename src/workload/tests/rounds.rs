@@ -30,6 +30,8 @@ fn fields_of_rounds_have_defaults_and_read_back_equal() {
     assert_eq!(parse(&read.to_toml(), "w.toml").unwrap(), read);
     let emulated = workload(&phases(&[("a", "mix = { merge = 1 }\nemulate = ['merge']")]));
     assert_eq!(emulated.phases[0].emulate, [Emulate::Merge]);
+    let alone = workload(&phases(&[("a", "mix = { merge = 1 }\nemulate = 'merge'")]));
+    assert_eq!(alone.phases, emulated.phases, "a list of one may be written without its brackets");
 }
 
 #[test]
@@ -78,6 +80,21 @@ fn says_what_is_wrong_with_rounds_and_groups() {
             "",
             phases(&[("a", "mix = { put = 1 }\nemulate = ['get']")]),
             "w.toml:5: expected `merge`, got `get`",
+        ),
+        (
+            "",
+            phases(&[("a", "mix = { put = 1 }\nthreads = 2\ntransaction = 'whole'")]),
+            "w.toml:6: phase `a`: `transaction`: expected 1 thread for a transaction over all of a phase, got 2",
+        ),
+        (
+            "",
+            phases(&[("a", "mix = { put = 1 }\ntransaction = 'aborted'")]),
+            "w.toml:5: phase `a`: `transaction`: expected new keys only (insert, or put with existing = 0)",
+        ),
+        (
+            "",
+            phases(&[("a", "mix = { put = 1 }\ntransaction = 'undone'")]),
+            "w.toml:5: expected `whole` or `aborted`, got `undone`",
         ),
         (
             "",

@@ -1,0 +1,343 @@
+//! A control group of a trial's own, which caps its memory, page cache included. Version 1 and version 2.
+
+use super::cgroup::{Cgroups, Group, Limit};
+use super::resources::number_after;
+use super::units::bytes_text;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// What the names of our groups begin with; nothing else is ever removed. The process that made it follows.
+const PREFIX: &str = "kvdyno-trial-";
+/// A process that has just ended may hold its group for a moment.
+const REMOVALS: u32 = 100;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
+
+/// The cap of a trial and what came of it, told by its control group. Memory of the harness counts too, and page cache
+/// counts for whoever read or wrote it first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CapRecord {
+    /// `v1` or `v2`: the version of the control group.
+    pub version: String,
+    /// The cap in force, bytes: what was asked for, in whole pages.
+    pub limit_bytes: Option<u64>,
+    /// The most memory in use at a time, bytes.
+    pub peak_bytes: Option<u64>,
+    /// Times that memory was wanted beyond the cap, so that page cache was dropped or a process killed; none: unknown,
+    /// as under version 1 where its kernel counts none.
+    pub limit_hits: Option<u64>,
+    /// Processes that were killed for lack of memory.
+    pub kills: Option<u64>,
+}
+
+/// What the memory of a capped trial is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CapUse {
+    /// Page cache, bytes; mapped files are in it.
+    pub page_cache_bytes: Option<u64>,
+    /// Memory that belongs to no file, bytes.
+    pub anonymous_bytes: Option<u64>,
+    /// Pages of files that had been dropped for want of room and were read again, since the trial began.
+    pub refaulted_pages: Option<u64>,
+}
+
+/// The names of a version's files.
+#[derive(Debug)]
+struct Files {
+    version: &'static str,
+    limit: &'static str,
+    peak: &'static str,
+    /// Files, and the name in front of the number. Version 1 tells of the hit where it came first: swap is capped at the
+    /// same, and looked at before. Linux 6.18 was seen to count none there, so that 0 means nothing.
+    hits: &'static [(&'static str, &'static str)],
+    kills: (&'static str, &'static str),
+    page_cache: &'static str,
+    anonymous: &'static str,
+}
+
+static V1: Files = Files {
+    version: "v1",
+    limit: "memory.limit_in_bytes",
+    peak: "memory.max_usage_in_bytes",
+    hits: &[("memory.failcnt", ""), ("memory.memsw.failcnt", "")],
+    kills: ("memory.oom_control", "oom_kill "),
+    page_cache: "cache ",
+    anonymous: "rss ",
+};
+
+static V2: Files = Files {
+    version: "v2",
+    limit: "memory.max",
+    peak: "memory.peak",
+    hits: &[("memory.events", "max ")],
+    kills: ("memory.events", "oom_kill "),
+    page_cache: "file ",
+    anonymous: "anon ",
+};
+
+/// A capped group. It is removed when this is dropped; one that stays, for its maker was killed, at the next `create`.
+#[derive(Debug)]
+pub struct MemoryCap {
+    folder: PathBuf,
+    files: &'static Files,
+    /// The group below which it lies, if the memory controller was switched on there for it.
+    switched_on: Option<PathBuf>,
+}
+
+impl MemoryCap {
+    /// Makes a group with this cap and no swap. An `Err` says, in a line, why there can be none.
+    pub fn create(limit_bytes: u64) -> Result<Self, String> {
+        Self::create_in(&Cgroups::of_this_process(), limit_bytes)
+    }
+
+    fn create_in(groups: &Cgroups, limit_bytes: u64) -> Result<Self, String> {
+        if let Some(Limit::At(bytes)) = groups.memory_limit_bytes()
+            && bytes < limit_bytes
+        {
+            let (own, asked) = (bytes_text(bytes), bytes_text(limit_bytes));
+            return Err(format!(
+                "the control group of this process allows {own} of memory, less than the cap of {asked}"
+            ));
+        }
+        let v2 = groups.v2.as_ref().filter(|group| has_memory(&group.mount, "cgroup.controllers"));
+        match (v2, &groups.memory_v1) {
+            (Some(group), _) => Self::create_v2(group, limit_bytes),
+            (None, Some(group)) => Self::create_v1(group, limit_bytes),
+            (None, None) => Err("there is no memory controller here".into()),
+        }
+    }
+
+    fn create_v1(group: &Group, limit_bytes: u64) -> Result<Self, String> {
+        first_success(group.upward().map(|parent| {
+            let cap = Self::make(parent, &V1, None)?;
+            cap.write(V1.limit, limit_bytes)?;
+            // Where swap is not accounted for, it is forbidden.
+            if cap.folder.join("memory.memsw.limit_in_bytes").exists() {
+                cap.write("memory.memsw.limit_in_bytes", limit_bytes)?;
+            } else if cap.folder.join("memory.swappiness").exists() {
+                cap.write("memory.swappiness", 0)?;
+            }
+            Ok(cap)
+        }))
+    }
+
+    /// Below the nearest group that hands the memory controller on, or may be told to: only one without processes of
+    /// its own may, so that is mostly not ours but one above it.
+    fn create_v2(group: &Group, limit_bytes: u64) -> Result<Self, String> {
+        let hands_on = |folder: &&Path| has_memory(folder, "cgroup.subtree_control");
+        let ready = group.upward().filter(hands_on).map(|parent| (parent, false));
+        let own = std::iter::once((group.folder.as_path(), true)).filter(|(folder, _)| !hands_on(folder));
+        first_success(ready.chain(own).map(|(parent, switch_on)| {
+            if switch_on {
+                std::fs::write(parent.join("cgroup.subtree_control"), "+memory")?;
+            }
+            let cap = Self::make(parent, &V2, switch_on.then(|| parent.to_owned()))?;
+            cap.write(V2.limit, limit_bytes)?;
+            if cap.folder.join("memory.swap.max").exists() {
+                cap.write("memory.swap.max", 0)?;
+            }
+            Ok(cap)
+        }))
+    }
+
+    fn make(parent: &Path, files: &'static Files, switched_on: Option<PathBuf>) -> io::Result<Self> {
+        // Trials of several threads, as in tests, need names of their own.
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        remove_leftovers(parent);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        std::fs::create_dir(&folder)?;
+        Ok(Self { folder, files, switched_on })
+    }
+
+    fn write(&self, file: &str, value: u64) -> io::Result<()> {
+        std::fs::write(self.folder.join(file), value.to_string())
+    }
+
+    /// The file that a process writes `0` to, to enter the group.
+    pub fn entrance(&self) -> PathBuf {
+        self.folder.join("cgroup.procs")
+    }
+
+    /// What the group tells now.
+    pub fn record(&self) -> CapRecord {
+        let number = |(file, name): (&str, &str)| number_in(&self.folder, file, name);
+        let hits = self.files.hits.iter().filter_map(|&hit| number(hit)).reduce(u64::saturating_add);
+        CapRecord {
+            version: self.files.version.into(),
+            limit_bytes: number((self.files.limit, "")),
+            peak_bytes: number((self.files.peak, "")),
+            limit_hits: hits.filter(|&hits| hits > 0 || self.files.version == V2.version),
+            kills: number(self.files.kills),
+        }
+    }
+}
+
+impl Drop for MemoryCap {
+    fn drop(&mut self) {
+        for _ in 0..REMOVALS {
+            match std::fs::remove_dir(&self.folder) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    std::thread::sleep(REMOVAL_PAUSE);
+                }
+                _ => break,
+            }
+        }
+        if let Some(parent) = &self.switched_on {
+            // Others may have begun to use it; then it stays on.
+            let _ = std::fs::write(parent.join("cgroup.subtree_control"), "-memory");
+        }
+    }
+}
+
+/// Makes this process one of the group with this entrance. What it has in memory already stays where it is counted.
+pub fn enter(entrance: &Path) -> Result<(), String> {
+    std::fs::write(entrance, "0").map_err(|error| format!("cannot enter the memory cap's group: {error}"))
+}
+
+impl CapUse {
+    /// Of this process's own capped group; none if it is in no group of ours.
+    pub fn of_this_process() -> Option<Self> {
+        let groups = Cgroups::of_this_process();
+        let is_ours = |group: &&Group| {
+            group.folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
+        };
+        let v2 = groups.v2.as_ref().filter(is_ours).map(|group| (group, &V2));
+        let (group, files) = v2.or(groups.memory_v1.as_ref().filter(is_ours).map(|group| (group, &V1)))?;
+        let number = |name| number_in(&group.folder, "memory.stat", name);
+        Some(Self {
+            page_cache_bytes: number(files.page_cache),
+            anonymous_bytes: number(files.anonymous),
+            refaulted_pages: number("workingset_refault_file "),
+        })
+    }
+}
+
+/// The group below which a cap can be made, tried with one of 64 MiB: `v1` or `v2`; else why there can be none.
+pub fn probe() -> Result<&'static str, String> {
+    MemoryCap::create(64 << 20).map(|cap| cap.files.version)
+}
+
+fn has_memory(folder: &Path, file: &str) -> bool {
+    let names = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
+    names.split_ascii_whitespace().any(|name| name == "memory")
+}
+
+fn number_in(folder: &Path, file: &str, name: &str) -> Option<u64> {
+    number_after(&std::fs::read_to_string(folder.join(file)).ok()?, name)
+}
+
+/// The first cap that could be made; else the first reason, which is that of the nearest group.
+fn first_success(tries: impl Iterator<Item = io::Result<MemoryCap>>) -> Result<MemoryCap, String> {
+    let mut reason = None;
+    for outcome in tries {
+        match outcome {
+            Ok(cap) => return Ok(cap),
+            Err(error) => reason = reason.or(Some(error)),
+        }
+    }
+    Err(match reason {
+        Some(error) => format!("no control group with a memory cap can be made: {error}"),
+        None => "no control group hands the memory controller on".into(),
+    })
+}
+
+/// Removes groups of ours whose maker is gone. One that still has processes stays, for the kernel refuses.
+fn remove_leftovers(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        if maker.is_some_and(|maker: u32| !Path::new(&format!("/proc/{maker}")).exists()) {
+            let _ = std::fs::remove_dir(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hierarchy of version 2 made of plain files: `top/above/ours`, where `above` hands the controller on.
+    fn hierarchy() -> (tempfile::TempDir, Cgroups) {
+        let top = tempfile::tempdir().unwrap();
+        let ours = top.path().join("above/ours");
+        std::fs::create_dir_all(&ours).unwrap();
+        std::fs::write(top.path().join("cgroup.controllers"), "cpu memory io\n").unwrap();
+        std::fs::write(top.path().join("above/cgroup.subtree_control"), "memory pids\n").unwrap();
+        let group = Group { mount: top.path().into(), folder: ours };
+        (top, Cgroups { v2: Some(group), ..Cgroups::default() })
+    }
+
+    #[test]
+    fn a_cap_of_version_2_is_made_where_the_controller_is_handed_on() {
+        let (top, groups) = hierarchy();
+        let cap = MemoryCap::create_in(&groups, 4096).unwrap();
+        assert_eq!(cap.folder.parent(), Some(top.path().join("above").as_path()));
+        assert_eq!(std::fs::read_to_string(cap.folder.join("memory.max")).unwrap(), "4096");
+        std::fs::write(cap.folder.join("memory.events"), "low 0\nhigh 0\nmax 17\noom 2\noom_kill 1\n")
+            .unwrap();
+        let record = cap.record();
+        assert_eq!((record.version.as_str(), record.limit_bytes), ("v2", Some(4096)));
+        assert_eq!((record.peak_bytes, record.limit_hits, record.kills), (None, Some(17), Some(1)));
+    }
+
+    #[test]
+    fn the_controller_is_switched_on_in_our_own_group_only_where_nobody_hands_it_on() {
+        let (top, groups) = hierarchy();
+        std::fs::write(top.path().join("above/cgroup.subtree_control"), "pids\n").unwrap();
+        let cap = MemoryCap::create_in(&groups, 4096).unwrap();
+        let ours = top.path().join("above/ours");
+        assert_eq!(cap.folder.parent(), Some(ours.as_path()));
+        let switch = ours.join("cgroup.subtree_control");
+        assert_eq!(std::fs::read_to_string(&switch).unwrap(), "+memory");
+        drop(cap);
+        assert_eq!(std::fs::read_to_string(&switch).unwrap(), "-memory");
+    }
+
+    #[test]
+    fn a_cap_above_our_own_limit_is_refused() {
+        let (top, groups) = hierarchy();
+        std::fs::write(top.path().join("above/memory.max"), "1048576\n").unwrap();
+        let reason = MemoryCap::create_in(&groups, 2 << 20).unwrap_err();
+        assert_eq!(
+            reason,
+            "the control group of this process allows 1 MiB of memory, less than the cap of 2 MiB"
+        );
+        assert!(MemoryCap::create_in(&groups, 1 << 20).is_ok());
+        let reason = MemoryCap::create_in(&Cgroups::default(), 1 << 20).unwrap_err();
+        assert_eq!(reason, "there is no memory controller here");
+    }
+
+    #[test]
+    fn only_groups_of_ours_whose_maker_is_gone_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let mine = format!("{PREFIX}{}-7", std::process::id());
+        // No process has this number: it is beyond the largest that Linux gives.
+        let gone = format!("{PREFIX}4294967295-0");
+        for name in [mine.as_str(), gone.as_str(), "kvdyno-trial-x-1", "user.slice"] {
+            std::fs::create_dir(parent.path().join(name)).unwrap();
+        }
+        remove_leftovers(parent.path());
+        let left = |name: &str| parent.path().join(name).exists();
+        assert!(left(&mine) && left("kvdyno-trial-x-1") && left("user.slice") && !left(&gone));
+    }
+
+    #[test]
+    fn a_cap_of_this_machine_is_in_force_and_gone_when_dropped() {
+        let cap = match MemoryCap::create(32 << 20) {
+            Ok(cap) => cap,
+            Err(reason) => return eprintln!("skipped: {reason}"),
+        };
+        let record = cap.record();
+        assert_eq!(record.limit_bytes, Some(32 << 20), "{record:?}");
+        assert_eq!((record.limit_hits.unwrap_or(0), record.kills), (0, Some(0)), "{record:?}");
+        let folder = cap.folder.clone();
+        drop(cap);
+        assert!(!folder.exists());
+        assert_eq!(CapUse::of_this_process(), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! Which CPUs a process may run on, and which NUMA node its memory comes from. Linux only; elsewhere both are refused.
+
+use super::resources::read;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where a trial is held: all threads of its process, those of the engine included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Placement {
+    /// CPUs, as Linux writes lists: `0-3,6`; none: those of the node, or any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+    /// The NUMA node whose memory it gets, and no other; none: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa_node: Option<u32>,
+}
+
+impl Placement {
+    /// Whether nothing is asked for.
+    pub fn is_free(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Tries it on a thread that ends at once; an `Err` says in a line what is not here, and what is.
+    pub fn probe(&self) -> Result<(), String> {
+        std::thread::scope(|scope| scope.spawn(|| self.apply()).join())
+            .unwrap_or_else(|_| Err("it could not be tried".into()))
+    }
+
+    /// Holds the calling thread, and all that it starts later.
+    pub fn apply(&self) -> Result<(), String> {
+        if self.is_free() {
+            return Ok(());
+        }
+        let cpus =
+            self.cpus_in(&affinity()?, |node| read(&format!("{NODES}/node{node}/cpulist")), &nodes())?;
+        set_affinity(&cpus).map_err(|error| format!("CPUs {} cannot be had: {error}", cpu_list(&cpus)))?;
+        match self.numa_node {
+            Some(node) => bind_memory(node)
+                .map_err(|error| format!("memory of NUMA node {node} alone cannot be had: {error}")),
+            None => Ok(()),
+        }
+    }
+
+    /// The CPUs meant, of those that this process may use.
+    fn cpus_in(
+        &self,
+        allowed: &[usize],
+        of_node: impl Fn(u32) -> Option<String>,
+        nodes: &[u32],
+    ) -> Result<Vec<usize>, String> {
+        let mut cpus = allowed.to_vec();
+        if let Some(node) = self.numa_node {
+            let known: Vec<usize> = nodes.iter().map(|&node| node as usize).collect();
+            let absent = || format!("NUMA node {node} is not here; there is {}", cpu_list(&known));
+            if !nodes.contains(&node) {
+                return Err(absent());
+            }
+            let own = parse_cpu_list(of_node(node).ok_or_else(absent)?.trim()).unwrap_or_default();
+            cpus.retain(|cpu| own.contains(cpu));
+            if cpus.is_empty() && self.cpus.is_none() {
+                return Err(format!(
+                    "NUMA node {node} has no CPU that this process may use; name some with --cpus"
+                ));
+            }
+        }
+        if let Some(text) = &self.cpus {
+            cpus = parse_cpu_list(text)?;
+        }
+        match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            Some(cpu) => Err(format!("CPU {cpu} is not here; this process may use {}", cpu_list(allowed))),
+            None => Ok(cpus),
+        }
+    }
+}
+
+/// The CPUs that this process may run on, as Linux writes lists; none: unknown.
+pub fn cpus_in_force() -> Option<String> {
+    affinity().ok().map(|cpus| cpu_list(&cpus))
+}
+
+/// `0-3,6`: ascending, each once.
+pub fn parse_cpu_list(text: &str) -> Result<Vec<usize>, String> {
+    let wrong = || format!("expected CPUs such as 0-3,6, got `{text}`");
+    let number =
+        |part: &str| part.trim().parse::<usize>().ok().filter(|&cpu| cpu < MOST_CPUS).ok_or_else(wrong);
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(wrong());
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
+/// The list as Linux writes it; the numbers ascend.
+fn cpu_list(cpus: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &cpu in cpus {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => runs.push((cpu, cpu)),
+        }
+    }
+    let text = |&(first, last): &(usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    let texts: Vec<String> = runs.iter().map(text).collect();
+    if texts.is_empty() { "none".into() } else { texts.join(",") }
+}
+
+const NODES: &str = "/sys/devices/system/node";
+/// As many as a `cpu_set_t` has.
+const MOST_CPUS: usize = 1024;
+
+/// The NUMA nodes of this machine, ascending.
+fn nodes() -> Vec<u32> {
+    let entries = std::fs::read_dir(NODES).into_iter().flatten().flatten();
+    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok();
+    let mut nodes: Vec<u32> = entries.filter_map(number).collect();
+    nodes.sort_unstable();
+    nodes
+}
+
+#[cfg(target_os = "linux")]
+fn affinity() -> Result<Vec<usize>, String> {
+    // SAFETY: all zeroes is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is live and has the size given.
+    if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) } != 0 {
+        return Err(format!("the CPUs of this process are unknown: {}", std::io::Error::last_os_error()));
+    }
+    // SAFETY: the numbers are within the set.
+    Ok((0..MOST_CPUS).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
+}
+
+#[cfg(target_os = "linux")]
+fn set_affinity(cpus: &[usize]) -> std::io::Result<()> {
+    // SAFETY: all zeroes is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for &cpu in cpus {
+        // SAFETY: `parse_cpu_list` and `affinity` give numbers within the set.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+    }
+    // SAFETY: the set is live and has the size given.
+    let outcome = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) };
+    if outcome == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// Memory that the calling thread, and all that it starts later, touch first comes from this node alone.
+#[cfg(target_os = "linux")]
+fn bind_memory(node: u32) -> std::io::Result<()> {
+    /// From linux/mempolicy.h.
+    const MPOL_BIND: libc::c_int = 2;
+    const WORDS: usize = 16;
+    let mut mask = [0 as libc::c_ulong; WORDS];
+    let bits = libc::c_ulong::BITS;
+    let Some(word) = mask.get_mut((node / bits) as usize) else {
+        return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput));
+    };
+    *word = 1 << (node % bits);
+    // The kernel takes one bit less than it is told of.
+    let bits = WORDS as libc::c_ulong * libc::c_ulong::from(bits) + 1;
+    // SAFETY: the mask is live and has that many bits; the kernel only reads it.
+    let outcome = unsafe { libc::syscall(libc::SYS_set_mempolicy, MPOL_BIND, mask.as_ptr(), bits) };
+    if outcome == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn affinity() -> Result<Vec<usize>, String> {
+    Err("CPUs and memory can be chosen on Linux only".into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set_affinity(_cpus: &[usize]) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_memory(_node: u32) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_written_as_linux_does() {
+        assert_eq!(parse_cpu_list("6,0-3,2").unwrap(), [0, 1, 2, 3, 6]);
+        assert_eq!(cpu_list(&[0, 1, 2, 3, 6]), "0-3,6");
+        for text in ["", "a", "3-1", "0,,1", "-1", "1024", "0-4000000000"] {
+            assert!(parse_cpu_list(text).unwrap_err().contains(&format!("got `{text}`")), "{text}");
+        }
+    }
+
+    fn cpus(cpus: Option<&str>, numa_node: Option<u32>) -> Result<Vec<usize>, String> {
+        let placement = Placement { cpus: cpus.map(String::from), numa_node };
+        let of_node = |node| Some(if node == 0 { "0-3\n" } else { "\n" }.to_string());
+        placement.cpus_in(&[0, 1, 2, 4], of_node, &[0, 2])
+    }
+
+    #[test]
+    fn what_is_not_here_is_refused_with_what_is() {
+        assert_eq!(cpus(Some("1-2"), None).unwrap(), [1, 2]);
+        assert_eq!(cpus(None, Some(0)).unwrap(), [0, 1, 2]);
+        assert_eq!(cpus(Some("4"), Some(0)).unwrap(), [4]);
+        assert_eq!(cpus(Some("4"), Some(2)).unwrap(), [4]);
+        assert_eq!(cpus(Some("0-3"), None).unwrap_err(), "CPU 3 is not here; this process may use 0-2,4");
+        assert_eq!(cpus(None, Some(1)).unwrap_err(), "NUMA node 1 is not here; there is 0,2");
+        assert!(cpus(None, Some(2)).unwrap_err().contains("has no CPU"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_is_held_with_all_that_it_starts() {
+        let first = affinity().unwrap()[0];
+        let placement = Placement { cpus: Some(first.to_string()), numa_node: None };
+        let inherited = std::thread::spawn(move || {
+            placement.apply().unwrap();
+            std::thread::spawn(cpus_in_force).join().unwrap()
+        });
+        assert_eq!(inherited.join().unwrap(), Some(first.to_string()));
+        let absent = Placement { cpus: Some("1023".into()), numa_node: None };
+        assert!(absent.probe().unwrap_err().starts_with("CPU 1023 is not here; this process may use "));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn memory_of_a_node_that_is_here_can_be_had() {
+        let Some(&node) = nodes().first() else {
+            return eprintln!("skipped: the kernel knows no NUMA nodes");
+        };
+        let placement = Placement { cpus: None, numa_node: Some(node) };
+        let outcome = placement.probe();
+        if outcome.as_ref().is_err_and(|reason| reason.contains("not permitted")) {
+            return eprintln!("skipped: {outcome:?}");
+        }
+        outcome.unwrap();
+    }
+}

@@ -1,0 +1,145 @@
+//! What trials were held to, and what became of their memory under a cap.
+
+use super::describe::engine_name;
+use super::escape::plain_text;
+use super::figure::{bytes, count, known, listed};
+use super::table::{Align, Table};
+use crate::measure::CapUse;
+use crate::results::{Record, Run, Trial};
+
+/// The columns of the table of capped memory.
+const COLUMNS: [(&str, Align); 8] = [
+    ("engine", Align::Left),
+    ("cap", Align::Right),
+    ("peak", Align::Right),
+    ("cap hits", Align::Right),
+    ("page cache", Align::Right),
+    ("anonymous", Align::Right),
+    ("pages read again", Align::Right),
+    ("kills", Align::Right),
+];
+
+/// What the columns mean.
+pub(super) const LEGEND: &str = "peak: the most memory at a time, harness and page cache included. cap hits: times \
+    that more was wanted. page cache and anonymous: at the end of the last phase. pages read again: file pages that \
+    had been dropped for want of room. All are the most of all runs.";
+
+/// The limits in a line; none if nothing was limited.
+pub(super) fn limits(run: &Run) -> Option<String> {
+    let mut parts = Vec::new();
+    let caps = distinct(run, |trial| trial.workload.memory_bytes.map(bytes));
+    if !caps.is_empty() {
+        parts.push(format!("memory capped at {}, page cache and harness included", listed(&caps)));
+    }
+    let cpus = distinct(run, |trial| trial.placement.cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
+    let nodes = distinct(run, |trial| trial.placement.numa_node.map(|node| format!("NUMA node {node}")));
+    parts.extend(cpus.into_iter().chain(nodes));
+    if run.trials.iter().any(|trial| trial.reused) {
+        parts.push("started on copies of kept databases, without the fills".to_string());
+    }
+    (!parts.is_empty()).then(|| plain_text(&parts.join("; ")))
+}
+
+fn distinct(run: &Run, of: impl Fn(&Trial) -> Option<String>) -> Vec<String> {
+    let mut seen = Vec::new();
+    for text in run.trials.iter().filter_map(of) {
+        if !seen.contains(&text) {
+            seen.push(text);
+        }
+    }
+    seen
+}
+
+/// The workloads with a cap, each with its table: a row for each engine that was measured under it.
+pub(super) fn tables(records: &[Record]) -> Vec<(String, Table)> {
+    let mut capped: Vec<&Record> = records.iter().filter(|record| record.memory_cap.is_some()).collect();
+    capped.sort_by_key(|record| record.trial.order);
+    let mut workloads: Vec<&str> = Vec::new();
+    for record in &capped {
+        let name = record.trial.workload.name.as_str();
+        if !workloads.contains(&name) {
+            workloads.push(name);
+        }
+    }
+    let of = |name: &str| {
+        let own = capped.iter().filter(|record| record.trial.workload.name == name);
+        (plain_text(&format!("{name} / memory under the cap")), table(&own.copied().collect::<Vec<_>>()))
+    };
+    workloads.into_iter().map(of).collect()
+}
+
+fn table(records: &[&Record]) -> Table {
+    let mut table = Table::with_titles(&COLUMNS);
+    let mut seen: Vec<(&str, &[(String, String)])> = Vec::new();
+    for record in records {
+        let cell = (record.trial.engine.as_str(), record.trial.options.as_slice());
+        if seen.contains(&cell) {
+            continue;
+        }
+        seen.push(cell);
+        let own: Vec<&Record> = records
+            .iter()
+            .filter(|other| (other.trial.engine.as_str(), other.trial.options.as_slice()) == cell)
+            .copied()
+            .collect();
+        table.push(row(&own));
+    }
+    table
+}
+
+/// The row of a cell's records.
+fn row(own: &[&Record]) -> Vec<String> {
+    let most = |of: &dyn Fn(&Record) -> Option<u64>| own.iter().filter_map(|record| of(record)).max();
+    let cap = |record: &Record| record.memory_cap.clone();
+    let at_end = |record: &Record, of: fn(&CapUse) -> Option<u64>| {
+        record.phases.iter().rev().find_map(|phase| phase.cap_use.as_ref().and_then(of))
+    };
+    vec![
+        own.first()
+            .map_or_else(String::new, |record| engine_name(&record.trial.engine, &record.trial.options)),
+        known(most(&|record| cap(record)?.limit_bytes), bytes),
+        known(most(&|record| cap(record)?.peak_bytes), bytes),
+        known(most(&|record| cap(record)?.limit_hits), count),
+        known(most(&|record| at_end(record, |found| found.page_cache_bytes)), bytes),
+        known(most(&|record| at_end(record, |found| found.anonymous_bytes)), bytes),
+        known(most(&|record| at_end(record, |found| found.refaulted_pages)), count),
+        known(most(&|record| cap(record)?.kills), count),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{CapRecord, Placement};
+    use crate::report::FORMATS;
+    use crate::results::fixture::{records, run};
+    use crate::results::summary::Summary;
+
+    #[test]
+    fn limits_and_the_memory_under_them_are_shown_and_unknown_is_a_dash() {
+        let (mut run, mut records) = (run(), records());
+        let held = Placement { cpus: Some("0-1".into()), numa_node: Some(0) };
+        for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+            trial.workload.memory_bytes = Some(32 << 20);
+            trial.placement = held.clone();
+        }
+        for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
+            record.memory_cap = Some(CapRecord {
+                version: "v1".into(),
+                limit_bytes: Some(32 << 20),
+                peak_bytes: Some(31 << 20),
+                limit_hits: Some(1234),
+                kills: None,
+            });
+            record.phases[0].cap_use = Some(CapUse { page_cache_bytes: Some(20 << 20), ..CapUse::default() });
+        }
+        let text = (FORMATS[0].render)(&Summary::new(&run, records), &run);
+        let limits =
+            "limits     memory capped at 32MiB, page cache and harness included; CPUs 0-1; NUMA node 0";
+        assert!(text.contains(limits), "{text}");
+        let place = text.find("quick / memory under the cap").unwrap();
+        let row = text[place..].lines().find(|line| line.starts_with("redb")).unwrap();
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(cells, ["redb", "32MiB", "31MiB", "1,234", "20MiB", "-", "-", "-"]);
+    }
+}

@@ -1,0 +1,50 @@
+//! The transaction that a phase may be as a whole: begun before its first op, ended after its last, in its time.
+
+use super::Worker;
+use crate::engine::abi::*;
+use crate::workload::Transaction;
+
+impl Worker<'_, '_> {
+    /// Begins it, if the phase is one.
+    pub(super) fn begin_transaction(&mut self) {
+        if self.shared.phase.transaction.is_some() {
+            self.control(KV_BEGIN, "begin");
+        }
+    }
+
+    /// Commits it or undoes it; whether there was one. A phase that failed leaves that to the end of the session.
+    pub(super) fn end_transaction(&mut self) -> bool {
+        // It is ended however late the phase is.
+        self.session.arena().set_deadline(0);
+        match self.shared.phase.transaction {
+            Some(Transaction::Whole) => self.control(KV_COMMIT, "commit"),
+            Some(Transaction::Aborted) => self.control(KV_ABORT, "abort"),
+            None => return false,
+        }
+        true
+    }
+
+    fn control(&mut self, kind: u8, what: &str) {
+        let op = self.session.arena().op_mut(0);
+        (op.kind, op.flags, op.keyspace) = (kind, 0, 0);
+        (op.key_length, op.value_length, op.limit) = (0, 0, 0);
+        let executed = self.session.execute(0, 1);
+        let op = self.session.arena().op(0);
+        let (ticks, status) = (op.end.saturating_sub(op.start), op.status);
+        // With the phase stopped it was not run.
+        if executed.done == 0 && executed.error.is_none() {
+            return;
+        }
+        self.judge.control(ticks);
+        let phase = &self.shared.phase.name;
+        match executed.error {
+            Some((_, text)) => {
+                self.shared.fail("engine-error", format!("phase {phase}: {what} of its transaction: {text}"));
+            }
+            None if status == KV_OK => {}
+            None => self
+                .shared
+                .fail("engine-error", format!("phase {phase}: {what} of its transaction: status {status}")),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Trials under a cap of memory and on chosen CPUs, as people ask for them; and what is refused before anything is run.
+
+use super::command::{Printed, kvdyno, prepared};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+
+/// 64 MB of values, written in order so that the engine goes over its file once, and read here and there.
+const LARGER_THAN_MEMORY: &str = "keys = 64000\nruns = 1\nmemory_bytes = '32MiB'\nvalue = { size = 1000 }\n\
+    [[phase]]\nname = 'load'\nmix = { put = 1 }\ndistribution = 'sequential'\neach_key = true\njoin = 1000\n\
+    [[phase]]\nname = 'read'\nmix = { get = 1 }\nops = 200\n";
+
+/// A folder on a disk: in a memory file system files are memory that cannot be dropped.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// Whether there are caps here at all; if not, the refusal must say what to do.
+fn is_skipped(printed: &Printed) -> bool {
+    let is_refused = printed.code == Some(1) && printed.stderr.contains("error: memory cannot be capped: ");
+    if is_refused {
+        eprintln!("skipped: {}", printed.stderr);
+        assert!(
+            printed.stderr.contains("hint: run as root, or in a group of your own"),
+            "{}",
+            printed.stderr
+        );
+    }
+    is_refused
+}
+
+fn records(folder: &Path) -> Vec<serde_json::Value> {
+    let report = kvdyno(folder, "report --format json");
+    let json: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    json["records"].as_array().unwrap().clone()
+}
+
+/// Groups of trials that are still there, of whatever run: named for the process that made them.
+fn groups_of(maker: u32) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![std::path::PathBuf::from("/sys/fs/cgroup")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                found.extend(name.starts_with(&format!("kvdyno-trial-{maker}-")).then_some(name));
+                folders.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn data_beyond_the_cap_are_dropped_and_read_again() {
+    let folder = folder();
+    std::fs::write(folder.path().join("large.toml"), LARGER_THAN_MEMORY).unwrap();
+    let printed = kvdyno(folder.path(), "run large.toml --engines sqlite,lmdb --quiet");
+    if is_skipped(&printed) {
+        return;
+    }
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+    for text in ["memory capped at 32MiB", "large / memory under the cap"] {
+        assert!(printed.stdout.contains(text), "no `{text}` in\n{}", printed.stdout);
+    }
+    for record in records(folder.path()) {
+        let cap = &record["memory_cap"];
+        let number = |value: &serde_json::Value| value.as_u64().unwrap_or_else(|| panic!("{value} in {cap}"));
+        assert_eq!(number(&cap["limit_bytes"]), 32 << 20);
+        assert_eq!(number(&cap["kills"]), 0);
+        if !cap["peak_bytes"].is_null() {
+            assert!((1..=32 << 20).contains(&number(&cap["peak_bytes"])), "{cap}");
+        }
+        let read = &record["phases"][1];
+        if record["trial"]["engine"] == "null" {
+            continue;
+        }
+        if !cap["limit_hits"].is_null() {
+            assert!(number(&cap["limit_hits"]) > 0, "{cap}");
+        }
+        assert!(number(&read["usage"]["read_storage_bytes"]) > 0, "{}", read["usage"]);
+        assert!(number(&read["cap_use"]["page_cache_bytes"]) < 32 << 20, "{}", read["cap_use"]);
+        assert!(number(&read["cap_use"]["refaulted_pages"]) > 0, "{}", read["cap_use"]);
+    }
+}
+
+#[test]
+fn an_engine_that_needs_more_than_the_cap_fails_with_the_cap_in_its_cause() {
+    let folder = folder();
+    let words =
+        "run fill-seq --engines memory-btree --keys 64000 --value-size 1000 --memory 32M --runs 1 --quiet";
+    let mut command = prepared(folder.path(), words);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let maker = child.id();
+    let printed: Printed = child.wait_with_output().unwrap().into();
+    if is_skipped(&printed) {
+        return;
+    }
+    assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
+    let cause = "out-of-memory: the trial's process ran out of memory under a cap of 32 MiB";
+    assert!(printed.stdout.contains(cause), "{}", printed.stdout);
+    assert_eq!(groups_of(maker), Vec::<String>::new());
+}
+
+#[test]
+fn a_trial_is_held_to_its_cpus_with_all_of_its_threads() {
+    let folder = folder();
+    let words =
+        "run read-while-writing --engines memory-btree --keys 2000 --ops 2000 --runs 1 --quiet --cpus 0";
+    let printed = kvdyno(folder.path(), words);
+    if printed.stderr.contains("CPU 0 is not here; this process may use ") {
+        return eprintln!("skipped: {}", printed.stderr);
+    }
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+    assert!(printed.stdout.contains("limits     CPUs 0\n"), "{}", printed.stdout);
+    for record in records(folder.path()) {
+        assert_eq!(record["trial"]["placement"]["cpus"], "0");
+        assert_eq!(record["cpus_in_force"], "0");
+    }
+}
+
+#[test]
+fn limits_that_are_not_here_are_refused_before_anything_is_run() {
+    let folder = folder();
+    for (flag, wanted) in [
+        ("--cpus 1023", "error: CPU 1023 is not here; this process may use "),
+        ("--cpus 3-1", "expected CPUs such as 0-3,6, got `3-1`"),
+        ("--numa-node 999", "error: NUMA node 999 is not here; there is "),
+        ("--memory 1M", "`memory_bytes`: expected 16MiB or more, for the harness counts too, got 1048576"),
+    ] {
+        let printed = kvdyno(folder.path(), &format!("run quick --engines memory-btree {flag}"));
+        assert_eq!(printed.code, Some(2), "{flag}: {}", printed.stderr);
+        assert!(printed.stderr.contains(wanted), "{flag}: {}", printed.stderr);
+    }
+    assert!(!folder.path().join("kvdyno-results").exists());
+}
+
+#[test]
+fn a_user_who_may_not_make_groups_is_told_what_to_do() {
+    // Another user must be able to come here, and to start the command.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command =
+        prepared(folder.path(), "run quick --engines memory-btree --memory 64M --runs 1 --quiet");
+    let Ok(output) = command.uid(65534).gid(65534).output() else {
+        return eprintln!("skipped: the command cannot be run as another user here");
+    };
+    let printed: Printed = output.into();
+    assert!(is_skipped(&printed), "{:?}\n{}\n{}", printed.code, printed.stderr, printed.stdout);
+}
