@@ -5,7 +5,6 @@ use super::figure::{bytes, count, counted, known};
 use crate::measure::units::{share_text, time_text};
 use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, Summary};
-use crate::workload::Transaction;
 
 /// The longest engine name with its options that a table shows, in characters.
 const ENGINE_LIMIT: usize = 24;
@@ -129,12 +128,10 @@ fn transaction(phase: &PhaseSummary) -> String {
         true => format!(", {} to a transaction", count(phase.settings.join.into())),
         false => String::new(),
     };
-    let whole = match phase.settings.transaction {
-        Some(Transaction::Whole) => ", in one transaction",
-        Some(Transaction::Aborted) => ", in one transaction that is aborted",
-        None => "",
-    };
-    each + whole
+    match phase.settings.transaction {
+        Some(transaction) => format!("{each}, {}", transaction.words()),
+        None => each,
+    }
 }
 
 fn scan(phase: &PhaseSummary) -> String {
