@@ -8,7 +8,7 @@
 # What Debian and Ubuntu call what is needed: to build, and for tests only.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
   libtkrzw-dev libtokyocabinet-dev libgdbm-dev liblmdb-dev libsqlite3-dev
-TEST_PACKAGES := strace clang-format
+TEST_PACKAGES := strace clang-format redis-server redis-tools
 
 comma := ,
 empty :=

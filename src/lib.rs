@@ -6,6 +6,7 @@ pub mod engine;
 pub mod generator;
 pub mod measure;
 pub mod report;
+pub mod resp;
 pub mod results;
 pub mod runner;
 pub mod workload;

@@ -4,6 +4,8 @@
 mod command;
 #[path = "cli/faults.rs"]
 mod faults;
+#[path = "cli/kept.rs"]
+mod kept;
 #[path = "cli/layouts.rs"]
 mod layouts;
 #[path = "cli/limits.rs"]

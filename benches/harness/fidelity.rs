@@ -230,6 +230,7 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
         options: Vec::new(),
         workload: workload.clone(),
         placement: Default::default(),
+        reused: false,
     };
     let engine = registry.engine(engine).expect("it is built in");
     let clock = Clock::calibrate();

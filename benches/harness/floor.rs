@@ -25,6 +25,7 @@ fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
         options: Vec::new(),
         workload: workload.clone(),
         placement: Default::default(),
+        reused: false,
     };
     let data = tempfile::tempdir().expect("a temporary folder");
     let once = |_| {

@@ -272,7 +272,7 @@ fn each_has_a_name_and_a_text_of_its_own() {
         assert!(MUTANTS[..index].iter().all(|(other, _)| other != fault));
         assert_eq!(table.abi, KV_ABI);
     }
-    assert_eq!(MUTANTS.len(), 32);
+    assert_eq!(MUTANTS.len(), 33);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod doctor;
 mod engines;
 mod error;
 mod explain;
+mod kept;
 mod keys;
 mod layouts;
 mod limits;
@@ -17,6 +18,7 @@ mod progress;
 mod report;
 mod run;
 mod selftest;
+mod serve;
 mod sizes;
 mod trial;
 mod verify;
@@ -57,6 +59,8 @@ enum Command {
     Keys(keys::KeysArgs),
     /// Prove what a driver declares, against a model.
     Verify(verify::VerifyArgs),
+    /// Serve an engine to Redis clients.
+    Serve(Box<serve::ServeArgs>),
     /// Make a folder with a new driver, ready to build.
     NewEngine(new_engine::NewEngineArgs),
     /// Test the harness itself: distributions, streams, histograms, clock, values.
@@ -102,6 +106,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Keys(args)) => keys::run(&args),
         Some(Command::Verify(args)) => verify::run(&args, plugins),
+        Some(Command::Serve(args)) => serve::run(&args, plugins),
         Some(Command::NewEngine(args)) => new_engine::run(&args),
         Some(Command::Selftest(args)) => selftest::run(&args),
         Some(Command::Doctor(args)) => doctor::run(&args, plugins),

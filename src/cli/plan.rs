@@ -39,8 +39,9 @@ struct Engines {
 
 /// Who is asked for by name must be here. Who a suite names is left out where it is not, and told.
 fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<Engines, CliError> {
-    if !args.engines.is_empty() {
-        let names = with_floor(&args.engines);
+    let kept = if args.engines.is_empty() { args.kept.engines()? } else { args.engines.clone() };
+    if !kept.is_empty() {
+        let names = with_floor(&kept);
         return Ok(Engines { of: vec![names; members.len()], absent: absent(registry) });
     }
     let mut found = Engines { of: Vec::new(), absent: Vec::new() };
@@ -48,6 +49,7 @@ fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<En
         let mut names = member.engines.clone();
         if names.is_empty() {
             let compared = registry.engines().iter().filter(|engine| engine.is_compared());
+            let compared = compared.filter(|engine| args.kept.takes(engine));
             names = compared.map(|engine| engine.name().to_string()).collect();
             found.absent.extend(absent(registry));
         }
@@ -143,9 +145,17 @@ fn command_line() -> Vec<String> {
     let mut words = vec!["kvdyno".to_string()];
     let mut arguments = std::env::args().skip(1);
     while let Some(word) = arguments.next() {
-        let is_path = |flag: &str| ["--results", "--data", "--plugins", "--resume"].contains(&flag);
+        const PATHS: [&str; 5] = ["--results", "--data", "--plugins", "--resume", "--keep"];
+        let is_path = |flag: &str| PATHS.contains(&flag);
+        let last =
+            |path: &str| Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
         if is_path(&word) {
             arguments.next();
+        } else if word == "--reuse" {
+            // Without it the command would do something else; where they lie now is for the reader to know.
+            words.extend([word, arguments.next().map(|path| last(&path)).unwrap_or_default()]);
+        } else if let Some(path) = word.strip_prefix("--reuse=") {
+            words.push(format!("--reuse={}", last(path)));
         } else if !word.split_once('=').is_some_and(|(flag, _)| is_path(flag)) {
             let is_file = word.ends_with(".toml");
             let name = Path::new(&word).file_name().map(|name| name.to_string_lossy().into_owned());
@@ -193,6 +203,7 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
     check_space(args, data, &entries)?;
     let mut trials = runner::trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed));
     args.limits.hold(&mut trials);
+    args.kept.hold(&mut trials);
     limits::check(&trials)?;
     let started_at = now_rfc3339();
     let machine = Machine::observe(data);

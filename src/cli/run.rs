@@ -1,6 +1,7 @@
 //! `kvdyno run`: plan, measure, report.
 
 use super::error::{CliError, FAILED, INTERRUPTED, WRONG};
+use super::kept::KeepArgs;
 use super::layouts;
 use super::limits::{self, LimitArgs};
 use super::plan;
@@ -28,6 +29,8 @@ pub struct RunArgs {
     pub(super) sizes: Sizes,
     #[command(flatten)]
     pub(super) limits: LimitArgs,
+    #[command(flatten)]
+    pub(super) kept: KeepArgs,
     /// Set an option of an engine; may be given more than once.
     #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
     pub(super) options: Vec<String>,
@@ -61,6 +64,7 @@ impl RunArgs {
             engines: Vec::new(),
             sizes: Sizes::default(),
             limits: LimitArgs::default(),
+            kept: KeepArgs::default(),
             options: Vec::new(),
             results: PathBuf::from("kvdyno-results"),
             data: None,
@@ -102,10 +106,12 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         None => {
             let planned = plan::plan(args, &registry)?;
             layouts::of_run(&args.layout, &planned)?;
+            args.kept.check(&registry, &planned)?;
             RunFolder::create(&args.results, &planned).map_err(failed)?
         }
     };
     let layouts = layouts::of_run(&args.layout, results.run())?;
+    let reuse = args.kept.check(&registry, results.run())?;
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let run = results.run().clone();
     for warning in &run.warnings {
@@ -116,6 +122,8 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let runner = Runner {
         executable,
         plugins: registry.plugin_files(),
+        keep: args.kept.keep.clone(),
+        reuse,
         stall: Duration::from_secs(args.stall_seconds),
     };
     let data = args.data.clone().unwrap_or_else(|| results.path().join("data"));
@@ -133,6 +141,7 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let summary = Summary::new(&run, records);
     layouts::print_ending(&layouts, &summary, &run, results.path());
     println!("results: {}", results.path().display());
+    args.kept.tell(&run);
     if ending == Ending::Interrupted {
         eprintln!(
             "stopped; what was measured is saved. Go on with: kvdyno run --resume={}",

@@ -2,6 +2,8 @@
 //! the driver by base and size (rule 5 of driver.h); every page is touched when it is made, because the first touch
 //! of a page inside a timed call would be charged to the engine.
 
+mod packed;
+
 use super::abi::{kv_arena, kv_batch, kv_op};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -60,6 +62,8 @@ pub struct Arena {
     base: NonNull<u8>,
     shape: Shape,
     parts: Parts,
+    /// Bytes behind the ops that packed ops have taken.
+    packed: usize,
 }
 
 // SAFETY: an arena owns its block; nothing in it belongs to a thread.
@@ -73,7 +77,7 @@ impl Arena {
         // SAFETY: the layout is not empty.
         let base = unsafe { alloc_zeroed(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-        let mut arena = Arena { base, shape, parts };
+        let mut arena = Arena { base, shape, parts, packed: 0 };
         for page in (0..parts.size).step_by(PAGE) {
             // SAFETY: within the block; volatile so that the touch is not left out.
             unsafe { base.as_ptr().add(page).write_volatile(0) };

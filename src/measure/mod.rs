@@ -2,6 +2,7 @@
 
 pub mod cgroup;
 pub mod clock;
+mod copy;
 pub mod disk;
 pub mod facility;
 pub mod file_system;
@@ -17,6 +18,7 @@ pub mod units;
 pub mod warning;
 
 pub use clock::{Clock, ClockFacts, monotonic_ns};
+pub use copy::copy_folder;
 pub use disk::DiskUse;
 pub use file_system::FileSystemFacts;
 pub use histogram::Histogram;

@@ -1,12 +1,13 @@
 //! The report for spreadsheets and programs: a row per engine, phase and run, with exact figures.
 //!
 //! The columns that begin with `cell_` hold what the runs of a cell have in common and are the same in each of its
-//! rows. What is not known is an empty cell.
+//! rows; those that begin with `trial_` are of a run's whole trial, and the same in the rows of its phases. What is not known is an empty cell.
 
 use super::escape::csv_cell;
 use super::ranking::check_name;
-use crate::results::Run;
+use crate::measure::CapRecord;
 use crate::results::summary::{Cell, Latency, PhaseSummary, RunFigures, RunState, Summary};
+use crate::results::{Record, Run};
 
 /// What a row is made of.
 struct Row<'a> {
@@ -14,6 +15,7 @@ struct Row<'a> {
     phase: &'a PhaseSummary,
     cell: &'a Cell,
     run: &'a RunFigures,
+    record: Option<&'a Record>,
 }
 
 /// A column: its name, with the unit last, and its cell, ready to be written.
@@ -69,6 +71,12 @@ const COLUMNS: &[Column] = &[
     ("cell_check_level", |row| row.cell.check_level.map(check_name).unwrap_or_default().to_string()),
     ("cell_emulated", |row| csv_cell(&row.cell.emulated.join("; "))),
     ("cell_notes", |row| csv_cell(&notes(row.cell))),
+    ("trial_open_ns", |row| text(step_ns(row, "open", false))),
+    ("trial_close_ns", |row| text(step_ns(row, "close", true))),
+    ("trial_reopen_ns", |row| text(step_ns(row, "reopen", true))),
+    ("trial_rss_peak_bytes", |row| text(row.record.and_then(|record| record.rss_peak_bytes))),
+    ("trial_memory_cap_bytes", |row| text(cap(row).and_then(|cap| cap.limit_bytes))),
+    ("trial_memory_peak_bytes", |row| text(cap(row).and_then(|cap| cap.peak_bytes))),
 ];
 
 /// Renders it.
@@ -78,7 +86,8 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
     for phase in &summary.phases {
         for cell in phase.floors.iter().chain(super::ranking::cells(phase)) {
             for figures in &cell.runs {
-                let row = Row { run_id: &run.id, phase, cell, run: figures };
+                let record = summary.records.iter().find(|record| record.trial.id == figures.trial);
+                let row = Row { run_id: &run.id, phase, cell, run: figures, record };
                 let cells: Vec<String> = COLUMNS.iter().map(|(_, cell)| cell(&row)).collect();
                 lines.push(cells.join(","));
             }
@@ -94,6 +103,18 @@ fn text<Figure: ToString>(figure: Option<Figure>) -> String {
 
 fn latency(row: &Row, say: fn(&Latency) -> String) -> String {
     say(&row.cell.latency)
+}
+
+/// How long a step of the trial took, the first of that name; `at_end`: of those behind the last phase. None if it was
+/// not done, or not as it should be.
+fn step_ns(row: &Row, name: &str, at_end: bool) -> Option<u64> {
+    let steps = &row.record?.steps;
+    let step = steps.iter().find(|step| step.name == name && step.before_phase.is_none() >= at_end)?;
+    step.note.is_none().then_some(step.elapsed_ns)
+}
+
+fn cap<'a>(row: &Row<'a>) -> Option<&'a CapRecord> {
+    row.record?.memory_cap.as_ref()
 }
 
 fn options(cell: &Cell) -> String {

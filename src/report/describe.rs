@@ -5,7 +5,6 @@ use super::figure::{bytes, count, counted, known};
 use crate::measure::units::{share_text, time_text};
 use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, Summary};
-use crate::workload::{Collections, Transaction};
 
 /// The longest engine name with its options that a table shows, in characters.
 const ENGINE_LIMIT: usize = 24;
@@ -53,12 +52,12 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
 /// `10,000 keys of 16 B in 8 keyspaces`, `10,000 elements in 16 lists`.
 fn keys(phase: &PhaseSummary) -> String {
     let keys = count(phase.keys);
-    let Collections { count: collections, r#type } = phase.collections;
+    let (collections, kind) = (phase.collections.count, phase.collections.r#type);
     if phase.collections.are_lists() {
         return format!("{keys} elements in {}", counted(collections.into(), "list", "lists"));
     }
     let space = match phase.collections.has_fields() {
-        true => format!(" in {collections} collections of type {}", r#type.name()),
+        true => format!(" in {collections} collections of type {}", kind.name()),
         false => keyspaces(phase),
     };
     // Without their number where phases insert them.
@@ -129,12 +128,10 @@ fn transaction(phase: &PhaseSummary) -> String {
         true => format!(", {} to a transaction", count(phase.settings.join.into())),
         false => String::new(),
     };
-    let whole = match phase.settings.transaction {
-        Some(Transaction::Whole) => ", in one transaction",
-        Some(Transaction::Aborted) => ", in one transaction that is aborted",
-        None => "",
-    };
-    each + whole
+    match phase.settings.transaction {
+        Some(transaction) => format!("{each}, {}", transaction.words()),
+        None => each,
+    }
 }
 
 fn scan(phase: &PhaseSummary) -> String {

@@ -34,6 +34,9 @@ pub(super) fn limits(run: &Run) -> Option<String> {
     let cpus = distinct(run, |trial| trial.placement.cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
     let nodes = distinct(run, |trial| trial.placement.numa_node.map(|node| format!("NUMA node {node}")));
     parts.extend(cpus.into_iter().chain(nodes));
+    if run.trials.iter().any(|trial| trial.reused) {
+        parts.push("started on copies of kept databases, without the fills".to_string());
+    }
     (!parts.is_empty()).then(|| plain_text(&parts.join("; ")))
 }
 

@@ -85,6 +85,7 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         options,
         workload: workload(),
         placement: Placement::default(),
+        reused: false,
     }
 }
 

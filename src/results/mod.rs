@@ -85,6 +85,9 @@ pub struct Trial {
     /// Where it is held.
     #[serde(default, skip_serializing_if = "Placement::is_free")]
     pub placement: Placement,
+    /// Whether it starts on a copy of a kept database, so that the fills at the workload's start are not run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reused: bool,
 }
 
 /// How a trial ended.

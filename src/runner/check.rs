@@ -145,6 +145,28 @@ impl Versions {
         }
     }
 
+    /// What was acknowledged, when nothing is in flight: four bytes a key, little-endian, up to the last key that was
+    /// written.
+    pub fn bytes(&self) -> Vec<u8> {
+        let state = |state: &AtomicU32| state.load(Ordering::Relaxed);
+        let written = self.acked.iter().rposition(|cell| state(cell) != 0).map_or(0, |last| last + 1);
+        self.acked[..written].iter().flat_map(|cell| state(cell).to_le_bytes()).collect()
+    }
+
+    /// Takes over what `bytes` gave; false: these are no such bytes, or of more keys than fit.
+    pub fn take(&self, bytes: &[u8]) -> bool {
+        let (states, rest) = bytes.as_chunks::<4>();
+        if !rest.is_empty() || states.len() > self.acked.len() {
+            return false;
+        }
+        for (state, (started, acked)) in states.iter().zip(self.started.iter().zip(&self.acked)) {
+            let state = u32::from_le_bytes(*state);
+            started.store(state, Ordering::Relaxed);
+            acked.store(state, Ordering::Relaxed);
+        }
+        true
+    }
+
     /// Keys that are there, when nothing is in flight.
     pub fn present_count(&self) -> u64 {
         self.acked.iter().filter(|state| !State(state.load(Ordering::Relaxed)).is_absent()).count() as u64
@@ -220,6 +242,23 @@ mod tests {
         versions.begin(0, false);
         versions.roll_back(0);
         assert_eq!(versions.started(0), versions.acked(0));
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_taken_over_and_what_was_in_flight_is_not() {
+        let versions = Versions::new(5, 9).unwrap();
+        for (index, deleted) in [(0, false), (3, false), (3, true)] {
+            let state = versions.begin(index, deleted).unwrap();
+            versions.acknowledge(index, state);
+        }
+        versions.begin(7, false).unwrap();
+        let bytes = versions.bytes();
+        assert_eq!(bytes.len(), 4 * 4);
+        let next = Versions::new(5, 6).unwrap();
+        assert!(next.take(&bytes));
+        assert_eq!((next.acked(0), next.started(0)), (versions.acked(0), versions.acked(0)));
+        assert_eq!((next.acked(3), next.present_count()), (versions.acked(3), 1));
+        assert!(!next.take(&bytes[1..]) && !next.take(&[0; 4 * 7]));
     }
 
     #[test]

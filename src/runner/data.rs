@@ -42,8 +42,13 @@ pub struct Growth {
 
 /// How far the inserts of a workload go.
 pub fn growth(workload: &Workload) -> Growth {
-    let mut growth = Growth { counted: 0, most: 0 };
-    for turn in schedule(workload) {
+    growth_after(workload, 0, 0)
+}
+
+/// How far they go without the first `left_out` phases, on a database whose inserts end at `from`.
+pub fn growth_after(workload: &Workload, left_out: usize, from: u64) -> Growth {
+    let mut growth = Growth { counted: from, most: from };
+    for turn in schedule(workload).filter(|turn| turn.place >= left_out) {
         let phase = &workload.phases[turn.place];
         let (counted, most) = inserts(workload, phase);
         growth.counted = growth.counted.saturating_add(counted);

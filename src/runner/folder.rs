@@ -1,5 +1,7 @@
 //! The folder of a trial's database. It bears a marker, and nothing without that marker is ever deleted.
 
+use super::kept::{STATE, VERSIONS};
+use crate::measure::copy_folder;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,6 +38,11 @@ impl DataFolder {
         Ok(folder)
     }
 
+    /// Where the marker and the database's folder lie.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Where the engine works.
     pub fn database(&self) -> PathBuf {
         self.root.join("db")
@@ -60,10 +67,60 @@ impl DataFolder {
             _ => Ok(()),
         };
         gone(&self.root.join("db"))?;
-        let file = self.root.join(MARKER);
-        fs::remove_file(&file).map_err(|error| format!("cannot remove {}: {error}", file.display()))?;
+        for name in [STATE, VERSIONS, MARKER] {
+            let file = self.root.join(name);
+            match fs::remove_file(&file) {
+                Err(error) if name == MARKER || error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(format!("cannot remove {}: {error}", file.display()));
+                }
+                _ => {}
+            }
+        }
         fs::remove_dir(&self.root).map_err(|error| format!("cannot remove {shown}: {error}"))
     }
+}
+
+impl DataFolder {
+    /// Moves it to `place`, which must not be there, if its trial has left a state beside the database; else removes it.
+    pub fn keep_as(self, place: &Path) -> Result<(), String> {
+        if !self.root.join(STATE).exists() {
+            return self.remove();
+        }
+        let failed = |error: std::io::Error| {
+            format!("cannot move {} to {}: {error}", self.root.display(), place.display())
+        };
+        if place.symlink_metadata().is_ok() {
+            return Err(format!("{} is there already, so nothing is kept there", place.display()));
+        }
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        match fs::rename(&self.root, place) {
+            Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
+                fs::create_dir(place).map_err(failed)?;
+                fs::copy(self.root.join(MARKER), place.join(MARKER)).map_err(failed)?;
+                fs::create_dir(place.join("db")).map_err(failed)?;
+                copy_folder(&self.database(), &place.join("db"))?;
+                if self.root.join(VERSIONS).exists() {
+                    fs::copy(self.root.join(VERSIONS), place.join(VERSIONS)).map_err(failed)?;
+                }
+                // The state says that the rest is whole.
+                fs::copy(self.root.join(STATE), place.join(STATE)).map_err(failed)?;
+                self.remove()
+            }
+            outcome => outcome.map_err(failed),
+        }
+    }
+}
+
+/// Whether a folder bears a marker, of whatever run.
+pub fn is_marked(folder: &Path) -> bool {
+    folder.join(MARKER).is_file()
+}
+
+/// Whether a folder bears the marker of this run.
+pub fn is_of_run(folder: &Path, run: &str) -> bool {
+    fs::read_to_string(folder.join(MARKER)).is_ok_and(|marker| marker == run)
 }
 
 /// Refuses a data folder given by the user that is not empty and not ours.

@@ -7,6 +7,7 @@ mod draw;
 mod facts;
 mod folder;
 mod judge;
+pub mod kept;
 mod lists;
 mod phase;
 mod plan;
@@ -22,14 +23,15 @@ mod watch;
 mod worker;
 
 pub use data::check_workload;
-pub use folder::{DataFolder, check_parent};
+pub use facts::level_number;
+pub use folder::{DataFolder, check_parent, is_of_run};
 pub use plan::{Contestant, Entry, disk_estimate_bytes, trials};
 pub use process::{Runner, run_task};
 pub use schedule::{Turn, schedule};
 pub use trial::run as run_trial;
 pub use watch::Tick;
 
-use crate::measure::signals;
+use crate::measure::{copy_folder, signals};
 use crate::results::{Record, Trial, store::RunFolder};
 use std::path::Path;
 
@@ -70,14 +72,24 @@ pub fn run(
         }
         observer.trial_begins(trial, place, trials.len());
         let folder = DataFolder::create(data, &run_id, &trial.id)?;
+        if let Some(kept) = runner.reuse.get(&trial.id)
+            && let Err(text) = copy_folder(&kept.join("db"), &folder.database())
+        {
+            folder.remove()?;
+            return Err(text);
+        }
+        let place = runner.place(trial);
         let scratch = results.trial_folder(&trial.id).map_err(|error| error.to_string())?;
-        let record = runner.run(trial, &folder.database(), &scratch, &mut |tick| observer.tick(tick));
+        let record = runner.run(trial, &folder, &scratch, &mut |tick| observer.tick(tick));
         let is_interrupted = signals::interrupts() >= 2;
         if !is_interrupted {
             results.save(&record).map_err(|error| error.to_string())?;
             observer.trial_ended(&record);
         }
-        folder.remove()?;
+        match place {
+            Some(place) if !is_interrupted => folder.keep_as(&place)?,
+            _ => folder.remove()?,
+        }
         if is_interrupted {
             return Ok(Ending::Interrupted);
         }

@@ -51,6 +51,7 @@ pub fn trials(entries: &[Entry], seed: u64) -> Vec<Trial> {
                 options: contestant.options.clone(),
                 workload: workload.clone(),
                 placement: Placement::default(),
+                reused: false,
             });
         }
     }

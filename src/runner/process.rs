@@ -1,6 +1,8 @@
 //! One trial in a process of its own: a crash, a hang or a full disk in it becomes a record, and the rest goes on.
 
-use super::trial;
+use super::folder::DataFolder;
+use super::kept;
+use super::trial::{self, Folders};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
 use crate::measure::units::bytes_text;
@@ -24,6 +26,10 @@ pub struct Task {
     pub trial: Trial,
     /// Where its engine works.
     pub data: PathBuf,
+    /// The kept database that its own is a copy of; none: it begins with nothing.
+    pub start: Option<PathBuf>,
+    /// Where what must be known of the database is to be written when all went well; none: it is not kept.
+    pub leave: Option<PathBuf>,
     /// Where its record goes.
     pub record: PathBuf,
     /// The entrance of the control group that caps its memory; none: there is no cap.
@@ -69,7 +75,8 @@ pub fn run_task(file: &Path) -> Result<(), String> {
             write_record(record, &task.record)
         })
     };
-    let record = trial::run(&task.trial, engine, &task.data, Clock::calibrate(), &mut on_tick, &keep)?;
+    let folders = Folders { data: &task.data, start: task.start.as_deref(), leave: task.leave.as_deref() };
+    let record = trial::run_in(&task.trial, engine, folders, Clock::calibrate(), &mut on_tick, &keep)?;
     keep(&record)
 }
 
@@ -96,6 +103,10 @@ pub struct Runner {
     pub executable: PathBuf,
     /// The plug-ins of engines that are not built in.
     pub plugins: BTreeMap<String, PathBuf>,
+    /// Where databases are kept; none: nowhere.
+    pub keep: Option<PathBuf>,
+    /// The kept databases that trials start on a copy of, by the trials' ids.
+    pub reuse: BTreeMap<String, PathBuf>,
     /// A trial in which nothing happens for this long is ended.
     pub stall: Duration,
 }
@@ -109,8 +120,20 @@ enum Ended {
 }
 
 impl Runner {
+    /// Where the database of a trial goes: that of its cell's first sound one is kept.
+    pub fn place(&self, trial: &Trial) -> Option<PathBuf> {
+        let place = self.keep.as_ref()?.join(kept::name(trial));
+        place.symlink_metadata().is_err().then_some(place)
+    }
+
     /// Runs a trial in `data` with its files in `scratch`, an existing folder, and gives its record, whatever happens.
-    pub fn run(&self, trial: &Trial, data: &Path, scratch: &Path, on_tick: &mut dyn FnMut(&Tick)) -> Record {
+    pub fn run(
+        &self,
+        trial: &Trial,
+        data: &DataFolder,
+        scratch: &Path,
+        on_tick: &mut dyn FnMut(&Tick),
+    ) -> Record {
         let started_at = crate::results::now_rfc3339();
         let (tried, cap) = match trial.workload.memory_bytes.map(MemoryCap::create).transpose() {
             Ok(cap) => {
@@ -137,7 +160,7 @@ impl Runner {
     fn try_run(
         &self,
         trial: &Trial,
-        data: &Path,
+        data: &DataFolder,
         scratch: &Path,
         cap: Option<&MemoryCap>,
         on_tick: &mut dyn FnMut(&Tick),
@@ -145,7 +168,9 @@ impl Runner {
         let refused = |text: String| Box::new((Outcome::Failed { cause: "io".into(), text }, None));
         let task = Task {
             trial: trial.clone(),
-            data: data.to_path_buf(),
+            data: data.database(),
+            start: self.reuse.get(&trial.id).cloned(),
+            leave: self.place(trial).map(|_| data.root().to_path_buf()),
             record: scratch.join("result.json"),
             entrance: cap.map(MemoryCap::entrance),
             plugin: self.plugins.get(&trial.engine).cloned(),

@@ -7,11 +7,12 @@ use super::unit::{KINDS, Kind};
 use crate::generator::{Keys, Values};
 use crate::measure::{Clock, Histogram};
 use crate::workload::{Phase, Transaction};
+use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The keys that a database holds, as far as it is known without asking it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Population {
     /// Items [0, dense) are all there, if `whole`.
     pub dense: u64,

@@ -43,6 +43,7 @@ fn run_on(engine: &str, workload: Workload) -> Record {
         options: Vec::new(),
         workload,
         placement: Default::default(),
+        reused: false,
     };
     let registry = Registry::load(&[]);
     let engine = registry.engine(engine).unwrap();

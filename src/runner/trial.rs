@@ -1,12 +1,14 @@
 //! One trial, inside its own process: open, phases, close, reopen, sweep; and the record of all that.
 
 mod finish;
+mod kept;
 mod open;
 
 use super::check::Versions;
 use super::count;
-use super::data::{self, growth, has_merges};
+use super::data;
 use super::facts::level_of;
+use super::kept::fills;
 use super::lists::Lists;
 use super::phase::{self, Ran};
 use super::schedule::{Turn, schedule};
@@ -20,6 +22,7 @@ use crate::measure::placement::cpus_in_force;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
 use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
 use crate::workload::{Durability, Phase, Transaction};
+use kept::Start;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -32,6 +35,9 @@ pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
 const MOST_ROUNDS_IN_SECONDS: u32 = 16;
 /// In rounds what there is so far is written at most this often.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// Why fills are not run on a kept database.
+const REUSED: &str = "the database was reused";
 
 /// A trial on its way.
 pub struct Running<'t> {
@@ -76,9 +82,34 @@ pub fn run(
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
 ) -> Result<Record, String> {
-    let mut running = Running::new(trial, engine, data, clock)?;
+    run_in(trial, engine, Folders { data, start: None, leave: None }, clock, on_tick, keep)
+}
+
+/// The folders of a trial.
+pub struct Folders<'f> {
+    /// Where the engine works: an empty folder, or a copy of the database in `start`.
+    pub data: &'f Path,
+    /// The kept database that it starts on.
+    pub start: Option<&'f Path>,
+    /// Where what must be known of the database is written, to keep it.
+    pub leave: Option<&'f Path>,
+}
+
+/// [`run`], on a kept database or to leave one.
+pub fn run_in(
+    trial: &Trial,
+    engine: Engine,
+    folders: Folders<'_>,
+    clock: Clock,
+    on_tick: OnTick<'_>,
+    keep: Keep<'_>,
+) -> Result<Record, String> {
+    let mut running = Running::new(trial, engine, &folders, clock)?;
     running.rss_before_open_bytes = Usage::now().rss_bytes;
     running.go(on_tick, keep)?;
+    if let Some(folder) = folders.leave {
+        running.leave(folder)?;
+    }
     let mut record = running.record();
     let clock = clock.facts();
     record.warnings = finish::warnings(&record);
@@ -87,34 +118,38 @@ pub fn run(
 }
 
 impl<'t> Running<'t> {
-    fn new(trial: &'t Trial, engine: Engine, data: &Path, clock: Clock) -> Result<Running<'t>, String> {
+    fn new(
+        trial: &'t Trial,
+        engine: Engine,
+        folders: &Folders<'_>,
+        clock: Clock,
+    ) -> Result<Running<'t>, String> {
         let workload = &trial.workload;
-        let counters = if has_merges(workload) { workload.keys } else { 0 };
-        let growth = growth(workload);
-        let (keys, insert_end) = data::keys(workload, growth, counters)?;
+        let start = Start::of(trial, &engine, folders.start)?;
+        let (keys, insert_end) = data::keys(workload, start.growth, start.counters)?;
         let values = data::values(workload)?;
         let spaces = Spaces::new(workload, engine.capabilities());
         let lists = workload.collections.are_lists().then(|| Lists::new(workload.collections.count));
         let checked = !engine.stores_nothing() && lists.is_none();
-        let versions = if checked { Versions::new(workload.keys, insert_end) } else { None };
+        let versions = if checked { start.versions(folders.start, workload.keys, insert_end)? } else { None };
         Ok(Running {
             trial,
             engine,
-            data: data.to_path_buf(),
+            data: folders.data.to_path_buf(),
             clock,
             keys,
             spaces,
             values,
             versions,
             lists,
-            population: Population { dense: 0, whole: true, next_insert: 0 },
-            counted_end: growth.counted,
+            population: start.population,
+            counted_end: start.growth.counted,
             insert_end,
-            merges: 0,
-            counters,
+            merges: start.merges,
+            counters: start.counters,
             database: None,
             level: workload.durability,
-            has_created: false,
+            has_created: start.has_database(),
             facts: None,
             steps: Vec::new(),
             phases: Vec::new(),
@@ -212,10 +247,12 @@ impl<'t> Running<'t> {
 
     fn go(&mut self, on_tick: OnTick<'_>, keep: Keep<'_>) -> Result<(), String> {
         let trial = self.trial;
+        let left_out = if trial.reused { fills(&trial.workload) } else { 0 };
         let mut kept = Instant::now();
         for turn in schedule(&trial.workload) {
             let phase = &trial.workload.phases[turn.place];
-            match self.prepare(phase) {
+            let prepared = if turn.place < left_out { Err(REUSED.to_string()) } else { self.prepare(phase) };
+            match prepared {
                 Ok(()) => self.phase(turn, on_tick),
                 Err(reason) => self.not_run(turn, reason),
             }
@@ -277,7 +314,7 @@ impl<'t> Running<'t> {
             }
         }
         if self.database.is_none() {
-            let step = if self.has_created { "reopen" } else { "open" };
+            let step = if self.facts.is_some() { "reopen" } else { "open" };
             self.open(step, wanted, name)?;
             self.note_keys();
         }

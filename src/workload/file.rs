@@ -217,7 +217,7 @@ pub(super) struct PhaseFile {
     /// if aborted of new keys only. Default: each op or group is by itself.
     transaction: Option<Transaction>,
     /// What is emulated even where the engine has it: `merge`, by get and put. Default: nothing.
-    emulate: Option<Vec<Emulate>>,
+    emulate: Option<List<Emulate>>,
     /// Keys of a multi-get. Default: 10.
     multi_get_keys: Option<Count<u32>>,
     /// Ops of a transaction. Default: 10.
@@ -268,7 +268,16 @@ macro_rules! stands {
 }
 
 stands!(Bytes => u64, Threads => u32, Seconds => f64, Number => f64, Size => SizeSpec;
-    bool, String, Encoding, Distribution, Durability, DataType, Transaction, Vec<Emulate>);
+    bool, String, Encoding, Distribution, Durability, DataType, Transaction);
+
+impl<T: Clone> Stands<Vec<T>> for List<T> {
+    fn of(value: &Vec<T>) -> Self {
+        List(value.clone())
+    }
+    fn value(self) -> Vec<T> {
+        self.0
+    }
+}
 
 impl<T: Clone> Stands<T> for Count<T> {
     fn of(value: &T) -> Self {

@@ -244,6 +244,16 @@ pub enum Transaction {
     Aborted,
 }
 
+impl Transaction {
+    /// As reports say it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Transaction::Whole => "in one transaction",
+            Transaction::Aborted => "in one transaction that is aborted",
+        }
+    }
+}
+
 /// What the core does in the engine's place though the engine could.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -11,12 +11,25 @@ const QUICK: &[&str] =
     &["1", "3", "6", "10", "12", "15", "18", "19", "21", "29", "42", "68", "77", "79", "80", "84"];
 
 /// What the last command of a row must print besides exiting as it should.
-const SAID: &[(&str, &[&str])] = &[];
+const SAID: &[(&str, &[&str])] = &[
+    ("3", &["serial and random insertions of 500 per batch", "cumulative", "Shutdown", "Total time"]),
+    ("10", &["upsert in rounds of 500", "total 1000", "emulated: merge = get + put"]),
+    ("12", &["| name |", "| Prefix op/s | Set op/s | Get op/s | Setmixed op/s | Getmixed op/s | Del op/s |"]),
+    ("15", &["(2000 rows)", "(cold)", "(warm)", "MB/s"]),
+    ("18", &["num_db_items,db,op,ops/sec"]),
+    ("64", &["[  t min,   t max)        ops count           %"]),
+    ("66", &["5.0000%  latency", "99.9900%  latency", "Avg throughput"]),
+    ("67", &["time (ms),   read ops,   not found,  write ops,  total read,  total write", "read ops"]),
+    ("74", &["Shutdown"]),
+    ("77", &["# db keys", "1000", "2000"]),
+    ("79", &["| Rank | BatchWrite | MemUsage | DiskUsage |"]),
+    ("80", &["ops_per_second", "p999_ns"]),
+];
 
 /// Flags of `kvdyno run` that give way to tiny ones.
-const SIZES: &[&str] = &["--keys", "--ops", "--seconds", "--runs", "--engines"];
+const SIZES: &[&str] = &["--keys", "--ops", "--seconds", "--runs", "--engines", "--scale"];
 
-/// Workloads that are run in rounds, and those of them that insert what they find: their size is that of a round.
+/// Workloads that are run in rounds: their size is that of a round.
 const IN_ROUNDS: &[&str] = &["toku-insert", "toku-insert-multiple", "toku-update", "nudb-mixed"];
 
 /// Workloads with a phase that drops the page cache of the whole machine, which tests leave alone.
@@ -88,9 +101,12 @@ fn tiny_run(words: &[&str], here: &BTreeSet<String>, at: &str) -> Option<String>
         }
     }
     let is_list = value(words, "--keys").is_some_and(|keys| keys.contains(','));
-    let size = if words.iter().any(|word| IN_ROUNDS.contains(word)) {
+    let size = if words.iter().any(|word| word.ends_with("-suite")) {
+        "--scale 0.001".to_string()
+    } else if words.iter().any(|word| IN_ROUNDS.contains(word)) {
         let rounds = if kept.iter().any(|word| word.starts_with("rounds=")) { "" } else { " --set rounds=2" };
-        format!("--ops 500{rounds}")
+        let keys = if words.contains(&"toku-update") { " --keys 2k" } else { "" };
+        format!("--ops 500{rounds}{keys}")
     } else {
         let end = if words.contains(&"--ops") { "--ops 500" } else { "--seconds 0.1" };
         format!("--keys {} {end}", if is_list { "1k,2k" } else { "2k" })

@@ -62,7 +62,7 @@ pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "sizes",
         about: "A table per op: a row for each database size, a column for each engine, as NuDB's bench has them.",
-        needs: "a phase that was run to its end, best at several sizes (`--keys 1M,5M,10M`) or in rounds (nudb-mixed)",
+        needs: "a phase that was run to its end, best at several sizes (`--keys 1M,5M,10M`) or in rounds",
         render: sizes::pages,
         columns: sizes::COLUMNS,
         rows: sizes::csv_rows,

@@ -66,6 +66,7 @@ fn many_short_rounds_are_kept_now_and_then_and_have_no_rows_per_second() {
         engine: "memory-btree".into(),
         options: Vec::new(),
         placement: Default::default(),
+        reused: Default::default(),
         workload,
     };
     let engine = Registry::load(&[]).engine("memory-btree").unwrap();

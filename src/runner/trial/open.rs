@@ -69,8 +69,6 @@ impl Running<'_> {
             Ok(database) => {
                 if self.facts.is_none() {
                     self.facts = Some(facts_of(&self.engine, database.in_force()));
-                }
-                if !self.has_created {
                     let is_atomic = self.is_atomic(&database);
                     self.spaces.set_atomic(is_atomic);
                 }

@@ -30,6 +30,8 @@ fn fields_of_rounds_have_defaults_and_read_back_equal() {
     assert_eq!(parse(&read.to_toml(), "w.toml").unwrap(), read);
     let emulated = workload(&phases(&[("a", "mix = { merge = 1 }\nemulate = ['merge']")]));
     assert_eq!(emulated.phases[0].emulate, [Emulate::Merge]);
+    let alone = workload(&phases(&[("a", "mix = { merge = 1 }\nemulate = 'merge'")]));
+    assert_eq!(alone.phases, emulated.phases, "a list of one may be written without its brackets");
 }
 
 #[test]
@@ -81,6 +83,20 @@ fn says_what_is_wrong_with_rounds_and_groups() {
         ),
         (
             "",
+            phases(&[("a", "mix = { put = 1 }\nscan = { rows_per_call = 5 }")]),
+            "w.toml:5: phase `a`: `scan.rows_per_call`: expected scan in the mix for rows per call, got none",
+        ),
+    ];
+    for (top, phases, wanted) in cases {
+        is_refused(top, &phases, wanted);
+    }
+}
+
+#[test]
+fn says_what_is_wrong_with_transactions_over_all_of_a_phase() {
+    let cases = [
+        (
+            "",
             phases(&[("a", "mix = { put = 1 }\nthreads = 2\ntransaction = 'whole'")]),
             "w.toml:6: phase `a`: `transaction`: expected 1 thread for a transaction over all of a phase, got 2",
         ),
@@ -94,19 +110,16 @@ fn says_what_is_wrong_with_rounds_and_groups() {
             phases(&[("a", "mix = { put = 1 }\ntransaction = 'undone'")]),
             "w.toml:5: expected `whole` or `aborted`, got `undone`",
         ),
-        (
-            "",
-            phases(&[("a", "mix = { put = 1 }\nscan = { rows_per_call = 5 }")]),
-            "w.toml:5: phase `a`: `scan.rows_per_call`: expected scan in the mix for rows per call, got none",
-        ),
     ];
     for (top, phases, wanted) in cases {
-        let got = error(&format!("{top}{phases}"));
-        assert!(
-            got.contains(wanted) && !got.contains('\n'),
-            "for\n{top}{phases}\nwanted {wanted}\ngot    {got}"
-        );
+        is_refused(top, &phases, wanted);
     }
+}
+
+/// The workload of that text has one error, of one line, with these words.
+fn is_refused(top: &str, phases: &str, wanted: &str) {
+    let got = error(&format!("{top}{phases}"));
+    assert!(got.contains(wanted) && !got.contains('\n'), "for\n{top}{phases}\nwanted {wanted}\ngot    {got}");
 }
 
 #[test]

@@ -331,11 +331,18 @@ fn toku_scans_have_rows_bytes_and_the_rate_in_millions() {
         record.phases[2].usage.rss_bytes = Some(1_232 << 10);
         record.phases[2].usage.rss_peak_bytes = Some(68_096 << 10);
         record.phases[2].usage.vm_peak_bytes = Some(244_668 << 10);
+        record.phases[2].usage.vm_peak_bytes = Some(244_668 << 10);
     });
     let text = text("rounds", &summary);
     let first = "Scan    33162304 bytes (2072644 rows) in  7.924463s at  4.184801MB/s";
     assert!(text.contains(first), "{text}");
-    for line in ["miss=3 hit=53", "VmPeak:   244668 kB", "VmHWM:     68096 kB", "VmRSS:      1232 kB"] {
+    for line in [
+        "miss=3 hit=53",
+        "VmPeak:   244668 kB",
+        "VmPeak:   244668 kB",
+        "VmHWM:     68096 kB",
+        "VmRSS:      1232 kB",
+    ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
 }

@@ -1,0 +1,139 @@
+//! What the server knows of a client.
+
+use super::reply::Version;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// What other threads may see of a client, and tell it.
+#[derive(Debug)]
+pub struct Facts {
+    /// Unique in the server, from 1.
+    pub id: u64,
+    /// Where it comes from.
+    pub peer: SocketAddr,
+    /// The worker that serves it.
+    pub worker: usize,
+    /// When it came.
+    pub since: Instant,
+    name: Mutex<Vec<u8>>,
+    last: Mutex<&'static str>,
+    last_ms: AtomicU64,
+    database: AtomicU8,
+    killed: AtomicBool,
+}
+
+impl Facts {
+    /// Of a client that has just come.
+    pub fn new(id: u64, peer: SocketAddr, worker: usize) -> Facts {
+        Facts {
+            id,
+            peer,
+            worker,
+            since: Instant::now(),
+            name: Mutex::new(Vec::new()),
+            last: Mutex::new("NULL"),
+            last_ms: AtomicU64::new(0),
+            database: AtomicU8::new(0),
+            killed: AtomicBool::new(false),
+        }
+    }
+
+    /// Its name; empty: it has none.
+    pub fn name(&self) -> Vec<u8> {
+        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Names it.
+    pub fn set_name(&self, name: &[u8]) {
+        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name.to_vec();
+    }
+
+    /// Its worker is to close it.
+    pub fn kill(&self) {
+        self.killed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is to be closed.
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
+    }
+
+    /// Notes its last command and its database.
+    pub fn note(&self, command: &'static str, database: u8) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = command;
+        self.last_ms.store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
+        self.database.store(database, Ordering::Relaxed);
+    }
+
+    /// Its line in CLIENT LIST.
+    pub fn line(&self) -> String {
+        let age_ms = self.since.elapsed().as_millis() as u64;
+        let idle_ms = age_ms.saturating_sub(self.last_ms.load(Ordering::Relaxed));
+        format!(
+            "id={} addr={} name={} age={} idle={} flags=N db={} cmd={}",
+            self.id,
+            self.peer,
+            String::from_utf8_lossy(&self.name()),
+            age_ms / 1000,
+            idle_ms / 1000,
+            self.database.load(Ordering::Relaxed),
+            self.last.lock().unwrap_or_else(PoisonError::into_inner).to_lowercase(),
+        )
+    }
+}
+
+/// Commands between MULTI and EXEC.
+#[derive(Debug, Default)]
+pub struct Queue {
+    /// Each with its arguments.
+    pub requests: Vec<Vec<Vec<u8>>>,
+    /// Bytes of them all.
+    pub bytes: usize,
+    /// One of them was refused, so EXEC is too.
+    pub is_broken: bool,
+}
+
+/// The state of a client, its worker's own.
+#[derive(Debug)]
+pub struct Client {
+    /// What others may see.
+    pub facts: Arc<Facts>,
+    /// The database it has selected.
+    pub database: u8,
+    /// The version it speaks.
+    pub version: Version,
+    /// It has given the password, or none is needed.
+    pub is_trusted: bool,
+    /// MULTI was given, EXEC not yet.
+    pub queue: Option<Queue>,
+    /// Rows that it watches, and how often their stripes had been committed.
+    pub watched: Vec<(Vec<u8>, u64)>,
+    /// It sees every command.
+    pub is_monitor: bool,
+    /// It goes once its replies are sent.
+    pub is_leaving: bool,
+}
+
+impl Client {
+    /// One that has just come.
+    pub fn new(facts: Arc<Facts>, is_trusted: bool) -> Client {
+        Client {
+            facts,
+            database: 0,
+            version: Version::Two,
+            is_trusted,
+            queue: None,
+            watched: Vec::new(),
+            is_monitor: false,
+            is_leaving: false,
+        }
+    }
+
+    /// As RESET leaves it.
+    pub fn reset(&mut self, is_trusted: bool) {
+        self.facts.set_name(b"");
+        *self = Client::new(Arc::clone(&self.facts), is_trusted);
+    }
+}

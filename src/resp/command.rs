@@ -1,0 +1,275 @@
+//! Commands: what they are called, how many arguments they take, which of them are keys, and what answers them.
+
+use super::client::{Client, Queue};
+use super::commands;
+use super::parse::Arguments;
+use super::record::{Row, Type, key_row};
+use super::reply::Reply;
+use super::server::Shared;
+use super::store::{Later, Store};
+use std::ops::Range;
+
+/// What a command is given.
+pub struct Call<'c, 's> {
+    /// The request, the command's name first.
+    pub arguments: Arguments<'c>,
+    /// Who asks.
+    pub client: &'c mut Client,
+    /// The worker's store.
+    pub store: &'c mut Store<'s>,
+    /// Where the answer goes.
+    pub answers: &'c mut Answers,
+    /// The server.
+    pub server: &'s Shared,
+    /// Milliseconds since 1970.
+    pub now_ms: u64,
+}
+
+/// Why a command fails: the text of its error reply.
+pub type Refusal = String;
+
+/// What a command may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It changes nothing.
+    Reads,
+    /// Its answer waits for the commit.
+    Writes,
+    /// It speaks of the connection, and is obeyed even between MULTI and EXEC.
+    Connection,
+}
+
+/// A command.
+pub struct Command {
+    /// In capitals.
+    pub name: &'static str,
+    /// Arguments with the name; negative: at least so many.
+    pub arity: i32,
+    /// What it may be.
+    pub effect: Effect,
+    /// First key, last key (negative: from the end) and the distance between keys; all 0: none.
+    pub keys: (i32, i32, i32),
+    /// Answers it.
+    pub run: fn(&mut Call) -> Result<(), Refusal>,
+}
+
+impl Command {
+    /// Its keys among the arguments of a request.
+    pub fn keys_of<'a>(&self, arguments: &Arguments<'a>) -> Vec<&'a [u8]> {
+        let (first, last, step) = self.keys;
+        let count = arguments.len() as i32;
+        let last = if last < 0 { count + last } else { last.min(count - 1) };
+        if first == 0 || step == 0 {
+            return Vec::new();
+        }
+        (first..=last).step_by(step as usize).map(|place| arguments.get(place as usize)).collect()
+    }
+}
+
+/// The command of that name, in whatever case; none: unknown.
+pub fn find(name: &[u8]) -> Option<&'static Command> {
+    let mut capitals = [0_u8; 16];
+    let slot = capitals.get_mut(..name.len())?;
+    slot.copy_from_slice(name);
+    slot.make_ascii_uppercase();
+    commands::all().get(&*slot).copied()
+}
+
+/// A piece of an answer.
+#[derive(Debug)]
+enum Piece {
+    /// Bytes of `Answers::reply`.
+    Bytes(Range<usize>),
+    /// The value of a read that comes with the batch; of a key of another type an error, or nothing.
+    Value { later: Later, strict: bool },
+}
+
+/// An answer, and whom it goes to.
+struct Answer {
+    slot: usize,
+    command: usize,
+    writes: bool,
+    pieces: Range<usize>,
+}
+
+/// Writes an answer behind what a reply holds.
+pub type Write<'w> = &'w mut dyn FnMut(&mut Reply);
+/// Takes an answer: its slot, its command's number, and what writes it.
+pub type Send<'s> = &'s mut dyn FnMut(usize, usize, Write);
+
+/// Answers that wait for the commit, in order.
+#[derive(Default)]
+pub struct Answers {
+    /// What is written now.
+    pub reply: Reply,
+    noted: usize,
+    pieces: Vec<Piece>,
+    all: Vec<Answer>,
+    first_piece: usize,
+}
+
+impl Answers {
+    /// The value of a deferred read goes here.
+    pub fn value(&mut self, later: Later, strict: bool) {
+        self.note_bytes();
+        self.pieces.push(Piece::Value { later, strict });
+    }
+
+    fn note_bytes(&mut self) {
+        let end = self.reply.bytes.len();
+        if end > self.noted {
+            self.pieces.push(Piece::Bytes(self.noted..end));
+            self.noted = end;
+        }
+    }
+
+    /// Takes back what was written since the last answer ended.
+    pub fn take_back(&mut self) {
+        let start = match self.pieces.get(self.first_piece) {
+            Some(Piece::Bytes(bytes)) => bytes.start,
+            _ => self.noted,
+        };
+        let first = self.pieces[self.first_piece..].iter().find_map(|piece| match piece {
+            Piece::Bytes(bytes) => Some(bytes.start),
+            Piece::Value { .. } => None,
+        });
+        self.reply.bytes.truncate(first.unwrap_or(start));
+        self.noted = self.reply.bytes.len();
+        self.pieces.truncate(self.first_piece);
+    }
+
+    /// What was written since the last answer is one, of command number `command`, for the client in `slot`.
+    pub fn end(&mut self, slot: usize, command: usize, writes: bool) {
+        self.note_bytes();
+        let pieces = self.first_piece..self.pieces.len();
+        self.first_piece = pieces.end;
+        self.all.push(Answer { slot, command, writes, pieces });
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Bytes that wait.
+    pub fn bytes(&self) -> usize {
+        self.reply.bytes.len()
+    }
+
+    /// Gives each answer, in order, to `send`: slot, command number, and a function that writes it behind bytes.
+    pub fn deliver(&mut self, store: &Store, failure: Option<&str>, now_ms: u64, send: Send) {
+        for answer in &self.all {
+            send(answer.slot, answer.command, &mut |reply| match failure {
+                Some(text) if answer.writes => reply.error(text),
+                _ => self.pieces[answer.pieces.clone()].iter().for_each(|piece| match piece {
+                    Piece::Bytes(bytes) => reply.bytes.extend_from_slice(&self.reply.bytes[bytes.clone()]),
+                    Piece::Value { later, strict } => {
+                        write_value(store.answer(*later), *strict, now_ms, reply)
+                    }
+                }),
+            });
+        }
+        self.all.clear();
+        self.pieces.clear();
+        self.reply.bytes.clear();
+        (self.noted, self.first_piece) = (0, 0);
+    }
+}
+
+fn write_value(found: Option<&[u8]>, strict: bool, now_ms: u64, reply: &mut Reply) {
+    match found.map(Row::parse) {
+        None => reply.nil(),
+        Some(None) => reply.error(FOREIGN),
+        Some(Some(row)) if row.is_over(now_ms) => reply.nil(),
+        Some(Some(Row { kind: Type::String, body, .. })) => reply.bulk(body),
+        Some(Some(_)) if strict => reply.error(WRONG_TYPE),
+        Some(Some(_)) => reply.nil(),
+    }
+}
+
+/// Redis's text for a key of another type.
+pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+/// For a row that this server has not written.
+pub const FOREIGN: &str = "ERR the database holds a row that kvdyno serve has not written";
+
+/// Runs a request of the client in `slot`; its answer is added to `call.answers`.
+pub fn run(call: &mut Call, slot: usize) {
+    let name = call.arguments.get(0);
+    call.answers.reply.version = call.client.version;
+    let Some(command) = find(name) else {
+        let words: Vec<String> = call.arguments.from(1).iter().take(20).map(quoted).collect();
+        let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
+        refuse(call, &format!("ERR unknown command '{name}', with args beginning with: {}", words.concat()));
+        return call.answers.end(slot, usize::MAX, false);
+    };
+    let number = commands::number_of(command);
+    let arguments = call.arguments.len() as i32;
+    let fits = if command.arity < 0 { arguments >= -command.arity } else { arguments == command.arity };
+    let is_open = matches!(command.name, "AUTH" | "HELLO" | "QUIT" | "RESET");
+    if !call.client.is_trusted && !is_open {
+        refuse(call, "NOAUTH Authentication required.");
+    } else if !fits {
+        let name = command.name.to_ascii_lowercase();
+        refuse(call, &format!("ERR wrong number of arguments for '{name}' command"));
+    } else if call.client.queue.is_some() && command.effect != Effect::Connection {
+        enqueue(call);
+    } else {
+        call.client.facts.note(command.name, call.client.database);
+        answer(call, command);
+    }
+    call.answers.end(slot, number, command.effect == Effect::Writes || command.name == "EXEC");
+}
+
+/// Lets the command answer; an error takes the place of what it has written so far.
+pub fn answer(call: &mut Call, command: &Command) {
+    if let Err(text) = (command.run)(call) {
+        call.answers.take_back();
+        call.answers.reply.error(&text);
+    }
+}
+
+fn quoted(word: &[u8]) -> String {
+    format!("'{}' ", String::from_utf8_lossy(&word[..word.len().min(128)]))
+}
+
+/// An error; between MULTI and EXEC it breaks the transaction.
+fn refuse(call: &mut Call, text: &str) {
+    if let Some(queue) = &mut call.client.queue {
+        queue.is_broken = true;
+    }
+    call.answers.reply.error(text);
+}
+
+/// The largest transaction that is queued, bytes.
+const MOST_QUEUED_BYTES: usize = 256 << 20;
+
+fn enqueue(call: &mut Call) {
+    let Some(Queue { requests, bytes, is_broken }) = &mut call.client.queue else { return };
+    let request: Vec<Vec<u8>> = call.arguments.iter().map(<[u8]>::to_vec).collect();
+    *bytes += request.iter().map(|argument| argument.len() + 24).sum::<usize>();
+    if *bytes > MOST_QUEUED_BYTES {
+        *is_broken = true;
+        requests.clear();
+        call.answers.reply.error("ERR the transaction is too large");
+        return;
+    }
+    requests.push(request);
+    call.answers.reply.status("QUEUED");
+}
+
+impl Call<'_, '_> {
+    /// The row of a key in the client's database.
+    pub fn row(&self, key: &[u8]) -> Vec<u8> {
+        key_row(self.client.database, key)
+    }
+
+    /// Where the answer is written.
+    pub fn reply(&mut self) -> &mut Reply {
+        &mut self.answers.reply
+    }
+
+    /// An argument.
+    pub fn argument(&self, index: usize) -> Vec<u8> {
+        self.arguments.get(index).to_vec()
+    }
+}

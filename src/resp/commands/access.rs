@@ -1,0 +1,183 @@
+//! Keys as commands see them: loaded, written, removed with all that belongs to them.
+
+use crate::engine::abi::*;
+use crate::resp::command::{Call, FOREIGN, Refusal, WRONG_TYPE};
+use crate::resp::parse::number;
+use crate::resp::record::{ELEMENT_HEAD, Head, Row, Type, behind, element_row};
+use crate::resp::store::Stretch;
+
+/// A key that is there.
+pub struct Held {
+    pub kind: Type,
+    pub expires_ms: Option<u64>,
+    pub body: Vec<u8>,
+}
+
+/// A collection, new or there.
+pub struct Collection {
+    pub head: Head,
+    pub expires_ms: Option<u64>,
+    pub kind: Type,
+}
+
+pub const SYNTAX: &str = "ERR syntax error";
+pub const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+
+/// An argument that must be a whole number.
+pub fn integer(text: &[u8]) -> Result<i64, Refusal> {
+    number(text).ok_or_else(|| NOT_AN_INTEGER.to_string())
+}
+
+/// An argument that must be a number; not NaN.
+pub fn float(text: &[u8]) -> Result<f64, Refusal> {
+    let text = std::str::from_utf8(text).map_err(|_| "ERR value is not a valid float".to_string())?;
+    match text.parse::<f64>() {
+        Ok(number) if !number.is_nan() => Ok(number),
+        _ => Err("ERR value is not a valid float".to_string()),
+    }
+}
+
+impl Call<'_, '_> {
+    /// What a key holds; none: it is not there, or over.
+    pub fn load(&mut self, row: &[u8]) -> Result<Option<Held>, Refusal> {
+        let now_ms = self.now_ms;
+        let Some(bytes) = self.store.get(row)? else { return Ok(None) };
+        let found = Row::parse(bytes).ok_or(FOREIGN)?;
+        let held = || Held { kind: found.kind, expires_ms: found.expires_ms, body: found.body.to_vec() };
+        Ok((!found.is_over(now_ms)).then(held))
+    }
+
+    /// What a key holds, if it is of that type.
+    pub fn load_as(&mut self, row: &[u8], kind: Type) -> Result<Option<Held>, Refusal> {
+        match self.load(row)? {
+            Some(held) if held.kind != kind => Err(WRONG_TYPE.to_string()),
+            found => Ok(found),
+        }
+    }
+
+    /// Locks the rows that the command may change.
+    pub fn lock(&mut self, rows: &[&[u8]]) -> Result<(), Refusal> {
+        self.store.lock(rows)
+    }
+
+    /// Writes a string in place of whatever the key holds.
+    pub fn put_string(&mut self, row: &[u8], body: &[u8], expires_ms: Option<u64>) -> Result<(), Refusal> {
+        if self.server.has_collections() {
+            self.remove_elements(row)?;
+        }
+        self.store.put(row, Row { kind: Type::String, expires_ms, body }.bytes())
+    }
+
+    /// Removes a key and what belongs to it; false: it was not there.
+    pub fn remove(&mut self, row: &[u8]) -> Result<bool, Refusal> {
+        let is_there = self.load(row)?.is_some();
+        if self.server.has_collections() {
+            self.remove_elements(row)?;
+        }
+        // One that is over goes too.
+        if self.store.get(row)?.is_some() {
+            self.store.delete(row)?;
+        }
+        Ok(is_there)
+    }
+
+    /// Removes the elements of the collection that a key holds, over or not; its row stays.
+    fn remove_elements(&mut self, row: &[u8]) -> Result<(), Refusal> {
+        let Some(bytes) = self.store.get(row)? else { return Ok(()) };
+        let found = Row::parse(bytes).ok_or(FOREIGN)?;
+        if found.kind == Type::String {
+            return Ok(());
+        }
+        let head = Head::parse(found.body).ok_or(FOREIGN)?;
+        let database = self.client.database;
+        let mut rows = Vec::new();
+        self.store.rows(&elements(database, head.number, &[], 0), &mut |row, _| {
+            rows.push(row.to_vec());
+            true
+        })?;
+        self.store.make_atomic();
+        rows.iter().try_for_each(|row| self.store.delete(row))
+    }
+
+    /// Fails, with what it lacks, where the engine cannot hold collections.
+    pub fn needs_collections(&self) -> Result<(), Refusal> {
+        self.store.needs_order()?;
+        let capabilities = self.store.engine().capabilities;
+        let lacks = |bit: u64, name: &str| match capabilities & bit {
+            0 => Err(format!(
+                "ERR this engine lacks the capability `{name}`, which hashes, sets and lists need"
+            )),
+            _ => Ok(()),
+        };
+        lacks(KV_TRANSACTION, "transaction")?;
+        lacks(KV_CAN_DELETE, "delete")?;
+        lacks(KV_OVERWRITE, "overwrite")
+    }
+
+    /// The collection of a key, if there is one.
+    pub fn collection(&mut self, row: &[u8], kind: Type) -> Result<Option<Collection>, Refusal> {
+        self.needs_collections()?;
+        let Some(held) = self.load_as(row, kind)? else { return Ok(None) };
+        let head = Head::parse(&held.body).ok_or(FOREIGN)?;
+        Ok(Some(Collection { head, expires_ms: held.expires_ms, kind }))
+    }
+
+    /// The collection of a key, a new one where there is none. The key is locked.
+    pub fn collection_to_fill(&mut self, row: &[u8], kind: Type) -> Result<Collection, Refusal> {
+        if let Some(found) = self.collection(row, kind)? {
+            return Ok(found);
+        }
+        // What is over goes with its elements before something new takes its place.
+        self.remove(row)?;
+        let number = self.server.next_number(self.store)?;
+        let head = Head { number, len: 0, first: crate::resp::record::MIDDLE };
+        Ok(Collection { head, expires_ms: None, kind })
+    }
+
+    /// Writes a collection's head; the key goes with its last element. The next commit is all or nothing.
+    pub fn put_head(&mut self, row: &[u8], collection: &Collection) -> Result<(), Refusal> {
+        self.store.make_atomic();
+        if collection.head.len == 0 {
+            return self.store.delete(row);
+        }
+        let body = collection.head.bytes();
+        let Collection { kind, expires_ms, .. } = *collection;
+        self.store.put(row, Row { kind, expires_ms, body: &body }.bytes())
+    }
+
+    /// The row of an element.
+    pub fn element(&self, collection: &Collection, parts: &[&[u8]]) -> Vec<u8> {
+        element_row(self.client.database, collection.head.number, parts)
+    }
+
+    /// Gives `take` the elements whose rows begin with `part`: what follows the collection's number, and the value.
+    pub fn elements(
+        &mut self,
+        collection: &Collection,
+        part: &[u8],
+        rows: u32,
+        take: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Refusal> {
+        let stretch = elements(self.client.database, collection.head.number, part, rows);
+        self.store.rows(&stretch, &mut |row, value| take(&row[ELEMENT_HEAD..], value))
+    }
+
+    /// As `elements`, but from the first row on that is not below `part`, to the collection's end.
+    pub fn elements_from(
+        &mut self,
+        collection: &Collection,
+        part: &[u8],
+        rows: u32,
+        take: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Refusal> {
+        let mut stretch = elements(self.client.database, collection.head.number, b"", rows);
+        stretch.from.extend_from_slice(part);
+        self.store.rows(&stretch, &mut |row, value| take(&row[ELEMENT_HEAD..], value))
+    }
+}
+
+/// The rows of a collection's elements that begin with `part`.
+pub fn elements(database: u8, number: u64, part: &[u8], rows: u32) -> Stretch {
+    let from = element_row(database, number, &[part]);
+    Stretch { to: behind(&from), from, reverse: false, rows }
+}

@@ -1,0 +1,160 @@
+//! Keys of whatever type: whether they are there, what they are, and when they end.
+
+use super::access::{SYNTAX, integer};
+use crate::resp::command::{Call, Refusal};
+use crate::resp::record::Row;
+
+pub fn del(call: &mut Call) -> Result<(), Refusal> {
+    let rows: Vec<Vec<u8>> = call.arguments.from(1).iter().map(|key| call.row(key)).collect();
+    call.lock(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    let mut gone = 0;
+    for row in &rows {
+        gone += i64::from(call.remove(row)?);
+    }
+    call.reply().integer(gone);
+    Ok(())
+}
+
+pub fn exists(call: &mut Call) -> Result<(), Refusal> {
+    let mut there = 0;
+    for key in call.arguments.from(1).iter() {
+        let row = call.row(key);
+        there += i64::from(call.load(&row)?.is_some());
+    }
+    call.reply().integer(there);
+    Ok(())
+}
+
+pub fn kind(call: &mut Call) -> Result<(), Refusal> {
+    let row = call.row(call.arguments.get(1));
+    let name = call.load(&row)?.map_or("none", |held| held.kind.name());
+    call.reply().status(name);
+    Ok(())
+}
+
+/// Sets the end of a key: `unit_ms` milliseconds a unit, from now or from 1970.
+fn end_at(call: &mut Call, unit_ms: i64, is_absolute: bool, command: &str) -> Result<(), Refusal> {
+    let invalid = || format!("ERR invalid expire time in '{command}' command");
+    let row = call.row(call.arguments.get(1));
+    let from = if is_absolute { 0 } else { call.now_ms as i64 };
+    let time = integer(call.arguments.get(2))?;
+    let end = time.checked_mul(unit_ms).and_then(|ms| ms.checked_add(from)).ok_or_else(invalid)?;
+    let condition = Condition::parse(call)?;
+    call.lock(&[&row])?;
+    let Some(held) = call.load(&row)? else {
+        call.reply().integer(0);
+        return Ok(());
+    };
+    if !condition.holds(held.expires_ms, end) {
+        call.reply().integer(0);
+        return Ok(());
+    }
+    if end <= call.now_ms as i64 {
+        call.remove(&row)?;
+    } else {
+        let value = Row { kind: held.kind, expires_ms: Some(end as u64), body: &held.body }.bytes();
+        call.store.put(&row, value)?;
+    }
+    call.reply().integer(1);
+    Ok(())
+}
+
+/// NX, XX, GT and LT of the EXPIRE family.
+#[derive(Default)]
+struct Condition {
+    only_without: bool,
+    only_with: bool,
+    only_later: bool,
+    only_sooner: bool,
+}
+
+impl Condition {
+    fn parse(call: &Call) -> Result<Condition, Refusal> {
+        let mut found = Condition::default();
+        for word in call.arguments.from(3).iter() {
+            match word.to_ascii_uppercase().as_slice() {
+                b"NX" => found.only_without = true,
+                b"XX" => found.only_with = true,
+                b"GT" => found.only_later = true,
+                b"LT" => found.only_sooner = true,
+                _ => return Err(format!("ERR Unsupported option {}", String::from_utf8_lossy(word))),
+            }
+        }
+        let Condition { only_without, only_with, only_later, only_sooner } = found;
+        if only_without && (only_with || only_later || only_sooner) {
+            return Err("ERR NX and XX, GT or LT options at the same time are not compatible".into());
+        }
+        if only_later && only_sooner {
+            return Err("ERR GT and LT options at the same time are not compatible".into());
+        }
+        Ok(found)
+    }
+
+    /// A key without an end ends later than all others.
+    fn holds(&self, now: Option<u64>, end: i64) -> bool {
+        let before = now.map_or(i64::MAX, |now| now as i64);
+        !(self.only_without && now.is_some()
+            || self.only_with && now.is_none()
+            || self.only_later && end <= before
+            || self.only_sooner && end >= before)
+    }
+}
+
+pub fn expire(call: &mut Call) -> Result<(), Refusal> {
+    end_at(call, 1000, false, "expire")
+}
+
+pub fn pexpire(call: &mut Call) -> Result<(), Refusal> {
+    end_at(call, 1, false, "pexpire")
+}
+
+pub fn expireat(call: &mut Call) -> Result<(), Refusal> {
+    end_at(call, 1000, true, "expireat")
+}
+
+pub fn pexpireat(call: &mut Call) -> Result<(), Refusal> {
+    end_at(call, 1, true, "pexpireat")
+}
+
+/// -2: no such key, -1: it has no end; else what `of` makes of its end.
+fn tell_end(call: &mut Call, of: fn(end_ms: u64, now_ms: u64) -> u64) -> Result<(), Refusal> {
+    if call.arguments.len() != 2 {
+        return Err(SYNTAX.into());
+    }
+    let row = call.row(call.arguments.get(1));
+    let now_ms = call.now_ms;
+    let told = match call.load(&row)? {
+        None => -2,
+        Some(held) => held.expires_ms.map_or(-1, |end| of(end, now_ms) as i64),
+    };
+    call.reply().integer(told);
+    Ok(())
+}
+
+pub fn ttl(call: &mut Call) -> Result<(), Refusal> {
+    tell_end(call, |end_ms, now_ms| (end_ms.saturating_sub(now_ms) + 500) / 1000)
+}
+
+pub fn pttl(call: &mut Call) -> Result<(), Refusal> {
+    tell_end(call, |end_ms, now_ms| end_ms.saturating_sub(now_ms))
+}
+
+pub fn expiretime(call: &mut Call) -> Result<(), Refusal> {
+    tell_end(call, |end_ms, _| end_ms / 1000)
+}
+
+pub fn pexpiretime(call: &mut Call) -> Result<(), Refusal> {
+    tell_end(call, |end_ms, _| end_ms)
+}
+
+pub fn persist(call: &mut Call) -> Result<(), Refusal> {
+    let row = call.row(call.arguments.get(1));
+    call.lock(&[&row])?;
+    let held = call.load(&row)?.filter(|held| held.expires_ms.is_some());
+    if let Some(held) = &held {
+        let value = Row { kind: held.kind, expires_ms: None, body: &held.body }.bytes();
+        call.store.put(&row, value)?;
+    }
+    call.reply().integer(i64::from(held.is_some()));
+    Ok(())
+}

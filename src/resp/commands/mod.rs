@@ -1,0 +1,134 @@
+//! The commands, by family, and the list of them all.
+
+mod access;
+mod connection;
+mod hashes;
+mod keys;
+mod lists;
+mod ranges;
+mod server;
+mod sets;
+mod sorted;
+mod strings;
+mod transactions;
+
+use super::command::{Command, Effect};
+use Effect::{Connection, Reads, Writes};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// A row of the list: name, arity, effect, first key, last key, step, and what answers it.
+macro_rules! commands {
+    ($($name:literal $arity:literal $effect:ident $first:literal $last:literal $step:literal $run:path;)*) => {
+        &[$(Command { name: $name, arity: $arity, effect: $effect, keys: ($first, $last, $step), run: $run }),*]
+    };
+}
+
+/// All commands; arities and places of keys as in Redis's COMMAND.
+pub static LIST: &[Command] = commands![
+    "PING" -1 Connection 0 0 0 connection::ping;
+    "ECHO" 2 Reads 0 0 0 connection::echo;
+    "HELLO" -1 Connection 0 0 0 connection::hello;
+    "AUTH" -2 Connection 0 0 0 connection::auth;
+    "SELECT" 2 Reads 0 0 0 connection::select;
+    "QUIT" -1 Connection 0 0 0 connection::quit;
+    "RESET" 1 Connection 0 0 0 connection::reset;
+    "CLIENT" -2 Reads 0 0 0 connection::client;
+    "GET" 2 Reads 1 1 1 strings::get;
+    "SET" -3 Writes 1 1 1 strings::set;
+    "SETNX" 3 Writes 1 1 1 strings::setnx;
+    "SETEX" 4 Writes 1 1 1 strings::setex;
+    "PSETEX" 4 Writes 1 1 1 strings::psetex;
+    "GETSET" 3 Writes 1 1 1 strings::getset;
+    "GETDEL" 2 Writes 1 1 1 strings::getdel;
+    "MGET" -2 Reads 1 -1 1 strings::mget;
+    "MSET" -3 Writes 1 -1 2 strings::mset;
+    "MSETNX" -3 Writes 1 -1 2 strings::msetnx;
+    "INCR" 2 Writes 1 1 1 strings::incr;
+    "DECR" 2 Writes 1 1 1 strings::decr;
+    "INCRBY" 3 Writes 1 1 1 strings::incrby;
+    "DECRBY" 3 Writes 1 1 1 strings::decrby;
+    "APPEND" 3 Writes 1 1 1 strings::append;
+    "STRLEN" 2 Reads 1 1 1 strings::strlen;
+    "DEL" -2 Writes 1 -1 1 keys::del;
+    "UNLINK" -2 Writes 1 -1 1 keys::del;
+    "EXISTS" -2 Reads 1 -1 1 keys::exists;
+    "TYPE" 2 Reads 1 1 1 keys::kind;
+    "EXPIRE" -3 Writes 1 1 1 keys::expire;
+    "PEXPIRE" -3 Writes 1 1 1 keys::pexpire;
+    "EXPIREAT" -3 Writes 1 1 1 keys::expireat;
+    "PEXPIREAT" -3 Writes 1 1 1 keys::pexpireat;
+    "EXPIRETIME" 2 Reads 1 1 1 keys::expiretime;
+    "PEXPIRETIME" 2 Reads 1 1 1 keys::pexpiretime;
+    "TTL" 2 Reads 1 1 1 keys::ttl;
+    "PTTL" 2 Reads 1 1 1 keys::pttl;
+    "PERSIST" 2 Writes 1 1 1 keys::persist;
+    "SCAN" -2 Reads 0 0 0 ranges::scan;
+    "KEYS" -2 Reads 0 0 0 ranges::keys;
+    "RANGE" -3 Reads 0 0 0 ranges::range;
+    "RANDOMKEY" 1 Reads 0 0 0 ranges::randomkey;
+    "DBSIZE" 1 Reads 0 0 0 ranges::dbsize;
+    "FLUSHDB" -1 Writes 0 0 0 ranges::flushdb;
+    "FLUSHALL" -1 Writes 0 0 0 ranges::flushall;
+    "HSET" -4 Writes 1 1 1 hashes::hset;
+    "HMSET" -4 Writes 1 1 1 hashes::hmset;
+    "HSETNX" 4 Writes 1 1 1 hashes::hsetnx;
+    "HGET" 3 Reads 1 1 1 hashes::hget;
+    "HMGET" -3 Reads 1 1 1 hashes::hmget;
+    "HDEL" -3 Writes 1 1 1 hashes::hdel;
+    "HEXISTS" 3 Reads 1 1 1 hashes::hexists;
+    "HLEN" 2 Reads 1 1 1 hashes::hlen;
+    "HGETALL" 2 Reads 1 1 1 hashes::hgetall;
+    "HKEYS" 2 Reads 1 1 1 hashes::hkeys;
+    "HVALS" 2 Reads 1 1 1 hashes::hvals;
+    "HINCRBY" 4 Writes 1 1 1 hashes::hincrby;
+    "SADD" -3 Writes 1 1 1 sets::sadd;
+    "SREM" -3 Writes 1 1 1 sets::srem;
+    "SPOP" -2 Writes 1 1 1 sets::spop;
+    "SISMEMBER" 3 Reads 1 1 1 sets::sismember;
+    "SMEMBERS" 2 Reads 1 1 1 sets::smembers;
+    "SCARD" 2 Reads 1 1 1 sets::scard;
+    "ZADD" -4 Writes 1 1 1 sorted::zadd;
+    "ZINCRBY" 4 Writes 1 1 1 sorted::zincrby;
+    "ZREM" -3 Writes 1 1 1 sorted::zrem;
+    "ZSCORE" 3 Reads 1 1 1 sorted::zscore;
+    "ZCARD" 2 Reads 1 1 1 sorted::zcard;
+    "ZRANGE" -4 Reads 1 1 1 sorted::zrange;
+    "ZREVRANGE" -4 Reads 1 1 1 sorted::zrevrange;
+    "ZRANGEBYSCORE" -4 Reads 1 1 1 sorted::zrangebyscore;
+    "ZPOPMIN" -2 Writes 1 1 1 sorted::zpopmin;
+    "ZPOPMAX" -2 Writes 1 1 1 sorted::zpopmax;
+    "LPUSH" -3 Writes 1 1 1 lists::lpush;
+    "RPUSH" -3 Writes 1 1 1 lists::rpush;
+    "LPOP" -2 Writes 1 1 1 lists::lpop;
+    "RPOP" -2 Writes 1 1 1 lists::rpop;
+    "LLEN" 2 Reads 1 1 1 lists::llen;
+    "LRANGE" 4 Reads 1 1 1 lists::lrange;
+    "LINDEX" 3 Reads 1 1 1 lists::lindex;
+    "MULTI" 1 Connection 0 0 0 transactions::multi;
+    "EXEC" 1 Connection 0 0 0 transactions::exec;
+    "DISCARD" 1 Connection 0 0 0 transactions::discard;
+    "WATCH" -2 Connection 1 -1 1 transactions::watch;
+    "UNWATCH" 1 Reads 0 0 0 transactions::unwatch;
+    "INFO" -1 Reads 0 0 0 server::info;
+    "CONFIG" -2 Reads 0 0 0 server::config;
+    "COMMAND" -1 Reads 0 0 0 server::command;
+    "TIME" 1 Reads 0 0 0 server::time;
+    "MONITOR" 1 Reads 0 0 0 server::monitor;
+    "SAVE" 1 Reads 0 0 0 server::save;
+    "BGSAVE" -1 Reads 0 0 0 server::bgsave;
+    "SHUTDOWN" -1 Reads 0 0 0 server::shutdown;
+];
+
+static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Command>> =
+    LazyLock::new(|| LIST.iter().map(|command| (command.name.as_bytes(), command)).collect());
+
+/// The commands by their names in capitals.
+pub fn all() -> &'static HashMap<&'static [u8], &'static Command> {
+    &BY_NAME
+}
+
+/// The place of a command in the list.
+pub fn number_of(command: &Command) -> usize {
+    LIST.iter().position(|known| std::ptr::eq(known, command)).unwrap_or(LIST.len())
+}

@@ -1,0 +1,258 @@
+//! Strings: GET, SET and their kin.
+
+use super::access::{NOT_AN_INTEGER, SYNTAX, integer};
+use crate::resp::command::{Call, Refusal};
+use crate::resp::parse::number;
+use crate::resp::record::Type;
+
+pub fn get(call: &mut Call) -> Result<(), Refusal> {
+    let row = call.row(call.arguments.get(1));
+    let later = call.store.get_later(&row)?;
+    call.answers.value(later, true);
+    Ok(())
+}
+
+pub fn mget(call: &mut Call) -> Result<(), Refusal> {
+    let keys = call.arguments.from(1);
+    call.reply().array(keys.len());
+    for key in keys.iter() {
+        let row = call.row(key);
+        let later = call.store.get_later(&row)?;
+        call.answers.value(later, false);
+    }
+    Ok(())
+}
+
+/// What SET may be given behind key and value.
+#[derive(Default)]
+struct Conditions {
+    only_new: bool,
+    only_there: bool,
+    tells_old: bool,
+    keeps_expiry: bool,
+    expires_ms: Option<u64>,
+}
+
+impl Conditions {
+    fn parse(call: &Call) -> Result<Conditions, Refusal> {
+        let mut found = Conditions::default();
+        let mut words = call.arguments.from(3).iter();
+        while let Some(word) = words.next() {
+            let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
+            if is(b"NX") {
+                found.only_new = true;
+            } else if is(b"XX") {
+                found.only_there = true;
+            } else if is(b"GET") {
+                found.tells_old = true;
+            } else if is(b"KEEPTTL") {
+                found.keeps_expiry = true;
+            } else if let Some(unit) = unit_of(word)
+                && found.expires_ms.is_none()
+            {
+                let time = words.next().ok_or(SYNTAX)?;
+                found.expires_ms = Some(end_of(call, time, unit, "set")?);
+            } else {
+                return Err(SYNTAX.into());
+            }
+        }
+        let both = (found.only_new && found.only_there) || (found.keeps_expiry && found.expires_ms.is_some());
+        if both { Err(SYNTAX.into()) } else { Ok(found) }
+    }
+}
+
+/// How a time is given.
+#[derive(Clone, Copy)]
+struct Unit {
+    ms: i64,
+    is_absolute: bool,
+}
+
+fn unit_of(word: &[u8]) -> Option<Unit> {
+    let units: [(&[u8], i64, bool); 4] =
+        [(b"EX", 1000, false), (b"PX", 1, false), (b"EXAT", 1000, true), (b"PXAT", 1, true)];
+    let found = units.iter().find(|(name, ..)| word.eq_ignore_ascii_case(name))?;
+    Some(Unit { ms: found.1, is_absolute: found.2 })
+}
+
+fn end_of(call: &Call, time: &[u8], unit: Unit, command: &str) -> Result<u64, Refusal> {
+    let invalid = || format!("ERR invalid expire time in '{command}' command");
+    let time = integer(time)?;
+    if time <= 0 {
+        return Err(invalid());
+    }
+    let from = if unit.is_absolute { 0 } else { call.now_ms as i64 };
+    let end = time.checked_mul(unit.ms).and_then(|ms| ms.checked_add(from)).ok_or_else(invalid)?;
+    Ok(end as u64)
+}
+
+pub fn set(call: &mut Call) -> Result<(), Refusal> {
+    let (key, value) = (call.arguments.get(1), call.arguments.get(2));
+    let row = call.row(key);
+    if call.arguments.len() == 3 {
+        call.lock(&[&row])?;
+        call.put_string(&row, value, None)?;
+        call.reply().ok();
+        return Ok(());
+    }
+    let conditions = Conditions::parse(call)?;
+    call.lock(&[&row])?;
+    let old = call.load(&row)?;
+    if conditions.tells_old {
+        let old = call.load_as(&row, Type::String)?;
+        call.reply().bulk_or_nil(old.as_ref().map(|held| held.body.as_slice()));
+    }
+    if (conditions.only_new && old.is_some()) || (conditions.only_there && old.is_none()) {
+        if !conditions.tells_old {
+            call.reply().nil();
+        }
+        return Ok(());
+    }
+    let kept = old.filter(|_| conditions.keeps_expiry).and_then(|held| held.expires_ms);
+    call.put_string(&row, value, conditions.expires_ms.or(kept))?;
+    if !conditions.tells_old {
+        call.reply().ok();
+    }
+    Ok(())
+}
+
+pub fn setnx(call: &mut Call) -> Result<(), Refusal> {
+    let row = call.row(call.arguments.get(1));
+    call.lock(&[&row])?;
+    let is_new = call.load(&row)?.is_none();
+    if is_new {
+        call.put_string(&row, call.arguments.get(2), None)?;
+    }
+    call.reply().integer(i64::from(is_new));
+    Ok(())
+}
+
+fn set_until(call: &mut Call, ms: i64, command: &str) -> Result<(), Refusal> {
+    let end = end_of(call, call.arguments.get(2), Unit { ms, is_absolute: false }, command)?;
+    let row = call.row(call.arguments.get(1));
+    call.lock(&[&row])?;
+    call.put_string(&row, call.arguments.get(3), Some(end))?;
+    call.reply().ok();
+    Ok(())
+}
+
+pub fn setex(call: &mut Call) -> Result<(), Refusal> {
+    set_until(call, 1000, "setex")
+}
+
+pub fn psetex(call: &mut Call) -> Result<(), Refusal> {
+    set_until(call, 1, "psetex")
+}
+
+pub fn getset(call: &mut Call) -> Result<(), Refusal> {
+    let row = call.row(call.arguments.get(1));
+    call.lock(&[&row])?;
+    let old = call.load_as(&row, Type::String)?;
+    call.put_string(&row, call.arguments.get(2), None)?;
+    call.reply().bulk_or_nil(old.as_ref().map(|held| held.body.as_slice()));
+    Ok(())
+}
+
+pub fn getdel(call: &mut Call) -> Result<(), Refusal> {
+    let row = call.row(call.arguments.get(1));
+    call.lock(&[&row])?;
+    let old = call.load_as(&row, Type::String)?;
+    if old.is_some() {
+        call.remove(&row)?;
+    }
+    call.reply().bulk_or_nil(old.as_ref().map(|held| held.body.as_slice()));
+    Ok(())
+}
+
+/// A key's row, and the value that it is to have.
+type Pair<'c> = (Vec<u8>, &'c [u8]);
+
+/// The pairs of a command that is given keys and values in turn.
+fn pairs<'c>(call: &Call<'c, '_>, command: &str) -> Result<Vec<Pair<'c>>, Refusal> {
+    let words = call.arguments.from(1);
+    if !words.len().is_multiple_of(2) {
+        return Err(format!("ERR wrong number of arguments for '{command}' command"));
+    }
+    Ok((0..words.len()).step_by(2).map(|at| (call.row(words.get(at)), words.get(at + 1))).collect())
+}
+
+fn put_pairs(call: &mut Call, pairs: &[Pair]) -> Result<(), Refusal> {
+    if call.store.engine().capabilities & crate::engine::abi::KV_TRANSACTION != 0 {
+        call.store.make_atomic();
+    }
+    pairs.iter().try_for_each(|(row, value)| call.put_string(row, value, None))
+}
+
+pub fn mset(call: &mut Call) -> Result<(), Refusal> {
+    let pairs = pairs(call, "mset")?;
+    call.lock(&pairs.iter().map(|(row, _)| row.as_slice()).collect::<Vec<_>>())?;
+    put_pairs(call, &pairs)?;
+    call.reply().ok();
+    Ok(())
+}
+
+pub fn msetnx(call: &mut Call) -> Result<(), Refusal> {
+    let pairs = pairs(call, "msetnx")?;
+    call.lock(&pairs.iter().map(|(row, _)| row.as_slice()).collect::<Vec<_>>())?;
+    for (row, _) in &pairs {
+        if call.load(row)?.is_some() {
+            call.reply().integer(0);
+            return Ok(());
+        }
+    }
+    put_pairs(call, &pairs)?;
+    call.reply().integer(1);
+    Ok(())
+}
+
+fn add(call: &mut Call, amount: i64) -> Result<(), Refusal> {
+    let row = call.row(call.arguments.get(1));
+    call.lock(&[&row])?;
+    let old = call.load_as(&row, Type::String)?;
+    let (before, expires_ms) = match &old {
+        Some(held) => (number(&held.body).ok_or(NOT_AN_INTEGER)?, held.expires_ms),
+        None => (0, None),
+    };
+    let after = before.checked_add(amount).ok_or("ERR increment or decrement would overflow")?;
+    call.put_string(&row, after.to_string().as_bytes(), expires_ms)?;
+    call.reply().integer(after);
+    Ok(())
+}
+
+pub fn incr(call: &mut Call) -> Result<(), Refusal> {
+    add(call, 1)
+}
+
+pub fn decr(call: &mut Call) -> Result<(), Refusal> {
+    add(call, -1)
+}
+
+pub fn incrby(call: &mut Call) -> Result<(), Refusal> {
+    add(call, integer(call.arguments.get(2))?)
+}
+
+pub fn decrby(call: &mut Call) -> Result<(), Refusal> {
+    let amount = integer(call.arguments.get(2))?;
+    add(call, amount.checked_neg().ok_or("ERR decrement would overflow")?)
+}
+
+pub fn append(call: &mut Call) -> Result<(), Refusal> {
+    let row = call.row(call.arguments.get(1));
+    call.lock(&[&row])?;
+    let old = call.load_as(&row, Type::String)?;
+    let (mut body, expires_ms) = old.map_or((Vec::new(), None), |held| (held.body, held.expires_ms));
+    body.extend_from_slice(call.arguments.get(2));
+    if body.len() > call.server.settings.limits.bulk_bytes {
+        return Err("ERR string exceeds maximum allowed size (proto-max-bulk-len)".into());
+    }
+    call.put_string(&row, &body, expires_ms)?;
+    call.reply().count(body.len());
+    Ok(())
+}
+
+pub fn strlen(call: &mut Call) -> Result<(), Refusal> {
+    let row = call.row(call.arguments.get(1));
+    let held = call.load_as(&row, Type::String)?;
+    call.reply().count(held.map_or(0, |held| held.body.len()));
+    Ok(())
+}

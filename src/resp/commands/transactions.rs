@@ -1,0 +1,114 @@
+//! MULTI, EXEC, DISCARD, WATCH: a transaction of the client is a transaction of the engine.
+
+use crate::engine::abi::KV_TRANSACTION;
+use crate::resp::client::Queue;
+use crate::resp::command::{self, Call, Effect, Refusal};
+use crate::resp::parse::Arguments;
+
+pub fn multi(call: &mut Call) -> Result<(), Refusal> {
+    if call.client.queue.is_some() {
+        return Err("ERR MULTI calls can not be nested".into());
+    }
+    call.client.queue = Some(Queue::default());
+    call.reply().ok();
+    Ok(())
+}
+
+pub fn discard(call: &mut Call) -> Result<(), Refusal> {
+    call.client.queue.take().ok_or("ERR DISCARD without MULTI")?;
+    call.client.watched.clear();
+    call.reply().ok();
+    Ok(())
+}
+
+pub fn watch(call: &mut Call) -> Result<(), Refusal> {
+    if call.client.queue.is_some() {
+        return Err("ERR WATCH inside MULTI is not allowed".into());
+    }
+    // What this thread has not committed yet would count as a change behind our back.
+    call.store.commit();
+    for key in call.arguments.from(1).iter() {
+        let row = call.row(key);
+        let commits = call.store.commits_of(&row);
+        call.client.watched.push((row, commits));
+    }
+    call.reply().ok();
+    Ok(())
+}
+
+pub fn unwatch(call: &mut Call) -> Result<(), Refusal> {
+    call.client.watched.clear();
+    call.reply().ok();
+    Ok(())
+}
+
+/// A queued request as the parser would have given it.
+struct Request {
+    bytes: Vec<u8>,
+    spans: Vec<std::ops::Range<usize>>,
+}
+
+impl Request {
+    fn new(words: &[Vec<u8>]) -> Request {
+        let mut request = Request { bytes: Vec::new(), spans: Vec::new() };
+        for word in words {
+            let start = request.bytes.len();
+            request.bytes.extend_from_slice(word);
+            request.spans.push(start..request.bytes.len());
+        }
+        request
+    }
+
+    fn arguments(&self) -> Arguments<'_> {
+        Arguments::of(&self.bytes, &self.spans)
+    }
+}
+
+/// Runs what was queued: the keys of all of it are locked first, so that nobody changes one in between, and the writes
+/// are one transaction of the engine.
+pub fn exec(call: &mut Call) -> Result<(), Refusal> {
+    let queue = call.client.queue.take().ok_or("ERR EXEC without MULTI")?;
+    let watched = std::mem::take(&mut call.client.watched);
+    if queue.is_broken {
+        return Err("EXECABORT Transaction discarded because of previous errors.".into());
+    }
+    let requests: Vec<Request> = queue.requests.iter().map(|words| Request::new(words)).collect();
+    let commands: Vec<_> =
+        requests.iter().filter_map(|request| command::find(request.arguments().get(0))).collect();
+    let writes = commands.iter().any(|command| command.effect == Effect::Writes);
+    if writes && requests.len() > 1 && call.store.engine().capabilities & KV_TRANSACTION == 0 {
+        return Err("ERR this engine lacks the capability `transaction`, which MULTI needs".into());
+    }
+    // From here on the commit holds this transaction alone.
+    call.store.commit();
+    let mut rows: Vec<Vec<u8>> = watched.iter().map(|(row, _)| row.clone()).collect();
+    for (command, request) in commands.iter().zip(&requests) {
+        rows.extend(command.keys_of(&request.arguments()).into_iter().map(|key| call.row(key)));
+    }
+    call.lock(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    if watched.iter().any(|(row, commits)| call.store.commits_of(row) != *commits) {
+        call.store.abandon();
+        call.reply().nil_array();
+        return Ok(());
+    }
+    call.store.make_atomic();
+    call.reply().array(requests.len());
+    for (command, request) in commands.iter().zip(&requests) {
+        let mut inner = Call {
+            arguments: request.arguments(),
+            client: &mut *call.client,
+            store: &mut *call.store,
+            answers: &mut *call.answers,
+            server: call.server,
+            now_ms: call.now_ms,
+        };
+        if let Err(text) = (command.run)(&mut inner) {
+            inner.reply().error(&text);
+        }
+    }
+    call.store.commit();
+    match call.store.take_failure() {
+        Some(text) => Err(text),
+        None => Ok(()),
+    }
+}

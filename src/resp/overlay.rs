@@ -1,0 +1,72 @@
+//! Writes that wait for their commit: what a worker's commands have changed since the last one, by key. Commands of
+//! the same worker read through it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// A key's state after the commit: its value, or none for a key that goes.
+pub type After = Option<Vec<u8>>;
+
+/// Writes by key.
+#[derive(Debug, Default)]
+pub struct Overlay {
+    writes: HashMap<Vec<u8>, After>,
+    bytes: usize,
+}
+
+impl Overlay {
+    /// What the commit will make of the key; none: nothing.
+    pub fn get(&self, key: &[u8]) -> Option<&After> {
+        if self.writes.is_empty() { None } else { self.writes.get(key) }
+    }
+
+    /// Notes a write, in place of an earlier one to the same key.
+    pub fn set(&mut self, key: &[u8], after: After) {
+        self.bytes += key.len() + after.as_ref().map_or(0, Vec::len);
+        match self.writes.entry(key.to_vec()) {
+            Entry::Occupied(mut known) => {
+                let gone = key.len() + known.get().as_ref().map_or(0, Vec::len);
+                self.bytes -= gone;
+                known.insert(after);
+            }
+            Entry::Vacant(free) => {
+                free.insert(after);
+            }
+        }
+    }
+
+    /// Keys with a write.
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Whether there is nothing to commit.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// Bytes of keys and values in it.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The writes, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &After)> {
+        self.writes.iter().map(|(key, after)| (key.as_slice(), after))
+    }
+
+    /// The writes to keys from `from` on and below `to`, in order of their keys.
+    pub fn range(&self, from: &[u8], to: &[u8]) -> Vec<(Vec<u8>, After)> {
+        let within = |key: &[u8]| key >= from && key < to;
+        let found = self.writes.iter().filter(|(key, _)| within(key));
+        let mut rows: Vec<_> = found.map(|(key, after)| (key.clone(), after.clone())).collect();
+        rows.sort();
+        rows
+    }
+
+    /// Forgets them.
+    pub fn clear(&mut self) {
+        self.writes.clear();
+        self.bytes = 0;
+    }
+}

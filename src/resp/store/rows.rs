@@ -1,0 +1,123 @@
+//! Rows in order, through the writes that wait.
+
+use super::{OUT_BYTES, Store, engine_error};
+use crate::engine::Arena;
+use crate::engine::abi::*;
+
+/// Room for the rows of one call.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Takes a row, its key and its value, and says whether more are wanted.
+pub type Take<'t> = &'t mut dyn FnMut(&[u8], &[u8]) -> bool;
+
+/// A stretch of rows.
+#[derive(Clone, Debug)]
+pub struct Stretch {
+    /// The first row, or where it would stand.
+    pub from: Vec<u8>,
+    /// The row behind the last.
+    pub to: Vec<u8>,
+    /// Downward.
+    pub reverse: bool,
+    /// Rows that will likely do; 0: all of them. More are read where more are wanted.
+    pub rows: u32,
+}
+
+impl Store<'_> {
+    /// Fails, with the missing capability, where the engine cannot give rows in order.
+    pub fn needs_order(&self) -> Result<(), String> {
+        if self.engine.capabilities & KV_ORDERED != 0 {
+            return Ok(());
+        }
+        Err("ERR this engine keeps no order of keys (capability `ordered`), which this command needs"
+            .to_string())
+    }
+
+    /// Gives `take` each row of the stretch until it wants no more.
+    pub fn rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
+        self.needs_order()?;
+        if stretch.reverse && self.engine.capabilities & KV_CAN_REVERSE == 0 {
+            return self.rows_turned(stretch, take);
+        }
+        let mut waiting = self.overlay.range(&stretch.from, &stretch.to);
+        if stretch.reverse {
+            waiting.reverse();
+        }
+        let mut waiting = waiting.into_iter().peekable();
+        let mut goes_on = true;
+        self.engine_rows(stretch, &mut |key, value| {
+            let comes_first = |row: &[u8]| if stretch.reverse { row >= key } else { row <= key };
+            let mut is_replaced = false;
+            while let Some((row, after)) = waiting.next_if(|(row, _)| goes_on && comes_first(row)) {
+                is_replaced |= row == key;
+                goes_on = after.is_none_or(|value| take(&row, &value));
+            }
+            goes_on = goes_on && (is_replaced || take(key, value));
+            goes_on
+        })?;
+        for (row, after) in waiting {
+            goes_on = goes_on && after.is_none_or(|value| take(&row, &value));
+        }
+        Ok(())
+    }
+
+    /// Downward over an engine that scans only upward.
+    fn rows_turned(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
+        let mut rows: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        let upward = Stretch { reverse: false, rows: 0, ..stretch.clone() };
+        self.rows(&upward, &mut |key, value| {
+            rows.push((key.to_vec(), value.to_vec()));
+            true
+        })?;
+        let _ = rows.iter().rev().all(|(key, value)| take(key, value));
+        Ok(())
+    }
+
+    fn engine_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
+        self.read_all()?;
+        // Upward the bound is excluded; downward it is the row before the last, which none of ours equals.
+        let (mut start, bound) = match stretch.reverse {
+            true => (stretch.to.clone(), &stretch.from),
+            false => (stretch.from.clone(), &stretch.to),
+        };
+        let (mut resume, mut out_bytes) = (0, PIECE_BYTES);
+        let mut limit = if stretch.rows == 0 { u32::MAX } else { stretch.rows };
+        loop {
+            self.reserve(1, start.len() + bound.len() + out_bytes)?;
+            self.pack(0, KV_SCAN, &start, bound, out_bytes);
+            let op = self.session().arena().op_mut(0);
+            op.flags = resume | if stretch.reverse { KV_REVERSE } else { 0 };
+            op.limit = limit;
+            let executed = self.session().execute(0, 1);
+            let arena: &Arena = self.session().arena();
+            let (status, needed) = (arena.op(0).status, arena.op(0).needed as usize);
+            if !matches!(status, KV_OK | KV_NOT_FOUND | KV_SHORT) {
+                return Err(engine_error(status, executed.error.as_ref().map(|(_, text)| text.as_str())));
+            }
+            let mut last: Option<&[u8]> = None;
+            let mut left = arena.packed_delivered(0);
+            let (mut goes_on, mut rows) = (true, 0);
+            while let (true, Some((key, value, rest))) = (goes_on, first_row(left)) {
+                goes_on = take(key, value);
+                (last, left, rows) = (Some(key), rest, rows + 1);
+            }
+            if !goes_on || (status != KV_SHORT && rows < limit) {
+                return Ok(());
+            }
+            if let Some(key) = last {
+                (start, resume) = (key.to_vec(), KV_RESUME);
+            }
+            out_bytes = out_bytes.max(needed + OUT_BYTES);
+            limit = limit.saturating_mul(4);
+        }
+    }
+}
+
+/// The first of the rows that a scan has written (rule 8 of driver.h), and the rest.
+fn first_row(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let (key_bytes, rest) = bytes.split_first_chunk::<4>()?;
+    let (value_bytes, rest) = rest.split_first_chunk::<4>()?;
+    let (key, rest) = rest.split_at_checked(u32::from_ne_bytes(*key_bytes) as usize)?;
+    let (value, rest) = rest.split_at_checked(u32::from_ne_bytes(*value_bytes) as usize)?;
+    Some((key, value, rest))
+}

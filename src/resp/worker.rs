@@ -1,0 +1,260 @@
+//! A thread of the server: it reads from all its connections what has come, runs it against its store, commits once,
+//! and only then sends the replies.
+
+mod connection;
+
+use super::client::{Client, Facts};
+use super::command::{self, Answers, Call};
+use super::parse::Step;
+use super::server::{Message, Settings, Shared};
+use super::store::Store;
+use connection::{Connection, Read};
+use mio::{Events, Interest, Poll, Token};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The token of messages of other threads; connections have the numbers of their slots.
+pub const INBOX: Token = Token(usize::MAX);
+/// Requests of one connection in a turn, so that the others get theirs.
+const TURN: usize = 1024;
+/// Replies that wait for a commit, at most.
+const MOST_ANSWERS: usize = 4096;
+const MOST_ANSWER_BYTES: usize = 1 << 20;
+/// How often connections are looked at that say nothing.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// One thread's part of the server.
+pub struct Worker<'s> {
+    number: usize,
+    server: &'s Shared,
+    store: Store<'s>,
+    poll: Poll,
+    connections: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    /// Connections with something to do, each once.
+    ready: Vec<usize>,
+    answers: Answers,
+    /// When what is being answered was read.
+    read_at: Instant,
+}
+
+impl<'s> Worker<'s> {
+    /// The worker of that number; `poll` has its inbox's waker registered.
+    pub fn new(number: usize, server: &'s Shared, store: Store<'s>, poll: Poll) -> Worker<'s> {
+        Worker {
+            number,
+            server,
+            store,
+            poll,
+            connections: Vec::new(),
+            free: Vec::new(),
+            ready: Vec::new(),
+            answers: Answers::default(),
+            read_at: Instant::now(),
+        }
+    }
+
+    /// Serves until the server is told to stop.
+    pub fn run(mut self) -> Result<(), String> {
+        let mut events = Events::with_capacity(1024);
+        let mut looked_at = Instant::now();
+        while !self.server.is_stopping() {
+            let wait = if self.ready.is_empty() { ROUND } else { Duration::ZERO };
+            match self.poll.poll(&mut events, Some(wait)) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(format!("cannot wait for connections: {error}"));
+                }
+                _ => {}
+            }
+            self.read_at = Instant::now();
+            for event in events.iter().filter(|event| event.token() != INBOX) {
+                self.wake(
+                    event.token().0,
+                    event.is_readable() || event.is_read_closed(),
+                    event.is_writable(),
+                );
+            }
+            self.take_messages();
+            self.turn();
+            if looked_at.elapsed() >= ROUND {
+                self.look_around();
+                looked_at = Instant::now();
+            }
+        }
+        self.finish();
+        self.store.end().map_err(|error| format!("cannot end a session: {error}"))
+    }
+
+    fn wake(&mut self, slot: usize, readable: bool, writable: bool) {
+        let Some(Some(connection)) = self.connections.get_mut(slot) else { return };
+        connection.may_read |= readable;
+        connection.may_write |= writable;
+        if !connection.is_ready {
+            connection.is_ready = true;
+            self.ready.push(slot);
+        }
+    }
+
+    fn take_messages(&mut self) {
+        for message in self.server.messages(self.number) {
+            match message {
+                Message::Connection(stream, peer) => self.welcome(stream, peer),
+                Message::Line(id, bytes) => {
+                    let found =
+                        self.connections.iter_mut().flatten().find(|known| known.client.facts.id == id);
+                    if let Some(connection) = found {
+                        connection.output.extend_from_slice(&bytes);
+                        let _ = connection.send();
+                    }
+                }
+                Message::Look => self.look_around(),
+            }
+        }
+    }
+
+    fn welcome(&mut self, stream: std::net::TcpStream, peer: SocketAddr) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        let facts = Arc::new(Facts::new(self.server.next_client(), peer, self.number));
+        let client = Client::new(Arc::clone(&facts), self.server.settings.password.is_none());
+        let opened = Connection::new(stream, client).and_then(|mut connection| {
+            let both = Interest::READABLE | Interest::WRITABLE;
+            self.poll.registry().register(&mut connection.stream, Token(slot), both)?;
+            Ok(connection)
+        });
+        match opened {
+            Ok(connection) => {
+                self.server.came(facts);
+                self.connections[slot] = Some(connection);
+                self.wake(slot, true, true);
+            }
+            Err(_) => {
+                self.server.left(facts.id);
+                self.free.push(slot);
+            }
+        }
+    }
+
+    /// Serves what is ready once round.
+    fn turn(&mut self) {
+        let ready = std::mem::take(&mut self.ready);
+        for &slot in &ready {
+            self.serve(slot);
+        }
+        self.finish();
+        for slot in ready {
+            let Some(connection) = &mut self.connections[slot] else { continue };
+            connection.is_ready = false;
+            if connection.send().is_err() || connection.is_done() {
+                self.close(slot);
+            } else if connection.has_work(&self.server.settings) {
+                connection.is_ready = true;
+                self.ready.push(slot);
+            }
+        }
+    }
+
+    /// Reads from a connection, and runs what has come whole.
+    fn serve(&mut self, slot: usize) {
+        let Some(connection) = &mut self.connections[slot] else { return };
+        if connection.read(&self.server.settings) == Read::Gone {
+            connection.client.is_leaving = true;
+        }
+        for _ in 0..TURN {
+            let Some(connection) = &mut self.connections[slot] else { return };
+            if connection.client.is_leaving || connection.is_choked(&self.server.settings) {
+                return;
+            }
+            match connection.next(&self.server.settings) {
+                Step::More => return,
+                Step::Broken(text) => {
+                    connection.client.is_leaving = true;
+                    self.answers.reply.error(text);
+                    return self.answers.end(slot, usize::MAX, false);
+                }
+                Step::Request => {}
+            }
+            self.request(slot);
+            if self.store.is_full()
+                || self.answers.len() >= MOST_ANSWERS
+                || self.answers.bytes() >= MOST_ANSWER_BYTES
+            {
+                self.finish();
+            }
+        }
+    }
+
+    fn request(&mut self, slot: usize) {
+        let Some(connection) = &mut self.connections[slot] else { return };
+        let (arguments, client) = connection.request();
+        if arguments.is_empty() {
+            return connection.consume();
+        }
+        let name = arguments.get(0);
+        if name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:") {
+            // A browser that was talked into it: whatever follows is not meant for us.
+            self.server.note_cross_protocol(client.facts.peer);
+            client.is_leaving = true;
+            return connection.consume();
+        }
+        self.server.tell_monitors(client, &arguments, now_ms());
+        let mut call = Call {
+            arguments,
+            client,
+            store: &mut self.store,
+            answers: &mut self.answers,
+            server: self.server,
+            now_ms: now_ms(),
+        };
+        command::run(&mut call, slot);
+        connection.consume();
+    }
+
+    /// Commits, and hands each answer to its connection.
+    fn finish(&mut self) {
+        self.store.commit();
+        let failure = self.store.take_failure();
+        let counts = self.server.settings.stats;
+        let waited = self.read_at.elapsed();
+        let mut stats = if counts { Some(self.server.stats(self.number)) } else { None };
+        let connections = &mut self.connections;
+        self.answers.deliver(&self.store, failure.as_deref(), now_ms(), &mut |slot, command, write| {
+            if let Some(stats) = &mut stats {
+                stats.note(command, waited);
+            }
+            if let Some(Some(connection)) = connections.get_mut(slot) {
+                connection.write(write);
+            }
+        });
+        self.store.forget_answers();
+    }
+
+    fn close(&mut self, slot: usize) {
+        if let Some(mut connection) = self.connections[slot].take() {
+            let _ = self.poll.registry().deregister(&mut connection.stream);
+            self.server.left(connection.client.facts.id);
+            self.free.push(slot);
+        }
+    }
+
+    /// Closes clients that were killed, or have said nothing for too long.
+    fn look_around(&mut self) {
+        let Settings { idle_seconds, .. } = self.server.settings;
+        for slot in 0..self.connections.len() {
+            let Some(connection) = &self.connections[slot] else { continue };
+            let is_idle = idle_seconds > 0 && connection.heard.elapsed().as_secs() >= idle_seconds;
+            if connection.client.facts.is_killed() || (is_idle && !connection.client.is_monitor) {
+                self.close(slot);
+            }
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}

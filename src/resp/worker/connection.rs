@@ -1,0 +1,162 @@
+//! A connection: bytes that came and are not yet a whole request, bytes that could not be sent yet.
+
+use super::super::client::Client;
+use super::super::parse::{Arguments, Limits, Parser, Step};
+use super::super::reply::Reply;
+use super::super::server::Settings;
+use mio::net::TcpStream;
+use std::io::{self, Read as _, Write as _};
+use std::time::Instant;
+
+/// Bytes that are read from one connection in a turn.
+const READ_BYTES: usize = 64 << 10;
+/// With more than this to send, a client is asked nothing more.
+const CHOKED_BYTES: usize = 1 << 20;
+
+/// How reading went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// There may be more.
+    On,
+    /// The client has gone, or has sent more than it may.
+    Gone,
+}
+
+/// A client's connection.
+pub struct Connection {
+    pub stream: TcpStream,
+    pub client: Client,
+    pub may_read: bool,
+    pub may_write: bool,
+    /// It stands in the worker's list.
+    pub is_ready: bool,
+    pub output: Vec<u8>,
+    /// When bytes last came.
+    pub heard: Instant,
+    parser: Parser,
+    input: Vec<u8>,
+    /// Bytes of the input that are done with.
+    taken: usize,
+    /// The input up to its end holds no whole request.
+    is_hungry: bool,
+    is_gone: bool,
+}
+
+impl Connection {
+    pub fn new(stream: std::net::TcpStream, client: Client) -> io::Result<Connection> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        Ok(Connection {
+            stream: TcpStream::from_std(stream),
+            client,
+            may_read: true,
+            may_write: true,
+            is_ready: false,
+            output: Vec::new(),
+            heard: Instant::now(),
+            parser: Parser::default(),
+            input: Vec::new(),
+            taken: 0,
+            is_hungry: true,
+            is_gone: false,
+        })
+    }
+
+    /// Takes what has come, a turn's worth.
+    pub fn read(&mut self, settings: &Settings) -> Read {
+        // What has come is worked off first, so that memory grows no faster than work is done.
+        if !self.may_read || !self.is_hungry || self.is_choked(settings) {
+            return Read::On;
+        }
+        self.input.drain(..std::mem::take(&mut self.taken));
+        if self.input.is_empty() && self.input.capacity() > READ_BYTES {
+            self.input = Vec::new();
+        }
+        let from = self.input.len();
+        self.input.resize(from + READ_BYTES, 0);
+        let got = self.stream.read(&mut self.input[from..]);
+        let count = *got.as_ref().unwrap_or(&0);
+        self.input.truncate(from + count);
+        match got {
+            Ok(0) => self.is_gone = true,
+            Ok(_) => {
+                self.heard = Instant::now();
+                self.is_hungry = false;
+                // Less than asked for: the socket is empty, and mio tells when there is more.
+                self.may_read = count == READ_BYTES;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.may_read = false,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.is_gone = true,
+        }
+        let is_over = self.input.len() > settings.query_bytes;
+        if self.is_gone || is_over { Read::Gone } else { Read::On }
+    }
+
+    /// Looks for the next whole request.
+    pub fn next(&mut self, settings: &Settings) -> Step {
+        let limits = if self.client.is_trusted { settings.limits } else { Limits::before_password() };
+        let step = self.parser.step(&self.input[self.taken..], &limits);
+        if step == Step::More {
+            self.is_hungry = true;
+            if self.taken == self.input.len() {
+                // Nothing waits: an idle connection keeps no buffer.
+                self.taken = 0;
+                self.input.clear();
+                self.input.shrink_to(0);
+            }
+        }
+        step
+    }
+
+    /// The request that `next` has found, and whose it is.
+    pub fn request(&mut self) -> (Arguments<'_>, &mut Client) {
+        (self.parser.arguments(&self.input[self.taken..]), &mut self.client)
+    }
+
+    /// The request is done with.
+    pub fn consume(&mut self) {
+        self.taken += self.parser.consume();
+    }
+
+    /// Adds a reply.
+    pub fn write(&mut self, write: &mut dyn FnMut(&mut Reply)) {
+        let mut reply = Reply { bytes: std::mem::take(&mut self.output), version: self.client.version };
+        write(&mut reply);
+        self.output = reply.bytes;
+    }
+
+    /// Sends what waits, as far as the client takes it.
+    pub fn send(&mut self) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < self.output.len() && self.may_write {
+            match self.stream.write(&self.output[sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.may_write = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.output.drain(..sent);
+        if self.output.is_empty() {
+            self.output.shrink_to(0);
+        }
+        Ok(())
+    }
+
+    /// So much waits to be sent that nothing more is to be asked.
+    pub fn is_choked(&self, _settings: &Settings) -> bool {
+        self.output.len() > CHOKED_BYTES
+    }
+
+    /// Whether there is something to do without waiting for the network.
+    pub fn has_work(&self, settings: &Settings) -> bool {
+        !self.is_choked(settings) && (!self.is_hungry || self.may_read)
+    }
+
+    /// Nothing more can be done for it.
+    pub fn is_done(&self) -> bool {
+        self.is_gone || (self.client.is_leaving && (self.output.is_empty() || !self.may_write))
+    }
+}

@@ -1,0 +1,277 @@
+//! Databases that are kept when their trial is over, and that trials start on: what must be known of one beside its own
+//! files, so that what is read from it can be checked as if it had just been written.
+
+use super::check::Versions;
+use super::data::{self, Growth};
+use super::folder::is_marked;
+use super::shared::Population;
+use crate::measure::DiskUse;
+use crate::results::Trial;
+use crate::workload::Workload;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The state's file, beside the database's folder. It is written last, so that it is there only if all went well.
+pub const STATE: &str = "state.json";
+/// The file of versions beside it.
+pub const VERSIONS: &str = "versions";
+/// The form of both; another one is refused.
+const FORMAT: u32 = 1;
+
+/// What is known of a kept database.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// The form of this file.
+    pub format: u32,
+    /// Version of the tool that wrote it.
+    pub tool_version: String,
+    /// The engine asked for.
+    pub engine: String,
+    /// Version of its library.
+    pub engine_version: String,
+    /// Options asked for.
+    pub options: Vec<(String, String)>,
+    /// The workload that made it.
+    pub workload: String,
+    /// What its keys and values are made from, by the names of a workload's fields.
+    pub rows: Map<String, Value>,
+    /// The keys that it holds.
+    pub population: Population,
+    /// Items that keys were made for; counters lie behind them.
+    pub insert_end: u64,
+    /// Counters.
+    pub counters: u64,
+    /// What they add up to.
+    pub merges: u64,
+    /// The versions of its keys; none: they are too many, and checks are stateless.
+    pub versions: Option<VersionsFile>,
+    /// Its files when it was closed.
+    pub disk: Option<DiskUse>,
+}
+
+/// The file of versions: for each key a number of four bytes, little-endian; keys behind the last were never written.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VersionsFile {
+    /// Its length.
+    pub bytes: u64,
+    /// CRC-32 (IEEE).
+    pub crc32: u32,
+}
+
+/// A kept database.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// Where it lies.
+    pub folder: PathBuf,
+    /// What is known of it.
+    pub state: State,
+}
+
+/// The folder's name for the database of a trial: `redb-ycsb-a`.
+pub fn name(trial: &Trial) -> String {
+    format!("{}-{}", trial.engine.replace(':', "-"), trial.workload.name)
+}
+
+/// What rows are made from, by the names of a workload's fields.
+pub fn rows(workload: &Workload) -> Map<String, Value> {
+    let all = serde_json::to_value(workload).unwrap_or_default();
+    let is_of_rows = |name: &&str| all.get(name).is_some();
+    let names = ["seed", "keys", "keyspaces", "key", "value", "indexes", "collections"];
+    names.iter().filter(|name| is_of_rows(name)).map(|name| (name.to_string(), all[*name].clone())).collect()
+}
+
+/// Why the database of this workload cannot be kept, or started on; none: it can.
+pub fn is_unfit(workload: &Workload) -> Option<String> {
+    let name = &workload.name;
+    if workload.collections.are_lists() {
+        return Some(format!("workload {name}: what is in lists is not kept"));
+    }
+    let own_size = workload.phases.iter().find(|phase| phase.value_size.is_some());
+    own_size.map(|phase| {
+        format!("workload {name}: phase {} has values of other sizes, which are not kept", phase.name)
+    })
+}
+
+/// The fills at the start of a workload: a trial that starts on a kept database leaves them out, for the rows are there.
+pub fn fills(workload: &Workload) -> usize {
+    workload.phases.iter().take_while(|phase| phase.is_fill()).count()
+}
+
+/// How far the keys of a trial go that starts on this database.
+pub fn growth(state: &State, workload: &Workload) -> Result<Growth, String> {
+    let mut growth = data::growth_after(workload, fills(workload), state.population.next_insert);
+    let has_merges = data::has_merges(workload);
+    // A permutation of all keys, and groups of them, depend on how many there are.
+    let is_bound = workload.key.scattered || workload.key.prefix_groups > 0;
+    if !is_bound && state.counters == 0 {
+        return Ok(Growth { most: growth.most.max(state.insert_end), ..growth });
+    }
+    if growth.counted > state.insert_end {
+        let (end, wanted) = (state.insert_end, growth.counted);
+        return Err(format!(
+            "it has keys for {end} rows, and {wanted} are wanted; keep one of a workload that inserts"
+        ));
+    }
+    if has_merges && state.counters == 0 {
+        return Err("it has no counters for the merges; keep one of a workload with merges".into());
+    }
+    growth.most = state.insert_end;
+    Ok(growth)
+}
+
+impl State {
+    /// Whether a trial can start here; an `Err` says in a line why not.
+    pub fn fits(&self, trial: &Trial) -> Result<(), String> {
+        let workload = &trial.workload;
+        if let Some(reason) = is_unfit(workload) {
+            return Err(reason);
+        }
+        if self.options != trial.options {
+            let text = |options: &[(String, String)]| match options {
+                [] => "no options".to_string(),
+                all => {
+                    all.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
+                }
+            };
+            return Err(format!(
+                "it was kept with {}, not with {}",
+                text(&self.options),
+                text(&trial.options)
+            ));
+        }
+        if let Some(difference) = difference("", &self.rows, &rows(workload)) {
+            return Err(difference);
+        }
+        let fills = fills(workload);
+        if fills == workload.phases.len() {
+            return Err(format!("workload {} does nothing but fill", workload.name));
+        }
+        if fills > 0 && self.population.dense < workload.keys {
+            return Err(format!("it has {} of {} keys", self.population.dense, workload.keys));
+        }
+        let growth = growth(self, workload)?;
+        let counters = if data::has_merges(workload) { workload.keys } else { 0 };
+        data::keys(workload, growth, counters.max(self.counters)).map(|_| ())
+    }
+}
+
+/// The first field that differs, in words.
+fn difference(above: &str, kept: &Map<String, Value>, asked: &Map<String, Value>) -> Option<String> {
+    let names = kept.keys().chain(asked.keys());
+    names.into_iter().find_map(|name| {
+        let path = format!("{above}{name}");
+        match (kept.get(name), asked.get(name)) {
+            (kept, asked) if kept == asked => None,
+            (Some(Value::Object(kept)), Some(Value::Object(asked))) => {
+                difference(&format!("{path}."), kept, asked)
+            }
+            (kept, asked) => {
+                let text = |value: Option<&Value>| value.map_or("-".to_string(), Value::to_string);
+                Some(format!("its {path} is {}, not {}", text(kept), text(asked)))
+            }
+        }
+    })
+}
+
+/// The kept databases in a folder, or the one that the folder is; in the order of their names.
+pub fn all(parent: &Path) -> Result<Vec<Kept>, String> {
+    if parent.join(STATE).exists() {
+        return load(parent).map(|kept| vec![kept]);
+    }
+    let failed = |error: std::io::Error| format!("cannot look into {}: {error}", parent.display());
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(parent).map_err(failed)? {
+        let folder = entry.map_err(failed)?.path();
+        // One without a state was cut short while it was moved here.
+        if is_marked(&folder) && folder.join(STATE).exists() {
+            folders.push(folder);
+        }
+    }
+    folders.sort();
+    folders.iter().map(|folder| load(folder)).collect()
+}
+
+fn load(folder: &Path) -> Result<Kept, String> {
+    let file = folder.join(STATE);
+    let wrong = |error: String| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
+    let state: State = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    if state.format != FORMAT {
+        return Err(wrong(format!("it has the form {}, this kvdyno reads {FORMAT}", state.format)));
+    }
+    Ok(Kept { folder: folder.to_path_buf(), state })
+}
+
+/// The kept database that a trial starts on: of its engine, of its workload's name if there is one, else the only one
+/// that fits. An `Err` says in a line why there is none.
+pub fn choose<'k>(all: &'k [Kept], trial: &Trial) -> Result<&'k Kept, String> {
+    let own: Vec<&Kept> = all.iter().filter(|kept| kept.state.engine == trial.engine).collect();
+    let named = own.iter().find(|kept| kept.state.workload == trial.workload.name);
+    let first = named.or_else(|| own.iter().find(|kept| kept.state.fits(trial).is_ok())).or(own.first());
+    let Some(kept) = first else {
+        let mut engines: Vec<&str> = all.iter().map(|kept| kept.state.engine.as_str()).collect();
+        engines.dedup();
+        let engines = if engines.is_empty() { "none".to_string() } else { engines.join(", ") };
+        return Err(format!("there is no kept database of {} (there are: {engines})", trial.engine));
+    };
+    let shown = kept.folder.display();
+    kept.state.fits(trial).map_err(|reason| format!("the kept database {shown} does not fit: {reason}"))?;
+    let now = DiskUse::of(&kept.folder.join("db"));
+    let files = |disk: &Option<DiskUse>| disk.map(|disk| (disk.files, disk.apparent_bytes));
+    if files(&now) != files(&kept.state.disk) {
+        return Err(format!("the kept database {shown} is not as it was left: its files have changed"));
+    }
+    Ok(kept)
+}
+
+impl Versions {
+    /// Writes what was acknowledged, and tells what must be found there.
+    pub(super) fn write(&self, file: &Path) -> Result<VersionsFile, String> {
+        let bytes = self.bytes();
+        fs::write(file, &bytes).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        Ok(VersionsFile { bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) })
+    }
+
+    /// Takes over what was acknowledged.
+    pub(super) fn read(&self, file: &Path, wanted: VersionsFile) -> Result<(), String> {
+        let bytes = fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let found = VersionsFile { bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) };
+        if found != wanted || !self.take(&bytes) {
+            return Err(format!("{} is damaged", file.display()));
+        }
+        Ok(())
+    }
+}
+
+/// What is written beside a database that is kept.
+pub(super) fn write(folder: &Path, state: &State) -> Result<(), String> {
+    let file = folder.join(STATE);
+    let text = serde_json::to_string_pretty(state).map_err(|error| error.to_string())?;
+    fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+/// What a state begins with.
+pub(super) fn begin(trial: &Trial, engine_version: String) -> State {
+    State {
+        format: FORMAT,
+        tool_version: env!("CARGO_PKG_VERSION").into(),
+        engine: trial.engine.clone(),
+        engine_version,
+        options: trial.options.clone(),
+        workload: trial.workload.name.clone(),
+        rows: rows(&trial.workload),
+        population: Population { dense: 0, whole: true, next_insert: 0 },
+        insert_end: 0,
+        counters: 0,
+        merges: 0,
+        versions: None,
+        disk: None,
+    }
+}
+
+/// The state of the kept database in this folder.
+pub(super) fn state(folder: &Path) -> Result<State, String> {
+    load(folder).map(|kept| kept.state)
+}

@@ -1,0 +1,97 @@
+//! The two ends of a trial that starts on a kept database, or leaves one.
+
+use super::Running;
+use crate::engine::Engine;
+use crate::measure::DiskUse;
+use crate::results::Trial;
+use crate::runner::check::Versions;
+use crate::runner::data::{self, Growth, has_merges};
+use crate::runner::kept::{self, State};
+use crate::runner::shared::Population;
+use std::path::Path;
+
+/// What a trial has from the start: nothing, or what is in the database that it starts on.
+pub(super) struct Start {
+    pub growth: Growth,
+    pub counters: u64,
+    pub merges: u64,
+    pub population: Population,
+    state: Option<State>,
+}
+
+impl Start {
+    /// Of a trial whose database was copied from `kept`; none: an empty one.
+    pub(super) fn of(trial: &Trial, engine: &Engine, kept: Option<&Path>) -> Result<Start, String> {
+        let workload = &trial.workload;
+        let empty = Start {
+            growth: data::growth(workload),
+            counters: if has_merges(workload) { workload.keys } else { 0 },
+            merges: 0,
+            population: Population { dense: 0, whole: true, next_insert: 0 },
+            state: None,
+        };
+        let Some(folder) = kept else {
+            // Engines that store nothing leave their fills out like the rest.
+            let is_lost = trial.reused && !engine.stores_nothing();
+            return if is_lost { Err("the kept database is not told".into()) } else { Ok(empty) };
+        };
+        let state = kept::state(folder)?;
+        state.fits(trial)?;
+        Ok(Start {
+            growth: kept::growth(&state, workload)?,
+            counters: state.counters.max(empty.counters),
+            merges: state.merges,
+            population: state.population,
+            state: Some(state),
+        })
+    }
+
+    /// Whether there is a database already.
+    pub(super) fn has_database(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// The table of versions, as they are in the database.
+    pub(super) fn versions(
+        &self,
+        kept: Option<&Path>,
+        keys: u64,
+        insert_end: u64,
+    ) -> Result<Option<Versions>, String> {
+        match (&self.state, kept) {
+            (Some(state), Some(folder)) => match state.versions {
+                Some(wanted) => {
+                    let table = Versions::new(keys, insert_end).ok_or("the versions are too many")?;
+                    table.read(&folder.join(kept::VERSIONS), wanted)?;
+                    Ok(Some(table))
+                }
+                None => Ok(None),
+            },
+            _ => Ok(Versions::new(keys, insert_end)),
+        }
+    }
+}
+
+impl Running<'_> {
+    /// Writes into `folder` what must be known of the database, which is closed. Nothing is written where something
+    /// went wrong, or where there is nothing to keep.
+    pub(super) fn leave(&self, folder: &Path) -> Result<(), String> {
+        let is_sound = self.failure.is_none() && self.faults.is_empty() && self.database.is_none();
+        if !is_sound || self.in_memory() || self.engine.stores_nothing() {
+            return Ok(());
+        }
+        let versions =
+            self.versions.as_ref().map(|table| table.write(&folder.join(kept::VERSIONS))).transpose()?;
+        let version = self.facts.as_ref().map(|facts| facts.version.clone()).unwrap_or_default();
+        let state = State {
+            population: self.population,
+            insert_end: self.insert_end,
+            counters: self.counters,
+            merges: self.merges,
+            versions,
+            disk: DiskUse::of(&self.data),
+            ..kept::begin(self.trial, version)
+        };
+        kept::write(folder, &state)
+    }
+}

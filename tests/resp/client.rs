@@ -1,0 +1,173 @@
+//! A client of the Redis protocol as small as a test needs, and servers that end with the test.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    Status(String),
+    Error(String),
+    Integer(i64),
+    Bulk(Vec<u8>),
+    Nil,
+    Array(Vec<Reply>),
+    /// Pairs of RESP3.
+    Map(Vec<Reply>),
+    Set(Vec<Reply>),
+    Double(String),
+}
+
+/// A connection.
+pub struct Client {
+    reader: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub fn connect(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).unwrap();
+        // A server that hangs fails the test instead of hanging it.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client { reader: BufReader::new(stream) }
+    }
+
+    /// Sends bytes as they are.
+    pub fn send_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.reader.get_mut().write_all(bytes)
+    }
+
+    /// Sends requests without waiting for replies.
+    pub fn send<W: AsRef<[u8]>>(&mut self, requests: &[Vec<W>]) {
+        let mut bytes = Vec::new();
+        for request in requests {
+            bytes.extend_from_slice(format!("*{}\r\n", request.len()).as_bytes());
+            for word in request {
+                let word = word.as_ref();
+                bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+                bytes.extend_from_slice(word);
+                bytes.extend_from_slice(b"\r\n");
+            }
+        }
+        self.send_raw(&bytes).unwrap();
+    }
+
+    /// Sends a request and reads its reply.
+    pub fn ask(&mut self, words: &[&str]) -> Reply {
+        self.send(&[words.to_vec()]);
+        self.read().expect("the server has closed the connection")
+    }
+
+    /// Reads a reply; none: the server has closed the connection.
+    pub fn read(&mut self) -> Option<Reply> {
+        let mut line = Vec::new();
+        self.reader.read_until(b'\n', &mut line).ok()?;
+        let text = String::from_utf8_lossy(line.strip_suffix(b"\r\n")?).into_owned();
+        let (kind, rest) = text.split_at(1);
+        let count = || rest.parse::<i64>().unwrap();
+        Some(match kind {
+            "+" => Reply::Status(rest.into()),
+            "-" => Reply::Error(rest.into()),
+            ":" => Reply::Integer(count()),
+            "," => Reply::Double(rest.into()),
+            "_" => Reply::Nil,
+            "$" if count() < 0 => Reply::Nil,
+            "$" => {
+                let mut bytes = vec![0; count() as usize + 2];
+                self.reader.read_exact(&mut bytes).unwrap();
+                bytes.truncate(bytes.len() - 2);
+                Reply::Bulk(bytes)
+            }
+            "*" if count() < 0 => Reply::Nil,
+            "*" => Reply::Array(self.many(count())?),
+            "~" => Reply::Set(self.many(count())?),
+            "%" => Reply::Map(self.many(2 * count())?),
+            _ => panic!("no reply begins with {text:?}"),
+        })
+    }
+
+    fn many(&mut self, count: i64) -> Option<Vec<Reply>> {
+        (0..count).map(|_| self.read()).collect()
+    }
+}
+
+/// A server's process; it is killed when the test ends, however it ends.
+pub struct Served {
+    pub child: Child,
+    pub address: SocketAddr,
+}
+
+impl Served {
+    /// `kvdyno serve` with these arguments, in `folder`, on a free port.
+    pub fn start(folder: &Path, arguments: &[&str]) -> Served {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kvdyno"))
+            .arg("serve")
+            .args(arguments)
+            .args(["--port", "0"])
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        let address = line.split_whitespace().find_map(|word| word.trim_end_matches(',').parse().ok());
+        let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
+        // What it prints later goes nowhere, but the pipe stays open.
+        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+        Served { child, address }
+    }
+
+    /// Debian's redis-server, nothing persisted; none if it is not here, which CI does not allow.
+    pub fn redis(folder: &Path) -> Option<Served> {
+        let has = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
+        if !has {
+            assert!(
+                std::env::var("CI").as_deref() != Ok("true"),
+                "CI needs redis-server (apt-get install redis-server)"
+            );
+            println!("redis-server is not here, so nothing is compared with it");
+            return None;
+        }
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .current_dir(folder)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let served = Served { child, address };
+        while TcpStream::connect(address).is_err() {
+            std::thread::yield_now();
+        }
+        Some(served)
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// Resident memory of the server, bytes.
+    pub fn rss_bytes(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id())).unwrap();
+        let pages: u64 = text.split_whitespace().nth(1).unwrap().parse().unwrap();
+        pages * 4096
+    }
+
+    /// Ends it as a crash would.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,270 @@
+//! What a server promises: nothing acknowledged is lost, nobody holds another up, and strangers stay outside.
+
+use crate::client::{Client, Reply, Served};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn ok() -> Reply {
+    Reply::Status("OK".into())
+}
+
+/// Engines of this build whose acknowledged writes survive kill -9.
+fn engines() -> Vec<&'static str> {
+    let out = Command::new(env!("CARGO_BIN_EXE_kvdyno")).args(["engines", "--json"]).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    ["memory-btree", "redb", "lmdb", "sqlite"]
+        .into_iter()
+        .filter(|name| text.contains(&format!("\"{name}\"")))
+        .collect()
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_kill() {
+    for engine in engines() {
+        let folder = tempfile::tempdir().unwrap();
+        let served = Served::start(folder.path(), &[engine]);
+        let is_over = AtomicBool::new(false);
+        let address = served.address;
+        let acknowledged: Vec<u64> = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..4)
+                .map(|writer| {
+                    let is_over = &is_over;
+                    scope.spawn(move || {
+                        let mut client = Client::connect(address);
+                        let mut count = 0;
+                        loop {
+                            let batch: Vec<Vec<String>> = (count..count + 8)
+                                .map(|n| vec!["SET".into(), format!("k{writer}-{n}"), format!("v{n}")])
+                                .collect();
+                            if client.send_raw(b"").is_err() || is_over.load(Ordering::Relaxed) {
+                                return count;
+                            }
+                            client.send(&batch);
+                            for _ in 0..8 {
+                                match client.read() {
+                                    Some(reply) => assert_eq!(reply, ok()),
+                                    None => return count,
+                                }
+                                count += 1;
+                            }
+                            if count >= 2000 {
+                                is_over.store(true, Ordering::Relaxed);
+                            }
+                        }
+                    })
+                })
+                .collect();
+            while !is_over.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            served.kill();
+            writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+        });
+        let served = Served::start(folder.path(), &[engine]);
+        let mut client = served.client();
+        for (writer, count) in acknowledged.into_iter().enumerate() {
+            assert!(count > 0 || writer > 0, "{engine}: nothing was acknowledged");
+            for n in 0..count {
+                let wanted = Reply::Bulk(format!("v{n}").into_bytes());
+                assert_eq!(
+                    client.ask(&["GET", &format!("k{writer}-{n}")]),
+                    wanted,
+                    "{engine}: {writer}, {n}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn counters_of_many_clients_lose_no_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-btree", "--threads", "4"]);
+    const CLIENTS: i64 = 16;
+    const STEPS: i64 = 200;
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let mut client = served.client();
+                let requests = [vec!["INCR", "n"], vec!["HINCRBY", "h", "f", "2"], vec!["RPUSH", "l", "x"]];
+                for _ in 0..STEPS {
+                    client.send(&requests);
+                    (0..3).for_each(|_| assert!(matches!(client.read(), Some(Reply::Integer(_)))));
+                }
+            });
+        }
+    });
+    let mut client = served.client();
+    assert_eq!(client.ask(&["GET", "n"]), Reply::Bulk((CLIENTS * STEPS).to_string().into_bytes()));
+    assert_eq!(client.ask(&["HGET", "h", "f"]), Reply::Bulk((2 * CLIENTS * STEPS).to_string().into_bytes()));
+    assert_eq!(client.ask(&["LLEN", "l"]), Reply::Integer(CLIENTS * STEPS));
+}
+
+#[test]
+fn a_watched_key_that_changed_stops_the_transaction() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-btree"]);
+    let (mut one, mut other) = (served.client(), served.client());
+    assert_eq!(one.ask(&["WATCH", "k"]), ok());
+    assert_eq!(other.ask(&["SET", "k", "theirs"]), ok());
+    assert_eq!(one.ask(&["MULTI"]), ok());
+    assert_eq!(one.ask(&["SET", "k", "mine"]), Reply::Status("QUEUED".into()));
+    assert_eq!(one.ask(&["EXEC"]), Reply::Nil);
+    assert_eq!(one.ask(&["GET", "k"]), Reply::Bulk(b"theirs".to_vec()));
+    assert_eq!(one.ask(&["WATCH", "k"]), ok());
+    assert_eq!(one.ask(&["MULTI"]), ok());
+    assert_eq!(one.ask(&["SET", "k", "mine"]), Reply::Status("QUEUED".into()));
+    assert_eq!(one.ask(&["EXEC"]), Reply::Array(vec![ok()]));
+}
+
+#[test]
+fn a_scan_gives_each_key_that_stays_once_whatever_is_written_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-btree"]);
+    let mut client = served.client();
+    for n in 0..500 {
+        assert_eq!(client.ask(&["SET", &format!("k{n:04}"), "v"]), ok());
+    }
+    let (mut cursor, mut seen, mut writes) = ("0".to_string(), Vec::new(), 0);
+    loop {
+        let Reply::Array(parts) = client.ask(&["SCAN", &cursor, "COUNT", "7", "MATCH", "k*"]) else {
+            panic!()
+        };
+        let [Reply::Bulk(next), Reply::Array(keys)] = parts.as_slice() else { panic!("{parts:?}") };
+        seen.extend(keys.iter().cloned());
+        cursor = String::from_utf8(next.clone()).unwrap();
+        if cursor == "0" {
+            break;
+        }
+        client.ask(&["SET", &format!("a{writes}"), "x"]);
+        writes += 1;
+    }
+    let wanted: Vec<Reply> = (0..500).map(|n| Reply::Bulk(format!("k{n:04}").into_bytes())).collect();
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn an_engine_without_order_names_what_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-map"]);
+    let mut client = served.client();
+    assert_eq!(client.ask(&["SET", "k", "v"]), ok());
+    assert_eq!(client.ask(&["GET", "k"]), Reply::Bulk(b"v".to_vec()));
+    for request in [&["HSET", "h", "f", "v"][..], &["KEYS", "*"], &["SCAN", "0"], &["DBSIZE"]] {
+        let Reply::Error(text) = client.ask(request) else { panic!("{request:?}") };
+        assert!(text.contains("capability `ordered`"), "{request:?}: {text}");
+    }
+}
+
+#[test]
+fn without_the_password_nothing_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-btree", "--password", "secret"]);
+    let mut client = served.client();
+    let refused = Reply::Error("NOAUTH Authentication required.".into());
+    assert_eq!(client.ask(&["GET", "k"]), refused);
+    assert_eq!(client.ask(&["INFO"]), refused);
+    let Reply::Error(text) = client.ask(&["AUTH", "secre"]) else { panic!() };
+    assert!(text.starts_with("WRONGPASS"), "{text}");
+    assert_eq!(client.ask(&["AUTH", "secret"]), ok());
+    assert_eq!(client.ask(&["GET", "k"]), Reply::Nil);
+    // Before the password even the size of requests is small.
+    let mut client = served.client();
+    client.send_raw(b"*2\r\n$3\r\nGET\r\n$20000\r\n").unwrap();
+    assert_eq!(client.read(), Some(Reply::Error("ERR Protocol error: invalid bulk length".into())));
+    assert_eq!(client.read(), None);
+}
+
+#[test]
+fn it_cannot_be_made_public_by_accident() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["--bind", "0.0.0.0"][..], &["--bind", "0.0.0.0", "--listen-public"]] {
+        let out = Command::new(env!("CARGO_BIN_EXE_kvdyno"))
+            .args(["serve", "memory-btree", "--port", "0"])
+            .args(arguments)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(out.status.code(), Some(2));
+        let text = String::from_utf8(out.stderr).unwrap();
+        assert!(text.contains("can be reached from other machines"), "{text}");
+    }
+}
+
+#[test]
+fn malformed_and_slow_streams_cost_nobody_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-btree"]);
+    let streams: [&[u8]; 8] = [
+        b"*1000000\r\n$60000000\r\nabc",
+        b"*-5\r\n",
+        b"*2\r\n$3\r\nGET\r\n$-1\r\n",
+        b"\xff\xfe\x00\x01\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n*1\r\n$8\r\nFLUSHALL\r\n",
+        b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$67108865\r\n",
+        b"$3\r\nGET\r\n",
+        b"*1\r\n*1\r\n*1\r\n*1\r\n",
+    ];
+    let mut held = Vec::new();
+    let mut witness = served.client();
+    assert_eq!(witness.ask(&["SET", "k", "v"]), ok());
+    for round in 0..50 {
+        let mut client = served.client();
+        // It may have closed the connection before all is sent.
+        let _ = client.send_raw(streams[round % streams.len()]);
+        held.push(client);
+    }
+    // A request that comes byte by byte.
+    let mut slow = served.client();
+    for byte in b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n" {
+        slow.send_raw(&[*byte]).unwrap();
+        assert_eq!(witness.ask(&["GET", "k"]), Reply::Bulk(b"v".to_vec()));
+    }
+    assert_eq!(slow.read(), Some(Reply::Bulk(b"v".to_vec())));
+    // One that asks much and reads nothing.
+    let big = "x".repeat(1 << 20);
+    assert_eq!(witness.ask(&["SET", "big", &big]), ok());
+    let mut greedy = served.client();
+    greedy.send(&vec![vec!["GET", "big"]; 300]);
+    for _ in 0..100 {
+        assert_eq!(witness.ask(&["GET", "k"]), Reply::Bulk(b"v".to_vec()));
+    }
+    let rss = served.rss_bytes();
+    assert!(rss < 256 << 20, "the server has {rss} bytes");
+}
+
+#[test]
+fn a_server_that_is_told_to_end_keeps_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut served = Served::start(folder.path(), &["memory-btree", "--durability", "none"]);
+    let mut client = served.client();
+    for n in 0..300 {
+        assert_eq!(client.ask(&["RPUSH", "l", &n.to_string()]), Reply::Integer(n + 1));
+    }
+    client.send(&[vec!["SHUTDOWN"]]);
+    assert!(served.child.wait().unwrap().success());
+    let served = Served::start(folder.path(), &["memory-btree"]);
+    let mut client = served.client();
+    assert_eq!(client.ask(&["LLEN", "l"]), Reply::Integer(300));
+    assert_eq!(client.ask(&["LINDEX", "l", "-1"]), Reply::Bulk(b"299".to_vec()));
+}
+
+#[test]
+fn clients_are_listed_named_and_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-btree"]);
+    let (mut one, mut other) = (served.client(), served.client());
+    assert_eq!(one.ask(&["CLIENT", "SETNAME", "first"]), ok());
+    let Reply::Integer(id) = one.ask(&["CLIENT", "ID"]) else { panic!() };
+    let Reply::Bulk(list) = other.ask(&["CLIENT", "LIST"]) else { panic!() };
+    let list = String::from_utf8(list).unwrap();
+    assert!(list.contains(&format!("id={id} ")) && list.contains("name=first"), "{list}");
+    assert_eq!(other.ask(&["CLIENT", "KILL", "ID", &id.to_string()]), Reply::Integer(1));
+    assert_eq!(one.read(), None);
+    let Reply::Map(fields) = other.ask(&["HELLO", "3"]) else { panic!() };
+    assert_eq!(fields.len(), 14);
+    assert_eq!(other.ask(&["HSET", "h", "f", "v"]), Reply::Integer(1));
+    let pair = vec![Reply::Bulk(b"f".to_vec()), Reply::Bulk(b"v".to_vec())];
+    assert_eq!(other.ask(&["HGETALL", "h"]), Reply::Map(pair));
+    assert_eq!(other.ask(&["GET", "none"]), Reply::Nil);
+}
