@@ -213,8 +213,8 @@ pub(super) struct PhaseFile {
     join: Option<Count<u32>>,
     /// Joined writes are a transaction: all of a group are done, or none. Default: false.
     atomic: Option<bool>,
-    /// All of the phase is one transaction, `whole` (committed at its end) or `aborted` (undone then): of one thread,
-    /// and if aborted of new keys only. Default: each op or group is by itself.
+    /// All of the phase is one transaction, `whole` (committed at its end) or `aborted` (undone then): of one thread, and
+    /// if aborted of new keys only. Default: each op or group is by itself.
     transaction: Option<Transaction>,
     /// What is emulated even where the engine has it: `merge`, by get and put. Default: nothing.
     emulate: Option<List<Emulate>>,
@@ -331,8 +331,7 @@ table_stands!(MixFile => Mix {
 table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index, rows_per_call } optional {});
 table_stands!(PhaseFile => Phase {
     name, distribution, clustered, grows, miss, threads, readers, writers, ops, each_key, seconds, warmup_seconds,
-    join, atomic, emulate, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before,
-    mix, scan
+    join, atomic, emulate, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before, mix, scan
 } optional { existing, transaction, durability, value_size });
 
 impl WorkloadFile {
