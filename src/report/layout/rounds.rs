@@ -221,9 +221,13 @@ fn ending(run: &OneRun, so_far: &Line, noun: &str, is_single: bool) -> Vec<Strin
         let (total, rate) = (seconds(total_ns), rate(so_far.ops, total_ns));
         lines.push(format!("Total time {total:>9.6}s for {} {noun} = {rate}", so_far.ops));
     }
-    if let Some(disk) = run.record.disk_after_close {
-        let (allocated, apparent) = (bytes(disk.allocated_bytes), bytes(disk.apparent_bytes));
-        lines.push(format!("File size {apparent}, {allocated} on disk, after the close"));
+    match run.record.disk_after_close {
+        Some(disk) if disk.files > 0 => {
+            let (allocated, apparent) = (bytes(disk.allocated_bytes), bytes(disk.apparent_bytes));
+            lines.push(format!("File size {apparent}, {allocated} on disk, after the close"));
+        }
+        Some(_) => lines.push("File size - (the database has no files)".to_string()),
+        None => {}
     }
     lines
 }
