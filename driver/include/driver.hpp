@@ -5,10 +5,14 @@
  *     class Mine {
  *      public:
  *       static constexpr kv_option options[] = {{"block_size", "bytes", "4096", "bytes of a block"}};
- *       static constexpr kvdyno::Info info{"mine", "what it is", "C++", "lsm", KV_ORDERED | ..., 1 << KV_PROCESS, 0,
- * options}; explicit Mine(kvdyno::Opening &opening);  // opens; throws what went wrong ~Mine(); // closes; `void
- * close()`, if there is one, goes before and may throw class Session { public: explicit Session(Mine &database);
- *         uint32_t get(kv_op &op);                // and put, remove, scan, merge, control, push, pop: those that there are
+ *       static constexpr kvdyno::Info info{"mine", "what it is", "C++", "lsm", KV_ORDERED | ...,
+ *                                          1 << KV_PROCESS, 0, options};
+ *       explicit Mine(kvdyno::Opening &opening);  // opens; throws what went wrong
+ *       ~Mine();                                  // closes; `void close()`, if there is one, goes before, may throw
+ *       class Session {
+ *        public:
+ *         explicit Session(Mine &database);
+ *         uint32_t get(kv_op &op);                // and put, remove, scan, merge, push, pop ...
  *         uint32_t group(kv_op *ops, uint32_t count, bool is_atomic);
  *       };
  *       bool maintain(uint32_t work);             // if there is one; false: the engine has nothing of the kind

@@ -43,12 +43,14 @@ uint32_t control(kv_session *session, kv_op *op, kv_batch *batch) {
   const kv_database *database = session->database;
   DB_TXN *transaction = session->open;
   if ((op->kind == KV_BEGIN) == (transaction != NULL))
-    return kv_fail(batch, op, KV_ERROR, transaction != NULL ? "a transaction is open already" : "no transaction is open");
+    return kv_fail(batch, op, KV_ERROR,
+                   transaction != NULL ? "a transaction is open already" : "no transaction is open");
   if (op->kind == KV_BEGIN)
     return status_of(op, batch,
                      database->environment->txn_begin(database->environment, database->whole, &session->open, 0));
   session->open = NULL;
-  return status_of(op, batch, op->kind == KV_COMMIT ? transaction->commit(transaction, 0) : transaction->abort(transaction));
+  return status_of(op, batch,
+                   op->kind == KV_COMMIT ? transaction->commit(transaction, 0) : transaction->abort(transaction));
 }
 
 uint32_t end_session(kv_session *session, char *error) {

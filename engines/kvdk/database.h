@@ -40,7 +40,8 @@ class HashPlace {
     iterator = nullptr;
   }
   bool is_behind(const StringView &hash, const std::string &key) const {
-    return iterator != nullptr && key == last && collection.compare(0, std::string::npos, hash.data(), hash.size()) == 0;
+    return iterator != nullptr && key == last &&
+           collection.compare(0, std::string::npos, hash.data(), hash.size()) == 0;
   }
   bool stands() const { return iterator != nullptr && iterator->Valid(); }
 
@@ -71,7 +72,8 @@ struct kv_session {
 
 namespace kvdyno_kvdk {
 
-/* Strings: one space of keys, and lists beside them. Hashes and sorted: a collection for each keyspace, and one for each name. */
+/* Strings: one space of keys, and lists beside them. Hashes and sorted: a collection for each keyspace, and one for
+ * each name. */
 enum Kind { strings, hashes, sorted };
 
 /* Of a key in a collection: before it stand eight bytes that say whose it is, and both have 65535. */
@@ -107,7 +109,8 @@ inline uint32_t target_of(kv_session *session, kv_op *op, kv_batch *batch, Targe
     return kv_fail(batch, op, KV_UNSUPPORTED, "there is no keyspace %u", op->keyspace);
   if (op->key_length - split > key_bytes_max || split > 65000) /* KVDK's batches would cut the lengths to 16 bits */
     return kv_fail(batch, op, KV_TOO_LARGE, "a key has at most %zu bytes", key_bytes_max);
-  if ((op->kind == KV_PUT || op->kind == KV_PUSH) && size_t{op->key_length} + op->value_length >= database.row_bytes_max)
+  if ((op->kind == KV_PUT || op->kind == KV_PUSH) &&
+      size_t{op->key_length} + op->value_length >= database.row_bytes_max)
     return kv_fail(batch, op, KV_TOO_LARGE, "a key and its value must be smaller than a segment: %zu bytes together",
                    database.row_bytes_max);
   if (split != 0) {

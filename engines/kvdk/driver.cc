@@ -97,7 +97,8 @@ uint32_t close_database(kv_database *database, char *error) {
 
 constexpr uint64_t common = KV_TRANSACTION | KV_TRANSACTION_READS | KV_CAN_DELETE | KV_OVERWRITE;
 constexpr uint64_t of_strings = common | KV_CAN_NEW | KV_MERGE_ADD | KV_MERGE_APPEND | KV_TIME_TO_LIVE | KV_LISTS;
-constexpr uint64_t of_hashes = common | KV_CAN_NEW | KV_MERGE_ADD | KV_MERGE_APPEND | KV_CAN_PREFIX | KV_KEYSPACES | KV_COLLECTIONS;
+constexpr uint64_t of_hashes =
+    common | KV_CAN_NEW | KV_MERGE_ADD | KV_MERGE_APPEND | KV_CAN_PREFIX | KV_KEYSPACES | KV_COLLECTIONS;
 constexpr uint64_t of_sorted = common | KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_KEYSPACES | KV_COLLECTIONS;
 
 template <Kind kind>
@@ -106,19 +107,18 @@ struct Table {
   static const kv_driver table;
 
   static uint32_t execute(kv_session *session, kv_batch *batch) {
-    static constexpr kv_calls calls = {
-        capabilities,
-        get<kind>,
-        write_one<kind>,
-        write_one<kind>,
-        kind == sorted   ? scan
-        : kind == hashes ? scan_hash
-                         : nullptr,
-        write_one<kind>,
-        nullptr,
-        group<kind>,
-        kind == strings ? push : nullptr,
-        kind == strings ? pop : nullptr};
+    static constexpr kv_calls calls = {capabilities,
+                                       get<kind>,
+                                       write_one<kind>,
+                                       write_one<kind>,
+                                       kind == sorted   ? scan
+                                       : kind == hashes ? scan_hash
+                                                        : nullptr,
+                                       write_one<kind>,
+                                       nullptr,
+                                       group<kind>,
+                                       kind == strings ? push : nullptr,
+                                       kind == strings ? pop : nullptr};
     return kv_run(session, batch, &calls);
   }
 

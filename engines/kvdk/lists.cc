@@ -55,7 +55,8 @@ uint32_t push(kv_session *session, kv_op *op, kv_batch *batch) {
         Status said = session->engine.ListPushBack(target.key, target.value);
         if (said == Status::NotFound) { /* the first element of a list */
           said = session->engine.ListCreate(target.key);
-          if (said == Status::Ok || said == Status::Existed) said = session->engine.ListPushBack(target.key, target.value);
+          if (said == Status::Ok || said == Status::Existed)
+            said = session->engine.ListPushBack(target.key, target.value);
         }
         return status_of(said, op, batch, "push");
       },

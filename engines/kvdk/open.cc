@@ -10,7 +10,9 @@
 namespace kvdyno_kvdk {
 
 const kv_option options[] = {
-    {"space", "bytes", "0", "bytes of the data file, which never grows; 0 = for twice the expected rows or what may be inserted, at least 256 MiB"},
+    {"space", "bytes", "0",
+     "bytes of the data file, which never grows; 0 = for twice the expected rows or what may be inserted, at least 256 "
+     "MiB"},
     {"populate", "flag", "false", "write zeros over all of a new data file (KVDK's own default is true)"},
     {"hash_bucket_num", "count", "0",
      "buckets of 128 bytes of the hash table; 0 = a power of 2 from the expected rows"},
@@ -120,7 +122,8 @@ uint32_t settle_space(const kv_config *config, kv_opened *opened, Wanted *wanted
   }
   const uint64_t row = (config->key_size_max + uint64_t{config->value_size_max} + 96) / wanted->block_size + 1;
   /* Phases may insert by time: the core's limit allows eight times the bytes of all rows that it thinks possible. */
-  const uint64_t possible = config->disk_limit_bytes / 8 / (config->key_size_max + uint64_t{config->value_size_max} + 1);
+  const uint64_t possible =
+      config->disk_limit_bytes / 8 / (config->key_size_max + uint64_t{config->value_size_max} + 1);
   const uint64_t rows = std::min<uint64_t>(std::max<uint64_t>(2 * config->expected_rows, possible), 1ull << 40);
   uint64_t space = std::max<uint64_t>(rows * row * wanted->block_size, 256 << 20) + least;
   if (config->disk_limit_bytes != 0) space = std::min(space, config->disk_limit_bytes);

@@ -127,7 +127,8 @@ fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
     if password.as_ref().is_some_and(String::is_empty) {
         return Err(CliError::usage("the password is empty").hint("give one of at least one character"));
     }
-    if !args.bind.is_loopback() && !(args.listen_public && password.is_some()) {
+    let is_meant = args.listen_public && password.is_some();
+    if !args.bind.is_loopback() && !is_meant {
         return Err(CliError::usage(format!("{} can be reached from other machines", args.bind))
             .hint("if that is meant, give --listen-public and a password (--password-file FILE)"));
     }

@@ -92,6 +92,11 @@ struct Answer {
     pieces: Range<usize>,
 }
 
+/// Writes an answer behind what a reply holds.
+pub type Write<'w> = &'w mut dyn FnMut(&mut Reply);
+/// Takes an answer: its slot, its command's number, and what writes it.
+pub type Send<'s> = &'s mut dyn FnMut(usize, usize, Write);
+
 /// Answers that wait for the commit, in order.
 #[derive(Default)]
 pub struct Answers {
@@ -152,13 +157,7 @@ impl Answers {
     }
 
     /// Gives each answer, in order, to `send`: slot, command number, and a function that writes it behind bytes.
-    pub fn deliver(
-        &mut self,
-        store: &Store,
-        failure: Option<&str>,
-        now_ms: u64,
-        send: &mut dyn FnMut(usize, usize, &mut dyn FnMut(&mut Reply)),
-    ) {
+    pub fn deliver(&mut self, store: &Store, failure: Option<&str>, now_ms: u64, send: Send) {
         for answer in &self.all {
             send(answer.slot, answer.command, &mut |reply| match failure {
                 Some(text) if answer.writes => reply.error(text),

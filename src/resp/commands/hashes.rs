@@ -90,7 +90,10 @@ pub fn hlen(call: &mut Call) -> Result<(), Refusal> {
     call.tell_length(Type::Hash)
 }
 
-fn all(call: &mut Call) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Refusal> {
+/// A field and its value.
+type Field = (Vec<u8>, Vec<u8>);
+
+fn all(call: &mut Call) -> Result<Vec<Field>, Refusal> {
     let row = call.row(call.arguments.get(1));
     let Some(hash) = call.collection(&row, Type::Hash)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();

@@ -164,8 +164,11 @@ pub fn getdel(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The rows of a command that is given keys and values in turn, and those values.
-fn pairs<'c>(call: &Call<'c, '_>, command: &str) -> Result<Vec<(Vec<u8>, &'c [u8])>, Refusal> {
+/// A key's row, and the value that it is to have.
+type Pair<'c> = (Vec<u8>, &'c [u8]);
+
+/// The pairs of a command that is given keys and values in turn.
+fn pairs<'c>(call: &Call<'c, '_>, command: &str) -> Result<Vec<Pair<'c>>, Refusal> {
     let words = call.arguments.from(1);
     if !words.len().is_multiple_of(2) {
         return Err(format!("ERR wrong number of arguments for '{command}' command"));
@@ -173,7 +176,7 @@ fn pairs<'c>(call: &Call<'c, '_>, command: &str) -> Result<Vec<(Vec<u8>, &'c [u8
     Ok((0..words.len()).step_by(2).map(|at| (call.row(words.get(at)), words.get(at + 1))).collect())
 }
 
-fn put_pairs(call: &mut Call, pairs: &[(Vec<u8>, &[u8])]) -> Result<(), Refusal> {
+fn put_pairs(call: &mut Call, pairs: &[Pair]) -> Result<(), Refusal> {
     if call.store.engine().capabilities & crate::engine::abi::KV_TRANSACTION != 0 {
         call.store.make_atomic();
     }
