@@ -15,6 +15,9 @@ mod pages;
 mod trial;
 
 #[allow(dead_code, reason = "shared with tests that look at more of it")]
+#[path = "resp/client.rs"]
+mod client;
+#[allow(dead_code, reason = "shared with tests that look at more of it")]
 #[path = "cli/command.rs"]
 mod command;
 #[allow(dead_code, reason = "shared with tests that look at more of it")]

@@ -4,7 +4,7 @@ use super::page::{TABLE, TOOLS, commands, rows, spans};
 use super::source::SOURCES;
 
 /// Rows that wait for another issue: they say so and show no command.
-const NOT_YET: &[usize] = &[60, 81];
+const NOT_YET: &[usize] = &[81];
 
 #[test]
 fn the_table_has_rows_1_to_84_in_order_and_each_shows_a_command_or_says_why_not() {
