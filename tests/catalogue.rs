@@ -46,6 +46,40 @@ fn table() -> String {
     HEAD.to_string() + &rows.collect::<String>()
 }
 
+/// The choices that docs/engines.md gives for an engine's compression.
+fn documented_choices(page: &str, engine: &str) -> Option<String> {
+    let rows = page.split("## Compression").nth(1)?.lines().filter(|line| line.starts_with("| `"));
+    let mut cells = rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
+    let row = cells.find(|cells| cells[1].split(", ").any(|name| name == format!("`{engine}`")))?;
+    Some(row[2].to_string())
+}
+
+#[test]
+fn the_choices_of_compression_are_those_of_the_drivers() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/engines.md");
+    let page = std::fs::read_to_string(file).unwrap();
+    let registry = Registry::load(&plugin_folders(&[]));
+    let mut seen = 0;
+    for engine in registry.engines() {
+        let options = engine.options();
+        let option = options.iter().find(|option| option.name == "compression");
+        let choices = option.and_then(|option| option.kind.strip_prefix("choice:"));
+        let mut told = choices.map(|choices| choices.split('|').map(String::from).collect::<Vec<_>>());
+        let mut page = documented_choices(&page, engine.name())
+            .map(|choices| choices.split(", ").map(String::from).collect::<Vec<_>>());
+        assert_eq!(
+            page.as_ref().map(|page| &page[0]),
+            option.map(|option| &option.default_value),
+            "the first choice of {}",
+            engine.name()
+        );
+        told.iter_mut().chain(&mut page).for_each(|choices| choices.sort());
+        assert_eq!(page, told, "{}", engine.name());
+        seen += usize::from(page.is_some());
+    }
+    assert!(seen > 0, "no engine with a choice was seen");
+}
+
 #[test]
 fn the_table_of_engines_is_that_of_the_catalogue_and_of_what_is_proven() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("engines/README.md");

@@ -185,6 +185,10 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         // No more rows than this can be delivered; two more, for those that a fault takes away.
         let visible = (op.limit() as usize).min(op.raw().out_size as usize / 8);
         let mut rows = self.mutant.inner.rows(op.keyspace(), range.bounds(), op.is_reverse(), visible + 2)?;
+        // The range begins at the prefix and does not end with it.
+        if let Some(prefix) = op.prefix() {
+            rows.retain(|(key, _)| key.starts_with(prefix));
+        }
         let count = rows.len().min(visible);
         if count >= 2 && Mutant::<FAULT>::FAULT.strikes() {
             match Mutant::<FAULT>::FAULT {

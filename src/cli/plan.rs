@@ -10,7 +10,7 @@ use crate::measure::units::bytes_text;
 use crate::measure::{Clock, Conditions, Machine, disk, warnings_of};
 use crate::results::{Run, SCHEMA, now_rfc3339, random_suffix, run_id};
 use crate::runner::{self, Contestant, Entry};
-use crate::workload::{Member, Workload, count_text};
+use crate::workload::{Member, Workload, count_text, with_cpus};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -193,7 +193,7 @@ fn check_space(args: &RunArgs, data: &Path, entries: &[Entry]) -> Result<(), Cli
 
 /// A new run: everything that can be refused is refused before the first trial.
 pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
-    let (members, name) = members(args)?;
+    let (members, name) = with_cpus(args.limits.cpu_count(), || members(args))?;
     let engines = engines(args, registry, &members)?;
     let entries = entries(args, registry, members, &engines.of)?;
     let data = args.data.as_deref().unwrap_or(&args.results);

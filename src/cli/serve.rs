@@ -85,8 +85,9 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
     let database = Database::open(&engine, folder.path(), &request)
         .map_err(|error| failed(&format!("cannot open {} in {}", engine.name(), dir.display()), &error))?;
-    folder.opened().map_err(CliError::failed)?;
     let in_force = database.in_force().clone();
+    let in_memory = in_force.capabilities & crate::engine::abi::KV_IN_MEMORY != 0;
+    folder.opened(in_memory).map_err(CliError::failed)?;
     let address = SocketAddr::new(args.bind, args.port);
     let mut statistics = args.stats.as_ref().map(Statistics::new).transpose().map_err(CliError::failed)?;
     let server = Server::new(address, settings, database, engine.key_size_max(), clock.kind())

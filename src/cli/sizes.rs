@@ -20,8 +20,8 @@ pub struct Sizes {
     #[arg(long)]
     value_size: Option<String>,
     /// Threads: `4`, `cpus`, `cpus-1`.
-    #[arg(short, long, value_parser = threads)]
-    threads: Option<u32>,
+    #[arg(short, long)]
+    threads: Option<String>,
     /// Seconds of each measured phase: `10`, `500ms`.
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
@@ -60,10 +60,6 @@ fn seconds(text: &str) -> Result<f64, String> {
     parse_seconds(text)
 }
 
-fn threads(text: &str) -> Result<u32, String> {
-    parse_threads(text)
-}
-
 fn factor(text: &str) -> Result<f64, String> {
     let factor = text.parse::<f64>().ok().filter(|factor| factor.is_finite() && *factor > 0.0);
     factor.ok_or_else(|| "expected a factor over 0, such as 0.1".to_string())
@@ -78,6 +74,9 @@ impl Sizes {
             }
             None => Ok(None),
         };
+        let threads = |text: &String| {
+            parse_threads(text).map_err(|error| CliError::usage(format!("--threads {text}: {error}")))
+        };
         let levels = self.durability.iter().map(|text| durability(text)).collect::<Result<_, _>>()?;
         Ok(Changes {
             scale: self.scale,
@@ -86,7 +85,7 @@ impl Sizes {
                 keys: None,
                 key_size: size("--key-size", &self.key_size)?,
                 value_size: size("--value-size", &self.value_size)?,
-                threads: self.threads,
+                threads: self.threads.as_ref().map(threads).transpose()?,
                 seconds: self.seconds,
                 ops: self.ops,
                 durability: None,

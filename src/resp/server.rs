@@ -288,6 +288,7 @@ impl Server {
             key_size_max: key_size_max as usize,
             clock,
             stop,
+            largest: AtomicUsize::new(0),
         };
         let shared = Shared {
             settings,

@@ -10,7 +10,7 @@ use super::stripes::{Guard, Stripes};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, EngineError, Session};
 use std::ops::Range;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Ops of a batch.
 const BATCH_OPS: usize = 256;
@@ -20,6 +20,10 @@ const BATCH_BYTES: usize = 512 << 10;
 const MOST_BYTES: usize = 1 << 30;
 /// Room for a value that is read; a larger one is read once more.
 const OUT_BYTES: usize = 1024;
+/// Bytes of values that a batch of reads may bring, as far as can be foreseen.
+const MOST_ANSWER_BYTES: usize = 16 << 20;
+/// From here on a value's size is noted.
+const LARGE_BYTES: usize = 16 << 10;
 /// Writes that a commit may gather.
 const MOST_WRITES: usize = 1024;
 const MOST_WRITE_BYTES: usize = 4 << 20;
@@ -38,6 +42,8 @@ pub struct Engine {
     pub clock: u32,
     /// Never set; what a batch's stop word is.
     pub stop: &'static AtomicU32,
+    /// Bytes of the largest value that was written or read: batches of reads are cut by it.
+    pub largest: AtomicUsize,
 }
 
 /// The number of a read that is answered with the next batch.
@@ -143,7 +149,8 @@ impl<'s> Store<'s> {
             self.session().arena().clear_pack();
         }
         let (op, out_bytes) = (self.reads.len(), self.out_bytes);
-        if op == BATCH_OPS || !self.pack(op, KV_GET, row, &[], out_bytes) {
+        let is_enough = op > 0 && (op + 1) * self.engine.largest.load(Ordering::Relaxed) > MOST_ANSWER_BYTES;
+        if op == BATCH_OPS || is_enough || !self.pack(op, KV_GET, row, &[], out_bytes) {
             self.read_all()?;
             self.reserve(1, row.len() + out_bytes)?;
             self.pack(0, KV_GET, row, &[], out_bytes);
@@ -221,6 +228,11 @@ impl<'s> Store<'s> {
         self.answers.get(later)?.clone().map(|place| &self.bytes[place])
     }
 
+    /// Bytes of answers that are kept.
+    pub fn answer_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Forgets the answers; the numbers begin anew.
     pub fn forget_answers(&mut self) {
         self.answers.clear();
@@ -272,6 +284,7 @@ impl<'s> Store<'s> {
     /// A value that had no room; it may have grown meanwhile.
     fn get_large(&mut self, row: &[u8], needed: usize) -> Result<(), String> {
         let mut needed = needed;
+        self.engine.largest.fetch_max(needed, Ordering::Relaxed);
         loop {
             // Values of this size may come again, and reading each twice would cost more than the room.
             self.out_bytes = self.out_bytes.max(needed.min(16 << 10).next_power_of_two());
@@ -326,6 +339,9 @@ impl<'s> Store<'s> {
     /// Writes a row with the next commit.
     pub fn put(&mut self, row: &[u8], value: Vec<u8>) -> Result<(), String> {
         self.check_key(row)?;
+        if value.len() > LARGE_BYTES {
+            self.engine.largest.fetch_max(value.len(), Ordering::Relaxed);
+        }
         self.overlay.set(row, Some(value));
         Ok(())
     }

@@ -181,7 +181,7 @@ impl<'s> Worker<'s> {
             self.request(slot);
             if self.store.is_full()
                 || self.answers.len() >= MOST_ANSWERS
-                || self.answers.bytes() >= MOST_ANSWER_BYTES
+                || self.answers.bytes() + self.store.answer_bytes() >= MOST_ANSWER_BYTES
             {
                 self.finish();
             }

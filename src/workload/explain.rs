@@ -153,8 +153,11 @@ impl Workload {
             Some(bytes) => format!("Its caches get {} bytes.", number(bytes)),
             None => "Its caches are as its authors have them.".to_string(),
         };
+        let memory = self.memory_bytes.map_or_else(String::new, |bytes| {
+            format!(" Each trial's process has {} bytes of memory, page cache included.", number(bytes))
+        });
         let level = said_level(self.durability);
-        format!("Each engine is asked for level {}: {level}{weaker}. {cache}", self.durability)
+        format!("Each engine is asked for level {}: {level}{weaker}. {cache}{memory}", self.durability)
     }
 
     fn said_end(&self) -> String {

@@ -87,7 +87,10 @@ impl Overrides {
             workload.key.alternate = ops;
         }
         for phase in measured(&mut workload.phases) {
-            phase.threads = self.threads.unwrap_or(phase.threads);
+            // Where there are only roles, no thread has a mix to run.
+            if phase.threads > 0 {
+                phase.threads = self.threads.unwrap_or(phase.threads);
+            }
             if let Some(ops) = self.ops {
                 phase.ops = ops;
                 phase.each_key = false;
@@ -138,7 +141,9 @@ fn set(workload: &mut Workload, text: &str) -> Result<(), WorkloadError> {
     let steps = steps(path, &phases).map_err(wrong)?;
     if steps.as_slice() == ["threads"] {
         let threads = super::parse_threads(value).map_err(wrong)?;
-        measured(&mut workload.phases).for_each(|phase| phase.threads = threads);
+        measured(&mut workload.phases)
+            .filter(|phase| phase.threads > 0)
+            .for_each(|phase| phase.threads = threads);
         return Ok(());
     }
     *workload = with_value(workload, &steps, value).map_err(wrong)?;

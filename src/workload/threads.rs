@@ -4,6 +4,7 @@ use super::parse_count;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 
 const A_NUMBER: &str = "threads such as 4, \"cpus\" or \"cpus-1\"";
@@ -23,8 +24,24 @@ pub fn parse_threads(text: &str) -> Result<u32, String> {
     Ok(cpus().saturating_sub(less).max(1))
 }
 
-/// CPUs that this process may use: its affinity mask, and the quota of its control group.
+thread_local! {
+    /// The CPUs that trials will have, where that is not what this process has.
+    static GIVEN: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// What `read` gives, where `cpus` means so many in all texts that it reads; none: those of this process.
+pub fn with_cpus<Read>(cpus: Option<u32>, read: impl FnOnce() -> Read) -> Read {
+    let before = GIVEN.replace(cpus);
+    let found = read();
+    GIVEN.set(before);
+    found
+}
+
+/// CPUs that were given, else those that this process may use: its affinity mask, and the quota of its control group.
 fn cpus() -> u32 {
+    if let Some(given) = GIVEN.get() {
+        return given;
+    }
     std::thread::available_parallelism().map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(u32::MAX))
 }
 
@@ -90,6 +107,13 @@ mod tests {
         assert_eq!(parse_threads("cpus-1"), Ok((here - 1).max(1)));
         assert_eq!(parse_threads("cpus - 100000"), Ok(1), "one at least");
         assert_eq!((parse_threads("4"), parse_threads("1k")), (Ok(4), Ok(1000)));
+    }
+
+    #[test]
+    fn the_cpus_of_trials_may_be_others() {
+        assert_eq!(with_cpus(Some(7), || (parse_threads("cpus"), parse_threads("cpus-1"))), (Ok(7), Ok(6)));
+        let here = std::thread::available_parallelism().unwrap().get() as u32;
+        assert_eq!(parse_threads("cpus"), Ok(here), "and only in there");
     }
 
     #[test]

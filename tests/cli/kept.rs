@@ -91,7 +91,7 @@ fn what_does_not_fit_is_refused_before_anything_is_run() {
     for (words, wanted) in [
         ("ycsb-a --engines redb --keep db", "--keep: db/redb-ycsb-a is there already"),
         ("ycsb-a --engines sled --reuse db", "there is no kept database of sled (there are: redb)"),
-        ("ycsb-a --reuse db --value-size 7", "does not fit: its value.size is \"1000\", not \"7\""),
+        ("ycsb-a --reuse db --value-size 7", "does not fit: its value.size is 1000, not 7"),
         ("ycsb-a --reuse db --seed 2", "does not fit: its seed is 1, not 2"),
         ("fill-random --reuse db", "does not fit: its key."),
         ("ycsb-a --engines redb --reuse elsewhere", "cannot look into elsewhere"),

@@ -287,3 +287,34 @@ fn what_a_workload_does_is_said_with_what_the_flags_change() {
     refused(folder.path(), "explain quick --set raed.ops=1", 2, &["no phase `raed`"]);
     refused(folder.path(), "explain none.toml", 2, &["cannot read the workload none.toml"]);
 }
+
+#[test]
+fn every_built_in_suite_runs_in_miniature() {
+    let listed = ran(tempfile::tempdir().unwrap().path(), "workloads").stdout;
+    let (_, suites) = listed.split_once("\nsuites, ").expect("suites are listed apart");
+    let suites: Vec<&str> =
+        suites.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(suites, ["mininb-suite", "nudb-suite", "kvbench-suite", "kvdk-suite", "toku-suite"]);
+    for suite in suites {
+        let folder = tempfile::tempdir().unwrap();
+        let printed = ran(folder.path(), &format!("workloads {suite}"));
+        assert!(printed.stdout.contains("[[part]]"), "{}", printed.stdout);
+        ran(folder.path(), &format!("run {suite} --scale 0.001 --runs 1 --engines memory-btree --quiet"));
+        let engines = planned(folder.path()).into_iter().filter(|(.., engine)| engine == "memory-btree");
+        assert!(engines.count() >= 3, "{suite}");
+        let report = ran(folder.path(), "report");
+        assert!(report.stdout.contains("memory-btree"), "{}", report.stdout);
+    }
+}
+
+#[test]
+fn threads_of_cpus_are_those_that_a_trial_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let words =
+        "run read-while-writing --keys 2k --seconds 0.05 --runs 1 --engines memory-btree --quiet --cpus 0";
+    ran(folder.path(), &format!("{words} --threads cpus"));
+    let json: serde_json::Value =
+        serde_json::from_str(&ran(folder.path(), "report --format json").stdout).unwrap();
+    let phases = json["records"][0]["trial"]["workload"]["phases"].as_array().unwrap();
+    assert_eq!(phases.last().unwrap()["threads"].as_u64(), Some(1), "one CPU");
+}

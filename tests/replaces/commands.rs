@@ -16,7 +16,7 @@ const SAID: &[(&str, &[&str])] = &[
     ("3", &["serial and random insertions of 500 per batch", "cumulative", "Shutdown", "Total time"]),
     ("10", &["upsert in rounds of 500", "total 1000", "emulated: merge = get + put"]),
     ("12", &["| name |", "| Prefix op/s | Set op/s | Get op/s | Setmixed op/s | Getmixed op/s | Del op/s |"]),
-    ("15", &["(2000 rows)", "(cold)", "(warm)", "MB/s"]),
+    ("15", &[" rows) in ", "(cold", "(warm", "MB/s"]),
     ("18", &["num_db_items,db,op,ops/sec"]),
     ("64", &["[  t min,   t max)        ops count           %"]),
     ("66", &["5.0000%  latency", "99.9900%  latency", "Avg throughput"]),

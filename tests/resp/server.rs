@@ -236,7 +236,7 @@ fn malformed_and_slow_streams_cost_nobody_anything() {
 #[test]
 fn a_server_that_is_told_to_end_keeps_everything() {
     let folder = tempfile::tempdir().unwrap();
-    let mut served = Served::start(folder.path(), &["memory-btree", "--durability", "none"]);
+    let mut served = Served::start(folder.path(), &["memory-btree"]);
     let mut client = served.client();
     for n in 0..300 {
         assert_eq!(client.ask(&["RPUSH", "l", &n.to_string()]), Reply::Integer(n + 1));

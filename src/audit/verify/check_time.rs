@@ -61,8 +61,8 @@ pub(super) fn honest(context: &Context<'_>) -> Found {
         if what == "puts" && !context.has(KV_OVERWRITE) {
             continue;
         }
-        // The best of some tries, for the machine may interrupt between the kit and the core, and a batch that is handed over
-        // waits for a processor; neither adds to the ops. What is waited for is not taken off: a lie there is seen here.
+        // The best of some tries, for the machine may interrupt between the kit and the core, and a batch that is handed
+        // over waits for a processor; neither adds to the ops. What was waited for is not taken off, so a lie is seen.
         let mut best = 0.0_f64;
         for _ in 0..TRIES {
             let call = subject.caller()?.call_from(0, &acts, 0)?;

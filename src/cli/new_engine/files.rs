@@ -69,7 +69,7 @@ pub(super) fn files(name: &str, language: Language) -> Vec<(String, String)> {
         add("go.mod".into(), go_mod());
         add("Makefile".into(), go_makefile(name));
         add("plugin.map".into(), PLUGIN_MAP.to_string());
-        KIT_C[..2].iter().for_each(|(file, text)| add(format!("include/{file}"), text.to_string()));
+        KIT_C.iter().for_each(|(file, text)| add(format!("include/{file}"), text.to_string()));
         KIT_GO.iter().for_each(|(file, text)| add(format!("kit/{file}"), text.to_string()));
     } else if language == Language::Rust {
         add("Cargo.toml".into(), cargo_toml(name));

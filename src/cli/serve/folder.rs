@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 /// The file that marks it; its line is the engine's name.
 const MARKER: &str = "kvdyno-serve.txt";
 
+/// Behind the name of an engine that keeps nothing on disk.
+const IN_MEMORY: &str = " (in memory)";
+
 /// A folder that a database may be opened in.
 pub struct Folder {
     path: PathBuf,
@@ -20,6 +23,8 @@ impl Folder {
         let folder = |is_new| Folder { path: path.clone(), engine: engine.to_string(), is_new };
         match std::fs::read_to_string(dir.join(MARKER)) {
             Ok(text) if text.trim() == engine => return Ok(folder(false)),
+            // Nothing of it was ever on disk.
+            Ok(text) if text.trim() == format!("{engine}{IN_MEMORY}") => return Ok(folder(true)),
             Ok(text) => {
                 return Err(format!(
                     "{} holds a database of {}, not of {engine}; give another folder with --dir",
@@ -50,10 +55,11 @@ impl Folder {
         self.is_new
     }
 
-    /// The engine has opened it: from now on it is that engine's.
-    pub fn opened(&self) -> Result<(), String> {
+    /// The engine has opened it: from now on it is that engine's. What is only in memory is new each time.
+    pub fn opened(&self, in_memory: bool) -> Result<(), String> {
         let marker = self.path.with_file_name(MARKER);
-        std::fs::write(&marker, format!("{}\n", self.engine))
+        let kept = if in_memory { IN_MEMORY } else { "" };
+        std::fs::write(&marker, format!("{}{kept}\n", self.engine))
             .map_err(|error| format!("cannot write {}: {error}", marker.display()))
     }
 }
@@ -68,7 +74,10 @@ mod tests {
         let dir = scratch.path().join("db");
         let first = Folder::prepare(&dir, "redb").unwrap();
         assert!(first.is_new());
-        first.opened().unwrap();
+        first.opened(true).unwrap();
+        let again = Folder::prepare(&dir, "redb").unwrap();
+        assert!(again.is_new(), "nothing was on disk");
+        again.opened(false).unwrap();
         assert!(!Folder::prepare(&dir, "redb").unwrap().is_new());
         let text = Folder::prepare(&dir, "lmdb").err().unwrap();
         assert!(text.contains("holds a database of redb, not of lmdb"), "{text}");

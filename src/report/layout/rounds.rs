@@ -111,11 +111,19 @@ fn text(measured: &Measured, run: &OneRun, runs: Runs) -> String {
     let mut emulated: Vec<&String> = run.record.phases.iter().flat_map(|phase| &phase.emulated).collect();
     emulated.sort();
     emulated.dedup();
+    let mut reasons: Vec<String> = run.record.phases.iter().filter_map(not_run).collect();
+    reasons.dedup();
+    lines.extend(reasons);
     if !emulated.is_empty() {
         let names: Vec<&str> = emulated.into_iter().map(String::as_str).collect();
         lines.push(format!("(emulated: {})", names.join(", ")));
     }
     lines.iter().map(|line| plain_text(line) + "\n").collect()
+}
+
+/// Why a phase has no figures.
+fn not_run(phase: &PhaseRecord) -> Option<String> {
+    phase.not_run.as_ref().map(|reason| format!("({} did not run: {reason})", phase.phase.name))
 }
 
 /// The names of the phases that are run in rounds, in their order.
@@ -148,14 +156,13 @@ fn rounds(run: &OneRun) -> Vec<String> {
         return Vec::new();
     };
     let noun = noun(&in_rounds);
+    let batch = in_rounds.iter().find(|phase| phase.not_run.is_none()).unwrap_or(first).ops;
     let is_single = names.len() == 1;
     let mut lines = vec![match is_single {
-        true => format!(
-            "{} in rounds of {}: rows, interval, its rate, cumulative rate",
-            names.join(""),
-            first.ops
-        ),
-        false => format!("{} {noun} of {} per batch", names.join(" and "), first.ops),
+        true => {
+            format!("{} in rounds of {}: rows, interval, its rate, cumulative rate", names.join(""), batch)
+        }
+        false => format!("{} {noun} of {batch} per batch", names.join(" and ")),
     }];
     let mut so_far = Line::default();
     for round in 1..=last_round {
@@ -164,6 +171,10 @@ fn rounds(run: &OneRun) -> Vec<String> {
         let mut parts = Vec::new();
         let mut own = Line::default();
         for phase in of_round {
+            if phase.not_run.is_some() {
+                parts.push(format!("{}         -s        -/s", phase.phase.name));
+                continue;
+            }
             own.add(phase.ops, phase.elapsed_ns);
             parts.push(part(&phase.phase.name, phase.ops, phase.elapsed_ns));
         }
@@ -210,9 +221,13 @@ fn ending(run: &OneRun, so_far: &Line, noun: &str, is_single: bool) -> Vec<Strin
         let (total, rate) = (seconds(total_ns), rate(so_far.ops, total_ns));
         lines.push(format!("Total time {total:>9.6}s for {} {noun} = {rate}", so_far.ops));
     }
-    if let Some(disk) = run.record.disk_after_close {
-        let (allocated, apparent) = (bytes(disk.allocated_bytes), bytes(disk.apparent_bytes));
-        lines.push(format!("File size {apparent}, {allocated} on disk, after the close"));
+    match run.record.disk_after_close {
+        Some(disk) if disk.files > 0 => {
+            let (allocated, apparent) = (bytes(disk.allocated_bytes), bytes(disk.apparent_bytes));
+            lines.push(format!("File size {apparent}, {allocated} on disk, after the close"));
+        }
+        Some(_) => lines.push("File size - (the database has no files)".to_string()),
+        None => {}
     }
     lines
 }

@@ -4,7 +4,7 @@ use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, se
 use super::{Page, Runs};
 use crate::measure::{Histogram, SeriesRow};
 use crate::report::escape::{csv_cell, plain_text};
-use crate::report::figure::known;
+use crate::report::figure::{counted, known};
 use crate::results::summary::Summary;
 use crate::results::{KindRecord, ThreadRecord};
 
@@ -218,7 +218,9 @@ fn statistics(run: &OneRun, series: &[Second]) -> Vec<String> {
             series.iter().collect(),
             format!("all of its {:.3} s, for no second is whole", seconds(run.whole.elapsed_ns)),
         ),
-        count if count == series.len() => (steady, format!("all {count} rows")),
+        count if count == series.len() => {
+            (steady, format!("{}, all of them", counted(count as u64, "row", "rows")))
+        }
         count => (steady, format!("{count} of {} rows, those of a whole second", series.len())),
     };
     let time_ns: u64 = used.iter().map(|second| second.interval_ns).sum();

@@ -10,6 +10,9 @@ use crate::runner::schedule::times;
 use crate::workload::{Durability, Phase};
 use std::sync::atomic::AtomicU32;
 
+/// What a database may grow to, however few its rows are, bytes.
+const LEAST_DISK_LIMIT: u64 = 256 << 20;
+
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
 impl Running<'_> {
@@ -28,7 +31,8 @@ impl Running<'_> {
             create: !self.has_created,
             cache_bytes: workload.cache_bytes,
             expected_rows: (self.counted_end + self.counters) * (1 + indexes as u64),
-            disk_limit_bytes: (rows * row_bytes).saturating_mul(8),
+            // A small database grows to many times its rows, where readers keep old pages.
+            disk_limit_bytes: (rows * row_bytes).saturating_mul(8).max(LEAST_DISK_LIMIT),
             key_size_max: (self.keys.max_len() + self.spaces.extra_len()) as u32,
             key_size_fixed: fixed.map_or(0, |size| (size + self.spaces.extra_len()) as u32),
             value_size_max: value_size_max as u32,

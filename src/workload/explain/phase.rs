@@ -282,7 +282,8 @@ fn verified(workload: &Workload, phase: &Phase) -> String {
 }
 
 fn caches(phase: &Phase, place: usize) -> String {
-    let settled = if phase.settle_before { "first the engine's background work is waited for; " } else { "" };
+    let settled =
+        if phase.settle_before { "first the engine's background work is waited for; then " } else { "" };
     let rest = if phase.drop_caches_before {
         "cold: the database is closed, the page cache is dropped where the system allows it (the record says), and it is \
          opened again"

@@ -61,6 +61,7 @@ fn what_a_field_says_is_said() {
         ("value.compressed_share=1", "noise"),
         ("value.size=histogram:100*3,1000*1", "100 bytes (75 %) and 1,000 bytes (25 %)"),
         ("durability=power", "level power: a write that is acknowledged survives power loss"),
+        ("memory_bytes=512MiB", "536,870,912 bytes of memory, page cache included"),
         ("cache_bytes=1MiB", "1,048,576 bytes"),
         ("read.miss=0.25", "25 % ask for a key that was never written"),
         ("read.distribution=hotspot:0.2,0.8", "80 % of the draws fall on 20 % of the keys"),

@@ -56,19 +56,22 @@ pub fn size(size: &SizeSpec) -> String {
     }
 }
 
-/// A paragraph in lines, each with a margin as wide as `head`, which stands before the first; nothing of nothing.
+/// A paragraph in lines: `head` stands before the first, and the others have a margin of four where there is a head.
+/// Nothing of nothing.
 pub fn wrapped(head: &str, text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
-    let margin = " ".repeat(head.chars().count());
+    let margin = if head.is_empty() { "" } else { "    " };
     let mut lines = String::new();
     let mut line = head.to_string();
     let mut is_begun = false;
-    for word in text.split_whitespace() {
+    // A number and its sign stay together.
+    let text = text.replace(" %", "\u{a0}%");
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
         if is_begun && line.chars().count() + 1 + word.chars().count() > WIDTH {
             lines += &format!("{line}\n");
-            (line, is_begun) = (margin.clone(), false);
+            (line, is_begun) = (margin.to_string(), false);
         }
         if is_begun {
             line.push(' ');
@@ -76,5 +79,5 @@ pub fn wrapped(head: &str, text: &str) -> String {
         line += word;
         is_begun = true;
     }
-    lines + &line + "\n"
+    (lines + &line + "\n").replace('\u{a0}', " ")
 }
