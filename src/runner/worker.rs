@@ -201,13 +201,15 @@ impl<'s, 'p> Worker<'s, 'p> {
         let ticks = self.call_ticks(&executed, returned.saturating_sub(sent));
         let waited = self.session.arena().batch().waited;
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
-        if self.judge.interval[Kind::Scan as usize].is_some() {
+        let scans = self.judge.interval[Kind::Scan as usize].is_some();
+        if scans {
             self.finish_scans(&executed);
         }
         self.issued += self.judge.ops - before;
         self.heartbeat(executed.done);
         self.adapt(ticks, waited);
-        Some(returned)
+        // A scan that was resumed has ended later than its first call.
+        (!scans).then_some(returned)
     }
 
     /// Ticks of a call by the driver's stamps, counted as time inside it; it took `outside` ticks seen from here.

@@ -94,11 +94,10 @@ fn tiny_run(words: &[&str], here: &BTreeSet<String>, at: &str) -> Option<String>
             rest.next();
         } else {
             let is_rounds = word.starts_with("rounds=");
-            kept.push(if is_rounds {
-                "rounds=2".into()
-            } else {
-                word.replace("space=256GiB", "space=256MiB")
-            });
+            let word = word
+                .replace("space=256GiB", "space=256MiB")
+                .replace("warmup_seconds=2", "warmup_seconds=0.02");
+            kept.push(if is_rounds { "rounds=2".to_string() } else { word });
         }
     }
     let is_list = value(words, "--keys").is_some_and(|keys| keys.contains(','));
@@ -108,6 +107,9 @@ fn tiny_run(words: &[&str], here: &BTreeSet<String>, at: &str) -> Option<String>
         let rounds = if kept.iter().any(|word| word.starts_with("rounds=")) { "" } else { " --set rounds=2" };
         let keys = if words.contains(&"toku-update") { " --keys 2k" } else { "" };
         format!("--ops 500{rounds}{keys}")
+    } else if words.contains(&"toku-scan") {
+        // A scan of all is one op, and its time is not for flags to say.
+        "--keys 2k".to_string()
     } else {
         let end = if words.contains(&"--ops") { "--ops 500" } else { "--seconds 0.1" };
         format!("--keys {} {end}", if is_list { "1k,2k" } else { "2k" })
@@ -116,7 +118,13 @@ fn tiny_run(words: &[&str], here: &BTreeSet<String>, at: &str) -> Option<String>
     kept.extend(cold.map(|(_, phase)| format!("--set {phase}.drop_caches_before=false")));
     let warm = WARM.iter().filter(|(workload, _)| words.contains(workload)).flat_map(|(_, phases)| *phases);
     kept.extend(warm.map(|phase| format!("--set {phase}.warmup_seconds=0.02")));
-    let runs = if value(words, "--runs").is_some_and(|runs| runs != "1") { 3 } else { 1 };
+    // Fewer than three runs have no ranks.
+    let has_ranks = words.contains(&"kvbench-suite") || words.contains(&"ranks");
+    let runs = match value(words, "--runs") {
+        _ if has_ranks => 3,
+        Some(runs) if runs != "1" => 2,
+        _ => 1,
+    };
     Some(format!("{} --engines {engines} {size} --runs {runs}", kept.join(" ")))
 }
 

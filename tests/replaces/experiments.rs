@@ -12,9 +12,8 @@ fn rows_written(phase: &serde_json::Value) -> u64 {
 
 #[test]
 fn a_value_size_holds_in_every_phase_of_kvbench() {
-    let record = &run(
-        "kvbench --engines memory-btree --keys 2k --key-size 9 --value-size 64 --seconds 0.05 --threads 2",
-    )[0];
+    let record =
+        &run("kvbench --engines memory-btree --keys 2k --key-size 9 --value-size 64 --seconds 0.05")[0];
     let mut with_writes = 0;
     for phase in phases(record).iter().filter(|phase| phase["phase"]["name"] != "delete") {
         let written = rows_written(phase);
@@ -26,9 +25,8 @@ fn a_value_size_holds_in_every_phase_of_kvbench() {
 
 #[test]
 fn prefix_queries_return_the_rows_of_their_prefix() {
-    let record = &run(
-        "kvbench --engines memory-btree --keys 2k --seconds 0.05 --threads 2 --set key.prefix_groups=20",
-    )[0];
+    let record =
+        &run("kvbench --engines memory-btree --keys 2k --seconds 0.05 --set key.prefix_groups=20")[0];
     let prefix = phase(record, "prefix");
     let scan = kinds(prefix).iter().find(|kind| kind["kind"] == "scan").expect("the phase scans");
     let (ops, rows) = (number(&scan["ops"]), number(&scan["rows"]));
@@ -47,7 +45,7 @@ fn prefix_queries_return_the_rows_of_their_prefix() {
 #[test]
 fn every_engine_reads_a_database_of_the_same_size() {
     // Engines of different speed, phases by time: what they leave must be the same for the phase that follows.
-    for record in run("kvbench --engines memory-btree,memory-map --keys 2k --seconds 0.05 --threads 2") {
+    for record in run("kvbench --engines memory-btree,memory-map --keys 2k --seconds 0.05") {
         for name in ["batch-write", "prefix", "set", "get", "mixed"] {
             let phase = phase(&record, name);
             if phase["not_run"].is_null() {
@@ -103,6 +101,19 @@ fn the_table_of_sizes_has_a_row_for_each_size_and_a_column_for_each_engine() {
             assert_eq!((row[0], row.len()), (size, 3), "{row:?}");
             assert!(row[1..].iter().all(|cell| cell.parse::<f64>().unwrap() > 0.0), "{row:?}");
         }
+    }
+}
+
+#[test]
+fn a_scan_of_many_calls_takes_as_long_as_its_calls() {
+    // 100,000 rows of 16 bytes do not fit the buffer of one call.
+    let words = "toku-scan --engines memory-btree --keys 100k --set cold.drop_caches_before=false";
+    let record = &run(words)[0];
+    for name in ["cold", "warm"] {
+        let scan = phase(record, name);
+        assert_eq!(number(&kinds(scan)[0]["rows"]), 100_000);
+        let (elapsed, inside) = (number(&scan["elapsed_ns"]), number(&scan["threads"][0]["inside_ns"]));
+        assert!(inside <= elapsed + elapsed / 20, "{name}: {inside} ns inside calls of {elapsed} ns in all");
     }
 }
 
