@@ -85,6 +85,7 @@ impl Running<'_> {
         let version = self.facts.as_ref().map(|facts| facts.version.clone()).unwrap_or_default();
         let state = State {
             population: self.population,
+            present: self.keys_now(),
             insert_end: self.insert_end,
             counters: self.counters,
             merges: self.merges,
