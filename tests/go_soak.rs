@@ -51,7 +51,7 @@ fn engines_in_go_leak_nothing_under_a_long_load() {
     let seconds: f64 = std::env::var("KVDYNO_SOAK_SECONDS").map_or(600.0, |text| text.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("soak.toml"), format!("{SOAK}seconds = {seconds}\n")).unwrap();
-    let words = "run soak.toml --engines badger,pebble --option badger.gogc=5 --option pebble.gogc=5 \
+    let words = "run soak.toml --engines badger,pebble --option badger.gogc=5 --option pebble.gogc=1 \
                  --option badger.memtable=8388608 --durability none --runs 1 --quiet --stall-seconds 120";
     let printed = kvdyno(folder.path(), words);
     if printed.code == Some(4) {
@@ -85,8 +85,7 @@ fn engines_in_go_leak_nothing_under_a_long_load() {
         );
         assert!(late < early * 1.25 + 32e6, "{name}: RSS grew from {early} to {late} bytes");
         assert!(stat("go_goroutines") < 100.0, "{name}: goroutines");
-        // pebble keeps most of its memory where no collector looks: about one collection a second, with 5 % of new heap.
-        assert!(stat("go_gc_runs") > seconds / 4.0, "{name}: the collector was not forced");
+        assert!(stat("go_gc_runs") > seconds, "{name}: the collector was not forced");
         // The database's and those of sessions that are open; none is while stats are read after a phase.
         assert!(stat("go_open_handles") <= 1.0, "{name}: handles");
     }

@@ -156,11 +156,16 @@ impl Answers {
         self.reply.bytes.len()
     }
 
+    fn has_values(&self, answer: &Answer) -> bool {
+        self.pieces[answer.pieces.clone()].iter().any(|piece| matches!(piece, Piece::Value { .. }))
+    }
+
     /// Gives each answer, in order, to `send`: slot, command number, and a function that writes it behind bytes.
     pub fn deliver(&mut self, store: &Store, failure: Option<&str>, now_ms: u64, send: Send) {
         for answer in &self.all {
             send(answer.slot, answer.command, &mut |reply| match failure {
-                Some(text) if answer.writes => reply.error(text),
+                // A read that failed has no answer, which must not look like a key that is not there.
+                Some(text) if answer.writes || self.has_values(answer) => reply.error(text),
                 _ => self.pieces[answer.pieces.clone()].iter().for_each(|piece| match piece {
                     Piece::Bytes(bytes) => reply.bytes.extend_from_slice(&self.reply.bytes[bytes.clone()]),
                     Piece::Value { later, strict } => {

@@ -179,8 +179,16 @@ impl<'s> Store<'s> {
         true
     }
 
-    /// Runs the reads that wait.
+    /// Runs the reads that wait; an error is also what `take_failure` tells, for it is theirs and not the caller's alone.
     pub fn read_all(&mut self) -> Result<(), String> {
+        let read = self.run_reads();
+        if let Err(text) = &read {
+            self.failure.get_or_insert(text.clone());
+        }
+        read
+    }
+
+    fn run_reads(&mut self) -> Result<(), String> {
         let count = self.reads.len();
         if count == 0 {
             return Ok(());

@@ -49,7 +49,7 @@ fn plain(context: &Context<'_>, count: usize) -> Vec<Act> {
 
 /// The ops' times make up at least half of the call's, seen from outside, where the ops are heavy.
 pub(super) fn honest(context: &Context<'_>) -> Found {
-    const TRIES: usize = 60;
+    const TRIES: usize = 9;
     let length = context.facts.value_bytes;
     let mut subject = context.open(Setup { value_bytes: length, out_bytes: length, ..context.setup()? })?;
     let mut random = context.random(16);
