@@ -1,4 +1,4 @@
-//! Each level that an engine in Go declares is what it does: its sync calls for 100 commits are counted with strace.
+//! Each level that an engine in Go, or a server, declares is what it does: its sync calls for 100 commits are counted with strace.
 
 #[path = "cli/command.rs"]
 mod command;
@@ -22,11 +22,18 @@ threads = 1
 ops = 100
 "#;
 
-/// The engines in Go: name, levels, whether it is here.
+/// A server whose program is here; strace follows it.
+fn is_server_here(engine: &serde_json::Value) -> bool {
+    let has_program = || Command::new("redis-server").arg("--version").output().is_ok();
+    engine["family"] == "server" && has_program()
+}
+
+/// The engines in Go, and servers: name, levels, whether it is here.
 fn engines(folder: &Path) -> Vec<(String, Vec<String>, bool)> {
     let printed = kvdyno(folder, "engines --json");
     let engines: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
-    let engines = engines.as_array().unwrap().iter().filter(|engine| engine["language"] == "Go");
+    let engines = engines.as_array().unwrap().iter();
+    let engines = engines.filter(|engine| engine["language"] == "Go" || is_server_here(engine));
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_string();
     let levels = |value: &serde_json::Value| value.as_array().into_iter().flatten().map(text).collect();
     engines

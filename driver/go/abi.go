@@ -37,6 +37,8 @@ const (
 	StoresNothing    = 1 << 25
 	Indexes          = 1 << 26
 	Lists            = 1 << 27
+
+	handsOver = 1 << 28 // the kit's own
 )
 
 // Level is a durability level, in ascending order of promise.

@@ -204,8 +204,9 @@ type Opened struct {
 	Version string
 	// Compression in force; empty: unknown.
 	Compression string
-	// HandsOver: a write waits for a goroutine of the engine's. Batches with writes then run in a goroutine of the
-	// session's own, for one that C has called sits on C's thread, and each such wait would be a switch of threads.
+	// HandsOver: a write waits for a goroutine of the engine's. A lone session's batches with writes then run in a goroutine
+	// of its own, for one that C has called sits on C's thread, and each such wait would be a switch of threads. Of
+	// several sessions all batches do, whatever this says: they wait for each other's locks.
 	HandsOver bool
 
 	settings []string

@@ -28,7 +28,12 @@ static uint32_t session(kv_database *database, const kv_arena *arena, kv_session
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
   kv_go_box *box = (kv_go_box *)session;
-  if (box->mail != NULL && kv_go_has_write((uintptr_t)batch)) return kv_go_hand_over(box->mail, (uintptr_t)batch);
+  if (box->mail != NULL) {
+    const uint32_t sessions = __atomic_load_n(&box->database->sessions, __ATOMIC_RELAXED);
+    if (kv_go_is_for_goroutine(box->database->rule, sessions, (uintptr_t)batch)) {
+      return kv_go_hand_over(box->mail, (uintptr_t)batch);
+    }
+  }
   return kvGoExecute(box->handle, batch);
 }
 

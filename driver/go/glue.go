@@ -40,7 +40,7 @@ type openDatabase struct {
 	capabilities uint64
 	keyspaces    int
 	keySizeMax   uint32
-	handsOver    bool
+	mayHandOver  bool
 	runtime      *runtimeFacts
 }
 
@@ -63,7 +63,7 @@ func fillTable(table *C.kv_driver, info Info) {
 	table.name = C.CString(info.Name)
 	table.engine = C.CString(info.Engine)
 	table.family = C.CString(info.Family)
-	table.capabilities = C.uint64_t(info.Capabilities)
+	table.capabilities = C.uint64_t(info.Capabilities | handsOver)
 	for _, level := range info.Levels {
 		table.levels |= 1 << level
 	}
@@ -144,9 +144,12 @@ func kvGoOpen(index C.int, wanted *C.kv_config, opened *C.kv_opened, database **
 			return Failed, err
 		}
 		facts.inForce(&report)
-		writeOpened(opened, &report)
+		rule := facts.rule(&report)
+		mayHandOver := rule >= ruleWrites || (rule == ruleSeveral && config.Threads > 1)
+		writeOpened(opened, &report, mayHandOver)
 		keyspaces := max(config.Keyspaces, 1)
-		*database = box(&openDatabase{made, report.Capabilities, keyspaces, info.KeySizeMax, report.HandsOver, facts})
+		*database = box(&openDatabase{made, report.Capabilities, keyspaces, info.KeySizeMax, mayHandOver, facts})
+		(*database).rule = C.uint32_t(rule)
 		return OK, nil
 	})
 }
@@ -186,9 +189,12 @@ func hasOption(options []Option, name string) bool {
 	return false
 }
 
-func writeOpened(opened *C.kv_opened, report *Opened) {
+func writeOpened(opened *C.kv_opened, report *Opened, mayHandOver bool) {
 	opened.level = C.uint32_t(report.Level)
 	opened.capabilities = C.uint64_t(report.Capabilities)
+	if mayHandOver {
+		opened.capabilities |= handsOver
+	}
 	opened.cache_bytes = C.uint64_t(report.CacheBytes)
 	cText(&opened.version[0], len(opened.version), report.Version)
 	cText(&opened.compression[0], len(opened.compression), report.Compression)
@@ -205,9 +211,11 @@ func kvGoSession(database *C.kv_go_box, session **C.kv_go_box, text *C.char) C.u
 		}
 		runner := newRunner(made, open.capabilities, open.keyspaces, open.keySizeMax)
 		*session = box(runner)
-		if open.handsOver {
+		(*session).database = database
+		if open.mayHandOver {
 			(*session).mail = runner.ownGoroutine()
 		}
+		C.kv_go_count_session(database, 1)
 		return OK, nil
 	})
 }
@@ -221,6 +229,7 @@ func kvGoExecute(handle C.uintptr_t, batch *C.kv_batch) C.uint32_t {
 //export kvGoSessionEnd
 func kvGoSessionEnd(session *C.kv_go_box, text *C.char) C.uint32_t {
 	defer dispose(session)
+	C.kv_go_count_session(session.database, -1)
 	if session.mail != nil {
 		endGoroutine(session.mail)
 	}

@@ -28,8 +28,14 @@ typedef struct kv_go_mail {
 kv_go_mail *kv_go_mail_new(void);
 void kv_go_mail_free(kv_go_mail *mail);
 
-/* Whether a batch (its address) has anything but reads: such batches alone are handed over. */
-int kv_go_has_write(uintptr_t batch);
+/* Which batches of a session that has mail are handed over. */
+enum kv_go_rule {
+  KV_GO_NEVER,
+  KV_GO_SEVERAL, /* all, while there are several sessions */
+  KV_GO_WRITES,  /* those with anything but reads */
+  KV_GO_EITHER,  /* all, while there are several sessions; of one, those with anything but reads */
+  KV_GO_ALWAYS
+};
 
 /* For the thread that calls: hands a batch over (its address; 0: the session ends), and returns when it has been run.
  */
@@ -42,8 +48,17 @@ void kv_go_answer(kv_go_mail *mail, uint32_t status, uint64_t received, uint64_t
 /* A database or a session: a handle of Go's in memory of C's, since C must not hold pointers into Go. */
 typedef struct kv_go_box {
   uintptr_t handle;
-  kv_go_mail *mail; /* of a session that hands batches with writes over; else null */
+  kv_go_mail *mail;           /* of a session that may hand batches over; else null */
+  struct kv_go_box *database; /* of a session */
+  uint32_t rule;              /* of a database: enum kv_go_rule */
+  uint32_t sessions;          /* of a database: those that are open now */
 } kv_go_box;
+
+/* Counts the sessions of a database: one more, or one less. */
+void kv_go_count_session(kv_go_box *database, int32_t change);
+
+/* Whether a batch (its address) is to be handed over, by the rule of a database with so many sessions. */
+int kv_go_is_for_goroutine(uint32_t rule, uint32_t sessions, uintptr_t batch);
 
 /* The table of driver `index`, to be filled in, with its calls in place. */
 kv_driver *kv_go_table(uint32_t index);

@@ -68,8 +68,19 @@ func handOver(mail *mail, batch *rawBatch) Status {
 	return Status(C.kv_go_hand_over(mail, C.uintptr_t(uintptr(unsafe.Pointer(batch)))))
 }
 
-// hasWrite tells whether a batch, of which this is the address, is one to hand over.
-func hasWrite(batch uintptr) bool { return C.kv_go_has_write(C.uintptr_t(batch)) != 0 }
+// The rules of handover.c.
+const (
+	ruleNever   = C.KV_GO_NEVER
+	ruleSeveral = C.KV_GO_SEVERAL
+	ruleWrites  = C.KV_GO_WRITES
+	ruleEither  = C.KV_GO_EITHER
+	ruleAlways  = C.KV_GO_ALWAYS
+)
+
+// isHandedOver tells whether a batch, of which this is the address, is one to hand over.
+func isHandedOver(rule, sessions uint32, batch uintptr) bool {
+	return C.kv_go_is_for_goroutine(C.uint32_t(rule), C.uint32_t(sessions), C.uintptr_t(batch)) != 0
+}
 
 // endGoroutine waits until the session's goroutine has ended.
 func endGoroutine(mail *mail) {

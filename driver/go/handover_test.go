@@ -115,15 +115,24 @@ func TestAPanicInABatchThatWasHandedOverIsAnErrorAndTheNextOneRuns(t *testing.T)
 	endGoroutine(mail)
 }
 
-func TestWritesAloneAreHandedOver(t *testing.T) {
+func TestBatchesAreHandedOverWhereOpsWaitForOthers(t *testing.T) {
 	for _, kinds := range [][]Kind{{Get}, {Scan, Get}, {Put}, {Get, Get, Delete}, {Merge}, {Get, Commit}} {
 		b := newBench(kinds...)
-		wanted := false
+		hasWrite := false
 		for _, kind := range kinds {
-			wanted = wanted || (kind != Get && kind != Scan)
+			hasWrite = hasWrite || (kind != Get && kind != Scan)
 		}
-		if found := hasWrite(uintptr(unsafe.Pointer(&b.batch))); found != wanted {
-			t.Errorf("%v: %v", kinds, found)
+		for _, wanted := range []struct {
+			rule, sessions uint32
+			is             bool
+		}{
+			{ruleNever, 2, false}, {ruleAlways, 1, true}, {ruleSeveral, 1, false}, {ruleSeveral, 2, true},
+			{ruleEither, 1, hasWrite}, {ruleEither, 2, true}, {ruleWrites, 1, hasWrite}, {ruleWrites, 2, hasWrite},
+		} {
+			found := isHandedOver(wanted.rule, wanted.sessions, uintptr(unsafe.Pointer(&b.batch)))
+			if found != wanted.is {
+				t.Errorf("%v, rule %d, %d sessions: %v", kinds, wanted.rule, wanted.sessions, found)
+			}
 		}
 		runtime.KeepAlive(b)
 	}

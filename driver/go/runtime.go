@@ -14,17 +14,26 @@ import (
 var runtimeOptions = []Option{
 	{"gogc", "text", "100", "percent of new heap after which the garbage collector runs, or `off`"},
 	{"gomaxprocs", "count", "0", "threads that run Go code at once; 0 = as many as the processors that may be used"},
+	{"handover", "choice:auto|engine|never|always", "auto", "batches that a goroutine of the session's own runs; auto: of several sessions, and what the engine needs"},
 }
 
 // runtimeFacts is what the Go runtime was set to, and how it was before.
 type runtimeFacts struct {
 	gogc, gogcBefore             int
 	gomaxprocs, gomaxprocsBefore int
+	handover                     string
 	before                       runtime.MemStats
 }
 
 func startRuntime(config *Config) (*runtimeFacts, error) {
-	facts := &runtimeFacts{}
+	facts := &runtimeFacts{handover: "auto"}
+	switch text := config.settings["handover"]; text {
+	case "engine", "never", "always":
+		facts.handover = text
+	case "", "auto":
+	default:
+		return nil, Fail(Failed, "option handover: expected auto, engine, never or always, got `%s`", text)
+	}
 	text, isSet := config.settings["gogc"]
 	percent := -1
 	if isSet && text != "off" {
@@ -65,7 +74,26 @@ func (facts *runtimeFacts) gogcText() string {
 func (facts *runtimeFacts) inForce(opened *Opened) {
 	opened.InForce("gogc", facts.gogcText())
 	opened.InForce("gomaxprocs", facts.gomaxprocs)
+	opened.InForce("handover", facts.handover)
 	opened.InForce("go", runtime.Version())
+}
+
+// rule says which batches of a database are handed over.
+func (facts *runtimeFacts) rule(opened *Opened) uint32 {
+	several, alone := facts.handover == "auto", opened.HandsOver
+	switch {
+	case facts.handover == "always":
+		return ruleAlways
+	case facts.handover == "never":
+		return ruleNever
+	case several && alone:
+		return ruleEither
+	case several:
+		return ruleSeveral
+	case alone:
+		return ruleWrites
+	}
+	return ruleNever
 }
 
 // tell adds what the runtime knows; counters count from the open.

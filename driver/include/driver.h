@@ -204,6 +204,7 @@ enum kv_clock {
 #define KV_STORES_NOTHING (1ull << 25)       /* a floor: answers at once, keeps nothing */
 #define KV_INDEXES (1ull << 26)              /* keeps the rows of secondary indexes itself (see kv_index) */
 #define KV_LISTS (1ull << 27)                /* KV_PUSH and KV_POP; no key names a list and a row; never in transactions */
+#define KV_HANDS_OVER (1ull << 28)           /* the kit may run batches on a thread of its own: larger ones cost less (rule 7) */
 
 /* An option of a driver: name=value. */
 typedef struct kv_option {

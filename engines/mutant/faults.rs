@@ -77,6 +77,7 @@ faults! {
     CollectionMixed "collection-mixed" 3 4 "a put of a field is made in another collection too"
     PopTwice "pop-twice" 3 16 "a pop brings its value and leaves it in the list"
     PushLost "push-lost" 3 16 "a push is acknowledged and not made"
+    GetFails "get-fails" 7 64 "a get of a key that is there fails"
 }
 
 /// Occasions seen so far, per fault.

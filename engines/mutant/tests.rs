@@ -72,6 +72,7 @@ fn the_faults_of_gets_show() {
     spoils_gets("swapped-values", |number, answer| answer.bytes == value(number + 1, 1));
     spoils_gets("truncated-value", |number, answer| answer.bytes == value(number, 1)[..50]);
     spoils_gets("zero-page", |_, answer| answer.bytes == [0; 100]);
+    spoils_gets("get-fails", |_, answer| answer.status == KV_ERROR);
     spoils_gets("miss-for-present", |_, answer| answer.status == KV_NOT_FOUND);
     spoils_gets("previous-campaign", |number, answer| {
         let right = value(number, 1);
@@ -272,7 +273,7 @@ fn each_has_a_name_and_a_text_of_its_own() {
         assert!(MUTANTS[..index].iter().all(|(other, _)| other != fault));
         assert_eq!(table.abi, KV_ABI);
     }
-    assert_eq!(MUTANTS.len(), 33);
+    assert_eq!(MUTANTS.len(), 34);
 }
 
 #[test]

@@ -27,6 +27,7 @@ const TRAITS: &[&str] = &[
     "scan-blocks-writes",
     "single-thread",
     "stores-nothing",
+    "hands-over",
 ];
 
 const HEAD: &str = "\

@@ -50,4 +50,5 @@ pub(super) static BUILT_IN: &[BuiltIn] = &[
     with_feature!("persy", "persy", kvdyno_persy::Persy),
     with_feature!("lmdb", "lmdb", kvdyno_lmdb::Lmdb),
     with_feature!("sqlite", "sqlite", kvdyno_sqlite::Sqlite),
+    with_feature!("redis", "redis", kvdyno_redis::Redis),
 ];

@@ -187,7 +187,7 @@ impl Engine {
         self.table.capabilities & abi::KV_STORES_NOTHING != 0
     }
 
-    /// Whether a comparison of all engines includes it: floors, examples and mutants are asked for by name.
+    /// Whether a comparison of all engines includes it: floors, examples, mutants and servers are asked for by name.
     pub fn is_compared(&self) -> bool {
         !self.stores_nothing() && is_compared_family(&self.family())
     }
@@ -195,7 +195,7 @@ impl Engine {
 
 /// Whether engines of this family are there to be compared.
 fn is_compared_family(family: &str) -> bool {
-    !["none", "example", "mutant"].contains(&family)
+    !["none", "example", "mutant", "server"].contains(&family)
 }
 
 impl std::fmt::Debug for Engine {

@@ -11,6 +11,7 @@ use super::check::State;
 use super::phase::merges_by_get;
 use super::shared::{Role, Shared};
 use super::unit::{Chooser, KINDS, Kind};
+use super::worker::most_ops;
 use crate::engine::Arena;
 use crate::engine::abi::*;
 use crate::generator::{Distribution, Part, Random, Sampler, SpecError};
@@ -188,7 +189,7 @@ impl Draw {
             thread: thread as u64,
             writes: 0,
             put_off: None,
-            items: Vec::with_capacity(Draw::largest_unit(phase, slot.role, row_ops).max(64)),
+            items: Vec::with_capacity(Draw::largest_unit(phase, slot.role, row_ops).max(most_ops(shared))),
             unit_ops: Kind::ALL.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS) as u16),
             row_ops,
             value: Vec::with_capacity(shared.values.max_len()),

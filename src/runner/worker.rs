@@ -13,11 +13,13 @@ use super::unit::{Chooser, Kind};
 use crate::engine::abi::*;
 use crate::engine::{Arena, EngineError, Executed, Session, Shape};
 use crate::generator::SpecError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, PoisonError};
 
 /// Ops of a batch when they are fast. Larger ones gain nothing (ARCHITECTURE.md, "Batches").
-pub const BATCH_OPS: usize = 64;
+const BATCH_OPS: usize = 64;
+/// Or so many, where a kit hands batches over to another thread: the way there and back is to be a small part.
+const HANDED_OVER_OPS: usize = 512;
 /// Calls that take longer get smaller batches, down to `WARM_OPS`: what the core prepared and what it has to look at
 /// then lies in the nearest cache, and takes little of it from the engine; nanoseconds.
 const WARM_CALL_NS: u64 = 8_000;
@@ -49,6 +51,11 @@ pub struct Outcome {
     pub out_of_keys: bool,
 }
 
+/// Ops of a batch, at most.
+pub fn most_ops(shared: &Shared<'_>) -> usize {
+    if shared.capabilities & KV_HANDS_OVER != 0 { HANDED_OVER_OPS } else { BATCH_OPS }
+}
+
 /// The memory that a thread of this phase needs.
 pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     let phase = shared.phase;
@@ -67,7 +74,7 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     let scan_bytes = row_bytes.saturating_mul(wanted_rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
     let out_bytes = if scans { scan_bytes.max(value_bytes) } else { value_bytes };
     let largest = Draw::largest_unit(phase, role, shared.row_ops);
-    let mut ops = BATCH_OPS.max(largest);
+    let mut ops = most_ops(shared).max(largest);
     while ops > largest && (Shape { ops, key_bytes, value_bytes, out_bytes }).bytes() > ARENA_BYTES {
         ops = (ops / 2).max(largest);
     }
@@ -78,6 +85,8 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
 pub struct Worker<'s, 'p> {
     shared: &'s Shared<'p>,
     slot: &'s Slot,
+    /// The slot's counter, looked up once.
+    ops: &'s AtomicU64,
     session: Session,
     draw: Draw,
     judge: Judge,
@@ -107,10 +116,11 @@ impl<'s, 'p> Worker<'s, 'p> {
         let slot = &shared.slots[thread];
         let mix = super::draw::mix_of(shared.phase, slot.role);
         let chooser = Chooser::new(&mix).ok_or_else(|| SpecError("an empty mix".into()))?;
-        let most = BATCH_OPS.min(shape_of(shared, thread).ops);
+        let most = most_ops(shared).min(shape_of(shared, thread).ops);
         Ok(Worker {
             shared,
             slot,
+            ops: &slot.ops,
             session,
             draw: Draw::new(shared, thread)?,
             judge: Judge::new(tallies_for(chooser.kinds()), shared.clock),
@@ -227,8 +237,8 @@ impl<'s, 'p> Worker<'s, 'p> {
     #[inline(always)]
     fn heartbeat(&mut self, done: usize) {
         // Only this thread stores it, so no read-modify-write is needed.
-        let ops = self.slot.ops.load(Ordering::Relaxed);
-        self.slot.ops.store(ops + done as u64, Ordering::Relaxed);
+        let ops = self.ops.load(Ordering::Relaxed);
+        self.ops.store(ops + done as u64, Ordering::Relaxed);
         if self.shared.inserters > 0 {
             self.slot.inserted.store(self.draw.inserted, Ordering::Release);
         }
@@ -238,10 +248,10 @@ impl<'s, 'p> Worker<'s, 'p> {
     #[inline(always)]
     fn adapt(&mut self, ticks: u64, waited: u64) {
         let (warm, long) = (self.warm_ticks.max(waited.saturating_mul(HANDED_OVER_RATIO)), self.long_ticks);
+        let most = if waited > 0 { self.most } else { self.most.min(BATCH_OPS) };
         if (ticks > warm && self.target > WARM_OPS) || ticks > long {
             self.target = (self.target / 2).max(1);
-        } else if self.target < self.most && ticks < if self.target < WARM_OPS { long / 2 } else { warm / 2 }
-        {
+        } else if self.target < most && ticks < if self.target < WARM_OPS { long / 2 } else { warm / 2 } {
             self.target = (self.target * 2).min(self.most);
         }
     }

@@ -115,9 +115,14 @@ impl<'a> Config<'a> {
         self.raw.flags & KV_READ_ONLY != 0
     }
 
+    /// Whether the engine is wanted as its authors ship it.
+    pub fn asks_default(&self) -> bool {
+        self.raw.level == KV_DEFAULT
+    }
+
     /// The weakest of `levels` (ascending) at or above the one asked for; `default` is the authors' own.
     pub fn pick(&self, levels: &[Level], default: Level) -> Result<Level, Error> {
-        if self.raw.level == KV_DEFAULT {
+        if self.asks_default() {
             return Ok(default);
         }
         levels.iter().copied().find(|&level| level as u32 >= self.raw.level).ok_or_else(|| {
