@@ -2,7 +2,13 @@
 
 #[path = "resp/client.rs"]
 mod client;
+#[path = "resp/libraries.rs"]
+mod libraries;
+#[path = "resp/load.rs"]
+mod load;
 #[path = "resp/redis.rs"]
 mod redis;
 #[path = "resp/server.rs"]
 mod server;
+#[path = "resp/strangers.rs"]
+mod strangers;

@@ -6,7 +6,7 @@ mod statistics;
 use super::args;
 use super::error::CliError;
 use crate::engine::{Database, Engine, Registry, Request, capability_names, level_name};
-use crate::measure::{Clock, signals};
+use crate::measure::{Clock, raise_open_files, signals};
 use crate::resp::{Limits, Server, Settings};
 use crate::runner::level_number;
 use folder::Folder;
@@ -69,7 +69,7 @@ const MOST_BULK: u64 = 512 << 20;
 
 /// Serves until SHUTDOWN or a signal.
 pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    let settings = settings(args)?;
+    let settings = Settings { clients: clients_that_fit(args.max_clients), ..settings(args)? };
     let registry = Registry::load_for(plugins, std::slice::from_ref(&args.engine));
     let engine = args::engines(&registry, std::slice::from_ref(&args.engine))?.remove(0);
     let fixed = engine.capabilities() & crate::engine::abi::KV_FIXED_KEY_SIZE != 0;
@@ -115,6 +115,22 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     Ok(0)
 }
 
+/// Files that the engine may have open beside the connections.
+const ENGINE_FILES: u64 = 2048;
+
+/// As many clients as there may be files, after raising that limit.
+fn clients_that_fit(wanted: usize) -> usize {
+    let Some(files) = raise_open_files(wanted as u64 + ENGINE_FILES) else { return wanted };
+    let fit = files.saturating_sub(ENGINE_FILES.min(files / 2)) as usize;
+    if fit < wanted {
+        eprintln!(
+            "warning: {files} files may be open at once, so {fit} clients are the most; raise the hard limit \
+             (ulimit -Hn) for more"
+        );
+    }
+    fit.min(wanted)
+}
+
 fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
     let password = match (&args.password, &args.password_file) {
         (Some(password), _) => Some(password.clone()),
@@ -150,6 +166,9 @@ fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
     })
 }
 
+/// The option of engines in Go that says which batches go to goroutines (driver/go/runtime.go).
+const HANDOVER: &str = "handover";
+
 fn request(
     args: &ServeArgs,
     engine: &Engine,
@@ -165,6 +184,12 @@ fn request(
     };
     let options: Vec<String> = args.options.iter().map(full).collect();
     let contestant = args::options(std::slice::from_ref(engine), &[name.to_string()], &options)?.remove(0);
+    let mut settings = contestant.options;
+    // What a server hands to an engine in Go at once are few ops: the way to a goroutine costs them more than a wait.
+    let can_choose = engine.options().iter().any(|option| option.name == HANDOVER);
+    if can_choose && settings.iter().all(|(name, _)| name != HANDOVER) {
+        settings.push((HANDOVER.into(), "engine".into()));
+    }
     Ok(Request {
         level: level_number(args.durability.parse().map_err(|error| CliError::usage(format!("{error}")))?),
         create: folder.is_new(),
@@ -173,7 +198,7 @@ fn request(
         value_size_max: (args.max_bulk as u32).saturating_add(16),
         threads: threads as u32 + 1,
         keyspaces: 1,
-        settings: contestant.options,
+        settings,
         clock,
         ..Request::default()
     })

@@ -1,10 +1,14 @@
 //! What the server knows of a client.
 
+use super::commands;
 use super::reply::Version;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+
+/// No command has come yet.
+const NONE_YET: u16 = u16::MAX;
 
 /// What other threads may see of a client, and tell it.
 #[derive(Debug)]
@@ -18,7 +22,8 @@ pub struct Facts {
     /// When it came.
     pub since: Instant,
     name: Mutex<Vec<u8>>,
-    last: Mutex<&'static str>,
+    /// The number of its last command, and when that came (milliseconds since 1970).
+    last: AtomicU16,
     last_ms: AtomicU64,
     database: AtomicU8,
     killed: AtomicBool,
@@ -26,15 +31,15 @@ pub struct Facts {
 
 impl Facts {
     /// Of a client that has just come.
-    pub fn new(id: u64, peer: SocketAddr, worker: usize) -> Facts {
+    pub fn new(id: u64, peer: SocketAddr, worker: usize, now_ms: u64) -> Facts {
         Facts {
             id,
             peer,
             worker,
             since: Instant::now(),
             name: Mutex::new(Vec::new()),
-            last: Mutex::new("NULL"),
-            last_ms: AtomicU64::new(0),
+            last: AtomicU16::new(NONE_YET),
+            last_ms: AtomicU64::new(now_ms),
             database: AtomicU8::new(0),
             killed: AtomicBool::new(false),
         }
@@ -60,26 +65,26 @@ impl Facts {
         self.killed.load(Ordering::Relaxed)
     }
 
-    /// Notes its last command and its database.
-    pub fn note(&self, command: &'static str, database: u8) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = command;
-        self.last_ms.store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
+    /// Notes its last command, by number, and its database.
+    pub fn note(&self, command: usize, database: u8, now_ms: u64) {
+        self.last.store(command as u16, Ordering::Relaxed);
+        self.last_ms.store(now_ms, Ordering::Relaxed);
         self.database.store(database, Ordering::Relaxed);
     }
 
     /// Its line in CLIENT LIST.
-    pub fn line(&self) -> String {
-        let age_ms = self.since.elapsed().as_millis() as u64;
-        let idle_ms = age_ms.saturating_sub(self.last_ms.load(Ordering::Relaxed));
+    pub fn line(&self, now_ms: u64) -> String {
+        let idle_ms = now_ms.saturating_sub(self.last_ms.load(Ordering::Relaxed));
+        let last = commands::LIST.get(usize::from(self.last.load(Ordering::Relaxed)));
         format!(
             "id={} addr={} name={} age={} idle={} flags=N db={} cmd={}",
             self.id,
             self.peer,
             String::from_utf8_lossy(&self.name()),
-            age_ms / 1000,
+            self.since.elapsed().as_secs(),
             idle_ms / 1000,
             self.database.load(Ordering::Relaxed),
-            self.last.lock().unwrap_or_else(PoisonError::into_inner).to_lowercase(),
+            last.map_or("NULL", |command| command.name).to_lowercase(),
         )
     }
 }

@@ -68,11 +68,7 @@ impl Command {
 
 /// The command of that name, in whatever case; none: unknown.
 pub fn find(name: &[u8]) -> Option<&'static Command> {
-    let mut capitals = [0_u8; 16];
-    let slot = capitals.get_mut(..name.len())?;
-    slot.copy_from_slice(name);
-    slot.make_ascii_uppercase();
-    commands::all().get(&*slot).copied()
+    commands::number_of(name).map(|number| &commands::LIST[number])
 }
 
 /// A piece of an answer.
@@ -156,22 +152,34 @@ impl Answers {
         self.reply.bytes.len()
     }
 
-    fn has_values(&self, answer: &Answer) -> bool {
-        self.pieces[answer.pieces.clone()].iter().any(|piece| matches!(piece, Piece::Value { .. }))
+    /// Why an answer cannot be given: one of its reads has failed. That of EXEC is given all the same, with the error in
+    /// the place of the value.
+    fn failed_read<'s>(&self, answer: &Answer, store: &'s Store) -> Option<&'s str> {
+        let pieces = self.pieces[answer.pieces.clone()].iter().filter(|_| !answer.writes);
+        let reads = pieces.filter_map(|piece| match piece {
+            Piece::Value { later, .. } => Some(*later),
+            Piece::Bytes(_) => None,
+        });
+        reads.filter_map(|later| store.answer(later).err()).next()
     }
 
     /// Gives each answer, in order, to `send`: slot, command number, and a function that writes it behind bytes.
     pub fn deliver(&mut self, store: &Store, failure: Option<&str>, now_ms: u64, send: Send) {
         for answer in &self.all {
             send(answer.slot, answer.command, &mut |reply| match failure {
-                // A read that failed has no answer, which must not look like a key that is not there.
-                Some(text) if answer.writes || self.has_values(answer) => reply.error(text),
-                _ => self.pieces[answer.pieces.clone()].iter().for_each(|piece| match piece {
-                    Piece::Bytes(bytes) => reply.bytes.extend_from_slice(&self.reply.bytes[bytes.clone()]),
-                    Piece::Value { later, strict } => {
-                        write_value(store.answer(*later), *strict, now_ms, reply)
-                    }
-                }),
+                Some(text) if answer.writes => reply.error(text),
+                _ => match self.failed_read(answer, store) {
+                    Some(text) => reply.error(text),
+                    None => self.pieces[answer.pieces.clone()].iter().for_each(|piece| match piece {
+                        Piece::Bytes(bytes) => {
+                            reply.bytes.extend_from_slice(&self.reply.bytes[bytes.clone()])
+                        }
+                        Piece::Value { later, strict } => match store.answer(*later) {
+                            Ok(found) => write_value(found, *strict, now_ms, reply),
+                            Err(text) => reply.error(text),
+                        },
+                    }),
+                },
             });
         }
         self.all.clear();
@@ -201,13 +209,13 @@ pub const FOREIGN: &str = "ERR the database holds a row that kvdyno serve has no
 pub fn run(call: &mut Call, slot: usize) {
     let name = call.arguments.get(0);
     call.answers.reply.version = call.client.version;
-    let Some(command) = find(name) else {
+    let Some(number) = commands::number_of(name) else {
         let words: Vec<String> = call.arguments.from(1).iter().take(20).map(quoted).collect();
         let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
         refuse(call, &format!("ERR unknown command '{name}', with args beginning with: {}", words.concat()));
         return call.answers.end(slot, usize::MAX, false);
     };
-    let number = commands::number_of(command);
+    let command = &commands::LIST[number];
     let arguments = call.arguments.len() as i32;
     let fits = if command.arity < 0 { arguments >= -command.arity } else { arguments == command.arity };
     let is_open = matches!(command.name, "AUTH" | "HELLO" | "QUIT" | "RESET");
@@ -219,7 +227,7 @@ pub fn run(call: &mut Call, slot: usize) {
     } else if call.client.queue.is_some() && command.effect != Effect::Connection {
         enqueue(call);
     } else {
-        call.client.facts.note(command.name, call.client.database);
+        call.client.facts.note(number, call.client.database, call.now_ms);
         answer(call, command);
     }
     call.answers.end(slot, number, command.effect == Effect::Writes || command.name == "EXEC");

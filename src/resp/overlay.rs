@@ -50,9 +50,13 @@ impl Overlay {
         self.bytes
     }
 
-    /// The writes, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &After)> {
-        self.writes.iter().map(|(key, after)| (key.as_slice(), after))
+    /// The writes; by key if `in_order`, for neighbours are cheaper to write one after the other where keys are ordered.
+    pub fn rows(&self, in_order: bool) -> Vec<(&[u8], &After)> {
+        let mut rows: Vec<_> = self.writes.iter().map(|(key, after)| (key.as_slice(), after)).collect();
+        if in_order {
+            rows.sort_unstable_by_key(|(key, _)| *key);
+        }
+        rows
     }
 
     /// The writes to keys from `from` on and below `to`, in order of their keys.

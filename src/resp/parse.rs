@@ -119,7 +119,8 @@ impl Parser {
         let from = self.searched.max(self.at);
         let Some(found) = input[from..].iter().position(|&byte| byte == b'\n') else {
             self.searched = input.len();
-            let is_long = input.len() - self.at > most;
+            // It may be the line with the first byte of its end.
+            let is_long = input.len() - self.at > most + 1;
             return Err(if is_long {
                 Step::Broken("ERR Protocol error: too big count string")
             } else {
@@ -297,6 +298,7 @@ impl<'a> Arguments<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// The requests of a stream that comes in pieces of `piece` bytes.
     fn requests(stream: &[u8], piece: usize) -> Result<Vec<Vec<Vec<u8>>>, &'static str> {
@@ -349,6 +351,58 @@ mod tests {
             assert_eq!(requests(stream, 3), Err(wanted), "{}", stream.escape_ascii());
         }
         assert_eq!(requests(&[b'a'; 100_000], 1000), Err("ERR Protocol error: too big inline request"));
+    }
+
+    /// Streams of requests of which some bytes were changed, taken out or put in.
+    fn mutated() -> impl Strategy<Value = Vec<u8>> {
+        let word = prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..40),
+            Just(b"GET".to_vec()),
+            Just(b"\r\n$1\r\n".to_vec()),
+            Just(b"*2\r\n".to_vec()),
+        ];
+        let request = (any::<bool>(), proptest::collection::vec(word, 0..6));
+        let change = (any::<proptest::sample::Index>(), 0..4_u8, any::<u8>());
+        let parts = (proptest::collection::vec(request, 0..8), proptest::collection::vec(change, 0..6));
+        parts.prop_map(|(requests, changes)| {
+            let mut bytes = Vec::new();
+            for (is_inline, words) in requests {
+                if is_inline {
+                    words.iter().for_each(|word| bytes.extend(word.iter().chain(b" ")));
+                    bytes.extend_from_slice(b"\r\n");
+                    continue;
+                }
+                bytes.extend(format!("*{}\r\n", words.len()).bytes());
+                for word in words {
+                    bytes.extend(format!("${}\r\n", word.len()).bytes().chain(word).chain(*b"\r\n"));
+                }
+            }
+            for (place, kind, byte) in changes {
+                let place = place.index(bytes.len() + 1);
+                match kind {
+                    0 => bytes.insert(place, byte),
+                    1 => bytes.insert(place, b"*$0123456789-\r\n \""[usize::from(byte) % 17]),
+                    _ if place == bytes.len() => {}
+                    2 => drop(bytes.remove(place)),
+                    _ => bytes[place] = byte,
+                }
+            }
+            bytes
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, cases: 4096, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_bytes_are_the_same_requests_in_whatever_pieces_they_come(bytes in mutated(), piece in 1..64_usize) {
+            let whole = requests(&bytes, bytes.len().max(1));
+            prop_assert_eq!(&requests(&bytes, piece), &whole);
+            if let Ok(found) = whole {
+                let words: usize = found.iter().flatten().map(Vec::len).sum();
+                prop_assert!(words <= bytes.len());
+            }
+        }
     }
 
     #[test]

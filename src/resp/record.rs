@@ -15,6 +15,8 @@ pub const DATABASES: u8 = 16;
 const ELEMENT: u8 = 0x40;
 /// The row that holds the number of the next collection.
 pub const NEXT_NUMBER: &[u8] = &[0xf0];
+/// The row that holds a bound of the sizes of all values, if there are large ones: bytes.
+pub const LARGEST: &[u8] = &[0xf1];
 const EXPIRES: u8 = 0x80;
 const TYPE: u8 = 0x0f;
 /// The first position of a list, with as much room on both sides.

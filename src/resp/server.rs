@@ -4,7 +4,7 @@ mod statistics;
 
 use super::client::{Client, Facts};
 use super::parse::{Arguments, Limits};
-use super::record::NEXT_NUMBER;
+use super::record::{LARGEST, NEXT_NUMBER};
 use super::store::{Engine, Store};
 use super::stripes::Stripes;
 use super::worker::{INBOX, Worker};
@@ -170,7 +170,6 @@ impl Shared {
 
     /// Shows a request to the monitors.
     pub fn tell_monitors(&self, client: &Client, arguments: &Arguments, now_ms: u64) {
-        self.commands.fetch_add(1, Ordering::Relaxed);
         if self.monitor_count.load(Ordering::Relaxed) == 0 || arguments.get(0).eq_ignore_ascii_case(b"auth") {
             return;
         }
@@ -193,7 +192,12 @@ impl Shared {
         }
     }
 
-    /// Requests so far.
+    /// So many more requests are answered.
+    pub fn count_commands(&self, count: u64) {
+        self.commands.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Requests so far, without those of turns that are under way.
     pub fn commands(&self) -> u64 {
         self.commands.load(Ordering::Relaxed)
     }
@@ -289,6 +293,7 @@ impl Server {
             clock,
             stop,
             largest: AtomicUsize::new(0),
+            raising: Mutex::default(),
         };
         let shared = Shared {
             settings,
@@ -322,8 +327,8 @@ impl Server {
         self.polls.len()
     }
 
-    /// Serves until SHUTDOWN, or until `is_over` says so (asked ten times a second; it may print meanwhile). Gives the
-    /// database back, flushed.
+    /// Serves until SHUTDOWN, or until `is_over` says so (asked ten times a second, and once when all threads have
+    /// ended; it may print meanwhile). Gives the database back, flushed.
     pub fn run(mut self, is_over: &mut dyn FnMut(&Shared) -> bool) -> Result<Database, String> {
         let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
         let polls = std::mem::take(&mut self.polls);
@@ -333,9 +338,14 @@ impl Server {
         {
             let mut store =
                 Store::new(&shared.engine).map_err(|error| failed("cannot open a session", &error))?;
-            let known = store.get(NEXT_NUMBER)?.and_then(|bytes| bytes.try_into().ok());
-            shared.has_collections.store(known.is_some(), Ordering::Relaxed);
-            let next = known.map_or(1, u64::from_be_bytes);
+            let mut known = |row: &[u8]| -> Result<Option<u64>, String> {
+                let bytes = store.get(row)?.and_then(|bytes| bytes.try_into().ok());
+                Ok(bytes.map(u64::from_be_bytes))
+            };
+            let (number, largest) = (known(NEXT_NUMBER)?, known(LARGEST)?);
+            shared.has_collections.store(number.is_some(), Ordering::Relaxed);
+            shared.engine.largest.store(largest.unwrap_or(0) as usize, Ordering::Relaxed);
+            let next = number.unwrap_or(1);
             *locked(&shared.numbers) = Numbers { next, end: next };
             stores.push(store.end().map_err(|error| failed("cannot end a session", &error))?);
         }
@@ -359,7 +369,10 @@ impl Server {
             let ended = workers.into_iter().map(|worker| {
                 worker.join().unwrap_or_else(|_| Err("a thread of the server has panicked".to_string()))
             });
-            ended.fold(accepted, Result::and)
+            let ended = ended.fold(accepted, Result::and);
+            // The last word on what was done since it was asked.
+            is_over(shared);
+            ended
         });
         let database = self.shared.engine.database;
         let flushed = database.maintain(crate::engine::Work::Flush);

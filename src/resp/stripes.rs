@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Enough that two of some hundred keys in flight seldom meet.
-const STRIPES: usize = 1 << 14;
+pub const STRIPES: usize = 1 << 14;
 
 /// The stripes of a server.
 pub struct Stripes {

@@ -8,7 +8,7 @@ use super::command::{self, Answers, Call};
 use super::parse::Step;
 use super::server::{Message, Settings, Shared};
 use super::store::Store;
-use connection::{Connection, Read};
+use connection::{Connection, READ_BYTES, Read};
 use mio::{Events, Interest, Poll, Token};
 use std::io;
 use std::net::SocketAddr;
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub const INBOX: Token = Token(usize::MAX);
 /// Requests of one connection in a turn, so that the others get theirs.
 const TURN: usize = 1024;
+/// Reads that are answered together.
+const READS: usize = 256;
 /// Replies that wait for a commit, at most.
 const MOST_ANSWERS: usize = 4096;
 const MOST_ANSWER_BYTES: usize = 1 << 20;
@@ -36,8 +38,12 @@ pub struct Worker<'s> {
     /// Connections with something to do, each once.
     ready: Vec<usize>,
     answers: Answers,
+    /// What a connection's bytes are read into.
+    buffer: Vec<u8>,
     /// When what is being answered was read.
     read_at: Instant,
+    /// Milliseconds since 1970 when the connection that is served got its turn.
+    now_ms: u64,
 }
 
 impl<'s> Worker<'s> {
@@ -52,7 +58,9 @@ impl<'s> Worker<'s> {
             free: Vec::new(),
             ready: Vec::new(),
             answers: Answers::default(),
+            buffer: vec![0; READ_BYTES],
             read_at: Instant::now(),
+            now_ms: now_ms(),
         }
     }
 
@@ -119,7 +127,7 @@ impl<'s> Worker<'s> {
             self.connections.push(None);
             self.connections.len() - 1
         });
-        let facts = Arc::new(Facts::new(self.server.next_client(), peer, self.number));
+        let facts = Arc::new(Facts::new(self.server.next_client(), peer, self.number, now_ms()));
         let client = Client::new(Arc::clone(&facts), self.server.settings.password.is_none());
         let opened = Connection::new(stream, client).and_then(|mut connection| {
             let both = Interest::READABLE | Interest::WRITABLE;
@@ -139,14 +147,26 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Serves what is ready once round.
+    /// Serves what is ready once round. Writes wait for the end, to share a commit; reads have nothing to wait for, and
+    /// while the next ones run, their clients can go on.
     fn turn(&mut self) {
         let ready = std::mem::take(&mut self.ready);
-        for &slot in &ready {
+        let mut served = 0;
+        for (place, &slot) in ready.iter().enumerate() {
             self.serve(slot);
+            if self.answers.len() >= READS && !self.store.has_writes() {
+                self.finish();
+                self.send(&ready[served..=place]);
+                served = place + 1;
+            }
         }
         self.finish();
-        for slot in ready {
+        self.send(&ready[served..]);
+    }
+
+    /// Sends what these connections have to send, and keeps those that have more to do.
+    fn send(&mut self, slots: &[usize]) {
+        for &slot in slots {
             let Some(connection) = &mut self.connections[slot] else { continue };
             connection.is_ready = false;
             if connection.send().is_err() || connection.is_done() {
@@ -160,8 +180,9 @@ impl<'s> Worker<'s> {
 
     /// Reads from a connection, and runs what has come whole.
     fn serve(&mut self, slot: usize) {
+        self.now_ms = now_ms();
         let Some(connection) = &mut self.connections[slot] else { return };
-        if connection.read(&self.server.settings) == Read::Gone {
+        if connection.read(&self.server.settings, &mut self.buffer) == Read::Gone {
             connection.client.is_leaving = true;
         }
         for _ in 0..TURN {
@@ -201,14 +222,14 @@ impl<'s> Worker<'s> {
             client.is_leaving = true;
             return connection.consume();
         }
-        self.server.tell_monitors(client, &arguments, now_ms());
+        self.server.tell_monitors(client, &arguments, self.now_ms);
         let mut call = Call {
             arguments,
             client,
             store: &mut self.store,
             answers: &mut self.answers,
             server: self.server,
-            now_ms: now_ms(),
+            now_ms: self.now_ms,
         };
         command::run(&mut call, slot);
         connection.consume();
@@ -216,6 +237,7 @@ impl<'s> Worker<'s> {
 
     /// Commits, and hands each answer to its connection.
     fn finish(&mut self) {
+        self.server.count_commands(self.answers.len() as u64);
         self.store.commit();
         let failure = self.store.take_failure();
         let counts = self.server.settings.stats;

@@ -6,6 +6,33 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+/// Says that what a test needs is not here, which CI does not allow.
+pub fn is_absent(what: &str) {
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs {what}");
+    println!("left out: {what} is not here");
+}
+
+/// Those of `names` that are here. An absent one must not be one that is required.
+pub fn engines_here<'n>(names: &[&'n str]) -> Vec<&'n str> {
+    let out = Command::new(env!("CARGO_BIN_EXE_kvdyno")).args(["engines", "--json"]).output().unwrap();
+    let engines: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let present: Vec<&str> = engines
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|engine| engine["is_present"] == true)
+        .map(|engine| engine["name"].as_str().unwrap())
+        .collect();
+    let required = std::env::var("KVDYNO_REQUIRED_ENGINES").unwrap_or_default();
+    let is_here = |name: &&&str| {
+        let is_here = present.contains(name);
+        let is_required = required.split([',', ' ']).any(|one| one == **name);
+        assert!(is_here || !is_required, "{name} is required and absent");
+        is_here
+    };
+    names.iter().filter(is_here).copied().collect()
+}
+
 /// A reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
@@ -112,10 +139,17 @@ impl Served {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        lines.read_line(&mut line).unwrap();
-        let address = line.split_whitespace().find_map(|word| word.trim_end_matches(',').parse().ok());
-        let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
+        let mut said = String::new();
+        let address = loop {
+            let from = said.len();
+            let count = lines.read_line(&mut said).unwrap();
+            assert!(count > 0, "no address in {said:?}");
+            let words = said[from..].split_whitespace();
+            let mut found = words.filter_map(|word| word.trim_end_matches(',').parse().ok());
+            if let Some(address) = found.next() {
+                break address;
+            }
+        };
         // What it prints later goes nowhere, but the pipe stays open.
         std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
         Served { child, address }
@@ -125,11 +159,7 @@ impl Served {
     pub fn redis(folder: &Path) -> Option<Served> {
         let has = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
         if !has {
-            assert!(
-                std::env::var("CI").as_deref() != Ok("true"),
-                "CI needs redis-server (apt-get install redis-server)"
-            );
-            println!("redis-server is not here, so nothing is compared with it");
+            is_absent("redis-server (apt-get install redis-server)");
             return None;
         }
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

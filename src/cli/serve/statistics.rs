@@ -33,11 +33,11 @@ impl Statistics {
         Ok(Statistics { file, since_ns: monotonic_ns() })
     }
 
-    /// Prints and records what came since the last time, if a second is over.
+    /// Prints and records what came since the last time, if a second is over or the server has ended.
     pub fn tick(&mut self, server: &Shared) {
         let now_ns = monotonic_ns();
         let interval_ns = now_ns - self.since_ns;
-        if interval_ns < SECOND_NS {
+        if interval_ns < SECOND_NS && !server.is_stopping() {
             return;
         }
         self.since_ns = now_ns;

@@ -28,6 +28,12 @@ pub fn integer(text: &[u8]) -> Result<i64, Refusal> {
     number(text).ok_or_else(|| NOT_AN_INTEGER.to_string())
 }
 
+/// An argument that says how many.
+pub fn amount(text: &[u8]) -> Result<i64, Refusal> {
+    let found = number(text).filter(|count| *count >= 0);
+    found.ok_or_else(|| "ERR value is out of range, must be positive".to_string())
+}
+
 /// An argument that must be a number; not NaN.
 pub fn float(text: &[u8]) -> Result<f64, Refusal> {
     let text = std::str::from_utf8(text).map_err(|_| "ERR value is not a valid float".to_string())?;

@@ -113,7 +113,7 @@ pub fn hello(call: &mut Call) -> Result<(), Refusal> {
 }
 
 pub fn select(call: &mut Call) -> Result<(), Refusal> {
-    let database = integer(call.arguments.get(1)).map_err(|_| "ERR invalid DB index")?;
+    let database = integer(call.arguments.get(1))?;
     if !(0..i64::from(DATABASES)).contains(&database) {
         return Err("ERR DB index is out of range".into());
     }
@@ -160,17 +160,15 @@ pub fn client(call: &mut Call) -> Result<(), Refusal> {
         (b"NO-EVICT" | b"NO-TOUCH", 3) => call.reply().ok(),
         (b"LIST" | b"INFO", _) => {
             let lines = match word.as_slice() {
-                b"INFO" => vec![call.client.facts.line()],
-                _ => call.server.clients().iter().map(|facts| facts.line()).collect(),
+                b"INFO" => vec![call.client.facts.line(call.now_ms)],
+                _ => call.server.clients().iter().map(|facts| facts.line(call.now_ms)).collect(),
             };
             call.reply().bulk((lines.join("\n") + "\n").as_bytes());
         }
         (b"KILL", 3..) => kill(call)?,
         _ => {
             let word = String::from_utf8_lossy(call.arguments.get(1)).into_owned();
-            return Err(format!(
-                "ERR unknown subcommand or wrong number of arguments for '{word}'. Try CLIENT HELP."
-            ));
+            return Err(format!("ERR unknown subcommand '{word}'. Try CLIENT HELP."));
         }
     }
     Ok(())

@@ -37,9 +37,9 @@ fn end_at(call: &mut Call, unit_ms: i64, is_absolute: bool, command: &str) -> Re
     let invalid = || format!("ERR invalid expire time in '{command}' command");
     let row = call.row(call.arguments.get(1));
     let from = if is_absolute { 0 } else { call.now_ms as i64 };
+    let condition = Condition::parse(call)?;
     let time = integer(call.arguments.get(2))?;
     let end = time.checked_mul(unit_ms).and_then(|ms| ms.checked_add(from)).ok_or_else(invalid)?;
-    let condition = Condition::parse(call)?;
     call.lock(&[&row])?;
     let Some(held) = call.load(&row)? else {
         call.reply().integer(0);

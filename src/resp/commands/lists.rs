@@ -1,6 +1,6 @@
 //! Lists: an element a row, by its position; the head knows the first one and how many there are.
 
-use super::access::{Collection, SYNTAX, integer};
+use super::access::{Collection, amount, integer};
 use crate::resp::command::{Call, Refusal};
 use crate::resp::record::Type;
 
@@ -37,12 +37,12 @@ pub fn rpush(call: &mut Call) -> Result<(), Refusal> {
 fn pop(call: &mut Call, at_front: bool) -> Result<(), Refusal> {
     let count = match call.arguments.len() {
         2 => None,
-        3 => Some(integer(call.arguments.get(2))?),
-        _ => return Err(SYNTAX.into()),
+        3 => Some(amount(call.arguments.get(2))?),
+        _ => {
+            let name = if at_front { "lpop" } else { "rpop" };
+            return Err(format!("ERR wrong number of arguments for '{name}' command"));
+        }
     };
-    if count.is_some_and(|count| count < 0) {
-        return Err("ERR value is out of range, must be positive".into());
-    }
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let Some(mut list) = call.collection(&row, Type::List)? else {

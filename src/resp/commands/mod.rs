@@ -14,7 +14,6 @@ mod transactions;
 
 use super::command::{Command, Effect};
 use Effect::{Connection, Reads, Writes};
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// A row of the list: name, arity, effect, first key, last key, step, and what answers it.
@@ -26,7 +25,7 @@ macro_rules! commands {
 
 /// All commands; arities and places of keys as in Redis's COMMAND.
 pub static LIST: &[Command] = commands![
-    "PING" -1 Connection 0 0 0 connection::ping;
+    "PING" -1 Reads 0 0 0 connection::ping;
     "ECHO" 2 Reads 0 0 0 connection::echo;
     "HELLO" -1 Connection 0 0 0 connection::hello;
     "AUTH" -2 Connection 0 0 0 connection::auth;
@@ -120,15 +119,66 @@ pub static LIST: &[Command] = commands![
     "SHUTDOWN" -1 Reads 0 0 0 server::shutdown;
 ];
 
-static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Command>> =
-    LazyLock::new(|| LIST.iter().map(|command| (command.name.as_bytes(), command)).collect());
+/// Numbers of commands, at places that their names give; few share one, and then stand side by side.
+const PLACES: usize = 1024;
+static BY_NAME: LazyLock<[u8; PLACES]> = LazyLock::new(|| {
+    let mut numbers = [NOBODY; PLACES];
+    for (number, command) in LIST.iter().enumerate() {
+        let mut place = place_of(word_of(command.name.as_bytes()).unwrap_or_default());
+        while numbers[place] != NOBODY {
+            place = (place + 1) % PLACES;
+        }
+        numbers[place] = number as u8;
+    }
+    numbers
+});
+const NOBODY: u8 = u8::MAX;
 
-/// The commands by their names in capitals.
-pub fn all() -> &'static HashMap<&'static [u8], &'static Command> {
-    &BY_NAME
+/// A name in capitals as a number; none: it is longer than any command's.
+fn word_of(name: &[u8]) -> Option<u128> {
+    let mut capitals = [0_u8; 16];
+    let slot = capitals.get_mut(..name.len())?;
+    slot.copy_from_slice(name);
+    slot.make_ascii_uppercase();
+    Some(u128::from_le_bytes(capitals))
 }
 
-/// The place of a command in the list.
-pub fn number_of(command: &Command) -> usize {
-    LIST.iter().position(|known| std::ptr::eq(known, command)).unwrap_or(LIST.len())
+fn place_of(word: u128) -> usize {
+    let both = word as u64 ^ (word >> 64) as u64;
+    (both.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize
+}
+
+static WORDS: LazyLock<Vec<u128>> =
+    LazyLock::new(|| LIST.iter().filter_map(|command| word_of(command.name.as_bytes())).collect());
+
+/// The number of the command of that name, in whatever case: its place in the list; none: unknown.
+pub fn number_of(name: &[u8]) -> Option<usize> {
+    let word = word_of(name)?;
+    let (numbers, words) = (&*BY_NAME, &*WORDS);
+    let mut place = place_of(word);
+    while numbers[place] != NOBODY {
+        let number = usize::from(numbers[place]);
+        // Zeros at a name's end look like none.
+        if words[number] == word && LIST[number].name.len() == name.len() {
+            return Some(number);
+        }
+        place = (place + 1) % PLACES;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_found_by_its_name_in_whatever_case() {
+        for (number, command) in LIST.iter().enumerate() {
+            assert_eq!(number_of(command.name.as_bytes()), Some(number));
+            assert_eq!(number_of(command.name.to_lowercase().as_bytes()), Some(number));
+        }
+        for name in ["", "GE", "GETX", "GET\0", "a name that is longer than all", "\u{1}"] {
+            assert_eq!(number_of(name.as_bytes()), None, "{name:?}");
+        }
+    }
 }

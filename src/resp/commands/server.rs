@@ -52,11 +52,13 @@ pub fn config(call: &mut Call) -> Result<(), Refusal> {
             call.reply().ok();
             return Ok(());
         }
+        (b"GET", _) => return Err("ERR wrong number of arguments for 'config|get' command".into()),
+        (b"SET", _) => {
+            return Err("ERR CONFIG SET is not here: a server is told its settings when it starts".into());
+        }
         _ => {
-            let word = String::from_utf8_lossy(&word).into_owned();
-            return Err(format!(
-                "ERR CONFIG {word} is not here: a server is told its settings when it starts"
-            ));
+            let word = String::from_utf8_lossy(call.arguments.get(1)).into_owned();
+            return Err(format!("ERR unknown subcommand '{word}'. Try CONFIG HELP."));
         }
     }
     let level = level_name(call.server.engine().database.in_force().level);

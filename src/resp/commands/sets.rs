@@ -1,6 +1,6 @@
 //! Sets: members, a row each.
 
-use super::access::integer;
+use super::access::amount;
 use crate::resp::command::{Call, Refusal};
 use crate::resp::record::Type;
 
@@ -94,12 +94,9 @@ pub fn smembers(call: &mut Call) -> Result<(), Refusal> {
 pub fn spop(call: &mut Call) -> Result<(), Refusal> {
     let count = match call.arguments.len() {
         2 => None,
-        3 => Some(integer(call.arguments.get(2))?),
+        3 => Some(amount(call.arguments.get(2))?),
         _ => return Err(super::access::SYNTAX.into()),
     };
-    if count.is_some_and(|count| count < 0) {
-        return Err("ERR value is out of range, must be positive".into());
-    }
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let mut popped = Vec::new();

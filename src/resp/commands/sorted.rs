@@ -1,6 +1,6 @@
 //! Sorted sets: members by score. Two rows each: `0 member` holds the score, `1 score member` gives the order.
 
-use super::access::{Collection, SYNTAX, float, integer};
+use super::access::{Collection, SYNTAX, amount, float, integer};
 use crate::resp::command::{Call, FOREIGN, Refusal};
 use crate::resp::record::{Type, behind, score_bytes, score_of};
 use crate::resp::store::Stretch;
@@ -309,6 +309,9 @@ fn by_score(call: &mut Call, first: &[u8], last: &[u8], wanted: &Wanted) -> Resu
     let row = call.row(call.arguments.get(1));
     let Some(set) = call.collection(&row, Type::Sorted)? else { return Ok(Vec::new()) };
     let (mut skip, count) = wanted.limit.unwrap_or((0, -1));
+    if skip < 0 {
+        return Ok(Vec::new());
+    }
     let mut found: Vec<Scored> = Vec::new();
     in_order(call, &set, wanted.reverse, 0, &mut |score, member| {
         let is_above = score > low.0 || (score == low.0 && !low.1);
@@ -340,12 +343,9 @@ pub fn zrangebyscore(call: &mut Call) -> Result<(), Refusal> {
 fn pop(call: &mut Call, reverse: bool) -> Result<(), Refusal> {
     let count = match call.arguments.len() {
         2 => 1,
-        3 => integer(call.arguments.get(2))?,
+        3 => amount(call.arguments.get(2))?,
         _ => return Err(SYNTAX.into()),
     };
-    if count < 0 {
-        return Err("ERR value is out of range, must be positive".into());
-    }
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let mut popped: Vec<Scored> = Vec::new();

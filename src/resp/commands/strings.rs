@@ -37,6 +37,7 @@ impl Conditions {
     fn parse(call: &Call) -> Result<Conditions, Refusal> {
         let mut found = Conditions::default();
         let mut words = call.arguments.from(3).iter();
+        let mut end = None;
         while let Some(word) = words.next() {
             let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
             if is(b"NX") {
@@ -48,16 +49,20 @@ impl Conditions {
             } else if is(b"KEEPTTL") {
                 found.keeps_expiry = true;
             } else if let Some(unit) = unit_of(word)
-                && found.expires_ms.is_none()
+                && end.is_none()
             {
-                let time = words.next().ok_or(SYNTAX)?;
-                found.expires_ms = Some(end_of(call, time, unit, "set")?);
+                end = Some((words.next().ok_or(SYNTAX)?, unit));
             } else {
                 return Err(SYNTAX.into());
             }
         }
-        let both = (found.only_new && found.only_there) || (found.keeps_expiry && found.expires_ms.is_some());
-        if both { Err(SYNTAX.into()) } else { Ok(found) }
+        if (found.only_new && found.only_there) || (found.keeps_expiry && end.is_some()) {
+            return Err(SYNTAX.into());
+        }
+        if let Some((time, unit)) = end {
+            found.expires_ms = Some(end_of(call, time, unit, "set")?);
+        }
+        Ok(found)
     }
 }
 

@@ -20,7 +20,7 @@ pub struct CommandCount {
 }
 
 impl Counts {
-    /// A command was answered; `command` as `commands::number_of` gives it, or greater for an unknown one.
+    /// A command was answered; `command` as `commands::number_of` gives it, greater for an unknown one.
     pub fn note(&mut self, command: usize, latency: Duration) {
         let place = command.min(commands::LIST.len());
         if self.latencies.len() <= place {

@@ -74,7 +74,7 @@ impl Store<'_> {
     }
 
     fn engine_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
-        self.read_all()?;
+        self.read_all();
         // Upward the bound is excluded; downward it is the row before the last, which none of ours equals.
         let (mut start, bound) = match stretch.reverse {
             true => (stretch.to.clone(), &stretch.from),

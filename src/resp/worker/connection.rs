@@ -9,7 +9,7 @@ use std::io::{self, Read as _, Write as _};
 use std::time::Instant;
 
 /// Bytes that are read from one connection in a turn.
-const READ_BYTES: usize = 64 << 10;
+pub const READ_BYTES: usize = 64 << 10;
 /// With more than this to send, a client is asked nothing more.
 const CHOKED_BYTES: usize = 1 << 20;
 
@@ -62,8 +62,8 @@ impl Connection {
         })
     }
 
-    /// Takes what has come, a turn's worth.
-    pub fn read(&mut self, settings: &Settings) -> Read {
+    /// Takes what has come, as much as `buffer` holds, which all connections of a thread share: an idle one has none.
+    pub fn read(&mut self, settings: &Settings, buffer: &mut [u8]) -> Read {
         // What has come is worked off first, so that memory grows no faster than work is done.
         if !self.may_read || !self.is_hungry || self.is_choked(settings) {
             return Read::On;
@@ -72,18 +72,14 @@ impl Connection {
         if self.input.is_empty() && self.input.capacity() > READ_BYTES {
             self.input = Vec::new();
         }
-        let from = self.input.len();
-        self.input.resize(from + READ_BYTES, 0);
-        let got = self.stream.read(&mut self.input[from..]);
-        let count = *got.as_ref().unwrap_or(&0);
-        self.input.truncate(from + count);
-        match got {
+        match self.stream.read(buffer) {
             Ok(0) => self.is_gone = true,
-            Ok(_) => {
+            Ok(count) => {
+                self.input.extend_from_slice(&buffer[..count]);
                 self.heard = Instant::now();
                 self.is_hungry = false;
                 // Less than asked for: the socket is empty, and mio tells when there is more.
-                self.may_read = count == READ_BYTES;
+                self.may_read = count == buffer.len();
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.may_read = false,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -1,0 +1,125 @@
+//! Where a server is, and who asks: the option `url`.
+
+use kvdyno_driver::Error;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The port of a URL without one.
+const PORT: u16 = 6379;
+const FORMS: &str = "expected redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE], the same with rediss:// for TLS, or \
+                     unix:///PATH[?db=DATABASE]";
+
+/// How it is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Tcp { host: String, port: u16, is_tls: bool },
+    Unix(PathBuf),
+}
+
+/// A URL, taken apart. It is printed without the password.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    pub place: Place,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub database: u32,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.user.as_ref().map_or_else(String::new, |user| format!("{user}@"));
+        match &self.place {
+            Place::Tcp { host, port, is_tls } => {
+                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+                let scheme = if *is_tls { "rediss" } else { "redis" };
+                write!(out, "{scheme}://{user}{host}:{port}/{}", self.database)
+            }
+            Place::Unix(path) => write!(out, "unix://{user}{}?db={}", path.display(), self.database),
+        }
+    }
+}
+
+impl Address {
+    /// A server on this machine that the driver has started.
+    pub fn local(port: u16, password: Option<String>) -> Address {
+        let place = Place::Tcp { host: "127.0.0.1".into(), port, is_tls: false };
+        Address { place, user: None, password, database: 0 }
+    }
+
+    /// Takes a URL apart. The error never repeats it, for it may hold a password.
+    pub fn parse(url: &str) -> Result<Address, Error> {
+        let wrong = |what: &str| Error::new(format!("option url: {what}; {FORMS}"));
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("it has no scheme"))?;
+        let (login, rest) = rest.rsplit_once('@').map_or((None, rest), |(login, rest)| (Some(login), rest));
+        let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
+            Some((user, password)) => (decoded(user)?, decoded(password)?),
+            None => (None, None),
+        };
+        let number = |text: &str| text.parse().map_err(|_| wrong("the database is no number"));
+        if scheme == "unix" {
+            let (path, query) = rest.split_once('?').unwrap_or((rest, "db=0"));
+            let database = number(query.strip_prefix("db=").ok_or_else(|| wrong("an unknown query"))?)?;
+            if !path.starts_with('/') {
+                return Err(wrong("the socket's path is not absolute"));
+            }
+            return Ok(Address { place: Place::Unix(path.into()), user, password, database });
+        }
+        let is_tls = match scheme {
+            "redis" => false,
+            "rediss" => true,
+            _ => return Err(wrong("an unknown scheme")),
+        };
+        let (server, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let database = if database.is_empty() { 0 } else { number(database)? };
+        let (host, port) = match server.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+            Some((host, port)) => (host, port.strip_prefix(':')),
+            None => server.split_once(':').map_or((server, None), |(host, port)| (host, Some(port))),
+        };
+        let port = port.map_or(Ok(PORT), |port| port.parse().map_err(|_| wrong("the port is no number")))?;
+        if host.is_empty() {
+            return Err(wrong("it names no host"));
+        }
+        Ok(Address { place: Place::Tcp { host: host.into(), port, is_tls }, user, password, database })
+    }
+
+    /// As other programs take it: `127.0.0.1:6379`.
+    pub fn host_and_port(&self) -> String {
+        match &self.place {
+            Place::Tcp { host, port, .. } => format!("{host}:{port}"),
+            Place::Unix(path) => path.display().to_string(),
+        }
+    }
+
+    /// Whether it lies on this machine.
+    pub fn is_local(&self) -> bool {
+        match &self.place {
+            Place::Unix(_) => true,
+            Place::Tcp { host, .. } => {
+                host == "localhost"
+                    || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+            }
+        }
+    }
+}
+
+/// `%40` and the like as bytes; none: empty.
+pub(super) fn decoded(text: &str) -> Result<Option<String>, Error> {
+    let wrong =
+        || Error::new("option url: what follows a % in user or password is no hexadecimal number of UTF-8");
+    let mut bytes = Vec::new();
+    let mut parts = text.split('%');
+    bytes.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
+    for part in parts {
+        let digits = part.get(..2).ok_or_else(wrong)?;
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| wrong())?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    let text = String::from_utf8(bytes).map_err(|_| wrong())?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}

@@ -1,0 +1,75 @@
+//! Whose a database of a running server is: nothing is deleted that was not put there by this driver.
+
+use super::address::Address;
+use super::wire::{Reply, Wire};
+use kvdyno_driver::{Config, Error};
+
+/// A key that says that the database is ours: `open`, or `N keys` when it was closed.
+const MARK: &[u8] = b"kvdyno:database";
+
+/// The choices of the option `database`.
+pub(super) const WISHES: [&str; 3] = ["empty", "flush", "keep"];
+
+fn keys(wire: &mut Wire) -> Result<i64, Error> {
+    match wire.ask(&[b"DBSIZE"])? {
+        Reply::Integer(keys) => Ok(keys),
+        other => Err(other.unexpected()),
+    }
+}
+
+/// What the mark says when a database of so many keys is closed.
+fn closed(keys: i64) -> String {
+    format!("{keys} keys")
+}
+
+fn mark(wire: &mut Wire, text: &str) -> Result<(), Error> {
+    wire.ask(&[b"SET", MARK, text.as_bytes()]).map(|_| ())
+}
+
+/// Makes sure that the database may be written to; whether it bears the mark now.
+pub(super) fn take(wire: &mut Wire, config: &Config<'_>, address: &Address) -> Result<bool, Error> {
+    let wish = config.choice("database", &WISHES)?;
+    if wish == "keep" {
+        return Ok(false);
+    }
+    if config.create() {
+        let said = |error: Error| {
+            Error::new(format!(
+                "{address}: whether the database is empty cannot be told ({}); `--option redis.database=keep` takes it as \
+                 it is",
+                error.text
+            ))
+        };
+        let count = keys(wire).map_err(said)?;
+        let is_ours = wire.texts(&[b"GET", MARK]).is_ok_and(|text| text == [closed(count)]);
+        if count != 0 && !is_ours && wish == "empty" {
+            return Err(Error::new(format!(
+                "{address}: the database holds {count} keys that are not as kvdyno left them; name another one \
+                 (redis://HOST:PORT/DATABASE), or let this one be emptied with --option redis.database=flush"
+            )));
+        }
+        if count != 0 {
+            wire.ask(&[b"FLUSHDB"])?;
+        }
+    }
+    mark(wire, "open")?;
+    Ok(true)
+}
+
+/// Leaves the database so that the next trial knows it.
+pub(super) fn leave(wire: &mut Wire) -> Result<(), Error> {
+    let text = closed(keys(wire)?);
+    mark(wire, &text)
+}
+
+/// Whether the server takes a command: one of lists, or MULTI. Servers lack some, ours on engines that lack what it takes.
+pub(super) fn takes(wire: &mut Wire, name: &str) -> Result<bool, Error> {
+    let words: &[&[u8]] = if name == "MULTI" { &[b"MULTI"] } else { &[name.as_bytes(), b"kvdyno:list"] };
+    wire.request(words);
+    wire.send()?;
+    let takes = !matches!(wire.reply()?, Reply::Error(_));
+    if takes && name == "MULTI" {
+        wire.ask(&[b"DISCARD"])?;
+    }
+    Ok(takes)
+}

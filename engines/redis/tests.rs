@@ -1,0 +1,214 @@
+//! URLs, replies in pieces, levels, whose database it is, and what becomes of a server; the latter with redis-server.
+
+use super::address::{Address, Place};
+use super::facts::Facts;
+use super::server::{Server, Wanted};
+use super::tls::Files;
+use super::wire::{Reply, Wire};
+use super::*;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+
+/// Whether redis-server is here, which CI does not leave open.
+fn is_here() -> bool {
+    let is_here = std::process::Command::new("redis-server").arg("--version").output().is_ok();
+    assert!(is_here || std::env::var("CI").as_deref() != Ok("true"), "CI needs redis-server");
+    if !is_here {
+        println!("skipped: redis-server is not here");
+    }
+    is_here
+}
+
+fn started(folder: &Path, level: Level) -> Server {
+    Wanted { program: "redis-server", engine: "", folder, level, as_shipped: false, password: None }
+        .start()
+        .unwrap()
+}
+
+fn wire(server: &Server) -> Wire {
+    Wire::connect(&server.address, &Files::default()).unwrap()
+}
+
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("kvdyno-redis-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn urls_are_taken_apart_and_shown_without_the_password() {
+    let address = Address::parse("rediss://me:p%40ss:w@db.example:7000/3").unwrap();
+    assert_eq!(address.place, Place::Tcp { host: "db.example".into(), port: 7000, is_tls: true });
+    assert_eq!((address.user.as_deref(), address.password.as_deref()), (Some("me"), Some("p@ss:w")));
+    assert_eq!(format!("{address} {address:?}"), ["rediss://me@db.example:7000/3"; 2].join(" "));
+    assert!(!address.is_local());
+    for (url, shown) in [
+        ("redis://127.0.0.1", "redis://127.0.0.1:6379/0"),
+        ("redis://:secret@localhost:1", "redis://localhost:1/0"),
+        ("redis://[::1]:7/2", "redis://[::1]:7/2"),
+        ("unix:///tmp/a.sock?db=4", "unix:///tmp/a.sock?db=4"),
+    ] {
+        let address = Address::parse(url).unwrap();
+        assert_eq!((address.to_string().as_str(), address.is_local()), (shown, true));
+    }
+    for url in [
+        "localhost",
+        "http://h",
+        "redis://",
+        "redis://:hunter2@h:x",
+        "redis://:hunter2@h/x",
+        "unix://a",
+        "redis://:%zz@h",
+    ] {
+        let text = Address::parse(url).unwrap_err().text;
+        assert!(text.contains("option url") && !text.contains("hunter2"), "{url}: {text}");
+    }
+}
+
+/// A connection to something that says these bytes, one at a time.
+fn speaker(bytes: &'static [u8]) -> Wire {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_nodelay(true).unwrap();
+        for byte in bytes {
+            stream.write_all(std::slice::from_ref(byte)).unwrap();
+        }
+        let _ = stream.read(&mut [0; 100]);
+    });
+    Wire::connect(&Address::local(port, None), &Files::default()).unwrap()
+}
+
+#[test]
+fn replies_are_read_however_they_come() {
+    let mut wire =
+        speaker(b"+OK\r\n-ERR no\r\n:-12\r\n$5\r\na\r\nbc\r\n$-1\r\n*2\r\n$0\r\n\r\n*-1\r\nHTTP/1.1 400\r\n");
+    assert_eq!(wire.reply().unwrap(), Reply::Status(b"OK"));
+    assert_eq!(wire.reply().unwrap(), Reply::Error(b"ERR no"));
+    assert_eq!(wire.reply().unwrap(), Reply::Integer(-12));
+    assert_eq!(wire.reply().unwrap(), Reply::Bulk(b"a\r\nbc"));
+    assert_eq!(wire.reply().unwrap(), Reply::Nil);
+    assert_eq!(wire.reply().unwrap(), Reply::Array(2));
+    assert_eq!(wire.reply().unwrap(), Reply::Bulk(b""));
+    assert_eq!(wire.reply().unwrap(), Reply::Nil);
+    assert!(wire.reply().unwrap_err().text.contains("no server of the Redis protocol"));
+}
+
+#[test]
+fn values_larger_than_any_buffer_come_whole() {
+    if !is_here() {
+        return;
+    }
+    let folder = folder("large");
+    let server = started(&folder, Level::None);
+    let mut wire = wire(&server);
+    let large = vec![7; 3 << 20];
+    wire.request(&[b"SET", b"large", &large]);
+    wire.request(&[b"GET", b"large"]);
+    wire.request(&[b"GET", b"absent"]);
+    wire.send().unwrap();
+    assert_eq!(wire.reply().unwrap(), Reply::Status(b"OK"));
+    assert!(wire.reply().unwrap() == Reply::Bulk(&large));
+    assert_eq!(wire.reply().unwrap(), Reply::Nil);
+    drop(server);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_level_that_changes_keeps_what_is_there() {
+    if !is_here() {
+        return;
+    }
+    let folder = folder("levels");
+    let mut count = 0;
+    for level in [Level::None, Level::Power, Level::Process, Level::None, Level::None, Level::Process] {
+        let server = started(&folder, level);
+        let mut wire = wire(&server);
+        server.keep_log(&mut wire, level).unwrap();
+        assert_eq!(Facts::ask(&mut wire).unwrap().level(), Some(level));
+        assert_eq!(wire.ask(&[b"DBSIZE"]).unwrap(), Reply::Integer(count), "before {level:?}");
+        count += 1;
+        wire.ask(&[b"SET", count.to_string().as_bytes(), b"x"]).unwrap();
+        assert_eq!(server.flush(&mut wire, level).unwrap(), Status::Ok);
+        server.stop(&mut wire, level == Level::None).unwrap();
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_kill_loses_nothing_that_was_acknowledged() {
+    if !is_here() {
+        return;
+    }
+    let folder = folder("kill");
+    for level in [Level::Process, Level::Power] {
+        let server = started(&folder, level);
+        let mut wire = wire(&server);
+        wire.ask(&[b"FLUSHDB"]).unwrap();
+        for number in 0..200 {
+            wire.ask(&[b"SET", number.to_string().as_bytes(), b"x"]).unwrap();
+        }
+        // It is killed with signal 9.
+        drop(server);
+        let server = started(&folder, level);
+        let mut wire = self::wire(&server);
+        assert_eq!(wire.ask(&[b"DBSIZE"]).unwrap(), Reply::Integer(200), "{level:?}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn levels_of_other_servers_are_what_they_say_and_no_more() {
+    if !is_here() {
+        return;
+    }
+    let folder = folder("others");
+    let server = started(&folder, Level::Process);
+    let mut wire = wire(&server);
+    for (fsync, level, is_refused) in
+        [("always", Level::Power, false), ("no", Level::Process, false), ("everysec", Level::None, true)]
+    {
+        wire.ask(&[b"CONFIG", b"SET", b"appendfsync", fsync.as_bytes()]).unwrap();
+        let facts = Facts::ask(&mut wire).unwrap();
+        assert_eq!(facts.level(), Some(level), "{fsync}");
+        let asked = facts.level_for(Level::Process);
+        assert_eq!(asked.is_err(), is_refused, "{fsync}");
+        if let Err(error) = asked {
+            assert!(error.text.contains("appendfsync everysec"), "{}", error.text);
+            assert_eq!(error.status, Status::Unsupported);
+        }
+        assert_eq!(facts.class(true), "server, one machine");
+        assert_eq!(facts.class(false), "distributed");
+    }
+    // A user who may not ask is told so, and gets no promise.
+    wire.ask(&[b"ACL", b"SETUSER", b"guest", b"on", b">guest", b"~*", b"+@all", b"-config"]).unwrap();
+    let guest =
+        Address { user: Some("guest".into()), password: Some("guest".into()), ..server.address.clone() };
+    let facts = Facts::ask(&mut Wire::connect(&guest, &Files::default()).unwrap()).unwrap();
+    assert_eq!((facts.level(), facts.may_ask), (None, false));
+    assert!(facts.level_for(Level::Process).unwrap_err().text.contains("does not let this user ask"));
+    assert_eq!(facts.level_for(Level::None).unwrap(), Level::None);
+    drop(server);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_cannot_be_started_says_what_to_install() {
+    let folder = folder("absent");
+    let wanted = |program| Wanted {
+        program,
+        engine: "",
+        folder: &folder,
+        level: Level::None,
+        as_shipped: false,
+        password: None,
+    };
+    let text = wanted("no-such-server").start().err().unwrap().text;
+    assert!(text.contains("no `no-such-server` on the PATH") && text.contains("apt-get install"), "{text}");
+    let text = wanted("false").start().err().unwrap().text;
+    assert!(text.contains("false did not start (exit status: 1)"), "{text}");
+    std::fs::remove_dir_all(folder).unwrap();
+}

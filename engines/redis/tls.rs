@@ -1,0 +1,74 @@
+//! TLS for `rediss://`: rustls with ring, and certificates from PEM files.
+
+use super::wire::Stream;
+use kvdyno_driver::Error;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where systems keep the certificates that they trust.
+const SYSTEM: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+/// Files that the options name; an empty name is none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Files {
+    /// Certificates that are trusted; none: those of the system.
+    pub authority: String,
+    /// Who we are, for servers that ask.
+    pub certificate: String,
+    pub key: String,
+}
+
+fn failed(file: &str, error: impl std::fmt::Display) -> Error {
+    Error::new(format!("TLS: {file}: {error}"))
+}
+
+fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let all = CertificateDer::pem_file_iter(file).map_err(|error| failed(file, error))?;
+    all.collect::<Result<Vec<_>, _>>().map_err(|error| failed(file, error))
+}
+
+fn config(files: &Files) -> Result<ClientConfig, Error> {
+    let system = SYSTEM.into_iter().find(|file| Path::new(file).exists());
+    let authority = if files.authority.is_empty() { system } else { Some(files.authority.as_str()) };
+    let authority = authority.ok_or_else(|| {
+        Error::new(
+            "TLS: this system's certificates are not where they usually are; name a file with option ca-file",
+        )
+    })?;
+    let mut roots = RootCertStore::empty();
+    // Of a system's bundle some are of kinds that nobody uses any more.
+    let (added, _) = roots.add_parsable_certificates(certificates(authority)?);
+    if added == 0 {
+        return Err(failed(authority, "there is no certificate in it"));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| failed(authority, error))?
+        .with_root_certificates(roots);
+    match (files.certificate.as_str(), files.key.as_str()) {
+        ("", "") => Ok(config.with_no_client_auth()),
+        ("", _) | (_, "") => Err(Error::new("TLS: the options cert-file and key-file need each other")),
+        (certificate, key) => {
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, error))?;
+            let own = certificates(certificate)?;
+            config.with_client_auth_cert(own, private).map_err(|error| failed(certificate, error))
+        }
+    }
+}
+
+/// The handshake of a connection to `host`.
+pub(super) fn wrap(mut stream: TcpStream, host: &str, files: &Files) -> Result<Box<dyn Stream>, Error> {
+    let name = ServerName::try_from(host.to_string()).map_err(|error| failed(host, error))?;
+    let mut connection =
+        ClientConnection::new(Arc::new(config(files)?), name).map_err(|error| failed(host, error))?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream).map_err(|error| failed(host, error))?;
+    }
+    Ok(Box::new(StreamOwned::new(connection, stream)))
+}

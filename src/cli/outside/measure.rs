@@ -1,0 +1,220 @@
+//! One redis-benchmark for each trial of servers, on a server of its own that is started as the trial's was.
+
+use super::{FILE, HEAD, is_of_servers, rows, shape, store};
+use crate::cli::error::CliError;
+use crate::engine::{Database, Registry, Request, level_name};
+use crate::measure::{Clock, signals};
+use crate::results::store::RunFolder;
+use crate::results::summary::is_floor;
+use crate::results::{Run, Trial};
+use crate::runner::{DataFolder, level_number};
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const PROGRAM: &str = "redis-benchmark";
+/// Of each of its clients, where the workload has a time in place of a number of ops.
+const ROUND_TRIPS: u64 = 100;
+/// Sets of the fill that are sent at once.
+const FILL_AT_ONCE: u64 = 1000;
+
+/// Measures every trial of servers that was not measured yet, and keeps each figure at once. True if one failed.
+pub fn measure(
+    run: &Run,
+    folder: &Path,
+    data: &Path,
+    (executable, environment): (&Path, &[(String, String)]),
+    is_quiet: bool,
+) -> Result<bool, CliError> {
+    let mut known = Command::new(PROGRAM);
+    if known.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        eprintln!("{PROGRAM} is not on the PATH (apt-get install redis-tools): its rows are left out");
+        return Ok(false);
+    }
+    let done = rows(folder);
+    let mut has_failed = false;
+    let of_servers = |trial: &&Trial| is_of_servers(&trial.workload) && !is_floor(&trial.engine);
+    for trial in run.trials.iter().filter(of_servers) {
+        if signals::interrupts() > 0 {
+            break;
+        }
+        if done.iter().filter(|row| row.trial == trial.id).count() == 2 {
+            continue;
+        }
+        let what = format!("{PROGRAM} on {}", store(&trial.engine, &trial.options));
+        if !is_quiet {
+            eprintln!("{what}, {}, run {}", trial.workload.name, trial.repetition);
+        }
+        let place =
+            DataFolder::create(data, &run.id, &format!("{}-outside", trial.id)).map_err(CliError::failed)?;
+        let mut child = Command::new(executable);
+        child
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .process_group(0);
+        let output = child.arg("outside-one").arg(folder).arg(&trial.id).arg(place.database()).output();
+        place.remove().map_err(CliError::failed)?;
+        let failed = |what: &str, error: std::io::Error| CliError::failed(format!("cannot {what}: {error}"));
+        let output = output.map_err(|error| failed("start a process", error))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        if output.status.success() && !said.is_empty() {
+            keep(folder, &said).map_err(|error| failed(&format!("write {FILE}"), error))?;
+        } else {
+            // What a server cannot promise is an answer and no failure.
+            has_failed |= !output.status.success();
+            eprintln!("{what}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+    }
+    Ok(has_failed)
+}
+
+/// One trial in this process.
+#[derive(Debug, clap::Args)]
+pub struct OutsideArgs {
+    /// The run's folder.
+    run: PathBuf,
+    trial: String,
+    /// Where the server works.
+    data: PathBuf,
+}
+
+/// The child's side: prints the lines of one trial.
+pub fn run_one(args: &OutsideArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+    signals::become_trial_process();
+    let folder = RunFolder::open(&args.run).map_err(|error| CliError::failed(error.to_string()))?;
+    let trial = folder.run().trials.iter().find(|trial| trial.id == args.trial);
+    let trial = trial.ok_or_else(|| CliError::usage(format!("the run has no trial {}", args.trial)))?;
+    let registry = Registry::load_for(plugins, std::slice::from_ref(&trial.engine));
+    match one(trial, &registry, &args.data) {
+        Ok(lines) => println!("{}", lines.join("\n")),
+        Err(text) if text.starts_with("refused: ") => eprintln!("{text}"),
+        Err(text) => return Err(CliError::failed(text)),
+    }
+    Ok(0)
+}
+
+fn keep(folder: &Path, lines: &str) -> std::io::Result<()> {
+    let path = folder.join(FILE);
+    let is_new = !path.exists();
+    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let head = if is_new { format!("{HEAD}\n") } else { String::new() };
+    // A line of its own, should the last one have been cut off.
+    file.write_all(format!("{head}{}\n", lines.trim_end()).as_bytes())?;
+    file.sync_data()
+}
+
+/// The lines of one trial.
+fn one(trial: &Trial, registry: &Registry, folder: &Path) -> Result<Vec<String>, String> {
+    let engine =
+        registry.engine(&trial.engine).map_err(|_| format!("the engine {} is not here", trial.engine))?;
+    let password =
+        std::fs::read_to_string("/proc/sys/kernel/random/uuid").map_err(|error| error.to_string())?;
+    let password = password.trim().to_string();
+    let file = folder.join("client-password");
+    let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
+    written.and_then(|mut file| file.write_all(password.as_bytes())).map_err(|error| error.to_string())?;
+    let mut settings = trial.options.clone();
+    settings.push(("password-file".into(), file.to_string_lossy().into_owned()));
+    let request = Request {
+        level: level_number(trial.workload.durability),
+        create: true,
+        cache_bytes: trial.workload.cache_bytes,
+        key_size_max: 64,
+        value_size_max: 64 << 10,
+        threads: 1,
+        keyspaces: 1,
+        settings,
+        clock: Clock::monotonic().kind(),
+        ..Request::default()
+    };
+    let database = Database::open(&engine, folder, &request).map_err(|error| format!("refused: {error}"))?;
+    let level = level_name(database.in_force().level);
+    let address =
+        database.stats().into_iter().find(|(name, _)| name == "address").map(|(_, address)| address);
+    let measured = address
+        .ok_or_else(|| "the server's address is not known".to_string())
+        .and_then(|address| load(trial, &address, &password, level));
+    database.close().map_err(|error| format!("close: {error}"))?;
+    measured
+}
+
+fn load(trial: &Trial, address: &str, password: &str, level: &str) -> Result<Vec<String>, String> {
+    let workload = &trial.workload;
+    let (pipeline, clients) = shape(workload).ok_or("the workload has no phase `set`")?;
+    let size = workload.value.size.to_string();
+    let bytes = size.parse().map_err(|_| format!("its values have one size only, not {size}"))?;
+    fill(address, password, workload.keys, bytes).map_err(|error| format!("fill: {error}"))?;
+    let counted = workload.phases.iter().find(|phase| phase.name == "set").map_or(0, |phase| phase.ops);
+    // It cannot end by time, and with no requests to send it never ends.
+    let ops = if counted > 0 { counted } else { ROUND_TRIPS * clients as u64 * u64::from(pipeline) };
+    let (host, port) = address.rsplit_once(':').ok_or("the server has no port")?;
+    let numbers =
+        [ops, workload.keys, bytes as u64, pipeline.into(), clients as u64].map(|number| number.to_string());
+    let [ops, keys, bytes, requests, connections] = numbers.each_ref().map(String::as_str);
+    let output = Command::new(PROGRAM)
+        .args(["-h", host, "-p", port, "-a", password, "-t", "set,get", "--csv"])
+        .args(["-n", ops, "-r", keys, "-d", bytes, "-P", requests, "-c", connections])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("cannot start {PROGRAM}: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        let talk = String::from_utf8_lossy(&output.stderr);
+        let last =
+            talk.lines().chain(said.lines()).rfind(|line| !line.is_empty()).unwrap_or("nothing").to_string();
+        return Err(format!("it ended with {}; it said last: {last}", output.status));
+    }
+    let store = store(&trial.engine, &trial.options);
+    let names = format!("{},{store},{level},{pipeline},{clients},{}", trial.id, trial.repetition);
+    let lines: Vec<String> = said
+        .lines()
+        .map(|line| line.replace('"', ""))
+        .filter(|line| line.starts_with("SET,") || line.starts_with("GET,"))
+        .map(|line| format!("{names},{line}"))
+        .collect();
+    if lines.len() != 2 || lines.iter().any(|line| line.split(',').count() != super::COLUMNS) {
+        return Err(format!("its output is not as it was known to be: {said}"));
+    }
+    Ok(lines)
+}
+
+/// Writes every key that redis-benchmark may ask for, so that each get finds one.
+fn fill(address: &str, password: &str, keys: u64, bytes: usize) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    let mut replies = BufReader::new(stream.try_clone()?);
+    let request = |words: &[&[u8]]| {
+        let mut text = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            text.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+            text.extend_from_slice(word);
+            text.extend_from_slice(b"\r\n");
+        }
+        text
+    };
+    let value = vec![b'x'; bytes];
+    let mut next = 0;
+    stream.write_all(&request(&[b"AUTH", password.as_bytes()]))?;
+    let mut waiting = 1;
+    while waiting > 0 {
+        for _ in 0..waiting {
+            let mut line = String::new();
+            replies.read_line(&mut line)?;
+            if line != "+OK\r\n" {
+                return Err(std::io::Error::other(format!("the server says {line:?}")));
+            }
+        }
+        let end = (next + FILL_AT_ONCE).min(keys);
+        let requests: Vec<u8> = (next..end)
+            .flat_map(|key| request(&[b"SET", format!("key:{key:012}").as_bytes(), &value]))
+            .collect();
+        stream.write_all(&requests)?;
+        waiting = end - next;
+        next = end;
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! The table of servers: a row for each store, pipeline, number of clients, level and load.
+
+use super::{WORKLOAD, is_of_servers, rows, shape, store};
+use crate::cli::error::CliError;
+use crate::results::statistics::median;
+use crate::results::summary::{Summary, is_floor};
+use crate::results::{Run, Trial};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Level, clients, pipeline, place of the store in the plan, load: the order of the rows.
+type Place = (u8, usize, u32, usize, &'static str);
+
+/// Rates of sets and of gets, one for each run.
+#[derive(Default)]
+struct Rates {
+    set: Vec<f64>,
+    get: Vec<f64>,
+}
+
+const LOADS: [&str; 2] = ["driver", "redis-benchmark"];
+/// Persist and fsync of the levels, in ascending order, as the older table has them.
+const LEVELS: [(&str, &str, &str); 3] =
+    [("none", "no", "no"), ("process", "yes", "no"), ("power", "yes", "yes")];
+const TITLES: [&str; 8] = ["store", "pipeline", "clients", "persist", "fsync", "load", "SET/s", "GET/s"];
+
+/// The table, for people and as CSV.
+pub struct Table {
+    /// With its legend.
+    pub text: String,
+    csv: String,
+}
+
+/// The table of a run; none where nothing was measured.
+pub fn table(run: &Run, summary: &Summary, folder: &Path) -> Option<Table> {
+    let (stores, all) = gathered(run, summary, folder);
+    if all.is_empty() {
+        return None;
+    }
+    let lines: Vec<[String; 8]> = all.iter().map(|(place, rates)| line(&stores, place, rates)).collect();
+    let titles = TITLES.join(",").to_lowercase().replace("/s", "_per_second");
+    let csv: Vec<String> = lines.iter().map(|line| line.join(",") + "\n").collect();
+    let text = text(&lines, all.keys().any(|place| place.4 == LOADS[1]));
+    Some(Table { text, csv: format!("{titles}\n{}", csv.concat()) })
+}
+
+impl Table {
+    /// Leaves it in the run's folder.
+    pub fn keep(&self, folder: &Path) -> Result<(), CliError> {
+        for (ending, content) in [("txt", &self.text), ("csv", &self.csv)] {
+            let file = folder.join(format!("{WORKLOAD}.{ending}"));
+            std::fs::write(&file, content)
+                .map_err(|error| CliError::failed(format!("cannot write {}: {error}", file.display())))?;
+        }
+        Ok(())
+    }
+}
+
+/// The stores, baselines first, and the rates of each row.
+fn gathered(run: &Run, summary: &Summary, folder: &Path) -> (Vec<String>, BTreeMap<Place, Rates>) {
+    let of_servers =
+        run.trials.iter().filter(|trial| is_of_servers(&trial.workload) && !is_floor(&trial.engine));
+    let served = |trial: &Trial| trial.options.iter().any(|(name, _)| name == "serve");
+    let stores: BTreeSet<(bool, String)> =
+        of_servers.map(|trial| (served(trial), store(&trial.engine, &trial.options))).collect();
+    let stores: Vec<String> = stores.into_iter().map(|(_, store)| store).collect();
+    let mut all: BTreeMap<Place, Rates> = BTreeMap::new();
+    let mut add =
+        |store: String, level: &str, (pipeline, clients): (u32, usize), load, command: &str, rate| {
+            let Some(level) = LEVELS.iter().position(|(name, ..)| *name == level) else { return };
+            let Some(place) = stores.iter().position(|known| *known == store) else { return };
+            let rates = all.entry((level as u8, clients, pipeline, place, load)).or_default();
+            if command == "set" { rates.set.push(rate) } else { rates.get.push(rate) }
+        };
+    for phase in summary.phases.iter().filter(|phase| ["set", "get"].contains(&phase.name.as_str())) {
+        let cells = phase.groups.iter().flat_map(|group| &group.cells).chain(&phase.unranked);
+        for cell in cells.filter(|cell| !is_floor(&cell.engine)) {
+            let is_it =
+                |trial: &&Trial| trial.workload.name == phase.workload && is_of_servers(&trial.workload);
+            let planned = run.trials.iter().find(is_it);
+            let (Some(shape), Some(level)) =
+                (planned.and_then(|trial| shape(&trial.workload)), cell.durability_in_force)
+            else {
+                continue;
+            };
+            for rate in cell.runs.iter().filter_map(|run| run.ops_per_second) {
+                let store = store(&cell.engine, &cell.options);
+                add(store, &level.to_string(), shape, LOADS[0], &phase.name, rate);
+            }
+        }
+    }
+    for row in rows(folder) {
+        let shape = (row.pipeline, row.clients);
+        add(row.store, &row.level, shape, LOADS[1], &row.command.to_lowercase(), row.ops_per_second);
+    }
+    (stores, all)
+}
+
+fn line(stores: &[String], (level, clients, pipeline, store, load): &Place, rates: &Rates) -> [String; 8] {
+    let (_, persist, fsync) = LEVELS[*level as usize];
+    let rate = |rates: &[f64]| median(rates).map_or("-".to_string(), |rate| format!("{rate:.0}"));
+    [
+        stores[*store].clone(),
+        pipeline.to_string(),
+        clients.to_string(),
+        persist.to_string(),
+        fsync.to_string(),
+        load.to_string(),
+        rate(&rates.set),
+        rate(&rates.get),
+    ]
+}
+
+fn text(lines: &[[String; 8]], has_both: bool) -> String {
+    let titles = TITLES.map(String::from);
+    let width = |place: usize| lines.iter().chain([&titles]).map(|line| line[place].len()).max().unwrap_or(0);
+    let set = |line: &[String; 8]| {
+        let cells = line.iter().enumerate().map(|(place, cell)| {
+            let is_number = [1, 2, 6, 7].contains(&place);
+            if is_number { format!("{cell:>0$}", width(place)) } else { format!("{cell:<0$}", width(place)) }
+        });
+        format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+    };
+    let rule: Vec<String> = (0..titles.len()).map(|place| "-".repeat(width(place))).collect();
+    let mut text = String::from("Servers\n-------\n\n");
+    text += &set(&titles);
+    text += &format!("| {} |\n", rule.join(" | "));
+    lines.iter().for_each(|line| text += &set(line));
+    text += "\nMedians over runs. persist and fsync are the level in force: none, process, power. Every get finds its key; the\n\
+             driver checks each value, redis-benchmark none. Clients share the machine with the server.\n";
+    if !has_both {
+        text += "redis-benchmark has no rows: it is not on the PATH (apt-get install redis-tools), or was not run to its end.\n";
+    }
+    text
+}

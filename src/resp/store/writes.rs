@@ -1,0 +1,212 @@
+//! Writes of a worker: the stripes of their keys, their wait for the commit, and the commit.
+
+use super::super::overlay::{After, Overlay};
+use super::super::record::LARGEST;
+use super::super::stripes::Guard;
+use super::{BATCH_BYTES, BATCH_OPS, Store, engine_error};
+use crate::engine::Arena;
+use crate::engine::abi::*;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+/// From here on a value's size is noted.
+const LARGE_BYTES: usize = 16 << 10;
+/// Writes that a commit may gather.
+const MOST_WRITES: usize = 1024;
+const MOST_WRITE_BYTES: usize = 4 << 20;
+
+impl<'s> Store<'s> {
+    /// Holds the stripes of `keys` until the next commit. Where another holds one of them, what waits is committed first,
+    /// so that nobody waits for a stripe while holding a greater one.
+    pub fn lock(&mut self, rows: &[&[u8]]) -> Result<(), String> {
+        let stripes = &self.engine.stripes;
+        if let [row] = rows
+            && self.try_hold(stripes.of(row))
+        {
+            return Ok(());
+        }
+        let mut wanted: Vec<u32> = rows.iter().map(|row| stripes.of(row)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        if wanted.iter().all(|&stripe| self.try_hold(stripe)) {
+            return Ok(());
+        }
+        self.commit();
+        for stripe in wanted {
+            self.hold(stripe, stripes.lock(stripe));
+        }
+        Ok(())
+    }
+
+    /// Holds a stripe until the next commit; false: somebody else has it.
+    fn try_hold(&mut self, stripe: u32) -> bool {
+        if self.is_held[stripe as usize / 64] >> (stripe % 64) & 1 == 1 {
+            return true;
+        }
+        let guard = self.engine.stripes.try_lock(stripe);
+        guard.map(|guard| self.hold(stripe, guard)).is_some()
+    }
+
+    fn hold(&mut self, stripe: u32, guard: Guard<'s>) {
+        self.is_held[stripe as usize / 64] |= 1 << (stripe % 64);
+        self.held.push((stripe, guard));
+    }
+
+    /// Lets the stripes go; those whose keys were written count one commit more.
+    fn let_go(&mut self, has_written: bool) {
+        for (stripe, mut guard) in self.held.drain(..) {
+            *guard += u64::from(has_written);
+            self.is_held[stripe as usize / 64] = 0;
+        }
+    }
+
+    /// Commits of the stripe that a key belongs to; for WATCH. The caller holds no stripes.
+    pub fn commits_of(&mut self, row: &[u8]) -> u64 {
+        let stripe = self.engine.stripes.of(row);
+        match self.held.iter().find(|(known, _)| *known == stripe) {
+            Some((_, guard)) => **guard,
+            None => *self.engine.stripes.lock(stripe),
+        }
+    }
+
+    /// Writes a row with the next commit.
+    pub fn put(&mut self, row: &[u8], value: Vec<u8>) -> Result<(), String> {
+        self.check_key(row)?;
+        if value.len() > LARGE_BYTES {
+            self.foresee(value.len())?;
+        }
+        self.overlay.set(row, Some(value));
+        Ok(())
+    }
+
+    /// Notes, in the database too, that a value of this size may be read from now on.
+    fn foresee(&mut self, size: usize) -> Result<(), String> {
+        let known = &self.engine.largest;
+        if size <= known.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let _alone = self.engine.raising.lock().unwrap_or_else(PoisonError::into_inner);
+        let bound = size.next_power_of_two();
+        if bound > known.load(Ordering::Relaxed) {
+            self.write_now(LARGEST, &(bound as u64).to_be_bytes())?;
+            known.store(bound, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Deletes a row with the next commit.
+    pub fn delete(&mut self, row: &[u8]) -> Result<(), String> {
+        if self.engine.capabilities & KV_CAN_DELETE == 0 {
+            return Err("ERR this engine cannot delete".to_string());
+        }
+        self.overlay.set(row, None);
+        Ok(())
+    }
+
+    /// The next commit is a transaction: all of it or nothing.
+    pub fn make_atomic(&mut self) {
+        self.is_atomic = true;
+    }
+
+    /// Whether a commit is due.
+    pub fn is_full(&self) -> bool {
+        self.overlay.len() >= MOST_WRITES || self.overlay.bytes() >= MOST_WRITE_BYTES
+    }
+
+    /// Whether writes wait.
+    pub fn has_writes(&self) -> bool {
+        !self.overlay.is_empty()
+    }
+
+    /// Writes a row by itself, without waiting for the commit.
+    pub fn write_now(&mut self, row: &[u8], value: &[u8]) -> Result<(), String> {
+        self.read_all();
+        self.reserve(1, row.len() + value.len())?;
+        self.pack(0, KV_PUT, row, value, 0);
+        self.write_packed(1, false)
+    }
+
+    /// Commits what waits, and lets the stripes go. Reads that wait are run before. `take_failure` tells what went wrong:
+    /// writes of a commit that failed may be there or not.
+    pub fn commit(&mut self) {
+        self.read_all();
+        let written = if self.overlay.is_empty() { Ok(()) } else { self.write_all() };
+        self.let_go(!self.overlay.is_empty());
+        self.overlay.clear();
+        self.is_atomic = false;
+        if let Err(text) = written {
+            self.failure.get_or_insert(text);
+        }
+    }
+
+    /// Why a commit has failed since the last call; none: none has.
+    pub fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
+
+    /// Throws away the writes that wait, and lets the stripes go.
+    pub fn abandon(&mut self) {
+        self.overlay.clear();
+        self.is_atomic = false;
+        self.let_go(false);
+    }
+
+    fn write_all(&mut self) -> Result<(), String> {
+        let is_atomic = self.is_atomic && self.overlay.len() > 1;
+        let overlay = std::mem::take(&mut self.overlay);
+        let result = self.write(&overlay, is_atomic);
+        self.overlay = overlay;
+        result
+    }
+
+    fn write(&mut self, overlay: &Overlay, is_atomic: bool) -> Result<(), String> {
+        let all: usize = overlay.bytes();
+        if is_atomic {
+            self.reserve(overlay.len(), all)?;
+        } else {
+            self.session().arena().clear_pack();
+        }
+        let mut packed = 0;
+        for (row, after) in overlay.rows(self.engine.capabilities & KV_ORDERED != 0) {
+            if !self.pack_write(packed, row, after) {
+                self.write_packed(packed, false)?;
+                packed = 0;
+                self.reserve(1, row.len() + after.as_ref().map_or(0, Vec::len))?;
+                self.pack_write(0, row, after);
+            }
+            packed += 1;
+        }
+        self.write_packed(packed, is_atomic)?;
+        if self.session().arena().shape().bytes() > 16 * BATCH_BYTES {
+            self.exchange(Arena::packed_shape(BATCH_OPS, BATCH_BYTES))?;
+        }
+        Ok(())
+    }
+
+    fn pack_write(&mut self, index: usize, row: &[u8], after: &After) -> bool {
+        match after {
+            Some(value) => self.pack(index, KV_PUT, row, value, 0),
+            None => self.pack(index, KV_DELETE, row, &[], 0),
+        }
+    }
+
+    fn write_packed(&mut self, count: usize, is_atomic: bool) -> Result<(), String> {
+        if count == 0 {
+            return Ok(());
+        }
+        let atomic = if is_atomic { KV_ATOMIC } else { 0 };
+        for op in 0..count {
+            let join = if op + 1 < count { KV_JOIN } else { 0 };
+            self.session().arena().op_mut(op).flags = join | atomic;
+        }
+        let executed = self.session().execute(0, count);
+        let text = executed.error.as_ref().map(|(_, text)| text.as_str());
+        for op in 0..count {
+            let status = if op < executed.done { self.session().arena().op(op).status } else { KV_ERROR };
+            if status != KV_OK && status != KV_NOT_FOUND {
+                return Err(engine_error(status, text));
+            }
+        }
+        Ok(())
+    }
+}
