@@ -2,12 +2,12 @@
 
 use super::args::unknown;
 use super::error::CliError;
-use crate::report::{LAYOUTS, Layout, layout, troubles};
+use crate::report::{Format, LAYOUTS, Layout, Page, layout, troubles};
 use crate::results::Run;
 use crate::results::summary::Summary;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The help of `--layout`.
 pub const HELP: &str = "The layouts of older tools: histogram (mininb), sizes (NuDB), wide and ranks (KVBench), seconds (KVDK), \
@@ -70,6 +70,11 @@ pub fn print_ending(layouts: &[&Layout], summary: &Summary, run: &Run, folder: &
         print!("{}", (crate::report::FORMATS[0].render)(summary, run));
         return;
     }
+    print_rest(summary, folder);
+}
+
+/// What went wrong, and where all that was measured is.
+pub fn print_rest(summary: &Summary, folder: &Path) {
     print!("{}", troubles(summary));
     println!(
         "\n`kvdyno report {}` has the whole: every phase, with intervals, CPU, memory and disk.",
@@ -102,8 +107,18 @@ pub fn write(
             eprintln!("warning: {}", nothing(layout, run));
         }
     }
+    write_files(&files)
+}
+
+/// Writes the files of a format below a folder, as [`write`] does those of layouts.
+pub fn write_pages(pages: Vec<Page>, out: &Path) -> Result<(), CliError> {
+    let path = |page: &Page| out.join(page.folder.as_deref().unwrap_or_default()).join(&page.file);
+    write_files(&pages.into_iter().map(|page| (path(&page), page.text)).collect::<Vec<_>>())
+}
+
+fn write_files(files: &[(PathBuf, String)]) -> Result<(), CliError> {
     if files.is_empty() {
-        return Err(CliError::usage("nothing was written, for the layouts have nothing to show of this run"));
+        return Err(CliError::usage("nothing was written, for there is nothing of this run to show"));
     }
     if let Some((taken, _)) = files.iter().find(|(path, _)| path.exists()) {
         return Err(CliError::usage(format!(
@@ -112,7 +127,7 @@ pub fn write(
         ))
         .hint("name another folder with --out, or move that one away"));
     }
-    for (path, text) in &files {
+    for (path, text) in files {
         let failed = |error: std::io::Error| {
             CliError::failed(format!("cannot write {}: {error}", path.display()))
                 .hint("see that --out names a folder on a disk with room that you may write to")
@@ -128,15 +143,20 @@ pub fn write(
 }
 
 /// What is wrong with the layouts of these options, if anything.
-pub fn check(layouts: &[&Layout], format: &str, out: Option<&Path>) -> Result<(), CliError> {
+pub fn check(layouts: &[&Layout], format: &Format, out: Option<&Path>) -> Result<(), CliError> {
+    if layouts.is_empty() && format.has_pages() {
+        return Ok(());
+    }
     if layouts.is_empty() {
         return match out {
-            Some(_) => Err(CliError::usage("--out writes layouts, and none is asked for")
-                .hint("add --layout NAME, or send a report into a file: `kvdyno report DIR > FILE`")),
+            Some(_) => Err(CliError::usage(
+                "--out writes layouts, and the formats hgrm and hlog, and none is asked for",
+            )
+            .hint("add --layout NAME, or send a report into a file: `kvdyno report DIR > FILE`")),
             None => Ok(()),
         };
     }
-    match (format, out) {
+    match (format.name, out) {
         ("text", _) => Ok(()),
         ("csv", None) if layouts.len() > 1 => Err(CliError::usage("several layouts have different columns")
             .hint("ask for one with --format csv, or write a file for each with --out DIR")),

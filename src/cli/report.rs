@@ -2,6 +2,7 @@
 
 use super::error::CliError;
 use super::layouts;
+use super::outside;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,12 @@ pub struct ReportArgs {
     /// The folder of a run, or one that holds runs: then its newest.
     #[arg(default_value = "kvdyno-results")]
     dir: PathBuf,
-    /// text, markdown, csv or json.
+    /// text, markdown, html, csv, csv-long, hgrm, hlog, gobench or json (docs/formats.md).
     #[arg(long, default_value = "text")]
     format: String,
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
     layout: Vec<String>,
-    /// Write the layouts below DIR, a file for each cell and run, instead of printing them.
+    /// Write the layouts, or the files of hgrm and hlog, below DIR, a file for each cell or run, instead of printing them.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -29,14 +30,27 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
         super::args::unknown("format", &args.format, &known, "kvdyno report --help")
     })?;
     let layouts = layouts::named(&args.layout)?;
-    layouts::check(&layouts, format.name, args.out.as_deref())?;
+    layouts::check(&layouts, format, args.out.as_deref())?;
     let results = open(&args.dir)?;
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let finished = results.finished().map_err(|error| CliError::failed(error.to_string()))?;
     let (summary, csv) = (Summary::new(results.run(), finished), format.name == "csv");
+    let pages = format.pages(&summary);
+    if args.out.is_none() && format.is_one_page() && pages.as_ref().is_some_and(|pages| pages.len() > 1) {
+        let count = pages.map_or(0, |pages| pages.len());
+        return Err(CliError::usage(format!("this run has {count} files of format {}", format.name))
+            .hint("say where they are to be written: --out DIR"));
+    }
     match &args.out {
+        Some(out) if layouts.is_empty() => layouts::write_pages(pages.unwrap_or_default(), out)?,
         Some(out) => layouts::write(&layouts, csv, &summary, results.run(), out)?,
-        None if layouts.is_empty() => print!("{}", (format.render)(&summary, results.run())),
+        None if layouts.is_empty() => {
+            print!("{}", (format.render)(&summary, results.run()));
+            let table = outside::table(results.run(), &summary, results.path());
+            if let Some(table) = table.filter(|_| format.name == "text") {
+                print!("\n{}", table.text);
+            }
+        }
         None => {
             if !layouts::print(&layouts, csv, &summary, results.run()) {
                 return Err(CliError::usage("no layout that was asked for has anything to show of this run")
@@ -48,7 +62,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
 }
 
 /// The run in the folder, or the newest of those in it.
-fn open(dir: &Path) -> Result<RunFolder, CliError> {
+pub(super) fn open(dir: &Path) -> Result<RunFolder, CliError> {
     let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
     if !dir.is_dir() {
         return Err(CliError::usage(format!("there is no folder {}", dir.display()))

@@ -3,6 +3,7 @@
 //! The layout is that of HdrHistogram: 2048 buckets of 1 ns, then 1024 buckets for each doubling, so that a bucket
 //! is at most 1/1024 of its values wide. Recording is one shift and a handful of additions, and allocates nothing.
 
+mod hdr;
 mod packed;
 mod stored;
 #[cfg(test)]
@@ -221,6 +222,20 @@ impl Histogram {
             highest_ns: highest_of(index),
             count,
         })
+    }
+
+    /// Least value and count of wider buckets, those that are not empty: four for each doubling, for pictures.
+    pub fn coarse(&self) -> Vec<(u64, u64)> {
+        let mut wide: Vec<(u64, u64)> = Vec::new();
+        for bucket in self.buckets() {
+            let shift = bucket.lowest_ns.max(4).ilog2() - 2;
+            let lowest_ns = bucket.lowest_ns >> shift << shift;
+            match wide.last_mut() {
+                Some((last, count)) if *last == lowest_ns => *count = count.saturating_add(bucket.count),
+                _ => wide.push((lowest_ns, bucket.count)),
+            }
+        }
+        wide
     }
 
     /// Index and count of the buckets that are not empty, in ascending order.

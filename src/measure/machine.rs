@@ -135,21 +135,40 @@ enum OwnLimit {
 }
 
 impl OwnLimit {
+    #[cfg(unix)]
+    #[allow(clippy::unnecessary_cast)] // Its type differs from one C library to the next.
+    fn number(&self) -> u32 {
+        match self {
+            Self::OpenFiles => libc::RLIMIT_NOFILE as u32,
+            Self::LockedMemory => libc::RLIMIT_MEMLOCK as u32,
+        }
+    }
+
     /// The soft and the hard limit.
     #[cfg(unix)]
     #[allow(clippy::unnecessary_cast)] // The fields have other widths on other systems.
     fn read(self) -> Option<(Limit, Limit)> {
-        let resource = match self {
-            Self::OpenFiles => libc::RLIMIT_NOFILE,
-            Self::LockedMemory => libc::RLIMIT_MEMLOCK,
-        };
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the pointer is to a live rlimit.
-        let outcome = unsafe { libc::getrlimit(resource, &mut limit) };
+        let outcome = unsafe { libc::getrlimit(self.number() as _, &mut limit) };
         let of = |value: libc::rlim_t| {
             if value == libc::RLIM_INFINITY { Limit::Unlimited } else { Limit::At(value as u64) }
         };
         (outcome == 0).then(|| (of(limit.rlim_cur), of(limit.rlim_max)))
+    }
+
+    /// Sets the soft limit; false: it was refused.
+    #[cfg(unix)]
+    fn set_soft(self, soft: u64, hard: Limit) -> bool {
+        let rlim_max = if let Limit::At(hard) = hard { hard as libc::rlim_t } else { libc::RLIM_INFINITY };
+        let limit = libc::rlimit { rlim_cur: soft as libc::rlim_t, rlim_max };
+        // SAFETY: the pointer is to a live rlimit.
+        unsafe { libc::setrlimit(self.number() as _, &limit) == 0 }
+    }
+
+    #[cfg(not(unix))]
+    fn set_soft(self, _soft: u64, _hard: Limit) -> bool {
+        false
     }
 
     #[cfg(not(unix))]
@@ -158,6 +177,20 @@ impl OwnLimit {
             Self::OpenFiles | Self::LockedMemory => None,
         }
     }
+}
+
+/// Lets this process open `wanted` files at once, as far as the hard limit goes. How many it may now; none: unknown.
+pub fn raise_open_files(wanted: u64) -> Option<u64> {
+    let (soft, hard) = OwnLimit::OpenFiles.read()?;
+    let (Limit::At(soft), hard) = (soft, hard) else { return Some(u64::MAX) };
+    let most = match hard {
+        Limit::At(hard) => hard.min(wanted),
+        Limit::Unlimited => wanted,
+    };
+    if most <= soft {
+        return Some(soft);
+    }
+    Some(if OwnLimit::OpenFiles.set_soft(most, hard) { most } else { soft })
 }
 
 /// A file that holds one word or line.

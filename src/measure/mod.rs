@@ -3,6 +3,7 @@
 pub mod cgroup;
 pub mod clock;
 mod copy;
+pub mod counters;
 pub mod disk;
 pub mod facility;
 pub mod file_system;
@@ -19,10 +20,11 @@ pub mod warning;
 
 pub use clock::{Clock, ClockFacts, monotonic_ns};
 pub use copy::copy_folder;
+pub use counters::Counters;
 pub use disk::DiskUse;
 pub use file_system::FileSystemFacts;
 pub use histogram::Histogram;
-pub use machine::{Conditions, Machine};
+pub use machine::{Conditions, Machine, raise_open_files};
 pub use memory_cap::{CapRecord, CapUse, MemoryCap};
 pub use noise::{Jitter, Noise, NoiseProbe};
 pub use placement::Placement;

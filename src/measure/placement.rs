@@ -32,14 +32,23 @@ impl Placement {
         if self.is_free() {
             return Ok(());
         }
-        let cpus =
-            self.cpus_in(&affinity()?, |node| read(&format!("{NODES}/node{node}/cpulist")), &nodes())?;
+        let cpus = self.cpus_here()?;
         set_affinity(&cpus).map_err(|error| format!("CPUs {} cannot be had: {error}", cpu_list(&cpus)))?;
         match self.numa_node {
             Some(node) => bind_memory(node)
                 .map_err(|error| format!("memory of NUMA node {node} alone cannot be had: {error}")),
             None => Ok(()),
         }
+    }
+
+    /// How many CPUs it leaves a trial; none: as many as this process has, or what is asked for is not here.
+    pub fn cpu_count(&self) -> Option<u32> {
+        let cpus = if self.is_free() { None } else { self.cpus_here().ok() };
+        cpus.and_then(|cpus| u32::try_from(cpus.len()).ok())
+    }
+
+    fn cpus_here(&self) -> Result<Vec<usize>, String> {
+        self.cpus_in(&affinity()?, |node| read(&format!("{NODES}/node{node}/cpulist")), &nodes())
     }
 
     /// The CPUs meant, of those that this process may use.
@@ -227,7 +236,14 @@ mod tests {
             std::thread::spawn(cpus_in_force).join().unwrap()
         });
         assert_eq!(inherited.join().unwrap(), Some(first.to_string()));
+        assert_eq!(Placement { cpus: Some(first.to_string()), numa_node: None }.cpu_count(), Some(1));
+        if let Some(&node) = nodes().first() {
+            let of_node = Placement { cpus: None, numa_node: Some(node) };
+            let own = of_node.cpus_here().map(|cpus| cpus.len() as u32).ok();
+            assert_eq!((of_node.cpu_count(), Placement::default().cpu_count()), (own, None));
+        }
         let absent = Placement { cpus: Some("1023".into()), numa_node: None };
+        assert_eq!(absent.cpu_count(), None);
         assert!(absent.probe().unwrap_err().starts_with("CPU 1023 is not here; this process may use "));
     }
 

@@ -10,6 +10,11 @@ pub fn interrupts() -> u32 {
     INTERRUPTS.load(Ordering::Acquire)
 }
 
+/// As if Ctrl-C had come, for a terminal that makes a key of it.
+pub fn interrupt() {
+    INTERRUPTS.fetch_add(1, Ordering::AcqRel);
+}
+
 #[cfg(unix)]
 extern "C" fn on_interrupt(_signal: libc::c_int) {
     INTERRUPTS.fetch_add(1, Ordering::AcqRel);

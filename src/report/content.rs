@@ -66,7 +66,7 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     blocks
 }
 
-fn header(summary: &Summary, run: &Run) -> Block {
+pub(super) fn header(summary: &Summary, run: &Run) -> Block {
     let mut facts = vec![
         ("asked", command(run)),
         ("when", plain_text(&format!("{}, kvdyno {}", run.started_at, run.tool_version))),
@@ -151,10 +151,15 @@ impl StepPlace<'_> {
 }
 
 /// The medians of the steps: a row for each cell and a column for each place in its trials.
-fn step_blocks(summary: &Summary) -> Vec<Block> {
+pub(super) fn step_blocks(summary: &Summary) -> Vec<Block> {
     let mut blocks = Vec::new();
-    let mut workloads: Vec<&str> = summary.steps.iter().map(|step| step.workload.as_str()).collect();
-    workloads.dedup();
+    // The trials of several workloads take turns, and so do their steps.
+    let mut workloads: Vec<&str> = Vec::new();
+    for step in &summary.steps {
+        if !workloads.contains(&step.workload.as_str()) {
+            workloads.push(&step.workload);
+        }
+    }
     for workload in workloads {
         let steps: Vec<&StepSummary> =
             summary.steps.iter().filter(|step| step.workload == workload).collect();

@@ -97,7 +97,7 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
 }
 
 /// The figure in full, or nothing if it is not known.
-fn text<Figure: ToString>(figure: Option<Figure>) -> String {
+pub(super) fn text<Figure: ToString>(figure: Option<Figure>) -> String {
     figure.map(|figure| figure.to_string()).unwrap_or_default()
 }
 
@@ -117,7 +117,7 @@ fn cap<'a>(row: &Row<'a>) -> Option<&'a CapRecord> {
     row.record?.memory_cap.as_ref()
 }
 
-fn options(cell: &Cell) -> String {
+pub(super) fn options(cell: &Cell) -> String {
     cell.options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
 }
 
@@ -126,7 +126,7 @@ fn notes(cell: &Cell) -> String {
 }
 
 /// A word for what became of the run, and why.
-fn state(state: &RunState) -> (&'static str, &str) {
+pub(super) fn state(state: &RunState) -> (&'static str, &str) {
     match state {
         RunState::Counted => ("counted", ""),
         RunState::FailedLater { cause } => ("failed-later", cause),

@@ -54,32 +54,42 @@ pub(super) fn shell_word(word: &str) -> String {
     }
 }
 
+/// What a hostile engine might call itself.
+#[cfg(test)]
+pub(super) const HOSTILE: &[&str] = &[
+    "\u{1b}[2J\u{1b}]0;title\u{7}",
+    "a\r\nrm -rf\n",
+    "| x | y |",
+    "<script>alert(1)</script>",
+    "![x](http://example.org/x.png)",
+    "[x](javascript:alert(1))",
+    "`code` **bold** __bold__ ~~gone~~ # head",
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-2+3",
+    "@SUM(1)",
+    "\t=1",
+    "  =1",
+    "\u{202e}txt.exe",
+    "\u{9b}31m",
+    "\"quoted\", comma; semicolon",
+    "&amp;",
+    "\" onmouseover=alert(1) x=\"",
+    "' autofocus onfocus=alert(1) '",
+    "</title></style></script><img src=x onerror=alert(1)>",
+    "--><!--",
+    "]]>",
+    "{{7*7}} {} ${x}",
+    "javascript:alert(1)",
+    "url(http://example.org/)",
+    "-",
+    "\u{0}",
+    "",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What a hostile engine might call itself.
-    const HOSTILE: &[&str] = &[
-        "\u{1b}[2J\u{1b}]0;title\u{7}",
-        "a\r\nrm -rf\n",
-        "| x | y |",
-        "<script>alert(1)</script>",
-        "![x](http://example.org/x.png)",
-        "[x](javascript:alert(1))",
-        "`code` **bold** __bold__ ~~gone~~ # head",
-        "=cmd|' /C calc'!A0",
-        "+1+1",
-        "-2+3",
-        "@SUM(1)",
-        "\t=1",
-        "  =1",
-        "\u{202e}txt.exe",
-        "\u{9b}31m",
-        "\"quoted\", comma; semicolon",
-        "&amp;",
-        "\u{0}",
-        "",
-    ];
 
     #[test]
     fn nothing_that_a_terminal_acts_on_is_left() {

@@ -10,6 +10,12 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
     content(summary, run).into_iter().map(set).collect::<Vec<_>>().join("\n")
 }
 
+/// What is indented belongs to the line before it.
+fn bullet(line: &str) -> String {
+    let indent = if line.starts_with(' ') { "  " } else { "" };
+    format!("{indent}- {}\n", markdown_text(line.trim_start()))
+}
+
 fn set(block: Block) -> String {
     match block {
         Block::Title(title) => format!("# {}\n", markdown_text(&title)),
@@ -19,9 +25,7 @@ fn set(block: Block) -> String {
             facts.iter().map(|(name, said)| format!("- **{name}**: {}\n", markdown_text(said))).collect()
         }
         Block::Table(table) => table.markdown(),
-        Block::Lines(lines) => {
-            lines.iter().map(|line| format!("- {}\n", markdown_text(line.trim_start()))).collect()
-        }
+        Block::Lines(lines) => lines.iter().map(|line| bullet(line)).collect(),
         Block::Commands(commands) => {
             // Code spans show backslashes as they are, so that here only the backquote is dangerous.
             let code = |command: &str| format!("`{}`", command.replace('`', "'"));

@@ -1,15 +1,23 @@
 //! Text made from results and from nothing else: one file per format, all from the same summary.
 
+mod chart;
 mod content;
 mod csv;
+mod csv_long;
 mod describe;
 mod escape;
 mod figure;
+mod gobench;
+mod hdr;
+mod html;
 mod json;
 mod layout;
+mod left_out;
 mod limits;
 mod markdown;
+mod markup;
 mod next;
+mod plot;
 mod ranking;
 mod table;
 mod text;
@@ -18,6 +26,7 @@ mod verdict;
 pub use escape::{csv_cell, markdown_text, plain_text};
 pub use layout::{LAYOUTS, Layout, Page, Runs, layout};
 pub use next::next_steps;
+pub use plot::{PLOTS, Plot, PlotChoice, plot};
 pub use table::{Align, Column, Table};
 pub use text::troubles;
 pub use verdict::verdict;
@@ -53,10 +62,40 @@ pub const FORMATS: &[Format] = &[
         render: markdown::render,
     },
     Format {
+        name: "html",
+        about: "One page with charts that needs nothing from outside.",
+        extension: "html",
+        render: html::render,
+    },
+    Format {
         name: "csv",
         about: "A row per engine, phase and run, exact.",
         extension: "csv",
         render: csv::render,
+    },
+    Format {
+        name: "csv-long",
+        about: "A row per figure, exact.",
+        extension: "csv",
+        render: csv_long::render,
+    },
+    Format {
+        name: "hgrm",
+        about: "Percentile files of HdrHistogram; with --out a file per engine and phase.",
+        extension: "hgrm",
+        render: hdr::percentiles,
+    },
+    Format {
+        name: "hlog",
+        about: "Interval logs of HdrHistogram, a line per second; with --out a file per trial.",
+        extension: "hlog",
+        render: hdr::log,
+    },
+    Format {
+        name: "gobench",
+        about: "A line per run as Go's benchmarks print it, for benchstat.",
+        extension: "txt",
+        render: gobench::render,
     },
     Format {
         name: "json",
@@ -65,6 +104,27 @@ pub const FORMATS: &[Format] = &[
         render: json::render,
     },
 ];
+
+impl Format {
+    /// Its files, for formats that have one for each cell or trial; none for the others, which are one text.
+    pub fn pages(&self, summary: &Summary) -> Option<Vec<Page>> {
+        match self.name {
+            "hgrm" => Some(hdr::percentile_pages(summary)),
+            "hlog" => Some(hdr::log_pages(summary)),
+            _ => None,
+        }
+    }
+
+    /// Whether it has files.
+    pub fn has_pages(&self) -> bool {
+        ["hgrm", "hlog"].contains(&self.name)
+    }
+
+    /// Whether a file can hold one of its pages only, so that several cannot be printed one below the other.
+    pub fn is_one_page(&self) -> bool {
+        self.name == "hgrm"
+    }
+}
 
 /// The format of that name; none if there is none.
 pub fn format(name: &str) -> Option<&'static Format> {

@@ -1,6 +1,7 @@
 //! Rows and columns of text, set with spaces or as Markdown.
 
 use super::escape::markdown_text;
+use super::markup::{Html, html};
 
 /// To which side the cells of a column go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,9 @@ pub struct Column {
     /// Where its cells go.
     pub align: Align,
 }
+
+/// The longest cell of a page's table that stays on one line, in characters.
+const LONG_CELL: usize = 48;
 
 /// A table whose rows all have as many cells as there are columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +84,26 @@ impl Table {
             set.trim_end().to_string() + "\n"
         };
         [&titles, &rule].into_iter().chain(&self.rows).map(line).collect()
+    }
+
+    /// As a table of a page, which can be scrolled where it is too wide. Cells with long texts have lines.
+    pub(super) fn html(&self) -> Html {
+        let class = |column: &Column, cell: &str| match column.align {
+            Align::Right => Html::constant(" class=\"r\""),
+            Align::Left if cell.len() > LONG_CELL => Html::constant(" class=\"long\""),
+            Align::Left => Html::default(),
+        };
+        let title = |column: &Column| html!("<th scope=\"col\"{}>{}</th>", class(column, ""), column.title);
+        let titles: Html = self.columns.iter().map(title).collect();
+        let cell = |(column, cell): (&Column, &String)| html!("<td{}>{}</td>", class(column, cell), cell);
+        let row = |row: &Vec<String>| {
+            html!("<tr>{}</tr>\n", self.columns.iter().zip(row).map(cell).collect::<Html>())
+        };
+        html!(
+            "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
+            titles,
+            self.rows.iter().map(row).collect::<Html>()
+        )
     }
 
     /// As a Markdown table; whatever the cells hold stays in its cell.

@@ -52,17 +52,29 @@ fn reports_of_the_fixture_are_as_they_were() {
     for (name, file) in
         [("text", "report-text.txt"), ("markdown", "report-markdown.md"), ("csv", "report-csv.csv")]
     {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
-        let fresh = render(name, &summary, &run);
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, &fresh).unwrap();
-        }
-        let kept = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            kept == fresh,
-            "tests/golden/{file} differs: run with UPDATE=1, read the difference, commit it"
-        );
+        assert_golden(file, &render(name, &summary, &run));
+    }
+}
+
+fn assert_golden(file: &str, fresh: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, fresh).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == fresh, "tests/golden/{file} differs: run with UPDATE=1, read the difference, commit it");
+}
+
+#[test]
+fn reports_that_have_many_lines_are_as_they_were_for_a_small_run() {
+    use fixture::sketch::{PhaseSketch, Sketch};
+    let phases = [PhaseSketch::new("fill", &["put"], 300), PhaseSketch::new("mixed", &["get", "put"], 200)];
+    let sketch = Sketch { name: "small", phases: &phases, engines: &["lmdb"], runs: 1, ..Sketch::EMPTY };
+    let (run, records) = fixture::sketch::drawn(&[sketch]);
+    let summary = Summary::new(&run, records);
+    for name in ["csv-long", "hgrm", "hlog", "gobench"] {
+        assert_golden(&format!("report-{name}.txt"), &render(name, &summary, &run));
     }
 }
 

@@ -4,7 +4,7 @@ pub(crate) mod sketch;
 
 use super::store::RunFolder;
 use super::{
-    Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Record, Run, SCHEMA, Step,
+    Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Proof, Record, Run, SCHEMA, Step,
     ThreadRecord, Trial,
 };
 use crate::measure::{
@@ -60,6 +60,12 @@ pub(crate) fn run() -> Run {
         started_at: "2026-11-20T09:15:29Z".to_string(),
         command: ["kvdyno", "run", "quick", "--keys", "2000"].map(String::from).to_vec(),
         trials,
+        proofs: vec![Proof {
+            engine: "redb".to_string(),
+            version: Some("1.2.3".to_string()),
+            levels: vec!["power".to_string()],
+            capabilities: vec!["ordered".to_string()],
+        }],
         absent: vec![("rocksdb".to_string(), "plug-in not built".to_string())],
         machine: machine(),
         clock: clock(),

@@ -298,12 +298,28 @@ pub struct Run {
     pub trials: Vec<Trial>,
     /// Engines that were known but absent, and why.
     pub absent: Vec<(String, String)>,
+    /// What `kvdyno verify` had proven of the engines when the run was planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proofs: Vec<Proof>,
     /// The machine.
     pub machine: Machine,
     /// The clock.
     pub clock: ClockFacts,
     /// Warnings of the machine.
     pub warnings: Vec<Warning>,
+}
+
+/// What was proven of an engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Proof {
+    /// The engine.
+    pub engine: String,
+    /// The version of its library that it was proven for; none: it does not tell.
+    pub version: Option<String>,
+    /// The durability levels that it has.
+    pub levels: Vec<String>,
+    /// Its capabilities: those with a check that passed, and those in which there is nothing to prove.
+    pub capabilities: Vec<String>,
 }
 
 impl Record {

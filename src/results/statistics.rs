@@ -58,6 +58,13 @@ pub fn interval_of_median(sample: &[f64]) -> Option<Interval> {
     if sample.len() < FEWEST_FOR_INTERVAL || median(sample).is_none() {
         return None;
     }
+    if sample.len() <= FEWEST_FOR_WINNER {
+        // The range is what the resamples would give, see above.
+        let (low, high) = sample.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(*value), high.max(*value))
+        });
+        return Some(Interval { low, high });
+    }
     let mut draws = Draws::new(SEED);
     let mut drawn = vec![0.0; sample.len()];
     let medians = (0..RESAMPLES).map(|_| draws.median_of_resample(sample, &mut drawn)).collect();

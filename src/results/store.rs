@@ -271,6 +271,15 @@ impl RunFolder {
         Ok(folder)
     }
 
+    /// Puts a report beside the records, whole or not at all, in the place of an older one; returns where it is.
+    pub fn write_report(&self, name: &str, text: &[u8]) -> Result<PathBuf, StoreError> {
+        if !is_safe_name(name) {
+            return Err(StoreError::BadName(name.to_string()));
+        }
+        write_whole(&self.path, name, text)?;
+        Ok(self.path.join(name))
+    }
+
     fn record_path(&self, trial_id: &str) -> PathBuf {
         self.path.join(TRIALS_FOLDER).join(trial_id).join(RECORD_FILE)
     }

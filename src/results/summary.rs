@@ -16,6 +16,7 @@ pub use step::StepSummary;
 use super::{EngineFacts, Outcome, Record, Run, SCHEMA};
 use crate::measure::Warning;
 use serde::Serialize;
+use std::collections::{HashMap, HashSet};
 
 /// What a report shows of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -78,19 +79,19 @@ pub struct TrialWarning {
 impl Summary {
     /// Sums up the records of a run; records of trials that the run did not plan are left out.
     pub fn new(run: &Run, records: Vec<Record>) -> Summary {
-        let kept: Vec<Record> = records
-            .into_iter()
-            .filter(|record| run.trials.iter().any(|trial| trial.id == record.trial.id))
-            .collect();
-        let pending = run.trials.iter().filter(|trial| find(&kept, &trial.id).is_none()).count();
+        let planned: HashSet<&str> = run.trials.iter().map(|trial| trial.id.as_str()).collect();
+        let kept: Vec<Record> =
+            records.into_iter().filter(|record| planned.contains(record.trial.id.as_str())).collect();
+        let found = Found::new(run, &kept);
+        let pending = run.trials.iter().filter(|trial| found.record(&trial.id).is_none()).count();
         Summary {
             schema: SCHEMA,
             tool_version: run.tool_version.clone(),
             run_id: run.id.clone(),
             started_at: run.started_at.clone(),
             runs: run.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0),
-            phases: phase::summarize(run, &kept),
-            steps: step::summarize(run, &kept),
+            phases: phase::summarize(run, &found),
+            steps: step::summarize(run, &found),
             engines: engines(&kept),
             absent: run.absent.clone(),
             failures: kept.iter().filter_map(failure).collect(),
@@ -112,8 +113,23 @@ pub fn is_mutant(engine: &str) -> bool {
     engine.starts_with("mutant:")
 }
 
-fn find<'a>(records: &'a [Record], trial_id: &str) -> Option<&'a Record> {
-    records.iter().find(|record| record.trial.id == trial_id)
+/// Records, and which is that of a trial.
+struct Found<'a> {
+    run: &'a Run,
+    records: &'a [Record],
+    of_trial: HashMap<&'a str, &'a Record>,
+}
+
+impl<'a> Found<'a> {
+    fn new(run: &'a Run, records: &'a [Record]) -> Found<'a> {
+        // Of two with one id the first, as they were found.
+        let of_trial = records.iter().rev().map(|record| (record.trial.id.as_str(), record)).collect();
+        Found { run, records, of_trial }
+    }
+
+    fn record(&self, trial_id: &str) -> Option<&'a Record> {
+        self.of_trial.get(trial_id).copied()
+    }
 }
 
 /// Engines in order of appearance; one that was in force in two ways (by options) is there twice.

@@ -82,3 +82,30 @@ fn this_process_has_used_something() {
     assert!(after.minor_faults >= before.minor_faults, "{after:?}, {} bytes", memory.len());
     assert!(after.cpu_ns().unwrap() >= before.cpu_ns().unwrap(), "{after:?}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_was_started_counts_while_it_runs() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+    let before = Usage::now();
+    // It fills 64 MiB, says so, and waits for its input to end.
+    let script = "x=$(head -c 67108864 /dev/zero | tr '\\0' x); echo full; read y; echo ${#x}";
+    let mut child =
+        Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let during = Usage::now();
+    let used = during.since(&before);
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    if !std::path::Path::new("/proc/thread-self/children").exists() {
+        return;
+    }
+    let child_rss = during.rss_bytes.unwrap() - before.rss_bytes.unwrap();
+    assert!(child_rss > 48 << 20, "{child_rss}");
+    // Filling that much takes more than the 10 ms that CPU times of others are known to.
+    assert!(used.cpu_ns().unwrap() > 10_000_000, "{used:?}");
+    // It has ended: what it used is in no figure any more.
+    assert!(Usage::now().rss_bytes.unwrap() < during.rss_bytes.unwrap() - (40 << 20));
+}

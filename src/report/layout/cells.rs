@@ -7,7 +7,7 @@ use crate::results::{PhaseRecord, Record, Step};
 use std::borrow::Cow;
 
 /// A cell in a phase.
-pub(super) struct Measured<'a> {
+pub(in crate::report) struct Measured<'a> {
     pub phase: &'a PhaseSummary,
     pub cell: &'a Cell,
     /// The runs that count, in order of repetition.
@@ -15,7 +15,7 @@ pub(super) struct Measured<'a> {
 }
 
 /// A run of a cell that counts.
-pub(super) struct OneRun<'a> {
+pub(in crate::report) struct OneRun<'a> {
     pub repetition: u32,
     pub record: &'a Record,
     /// The phase as a whole.
@@ -24,13 +24,19 @@ pub(super) struct OneRun<'a> {
 
 /// All cells of all phases, also those without a run that counts; by phase in the order of the plan, then by level and
 /// engine. Floors are left out unless nothing else was asked for: they show the harness and no engine.
-pub(super) fn measured(summary: &Summary) -> Vec<Measured<'_>> {
+pub(in crate::report) fn measured(summary: &Summary) -> Vec<Measured<'_>> {
     let only_floors = summary.phases.iter().all(|phase| phase.groups.is_empty() && phase.unranked.is_empty());
+    let mut all = measured_with_floors(summary);
+    all.retain(|found| only_floors || !is_floor(&found.cell.engine));
+    all
+}
+
+/// [`measured`], and the floors.
+pub(in crate::report) fn measured_with_floors(summary: &Summary) -> Vec<Measured<'_>> {
     let mut all = Vec::new();
     for phase in &summary.phases {
         let ranked = phase.groups.iter().flat_map(|group| &group.cells);
         let mut cells: Vec<&Cell> = phase.floors.iter().chain(ranked).chain(&phase.unranked).collect();
-        cells.retain(|cell| only_floors || !is_floor(&cell.engine));
         cells.sort_by_key(|cell| (cell.durability_in_force, &cell.engine, &cell.options));
         all.extend(cells.into_iter().map(|cell| Measured { phase, cell, runs: runs(summary, phase, cell) }));
     }
@@ -105,34 +111,34 @@ impl OneRun<'_> {
 }
 
 /// `cache=1G; sync=on`.
-pub(super) fn options(cell: &Cell) -> String {
+pub(in crate::report) fn options(cell: &Cell) -> String {
     cell.options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
 }
 
 /// A part of a file's name: letters, digits, `.`, `-`, `_` and `=`.
-pub(super) fn file_part(text: &str) -> String {
+pub(in crate::report) fn file_part(text: &str) -> String {
     let safe =
         |letter: char| if letter.is_ascii_alphanumeric() || ".-_=".contains(letter) { letter } else { '_' };
     plain_text(text).chars().map(safe).collect()
 }
 
 /// The engine and its options, for a file's name.
-pub(super) fn file_engine(cell: &Cell) -> String {
+pub(in crate::report) fn file_engine(cell: &Cell) -> String {
     let options: Vec<String> = cell.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
     file_part(&[vec![cell.engine.clone()], options].concat().join("-"))
 }
 
 /// Seconds of nanoseconds.
-pub(super) fn seconds(ns: u64) -> f64 {
+pub(in crate::report) fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
 /// A rate per second; none if no time has passed.
-pub(super) fn per_second(count: u64, ns: u64) -> Option<f64> {
+pub(in crate::report) fn per_second(count: u64, ns: u64) -> Option<f64> {
     (ns > 0).then(|| count as f64 / seconds(ns))
 }
 
 /// The figure in full, or nothing.
-pub(super) fn exact<Figure: ToString>(figure: Option<Figure>) -> String {
+pub(in crate::report) fn exact<Figure: ToString>(figure: Option<Figure>) -> String {
     figure.map(|figure| figure.to_string()).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! Layouts: what a run has found, as an older tool would have printed it, from records alone.
 
-mod cells;
+pub(super) mod cells;
 mod histogram;
 mod ladder;
 mod metrics;

@@ -45,6 +45,9 @@ pub struct Cell {
     pub space_amplification: Option<f64>,
     /// How far reads were checked, the least of all runs.
     pub check_level: Option<CheckLevel>,
+    /// What the engine is if it is none that runs in the trial's own process: `server, one machine`, `distributed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
     /// Emulated op kinds.
     pub emulated: Vec<String>,
     /// Retries inside the driver, in all runs together.
@@ -77,7 +80,8 @@ pub struct Latency {
 }
 
 impl Latency {
-    pub(super) fn of(histogram: &Histogram) -> Latency {
+    /// Of one histogram.
+    pub fn of(histogram: &Histogram) -> Latency {
         Latency {
             count: histogram.count(),
             mean_ns: histogram.mean_ns(),
@@ -298,6 +302,7 @@ pub(super) fn cell(
     runs: Vec<RunFigures>,
     counted: &[&PhaseRecord],
     settings_differ: bool,
+    class: Option<String>,
 ) -> Cell {
     let rates: Vec<f64> = runs.iter().filter_map(|run| run.ops_per_second).collect();
     let middle = |figure: fn(&RunFigures) -> Option<f64>| {
@@ -325,6 +330,7 @@ pub(super) fn cell(
         write_amplification: middle(|run| run.write_amplification),
         space_amplification: middle(|run| run.space_amplification),
         check_level: counted.iter().map(|phase| phase.check.level).min_by_key(|level| *level as u8),
+        class,
         emulated,
         retries: retries.fold(0, u64::saturating_add),
         harness_share: middle(|run| run.harness_share),

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, RunState};
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
-use crate::results::Outcome;
+use crate::results::{Outcome, Record, Run};
 use serde::Serialize;
 
 /// One thing that a reader must know of a cell.
@@ -19,7 +19,7 @@ impl Note {
         Note { mark, detail: None }
     }
 
-    fn detailed(mark: impl Into<String>, detail: String) -> Note {
+    pub(super) fn detailed(mark: impl Into<String>, detail: String) -> Note {
         Note { mark: mark.into(), detail: Some(detail) }
     }
 }
@@ -38,9 +38,37 @@ pub fn cause(outcome: &Outcome) -> Option<String> {
     })
 }
 
+/// How much the clocks of one machine may differ between calibrations, as a share.
+const CLOCK_LIMIT: f64 = 0.01;
+
+/// What a record tells of having been made otherwise than its run was begun: by another kvdyno, or where the same kind of
+/// clock runs at another rate.
+pub(super) fn stranger(run: &Run, record: &Record) -> Option<Note> {
+    if record.tool_version != run.tool_version {
+        let (own, begun) = (&record.tool_version, &run.tool_version);
+        return Some(Note::detailed(
+            format!("kvdyno {own}"),
+            format!("measured with kvdyno {own}, and the run was begun with {begun}: compare with care"),
+        ));
+    }
+    let clock = record.clock.as_ref().filter(|clock| clock.kind == run.clock.kind)?;
+    let differs = (clock.ns_per_tick / run.clock.ns_per_tick - 1.0).abs() > CLOCK_LIMIT;
+    differs.then(|| {
+        let text =
+            "its clock ticks at another rate than the run's: it was perhaps measured on another machine";
+        Note::detailed("other clock", text.to_string())
+    })
+}
+
 /// All notes of a cell, the gravest first.
 pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     let mut notes = failures(cell);
+    if let Some(class) = &cell.class {
+        let mark = class.split(',').next().unwrap_or(class);
+        let detail =
+            format!("{class}: its ops go over a socket to another process, so its rank is not among equals");
+        notes.push(Note::detailed(mark, detail));
+    }
     if cell.harness_share.is_some_and(|share| share > HARNESS_SHARE_LIMIT) {
         let percent = cell.harness_share.unwrap_or_default() * 100.0;
         notes.push(Note::mark(format!("harness {percent:.0}%")));

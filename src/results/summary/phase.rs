@@ -1,7 +1,8 @@
 //! One phase of a workload over all engines: the floor, a ranked group for each level in force, and what has no place.
 
 use super::cell::{Cell, Name, RunFigures, cell, figures, state_of};
-use super::{find, is_floor, is_mutant};
+use super::note::{Note, stranger};
+use super::{Found, is_floor, is_mutant};
 use crate::results::statistics::{Interval, higher_first, ranks};
 use crate::results::{PhaseRecord, Record, Run, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, Phase, ValueSpec, Workload};
@@ -56,7 +57,7 @@ pub struct Group {
 }
 
 /// All phases of all workloads of the run, in the order of the plan.
-pub(super) fn summarize(run: &Run, records: &[Record]) -> Vec<PhaseSummary> {
+pub(super) fn summarize(run: &Run, records: &Found) -> Vec<PhaseSummary> {
     let mut phases: Vec<PhaseSummary> = Vec::new();
     for workload in run.trials.iter().map(|trial| &trial.workload) {
         for phase in &workload.phases {
@@ -75,8 +76,8 @@ struct Reference<'a> {
     phase: &'a Phase,
 }
 
-fn reference<'a>(records: &'a [Record], workload: &'a Workload, phase: &'a Phase) -> Reference<'a> {
-    let of_workload = records.iter().filter(|record| record.trial.workload.name == workload.name);
+fn reference<'a>(records: &'a Found, workload: &'a Workload, phase: &'a Phase) -> Reference<'a> {
+    let of_workload = records.records.iter().filter(|record| record.trial.workload.name == workload.name);
     let ran = of_workload.filter_map(|record| {
         let found = record.phases.iter().find(|found| found.phase.name == phase.name && found.ops > 0)?;
         Some(Reference { workload: &record.trial.workload, phase: &found.phase })
@@ -84,7 +85,7 @@ fn reference<'a>(records: &'a [Record], workload: &'a Workload, phase: &'a Phase
     ran.into_iter().next().unwrap_or(Reference { workload, phase })
 }
 
-fn summarize_phase(run: &Run, records: &[Record], workload: &Workload, phase: &Phase) -> PhaseSummary {
+fn summarize_phase(run: &Run, records: &Found, workload: &Workload, phase: &Phase) -> PhaseSummary {
     let reference = reference(records, workload, phase);
     let mut summary = PhaseSummary {
         workload: workload.name.clone(),
@@ -146,7 +147,7 @@ fn interval_to_rank(cell: &Cell) -> Option<Interval> {
 }
 
 /// The cells of a phase in order of the plan; one whose runs had different levels in force is split by level.
-fn cells(run: &Run, records: &[Record], reference: &Reference) -> Vec<Cell> {
+fn cells(run: &Run, records: &Found, reference: &Reference) -> Vec<Cell> {
     let has_phase = |trial: &&Trial| {
         let same = |planned: &Phase| planned.name == reference.phase.name;
         trial.workload.name == reference.workload.name && trial.workload.phases.iter().any(same)
@@ -175,12 +176,14 @@ struct PlannedRun<'a> {
     figures: RunFigures,
     counted: Option<Cow<'a, PhaseRecord>>,
     settings_differ: bool,
+    class: Option<String>,
+    stranger: Option<Note>,
 }
 
-fn cells_of(name: Name, trials: &[&Trial], records: &[Record], reference: &Reference) -> Vec<Cell> {
+fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Reference) -> Vec<Cell> {
     let live_bytes = live_bytes_per_key(reference.workload);
     let planned_run = |trial: &&Trial| {
-        let record = find(records, &trial.id);
+        let record = records.record(&trial.id);
         let (state, counted) = state_of(record, &reference.phase.name);
         let other_keys = record.is_some_and(|record| record.trial.workload.keys != reference.workload.keys);
         PlannedRun {
@@ -189,6 +192,8 @@ fn cells_of(name: Name, trials: &[&Trial], records: &[Record], reference: &Refer
                 .as_ref()
                 .is_some_and(|counted| other_keys || counted.phase != *reference.phase),
             counted,
+            class: record.and_then(class_of),
+            stranger: record.and_then(|record| stranger(records.run, record)),
         }
     };
     let runs: Vec<PlannedRun> = trials.iter().map(planned_run).collect();
@@ -204,9 +209,23 @@ fn cells_of(name: Name, trials: &[&Trial], records: &[Record], reference: &Refer
         let here: Vec<&PlannedRun> = runs.iter().filter(|run| level_of(run) == *level).collect();
         let counted: Vec<&PhaseRecord> = here.iter().filter_map(|run| run.counted.as_deref()).collect();
         let settings_differ = here.iter().any(|run| run.settings_differ);
-        cell(name, here.iter().map(|run| run.figures.clone()).collect(), &counted, settings_differ)
+        let class = here.iter().find_map(|run| run.class.clone());
+        let figures = here.iter().map(|run| run.figures.clone()).collect();
+        let mut cell = cell(name, figures, &counted, settings_differ, class);
+        for note in here.iter().filter_map(|run| run.stranger.as_ref()) {
+            if !cell.notes.contains(note) {
+                cell.notes.push(note.clone());
+            }
+        }
+        cell
     };
     levels.iter().map(cell_at).collect()
+}
+
+/// What the driver says that the engine is: a setting in force named `class`.
+fn class_of(record: &Record) -> Option<String> {
+    let options = &record.engine.as_ref()?.options;
+    options.iter().find(|(name, _)| name == "class").map(|(_, class)| class.clone())
 }
 
 /// The bytes of a key, its value and its index rows; none if sizes vary or a phase has its own.

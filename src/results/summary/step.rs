@@ -1,9 +1,10 @@
 //! Steps outside the phases: open, close, settle, reopen ..., timed for each engine.
 
-use super::find;
+use super::Found;
 use crate::results::statistics::median;
-use crate::results::{Record, Run, Step, Trial};
+use crate::results::{Run, Step, Trial};
 use serde::Serialize;
+use std::collections::HashMap;
 
 /// A step of an engine, over all its trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,33 +29,25 @@ pub struct StepSummary {
     pub notes: Vec<String>,
 }
 
-/// What the steps of one place in a cell have in common.
-#[derive(PartialEq)]
+/// A step of one trial.
 struct Place<'a> {
     trial: &'a Trial,
     step: &'a Step,
 }
 
-impl Place<'_> {
-    fn same(&self, other: &Place) -> bool {
-        self.trial.workload.name == other.trial.workload.name
-            && self.trial.engine == other.trial.engine
-            && self.trial.options == other.trial.options
-            && self.step.name == other.step.name
-            && self.step.before_phase == other.step.before_phase
-    }
-}
-
 /// The steps of all cells, in the order of the plan and of happening.
-pub(super) fn summarize(run: &Run, records: &[Record]) -> Vec<StepSummary> {
+pub(super) fn summarize(run: &Run, found: &Found) -> Vec<StepSummary> {
     let mut places: Vec<Vec<Place>> = Vec::new();
-    for record in run.trials.iter().filter_map(|trial| find(records, &trial.id)) {
+    let mut known = HashMap::new();
+    for record in run.trials.iter().filter_map(|trial| found.record(&trial.id)) {
         for step in &record.steps {
-            let place = Place { trial: &record.trial, step };
-            match places.iter_mut().find(|seen| seen.iter().any(|other| other.same(&place))) {
-                Some(seen) => seen.push(place),
-                None => places.push(vec![place]),
-            }
+            let trial = &record.trial;
+            let cell = (&trial.workload.name, &trial.engine, &trial.options);
+            let place = *known.entry((cell, &step.name, &step.before_phase)).or_insert_with(|| {
+                places.push(Vec::new());
+                places.len() - 1
+            });
+            places[place].push(Place { trial, step });
         }
     }
     places.iter().filter_map(|steps| step_summary(steps)).collect()

@@ -247,3 +247,20 @@ fn warnings_are_told_once_with_their_number_of_trials() {
     assert_eq!(summary.absent.len(), 1);
     assert_eq!(summary.rss_before_open_bytes, Some(9 << 20));
 }
+
+#[test]
+fn rows_of_another_version_or_clock_are_marked() {
+    let (run, mut records) = (fixture::run(), fixture::records());
+    for record in &mut records {
+        match (record.trial.engine.as_str(), record.trial.repetition) {
+            ("lmdb", 2) => record.tool_version = "0.9.9".to_string(),
+            ("redb", _) => record.clock.as_mut().unwrap().ns_per_tick *= 1.2,
+            _ => {}
+        }
+    }
+    let summary = Summary::new(&run, records);
+    let read = phase(&summary, "read");
+    assert_eq!(marks(cell(read, "lmdb")), ["kvdyno 0.9.9"]);
+    assert_eq!(marks(cell(read, "redb")), ["other clock"], "once for all of its runs");
+    assert!(!marks(cell(read, "fjall")).contains(&"other clock"));
+}

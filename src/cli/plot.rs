@@ -1,0 +1,113 @@
+//! `kvdyno plot`: charts as files.
+
+use super::args::unknown;
+use super::error::CliError;
+use super::report::open;
+use crate::report::{PLOTS, Plot, PlotChoice};
+use crate::results::summary::Summary;
+use std::path::{Path, PathBuf};
+
+/// Draw charts of a results folder; without KIND it lists the kinds.
+#[derive(Debug, clap::Args)]
+pub struct PlotArgs {
+    /// throughput, latency, series, resources or sizes.
+    kind: Option<String>,
+    /// The folder of a run, or one that holds runs: then its newest.
+    #[arg(default_value = "kvdyno-results")]
+    dir: PathBuf,
+    /// Where to: FILE.svg or FILE.png; `-` prints SVG.
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Only this phase, or this WORKLOAD/PHASE.
+    #[arg(long)]
+    phase: Option<String>,
+    /// linear or log; default: as suits the kind.
+    #[arg(long, value_parser = ["linear", "log"])]
+    scale: Option<String>,
+}
+
+/// Draws, or lists the kinds.
+pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
+    let Some(name) = &args.kind else {
+        for plot in PLOTS {
+            println!("{:<11} {}", plot.name, plot.about);
+        }
+        println!("\nkvdyno plot KIND DIR -o FILE.svg");
+        return Ok(0);
+    };
+    let known: Vec<&str> = PLOTS.iter().map(|plot| plot.name).collect();
+    let plot = crate::report::plot(name).ok_or_else(|| unknown("plot", name, &known, "kvdyno plot"))?;
+    let out = args.out.as_deref().ok_or_else(|| {
+        CliError::usage("where to is not said").hint(format!("add -o {name}.svg, or `-o -` to print it"))
+    })?;
+    let kind = kind_of(out)?;
+    let results = open(&args.dir)?;
+    results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let records = results.finished().map_err(|error| CliError::failed(error.to_string()))?;
+    let summary = Summary::new(results.run(), records);
+    let is_log = args.scale.as_ref().map(|scale| scale == "log");
+    let choice = PlotChoice { phase: args.phase.clone(), is_log };
+    check_phase(&choice, &summary)?;
+    let svg = plot.svg(&summary, results.run(), &choice).ok_or_else(|| {
+        CliError::usage(format!(
+            "run {} has nothing for a plot of {name}: it needs {}",
+            summary.run_id, plot.needs
+        ))
+        .hint("`kvdyno plot` lists the kinds")
+    })?;
+    match kind {
+        Kind::Print => print!("{svg}"),
+        Kind::Svg => write(out, svg.as_bytes())?,
+        Kind::Png => write(out, &png(plot, &svg)?)?,
+    }
+    Ok(0)
+}
+
+enum Kind {
+    Print,
+    Svg,
+    Png,
+}
+
+fn kind_of(out: &Path) -> Result<Kind, CliError> {
+    match out.extension().and_then(|ending| ending.to_str()) {
+        _ if out.as_os_str() == "-" => Ok(Kind::Print),
+        Some("svg") => Ok(Kind::Svg),
+        Some("png") => Ok(Kind::Png),
+        _ => Err(CliError::usage(format!("{} does not say what to write", out.display()))
+            .hint("end the file's name in .svg or .png")),
+    }
+}
+
+/// A phase that is not in the run is wrong usage.
+fn check_phase(choice: &PlotChoice, summary: &Summary) -> Result<(), CliError> {
+    let Some(wanted) = &choice.phase else { return Ok(()) };
+    let both: Vec<String> =
+        summary.phases.iter().map(|phase| format!("{}/{}", phase.workload, phase.name)).collect();
+    let names = summary.phases.iter().map(|phase| phase.name.as_str()).chain(both.iter().map(String::as_str));
+    let names: Vec<&str> = names.collect();
+    if names.contains(&wanted.as_str()) {
+        return Ok(());
+    }
+    Err(unknown("phase", wanted, &names, "kvdyno report"))
+}
+
+#[cfg(feature = "png")]
+fn png(plot: &Plot, svg: &str) -> Result<Vec<u8>, CliError> {
+    plot.png(svg).map_err(CliError::failed)
+}
+
+#[cfg(not(feature = "png"))]
+fn png(plot: &Plot, _: &str) -> Result<Vec<u8>, CliError> {
+    Err(CliError::usage("this kvdyno was built without PNG")
+        .hint(format!("write {}.svg, or build with `make`, or with `cargo build --features png`", plot.name)))
+}
+
+fn write(out: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    std::fs::write(out, bytes).map_err(|error| {
+        CliError::failed(format!("cannot write {}: {error}", out.display()))
+            .hint("see that its folder is there, has room, and that you may write to it")
+    })?;
+    println!("{}", out.display());
+    Ok(())
+}

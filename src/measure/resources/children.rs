@@ -1,0 +1,46 @@
+//! What the processes use that this one has started and that still run. From `/proc`, where the kernel lists them.
+
+use super::{Usage, read};
+
+/// The unit of CPU times in `/proc/PID/stat`: the kernel gives 100 a second to user space on every machine.
+const TICK_NS: u64 = 10_000_000;
+
+/// A usage for each of them; none where there are none, or the kernel does not tell.
+pub(super) fn of_this_process() -> Vec<Usage> {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let lists =
+        threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let numbers: Vec<u32> = lists
+        .flat_map(|list| {
+            list.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>()
+        })
+        .collect();
+    // One that ends meanwhile has no files any more.
+    numbers.into_iter().filter_map(of).collect()
+}
+
+fn of(process: u32) -> Option<Usage> {
+    let file = |name: &str| read(&format!("/proc/{process}/{name}"));
+    let mut usage = Usage::default();
+    usage.take_stat(&file("stat")?)?;
+    usage.take_status(&file("status")?);
+    if let Some(text) = file("io") {
+        usage.take_io(&text);
+    }
+    Some(usage)
+}
+
+impl Usage {
+    /// CPU time and page faults, with those of its own children that have ended, of a line that begins `PID (NAME) `.
+    fn take_stat(&mut self, text: &str) -> Option<()> {
+        let (_, rest) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let field = |place: usize| fields.get(place)?.parse::<u64>().ok();
+        let both = |place: usize, ended: usize| Some(field(place)?.saturating_add(field(ended)?));
+        self.minor_faults = both(7, 8);
+        self.major_faults = both(9, 10);
+        self.user_cpu_ns = both(11, 13).map(|ticks| ticks.saturating_mul(TICK_NS));
+        self.system_cpu_ns = both(12, 14).map(|ticks| ticks.saturating_mul(TICK_NS));
+        Some(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Rows of bars with intervals: a name, a bar from 0, a whisker, the figure. On a logarithmic scale a bar's length would
+//! mean nothing, so a dot stands in its place.
+
+use super::scale::{Scale, Unit};
+use super::{Chart, Scales, WIDTH, axis, text_width};
+use crate::report::markup::{Html, html};
+use crate::results::statistics::Interval;
+
+/// One bar.
+pub(super) struct Row {
+    /// The engine, as it is named everywhere.
+    pub engine: String,
+    /// What stands before the name: a rank.
+    pub lead: String,
+    /// How long it is; none: there is no bar.
+    pub value: Option<f64>,
+    /// The whisker.
+    pub interval: Option<Interval>,
+    /// Whether it is among the first.
+    pub is_first: bool,
+    /// What stands at its end in place of the figure; none: the figure.
+    pub instead: Option<String>,
+    /// What is told of it where it is pointed at; empty: no more than is seen.
+    pub tip: String,
+}
+
+/// Rows under a heading.
+pub(super) struct Part {
+    /// None: it needs none.
+    pub heading: Option<String>,
+    /// From the top.
+    pub rows: Vec<Row>,
+}
+
+/// Bars to be drawn.
+pub(super) struct Bars {
+    /// The chart's title.
+    pub title: String,
+    /// How to read it.
+    pub about: String,
+    /// What the axis shows, with its unit.
+    pub axis: String,
+    /// Of the figures.
+    pub unit: Unit,
+    /// From the top.
+    pub parts: Vec<Part>,
+}
+
+const ROW: f64 = 19.0;
+/// From the top of a row to the base line of its text.
+const BASE: f64 = 13.0;
+/// Where rows begin, below the axis' title and ticks.
+const TOP: f64 = 34.0;
+/// What ranks take.
+const LEAD: f64 = 26.0;
+
+/// Where the columns of the rows lie.
+struct Columns {
+    name: f64,
+    from: f64,
+    to: f64,
+}
+
+/// Draws them; none if no row has a figure.
+pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
+    let rows = || bars.parts.iter().flat_map(|part| &part.rows);
+    let ends = |row: &Row| [row.value, row.interval.map(|interval| interval.high)];
+    let largest = rows().flat_map(ends).flatten().fold(0.0, f64::max);
+    let lows = |row: &Row| [row.value, row.interval.map(|interval| interval.low)];
+    let least = rows().flat_map(lows).flatten().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+    rows().find(|row| row.value.is_some())?;
+    let columns = columns(bars);
+    let headings = bars.parts.iter().filter(|part| part.heading.is_some()).count();
+    let height = TOP + (rows().count() + headings) as f64 * ROW + 4.0;
+    let room = (columns.from, columns.to);
+    let mut content = html!("<text class=\"t\" x=\"0\" y=\"11\">{}</text>", bars.axis);
+    let mut drawn = Vec::new();
+    for (class, is_log) in scales.kinds(false) {
+        let scale = match is_log {
+            true => Scale::log(bars.unit, least, largest, room),
+            false => Scale::linear(bars.unit, largest, room),
+        };
+        let grid = axis::above(&scale, (TOP - 4.0, height));
+        content.push(&html!("<g class=\"{}\">{}</g>", class, grid));
+        drawn.push((class, is_log, scale));
+    }
+    let mut y = TOP;
+    for part in &bars.parts {
+        if let Some(heading) = &part.heading {
+            let text = html!("<text class=\"h\">{}</text>", heading);
+            content.push(&html!("<g class=\"p\" transform=\"translate(0 {})\">{}</g>", y + BASE, text));
+            y += ROW;
+        }
+        for row in &part.rows {
+            content.push(&draw_row(row, bars.unit, &columns, &drawn, y));
+            y += ROW;
+        }
+    }
+    Some(Chart {
+        title: bars.title.clone(),
+        about: bars.about.clone(),
+        height,
+        content,
+        x: String::new(),
+        is_log: scales == Scales::Log,
+    })
+}
+
+fn columns(bars: &Bars) -> Columns {
+    let rows = || bars.parts.iter().flat_map(|part| &part.rows);
+    let names = rows().map(|row| text_width(&row.engine)).fold(0.0, f64::max);
+    let name = if rows().any(|row| !row.lead.is_empty()) { LEAD } else { 0.0 };
+    let said = |row: &Row| row.value.map_or(8.0, |value| text_width(&bars.unit.say(value)));
+    let figures = rows().map(said).fold(0.0, f64::max);
+    let from = name + names.clamp(50.0, 190.0) + 6.0;
+    Columns { name, from, to: WIDTH - figures - 8.0 }
+}
+
+/// A row; its origin is the left end of its text's base line.
+fn draw_row(row: &Row, unit: Unit, columns: &Columns, drawn: &[(&'static str, bool, Scale)], y: f64) -> Html {
+    let said = row.value.map_or_else(|| "-".to_string(), |value| unit.say(value));
+    let mut inside = Html::default();
+    if !row.tip.is_empty() {
+        inside.push(&html!("<title>{}</title>", row.tip));
+    }
+    if !row.lead.is_empty() {
+        inside.push(&html!("<text class=\"t\">{}</text>", row.lead));
+    }
+    inside.push(&html!("<text x=\"{}\">{}</text>", columns.name, row.engine));
+    for (class, is_log, scale) in drawn {
+        inside.push(&geometry(row, columns, class, *is_log, scale));
+    }
+    match &row.instead {
+        Some(instead) => inside.push(&html!("<text class=\"t\" x=\"{}\">{}</text>", columns.from, instead)),
+        None => inside.push(&html!("<text class=\"e\" x=\"{}\">{}</text>", WIDTH, said)),
+    }
+    let (engine, base) = (&row.engine, y + BASE);
+    html!(
+        "<g class=\"r\" data-e=\"{}\" data-v=\"{}\" transform=\"translate(0 {})\">{}</g>",
+        engine,
+        said,
+        base,
+        inside
+    )
+}
+
+/// The bar or dot of a row, and its whisker.
+fn geometry(row: &Row, columns: &Columns, class: &'static str, is_log: bool, scale: &Scale) -> Html {
+    let Some(value) = row.value else { return Html::default() };
+    let fill = if row.is_first { "b1" } else { "b" };
+    let end = scale.at(value);
+    let mut drawn = match is_log {
+        true => html!("<circle class=\"{} {}\" cx=\"{}\" cy=\"-4\" r=\"4\"/>", fill, class, end),
+        // A hair at least, so that a bar is seen where there is a figure.
+        false => html!(
+            "<rect class=\"{} {}\" x=\"{}\" y=\"-10\" width=\"{}\" height=\"12\"/>",
+            fill,
+            class,
+            columns.from,
+            (end - columns.from).max(0.6)
+        ),
+    };
+    if let Some(interval) = row.interval {
+        let (low, high) = (scale.at(interval.low), scale.at(interval.high));
+        let ends = html!("M{} -7.5v7M{} -4H{}M{} -7.5v7", low, low, high, high);
+        drawn.push(&html!("<path class=\"w {}\" d=\"{}\"/>", class, ends));
+    }
+    drawn
+}

@@ -1,0 +1,82 @@
+//! How latencies are spread: each engine's percentiles as a line, with logarithmic axes.
+
+use super::lines::{self, Axis, Line, Lines, Point};
+use super::scale::Unit;
+use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, left_out, levels};
+use super::{Chart, Scales};
+use crate::measure::Histogram;
+use crate::report::describe::cell_name;
+use crate::report::figure::{known, time};
+use crate::results::summary::{Cell, PhaseSummary};
+
+/// Percentiles that are drawn, tenths of 1/(1-p), in each power of ten.
+const PLACES: [u64; 6] = [10, 15, 20, 30, 50, 70];
+/// The powers of ten: up to seven nines.
+const POWERS: u32 = 7;
+
+/// A chart for each level of the phase.
+pub(crate) fn latency(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Vec<Chart> {
+    let draw = |(level, cells): (String, Vec<&Cell>)| {
+        let line = |(place, cell): (usize, &&Cell)| Line {
+            engine: cell_name(cell),
+            style: scene.style(cell),
+            points: points(&service_times(scene, phase, cell)),
+            is_extra: place >= LINES_SHOWN,
+            tip: tip(cell),
+        };
+        let drawn = Lines {
+            title: format!("latency, level {level}"),
+            about: format!(
+                "Service times of all runs merged: the time that so many of the ops did not exceed. A line ends where \
+                 there are too few ops. Response times: - (not in these records).{}",
+                left_out(cells.len())
+            ),
+            x: Axis { title: "percentile, %", unit: Unit::Percentile, is_log: true },
+            y: Axis { title: "service time", unit: Unit::Time, is_log: true },
+            lines: cells.iter().take(LINES_KEPT).enumerate().map(line).collect(),
+            of: cells.len(),
+        };
+        lines::draw(&drawn, scales)
+    };
+    levels(phase).filter_map(draw).collect()
+}
+
+/// All service times of a cell's runs in a phase.
+fn service_times(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Histogram {
+    let mut all = Histogram::empty();
+    for (_, record) in scene.counted(cell) {
+        for kind in record.rounds_of(&phase.name).flat_map(|found| &found.kinds) {
+            all.merge(&kind.service_ns);
+        }
+    }
+    all
+}
+
+/// The percentiles that there are enough ops for.
+fn points(times: &Histogram) -> Vec<Point> {
+    let places = (0..POWERS).flat_map(|power| PLACES.iter().map(move |place| place * 10_u64.pow(power)));
+    let point = |tenths: u64| {
+        let ns = times.quantile_if_enough(tenths - 10, tenths)?;
+        let power = tenths.ilog10() - 1;
+        Some(Point {
+            x: tenths as f64 / 10.0,
+            y: Some(ns as f64),
+            interval: None,
+            is_marked: tenths == 20 || (power > 0 && tenths == 10_u64.pow(power + 1)),
+            is_stall: false,
+        })
+    };
+    places.map_while(point).collect()
+}
+
+fn tip(cell: &Cell) -> String {
+    let latency = &cell.latency;
+    format!(
+        "{}: p50 {}, p99 {}, p99.9 {}, max {}",
+        cell_name(cell),
+        known(latency.p50_ns, time),
+        known(latency.p99_ns, time),
+        known(latency.p999_ns, time),
+        known(latency.max_ns, time)
+    )
+}

@@ -1,0 +1,257 @@
+//! Lines over an axis: each with a colour, a dash, a marker and its name at its end.
+
+use super::palette::{Style, marker};
+use super::scale::{Scale, Unit};
+use super::{Chart, Scales, WIDTH, axis, text_width};
+use crate::report::markup::{Html, html};
+use crate::results::statistics::Interval;
+
+/// A point of a line.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    /// Along.
+    pub x: f64,
+    /// Up; none: not known, and the line has a gap.
+    pub y: Option<f64>,
+    /// A whisker.
+    pub interval: Option<Interval>,
+    /// Whether it has a marker.
+    pub is_marked: bool,
+    /// Whether it is a stall.
+    pub is_stall: bool,
+}
+
+/// An engine's line.
+pub(super) struct Line {
+    /// The engine, as it is named everywhere.
+    pub engine: String,
+    /// How it looks.
+    pub style: Style,
+    /// From the left.
+    pub points: Vec<Point>,
+    /// Whether it is hidden until it is asked for.
+    pub is_extra: bool,
+    /// What is told of it where it is pointed at.
+    pub tip: String,
+}
+
+/// What an axis shows.
+pub(super) struct Axis {
+    /// With the unit, if figures do not bear it.
+    pub title: &'static str,
+    /// Of the figures.
+    pub unit: Unit,
+    /// Whether it is logarithmic.
+    pub is_log: bool,
+}
+
+/// Lines to be drawn.
+pub(super) struct Lines {
+    /// The chart's title.
+    pub title: String,
+    /// How to read it.
+    pub about: String,
+    /// Along; its kind of scale is fixed.
+    pub x: Axis,
+    /// Up; its kind of scale is the chart's own.
+    pub y: Axis,
+    /// The first is drawn first.
+    pub lines: Vec<Line>,
+    /// How many there would be, were none left out.
+    pub of: usize,
+}
+
+const HEIGHT: f64 = 236.0;
+const TOP: f64 = 24.0;
+const BOTTOM: f64 = HEIGHT - 36.0;
+/// Where the plot begins, right of the figures.
+const LEFT: f64 = 50.0;
+/// The distance of two names.
+const NAME: f64 = 12.5;
+
+/// Draws them; none if there is no point.
+pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
+    let points = || lines.lines.iter().flat_map(|line| &line.points).filter(|point| point.y.is_some());
+    points().next()?;
+    // Only a page can show more when asked.
+    let is_drawn = |line: &&Line| !line.is_extra || scales == Scales::Both;
+    let names = lines.lines.iter().map(|line| text_width(&line.engine)).fold(0.0, f64::max);
+    let right = WIDTH - names.clamp(40.0, 170.0) - 12.0;
+    let x_scale = x_scale(&lines.x, points(), (LEFT, right));
+    let mut content = html!(
+        "<text class=\"t\" x=\"0\" y=\"11\">{}</text>{}<text class=\"t c\" x=\"{}\" y=\"{}\">{}</text>",
+        lines.y.title,
+        axis::below(&x_scale, (TOP, BOTTOM)),
+        (LEFT + right) / 2.0,
+        HEIGHT - 6.0,
+        lines.x.title
+    );
+    let mut drawn = Vec::new();
+    for (class, is_log) in scales.kinds(lines.y.is_log) {
+        let scale = y_scale(lines.y.unit, points(), is_log);
+        content.push(&html!("<g class=\"{}\">{}</g>", class, axis::left(&scale, (LEFT, right))));
+        let names = name_places(lines, &scale);
+        drawn.push((class, scale, names));
+    }
+    content.push(&html!("<path class=\"x\" d=\"M{} {}V{}H{}\"/>", LEFT, TOP, BOTTOM, right));
+    if scales != Scales::Both && lines.lines.iter().any(|line| line.is_extra) {
+        let shown = lines.lines.iter().filter(is_drawn).count();
+        let text = format!("the {shown} fastest of {}", lines.of);
+        content.push(&html!("<text class=\"t e\" x=\"{}\" y=\"{}\">{}</text>", WIDTH, HEIGHT - 6.0, text));
+    }
+    let shared_x =
+        lines.lines.iter().map(|line| x_of(lines, line)).max_by_key(String::len).unwrap_or_default();
+    for (place, line) in lines.lines.iter().enumerate().filter(|(_, line)| is_drawn(line)) {
+        let mut inside = html!("<title>{}</title>", line.tip);
+        for (class, y_scale, names) in &drawn {
+            let own = Places { x: &x_scale, y: y_scale, right };
+            inside.push(&html!(
+                "<g class=\"{}\">{}{}</g>",
+                class,
+                own.line(line),
+                own.name(line, names[place])
+            ));
+        }
+        let own_x = x_of(lines, line);
+        let own_x = match is_beginning(&own_x, &shared_x) {
+            true => Html::default(),
+            false => html!(" data-x=\"{}\"", own_x),
+        };
+        content.push(&html!(
+            "<g class=\"r{}\" data-e=\"{}\"{} data-v=\"{}\">{}</g>",
+            if line.is_extra { " extra" } else { "" },
+            line.engine,
+            own_x,
+            listed(line.points.iter().filter_map(|point| point.y).map(|y| lines.y.unit.say(y))),
+            inside
+        ));
+    }
+    let is_log = match scales {
+        Scales::Both | Scales::Own => lines.y.is_log,
+        Scales::Linear => false,
+        Scales::Log => true,
+    };
+    let (title, about) = (lines.title.clone(), lines.about.clone());
+    Some(Chart { title, about, height: HEIGHT, content, x: shared_x, is_log })
+}
+
+/// What the known points of a line are along.
+fn x_of(lines: &Lines, line: &Line) -> String {
+    listed(line.points.iter().filter(|point| point.y.is_some()).map(|point| lines.x.unit.say(point.x)))
+}
+
+/// Whether a list is the beginning of another, or all of it.
+fn is_beginning(list: &str, of: &str) -> bool {
+    of.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('|'))
+}
+
+fn listed(texts: impl Iterator<Item = String>) -> String {
+    texts.collect::<Vec<_>>().join("|")
+}
+
+fn x_scale<'a>(axis: &Axis, points: impl Iterator<Item = &'a Point>, room: (f64, f64)) -> Scale {
+    let (mut least, mut largest) = (f64::INFINITY, 0.0_f64);
+    for point in points {
+        least = least.min(point.x);
+        largest = largest.max(point.x);
+    }
+    match axis.is_log {
+        true => Scale::log(axis.unit, least, largest, room),
+        false => Scale::linear(axis.unit, largest, room),
+    }
+}
+
+fn y_scale<'a>(unit: Unit, points: impl Iterator<Item = &'a Point>, is_log: bool) -> Scale {
+    let (mut least, mut largest) = (f64::INFINITY, 0.0_f64);
+    for point in points {
+        let ends = point.interval.map(|interval| [interval.low, interval.high]);
+        for value in ends.into_iter().flatten().chain(point.y) {
+            least = if value > 0.0 { least.min(value) } else { least };
+            largest = largest.max(value);
+        }
+    }
+    match is_log {
+        true => Scale::log(unit, least, largest, (BOTTOM, TOP)),
+        false => Scale::linear(unit, largest, (BOTTOM, TOP)),
+    }
+}
+
+/// Where the names of the lines stand: at the height of their ends, moved apart; those of hidden lines stay there.
+fn name_places(lines: &Lines, scale: &Scale) -> Vec<f64> {
+    let end =
+        |line: &Line| line.points.iter().rev().find_map(|point| point.y).map_or(BOTTOM, |y| scale.at(y));
+    let mut places: Vec<f64> = lines.lines.iter().map(end).collect();
+    let mut shown: Vec<usize> = (0..places.len()).filter(|place| !lines.lines[*place].is_extra).collect();
+    shown.sort_by(|one, other| places[*one].total_cmp(&places[*other]));
+    let mut above = f64::NEG_INFINITY;
+    for place in &shown {
+        places[*place] = places[*place].max(above + NAME);
+        above = places[*place];
+    }
+    let mut below = BOTTOM + NAME;
+    for place in shown.iter().rev() {
+        places[*place] = places[*place].min(below - NAME);
+        below = places[*place];
+    }
+    places
+}
+
+/// Where the figures of one chart lie.
+struct Places<'a> {
+    x: &'a Scale,
+    y: &'a Scale,
+    right: f64,
+}
+
+impl Places<'_> {
+    fn of(&self, point: &Point) -> Option<(f64, f64)> {
+        Some((self.x.at(point.x), self.y.at(point.y?)))
+    }
+
+    /// The line in pieces between its gaps, its whiskers, markers and stalls.
+    fn line(&self, line: &Line) -> Html {
+        let mut drawn = Html::default();
+        for piece in line.points.split(|point| point.y.is_none()).filter(|piece| !piece.is_empty()) {
+            let place = |(number, point): (usize, &Point)| {
+                let (x, y) = self.of(point)?;
+                Some(html!("{}{},{}", if number == 0 { "" } else { " " }, x, y))
+            };
+            let places: Html = piece.iter().enumerate().filter_map(place).collect();
+            let (colour, dash) = (line.style.colour, line.style.dash);
+            drawn.push(&html!("<polyline class=\"l s{} d{}\" points=\"{}\"/>", colour, dash, places));
+        }
+        for point in &line.points {
+            let Some((x, y)) = self.of(point) else { continue };
+            if let Some(interval) = point.interval {
+                let (low, high) = (self.y.at(interval.low), self.y.at(interval.high));
+                let whisker = html!("M{} {}h6M{} {}V{}M{} {}h6", x - 3.0, low, x, low, high, x - 3.0, high);
+                drawn.push(&html!("<path class=\"l s{}\" d=\"{}\"/>", line.style.colour, whisker));
+            }
+            if point.is_marked {
+                drawn.push(&marker(line.style, (x, y)));
+            }
+            if point.is_stall {
+                drawn.push(&html!("<path class=\"z\" d=\"M{} {}l8 8m0 -8l-8 8\"/>", x - 4.0, y - 4.0));
+            }
+        }
+        drawn
+    }
+
+    /// The line's name, and what leads from its end to the name.
+    fn name(&self, line: &Line, at: f64) -> Html {
+        let Some((x, y)) = line.points.iter().rev().find_map(|point| self.of(point)) else {
+            return Html::default();
+        };
+        html!(
+            "<path class=\"k\" d=\"M{} {}L{} {}\"/><text class=\"n f{}\" x=\"{}\" y=\"{}\">{}</text>",
+            x,
+            y,
+            self.right + 6.0,
+            at,
+            line.style.colour,
+            self.right + 8.0,
+            at + 4.0,
+            line.engine
+        )
+    }
+}

@@ -1,0 +1,113 @@
+//! Charts of a run as SVG, for the page and for files: what each shows, and how it is drawn.
+
+mod axis;
+mod bars;
+mod latency;
+mod lines;
+mod palette;
+mod resources;
+mod scale;
+mod scene;
+mod series;
+mod sizes;
+mod throughput;
+
+pub(super) use latency::latency;
+pub(super) use palette::{Look, RULES, colours, plain_rules};
+pub(super) use resources::resources;
+pub(super) use scene::Scene;
+pub(super) use series::series;
+pub(super) use sizes::sizes;
+pub(super) use throughput::{overview, throughput};
+
+use super::markup::{Html, html};
+
+/// The width of every chart, in units of which one is a pixel where there is room: a phone's.
+pub(super) const WIDTH: f64 = 384.0;
+
+/// Which kinds of scale a chart is drawn with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scales {
+    /// Both, one of them hidden, for a page that switches between them.
+    Both,
+    /// The chart's own.
+    Own,
+    /// Linear.
+    Linear,
+    /// Logarithmic.
+    Log,
+}
+
+impl Scales {
+    /// The kinds to draw, of a chart whose own is logarithmic or not: their classes, and whether they are logarithmic.
+    fn kinds(self, own_is_log: bool) -> Vec<(&'static str, bool)> {
+        let (linear, log) = (("lin", false), ("log", true));
+        match self {
+            Scales::Both => vec![linear, log],
+            Scales::Own if own_is_log => vec![log],
+            Scales::Own | Scales::Linear => vec![linear],
+            Scales::Log => vec![log],
+        }
+    }
+}
+
+/// A picture with its words.
+#[derive(Clone, Debug)]
+pub(super) struct Chart {
+    /// What it shows: `ops/s, level process`.
+    pub title: String,
+    /// How to read it, a sentence; empty if the title says all.
+    pub about: String,
+    /// In units.
+    pub height: f64,
+    /// The inside of the picture.
+    pub content: Html,
+    /// What the points of all lines along are; empty where each line has its own, and for bars.
+    pub x: String,
+    /// Whether it is logarithmic when first seen.
+    pub is_log: bool,
+}
+
+impl Chart {
+    /// The chart for a page: with its title, and a switch of scales that works without a script.
+    pub fn figure(&self, id: usize) -> Html {
+        let checked = if self.is_log { Html::constant(" checked=\"checked\"") } else { Html::default() };
+        let x = match self.x.is_empty() {
+            true => Html::default(),
+            false => html!(" data-x=\"{}\"", self.x),
+        };
+        let about = match self.about.is_empty() {
+            true => Html::default(),
+            false => html!("<p class=\"about\">{}</p>", self.about),
+        };
+        html!(
+            "<figure><figcaption>{}</figcaption><input type=\"checkbox\" class=\"scale\" id=\"s{}\"{}/><label for=\"s{}\">log scale</label>{}{}</figure>\n",
+            self.title,
+            id,
+            checked,
+            id,
+            html!(
+                "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\"{}>{}</svg>",
+                WIDTH,
+                self.height,
+                self.title,
+                x,
+                self.content
+            ),
+            about
+        )
+    }
+}
+
+/// What a text takes at 12 units, in DejaVu Sans, the widest of the usual fonts.
+fn text_width(text: &str) -> f64 {
+    let thousandths = |letter: char| match letter {
+        'm' | 'M' | 'W' | '@' | '%' => 980.0,
+        'w' | '=' | '+' | '<' | '>' | '~' | 'O' | 'Q' => 838.0,
+        'i' | 'j' | 'l' | '\'' | 'I' => 290.0,
+        'A'..='Z' => 720.0,
+        'f' | 'r' | 't' | '-' | '.' | ',' | ' ' | '(' | ')' | ':' | ';' | '/' => 410.0,
+        _ => 636.0,
+    };
+    text.chars().map(thousandths).sum::<f64>() * 12.0 / 1_000.0
+}

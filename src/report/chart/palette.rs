@@ -1,0 +1,158 @@
+//! Colours, dashes and markers: one palette for all charts, told apart without colour too, in light and dark.
+
+use crate::report::markup::{Html, html};
+
+/// Colours of the lines, light and dark: those of Okabe and Ito, which the colour-blind tell apart, darkened or
+/// lightened until they stand out from the background (3 to 1 and more).
+pub(crate) const LINES: [(&str, &str); 7] = [
+    ("#0072b2", "#56b4e9"),
+    ("#b45000", "#e69f00"),
+    ("#007a5a", "#2cc295"),
+    ("#a8427e", "#d98cbc"),
+    ("#5b4bb5", "#a79bf0"),
+    ("#6f6200", "#d9c740"),
+    ("#444444", "#c8c8c8"),
+];
+
+/// Dashes of the lines, classes `d0` (whole) to `d3`.
+pub(crate) const DASHES: usize = 4;
+
+/// The rest of the colours: name, light, dark.
+const OTHERS: [(&str, &str, &str); 9] = [
+    ("paper", "#ffffff", "#15181c"),
+    ("panel", "#f6f7f9", "#1d2126"),
+    ("ink", "#1b1f24", "#e4e7eb"),
+    ("soft", "#57606a", "#a3acb6"),
+    ("grid", "#d8dee4", "#343b43"),
+    ("first", "#0072b2", "#56b4e9"),
+    ("other", "#6c889b", "#5f7482"),
+    ("whisker", "#1b1f24", "#e4e7eb"),
+    ("stall", "#c62f00", "#ff8a5c"),
+];
+
+/// Which of two looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Dark on white.
+    Light,
+    /// Light on black.
+    Dark,
+}
+
+/// How an engine's line looks: its place among the engines of a run decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// The colour, of [`LINES`].
+    pub colour: usize,
+    /// The dash, below [`DASHES`].
+    pub dash: usize,
+    /// The shape of its markers, of [`marker`].
+    pub shape: usize,
+}
+
+impl Style {
+    /// Of the engine at this place: colours take turns, and each turn has another dash.
+    pub fn of(place: usize) -> Style {
+        Style {
+            colour: place % LINES.len(),
+            dash: place / LINES.len() % DASHES,
+            // Seven colours and six shapes: engines of one colour have different shapes.
+            shape: place % 6,
+        }
+    }
+}
+
+/// Name and colour of all that charts are drawn with, for a style sheet's variables.
+pub(crate) fn colours(look: Look) -> Vec<(String, &'static str)> {
+    let pick = |light: &'static str, dark: &'static str| if look == Look::Light { light } else { dark };
+    let lines =
+        LINES.iter().enumerate().map(|(place, (light, dark))| (format!("c{place}"), pick(light, dark)));
+    let others = OTHERS.iter().map(|(name, light, dark)| (name.to_string(), pick(light, dark)));
+    lines.chain(others).collect()
+}
+
+/// A marker of a shape around a place.
+pub(super) fn marker(style: Style, (x, y): (f64, f64)) -> Html {
+    let around = |offsets: &[(f64, f64)]| -> Html {
+        let point = |(place, (dx, dy)): (usize, &(f64, f64))| {
+            html!("{}{},{}", if place == 0 { "" } else { " " }, x + dx, y + dy)
+        };
+        offsets.iter().enumerate().map(point).collect()
+    };
+    let polygon = |offsets: &[(f64, f64)]| {
+        html!("<polygon class=\"m f{}\" points=\"{}\"/>", style.colour, around(offsets))
+    };
+    match style.shape {
+        0 => html!("<circle class=\"m f{}\" cx=\"{}\" cy=\"{}\" r=\"2.8\"/>", style.colour, x, y),
+        1 => polygon(&[(-2.6, -2.6), (2.6, -2.6), (2.6, 2.6), (-2.6, 2.6)]),
+        2 => polygon(&[(0.0, -3.4), (3.2, 2.4), (-3.2, 2.4)]),
+        3 => polygon(&[(0.0, -3.6), (3.6, 0.0), (0.0, 3.6), (-3.6, 0.0)]),
+        4 => polygon(&[(0.0, 3.4), (3.2, -2.4), (-3.2, -2.4)]),
+        _ => html!("<circle class=\"m o s{}\" cx=\"{}\" cy=\"{}\" r=\"2.8\"/>", style.colour, x, y),
+    }
+}
+
+/// The rules of the charts' classes, with colours as variables.
+pub(crate) const RULES: &str = include_str!("chart.css");
+
+/// [`RULES`] with the colours in the places of their variables, for a file that stands alone.
+pub(crate) fn plain_rules(look: Look) -> String {
+    let with =
+        |rules: String, (name, colour): (String, &str)| rules.replace(&format!("var(--{name})"), colour);
+    colours(look).into_iter().fold(RULES.to_string(), with)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Relative luminance, as WCAG has it.
+    fn luminance(colour: &str) -> f64 {
+        let part = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+    }
+
+    fn contrast(one: &str, other: &str) -> f64 {
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    #[test]
+    fn lines_and_texts_stand_out_from_both_backgrounds() {
+        for look in [Look::Light, Look::Dark] {
+            let colours = colours(look);
+            let of = |name: &str| colours.iter().find(|(known, _)| known == name).unwrap().1;
+            for ground in [of("paper"), of("panel")] {
+                for (name, colour) in &colours {
+                    let wanted = match name.as_str() {
+                        "ink" | "soft" => 4.5,
+                        "paper" | "panel" | "grid" => 1.0,
+                        // Texts beside lines are in the line's colour.
+                        name if name.starts_with('c') => 4.5,
+                        _ => 3.0,
+                    };
+                    let found = contrast(colour, ground);
+                    assert!(found >= wanted, "{look:?}: {name} {colour} has {found:.2} on {ground}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn engines_of_one_colour_differ_in_dash_or_shape() {
+        let styles: Vec<Style> = (0..28).map(Style::of).collect();
+        for (place, style) in styles.iter().enumerate() {
+            assert!(!styles[..place].contains(style), "{place}");
+        }
+        assert_ne!(Style::of(0).shape, Style::of(7).shape);
+    }
+
+    #[test]
+    fn every_variable_has_a_colour() {
+        assert!(!plain_rules(Look::Light).contains("var("), "{}", plain_rules(Look::Light));
+        assert!(!RULES.contains(['<', '>', '"', '\'', '&']), "it is written through the escaping");
+    }
+}

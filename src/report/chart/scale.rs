@@ -1,0 +1,245 @@
+//! From figures to places on an axis, linear or logarithmic, with ticks at round figures.
+
+use crate::report::figure::{bytes, rate, three_digits, time};
+
+/// What a figure is, and so how it is said and which figures are round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Ops per second.
+    Rate,
+    /// Nanoseconds.
+    Time,
+    /// Bytes.
+    Bytes,
+    /// Seconds.
+    Seconds,
+    /// A number without a unit.
+    Plain,
+    /// A count: round ones are said short (`10k`).
+    Count,
+    /// How many of 1/(1-p) a percentile leaves out: 100 is p99.
+    Percentile,
+}
+
+impl Unit {
+    /// The figure as the tables say it.
+    pub fn say(self, value: f64) -> String {
+        match self {
+            Unit::Rate => rate(value),
+            Unit::Time => time(value.round() as u64),
+            Unit::Bytes => bytes(value.round() as u64),
+            Unit::Seconds => format!("{}s", trimmed(&three_digits(value))),
+            Unit::Plain => three_digits(value),
+            Unit::Count => trimmed(&rate(value)),
+            Unit::Percentile => percentile(value),
+        }
+    }
+
+    /// The figure at a tick: without zeros that say nothing.
+    pub fn tick(self, value: f64) -> String {
+        match self {
+            // Figures side by side have little room, and the axis' title says what they are.
+            Unit::Percentile => self.say(value).trim_end_matches(" %").to_string(),
+            _ if value == 0.0 => "0".to_string(),
+            _ => trimmed(&self.say(value)),
+        }
+    }
+
+    /// What round figures are multiples of, near this figure.
+    fn base(self, near: f64) -> f64 {
+        match self {
+            Unit::Bytes if near >= 1.0 => 1024_f64.powi((near.log2() / 10.0).floor() as i32),
+            _ => 1.0,
+        }
+    }
+}
+
+/// `99.9 %` of 1000: the share that does not exceed it, never rounded up to another one's.
+fn percentile(beyond_one_in: f64) -> String {
+    if beyond_one_in <= 1.0 {
+        return "0 %".to_string();
+    }
+    let decimals = (beyond_one_in.log10() + 1e-9).floor().max(1.0) as usize;
+    format!("{} %", trimmed(&format!("{:.decimals$}", 100.0 - 100.0 / beyond_one_in)))
+}
+
+/// `2us` of `2.00us`, `1.5M` of `1.50M`.
+fn trimmed(text: &str) -> String {
+    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    match number.contains('.') {
+        true => format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.')),
+        false => text.to_string(),
+    }
+}
+
+/// Figures from `low` to `high` on places from `from` to `to`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Scale {
+    unit: Unit,
+    is_log: bool,
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Scale {
+    /// From 0 to a round figure at or over the largest.
+    pub fn linear(unit: Unit, largest: f64, (from, to): (f64, f64)) -> Scale {
+        let largest = if largest.is_finite() && largest > 0.0 { largest } else { 1.0 };
+        let step = step(unit, largest, 4.0);
+        // A hair of tolerance, so that a maximum at a tick does not add an empty step.
+        let high = (largest / step - 1e-9).ceil() * step;
+        Scale { unit, is_log: false, low: 0.0, high, from, to }
+    }
+
+    /// From a round figure at or below the least to one at or over the largest; both should be over 0.
+    pub fn log(unit: Unit, least: f64, largest: f64, (from, to): (f64, f64)) -> Scale {
+        let usable = |value: f64| value.is_finite() && value > 0.0;
+        let largest = if usable(largest) { largest } else { 1.0 };
+        let least = if usable(least) { least.min(largest) } else { largest };
+        let base = unit.base(largest);
+        let low = round_log(least / base, f64::floor) * base;
+        let high = round_log(largest / base, f64::ceil) * base;
+        let high = if high > low * 1.5 { high } else { low * 10.0 };
+        Scale { unit, is_log: true, low, high, from, to }
+    }
+
+    /// The place of a figure; of what lies outside, that of the nearer end.
+    pub fn at(&self, value: f64) -> f64 {
+        let share = match self.is_log {
+            true if value <= 0.0 => 0.0,
+            true => (value / self.low).ln() / (self.high / self.low).ln(),
+            false => (value - self.low) / (self.high - self.low),
+        };
+        self.from + (self.to - self.from) * if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// Round figures along the axis, with their texts; as many as there is room for.
+    pub fn ticks(&self) -> Vec<(f64, String)> {
+        let values = if self.is_log { self.log_ticks() } else { self.linear_ticks() };
+        values.into_iter().map(|value| (self.at(value), self.unit.tick(value))).collect()
+    }
+
+    fn linear_ticks(&self) -> Vec<f64> {
+        let step = step(self.unit, self.high, 4.0);
+        let count = (self.high / step).round() as usize;
+        (0..=count.min(20)).map(|place| place as f64 * step).collect()
+    }
+
+    fn log_ticks(&self) -> Vec<f64> {
+        let base = self.unit.base(self.high);
+        let first = (self.low / base).log10().floor() as i32;
+        let last = (self.high / base).log10().ceil() as i32;
+        // Figures of an axis that goes up lie above each other and want less room than side by side.
+        let each = if self.from > self.to { 24.0 } else { 45.0 };
+        let room = ((self.to - self.from).abs() / each).max(2.0) as i32;
+        let decades = (last - first).max(1);
+        let within = |value: &f64| *value >= self.low * 0.999 && *value <= self.high * 1.001;
+        let of = |powers: &[f64], every: usize| -> Vec<f64> {
+            let steps = (first..=last).step_by(every.max(1));
+            let all =
+                steps.flat_map(|power| powers.iter().map(move |digit| digit * 10_f64.powi(power) * base));
+            all.filter(within).collect()
+        };
+        match decades {
+            few if few <= room && self.unit == Unit::Percentile => of(&[1.0], 1),
+            few if few * 3 <= room => of(&[1.0, 2.0, 5.0], 1),
+            few if few * 2 <= room => of(&[1.0, 3.0], 1),
+            _ => of(&[1.0], (decades + room - 1) as usize / room as usize),
+        }
+    }
+}
+
+/// The distance of ticks: 1, 2 or 5 of a power of ten, so that about `count` of them reach `largest`.
+fn step(unit: Unit, largest: f64, count: f64) -> f64 {
+    let base = unit.base(largest);
+    let wanted = largest / base / count;
+    let power = 10_f64.powf(wanted.log10().floor());
+    let digit = [1.0, 2.0, 5.0, 10.0].into_iter().find(|digit| digit * power >= wanted * 0.999);
+    digit.unwrap_or(10.0) * power * base
+}
+
+/// The nearest 1, 2 or 5 of a power of ten below or over, as `to` says.
+fn round_log(value: f64, to: fn(f64) -> f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    let digit = value / power;
+    let digits = [1.0, 2.0, 5.0, 10.0];
+    let is_up = to(0.5) > 0.0;
+    let found = match is_up {
+        true => digits.into_iter().find(|candidate| *candidate >= digit * 0.999_999),
+        false => digits.into_iter().rev().find(|candidate| *candidate <= digit * 1.000_001),
+    };
+    found.unwrap_or(1.0) * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn texts(scale: &Scale) -> Vec<String> {
+        scale.ticks().into_iter().map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn ticks_stand_at_round_figures() {
+        let room = (0.0, 200.0);
+        assert_eq!(texts(&Scale::linear(Unit::Rate, 1_234_567.0, room)), ["0", "500k", "1M", "1.5M"]);
+        assert_eq!(texts(&Scale::linear(Unit::Rate, 400.0, room)), ["0", "100", "200", "300", "400"]);
+        assert_eq!(texts(&Scale::linear(Unit::Bytes, 70e6, room)), ["0", "20MiB", "40MiB", "60MiB", "80MiB"]);
+        assert_eq!(texts(&Scale::linear(Unit::Plain, 0.0, room)), ["0", "0.5", "1"]);
+        assert_eq!(texts(&Scale::log(Unit::Time, 300.0, 4e6, room)), ["10us", "1ms"]);
+        let wide = (0.0, 320.0);
+        let decades = ["1us", "10us", "100us", "1ms"];
+        assert_eq!(texts(&Scale::log(Unit::Time, 300.0, 4e6, wide)), decades);
+        assert_eq!(texts(&Scale::log(Unit::Rate, 120.0, 800.0, room)), ["100", "200", "500", "1k"]);
+        assert_eq!(texts(&Scale::log(Unit::Percentile, 1.0, 1e4, wide)), ["0", "90", "99", "99.9", "99.99"]);
+    }
+
+    #[test]
+    fn percentiles_are_never_said_to_be_all() {
+        let cases = [
+            (1.0, "0 %"),
+            (2.0, "50 %"),
+            (100.0, "99 %"),
+            (1e3, "99.9 %"),
+            (700.0, "99.86 %"),
+            (1e6, "99.9999 %"),
+        ];
+        for (one_in, text) in cases {
+            assert_eq!(Unit::Percentile.say(one_in), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_figure_lies_on_its_axis_and_larger_ones_farther(
+            one in -1.0_f64..1e15, other in 1e-9_f64..1e15, is_log: bool, unit in 0..5_usize,
+        ) {
+            let unit = [Unit::Rate, Unit::Time, Unit::Bytes, Unit::Seconds, Unit::Plain][unit];
+            let (low, high) = (one.min(other), one.max(other));
+            let scale = match is_log {
+                true => Scale::log(unit, low, high, (300.0, 20.0)),
+                false => Scale::linear(unit, high, (300.0, 20.0)),
+            };
+            prop_assert!(scale.at(low) >= scale.at(high) - 1e-9);
+            let ticks = scale.ticks();
+            prop_assert!((1..=21).contains(&ticks.len()), "{ticks:?} of {scale:?}");
+            prop_assert!(ticks.iter().all(|(at, _)| (20.0..=300.0).contains(at)), "{ticks:?}");
+            prop_assert!(ticks.windows(2).all(|pair| pair[0].0 > pair[1].0), "{ticks:?}");
+            if !is_log {
+                prop_assert!(scale.high >= high && scale.high <= high.max(1.0) * 2.5, "{scale:?}");
+            }
+        }
+
+        #[test]
+        fn nothing_upsets_a_scale(one: f64, other: f64, value: f64) {
+            for scale in [Scale::linear(Unit::Rate, one, (0.0, 9.0)), Scale::log(Unit::Time, one, other, (0.0, 9.0))] {
+                prop_assert!((0.0..=9.0).contains(&scale.at(value)));
+                prop_assert!(scale.ticks().len() < 100);
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What became of a phase second by second: ops per second, p99, memory, disk; and where an engine stalled.
+
+use super::lines::{self, Axis, Line, Lines, Point};
+use super::scale::Unit;
+use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, left_out, levels};
+use super::{Chart, Scales};
+use crate::measure::SeriesRow;
+use crate::report::describe::cell_name;
+use crate::report::figure::{counted, listed};
+use crate::results::Record;
+use crate::results::statistics::median;
+use crate::results::summary::{Cell, PhaseSummary};
+
+/// An interval is a stall when its rate is below this share of the median rate of the run's intervals in the phase.
+const STALL_SHARE: f64 = 0.1;
+/// Intervals that a series must have to be drawn.
+const FEWEST: usize = 3;
+/// Points of a line; a longer series is put together to so many.
+const MOST: usize = 200;
+
+/// An interval, or several put together: mean rate, and the most of the rest.
+#[derive(Clone, Debug)]
+struct Interval {
+    end_s: f64,
+    ns: u64,
+    ops: u64,
+    p99_ns: Option<u64>,
+    rss_bytes: Option<u64>,
+    disk_bytes: Option<u64>,
+    is_stall: bool,
+}
+
+impl Interval {
+    fn rate(&self) -> f64 {
+        if self.ns == 0 { 0.0 } else { self.ops as f64 / (self.ns as f64 / 1e9) }
+    }
+}
+
+/// A figure over time.
+struct Figure {
+    title: &'static str,
+    axis: &'static str,
+    unit: Unit,
+    is_log: bool,
+    of: fn(&Interval) -> Option<f64>,
+}
+
+const FIGURES: [Figure; 4] = [
+    Figure {
+        title: "ops/s",
+        axis: "ops/s; a cross is a stall",
+        unit: Unit::Rate,
+        is_log: false,
+        of: |row| Some(row.rate()),
+    },
+    Figure {
+        title: "p99",
+        axis: "p99 of the service time",
+        unit: Unit::Time,
+        is_log: true,
+        of: |row| row.p99_ns.map(|ns| ns as f64),
+    },
+    Figure {
+        title: "memory",
+        axis: "resident memory",
+        unit: Unit::Bytes,
+        is_log: false,
+        of: |row| row.rss_bytes.map(|bytes| bytes as f64),
+    },
+    Figure {
+        title: "disk",
+        axis: "allocated bytes",
+        unit: Unit::Bytes,
+        is_log: false,
+        of: |row| row.disk_bytes.map(|bytes| bytes as f64),
+    },
+];
+
+/// The series of a cell: that of its middle run.
+struct Series<'a> {
+    cell: &'a Cell,
+    repetition: u32,
+    rows: Vec<Interval>,
+    stalls: usize,
+}
+
+/// A chart for each figure and level of the phase; none where a phase was over too soon.
+pub(crate) fn series(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for (level, cells) in levels(phase) {
+        let all = cells.iter().filter_map(|cell| of_cell(scene, phase, cell));
+        let (long, short): (Vec<Series>, Vec<Series>) = all.partition(|series| series.rows.len() >= FEWEST);
+        for figure in &FIGURES {
+            charts.extend(draw(scene, figure, &level, &long, short.len(), scales));
+        }
+    }
+    charts
+}
+
+/// A chart of the series that are long enough; none where each has a single point.
+fn draw(
+    scene: &Scene,
+    figure: &Figure,
+    level: &str,
+    all: &[Series],
+    short: usize,
+    scales: Scales,
+) -> Option<Chart> {
+    let known = |series: &Series| series.rows.iter().filter(|row| (figure.of)(row).is_some()).count();
+    all.iter().find(|series| known(series) > 1)?;
+    let is_rate = figure.unit == Unit::Rate;
+    let line = |(place, series): (usize, &Series)| {
+        let name = cell_name(series.cell);
+        let point = |row: &Interval| Point {
+            x: row.end_s,
+            y: (figure.of)(row),
+            interval: None,
+            is_marked: false,
+            is_stall: is_rate && row.is_stall,
+        };
+        let mut points: Vec<Point> = series.rows.iter().map(point).collect();
+        // A few markers, staggered, so that lines are told apart where they cross.
+        let every = (points.len() / 4).max(1);
+        points.iter_mut().skip(place % every).step_by(every).for_each(|point| point.is_marked = true);
+        let of = format!("run {} of {}", series.repetition, series.cell.runs.len());
+        let stalls = counted(series.stalls as u64, "stall", "stalls");
+        let tip = format!("{name}: {} per second, {of}, {stalls}", figure.title);
+        Line { engine: name, style: scene.style(series.cell), points, is_extra: place >= LINES_SHOWN, tip }
+    };
+    let drawn = Lines {
+        title: format!("{} over time, level {level}", figure.title),
+        about: if is_rate { about(all, short) } else { String::new() },
+        x: Axis { title: "seconds of the phase", unit: Unit::Seconds, is_log: false },
+        y: Axis { title: figure.axis, unit: figure.unit, is_log: figure.is_log },
+        lines: all.iter().take(LINES_KEPT).enumerate().map(line).collect(),
+        of: all.len(),
+    };
+    lines::draw(&drawn, scales)
+}
+
+/// Which runs these are, and who stalled.
+fn about(all: &[Series], short: usize) -> String {
+    let stalled = all.iter().filter(|series| series.stalls > 0);
+    let stalled: Vec<String> =
+        stalled.map(|series| format!("{} {}", cell_name(series.cell), series.stalls)).collect();
+    let short = match short {
+        0 => String::new(),
+        short => format!(
+            " {} done in under {FEWEST} intervals.",
+            counted(short as u64, "engine was", "engines were")
+        ),
+    };
+    let stalled = if stalled.is_empty() { "none".to_string() } else { listed(&stalled) };
+    format!(
+        "Each engine's run of the median rate. A cross marks a stall, an interval below a tenth of the run's median \
+         rate: {stalled}.{short}{}",
+        left_out(all.len())
+    )
+}
+
+fn of_cell<'a>(scene: &Scene, phase: &PhaseSummary, cell: &'a Cell) -> Option<Series<'a>> {
+    let mut runs: Vec<_> = scene.counted(cell).collect();
+    runs.sort_by(|(one, _), (other, _)| {
+        one.ops_per_second.partial_cmp(&other.ops_per_second).unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let (run, record) = runs.get(runs.len().checked_sub(1)? / 2)?;
+    let rows = intervals(record, &phase.name);
+    let stalls = rows.iter().filter(|row| row.is_stall).count();
+    Some(Series { cell, repetition: run.repetition, rows: thinned(rows), stalls })
+}
+
+/// The intervals of all rounds of a phase, one after the other, stalls marked.
+fn intervals(record: &Record, phase: &str) -> Vec<Interval> {
+    let mut rows = Vec::new();
+    let mut before_ns = 0_u64;
+    for round in record.rounds_of(phase) {
+        let interval = |row: &SeriesRow| Interval {
+            end_s: before_ns.saturating_add(row.at_ns) as f64 / 1e9,
+            ns: row.interval_ns,
+            ops: row.ops,
+            p99_ns: row.p99_ns,
+            rss_bytes: row.rss_bytes,
+            disk_bytes: row.disk_allocated_bytes,
+            is_stall: false,
+        };
+        rows.extend(round.series.iter().map(interval));
+        before_ns = before_ns.saturating_add(round.elapsed_ns);
+    }
+    mark_stalls(&mut rows);
+    rows
+}
+
+/// Marks the stalls. An interval shorter than half the longest, as the last one may be, is not judged and judges none.
+fn mark_stalls(rows: &mut [Interval]) {
+    let longest = rows.iter().map(|row| row.ns).max().unwrap_or(0);
+    let is_whole = |row: &Interval| row.ns >= longest / 2;
+    let rates: Vec<f64> = rows.iter().filter(|row| is_whole(row)).map(Interval::rate).collect();
+    let Some(middle) = median(&rates).filter(|_| rates.len() >= FEWEST) else { return };
+    for row in rows.iter_mut().filter(|row| is_whole(row)) {
+        row.is_stall = row.rate() < middle * STALL_SHARE;
+    }
+}
+
+/// Neighbours put together, so that there are at most [`MOST`]; a stall stays one, at its own rate.
+fn thinned(rows: Vec<Interval>) -> Vec<Interval> {
+    let each = rows.len().div_ceil(MOST).max(1);
+    let together = |rows: &[Interval]| {
+        let last = rows.last()?;
+        let slowest =
+            rows.iter().filter(|row| row.is_stall).min_by(|one, other| one.rate().total_cmp(&other.rate()));
+        let (ns, ops) = match slowest {
+            Some(stall) => (stall.ns, stall.ops),
+            None => (rows.iter().map(|row| row.ns).sum(), rows.iter().map(|row| row.ops).sum()),
+        };
+        Some(Interval {
+            end_s: last.end_s,
+            ns,
+            ops,
+            p99_ns: rows.iter().filter_map(|row| row.p99_ns).max(),
+            rss_bytes: rows.iter().filter_map(|row| row.rss_bytes).max(),
+            disk_bytes: rows.iter().filter_map(|row| row.disk_bytes).max(),
+            is_stall: slowest.is_some(),
+        })
+    };
+    rows.chunks(each).filter_map(together).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(ops: &[u64]) -> Vec<Interval> {
+        let row = |(place, ops): (usize, &u64)| Interval {
+            end_s: (place + 1) as f64,
+            ns: 1_000_000_000,
+            ops: *ops,
+            p99_ns: Some(place as u64),
+            rss_bytes: None,
+            disk_bytes: None,
+            is_stall: false,
+        };
+        ops.iter().enumerate().map(row).collect()
+    }
+
+    fn stalls(mut rows: Vec<Interval>) -> Vec<bool> {
+        mark_stalls(&mut rows);
+        rows.iter().map(|row| row.is_stall).collect()
+    }
+
+    #[test]
+    fn a_stall_is_below_a_tenth_of_the_median() {
+        assert_eq!(stalls(rows(&[100, 100, 9, 100])), [false, false, true, false]);
+        assert_eq!(stalls(rows(&[100, 100, 10, 100])), [false; 4], "a tenth is not below it");
+        assert_eq!(stalls(rows(&[100, 0])), [false; 2], "two intervals have no usual rate");
+        let mut short = rows(&[100, 100, 100, 1]);
+        short[3].ns = 10_000_000;
+        assert_eq!(stalls(short), [false; 4], "the end of a phase is no stall");
+        assert_eq!(stalls(Vec::new()), [false; 0]);
+    }
+
+    #[test]
+    fn a_long_series_keeps_its_stalls_its_peaks_and_its_end() {
+        let mut ops = vec![100; 1_000];
+        ops[501] = 1;
+        let mut all = rows(&ops);
+        mark_stalls(&mut all);
+        let kept = thinned(all);
+        assert_eq!(kept.len(), MOST);
+        assert_eq!(kept.iter().filter(|row| row.is_stall).count(), 1);
+        assert_eq!(kept.iter().map(|row| row.rate()).fold(f64::INFINITY, f64::min), 1.0);
+        assert_eq!(kept.last().map(|row| (row.end_s, row.p99_ns)), Some((1_000.0, Some(999))));
+        assert_eq!(thinned(rows(&[1, 2, 3])).len(), 3);
+    }
+}

@@ -1,0 +1,83 @@
+//! The report with a row per figure, for programs that pivot: what a row is of, its name, its unit and its value.
+
+use super::csv::{options, state, text};
+use super::escape::csv_cell;
+use crate::results::Run;
+use crate::results::summary::{Cell, Latency, PhaseSummary, RunFigures, Summary};
+
+/// The columns; those up to `kind` say what the figure is of. Kind is empty where it is of all kinds together.
+const COLUMNS: &str = "run_id,trial,workload,phase,engine,options,repetition,durability_in_force,state,cause,kind,figure,unit,value";
+
+/// Renders it.
+pub(super) fn render(summary: &Summary, run: &Run) -> String {
+    let mut lines = vec![COLUMNS.to_string()];
+    for phase in &summary.phases {
+        for cell in phase.floors.iter().chain(super::ranking::cells(phase)) {
+            for figures in &cell.runs {
+                let names = names(run, phase, cell, figures);
+                let rows = rows(summary, phase, figures);
+                if rows.is_empty() {
+                    lines.push(format!("{names},,,,"));
+                }
+                lines.extend(rows.into_iter().map(|row| format!("{names},{row}")));
+            }
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn names(run: &Run, phase: &PhaseSummary, cell: &Cell, figures: &RunFigures) -> String {
+    let (state, cause) = state(&figures.state);
+    let words = [
+        csv_cell(&run.id),
+        csv_cell(&figures.trial),
+        csv_cell(&phase.workload),
+        csv_cell(&phase.name),
+        csv_cell(&cell.engine),
+        csv_cell(&options(cell)),
+        figures.repetition.to_string(),
+        text(figures.durability_in_force),
+        state.to_string(),
+        csv_cell(cause),
+    ];
+    words.join(",")
+}
+
+/// `kind,figure,unit,value` of each figure that is known.
+fn rows(summary: &Summary, phase: &PhaseSummary, run: &RunFigures) -> Vec<String> {
+    let mut rows = Vec::new();
+    let mut figure = |kind: &str, name: &str, unit: &str, value: String| {
+        if !value.is_empty() {
+            rows.push(format!("{},{name},{unit},{value}", csv_cell(kind)));
+        }
+    };
+    figure("", "ops", "ops", text(run.ops));
+    figure("", "elapsed", "ns", text(run.elapsed_ns));
+    figure("", "throughput", "ops/s", text(run.ops_per_second));
+    times(&mut figure, "", &run.latency);
+    figure("", "cpu", "s/Mop", text(run.cpu_seconds_per_million_ops));
+    figure("", "rss", "bytes", text(run.rss_bytes));
+    figure("", "disk_allocated", "bytes", text(run.disk_allocated_bytes));
+    figure("", "write_amplification", "ratio", text(run.write_amplification));
+    figure("", "space_amplification", "ratio", text(run.space_amplification));
+    figure("", "harness_share", "ratio", text(run.harness_share));
+    figure("", "batch", "ops/call", text(run.batch_mean));
+    let record = summary.records.iter().find(|record| record.trial.id == run.trial);
+    let whole = record.filter(|_| run.state.counts()).and_then(|record| record.whole_phase(&phase.name));
+    for own in whole.iter().flat_map(|whole| &whole.kinds) {
+        figure(&own.kind, "ops", "ops", own.ops.to_string());
+        figure(&own.kind, "misses", "ops", own.misses.to_string());
+        figure(&own.kind, "rows", "rows", own.rows.to_string());
+        figure(&own.kind, "retries", "retries", own.retries.to_string());
+        times(&mut figure, &own.kind, &Latency::of(&own.service_ns));
+    }
+    rows
+}
+
+fn times(figure: &mut impl FnMut(&str, &str, &str, String), kind: &str, latency: &Latency) {
+    figure(kind, "service_mean", "ns", text(latency.mean_ns));
+    figure(kind, "service_p50", "ns", text(latency.p50_ns));
+    figure(kind, "service_p99", "ns", text(latency.p99_ns));
+    figure(kind, "service_p999", "ns", text(latency.p999_ns));
+    figure(kind, "service_max", "ns", text(latency.max_ns));
+}

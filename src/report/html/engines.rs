@@ -1,0 +1,117 @@
+//! The engines on the page: what each is, what it claims and what was seen of that, what it can do, how it was set.
+
+use super::super::chart::Scene;
+use super::super::describe::engine_name;
+use super::super::escape::plain_text;
+use super::super::figure::{UNKNOWN, bytes, known, listed};
+use super::super::markup::{Html, html};
+use super::super::ranking::cells;
+use super::super::table::{Align, Column, Table};
+use crate::results::{EngineFacts, Proof};
+
+/// The section; nothing where no engine was ever open.
+pub(super) fn section(scene: &Scene) -> Html {
+    if scene.summary.engines.is_empty() {
+        return Html::default();
+    }
+    let about = [
+        "levels claimed: those in force in this run, as the driver reports them. observed: by counting sync calls; -: not \
+         in these records. certificate: of a crash test; -: there is none.",
+        "yes: declared in this run, and proven by kvdyno verify for this version. other: proven for another version. \
+         says: declared, and not proven. -: it does not have it.",
+    ];
+    let mut section = Html::constant("<section id=\"engines\">\n<h2>Engines</h2>\n");
+    section.push(&facts(scene).html());
+    section.push(&html!("<p class=\"about\">{}</p>\n<h3>What they can do</h3>\n", about[0]));
+    section.push(&html!("<div class=\"matrix\">{}</div>\n", abilities(scene).html()));
+    section.push(&html!(
+        "<p class=\"about\">{}</p>\n<h3>Options in force</h3>\n{}",
+        about[1],
+        options(scene).html()
+    ));
+    section.push(&Html::constant("</section>\n"));
+    section
+}
+
+fn facts(scene: &Scene) -> Table {
+    let titles = [
+        "engine",
+        "version",
+        "language",
+        "family",
+        "origin",
+        "levels claimed",
+        "observed",
+        "certificate",
+        "cache",
+        "compression",
+    ];
+    let mut table = Table::with_titles(&titles.map(|title| (title, Align::Left)));
+    for engine in &scene.summary.engines {
+        table.push(vec![
+            engine_name(&engine.name, &[]),
+            plain_text(&engine.version),
+            plain_text(&engine.language),
+            plain_text(&engine.family),
+            plain_text(&engine.origin),
+            levels(scene, engine),
+            UNKNOWN.to_string(),
+            UNKNOWN.to_string(),
+            known(engine.cache_bytes, bytes),
+            known(engine.compression.as_deref(), plain_text),
+        ]);
+    }
+    table
+}
+
+/// The levels in force of an engine's cells.
+fn levels(scene: &Scene, engine: &EngineFacts) -> String {
+    let phases = scene.summary.phases.iter();
+    let all = phases.flat_map(|phase| cells(phase).chain(&phase.floors));
+    let mut levels: Vec<_> =
+        all.filter(|cell| cell.engine == engine.name).filter_map(|cell| cell.durability_in_force).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let names: Vec<String> = levels.iter().map(ToString::to_string).collect();
+    if names.is_empty() { UNKNOWN.to_string() } else { listed(&names) }
+}
+
+/// A row for each engine and a column for each ability that one of them has.
+fn abilities(scene: &Scene) -> Table {
+    let mut names: Vec<&str> = Vec::new();
+    for ability in scene.summary.engines.iter().flat_map(|engine| &engine.capabilities) {
+        if !names.contains(&ability.as_str()) {
+            names.push(ability);
+        }
+    }
+    let column = |title: &str| Column { title: plain_text(title), align: Align::Left };
+    let columns = ["engine"].into_iter().chain(names.iter().copied());
+    let mut table = Table::new(columns.map(column).collect());
+    for engine in &scene.summary.engines {
+        let proof = scene.run.proofs.iter().find(|proof| proof.engine == engine.name);
+        let cell = |ability: &&str| said(engine, proof, ability).to_string();
+        table.push([engine_name(&engine.name, &[])].into_iter().chain(names.iter().map(cell)).collect());
+    }
+    table
+}
+
+fn said(engine: &EngineFacts, proof: Option<&Proof>, ability: &str) -> &'static str {
+    let has = |names: &[String]| names.iter().any(|name| name == ability);
+    match proof.filter(|proof| has(&proof.capabilities)) {
+        _ if !has(&engine.capabilities) => UNKNOWN,
+        Some(proof) if proof.version.as_deref() == Some(&engine.version) => "yes",
+        Some(_) => "other",
+        None => "says",
+    }
+}
+
+fn options(scene: &Scene) -> Table {
+    let mut table = Table::with_titles(&[("engine", Align::Left), ("options in force", Align::Left)]);
+    for engine in &scene.summary.engines {
+        let options: Vec<String> =
+            engine.options.iter().map(|(name, value)| plain_text(&format!("{name}={value}"))).collect();
+        let options = if options.is_empty() { UNKNOWN.to_string() } else { options.join(", ") };
+        table.push(vec![engine_name(&engine.name, &[]), options]);
+    }
+    table
+}

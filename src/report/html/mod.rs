@@ -1,0 +1,74 @@
+//! The report for people who choose an engine: one file with charts, without anything from outside.
+//!
+//! A content-security policy names the style sheet and the script by their hashes and allows nothing else. Without the
+//! script everything can be read, and the switches of scales work.
+
+mod engines;
+mod page;
+mod phase;
+
+use super::chart::{Look, RULES, Scene, colours};
+use super::markup::html;
+use crate::results::Run;
+use crate::results::summary::Summary;
+use sha2::{Digest, Sha256};
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// Renders it.
+pub(super) fn render(summary: &Summary, run: &Run) -> String {
+    let scene = Scene::new(summary, run);
+    let style = style();
+    let script = format!("\n{SCRIPT}");
+    let policy = html!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        hash(&style),
+        hash(&script)
+    );
+    let head = html!(
+        "<head>\n<meta charset=\"utf-8\"/>\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <meta name=\"color-scheme\" content=\"light dark\"/>\n\
+         <meta name=\"generator\" content=\"kvdyno {}\"/>\n<title>{}</title>\n",
+        policy,
+        env!("CARGO_PKG_VERSION"),
+        format!("kvdyno, {}", summary.run_id)
+    );
+    // The style sheet and the script are ours alone: nothing of a run is in them.
+    let mut text =
+        format!("<!DOCTYPE html>\n<html lang=\"en\">\n{}<style>{style}</style>\n</head>\n", head.as_str());
+    page::body(&scene, &mut text);
+    text += &format!("<script>{script}</script>\n</body>\n</html>\n");
+    text
+}
+
+/// The style sheet: the palette, light and dark, then the rules of charts and of the page.
+fn style() -> String {
+    let variables = |look: Look| -> String {
+        colours(look).iter().map(|(name, colour)| format!("--{name}: {colour}; ")).collect()
+    };
+    let (light, dark) = (variables(Look::Light), variables(Look::Dark));
+    format!(
+        "\n:root {{ {light}}}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{RULES}{STYLE}"
+    )
+}
+
+/// As a policy names it: SHA-256 in base 64.
+fn hash(text: &str) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digest = Sha256::digest(text.as_bytes());
+    let mut out = String::new();
+    for bytes in digest.chunks(3) {
+        let bits =
+            (0..3).fold(0_u32, |bits, place| bits << 8 | u32::from(bytes.get(place).copied().unwrap_or(0)));
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
+            out.push(if place <= bytes.len() { char::from(digit) } else { '=' });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! The page from top to bottom.
+
+use super::super::chart::{self, Scales, Scene};
+use super::super::content::{Block, failure_blocks, header, step_blocks, warning_blocks};
+use super::super::describe::{command, phase_name};
+use super::super::escape::plain_text;
+use super::super::limits;
+use super::super::markup::{Html, html};
+use super::super::next::next_steps;
+use super::super::ranking::LEGEND;
+use super::super::verdict::verdict;
+use super::engines;
+use super::phase;
+
+/// Charts on the first screen.
+const OVERVIEWS: usize = 12;
+/// What of the run's facts stands on the first screen.
+const FIRST: [&str; 4] = ["asked", "when", "machine", "trials"];
+/// Verdicts that are seen at once.
+const VERDICTS: usize = 12;
+
+/// Gives each chart a number, for what belongs to it.
+#[derive(Default)]
+pub(super) struct Numbers(usize);
+
+impl Numbers {
+    /// The charts as figures of the page, in a grid; nothing where there are none.
+    pub fn figures(&mut self, charts: impl IntoIterator<Item = chart::Chart>) -> Html {
+        let figure = |chart: chart::Chart| {
+            self.0 += 1;
+            chart.figure(self.0)
+        };
+        let figures: Html = charts.into_iter().map(figure).collect();
+        if figures.is_empty() { figures } else { html!("<div class=\"charts\">\n{}</div>\n", figures) }
+    }
+}
+
+/// Adds the body, up to the script, piece by piece: a page may be large.
+pub(super) fn body(scene: &Scene, page: &mut String) {
+    let mut add = |part: &Html| page.push_str(part.as_str());
+    let mut numbers = Numbers::default();
+    add(&html!("<body>\n<header>\n{}</header>\n<main>\n", head(scene)));
+    add(&first_screen(scene, &mut numbers));
+    add(&controls(scene));
+    for (place, phase) in scene.summary.phases.iter().enumerate() {
+        add(&phase::section(scene, phase, place, &mut numbers));
+    }
+    let sizes = numbers.figures(chart::sizes(scene, Scales::Both));
+    if !sizes.is_empty() {
+        add(&html!("<section id=\"sizes\">\n<h2>Rate against database size</h2>\n{}</section>\n", sizes));
+    }
+    add(&blocks(step_blocks(scene.summary)));
+    for (title, table) in limits::tables(&scene.summary.records) {
+        let legend = Block::Lines(vec![limits::LEGEND.to_string()]);
+        add(&blocks(vec![Block::Part(title), Block::Table(table), legend]));
+    }
+    add(&engines::section(scene));
+    add(&blocks(failure_blocks(scene.summary)));
+    add(&blocks(warning_blocks(scene.summary)));
+    add(&blocks(ending(scene)));
+    add(&Html::constant("</main>\n<div id=\"tip\" hidden=\"hidden\"></div>\n"));
+}
+
+/// What was asked, on what machine.
+fn head(scene: &Scene) -> Html {
+    let mut workloads: Vec<&str> = scene.summary.phases.iter().map(|phase| phase.workload.as_str()).collect();
+    workloads.dedup();
+    let what = match workloads.as_slice() {
+        few @ [_, ..] if few.len() <= 4 => few.join(", "),
+        many => format!("{} workloads", many.len()),
+    };
+    let mut head = html!("<h1>kvdyno: {}</h1>\n", what);
+    head.push(&block(facts(scene, |name| FIRST.contains(&name))));
+    head
+}
+
+/// Of what the report says of its run, that with these names.
+fn facts(scene: &Scene, is_wanted: impl Fn(&str) -> bool) -> Block {
+    match header(scene.summary, scene.run) {
+        Block::Facts(mut facts) => {
+            facts.retain(|(name, _)| is_wanted(name));
+            Block::Facts(facts)
+        }
+        other => other,
+    }
+}
+
+fn first_screen(scene: &Scene, numbers: &mut Numbers) -> Html {
+    let verdicts = verdict(scene.summary);
+    let items =
+        |verdicts: &[String]| -> Html { verdicts.iter().map(|text| html!("<li>{}</li>\n", text)).collect() };
+    // One engine alone has nobody to be compared with: the first screen has better things to tell.
+    let (mut first, mut rest): (Vec<String>, Vec<String>) =
+        verdicts.into_iter().partition(|text| !text.contains("nothing to compare"));
+    if first.is_empty() {
+        std::mem::swap(&mut first, &mut rest);
+    }
+    rest.splice(0..0, first.split_off(first.len().min(VERDICTS)));
+    let mut screen = html!("<section id=\"verdict\">\n<h2>Verdict</h2>\n<ul>\n{}</ul>\n", items(&first));
+    if !rest.is_empty() {
+        screen.push(&html!(
+            "<details><summary>{} more</summary>\n<ul>\n{}</ul>\n</details>\n",
+            rest.len(),
+            items(&rest)
+        ));
+    }
+    let phases = &scene.summary.phases;
+    let charts = phases.iter().filter_map(|phase| chart::overview(phase, Scales::Both)).take(OVERVIEWS);
+    screen.push(&numbers.figures(charts));
+    let link = |(place, phase)| html!("<a href=\"#p{}\">{}</a>\n", place, phase_name(phase));
+    let links: Html = phases.iter().enumerate().map(link).collect();
+    let mut more = Html::constant("<a href=\"#repeat\">how to repeat</a>\n");
+    if !scene.summary.engines.is_empty() {
+        more.push(&Html::constant("<a href=\"#engines\">engines</a>\n"));
+    }
+    screen.push(&html!("</section>\n<nav>\n{}{}</nav>\n", links, more));
+    screen
+}
+
+/// What only a script can do; it shows itself when the script runs.
+fn controls(scene: &Scene) -> Html {
+    let chip = |name: &str| {
+        html!("<button type=\"button\" aria-pressed=\"false\" data-pick=\"{}\">{}</button>\n", name, name)
+    };
+    let chips: Html = scene.engines().into_iter().map(chip).collect();
+    html!(
+        "<div id=\"controls\" hidden=\"hidden\" role=\"group\" aria-label=\"Engines to show\">\n\
+         <label for=\"find\">Engines</label> <input id=\"find\" type=\"search\" placeholder=\"part of a name\"/>\n\
+         <button type=\"button\" id=\"all\">all</button>\n<div id=\"chips\">\n{}</div>\n</div>\n",
+        chips
+    )
+}
+
+/// How to repeat it, what to do next, and how to read the page.
+fn ending(scene: &Scene) -> Vec<Block> {
+    let rest = facts(scene, |name| !FIRST.contains(&name));
+    let mut blocks = vec![Block::Part("How it was measured".to_string()), rest];
+    if !scene.summary.absent.is_empty() {
+        let absent =
+            scene.summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})")));
+        blocks.extend([Block::Part("Absent engines".to_string()), Block::Lines(absent.collect())]);
+    }
+    let repeat =
+        (command(scene.run), "the command of this run; the same seed gives the same ops".to_string());
+    blocks.extend([Block::Part("How to repeat".to_string()), Block::Commands(vec![repeat])]);
+    let next = next_steps(scene.summary, scene.run);
+    if !next.is_empty() {
+        blocks.extend([Block::Part("Next".to_string()), Block::Commands(next)]);
+    }
+    blocks.push(Block::Part("How to read this page".to_string()));
+    let pictures = [
+        "A bar is a median over runs, its whisker the interval of that median. The engines in the strong colour share the \
+         first place; a rank with = is open to the next.",
+        "A log scale shows ratios: there a dot stands for the figure, for the length of a bar would mean nothing.",
+    ];
+    blocks.push(Block::Lines(LEGEND.iter().chain(&pictures).map(|line| line.to_string()).collect()));
+    blocks
+}
+
+/// Blocks, each part of them a section.
+pub(super) fn blocks(blocks: Vec<Block>) -> Html {
+    let mut set = Html::default();
+    let mut is_open = false;
+    for found in blocks {
+        if let Block::Part(title) = &found {
+            let id = if title == "How to repeat" { "<section id=\"repeat\">\n" } else { "<section>\n" };
+            set.push(&Html::constant(if is_open { "</section>\n" } else { "" }));
+            set.push(&Html::constant(id));
+            is_open = true;
+        }
+        set.push(&block(found));
+    }
+    set.push(&Html::constant(if is_open { "</section>\n" } else { "" }));
+    set
+}
+
+/// A block as it stands in a section.
+pub(super) fn block(block: Block) -> Html {
+    match block {
+        Block::Title(title) => html!("<h1>{}</h1>\n", title),
+        Block::Part(title) => html!("<h2>{}</h2>\n", title),
+        Block::Section(title) => html!("<h3>{}</h3>\n", title),
+        Block::Facts(facts) => {
+            let fact = |(name, said): (&str, String)| html!("<dt>{}</dt><dd>{}</dd>\n", name, said);
+            html!("<dl>\n{}</dl>\n", facts.into_iter().map(fact).collect::<Html>())
+        }
+        Block::Table(table) => table.html(),
+        Block::Lines(lines) => {
+            let line = |line: String| html!("<li>{}</li>\n", line.trim_start());
+            html!("<ul>\n{}</ul>\n", lines.into_iter().map(line).collect::<Html>())
+        }
+        Block::Commands(commands) => {
+            let line = |(command, purpose): (String, String)| {
+                html!("<li><code>{}</code><br/>{}</li>\n", command, purpose)
+            };
+            html!("<ul class=\"commands\">\n{}</ul>\n", commands.into_iter().map(line).collect::<Html>())
+        }
+    }
+}

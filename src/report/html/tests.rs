@@ -1,0 +1,312 @@
+//! Tests of the page: that it is whole, closed to the outside, and says what the figures say.
+
+use super::*;
+use crate::measure::SeriesRow;
+use crate::report::escape::HOSTILE;
+use crate::report::figure::{bytes, rate, three_digits, time};
+use crate::results::fixture::{self, sketch::*};
+use crate::results::{Outcome, Record};
+use roxmltree::{Document, Node};
+use std::time::Instant;
+
+/// The fixture, its phases given a series of five intervals with a stall.
+fn with_series() -> (Run, Vec<Record>) {
+    let mut records = fixture::records();
+    for phase in records.iter_mut().flat_map(|record| &mut record.phases).filter(|phase| phase.ops > 0) {
+        let row = |second: u64| SeriesRow {
+            at_ns: second * 1_000_000_000,
+            interval_ns: 1_000_000_000,
+            ops: if second == 3 { 7 } else { phase.ops / 5 },
+            p99_ns: (second != 2).then_some(second * 1_000),
+            rss_bytes: Some(second << 20),
+            ..SeriesRow::default()
+        };
+        phase.series = (1..=5).map(row).collect();
+    }
+    (fixture::run(), records)
+}
+
+fn page(run: &Run, records: Vec<Record>) -> String {
+    render(&Summary::new(run, records), run)
+}
+
+/// The page without its style sheet and script, which are no XML.
+fn markup(page: &str) -> String {
+    let mut left = page.replacen("<!DOCTYPE html>", "", 1);
+    for name in ["style", "script"] {
+        let open = format!("<{name}>");
+        let start = left.find(&open).unwrap();
+        let end = left.find(&format!("</{name}>")).unwrap();
+        left.replace_range(start + open.len()..end, "");
+        assert_eq!(left.matches(&open).count(), 1, "one {name} only");
+    }
+    left
+}
+
+fn elements<'a>(document: &'a Document<'a>, name: &str) -> Vec<Node<'a, 'a>> {
+    let own = |node: &Node| node.has_tag_name(name) || node.tag_name().name() == name;
+    document.descendants().filter(own).collect()
+}
+
+fn text_of(node: Node) -> String {
+    node.descendants().filter_map(|inside| inside.is_text().then(|| inside.text()).flatten()).collect()
+}
+
+/// That it is well-formed, that its ids are its own, and that nothing in it leads outside or runs but the script.
+fn check(page: &str) {
+    let markup = markup(page);
+    let document = Document::parse(&markup).unwrap_or_else(|error| panic!("{error}"));
+    let mut ids = std::collections::HashSet::new();
+    for node in document.descendants().filter(Node::is_element) {
+        let name = node.tag_name().name();
+        let outside =
+            ["link", "img", "iframe", "object", "embed", "base", "form", "image", "use", "audio", "video"];
+        assert!(!outside.contains(&name), "<{name}>");
+        for attribute in node.attributes() {
+            let (name, value) = (attribute.name(), attribute.value());
+            assert!(!name.starts_with("on") && name != "style" && name != "src", "{name}={value}");
+            if name == "href" {
+                assert!(value.starts_with('#'), "{value}");
+                let target = |node: Node| node.attribute("id") == Some(&value[1..]);
+                assert!(document.descendants().any(target), "{value} leads nowhere");
+            }
+            if name == "id" {
+                assert!(ids.insert(value.to_string()), "two of id {value}");
+            }
+        }
+    }
+    for label in elements(&document, "label") {
+        assert!(ids.contains(label.attribute("for").unwrap()));
+    }
+    assert!(page.is_ascii() && !STYLE.contains("url(") && !STYLE.contains("@import"));
+}
+
+#[test]
+fn the_page_is_well_formed_and_closed_to_the_outside() {
+    let (run, records) = with_series();
+    let page = page(&run, records);
+    check(&page);
+    let policy =
+        page.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(policy.starts_with("default-src 'none';"), "{policy}");
+    for name in ["style", "script"] {
+        let inside =
+            page.split(&format!("<{name}>")).nth(1).unwrap().split(&format!("</{name}>")).next().unwrap();
+        assert!(policy.contains(&format!("{name}-src 'sha256-{}'", hash(inside))), "{name}: {policy}");
+    }
+}
+
+#[test]
+fn hashes_are_as_others_make_them() {
+    assert_eq!(hash(""), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
+    assert_eq!(hash("abc"), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
+}
+
+/// The groups of a chart with this engine: those of all charts with this title.
+fn marks<'a>(document: &'a Document<'a>, title: &str, engine: &str) -> Vec<Node<'a, 'a>> {
+    let figures = elements(document, "figure").into_iter();
+    let own = figures.filter(|figure| figure.descendants().any(|node| text_of(node) == title));
+    let groups = own.flat_map(|figure| figure.descendants().collect::<Vec<_>>());
+    groups.filter(|node| node.attribute("data-e") == Some(engine)).collect()
+}
+
+/// What the points of a line are along: its own, or those of its chart up to its length.
+fn along(line: Node) -> Option<Vec<String>> {
+    let chart = line.ancestors().find(|node| node.tag_name().name() == "svg")?;
+    let all = line.attribute("data-x").or_else(|| chart.attribute("data-x"))?;
+    let values = line.attribute("data-v")?.split('|').count();
+    Some(all.split('|').take(values).map(String::from).collect())
+}
+
+#[test]
+fn charts_say_what_the_json_says() {
+    let (run, records) = with_series();
+    let summary = Summary::new(&run, records);
+    let json: serde_json::Value =
+        serde_json::from_str(&(crate::report::format("json").unwrap().render)(&summary, &run)).unwrap();
+    let markup = markup(&render(&summary, &run));
+    let document = Document::parse(&markup).unwrap();
+    let mut compared = 0;
+    for phase in json["summary"]["phases"].as_array().unwrap() {
+        let name = phase["name"].as_str().unwrap();
+        let phase_name = format!("{} / {name}", phase["workload"].as_str().unwrap());
+        for cell in
+            phase["groups"].as_array().unwrap().iter().flat_map(|group| group["cells"].as_array().unwrap())
+        {
+            let engine = match cell["engine"].as_str().unwrap() {
+                "lmdb" => "lmdb (write-map=false)",
+                other => other,
+            };
+            for title in [phase_name.clone(), format!("{phase_name}: ops/s")] {
+                let said: Vec<_> = marks(&document, &title, engine)
+                    .iter()
+                    .map(|mark| mark.attribute("data-v").unwrap().to_string())
+                    .collect();
+                assert_eq!(said, [rate(cell["ops_per_second"].as_f64().unwrap())], "{title}, {engine}");
+            }
+            let section = elements(&document, "section").into_iter();
+            let section = section.filter(|node| text_of(node.first_element_child().unwrap()) == phase_name);
+            let inside = section
+                .flat_map(|node| node.descendants())
+                .filter(|node| node.attribute("data-e") == Some(engine));
+            let of: Vec<_> = inside.collect();
+            let is_curve = |node: &&Node| along(**node).is_some_and(|along| along[0] == "0 %");
+            let curve = of.iter().find(is_curve).unwrap();
+            let places = along(*curve).unwrap();
+            let times: Vec<&str> = curve.attribute("data-v").unwrap().split('|').collect();
+            for (place, field) in [("50 %", "p50_ns"), ("99 %", "p99_ns"), ("99.9 %", "p999_ns")] {
+                let wanted = cell["latency"][field].as_u64().map(time);
+                let found = places.iter().position(|other| other == place).map(|at| times[at].to_string());
+                assert_eq!(found, wanted, "{phase_name}, {engine}, {place}");
+            }
+            let is_there =
+                |said: String| of.iter().any(|node| node.attribute("data-v") == Some(said.as_str()));
+            assert!(is_there(three_digits(cell["cpu_seconds_per_million_ops"].as_f64().unwrap())));
+            assert!(is_there(bytes(cell["rss_bytes"].as_u64().unwrap())));
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 5 * 4 - 1);
+}
+
+#[test]
+fn series_have_their_gaps_and_their_stalls() {
+    let (run, records) = with_series();
+    let markup = markup(&page(&run, records));
+    let document = Document::parse(&markup).unwrap();
+    let rates = marks(&document, "ops/s over time, level process", "lmdb (write-map=false)");
+    assert_eq!(along(rates[0]).unwrap().join(" "), "1s 2s 3s 4s 5s");
+    assert!(rates[0].attribute("data-v").unwrap().contains("|7.00|"), "the stall's own rate");
+    let crosses = rates[0].descendants().filter(|node| node.attribute("class") == Some("z"));
+    assert_eq!(crosses.count(), 2, "once on each scale");
+    let p99 = marks(&document, "p99 over time, level process", "lmdb (write-map=false)");
+    assert_eq!(along(p99[0]).unwrap().join(" "), "1s 3s 4s 5s", "what is not known has no point");
+    assert_eq!(p99[0].descendants().filter(|node| node.has_tag_name("polyline")).count(), 4, "a gap");
+    assert!(text_of(document.root()).contains("lmdb (write-map=false) 1"), "stalls are counted");
+}
+
+#[test]
+fn hostile_strings_stay_text() {
+    let evil = HOSTILE.join(" ");
+    for evil in HOSTILE.iter().copied().chain([evil.as_str()]) {
+        let (mut run, mut records) = with_series();
+        for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+            trial.engine = if trial.engine == "lmdb" { evil.to_string() } else { trial.engine.clone() };
+            trial.options = vec![(evil.to_string(), evil.to_string())];
+            trial.workload.name = evil.to_string();
+        }
+        for record in &mut records {
+            let engine = record.engine.as_mut().unwrap();
+            engine.capabilities.push(evil.to_string());
+            engine.options.push((evil.to_string(), evil.to_string()));
+            for text in [&mut engine.name, &mut engine.version, &mut engine.family, &mut engine.origin] {
+                *text = evil.to_string();
+            }
+            for warning in &mut record.warnings {
+                warning.text = evil.to_string();
+            }
+            record.steps[2].note = Some(evil.to_string());
+        }
+        records[3].outcome = Outcome::Crashed { signal: evil.into(), stderr: vec![evil.into()] };
+        run.machine.cpu_model = Some(evil.to_string());
+        run.command = vec![evil.to_string()];
+        run.id = evil.to_string();
+        run.absent = vec![(evil.to_string(), evil.to_string())];
+        check(&page(&run, records));
+    }
+}
+
+#[test]
+fn runs_that_are_empty_or_half_done_have_a_page() {
+    let run = fixture::run();
+    let empty = page(&run, Vec::new());
+    check(&empty);
+    assert!(empty.contains("21 of the planned trials have no record"), "{empty}");
+    let half: Vec<Record> = fixture::records().into_iter().take(5).collect();
+    check(&page(&run, half));
+    let nothing = Run { trials: Vec::new(), absent: Vec::new(), ..run };
+    let nothing = page(&nothing, Vec::new());
+    check(&nothing);
+    assert!(nothing.contains("Nothing was measured."));
+}
+
+#[test]
+fn the_matrix_tells_what_is_proven_from_what_is_said() {
+    let (run, records) = with_series();
+    let markup = markup(&page(&run, records));
+    let document = Document::parse(&markup).unwrap();
+    let matrix = elements(&document, "div")
+        .into_iter()
+        .find(|node| node.attribute("class") == Some("matrix"))
+        .unwrap();
+    let row = |engine: &str| {
+        let rows = matrix.descendants().filter(|node| node.has_tag_name("tr"));
+        let cells = |row: Node| row.children().filter(Node::is_element).map(text_of).collect::<Vec<_>>();
+        rows.map(cells).find(|cells| cells[0] == engine).unwrap()
+    };
+    assert_eq!(row("engine"), ["engine", "ordered", "delete"]);
+    assert_eq!(row("redb"), ["redb", "yes", "says"]);
+    assert_eq!(row("fjall"), ["fjall", "says", "says"]);
+}
+
+/// Names of so many engines and workloads.
+fn names(what: &str, count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{what}-{number}")).collect()
+}
+
+#[test]
+fn a_quick_run_of_all_engines_is_below_a_mebibyte() {
+    let engines = names("some-engine", 48);
+    let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
+    let phase = |name: &'static str, kinds: &'static [&'static str]| PhaseSketch::new(name, kinds, 20_000);
+    let phases = [
+        phase("fill", &["put"]),
+        phase("read", &["get"]),
+        phase("read-missing", &["get"]),
+        phase("mix", &["get", "put"]),
+        phase("scan", &["scan"]),
+        phase("sync", &["put"]),
+    ];
+    // Phases of three to four seconds, so that they have series.
+    let sketch =
+        Sketch { name: "quick", phases: &phases, engines: &engines, cost_ns: 20_000, ..Sketch::EMPTY };
+    let (run, records) = drawn(&[sketch]);
+    let page = page(&run, records);
+    assert!(page.len() < 1 << 20, "{} bytes", page.len());
+    check(&page);
+}
+
+/// A line of this process's status, KiB.
+fn status_kib(name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find(|line| line.starts_with(name))?.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// 10,000 cells of one run: 300 MB with their records; of three runs what the page adds to 30,000 records in memory.
+/// `cargo test --release --lib ten_thousand -- --ignored --nocapture`.
+#[test]
+#[ignore = "40,000 records; its limit of time is that of a release build"]
+fn ten_thousand_cells_take_seconds() {
+    let (engines, workloads) = (names("engine", 100), names("workload", 100));
+    let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
+    let phases = [PhaseSketch::new("read", &["get"], 1_000)];
+    for (runs, most_mib, most_added_mib) in [(1, 300, 100), (3, 500, 150)] {
+        let sketch = |name| Sketch { name, phases: &phases, engines: &engines, runs, ..Sketch::EMPTY };
+        let sketches: Vec<Sketch> = workloads.iter().map(|name| sketch(name.as_str())).collect();
+        let (run, records) = drawn(&sketches);
+        // The peak from here on, with all records loaded.
+        let _ = std::fs::write("/proc/self/clear_refs", "5");
+        let before_kib = status_kib("VmRSS:").unwrap_or(0);
+        let begin = Instant::now();
+        let page = render(&Summary::new(&run, records), &run);
+        let all = begin.elapsed();
+        let peak_kib = status_kib("VmHWM:").unwrap_or(0);
+        let (peak_mib, added_mib) = (peak_kib >> 10, peak_kib.saturating_sub(before_kib) >> 10);
+        println!("{runs} runs: {} MiB in {all:?}; peak {peak_mib} MiB, {added_mib} added", page.len() >> 20);
+        if !cfg!(debug_assertions) {
+            assert!(all.as_secs_f64() < 3.0, "{all:?}");
+        }
+        assert!(peak_mib <= most_mib && added_mib <= most_added_mib, "{peak_mib} MiB, {added_mib} added");
+        assert_eq!(page.matches("class=\"phase\"").count(), 100);
+    }
+}

@@ -1,0 +1,24 @@
+//! What formats of figures alone have no place for: runs whose figures do not count, and why.
+
+use super::describe::{cell_name, phase_name};
+use super::escape::plain_text;
+use crate::results::summary::{RunState, Summary};
+
+/// A line for each; plain text.
+pub(super) fn left_out(summary: &Summary) -> Vec<String> {
+    let mut lines = Vec::new();
+    for phase in &summary.phases {
+        for cell in super::ranking::cells(phase).chain(&phase.floors) {
+            for run in cell.runs.iter().filter(|run| !run.state.counts()) {
+                let why = match &run.state {
+                    RunState::Failed { cause } => cause.as_str(),
+                    RunState::NotRun { reason } => reason.as_str(),
+                    _ => "no record",
+                };
+                let place = format!("{}, {}, run {}", phase_name(phase), cell_name(cell), run.repetition);
+                lines.push(plain_text(&format!("{place}: {why}")));
+            }
+        }
+    }
+    lines
+}

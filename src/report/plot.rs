@@ -1,0 +1,203 @@
+//! Charts as files, for papers and READMEs: one kind of chart of a run, with a title and a line that says where it is
+//! from, dark on white.
+
+#[cfg(feature = "png")]
+mod png;
+
+use super::chart::{self, Chart, Look, Scales, Scene, WIDTH, plain_rules};
+use super::describe::{machine, phase_name};
+use super::escape::plain_text;
+use super::markup::{Html, html};
+use crate::results::Run;
+use crate::results::summary::{PhaseSummary, Summary};
+
+/// A kind of chart that can be written to a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Plot {
+    /// What people type.
+    pub name: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+    /// What a run must have for it.
+    pub needs: &'static str,
+    charts: fn(&Scene, &PlotChoice) -> Vec<Chart>,
+}
+
+/// What of a run is drawn.
+#[derive(Clone, Debug, Default)]
+pub struct PlotChoice {
+    /// Only phases of this name, or of this `workload/phase`; none: all.
+    pub phase: Option<String>,
+    /// Logarithmic or linear figures; none: as suits the kind.
+    pub is_log: Option<bool>,
+}
+
+/// The kinds, in the order that people see.
+pub const PLOTS: &[Plot] = &[
+    Plot {
+        name: "throughput",
+        about: "Ops per second of each engine with the interval of the median, by level in force.",
+        needs: "a phase that was measured",
+        charts: |scene, choice| {
+            choice.phases(scene).filter_map(|phase| chart::throughput(phase, choice.scales())).collect()
+        },
+    },
+    Plot {
+        name: "latency",
+        about: "Percentiles of service times, with logarithmic axes.",
+        needs: "a phase that was measured",
+        charts: |scene, choice| choice.each(scene, |phase| chart::latency(scene, phase, choice.scales())),
+    },
+    Plot {
+        name: "series",
+        about: "Ops per second, p99, memory and disk over time, stalls marked.",
+        needs: "a phase of three seconds or more",
+        charts: |scene, choice| choice.each(scene, |phase| chart::series(scene, phase, choice.scales())),
+    },
+    Plot {
+        name: "resources",
+        about: "CPU per million ops, memory, disk and write amplification.",
+        needs: "a phase that was measured",
+        charts: |scene, choice| choice.each(scene, |phase| chart::resources(phase, choice.scales())),
+    },
+    Plot {
+        name: "sizes",
+        about: "Ops per second against the number of keys.",
+        needs: "a workload that was run with several numbers of keys (--keys 100k,1M)",
+        charts: |scene, choice| chart::sizes(scene, choice.scales()),
+    },
+];
+
+/// The kind of that name; none if there is none.
+pub fn plot(name: &str) -> Option<&'static Plot> {
+    PLOTS.iter().find(|plot| plot.name == name)
+}
+
+impl PlotChoice {
+    fn scales(&self) -> Scales {
+        match self.is_log {
+            None => Scales::Own,
+            Some(true) => Scales::Log,
+            Some(false) => Scales::Linear,
+        }
+    }
+
+    fn phases<'a>(&self, scene: &Scene<'a>) -> impl Iterator<Item = &'a PhaseSummary> {
+        scene.summary.phases.iter().filter(|phase| match &self.phase {
+            None => true,
+            Some(name) => phase.name == *name || format!("{}/{}", phase.workload, phase.name) == *name,
+        })
+    }
+
+    /// The charts of each phase, each with the phase's name in its title.
+    fn each(&self, scene: &Scene, of: impl Fn(&PhaseSummary) -> Vec<Chart>) -> Vec<Chart> {
+        let named = |phase: &PhaseSummary| {
+            let charts = of(phase).into_iter();
+            let name =
+                |chart: Chart| Chart { title: format!("{}: {}", phase_name(phase), chart.title), ..chart };
+            charts.map(name).collect::<Vec<_>>()
+        };
+        self.phases(scene).flat_map(named).collect()
+    }
+}
+
+const MARGIN: f64 = 20.0;
+/// From the top of a panel to its chart.
+const TITLE: f64 = 24.0;
+/// Panels side by side, where there are several.
+const COLUMNS: usize = 2;
+
+impl Plot {
+    /// The picture as an SVG file; none if the run has nothing for it, or the choice leaves nothing.
+    pub fn svg(&self, summary: &Summary, run: &Run, choice: &PlotChoice) -> Option<String> {
+        let charts = (self.charts)(&Scene::new(summary, run), choice);
+        let columns = charts.len().min(COLUMNS);
+        if columns == 0 {
+            return None;
+        }
+        let width = columns as f64 * (WIDTH + MARGIN) + MARGIN;
+        let mut y = MARGIN + 34.0;
+        let mut panels = Html::default();
+        for row in charts.chunks(columns) {
+            let height = row.iter().map(|chart| chart.height).fold(0.0, f64::max);
+            for (place, chart) in row.iter().enumerate() {
+                panels.push(&panel(chart, MARGIN + place as f64 * (WIDTH + MARGIN), y));
+            }
+            y += height + TITLE + MARGIN;
+        }
+        let mut source = Html::default();
+        for line in lines(&source_line(run), (width / 6.4) as usize) {
+            source.push(&html!("<text class=\"t\" x=\"{}\" y=\"{}\">{}</text>\n", MARGIN, y, line));
+            y += 15.0;
+        }
+        let title = plain_text(&format!("{} of {}", self.name, run.id));
+        let svg = html!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\">\n\
+             <title>{}</title>\n<style>{}</style>\n<rect width=\"{}\" height=\"{}\" fill=\"#ffffff\"/>\n\
+             <text class=\"h\" x=\"{}\" y=\"34\" font-size=\"18\">{}</text>\n{}{}</svg>\n",
+            width,
+            y,
+            width,
+            y,
+            title,
+            plain_rules(Look::Light),
+            width,
+            y,
+            MARGIN,
+            self.heading(run),
+            panels,
+            source
+        );
+        Some(svg.into_string())
+    }
+
+    /// The picture as a PNG file of so many pixels a unit. Fails with a text that says what to do.
+    #[cfg(feature = "png")]
+    pub fn png(&self, svg: &str) -> Result<Vec<u8>, String> {
+        png::png(svg)
+    }
+
+    fn heading(&self, run: &Run) -> String {
+        let mut workloads: Vec<&str> = run.trials.iter().map(|trial| trial.workload.name.as_str()).collect();
+        workloads.dedup();
+        workloads.sort_unstable();
+        workloads.dedup();
+        let workloads = match workloads.len() {
+            0..=3 => workloads.join(", "),
+            many => format!("{many} workloads"),
+        };
+        format!("{workloads}: {}", self.name)
+    }
+}
+
+fn panel(chart: &Chart, x: f64, y: f64) -> Html {
+    html!(
+        "<g transform=\"translate({} {})\"><text class=\"h\" x=\"0\" y=\"10\">{}</text><g transform=\"translate(0 {})\">{}</g></g>\n",
+        x,
+        y,
+        chart.title,
+        TITLE,
+        chart.content
+    )
+}
+
+/// Where the figures are from.
+fn source_line(run: &Run) -> String {
+    let date = run.started_at.split('T').next().unwrap_or("-");
+    plain_text(&format!("Source: run {}, {date}, kvdyno {}; {}", run.id, run.tool_version, machine(run)))
+}
+
+/// The text in lines of at most so many letters, where it has spaces.
+fn lines(text: &str, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= most => *line = format!("{line} {word}"),
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Plots and pages from the command line: what is written where, and what is told where nothing can be.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn kvdyno(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kvdyno")).args(arguments).output().expect("it was built for this test")
+}
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_plot_is_written_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("latency.svg");
+    let (results, name) = (fixture(), file.to_str().unwrap());
+    let output = kvdyno(&["plot", "latency", results.to_str().unwrap(), "-o", name, "--phase", "read"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), name);
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg xmlns="));
+    let printed = kvdyno(&["plot", "latency", results.to_str().unwrap(), "-o", "-", "--phase", "read"]);
+    assert_eq!(printed.stdout, std::fs::read(&file).unwrap());
+    let kinds = kvdyno(&["plot"]);
+    assert!(kinds.status.success() && String::from_utf8_lossy(&kinds.stdout).contains("throughput "));
+}
+
+#[test]
+fn what_cannot_be_plotted_is_told_with_what_to_do() {
+    let (results, folder) = (fixture(), tempfile::tempdir().unwrap());
+    let (results, empty) = (results.to_str().unwrap(), folder.path().to_str().unwrap());
+    let cases: [(&[&str], &str, &str); 6] = [
+        (&["plot", "latenzy", results, "-o", "-"], "unknown plot `latenzy`", "did you mean `latency`?"),
+        (&["plot", "latency", results], "where to is not said", "-o latency.svg"),
+        (&["plot", "latency", results, "-o", "x.pdf"], "x.pdf does not say what to write", ".svg or .png"),
+        (
+            &["plot", "sizes", results, "-o", "-"],
+            "has nothing for a plot of sizes",
+            "several numbers of keys",
+        ),
+        (
+            &["plot", "latency", results, "-o", "-", "--phase", "raed"],
+            "unknown phase `raed`",
+            "did you mean `read`?",
+        ),
+        (&["plot", "latency", empty, "-o", "-"], "holds no results", "as `kvdyno run` printed it"),
+    ];
+    for (arguments, what, next) in cases {
+        let output = kvdyno(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(what) && said(&output).contains(next), "{}", said(&output));
+    }
+}
+
+#[test]
+fn a_run_leaves_its_page_and_names_it_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    let output = kvdyno(&[
+        "run",
+        "read-random",
+        "--engines",
+        "memory-btree",
+        "--keys",
+        "1k",
+        "--ops",
+        "1k",
+        "--runs",
+        "1",
+        "-q",
+        "--results",
+        results.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{}", said(&output));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let page =
+        stdout.lines().last().and_then(|line| line.strip_prefix("report: ")).expect("the last line names it");
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("memory-btree"));
+    let again = kvdyno(&["report", results.to_str().unwrap(), "--format", "html"]);
+    assert_eq!(String::from_utf8_lossy(&again.stdout), html, "the same page from the records alone");
+}
