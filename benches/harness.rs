@@ -7,6 +7,8 @@ mod boundary;
 mod fidelity;
 #[path = "harness/floor.rs"]
 mod floor;
+#[path = "harness/live.rs"]
+mod live;
 #[path = "harness/values.rs"]
 mod values;
 
@@ -51,4 +53,5 @@ fn main() {
     boundary::rows(is_small).iter().for_each(|row| row.print(is_small));
     values::rows(is_small).iter().for_each(|row| row.print(is_small));
     fidelity::rows(is_small).iter().for_each(|row| row.print(is_small));
+    live::rows(is_small).iter().for_each(|row| row.print(is_small));
 }

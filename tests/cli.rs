@@ -10,16 +10,22 @@ mod kept;
 mod layouts;
 #[path = "cli/limits.rs"]
 mod limits;
+#[path = "cli/live.rs"]
+mod live;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/new_engine.rs"]
 mod new_engine;
 #[path = "cli/pages.rs"]
 mod pages;
+#[path = "cli/plots.rs"]
+mod plots;
 #[path = "cli/readme.rs"]
 mod readme;
 #[path = "cli/runs.rs"]
 mod runs;
+#[path = "cli/servers.rs"]
+mod servers;
 #[path = "cli/suites.rs"]
 mod suites;
 #[path = "cli/transactions.rs"]

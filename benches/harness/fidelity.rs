@@ -281,7 +281,7 @@ fn compare(registry: &Registry, engine: &str, op: Op, is_small: bool) -> Vec<Row
 }
 
 /// The median with its interval; it is called only where the interval is narrow enough to tell.
-fn resolved(name: String, unit: &'static str, sample: &[f64], goal: f64) -> Row {
+pub(crate) fn resolved(name: String, unit: &'static str, sample: &[f64], goal: f64) -> Row {
     let middle = median(sample).unwrap_or(f64::NAN);
     let Some(interval) = interval_of_median(sample) else { return Row::new(name, middle, unit, None) };
     let call = match () {

@@ -19,7 +19,7 @@ pub fn engines(registry: &Registry, names: &[String]) -> Result<Vec<Engine>, Cli
     let mut found = Vec::new();
     let mut absent = Vec::new();
     for name in names {
-        match registry.engine(name) {
+        match registry.engine(named(name).0) {
             Ok(engine) => found.push(engine),
             Err(Lookup::Absent(advice)) => absent.push(format!("{name}: {advice}")),
             Err(Lookup::Unknown(known)) => {
@@ -42,6 +42,14 @@ pub fn engines(registry: &Registry, names: &[String]) -> Result<Vec<Engine>, Cli
     )))
 }
 
+/// An engine's name, and the options behind it in brackets, as reports show them: `redis (server=x, multi-get=pipeline)`.
+pub fn named(text: &str) -> (&str, Vec<(&str, &str)>) {
+    let Some((name, options)) = text.strip_suffix(')').and_then(|text| text.split_once(" (")) else {
+        return (text, Vec::new());
+    };
+    (name, options.split(", ").map(|option| option.split_once('=').unwrap_or((option, ""))).collect())
+}
+
 /// Gives each contestant its options of `engine.name=value` texts. An option that no engine of the run has is wrong
 /// usage: nothing is swallowed.
 pub fn options(
@@ -49,8 +57,12 @@ pub fn options(
     names: &[String],
     settings: &[String],
 ) -> Result<Vec<Contestant>, CliError> {
-    let mut contestants: Vec<Contestant> =
-        names.iter().map(|name| Contestant { engine: name.clone(), options: Vec::new() }).collect();
+    let mut contestants: Vec<Contestant> = Vec::new();
+    for (name, engine) in names.iter().zip(engines) {
+        let (name, own) = named(name);
+        let options = own.into_iter().map(|(option, value)| option_of(engine, name, option, value));
+        contestants.push(Contestant { engine: name.into(), options: options.collect::<Result<_, _>>()? });
+    }
     for setting in settings {
         let form = || {
             CliError::usage(format!("`--option {setting}`: expected engine.name=value"))
@@ -58,21 +70,30 @@ pub fn options(
         };
         let (left, value) = setting.split_once('=').ok_or_else(form)?;
         let (engine, option) = left.rsplit_once('.').ok_or_else(form)?;
-        let Some(place) = names.iter().position(|name| name == engine) else {
-            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+        if !contestants.iter().any(|contestant| contestant.engine == engine) {
+            let known: Vec<&str> = contestants.iter().map(|contestant| contestant.engine.as_str()).collect();
             return Err(unknown("engine in --option", engine, &known, "--engines"));
-        };
-        let infos = engines[place].options();
-        let Some(info) = infos.iter().find(|info| info.name == option) else {
-            let known: Vec<&str> = infos.iter().map(|info| info.name.as_str()).collect();
-            let list = format!("kvdyno engines {engine}");
-            return Err(unknown(&format!("option of {engine}"), option, &known, &list));
-        };
-        let value = option_value(&info.kind, value)
-            .map_err(|expected| CliError::usage(format!("`--option {setting}`: expected {expected}")))?;
-        contestants[place].options.push((option.to_string(), value));
+        }
+        let alike = contestants.iter_mut().zip(engines).filter(|(contestant, _)| contestant.engine == engine);
+        for (contestant, found) in alike {
+            contestant.options.push(option_of(found, engine, option, value)?);
+        }
     }
     Ok(contestants)
+}
+
+/// An option of an engine, its value checked.
+fn option_of(engine: &Engine, name: &str, option: &str, value: &str) -> Result<(String, String), CliError> {
+    let infos = engine.options();
+    let Some(info) = infos.iter().find(|info| info.name == option) else {
+        let known: Vec<&str> = infos.iter().map(|info| info.name.as_str()).collect();
+        let list = format!("kvdyno engines {name}");
+        return Err(unknown(&format!("option of {name}"), option, &known, &list));
+    };
+    let value = option_value(&info.kind, value).map_err(|expected| {
+        CliError::usage(format!("`--option {name}.{option}={value}`: expected {expected}"))
+    })?;
+    Ok((option.to_string(), value))
 }
 
 /// Checks a value against an option's type; sizes become digits.

@@ -26,14 +26,17 @@ fn cpus(text: &str) -> Result<String, String> {
 impl LimitArgs {
     /// How many CPUs each trial may use; none: as many as this process.
     pub fn cpu_count(&self) -> Option<u32> {
-        let cpus = parse_cpu_list(self.cpus.as_deref()?).ok()?;
-        u32::try_from(cpus.len()).ok()
+        self.placement().cpu_count()
+    }
+
+    fn placement(&self) -> Placement {
+        Placement { cpus: self.cpus.clone(), numa_node: self.numa_node }
     }
 
     /// Writes into the trials of a plan where they are held.
     pub fn hold(&self, trials: &mut [Trial]) {
         for trial in trials {
-            trial.placement = Placement { cpus: self.cpus.clone(), numa_node: self.numa_node };
+            trial.placement = self.placement();
         }
     }
 }

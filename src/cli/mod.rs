@@ -10,11 +10,14 @@ mod kept;
 mod keys;
 mod layouts;
 mod limits;
+mod live;
 mod man;
 mod named;
 mod new_engine;
+mod outside;
+mod passwords;
 mod plan;
-mod progress;
+mod plot;
 mod report;
 mod run;
 mod selftest;
@@ -49,6 +52,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Report on a results folder.
     Report(report::ReportArgs),
+    /// Draw charts of a results folder: SVG and PNG files for papers and READMEs.
+    Plot(plot::PlotArgs),
     /// List every engine the project knows, here or absent, or show one.
     Engines(engines::EnginesArgs),
     /// List the workloads, or print one.
@@ -74,6 +79,9 @@ enum Command {
     /// One trial in this process; for kvdyno's own use.
     #[command(hide = true)]
     Trial(trial::TrialArgs),
+    /// One trial by another program; for kvdyno's own use.
+    #[command(hide = true)]
+    OutsideOne(outside::OutsideArgs),
     /// One engine's version; for kvdyno's own use.
     #[command(hide = true)]
     VersionOne(versions::VersionOneArgs),
@@ -101,6 +109,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         None => run::run(&run::RunArgs::quick(), plugins),
         Some(Command::Run(args)) => run::run(&args, plugins),
         Some(Command::Report(args)) => report::run(&args),
+        Some(Command::Plot(args)) => plot::run(&args),
         Some(Command::Engines(args)) => engines::run(&args, plugins),
         Some(Command::Workloads(args)) => workloads::run(&args),
         Some(Command::Explain(args)) => explain::run(&args),
@@ -113,6 +122,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man) => man::run(),
         Some(Command::Trial(args)) => trial::run(&args),
+        Some(Command::OutsideOne(args)) => outside::run_one(&args, plugins),
         Some(Command::VersionOne(args)) => versions::run_one(&args),
         Some(Command::VerifyOne(args)) => verify::run_one(&args, plugins),
     }

@@ -55,7 +55,7 @@ impl Named {
         let members = match self {
             Named::One(workload) => {
                 let variants = changes.variants(workload, &Default::default());
-                let member = |workload| Member { workload, engines: Vec::new() };
+                let member = |workload| Member { workload, engines: Vec::new(), missed: Vec::new() };
                 variants.map(|variants| variants.into_iter().map(member).collect())
             }
             Named::Suite(suite, folder) => suite.members(&|name| find(name, folder), changes),

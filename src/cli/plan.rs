@@ -4,11 +4,13 @@ use super::args;
 use super::error::CliError;
 use super::limits;
 use super::named::{Named, named};
+use super::passwords;
 use super::run::RunArgs;
+use crate::audit::proven::proven;
 use crate::engine::{Lookup, Registry};
 use crate::measure::units::bytes_text;
 use crate::measure::{Clock, Conditions, Machine, disk, warnings_of};
-use crate::results::{Run, SCHEMA, now_rfc3339, random_suffix, run_id};
+use crate::results::{Proof, Run, SCHEMA, Trial, now_rfc3339, random_suffix, run_id};
 use crate::runner::{self, Contestant, Entry};
 use crate::workload::{Member, Workload, count_text, with_cpus};
 use std::collections::HashSet;
@@ -55,8 +57,11 @@ fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<En
         }
         let mut here = Vec::new();
         for name in names {
-            match registry.engine(&name) {
-                Ok(_) => here.push(name),
+            match registry.engine(args::named(&name).0) {
+                Ok(_) => match served_and_absent(registry, &name) {
+                    Some(absent) => found.absent.push(absent),
+                    None => here.push(name),
+                },
                 Err(Lookup::Absent(advice)) => found.absent.push((name, advice)),
                 Err(Lookup::Unknown(known)) => {
                     let known: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -86,6 +91,15 @@ fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<En
     Ok(found)
 }
 
+/// The engine that a server of ours would serve (`redis (serve=bbolt)`), if it is not here.
+fn served_and_absent(registry: &Registry, name: &str) -> Option<(String, String)> {
+    let served = args::named(name).1.into_iter().find(|(option, _)| *option == "serve")?.1;
+    match registry.engine(served) {
+        Err(Lookup::Absent(advice)) => Some((name.to_string(), advice)),
+        _ => None,
+    }
+}
+
 /// The workloads as they are to be run, and the names that they were asked for by.
 fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError> {
     if args.workloads.is_empty() {
@@ -104,10 +118,28 @@ fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError> {
         return Err(CliError::usage(format!("there are two workloads `{name}` in this run"))
             .hint("a table needs a name for each: leave one out, or rename it in a file of its own"));
     }
+    tell_missed(&members)?;
     let names: Vec<&str> = all.iter().map(Named::name).collect();
     let name =
         if names.len() > 3 { format!("{}-and-{}", names[0], names.len() - 1) } else { names.join("-") };
     Ok((members, name))
+}
+
+/// Tells which workloads of a suite a flag does not reach; one that reaches none is wrong usage.
+fn tell_missed(members: &[Member]) -> Result<(), CliError> {
+    for flag in ["--keys", "--seconds"] {
+        let missed = members.iter().filter(|member| member.missed.contains(&flag));
+        let names: Vec<&str> = missed.map(|member| member.workload.name.as_str()).collect();
+        let what = "insert a counted number of keys in each round, and fill none";
+        if names.is_empty() {
+        } else if names.len() == members.len() {
+            return Err(CliError::usage(format!("{flag} reaches no workload of the suite: they {what}"))
+                .hint("--scale 0.1 makes a tenth of every size, --ops N sets the keys of a round"));
+        } else {
+            eprintln!("{flag} does not reach {}, which {what}; --scale does", names.join(", "));
+        }
+    }
+    Ok(())
 }
 
 /// Each workload with its engines, shrunk to its budget and checked. A workload none of whose engines is here is left
@@ -118,17 +150,21 @@ fn entries(
     members: Vec<Member>,
     of: &[Vec<String>],
 ) -> Result<Vec<Entry>, CliError> {
-    let mut names: Vec<String> = Vec::new();
+    let mut names_of: Vec<String> = Vec::new();
     for name in of.iter().flatten() {
-        if !names.contains(name) {
-            names.push(name.clone());
+        if !names_of.contains(name) {
+            names_of.push(name.clone());
         }
     }
-    let found = args::engines(registry, &names)?;
-    let all = args::options(&found, &names, &args.options)?;
+    let found = args::engines(registry, &names_of)?;
+    let mut all = args::options(&found, &names_of, &args.options)?;
+    for (_, value) in all.iter_mut().flat_map(|contestant| &mut contestant.options) {
+        *value = passwords::apart(value).0;
+    }
     let mut entries = Vec::new();
     for (Member { mut workload, .. }, names) in members.into_iter().zip(of).filter(|(_, of)| !of.is_empty()) {
-        let of = |name: &String| all.iter().find(|contestant| contestant.engine == *name).cloned();
+        let of =
+            |name: &String| names_of.iter().position(|known| known == name).map(|place| all[place].clone());
         let contestants: Vec<Contestant> = names.iter().filter_map(of).collect();
         if let Some(share) = workload.seconds_per_trial(contestants.len() * workload.runs.max(1) as usize) {
             workload.shrink_to(share);
@@ -145,7 +181,7 @@ fn command_line() -> Vec<String> {
     let mut words = vec!["kvdyno".to_string()];
     let mut arguments = std::env::args().skip(1);
     while let Some(word) = arguments.next() {
-        const PATHS: [&str; 5] = ["--results", "--data", "--plugins", "--resume", "--keep"];
+        const PATHS: [&str; 6] = ["--results", "--data", "--plugins", "--resume", "--keep", "--metrics"];
         let is_path = |flag: &str| PATHS.contains(&flag);
         let last =
             |path: &str| Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -159,7 +195,7 @@ fn command_line() -> Vec<String> {
         } else if !word.split_once('=').is_some_and(|(flag, _)| is_path(flag)) {
             let is_file = word.ends_with(".toml");
             let name = Path::new(&word).file_name().map(|name| name.to_string_lossy().into_owned());
-            words.push(if is_file { name.unwrap_or(word) } else { word });
+            words.push(passwords::apart(&if is_file { name.unwrap_or(word) } else { word }).0);
         }
     }
     words
@@ -214,12 +250,29 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         id: run_id(&started_at, &name, &parameters(&entries), random_suffix()),
         started_at,
         command: command_line(),
-        trials,
+        proofs: proofs(&trials),
         absent: engines.absent,
+        trials,
         warnings: warnings_of(&machine, &Conditions::observe(data), Some(&clock)),
         machine,
         clock,
     })
+}
+
+/// What was proven of the engines of these trials when this executable was built.
+fn proofs(trials: &[Trial]) -> Vec<Proof> {
+    let mut proofs: Vec<Proof> = Vec::new();
+    for row in trials.iter().filter_map(|trial| proven(&trial.engine)) {
+        if proofs.iter().all(|proof| proof.engine != row.name) {
+            proofs.push(Proof {
+                engine: row.name.clone(),
+                version: row.version.clone(),
+                levels: row.levels.clone(),
+                capabilities: row.capabilities.iter().chain(&row.traits).cloned().collect(),
+            });
+        }
+    }
+    proofs
 }
 
 #[cfg(test)]
@@ -235,7 +288,7 @@ mod tests {
             let members =
                 suite.members(&builtin, &Changes::default()).unwrap_or_else(|error| panic!("{error}"));
             for engine in members.iter().flat_map(|member| &member.engines) {
-                let is_known = !matches!(registry.engine(engine), Err(Lookup::Unknown(_)));
+                let is_known = !matches!(registry.engine(args::named(engine).0), Err(Lookup::Unknown(_)));
                 assert!(is_known, "{name}: no engine is called `{engine}`");
             }
         }

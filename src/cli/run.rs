@@ -4,16 +4,20 @@ use super::error::{CliError, FAILED, INTERRUPTED, WRONG};
 use super::kept::KeepArgs;
 use super::layouts;
 use super::limits::{self, LimitArgs};
+use super::live::LiveArgs;
+use super::outside;
+use super::passwords;
 use super::plan;
-use super::progress::Progress;
 use super::sizes::Sizes;
 use crate::engine::Registry;
 use crate::measure::signals;
+use crate::report::Layout;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
-use crate::results::{Outcome, Record};
+use crate::results::{Outcome, Record, Run};
 use crate::runner::{self, Ending, Runner};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Measure engines under workloads.
@@ -51,9 +55,8 @@ pub struct RunArgs {
     pub(super) ignore_space: bool,
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
     pub(super) layout: Vec<String>,
-    /// No progress on stderr.
-    #[arg(short, long)]
-    pub(super) quiet: bool,
+    #[command(flatten)]
+    pub(super) live: LiveArgs,
 }
 
 impl RunArgs {
@@ -72,7 +75,7 @@ impl RunArgs {
             stall_seconds: 120,
             ignore_space: false,
             layout: Vec::new(),
-            quiet: false,
+            live: LiveArgs::default(),
         }
     }
 }
@@ -96,59 +99,124 @@ fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliErr
 
 /// Runs the command.
 pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+    args.live.check()?;
     let registry = Registry::load_for(plugins, &args.engines);
     for refused in registry.refused() {
         eprintln!("warning: plug-in {} was not loaded: {}", refused.file.display(), refused.reason);
     }
     let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
-    let mut results = match &args.resume {
-        Some(wanted) => resumed(args, wanted)?,
-        None => {
-            let planned = plan::plan(args, &registry)?;
-            layouts::of_run(&args.layout, &planned)?;
-            args.kept.check(&registry, &planned)?;
-            RunFolder::create(&args.results, &planned).map_err(failed)?
-        }
-    };
+    let mut results = folder_of(args, &registry)?;
     let layouts = layouts::of_run(&args.layout, results.run())?;
     let reuse = args.kept.check(&registry, results.run())?;
-    results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let run = results.run().clone();
+    let earlier = if args.resume.is_some() { results.finished().map_err(failed)? } else { Vec::new() };
+    let (mut live, server) = args.live.begin(&run, &earlier)?;
+    results.warnings().iter().for_each(|warning| live.tell(&format!("warning: {warning}")));
     for warning in &run.warnings {
-        eprintln!("warning: {} {}", warning.text, warning.advice);
+        live.tell(&format!("warning: {} {}", warning.text, warning.advice));
     }
-    let executable = std::env::current_exe()
-        .map_err(|error| CliError::failed(format!("cannot find this executable: {error}")))?;
-    let runner = Runner {
-        executable,
-        plugins: registry.plugin_files(),
-        keep: args.kept.keep.clone(),
-        reuse,
-        stall: Duration::from_secs(args.stall_seconds),
-    };
+    let runner = runner_of(args, plugins, &registry, reuse)?;
     let data = args.data.clone().unwrap_or_else(|| results.path().join("data"));
     signals::count_interrupts();
-    let mut progress = Progress::new(args.quiet, &run);
+    args.live.take_terminal(&mut live)?;
     let ending =
-        runner::run(&run.trials, &runner, &mut results, &data, &mut progress).map_err(CliError::failed)?;
-    progress.finish();
+        runner::run(&run.trials, &runner, &mut results, &data, &mut live).map_err(CliError::failed)?;
+    live.finish(ending == Ending::Complete, &results.path().to_string_lossy());
+    drop(server);
+    let has_failed = outside::concerns(&run)
+        && ending != Ending::Interrupted
+        && outside::measure(
+            &run,
+            results.path(),
+            &data,
+            (&runner.executable, &runner.environment),
+            args.live.is_silent(),
+        )?;
     // Only if it is empty and ours: the one that a run makes in its own folder.
     if args.data.is_none() {
         let _ = std::fs::remove_dir(&data);
     }
     let records = results.finished().map_err(failed)?;
-    let code = exit_code(&records, ending);
+    let code = exit_code(&records, ending).max(u8::from(has_failed) * FAILED);
     let summary = Summary::new(&run, records);
-    layouts::print_ending(&layouts, &summary, &run, results.path());
+    show(&run, &summary, &layouts, results.path())?;
     println!("results: {}", results.path().display());
     args.kept.tell(&run);
-    if ending == Ending::Interrupted {
+    if ending == Ending::Interrupted && !args.live.is_json() {
         eprintln!(
             "stopped; what was measured is saved. Go on with: kvdyno run --resume={}",
             results.path().display()
         );
     }
+    write_page(&results, &summary, &run);
     Ok(code)
+}
+
+/// The folder of a new run, planned and made, or of one that goes on.
+fn folder_of(args: &RunArgs, registry: &Registry) -> Result<RunFolder, CliError> {
+    if let Some(wanted) = &args.resume {
+        return resumed(args, wanted);
+    }
+    let planned = plan::plan(args, registry)?;
+    layouts::of_run(&args.layout, &planned)?;
+    args.kept.check(registry, &planned)?;
+    RunFolder::create(&args.results, &planned).map_err(|error| CliError::failed(error.to_string()))
+}
+
+/// What starts the trials.
+fn runner_of(
+    args: &RunArgs,
+    plugins: &[PathBuf],
+    registry: &Registry,
+    reuse: BTreeMap<String, PathBuf>,
+) -> Result<Runner, CliError> {
+    let executable = std::env::current_exe()
+        .map_err(|error| CliError::failed(format!("cannot find this executable: {error}")))?;
+    Ok(Runner {
+        executable,
+        plugins: registry.plugin_files(),
+        keep: args.kept.keep.clone(),
+        reuse,
+        stall: Duration::from_secs(args.stall_seconds),
+        environment: environment(args, plugins)?,
+    })
+}
+
+/// What the end of a run shows: the table of servers, or its layouts.
+fn show(run: &Run, summary: &Summary, layouts: &[&Layout], folder: &Path) -> Result<(), CliError> {
+    let table = if outside::concerns(run) { outside::table(run, summary, folder) } else { None };
+    let Some(table) = table else {
+        layouts::print_ending(layouts, summary, run, folder);
+        return Ok(());
+    };
+    table.keep(folder)?;
+    print!("{}", table.text);
+    layouts::print_rest(summary, folder);
+    Ok(())
+}
+
+/// Writes the page into the run's folder and names it; where that fails it is told, for the results are safe.
+fn write_page(results: &RunFolder, summary: &Summary, run: &Run) {
+    let Some(html) = crate::report::format("html") else { return };
+    match results.write_report("report.html", (html.render)(summary, run).as_bytes()) {
+        Ok(path) => println!("report: {}", path.display()),
+        Err(error) => eprintln!(
+            "warning: no report.html: {error}; `kvdyno report {} --format html` prints it",
+            results.path().display()
+        ),
+    }
+}
+
+/// What trials find in their environment beside the user's own: passwords, and where plug-ins are, for engines that start
+/// this program again.
+fn environment(args: &RunArgs, plugins: &[PathBuf]) -> Result<Vec<(String, String)>, CliError> {
+    let mut all = passwords::environment(&args.options)?;
+    if !plugins.is_empty() {
+        let known = std::env::var("KVDYNO_PLUGINS").ok();
+        let folders = plugins.iter().map(|folder| folder.to_string_lossy().into_owned());
+        all.push(("KVDYNO_PLUGINS".into(), folders.chain(known).collect::<Vec<_>>().join(":")));
+    }
+    Ok(all)
 }
 
 /// Wrong answers outrank failures; a refusal is an answer, unless nothing else came.

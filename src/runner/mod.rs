@@ -1,5 +1,6 @@
 //! Does a workload to engines: the plan, one process per trial, the hot loop, and the checks.
 
+mod board;
 mod check;
 mod count;
 mod data;
@@ -22,13 +23,14 @@ mod unit;
 mod watch;
 mod worker;
 
+pub use board::{Board, Look};
 pub use data::check_workload;
 pub use facts::level_number;
 pub use folder::{DataFolder, check_parent, is_of_run};
 pub use plan::{Contestant, Entry, disk_estimate_bytes, trials};
 pub use process::{Runner, run_task};
 pub use schedule::{Turn, schedule};
-pub use trial::run as run_trial;
+pub use trial::{Folders, run as run_trial, run_in as run_trial_in};
 pub use watch::Tick;
 
 use crate::measure::{copy_folder, signals};
@@ -41,6 +43,8 @@ pub trait Observer {
     fn trial_begins(&mut self, trial: &Trial, place: usize, count: usize);
     /// Something happened in it.
     fn tick(&mut self, tick: &Tick);
+    /// What can be seen of it, some times a second; where processes cannot share memory, never.
+    fn look(&mut self, look: &Look);
     /// It ended, and its record is on disk.
     fn trial_ended(&mut self, record: &Record);
 }
@@ -80,7 +84,7 @@ pub fn run(
         }
         let place = runner.place(trial);
         let scratch = results.trial_folder(&trial.id).map_err(|error| error.to_string())?;
-        let record = runner.run(trial, &folder, &scratch, &mut |tick| observer.tick(tick));
+        let record = runner.run(trial, &folder, &scratch, observer);
         let is_interrupted = signals::interrupts() >= 2;
         if !is_interrupted {
             results.save(&record).map_err(|error| error.to_string())?;

@@ -2,10 +2,10 @@
 
 use super::draw::{Draw, mix_of};
 use super::judge::Judge;
-use super::shared::{Failure, Role, Shared, Slot, Tally, tallies_for};
+use super::shared::{Count, Failure, Role, Shared, Slot, Tally, tallies_for};
 use super::spaces::Spaces;
 use super::unit::{Chooser, Kind};
-use super::watch::{Tick, Watch};
+use super::watch::{Ending, Tick, Watch};
 use super::worker::{Outcome, Worker, shape_of};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
@@ -63,7 +63,7 @@ pub fn slots(phase: &Phase) -> Vec<Slot> {
             role,
             writer: next(kinds.iter().any(|kind| kind.writes()), &mut writers),
             inserter: next(inserts(phase, role), &mut inserters),
-            ops: AtomicU64::new(0),
+            ops: Count::alone(),
             inserted: AtomicU64::new(0),
             interval: Mutex::new(tallies_for(kinds.into_iter())),
         }
@@ -191,9 +191,8 @@ pub fn run(
             .map(|worker| {
                 let (barrier, finished) = (&barrier, watch.finished());
                 scope.spawn(move || {
-                    let outcome = worker.run(barrier);
-                    finished.thread_ended();
-                    outcome
+                    let _ending = Ending(finished);
+                    worker.run(barrier)
                 })
             })
             .collect();

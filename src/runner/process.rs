@@ -1,5 +1,7 @@
 //! One trial in a process of its own: a crash, a hang or a full disk in it becomes a record, and the rest goes on.
 
+use super::Observer;
+use super::board::Board;
 use super::folder::DataFolder;
 use super::kept;
 use super::trial::{self, Folders};
@@ -34,6 +36,9 @@ pub struct Task {
     pub record: PathBuf,
     /// The entrance of the control group that caps its memory; none: there is no cap.
     pub entrance: Option<PathBuf>,
+    /// The descriptor of the board that it shows itself on; none: there is none.
+    #[serde(default)]
+    pub board: Option<i32>,
     /// The plug-in of its engine, alone: what another one brings would be in this one's memory figures. None: built in.
     pub plugin: Option<PathBuf>,
 }
@@ -42,6 +47,8 @@ pub struct Task {
 const TICK: &str = "kvdyno-tick ";
 /// File descriptors that a trial's process holds back for its record.
 const RESERVED_FILES: usize = 4;
+/// How often the parent looks at the board, and at whether the user has had enough.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Lines of stderr that a record keeps.
 const STDERR_LINES: usize = 20;
 
@@ -51,6 +58,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     let text =
         fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let task: Task = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    let board = Board::inherited(task.board);
     // Before anything large is in memory, and before any thread is started.
     if let Err(text) = hold(&task) {
         let outcome = Outcome::Failed { cause: "refused".into(), text };
@@ -76,7 +84,8 @@ pub fn run_task(file: &Path) -> Result<(), String> {
         })
     };
     let folders = Folders { data: &task.data, start: task.start.as_deref(), leave: task.leave.as_deref() };
-    let record = trial::run_in(&task.trial, engine, folders, Clock::calibrate(), &mut on_tick, &keep)?;
+    let record =
+        trial::run_in(&task.trial, engine, folders, (Clock::calibrate(), board), &mut on_tick, &keep)?;
     keep(&record)
 }
 
@@ -97,7 +106,7 @@ fn write_record(record: &Record, file: &Path) -> Result<(), String> {
 }
 
 /// How trials are run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Runner {
     /// The executable that knows the hidden command `trial`.
     pub executable: PathBuf,
@@ -109,6 +118,8 @@ pub struct Runner {
     pub reuse: BTreeMap<String, PathBuf>,
     /// A trial in which nothing happens for this long is ended.
     pub stall: Duration,
+    /// What their processes find in their environment and no record shows: names and values.
+    pub environment: Vec<(String, String)>,
 }
 
 /// Why the parent ended a trial.
@@ -132,12 +143,12 @@ impl Runner {
         trial: &Trial,
         data: &DataFolder,
         scratch: &Path,
-        on_tick: &mut dyn FnMut(&Tick),
+        observer: &mut dyn Observer,
     ) -> Record {
         let started_at = crate::results::now_rfc3339();
         let (tried, cap) = match trial.workload.memory_bytes.map(MemoryCap::create).transpose() {
             Ok(cap) => {
-                let tried = self.try_run(trial, data, scratch, cap.as_ref(), on_tick);
+                let tried = self.try_run(trial, data, scratch, cap.as_ref(), observer);
                 (tried, cap.map(|cap| cap.record()))
             }
             Err(text) => (Err(Box::new((Outcome::Failed { cause: "refused".into(), text }, None))), None),
@@ -163,9 +174,10 @@ impl Runner {
         data: &DataFolder,
         scratch: &Path,
         cap: Option<&MemoryCap>,
-        on_tick: &mut dyn FnMut(&Tick),
+        observer: &mut dyn Observer,
     ) -> Result<Record, Box<(Outcome, Option<Record>)>> {
         let refused = |text: String| Box::new((Outcome::Failed { cause: "io".into(), text }, None));
+        let board = Board::shared(&trial.workload);
         let task = Task {
             trial: trial.clone(),
             data: data.database(),
@@ -173,6 +185,7 @@ impl Runner {
             leave: self.place(trial).map(|_| data.root().to_path_buf()),
             record: scratch.join("result.json"),
             entrance: cap.map(MemoryCap::entrance),
+            board: board.as_ref().and_then(Board::descriptor),
             plugin: self.plugins.get(&trial.engine).cloned(),
         };
         let task_file = scratch.join("task.json");
@@ -182,7 +195,7 @@ impl Runner {
             .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
         let kills_before = signals::out_of_memory_kills();
         let mut child = self.spawn(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
-        let (status, ended) = self.watch(&mut child, on_tick);
+        let (status, ended) = self.watch(&mut child, board.as_ref(), observer);
         let stderr = last_lines(&stderr_file);
         let partial = read_record(&task.record);
         let is_whole = status.as_ref().is_some_and(ExitStatus::success);
@@ -205,6 +218,7 @@ impl Runner {
             fs::File::create(stderr).map_err(|error| format!("cannot make {}: {error}", stderr.display()))?;
         let mut command = Command::new(&self.executable);
         command.envs(environment_of(engine));
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.arg("trial").arg(task).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
         // A process group of its own: Ctrl-C is for the parent, which lets the trial finish.
         command.process_group(0);
@@ -212,22 +226,30 @@ impl Runner {
     }
 
     /// Passes ticks on until the process ends, stands still for too long, or the user has had enough.
-    fn watch(&self, child: &mut Child, on_tick: &mut dyn FnMut(&Tick)) -> (Option<ExitStatus>, Ended) {
+    fn watch(
+        &self,
+        child: &mut Child,
+        board: Option<&Board>,
+        observer: &mut dyn Observer,
+    ) -> (Option<ExitStatus>, Ended) {
         let ticks = read_ticks(child);
         let mut last_change = Instant::now();
         let mut last = (String::new(), None, 0);
         let mut ended = Ended::Itself;
         loop {
-            match ticks.recv_timeout(Duration::from_millis(200)) {
+            match ticks.recv_timeout(LOOK_EVERY) {
                 Ok(tick) => {
                     if (&tick.phase, tick.round, tick.ops) != (&last.0, last.1, last.2) {
                         last_change = Instant::now();
                         last = (tick.phase.clone(), tick.round, tick.ops);
                     }
-                    on_tick(&tick);
+                    observer.tick(&tick);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Some(board) = board {
+                observer.look(&board.look());
             }
             if ended == Ended::Itself {
                 if signals::interrupts() >= 2 {

@@ -5,11 +5,11 @@ use super::lists::Lists;
 use super::spaces::Spaces;
 use super::unit::{KINDS, Kind};
 use crate::generator::{Keys, Values};
-use crate::measure::{Clock, Histogram};
-use crate::workload::{Phase, Transaction};
+use crate::measure::{Clock, Counters, Histogram};
+use crate::workload::{Durability, Phase, Transaction};
 use serde::{Deserialize, Serialize};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// The keys that a database holds, as far as it is known without asking it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +106,34 @@ pub fn tallies_for(kinds: impl Iterator<Item = Kind>) -> Tallies {
     tallies
 }
 
-/// Where one thread publishes. A cache line of its own for the counter that is stored after each batch.
+/// A thread's counter, in a cache line of its own; on the board its parent sees it too.
+pub struct Count {
+    counters: Arc<Counters>,
+    line: usize,
+}
+
+impl Count {
+    /// Seen by this process alone.
+    pub fn alone() -> Count {
+        Count { counters: Arc::new(Counters::alone(1)), line: 0 }
+    }
+
+    /// The first word of a line.
+    pub fn on(counters: &Arc<Counters>, line: usize) -> Count {
+        Count { counters: Arc::clone(counters), line }
+    }
+}
+
+impl std::ops::Deref for Count {
+    type Target = AtomicU64;
+
+    #[inline(always)]
+    fn deref(&self) -> &AtomicU64 {
+        self.counters.word(self.line, 0)
+    }
+}
+
+/// Where one thread publishes, in cache lines of its own: it stores a counter after each batch.
 #[repr(align(128))]
 pub struct Slot {
     /// What the thread does.
@@ -116,7 +143,7 @@ pub struct Slot {
     /// Its place among the threads that insert.
     pub inserter: Option<u64>,
     /// Ops of the thread so far, warm-up included: its heartbeat.
-    pub ops: AtomicU64,
+    pub ops: Count,
     /// Inserts acknowledged, in the thread's own order.
     pub inserted: AtomicU64,
     /// What came since the watcher last took it.
@@ -159,6 +186,8 @@ pub struct Shared<'p> {
     pub clock: Clock,
     /// Capabilities in force, `KV_...` bits.
     pub capabilities: u64,
+    /// The level in force.
+    pub level: Durability,
     /// False: the engine stores nothing, so nothing can be checked.
     pub checked: bool,
     /// Threads that write, in all roles.

@@ -4,8 +4,8 @@ mod finish;
 mod kept;
 mod open;
 
+use super::board::Board;
 use super::check::Versions;
-use super::count;
 use super::data;
 use super::facts::level_of;
 use super::kept::fills;
@@ -67,6 +67,7 @@ pub struct Running<'t> {
     started_at: String,
     noise: NoiseProbe,
     rss_before_open_bytes: Option<u64>,
+    board: Board,
 }
 
 /// Keeps what has been measured so far, in case the rest goes wrong.
@@ -82,7 +83,8 @@ pub fn run(
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
 ) -> Result<Record, String> {
-    run_in(trial, engine, Folders { data, start: None, leave: None }, clock, on_tick, keep)
+    let folders = Folders { data, start: None, leave: None };
+    run_in(trial, engine, folders, (clock, Board::alone()), on_tick, keep)
 }
 
 /// The folders of a trial.
@@ -95,16 +97,17 @@ pub struct Folders<'f> {
     pub leave: Option<&'f Path>,
 }
 
-/// [`run`], on a kept database or to leave one.
+/// [`run`], on a kept database or to leave one, and on a board that others can see.
 pub fn run_in(
     trial: &Trial,
     engine: Engine,
     folders: Folders<'_>,
-    clock: Clock,
+    (clock, board): (Clock, Board),
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
 ) -> Result<Record, String> {
     let mut running = Running::new(trial, engine, &folders, clock)?;
+    running.board = board;
     running.rss_before_open_bytes = Usage::now().rss_bytes;
     running.go(on_tick, keep)?;
     if let Some(folder) = folders.leave {
@@ -158,6 +161,7 @@ impl<'t> Running<'t> {
             started_at: crate::results::now_rfc3339(),
             noise: NoiseProbe::start(),
             rss_before_open_bytes: None,
+            board: Board::alone(),
         })
     }
 
@@ -178,7 +182,7 @@ impl<'t> Running<'t> {
             phases: self.phases.clone(),
             steps: self.steps.clone(),
             disk_after_close: if self.database.is_none() { DiskUse::of(&self.data) } else { None },
-            rss_peak_bytes: Usage::now().rss_peak_bytes,
+            rss_peak_bytes: self.rss_peak_bytes(),
             rss_before_open_bytes: self.rss_before_open_bytes,
             memory_cap: None,
             cpus_in_force: cpus_in_force(),
@@ -190,6 +194,7 @@ impl<'t> Running<'t> {
 
     /// Times `work` as a step.
     fn step<T>(&mut self, name: &str, before: Option<&str>, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.board.step(name);
         let start = self.clock.now();
         let result = work(self);
         self.steps.push(Step {
@@ -369,6 +374,7 @@ impl<'t> Running<'t> {
             counters_from: self.insert_end,
             clock: self.clock,
             capabilities: database.map_or(0, |database| database.in_force().capabilities),
+            level: level_of(database.map_or(KV_NONE, |database| database.in_force().level)),
             checked: !self.engine.stores_nothing(),
             writers: slots.iter().filter(|slot| slot.writer.is_some()).count() as u64,
             inserters: slots.iter().filter(|slot| slot.inserter.is_some()).count() as u64,
@@ -387,11 +393,14 @@ impl<'t> Running<'t> {
         let workload = &self.trial.workload;
         let phase = &workload.phases[turn.place];
         // The fill puts the keys there for a workload that measures nothing else: engines that store nothing have none.
-        if self.engine.stores_nothing() && self.population.dense == 0 {
+        // Where a phase inserts them, they come with it.
+        let inserts = || phase::slots(phase).iter().any(|slot| slot.inserter.is_some());
+        if self.engine.stores_nothing() && self.population.dense == 0 && (self.trial.reused || !inserts()) {
             self.population.dense = self.trial.workload.keys;
         }
         let seed = turn.seed(workload.seed);
-        let shared = self.shared((phase, turn.round), &self.values[turn.place], seed);
+        let mut shared = self.shared((phase, turn.round), &self.values[turn.place], seed);
+        self.board.begin(Some(turn), &mut shared.slots);
         let database = self.database.as_ref().expect("prepare opened it");
         let ran = phase::run(&shared, database, &self.data, on_tick);
         let after = shared.population_after();
@@ -455,23 +464,6 @@ impl<'t> Running<'t> {
         match &self.versions {
             Some(table) if self.population.next_insert <= table.len() => Some(table.present_count()),
             _ => self.population.whole.then_some(self.population.dense),
-        }
-    }
-
-    /// Counters carry no check header: their sum must be the number of merges. `when` is for messages.
-    fn check_counters(&mut self, when: &str) {
-        if self.engine.stores_nothing() {
-            return;
-        }
-        let Some(database) = &self.database else { return };
-        let items = self.insert_end..self.insert_end + self.counters;
-        match count::sum(database, (&self.keys, &self.spaces), items, self.clock.kind()) {
-            Ok(sum) if sum == self.merges => {}
-            Ok(sum) => self.faults.push(format!(
-                "{when}: the counters add up to {sum}, {} merges were acknowledged",
-                self.merges
-            )),
-            Err(text) => self.faults.push(format!("{when}: {text}")),
         }
     }
 }

@@ -3,7 +3,8 @@
 
 use super::shared::{Shared, Tallies, Tally};
 use super::unit::Kind;
-use crate::measure::{DiskUse, SeriesRow, Usage};
+use crate::measure::{DiskUse, Histogram, SeriesRow, Usage};
+use crate::workload::Durability;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -20,16 +21,28 @@ pub struct Tick {
     pub round: Option<u32>,
     /// Ops so far, warm-up included; it stands still only when nothing happens.
     pub ops: u64,
-    /// Ops per second in the last interval; none in a phase shorter than one.
+    /// The level in force.
+    pub level: Durability,
+    /// Length of the last interval, nanoseconds.
+    pub interval_ns: u64,
+    /// Ops per second in it; none: it has no length.
     pub ops_per_second: Option<f64>,
+    /// Median of the last interval, nanoseconds.
+    pub p50_ns: Option<u64>,
     /// 99th percentile of the last interval, nanoseconds.
     pub p99_ns: Option<u64>,
+    /// Service times of the last interval: least value of a bucket, nanoseconds, and count; four buckets a doubling.
+    pub service_ns: Vec<(u64, u64)>,
     /// Share of the phase that is done, 0 to 1; none: unknown.
     pub done_share: Option<f64>,
     /// Resident memory, bytes.
     pub rss_bytes: Option<u64>,
     /// Allocated bytes on disk.
     pub disk_bytes: Option<u64>,
+    /// CPU time of the process in the last interval, user and system, nanoseconds.
+    pub cpu_ns: Option<u64>,
+    /// Bytes that the process caused to be written to storage in it.
+    pub written_bytes: Option<u64>,
 }
 
 /// Counts threads that have ended, and wakes the watcher.
@@ -57,6 +70,15 @@ impl Finished {
             ended = self.changed.wait_timeout(ended, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
+    }
+}
+
+/// Counts its thread when that ends, however it does: nobody must wait for one that has panicked.
+pub struct Ending(pub Arc<Finished>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.thread_ended();
     }
 }
 
@@ -163,7 +185,7 @@ impl<'s, 'p> Watch<'s, 'p> {
             written_bytes: used.written_storage_bytes,
             disk_allocated_bytes: disk.as_ref().map(|disk| disk.allocated_bytes),
         };
-        on_tick(&self.tick(&row));
+        on_tick(&self.tick(&row, &all.service));
         self.usage = usage;
         self.row_began_ns = at_ns;
         self.see_disk(disk);
@@ -185,7 +207,7 @@ impl<'s, 'p> Watch<'s, 'p> {
         sum
     }
 
-    fn tick(&self, row: &SeriesRow) -> Tick {
+    fn tick(&self, row: &SeriesRow, service: &Histogram) -> Tick {
         let ops = self.shared.slots.iter().map(|slot| slot.ops.load(Ordering::Relaxed)).sum();
         let by_count = (self.ops_wanted > 0).then(|| ops as f64 / self.ops_wanted as f64);
         let seconds = self.shared.phase.seconds;
@@ -198,11 +220,17 @@ impl<'s, 'p> Watch<'s, 'p> {
             phase: self.shared.phase.name.clone(),
             round: self.shared.round,
             ops,
+            level: self.shared.level,
+            interval_ns: row.interval_ns,
             ops_per_second: (row.interval_ns > 0).then(|| row.ops as f64 * 1e9 / row.interval_ns as f64),
+            p50_ns: row.p50_ns,
             p99_ns: row.p99_ns,
+            service_ns: service.coarse(),
             done_share: done_share.map(|share: f64| share.min(1.0)),
             rss_bytes: row.rss_bytes,
             disk_bytes: row.disk_allocated_bytes,
+            cpu_ns: row.cpu_ns,
+            written_bytes: row.written_bytes,
         }
     }
 }

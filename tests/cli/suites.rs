@@ -110,6 +110,22 @@ fn the_command_line_goes_over_what_a_suite_says() {
 }
 
 #[test]
+fn a_flag_that_cannot_reach_a_workload_of_a_suite_is_told() {
+    let folder = own_suite("memory-map");
+    let mixed = "engines = 'memory-btree'\nruns = 1\n[[part]]\nworkload = ['fill-seq', 'toku-insert']\nset = ['value.size=24']\n";
+    fs::write(folder.path().join("mixed.toml"), mixed).unwrap();
+    let printed = ran(folder.path(), "run mixed.toml --keys 500 --ops 200 --quiet");
+    assert!(printed.stderr.contains("--keys does not reach toku-insert, which insert"), "{}", printed.stderr);
+    let alone = "engines = 'memory-btree'\n[[part]]\nworkload = 'toku-insert'\n";
+    fs::write(folder.path().join("alone.toml"), alone).unwrap();
+    for flag in ["--keys 500", "--seconds 1"] {
+        let name = flag.split(' ').next().unwrap();
+        let wanted = format!("{name} reaches no workload of the suite");
+        refused(folder.path(), &format!("run alone.toml {flag}"), 2, &[&wanted, "--scale"]);
+    }
+}
+
+#[test]
 fn engines_of_a_suite_that_are_not_here_are_told_and_unknown_ones_refused() {
     let folder = own_suite("nessdb");
     let empty = tempfile::tempdir().unwrap();
@@ -294,7 +310,10 @@ fn every_built_in_suite_runs_in_miniature() {
     let (_, suites) = listed.split_once("\nsuites, ").expect("suites are listed apart");
     let suites: Vec<&str> =
         suites.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(suites, ["mininb-suite", "nudb-suite", "kvbench-suite", "kvdk-suite", "toku-suite"]);
+    assert_eq!(
+        suites,
+        ["mininb-suite", "nudb-suite", "kvbench-suite", "kvbench-redis", "kvdk-suite", "toku-suite"]
+    );
     for suite in suites {
         let folder = tempfile::tempdir().unwrap();
         let printed = ran(folder.path(), &format!("workloads {suite}"));

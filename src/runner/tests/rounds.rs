@@ -260,5 +260,27 @@ fn merges_are_emulated_on_demand_and_add_up() {
     workload.phases[0].emulate = vec![Emulate::Merge];
     let floor = run_on("null", workload.clone());
     assert_eq!((floor.outcome, floor.phases[0].ops), (Outcome::Ok, 1_000));
+    assert!(floor.phases[0].harness_share > 0.10, "{}", floor.phases[0].harness_share);
+    assert!(
+        floor.warnings.iter().all(|warning| warning.id != "harness-share"),
+        "a null engine is all harness"
+    );
     is_caught("mutant:lost-update", workload);
+}
+
+#[test]
+fn an_engine_that_stores_nothing_has_the_keys_that_a_phase_inserts_and_no_more() {
+    let mut workload = small("read-random");
+    let phase =
+        |name: &str, mix, ops| Phase { name: name.into(), mix, ops, each_round: true, ..Phase::default() };
+    (workload.keys, workload.rounds) = (100, 3);
+    workload.phases = vec![
+        phase("insert", crate::workload::Mix { insert: 1.0, ..Default::default() }, 400),
+        phase("fetch", crate::workload::Mix { get: 1.0, ..Default::default() }, 200),
+    ];
+    for engine in ["null", "memory-btree"] {
+        let record = run_on(engine, workload.clone());
+        assert_eq!(record.outcome, Outcome::Ok, "{engine}");
+        assert!(record.phases.iter().all(|phase| phase.ops == phase.phase.ops), "{engine}");
+    }
 }

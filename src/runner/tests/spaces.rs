@@ -217,6 +217,7 @@ fn index_rows_of_an_unordered_engine_are_looked_for_by_their_keys() {
             end_at: AtomicU64::new(0),
             stop: &NEVER,
             failure: Mutex::new(None),
+            level: crate::workload::Durability::None,
             slots: Vec::new(),
         };
         sweep::index_gets(&shared, &database).unwrap().first

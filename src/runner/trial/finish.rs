@@ -2,10 +2,11 @@
 
 use super::{OnTick, Running};
 use crate::engine::Database;
-use crate::measure::Warning;
 use crate::measure::warning::warnings_of_noise;
+use crate::measure::{Usage, Warning};
+use crate::results::summary::is_floor;
 use crate::results::{PhaseRecord, Record, Step};
-use crate::runner::{lists, phase, sweep};
+use crate::runner::{count, lists, phase, sweep};
 use crate::workload::{Phase, Transaction};
 
 /// What a reader of the record has to know. The rounds of a phase are warned of once.
@@ -18,13 +19,22 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
         let time: f64 = rounds().map(|other| other.elapsed_ns as f64).sum();
         let own: f64 = rounds().map(|other| other.elapsed_ns as f64 * other.harness_share).sum();
         let share = if phase.round.is_none() { phase.harness_share } else { own / time.max(1.0) };
-        warnings.extend(Warning::of_harness_share(name, share));
+        // All of a null engine's time is the harness's: that is what it is there for.
+        if !is_floor(&record.trial.engine) {
+            warnings.extend(Warning::of_harness_share(name, share));
+        }
         warnings.extend(Warning::of_sample(name, rounds().map(|other| other.ops).sum()));
     }
     warnings
 }
 
 impl Running<'_> {
+    /// The most so far: a server that the engine had started may have ended already.
+    pub(super) fn rss_peak_bytes(&self) -> Option<u64> {
+        let phases = self.phases.iter().filter_map(|phase| phase.usage.rss_peak_bytes);
+        phases.chain(Usage::now().rss_peak_bytes).max()
+    }
+
     /// Close, reopen, look at everything once more, close.
     pub(super) fn finish(&mut self, on_tick: OnTick<'_>) {
         let in_memory = self.in_memory();
@@ -69,6 +79,7 @@ impl Running<'_> {
 
     /// What is left in the lists.
     fn sweep_lists(&mut self) {
+        self.board.step("sweep");
         let start = self.clock.now();
         let base = Phase::default();
         let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
@@ -108,7 +119,8 @@ impl Running<'_> {
             return;
         }
         for phase in sweep::phases(self.population.dense, capabilities, &self.spaces) {
-            let shared = self.shared((&phase, None), &self.values[0], self.trial.workload.seed);
+            let mut shared = self.shared((&phase, None), &self.values[0], self.trial.workload.seed);
+            self.board.begin(None, &mut shared.slots);
             let database = self.database.as_ref().expect("it was opened for the sweep");
             let ran = phase::run(&shared, database, &self.data, on_tick);
             drop(shared);
@@ -142,6 +154,23 @@ impl Running<'_> {
                 self.faults.extend(faults.map(|fault| format!("sweep by get at the end: {fault}")));
             }
             Err(text) => self.fail("engine-error", format!("sweep: {text}")),
+        }
+    }
+
+    /// Counters carry no check header: their sum must be the number of merges. `when` is for messages.
+    pub(super) fn check_counters(&mut self, when: &str) {
+        if self.engine.stores_nothing() {
+            return;
+        }
+        let Some(database) = &self.database else { return };
+        let items = self.insert_end..self.insert_end + self.counters;
+        match count::sum(database, (&self.keys, &self.spaces), items, self.clock.kind()) {
+            Ok(sum) if sum == self.merges => {}
+            Ok(sum) => self.faults.push(format!(
+                "{when}: the counters add up to {sum}, {} merges were acknowledged",
+                self.merges
+            )),
+            Err(text) => self.faults.push(format!("{when}: {text}")),
         }
     }
 }

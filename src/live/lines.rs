@@ -1,0 +1,97 @@
+//! Progress for people: a bar on a terminal, a line a second elsewhere.
+
+use super::state::{State, rate_text, seconds_text};
+use crate::measure::units::bytes_text;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Parts of a trial that a bar can show.
+const PARTS: f64 = 1000.0;
+/// Lines come at most this often.
+const LINE_EVERY: Duration = Duration::from_millis(950);
+
+/// A bar at the foot of the terminal.
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// For so many trials; none if stderr is no terminal.
+    pub fn new(trials: usize) -> Option<Bar> {
+        if !std::io::stderr().is_terminal() {
+            return None;
+        }
+        let length = Some((trials as f64 * PARTS) as u64);
+        let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr_with_hz(5));
+        let style = ProgressStyle::with_template("[{bar:20}] {percent:>3} % {wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+        Some(Bar(bar))
+    }
+
+    /// Draws it anew.
+    pub fn show(&self, state: &State) {
+        self.0.set_position((state.share() * state.trials.len() as f64 * PARTS) as u64);
+        self.0.set_message(text(state));
+    }
+
+    /// Prints a line above it.
+    pub fn print(&self, line: &str) {
+        self.0.suspend(|| eprintln!("{line}"));
+    }
+
+    /// Takes it away.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// `redb quick run 1 read: 1.23 M ops/s, p99 633 ns, rank 2 of 5 so far, 12 s left`.
+fn text(state: &State) -> String {
+    let left = seconds_text(state.seconds_left());
+    let Some(now) = &state.now else { return format!("{left} left") };
+    let rank = rank(state).map_or_else(String::new, |rank| format!(", {rank}"));
+    let (trial, phase, rate) = (state.trial_text(), now.phase_text(), rate_text(now.rate));
+    format!("{trial} {phase}: {rate}, p99 {}{rank}, {left} left", now.p99_text())
+}
+
+/// `rank 2 of 5 so far`.
+pub fn rank(state: &State) -> Option<String> {
+    state.place().map(|(place, of)| format!("rank {place} of {of} so far"))
+}
+
+/// A line a second.
+#[derive(Default)]
+pub struct Lines {
+    last: Option<Instant>,
+}
+
+impl Lines {
+    /// Prints a line, if it is time for one.
+    pub fn show(&mut self, state: &State) {
+        if self.last.is_some_and(|last| last.elapsed() < LINE_EVERY) {
+            return;
+        }
+        self.last = Some(Instant::now());
+        eprintln!("{}", line(state));
+    }
+}
+
+fn line(state: &State) -> String {
+    let Some((now, tick)) = state.now.as_ref().and_then(|now| Some((now, now.tick.as_ref()?))) else {
+        return String::new();
+    };
+    let at = state.began.elapsed().as_secs_f64();
+    let bytes = |bytes: Option<u64>| bytes.map_or("-".into(), bytes_text);
+    let rank = rank(state).map_or_else(String::new, |rank| format!("{rank}, "));
+    format!(
+        "{at:7.1} s  {:>3}/{}  {} {}: {}, p99 {}, rss {}, disk {}, {rank}{} left",
+        now.place + 1,
+        state.trials.len(),
+        state.trial_text(),
+        now.phase_text(),
+        rate_text(tick.ops_per_second),
+        now.p99_text(),
+        bytes(tick.rss_bytes),
+        bytes(tick.disk_bytes),
+        seconds_text(state.seconds_left())
+    )
+}

@@ -1,0 +1,127 @@
+//! The figures in Prometheus's text exposition format, version 0.0.4. What is not known is left out.
+
+use crate::live::state::{Fate, State};
+use std::fmt::Write;
+
+/// Writes families of figures.
+#[derive(Default)]
+struct Exposition(String);
+
+impl Exposition {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing into a string cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        let labels: Vec<String> =
+            labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.0, "{name}{labels} {value}");
+    }
+
+    /// A gauge of one sample, if it is known.
+    fn gauge(&mut self, name: &str, help: &str, labels: &[(&str, &str)], value: Option<f64>) {
+        if let Some(value) = value {
+            self.family(name, "gauge", help);
+            self.sample(name, labels, value);
+        }
+    }
+}
+
+/// What a label's value may not hold as it is.
+pub(super) fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// All figures.
+pub(super) fn figures(state: &State) -> String {
+    let mut text = Exposition::default();
+    text.gauge(
+        "kvdyno_info",
+        "The run and the version of the tool.",
+        &[("run", &state.run), ("version", env!("CARGO_PKG_VERSION"))],
+        Some(1.0),
+    );
+    text.family("kvdyno_trials", "gauge", "Trials of the plan by what became of them.");
+    for (fate, name) in [
+        (Fate::Waiting, "waiting"),
+        (Fate::Running, "running"),
+        (Fate::Ok, "ok"),
+        (Fate::Failed, "failed"),
+        (Fate::Wrong, "wrong_answers"),
+    ] {
+        text.sample("kvdyno_trials", &[("state", name)], state.count(&[fate]) as f64);
+    }
+    text.gauge("kvdyno_run_done_ratio", "Share of the run that is done.", &[], Some(state.share()));
+    let left = "Time left, by the mean of the trials so far.";
+    text.gauge("kvdyno_run_left_seconds", left, &[], state.seconds_left());
+    trial(&mut text, state);
+    results(&mut text, state);
+    text.0
+}
+
+/// The trial that runs.
+fn trial(text: &mut Exposition, state: &State) {
+    let Some(now) = &state.now else { return };
+    let Some(planned) = state.trials.get(now.place) else { return };
+    let (phase, repetition) = (now.phase_text(), planned.repetition.to_string());
+    let labels: &[(&str, &str)] = &[
+        ("engine", &planned.engine),
+        ("workload", &planned.workload),
+        ("phase", &phase),
+        ("repetition", &repetition),
+    ];
+    let in_phase = now.turn.is_some();
+    if in_phase {
+        text.family("kvdyno_phase_ops_total", "counter", "Ops since the phase began, warm-up included.");
+        text.sample("kvdyno_phase_ops_total", labels, now.ops as f64);
+    }
+    text.gauge("kvdyno_ops_per_second", "Ops per second in the last second.", labels, now.rate);
+    text.gauge("kvdyno_phase_done_ratio", "Share of the phase that is done.", labels, now.phase_share);
+    text.gauge(
+        "kvdyno_rank_so_far",
+        "Place of the current rate among the other engines in this phase, of the trials so far.",
+        labels,
+        state.place().map(|(place, _)| place as f64),
+    );
+    let Some(tick) = now.tick_now() else { return };
+    let seconds = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e9);
+    let name = "kvdyno_service_time_seconds";
+    if tick.p50_ns.is_some() {
+        text.family(name, "gauge", "Service time in the last second, by quantile.");
+        for (quantile, value) in [("0.5", seconds(tick.p50_ns)), ("0.99", seconds(tick.p99_ns))] {
+            if let Some(value) = value {
+                text.sample(name, &[labels, &[("quantile", quantile)]].concat(), value);
+            }
+        }
+    }
+    let whole = |figure: Option<u64>| figure.map(|figure| figure as f64);
+    text.gauge("kvdyno_rss_bytes", "Resident memory of the trial.", labels, whole(tick.rss_bytes));
+    text.gauge("kvdyno_disk_allocated_bytes", "Blocks of the database.", labels, whole(tick.disk_bytes));
+    let row = now.rows.back();
+    let cpus = row.and_then(|row| row.cpus);
+    text.gauge("kvdyno_cpu_seconds_per_second", "CPU time of the trial per second.", labels, cpus);
+    let written = row.and_then(|row| row.written_per_second);
+    let help = "Bytes that the trial caused to be written to storage per second.";
+    text.gauge("kvdyno_written_bytes_per_second", help, labels, written);
+}
+
+/// Medians of the trials that have ended.
+fn results(text: &mut Exposition, state: &State) {
+    let name = "kvdyno_result_ops_per_second";
+    if !state.results.phases.is_empty() {
+        text.family(name, "gauge", "Ops per second in a phase, the median over the runs so far.");
+    }
+    for phase in &state.results.phases {
+        for row in &phase.rows {
+            let labels = [
+                ("engine", &row.engine[..]),
+                ("workload", &phase.workload),
+                ("phase", &phase.phase),
+                ("level", &phase.level),
+            ];
+            row.rate().iter().for_each(|rate| text.sample(name, &labels, *rate));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a run shows while it runs: a bar, lines, events as JSON, a dashboard, and figures for Prometheus. All of it is made
+//! from one state, which the ticks, looks and records of trials change; nothing here is asked by a trial's process.
+
+#![cfg_attr(not(feature = "tui"), allow(dead_code, reason = "the dashboard reads what the others do not"))]
+
+mod json;
+mod lines;
+mod metrics;
+mod results;
+mod state;
+#[cfg(feature = "tui")]
+mod tui;
+
+pub use metrics::{Server, address};
+
+use crate::report::plain_text;
+use crate::results::{Record, Run, Trial};
+use crate::runner::{Look, Observer, Tick};
+use state::State;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How it is shown on stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// Nothing, but what went wrong.
+    Nothing,
+    /// A bar, or lines where stderr is no terminal.
+    Progress,
+    /// An event a line, as JSON.
+    Json,
+    /// The dashboard.
+    Dashboard,
+}
+
+/// Whether this build has the dashboard.
+pub const HAS_DASHBOARD: bool = cfg!(feature = "tui");
+
+/// Follows a run.
+pub struct Live {
+    state: Shared,
+    face: Face,
+}
+
+type Shared = Arc<Mutex<State>>;
+
+/// The state, also after a panic of whoever held it.
+fn locked(state: &Shared) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+enum Face {
+    Nothing,
+    Bar(lines::Bar),
+    Lines(lines::Lines),
+    Json(json::Events),
+    #[cfg(feature = "tui")]
+    Dashboard(tui::Dashboard),
+}
+
+impl Live {
+    /// For this run; `earlier` are the records that it has from before. The dashboard is not shown before
+    /// [`Live::take_terminal`].
+    pub fn new(show: Show, run: &Run, earlier: &[Record]) -> Live {
+        let mut first = State::new(run);
+        earlier.iter().for_each(|record| first.earlier(record));
+        let state = Arc::new(Mutex::new(first));
+        let face = match show {
+            Show::Nothing | Show::Dashboard => Face::Nothing,
+            Show::Json => Face::Json(json::Events::begin(run)),
+            Show::Progress => match lines::Bar::new(run.trials.len()) {
+                Some(bar) => Face::Bar(bar),
+                None => Face::Lines(lines::Lines::default()),
+            },
+        };
+        Live { state, face }
+    }
+
+    /// Shows the dashboard from now on. An `Err` says why it cannot be shown.
+    #[cfg(feature = "tui")]
+    pub fn take_terminal(&mut self) -> Result<(), String> {
+        self.face = Face::Dashboard(tui::Dashboard::start(Arc::clone(&self.state))?);
+        Ok(())
+    }
+
+    /// This build has no dashboard.
+    #[cfg(not(feature = "tui"))]
+    pub fn take_terminal(&mut self) -> Result<(), String> {
+        Err("this build has no dashboard: build it with the feature `tui`".into())
+    }
+
+    /// Serves figures to Prometheus at an address, as long as the result lives.
+    pub fn serve(&self, address: std::net::SocketAddr) -> std::io::Result<Server> {
+        Server::start(address, Arc::clone(&self.state))
+    }
+
+    /// Tells something that is not of one trial.
+    pub fn tell(&mut self, text: &str) {
+        match &mut self.face {
+            Face::Json(events) => events.message(text),
+            Face::Bar(bar) => bar.print(&plain_text(text)),
+            #[cfg(feature = "tui")]
+            Face::Dashboard(_) => locked(&self.state).messages.push(plain_text(text)),
+            Face::Nothing | Face::Lines(_) => eprintln!("{}", plain_text(text)),
+        }
+    }
+
+    /// The run has ended: the terminal is as it was before, and what went wrong is told where it was not yet. With events
+    /// as JSON this is the last one.
+    pub fn finish(mut self, is_complete: bool, results: &str) {
+        match &mut self.face {
+            Face::Bar(bar) => bar.clear(),
+            Face::Json(events) => events.run_ended(&locked(&self.state), is_complete, results),
+            #[cfg(feature = "tui")]
+            Face::Dashboard(dashboard) => {
+                dashboard.stop();
+                locked(&self.state).messages.iter().for_each(|line| eprintln!("{line}"));
+            }
+            Face::Nothing | Face::Lines(_) => {}
+        }
+    }
+}
+
+impl Observer for Live {
+    fn trial_begins(&mut self, trial: &Trial, place: usize, _: usize) {
+        let mut state = locked(&self.state);
+        state.trial_begins(trial, place);
+        match &mut self.face {
+            Face::Bar(bar) => bar.show(&state),
+            Face::Json(events) => events.trial_begins(&state, trial),
+            _ => {}
+        }
+    }
+
+    fn tick(&mut self, tick: &Tick) {
+        let mut state = locked(&self.state);
+        state.tick(tick);
+        match &mut self.face {
+            Face::Bar(bar) => bar.show(&state),
+            Face::Lines(lines) => lines.show(&state),
+            Face::Json(events) => events.tick(&state, tick),
+            _ => {}
+        }
+    }
+
+    fn look(&mut self, look: &Look) {
+        let mut state = locked(&self.state);
+        state.look(look);
+        if let Face::Bar(bar) = &mut self.face {
+            bar.show(&state);
+        }
+    }
+
+    fn trial_ended(&mut self, record: &Record) {
+        let mut state = locked(&self.state);
+        let line = state.trial_ended(record);
+        match (&mut self.face, line) {
+            (Face::Json(events), _) => events.trial_ended(&state, record),
+            (Face::Bar(bar), Some(line)) => bar.print(&line),
+            #[cfg(feature = "tui")]
+            (Face::Dashboard(_), Some(line)) => state.messages.push(line),
+            (_, Some(line)) => eprintln!("{line}"),
+            (_, None) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

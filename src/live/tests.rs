@@ -1,0 +1,175 @@
+//! The state of a run as ticks, looks and records change it; and the texts that are made of it.
+
+use super::state::{Fate, State, rate_text, seconds_text};
+use super::*;
+use crate::results::Outcome;
+use crate::results::fixture;
+
+/// A run that has hostile names in it, its third trial on its way.
+pub(super) fn state() -> State {
+    let mut run = fixture::run();
+    let mut state = State::new(&run);
+    for record in fixture::records().into_iter().take(2) {
+        state.trial_begins(&record.trial, record.trial.order as usize);
+        state.trial_ended(&record);
+    }
+    let trial = run.trials.remove(2);
+    state.trial_begins(&trial, 2);
+    state
+}
+
+/// What the third trial's process tells of its first phase after `ops`.
+pub(super) fn tick(ops: u64) -> Tick {
+    let trial = fixture::run().trials.remove(2);
+    let phase = &trial.workload.phases[0];
+    let record = fixture::records().remove(2);
+    Tick {
+        phase: phase.name.clone(),
+        round: None,
+        ops,
+        level: record.phases[0].durability_in_force.unwrap(),
+        interval_ns: 1_000_000_000,
+        ops_per_second: Some(1_234_567.0),
+        p50_ns: Some(600),
+        p99_ns: Some(1_500),
+        service_ns: vec![(512, 700), (640, 290), (1_024, 9), (80_000, 1)],
+        done_share: Some(0.25),
+        rss_bytes: Some(120 << 20),
+        disk_bytes: Some(3 << 20),
+        cpu_ns: Some(990_000_000),
+        written_bytes: Some(5 << 20),
+    }
+}
+
+fn look(changes: u64, place: Option<usize>, threads: Vec<u64>) -> Look {
+    Look { changes, doing: if place.is_some() { "phase" } else { "settle" }, place, round: None, threads }
+}
+
+#[test]
+fn looks_give_the_rate_between_two_ticks_and_the_step_between_two_phases() {
+    let mut state = state();
+    state.look(&look(1, Some(0), vec![100, 100]));
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    state.look(&look(1, Some(0), vec![1_100, 1_100]));
+    let now = state.now.as_ref().unwrap();
+    assert_eq!((now.ops, now.threads, now.phase_text()), (2_200, 2, "fill".to_string()));
+    let rate = now.rate.unwrap();
+    assert!(rate > 0.0 && rate <= 2_000.0 / 0.02, "{rate}");
+    state.look(&look(2, None, vec![]));
+    let now = state.now.as_ref().unwrap();
+    assert_eq!((now.phase_text(), now.rate, now.ops), ("settle".to_string(), None, 0));
+    state.look(&look(3, Some(1), vec![7]));
+    assert_eq!(state.now.as_ref().unwrap().phase_text(), "read");
+}
+
+#[test]
+fn ticks_alone_are_enough_where_processes_share_no_memory() {
+    let mut state = state();
+    state.tick(&tick(500));
+    let now = state.now.as_ref().unwrap();
+    assert_eq!((now.ops, now.phase_share, now.rate), (500, Some(0.25), Some(1_234_567.0)));
+    assert_eq!((now.rows.len(), now.service_ns[&512], now.p99_text()), (1, 700, "1.5 us".to_string()));
+    state.tick(&tick(900));
+    assert_eq!(state.now.as_ref().unwrap().service_ns[&512], 1_400, "the phase's times are added up");
+    let other = Tick { phase: "read".into(), ..tick(5) };
+    state.tick(&other);
+    assert_eq!(state.now.as_ref().unwrap().service_ns[&512], 700, "each phase has its own");
+    assert_eq!(state.now.as_ref().unwrap().rows.len(), 3, "the series is the trial's");
+    state.tick(&Tick { phase: "sweep by get".into(), ..tick(5) });
+    let now = state.now.as_ref().unwrap();
+    assert_eq!((now.phase_text(), now.turn, now.rows.len()), ("sweep".to_string(), None, 3));
+}
+
+#[test]
+fn the_share_of_a_run_never_goes_back_within_a_trial() {
+    let mut state = state();
+    let mut last = state.share();
+    let turns = state.now.as_ref().unwrap().turns.len();
+    for (changes, place) in (0..turns).flat_map(|place| [(place * 2 + 1, None), (place * 2 + 2, Some(place))])
+    {
+        let threads = if place.is_some() { vec![1] } else { vec![] };
+        state.look(&look(changes as u64, place, threads));
+        if let Some(place) = place {
+            let name = fixture::run().trials[2].workload.phases[place].name.clone();
+            state.tick(&Tick { phase: name, done_share: Some(1.0), ..tick(2) });
+        }
+        assert!(state.share() >= last, "{} after {last} at {place:?}", state.share());
+        last = state.share();
+    }
+    assert!(last <= 3.0 / state.trials.len() as f64 + 1e-9);
+}
+
+#[test]
+fn the_rank_so_far_counts_the_engines_that_are_ahead_at_the_same_level() {
+    let records: Vec<_> =
+        fixture::records().into_iter().filter(|record| record.outcome == Outcome::Ok).collect();
+    let mut state = State::new(&fixture::run());
+    for record in &records {
+        state.earlier(record);
+    }
+    let first = &records[0];
+    let mut trial = first.trial.clone();
+    state.trial_begins(&trial, trial.order as usize);
+    let level = first.phases[0].durability_in_force.unwrap();
+    let rate = |state: &mut State, rate: f64| {
+        state.tick(&Tick { level, ops_per_second: Some(rate), ..tick(1) });
+        state.place()
+    };
+    let (best, of) = rate(&mut state, 1e12).unwrap();
+    let (worst, _) = rate(&mut state, 1e-3).unwrap();
+    assert_eq!((best, worst), (1, of));
+    assert!(of > 2, "{of}");
+    trial.engine = "null".into();
+    state.trials[trial.order as usize].engine = "null".into();
+    assert_eq!(rate(&mut state, 1e12), None, "the floor has no rank");
+}
+
+#[test]
+fn the_plan_counts_what_became_of_each_trial() {
+    let mut state = State::new(&fixture::run());
+    fixture::records().iter().for_each(|record| state.earlier(record));
+    let wrong = state.count(&[Fate::Wrong]);
+    let failed = state.count(&[Fate::Failed]);
+    assert_eq!((wrong, failed, state.count(&[Fate::Waiting]), state.done()), (3, 1, 1, 20));
+    assert_eq!(state.seconds_left(), None, "nothing was measured in this session");
+}
+
+#[test]
+fn hostile_names_are_harmless_in_what_is_drawn_and_told() {
+    let evil = "\u{1b}]0;title\u{7}\u{202e}\u{9b}31m\r\nx";
+    let mut run = fixture::run();
+    run.id = evil.into();
+    for trial in &mut run.trials {
+        trial.engine = evil.into();
+        trial.workload.name = evil.into();
+        trial.workload.phases[0].name = evil.into();
+        trial.options = vec![(evil.into(), evil.into())];
+    }
+    let mut state = State::new(&run);
+    state.trial_begins(&run.trials[0], 0);
+    state.tick(&Tick { phase: evil.into(), ..tick(1) });
+    let mut record = fixture::record(run.trials[0].clone());
+    record.outcome = Outcome::Failed { cause: evil.into(), text: evil.into() };
+    let now = state.now.as_ref().unwrap();
+    let texts = [state.run.clone(), state.trial_text(), now.phase_text(), now.id.clone()];
+    let line = state.trial_ended(&record).unwrap();
+    for text in texts.iter().chain([&line]) {
+        assert!(text.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{text:?}");
+    }
+    let event = json::ascii(&serde_json::json!({ "text": evil }).to_string());
+    assert!(event.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{event:?}");
+    let read: serde_json::Value = serde_json::from_str(&event).unwrap();
+    assert_eq!(read["text"], evil);
+}
+
+#[test]
+fn figures_are_said_with_their_units_and_unknown_ones_are_a_dash() {
+    assert_eq!(rate_text(Some(1_234_567.0)), "1.23 M ops/s");
+    assert_eq!(rate_text(Some(1_234.0)), "1.2 k ops/s");
+    assert_eq!(rate_text(Some(12.3)), "12 ops/s");
+    assert_eq!(rate_text(None), "- ops/s");
+    assert_eq!(seconds_text(Some(59.9)), "59 s");
+    assert_eq!(seconds_text(Some(200.0)), "3 min 20 s");
+    assert_eq!(seconds_text(Some(7_260.0)), "2 h 1 min");
+    assert_eq!(seconds_text(None), "-");
+}

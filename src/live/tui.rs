@@ -1,0 +1,132 @@
+//! The dashboard: a screen that a thread of the parent draws four times a second from what is known. Trials' processes do
+//! not take part: they are measured in the same way whether or not somebody looks.
+
+mod panels;
+mod screen;
+
+use super::{Shared, locked};
+use crate::measure::signals;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use screen::View;
+use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often the screen is drawn; more would take processor time that an engine on all processors lacks.
+const DRAW_EVERY: Duration = Duration::from_millis(250);
+
+/// Whether the terminal is ours now.
+static IS_OURS: AtomicBool = AtomicBool::new(false);
+
+/// The dashboard on stderr, until it is stopped or dropped.
+pub struct Dashboard {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Dashboard {
+    /// Takes the terminal. An `Err` says why it cannot be had.
+    pub fn start(state: Shared) -> Result<Dashboard, String> {
+        if !stderr().is_terminal() {
+            return Err("the dashboard is drawn on stderr, and that is no terminal".into());
+        }
+        let failed = |error: std::io::Error| {
+            give_back();
+            format!("the terminal cannot show the dashboard: {error}")
+        };
+        IS_OURS.store(true, Ordering::Release);
+        enable_raw_mode().map_err(failed)?;
+        execute!(stderr(), EnterAlternateScreen, Hide).map_err(failed)?;
+        let terminal = Terminal::new(CrosstermBackend::new(stderr())).map_err(failed)?;
+        // What a panic says must not be lost with the screen that it is printed on.
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            give_back();
+            hook(info);
+        }));
+        let ends = Arc::new(AtomicBool::new(false));
+        let has_ended = Arc::clone(&ends);
+        let thread = std::thread::Builder::new()
+            .name("dashboard".into())
+            .spawn(move || show(terminal, &state, &has_ended))
+            .map_err(failed)?;
+        Ok(Dashboard { ends, thread: Some(thread) })
+    }
+
+    /// Gives the terminal back as it was.
+    pub fn stop(&mut self) {
+        self.ends.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // If it has panicked, the hook has said so.
+            let _ = thread.join();
+        }
+        give_back();
+    }
+}
+
+impl Drop for Dashboard {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn give_back() {
+    if IS_OURS.swap(false, Ordering::AcqRel) {
+        // There is nobody to tell if the terminal is gone.
+        let _ = execute!(stderr(), Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
+}
+
+fn show(mut terminal: Terminal<CrosstermBackend<std::io::Stderr>>, state: &Shared, ends: &AtomicBool) {
+    let mut view = View::of_environment();
+    let mut drawn: Option<Instant> = None;
+    while !ends.load(Ordering::Acquire) {
+        view.stops = signals::interrupts();
+        if drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_EVERY) {
+            drawn = Some(Instant::now());
+            // A terminal that is gone takes its foreground processes with it; until then there is nothing to do here.
+            let _ = terminal.draw(|frame| screen::draw(frame, &locked(state), &view));
+        }
+        let wait = drawn.map_or(DRAW_EVERY, |drawn| DRAW_EVERY.saturating_sub(drawn.elapsed()));
+        match event::poll(wait) {
+            Ok(true) => {
+                let event = event::read();
+                if event.is_ok_and(|event| take(&event, &mut view)) {
+                    drawn = None;
+                }
+            }
+            Ok(false) => {}
+            // Without a keyboard it is still a screen.
+            Err(_) => std::thread::sleep(wait),
+        }
+    }
+}
+
+/// Does what a key asks for; true: the screen is to be drawn at once.
+fn take(event: &Event, view: &mut View) -> bool {
+    let Event::Key(key) = event else { return matches!(event, Event::Resize(..)) };
+    if key.kind == KeyEventKind::Release {
+        return false;
+    }
+    let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        // Raw mode makes no signal of it.
+        KeyCode::Char('c') if with_control => signals::interrupt(),
+        KeyCode::Char('q') => signals::interrupt(),
+        KeyCode::Tab => view.shown = Some(view.shown.map_or(0, |shown| shown + 1)),
+        KeyCode::Esc => view.shown = None,
+        _ => return false,
+    }
+    view.stops = signals::interrupts();
+    true
+}

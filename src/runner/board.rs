@@ -1,0 +1,181 @@
+//! The board: what a trial's process shows while it runs, in memory that it shares with its parent (docs/live.md has the
+//! layout). Whoever looks takes nothing from it: threads store their counters there whether or not anybody does.
+
+use super::schedule::Turn;
+use super::shared::{Count, Slot};
+use crate::measure::Counters;
+use crate::workload::Workload;
+use std::sync::Arc;
+
+/// "kvdyno" and the version of the layout, 1.
+const MAGIC: u64 = 0x6b76_6479_6e6f_0001;
+/// Words of line 0.
+const CHANGES: usize = 1;
+const DOING: usize = 2;
+const PLACE: usize = 3;
+const ROUND: usize = 4;
+const THREADS: usize = 5;
+/// Codes of what a trial is doing; the place in this list.
+const DOINGS: [&str; 9] =
+    ["start", "phase", "open", "close", "reopen", "settle", "drop-caches", "check", "sweep"];
+const PHASE: u64 = 1;
+const SWEEP: u64 = 8;
+/// No place.
+const NONE: u64 = u64::MAX;
+
+/// The memory, and where what stands in it.
+#[derive(Clone)]
+pub struct Board(Arc<Counters>);
+
+/// What was seen of a trial at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Grows with each phase and each step.
+    pub changes: u64,
+    /// `phase`, or the step that it is in: `open`, `settle`, `sweep` ...
+    pub doing: &'static str,
+    /// The phase's place in the workload; none: it is in no phase.
+    pub place: Option<usize>,
+    /// The phase's round, from 1; none: it is run once.
+    pub round: Option<u32>,
+    /// Ops of each thread since the phase began, warm-up included.
+    pub threads: Vec<u64>,
+}
+
+impl Look {
+    /// Ops of all threads.
+    pub fn ops(&self) -> u64 {
+        self.threads.iter().fold(0, |sum, ops| sum.wrapping_add(*ops))
+    }
+}
+
+impl Board {
+    /// Seen by nobody else.
+    pub fn alone() -> Board {
+        Board::marked(Counters::alone(1))
+    }
+
+    /// For trials of this workload, to be shared with a process that is started next; none: not possible here.
+    pub fn shared(workload: &Workload) -> Option<Board> {
+        let threads = workload.phases.iter().map(|phase| super::phase::roles(phase).len()).max();
+        Counters::shared(1 + threads.unwrap_or(0).max(1)).ok().map(Board::marked)
+    }
+
+    /// That of the process which started this one; one of its own if that cannot be had.
+    pub fn inherited(descriptor: Option<i32>) -> Board {
+        let counters = descriptor.and_then(|descriptor| Counters::inherited(descriptor).ok());
+        counters
+            .filter(|counters| counters.get(0, 0) == MAGIC)
+            .map_or_else(Board::alone, |counters| Board(Arc::new(counters)))
+    }
+
+    fn marked(counters: Counters) -> Board {
+        counters.set(0, 0, MAGIC);
+        counters.set(0, PLACE, NONE);
+        Board(Arc::new(counters))
+    }
+
+    /// What the process that is started next finds it by.
+    pub fn descriptor(&self) -> Option<i32> {
+        self.0.descriptor()
+    }
+
+    /// A phase begins: its threads count here from now on. Without a turn it is one of the sweep's.
+    pub fn begin(&self, turn: Option<Turn>, slots: &mut [Slot]) {
+        self.set(DOING, 0);
+        for (thread, slot) in slots.iter_mut().enumerate() {
+            // A phase of our own may have more threads than the workload; they count where nobody looks.
+            if thread + 1 < self.0.lines() {
+                self.0.set(thread + 1, 0, 0);
+                slot.ops = Count::on(&self.0, thread + 1);
+            }
+        }
+        self.set(THREADS, slots.len().min(self.0.lines() - 1) as u64);
+        self.set(PLACE, turn.map_or(NONE, |turn| turn.place as u64));
+        self.set(ROUND, turn.and_then(|turn| turn.round).map_or(0, u64::from));
+        self.change(if turn.is_some() { PHASE } else { SWEEP });
+    }
+
+    /// A step begins.
+    pub fn step(&self, name: &str) {
+        let code = DOINGS.iter().position(|doing| *doing == name).unwrap_or(0);
+        self.set(THREADS, 0);
+        self.set(PLACE, NONE);
+        self.change(code as u64);
+    }
+
+    fn change(&self, doing: u64) {
+        self.set(DOING, doing);
+        self.set(CHANGES, self.0.get(0, CHANGES).wrapping_add(1));
+    }
+
+    fn set(&self, word: usize, value: u64) {
+        self.0.set(0, word, value);
+    }
+
+    /// What stands there now. An engine that writes where it must not may have spoilt it, so nothing is believed.
+    pub fn look(&self) -> Look {
+        let word = |word: usize| self.0.get(0, word);
+        let doing = DOINGS.get(word(DOING) as usize).copied().unwrap_or(DOINGS[0]);
+        let is_phase = word(DOING) == PHASE;
+        let threads = (word(THREADS) as usize).min(self.0.lines() - 1);
+        Look {
+            changes: word(CHANGES),
+            doing,
+            place: usize::try_from(word(PLACE)).ok().filter(|_| is_phase && word(PLACE) != NONE),
+            round: u32::try_from(word(ROUND)).ok().filter(|round| *round > 0),
+            threads: (0..threads).map(|thread| self.0.get(thread + 1, 0)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::phase;
+    use super::*;
+    use crate::workload::{Mix, Phase, builtin};
+    use std::sync::atomic::Ordering;
+
+    fn slots(threads: u32) -> Vec<Slot> {
+        phase::slots(&Phase { threads, mix: Mix { get: 1.0, ..Mix::default() }, ..Phase::default() })
+    }
+
+    #[test]
+    fn a_look_sees_the_phase_its_round_and_what_each_thread_counts() {
+        let board = Board::shared(&builtin("quick").unwrap()).unwrap();
+        assert_eq!((board.look().doing, board.look().place), ("start", None));
+        board.step("open");
+        assert_eq!(board.look().doing, "open");
+        let before = board.look().changes;
+        let mut slots = slots(2);
+        board.begin(Some(Turn { place: 3, round: Some(7) }), &mut slots);
+        slots[0].ops.store(5, Ordering::Relaxed);
+        slots[1].ops.store(6, Ordering::Relaxed);
+        let look = board.look();
+        assert_eq!((look.doing, look.place, look.round), ("phase", Some(3), Some(7)));
+        assert_eq!((look.threads.clone(), look.ops()), (vec![5, 6], 11));
+        assert!(look.changes > before);
+        board.begin(None, &mut slots);
+        assert_eq!((board.look().doing, board.look().place, board.look().ops()), ("sweep", None, 0));
+    }
+
+    #[test]
+    fn more_threads_than_there_is_room_for_still_count() {
+        let board = Board::alone();
+        let mut slots = slots(3);
+        board.begin(Some(Turn { place: 0, round: None }), &mut slots);
+        slots[2].ops.store(9, Ordering::Relaxed);
+        assert_eq!(slots[2].ops.load(Ordering::Relaxed), 9);
+        assert!(board.look().threads.is_empty());
+    }
+
+    #[test]
+    fn nonsense_on_the_board_is_no_harm() {
+        let counters = Counters::alone(2);
+        (0..16).for_each(|word| counters.set(0, word, u64::MAX));
+        counters.set(1, 0, u64::MAX);
+        let look = Board(Arc::new(counters)).look();
+        assert_eq!((look.doing, look.place, look.round, look.threads.len()), ("start", None, None, 1));
+        assert_eq!(Board::inherited(Some(1 << 20)).look(), Board::alone().look());
+    }
+}
