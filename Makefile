@@ -3,12 +3,13 @@
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-all check bench fuzz doctor install clean plugins go-plugins engines-extra engines-table sanitized native-benches go-bench packages test-packages toolchains
+.PHONY: build run test test-all check bench fuzz doctor install clean plugins go-plugins engines-extra engines-table sanitized native-benches go-bench redis-bench packages test-packages toolchains
 
 # What Debian and Ubuntu call what is needed: to build, and for tests only.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
   libtkrzw-dev libtokyocabinet-dev libgdbm-dev liblmdb-dev libsqlite3-dev
-TEST_PACKAGES := strace clang-format redis-server redis-tools
+BROWSER_PACKAGES := chromium
+TEST_PACKAGES := strace clang-format redis-server redis-tools python3-redis
 
 comma := ,
 empty :=
@@ -16,7 +17,7 @@ space := $(empty) $(empty)
 
 # With CI=true the tests fail when one of these is not there, so that nothing is skipped unseen.
 REQUIRED_ENGINES := $(subst $(space),$(comma),$(strip \
-  null memory-map memory-btree redb fjall sled canopydb surrealkv persy lmdb sqlite example example-cpp null-c \
+  null memory-map memory-btree redb fjall sled canopydb surrealkv persy lmdb sqlite redis example example-cpp null-c \
   leveldb rocksdb kyotocabinet kyotocabinet-hash berkeleydb berkeleydb-hash berkeleydb-cds berkeleydb-plain \
   wiredtiger wiredtiger-lsm tkrzw tkrzw-hash tokyocabinet tokyocabinet-hash gdbm lmdb-system sqlite-system \
   null-go null-go-keeps example-go badger badger-memory bbolt bolt buntdb buntdb-memory goleveldb kv pebble pogreb nutsdb sniper \
@@ -27,7 +28,7 @@ CC ?= cc
 FUZZ_SECONDS ?= 60
 STRICT := true
 # One selection of packages and features for every verb, so that one release build serves them all.
-WHOLE := --release --workspace --features all-engines
+WHOLE := --release --workspace --features all-engines,png
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 KVDYNO := $(TARGET)/release/kvdyno
 RUST_VERSION := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -53,7 +54,7 @@ test: packages test-packages check build
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/checked
 	@if command -v $(GO) >/dev/null; then (cd driver/go && $(GO) test -race ./...); else [ "$(CI)" != true ]; fi
 	@$(CARGO) test $(WHOLE)
-	@$(CARGO) bench --workspace --features all-engines --bench harness -- --small
+	@$(CARGO) bench --workspace --features all-engines,png --bench harness -- --small
 	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
 
 # And what takes longer: the same with overflow checks and assertions of debug builds and the features of a plain
@@ -61,8 +62,12 @@ test: packages test-packages check build
 # engine against the model.
 test-all: test
 	@$(CARGO) test --workspace
+	$(call install,$(BROWSER_PACKAGES))
+	@$(CARGO) test $(WHOLE) --test browser -- --ignored --nocapture
+	@$(CARGO) test $(WHOLE) --lib ten_thousand -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --test go_soak -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --test replaces -- --ignored --nocapture
+	@$(CARGO) test $(WHOLE) --test resp -- --ignored --nocapture
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/sanitized \
 	  CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
 	@$(MAKE) --no-print-directory sanitized
@@ -83,13 +88,13 @@ check: toolchains
 	@if command -v clang-format >/dev/null; then \
 	  clang-format --style=file:driver/.clang-format --dry-run --Werror $(C_SOURCES); \
 	else echo "clang-format is not here, so its check is left out (apt-get install clang-format)" >&2; [ "$(CI)" != true ]; fi
-	@if command -v $(GO) >/dev/null; then for module in driver/go engines/go; do \
+	@if command -v $(GO) >/dev/null; then for module in driver/go engines/go benches/redcon tests/resp/go-redis; do \
 	  (cd $$module && found=$$(gofmt -l .) && [ -z "$$found" ] && $(GO) vet ./...) || \
 	  { echo "$$module: gofmt -l or go vet found something" >&2; exit 1; }; done; \
 	else echo "go is not here, so its checks are left out" >&2; [ "$(CI)" != true ]; fi
 
 bench: build
-	@$(CARGO) bench --workspace --features all-engines --bench harness
+	@$(CARGO) bench --workspace --features all-engines,png --bench harness
 	@$(MAKE) --no-print-directory native-benches go-bench
 
 # Drivers in C, C++ and Go against loops by hand on the same database; BENCH=--small runs them all and measures nothing.
@@ -100,6 +105,10 @@ native-benches:
 
 go-bench:
 	@cd engines/go && $(GO) run ./fidelity $(BENCH)
+
+# `kvdyno serve` against redis-server, and against plain servers in Go over the same engines (docs/redis.md).
+redis-bench: build
+	@benches/redis.sh $(KVDYNO)
 
 fuzz: toolchains
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || \

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod cli;
 pub mod engine;
 pub mod generator;
+pub mod live;
 pub mod measure;
 pub mod report;
 pub mod resp;

@@ -26,7 +26,14 @@ fn mutants(folder: &std::path::Path) -> Vec<String> {
 fn every_engine_present_conforms() {
     let folder = tempfile::tempdir().unwrap();
     let mut red = Vec::new();
+    // The driver of servers is always here, the server may not be.
+    let has_server = std::process::Command::new("redis-server").arg("--version").output().is_ok();
+    assert!(has_server || std::env::var("CI").as_deref() != Ok("true"), "CI needs redis-server");
     for name in present(folder.path()) {
+        if name == "redis" && !has_server {
+            println!("skipped: redis-server is not here (apt-get install redis-server)");
+            continue;
+        }
         let printed = kvdyno(folder.path(), &format!("verify {name} --ops 5000 --seconds 3"));
         print!("{}", printed.stdout);
         if printed.code != Some(0) {

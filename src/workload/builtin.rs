@@ -45,6 +45,7 @@ const FILES: &[(&str, &str)] = files![
     "mininb-put",
     "mininb-get",
     "kvbench",
+    "kvbench-server",
     "kvdk-fill",
     "kvdk-read",
     "kvdk-write",
@@ -56,7 +57,7 @@ const FILES: &[(&str, &str)] = files![
 
 /// Suites, in the order that people see.
 const SUITES: &[(&str, &str)] =
-    files!["mininb-suite", "nudb-suite", "kvbench-suite", "kvdk-suite", "toku-suite"];
+    files!["mininb-suite", "nudb-suite", "kvbench-suite", "kvbench-redis", "kvdk-suite", "toku-suite"];
 
 static NAMES: LazyLock<Vec<(&'static str, &'static str)>> =
     LazyLock::new(|| FILES.iter().map(|(name, text)| (*name, about(text))).collect());

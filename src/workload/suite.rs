@@ -98,6 +98,8 @@ pub struct Member {
     pub workload: Workload,
     /// By name.
     pub engines: Vec<String>,
+    /// Flags of the command line that it cannot take.
+    pub missed: Vec<&'static str>,
 }
 
 /// Whether a text is meant as a suite and not as a workload: it has parts and no phases.
@@ -201,13 +203,14 @@ impl Suite {
                 if let Some(variant) = &part.variant {
                     workload.suffix_name(variant);
                 }
-                for workload in changes.fitting(&workload).variants(&workload, &part.axes)? {
+                let (fitting, missed) = changes.fitting(&workload);
+                for workload in fitting.variants(&workload, &part.axes)? {
                     if !names.insert(workload.name.clone()) {
                         let name = &workload.name;
                         return Err(wrong(&format!("there are two `{name}`; give one part a `variant`")));
                     }
                     let engines = if part.engines.is_empty() { &self.engines } else { &part.engines };
-                    members.push(Member { workload, engines: engines.clone() });
+                    members.push(Member { workload, engines: engines.clone(), missed: missed.clone() });
                 }
             }
         }

@@ -50,17 +50,19 @@ impl Changes {
         Ok(variants)
     }
 
-    /// What of them a workload of a suite takes: keys only where there are keys to fill, seconds only where rounds do
-    /// not insert a counted turn of keys each.
-    pub(super) fn fitting(&self, workload: &Workload) -> Changes {
+    /// What of them a workload of a suite takes, and the flags that it cannot: keys only where there are keys to fill,
+    /// seconds only where rounds do not insert a counted turn of keys each.
+    pub(super) fn fitting(&self, workload: &Workload) -> (Changes, Vec<&'static str>) {
         let mut fitting = self.clone();
-        if workload.keys == 0 {
+        let mut missed = Vec::new();
+        if workload.keys == 0 && !fitting.axes.keys.is_empty() {
             fitting.axes.keys.clear();
+            missed.push("--keys");
         }
-        if workload.turns_are_phases() {
-            fitting.overrides.seconds = None;
+        if workload.turns_are_phases() && fitting.overrides.seconds.take().is_some() {
+            missed.push("--seconds");
         }
-        fitting
+        (fitting, missed)
     }
 }
 
