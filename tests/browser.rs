@@ -200,14 +200,84 @@ fn accessibility(browser: &mut Browser) {
     }
 }
 
+/// The browser's command; says so, and fails in CI, where there is none.
+fn wanted_chromium() -> Option<&'static str> {
+    let found = chromium();
+    if found.is_none() {
+        assert!(std::env::var("CI").is_err(), "no Chromium here: apt-get install chromium");
+        println!("skipped: no Chromium here (apt-get install chromium)");
+    }
+    found
+}
+
+/// A site of the fixture, or of the runs below KVDYNO_SITE.
+fn site(folder: &Path) -> PathBuf {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1");
+    let results = std::env::var_os("KVDYNO_SITE").map_or(fixture, PathBuf::from);
+    let out = folder.join("site");
+    let made =
+        Command::new(env!("CARGO_BIN_EXE_kvdyno")).arg("site").arg(results).arg("--out").arg(&out).output();
+    let made = made.expect("it was built for this test");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    out
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo test --test browser -- --ignored`"]
+fn the_site_works_in_a_browser() {
+    let Some(command) = wanted_chromium() else { return };
+    let folder = tempfile::tempdir().expect("there is room for a profile");
+    let site = site(folder.path());
+    let mut browser = Browser::start(command, &folder.path().join("profile"));
+    let address = format!("file://{}", site.join("index.html").display());
+    for width in [1280, 400] {
+        for look in ["light", "dark"] {
+            browser.show(width, look);
+            browser.open(&address);
+            let over = browser.value("document.documentElement.scrollWidth - innerWidth");
+            assert!(over.as_i64() <= Some(0), "at {width} the page is {over} too wide");
+            keep_picture(&mut browser, &format!("site-{width}-{look}.png"));
+        }
+    }
+    let compared = browser.value(
+        "(() => { const pick = (id, place) => { const box = document.getElementById(id); box.selectedIndex = place; \
+         box.dispatchEvent(new Event('input')); }; const names = [...document.getElementById('one').options].map((option) => option.value); \
+         const seen = []; names.forEach((name, one) => names.slice(one + 1).forEach((other, place) => { \
+         pick('one', one); pick('other', one + 1 + place); \
+         for (const row of document.querySelectorAll('#pairs tbody tr')) seen.push(row.lastChild.textContent); })); return seen })()",
+    );
+    let verdicts: Vec<&str> = compared.as_array().expect("rows").iter().filter_map(Value::as_str).collect();
+    let known = |verdict: &&str| verdict.ends_with(" is faster") || *verdict == "not told apart";
+    assert!(verdicts.len() > 3 && verdicts.iter().any(known), "{verdicts:?}");
+    let shown = browser.value(
+        "(() => { const rows = () => [...document.querySelectorAll('table.figures tbody tr')].filter((row) => row.getClientRects().length).length; \
+         const find = document.getElementById('find'); const seen = [rows()]; find.value = document.getElementById('one').options[0].value; \
+         find.dispatchEvent(new Event('input')); seen.push(rows()); find.value = ''; find.dispatchEvent(new Event('input')); \
+         seen.push(rows()); return seen })()",
+    );
+    assert!(shown[1].as_u64() < shown[0].as_u64() && shown[0] == shown[2], "{shown}");
+    assert_eq!(complaints(&browser, &address), [] as [Value; 0]);
+    accessibility(&mut browser);
+    // From a figure to the report of its run, from an engine to its history, by the links as they stand.
+    for link in ["table.figures td a", "table.figures tbody th a"] {
+        browser.open(&address);
+        let target = browser.value(&format!("document.querySelector('{link}').href"));
+        let target = target.as_str().expect("a link").to_string();
+        browser.open(&target);
+        assert!(
+            browser
+                .value("document.querySelector('h1').textContent")
+                .as_str()
+                .is_some_and(|head| !head.is_empty())
+        );
+        assert_eq!(complaints(&browser, &target), [] as [Value; 0], "{target}");
+    }
+}
+
 #[test]
 #[ignore = "needs Chromium: `cargo test --test browser -- --ignored`"]
 fn the_page_works_in_a_browser() {
-    let Some(command) = chromium() else {
-        assert!(std::env::var("CI").is_err(), "no Chromium here: apt-get install chromium");
-        println!("skipped: no Chromium here (apt-get install chromium)");
-        return;
-    };
+    let Some(command) = wanted_chromium() else { return };
     let folder = tempfile::tempdir().expect("there is room for a profile");
     let page = report(folder.path());
     let address = format!("file://{}", page.display());

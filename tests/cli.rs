@@ -26,6 +26,8 @@ mod readme;
 mod runs;
 #[path = "cli/servers.rs"]
 mod servers;
+#[path = "cli/sites.rs"]
+mod sites;
 #[path = "cli/suites.rs"]
 mod suites;
 #[path = "cli/transactions.rs"]

@@ -228,7 +228,7 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
         repetition: 1,
         engine: engine.into(),
         options: Vec::new(),
-        workload: workload.clone(),
+        workload: workload.clone().into(),
         placement: Default::default(),
         reused: false,
     };

@@ -23,7 +23,7 @@ fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
         repetition: 1,
         engine: engine.name().into(),
         options: Vec::new(),
-        workload: workload.clone(),
+        workload: workload.clone().into(),
         placement: Default::default(),
         reused: false,
     };

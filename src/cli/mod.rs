@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod selftest;
 mod serve;
+mod site;
 mod sizes;
 mod trial;
 mod verify;
@@ -54,6 +55,8 @@ enum Command {
     Report(report::ReportArgs),
     /// Draw charts of a results folder: SVG and PNG files for papers and READMEs.
     Plot(plot::PlotArgs),
+    /// Make a static site of many results folders.
+    Site(site::SiteArgs),
     /// List every engine the project knows, here or absent, or show one.
     Engines(engines::EnginesArgs),
     /// List the workloads, or print one.
@@ -110,6 +113,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Run(args)) => run::run(&args, plugins),
         Some(Command::Report(args)) => report::run(&args),
         Some(Command::Plot(args)) => plot::run(&args),
+        Some(Command::Site(args)) => site::run(&args),
         Some(Command::Engines(args)) => engines::run(&args, plugins),
         Some(Command::Workloads(args)) => workloads::run(&args),
         Some(Command::Explain(args)) => explain::run(&args),

@@ -4,6 +4,7 @@ use super::state::{Fate, State, rate_text, seconds_text};
 use super::*;
 use crate::results::Outcome;
 use crate::results::fixture;
+use std::sync::Arc;
 
 /// A run that has hostile names in it, its third trial on its way.
 pub(super) fn state() -> State {
@@ -141,8 +142,9 @@ fn hostile_names_are_harmless_in_what_is_drawn_and_told() {
     run.id = evil.into();
     for trial in &mut run.trials {
         trial.engine = evil.into();
-        trial.workload.name = evil.into();
-        trial.workload.phases[0].name = evil.into();
+        let workload = Arc::make_mut(&mut trial.workload);
+        workload.name = evil.into();
+        workload.phases[0].name = evil.into();
         trial.options = vec![(evil.into(), evil.into())];
     }
     let mut state = State::new(&run);

@@ -19,7 +19,7 @@ pub(super) fn engine_name(engine: &str, options: &[(String, String)]) -> String 
     super::escape::short_text(&full_engine_name(engine, options), ENGINE_LIMIT)
 }
 
-fn full_engine_name(engine: &str, options: &[(String, String)]) -> String {
+pub(super) fn full_engine_name(engine: &str, options: &[(String, String)]) -> String {
     let options: Vec<String> = options.iter().map(|(name, value)| format!("{name}={value}")).collect();
     if options.is_empty() { engine.to_string() } else { format!("{engine} ({})", options.join(", ")) }
 }

@@ -114,13 +114,14 @@ mod tests {
     use crate::report::FORMATS;
     use crate::results::fixture::{records, run};
     use crate::results::summary::Summary;
+    use std::sync::Arc;
 
     #[test]
     fn limits_and_the_memory_under_them_are_shown_and_unknown_is_a_dash() {
         let (mut run, mut records) = (run(), records());
         let held = Placement { cpus: Some("0-1".into()), numa_node: Some(0) };
         for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
-            trial.workload.memory_bytes = Some(32 << 20);
+            Arc::make_mut(&mut trial.workload).memory_bytes = Some(32 << 20);
             trial.placement = held.clone();
         }
         for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {

@@ -5,6 +5,7 @@ use crate::results::fixture;
 use crate::results::store::RunFolder;
 use crate::results::{Outcome, Record};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The run and summary of the fixture on disk.
 fn fixture_summary() -> (Summary, Run) {
@@ -125,13 +126,14 @@ fn hostile_strings_do_no_harm_in_any_format() {
             trial.engine = evil.to_string();
             trial.options = vec![(evil.to_string(), evil.to_string())];
         }
-        trial.workload.name = evil.to_string();
-        trial.workload.phases[0].name = evil.to_string();
+        let workload = Arc::make_mut(&mut trial.workload);
+        workload.name = evil.to_string();
+        workload.phases[0].name = evil.to_string();
     }
     for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
         record.outcome = Outcome::Failed { cause: evil.to_string(), text: evil.to_string() };
         record.phases[0].kinds[0].kind = evil.to_string();
-        record.engine.as_mut().unwrap().version = evil.to_string();
+        Arc::make_mut(record.engine.as_mut().unwrap()).version = evil.to_string();
         record.steps[0].note = Some(evil.to_string());
     }
     run.command = vec![evil.to_string()];

@@ -89,7 +89,7 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         repetition,
         engine: engine.to_string(),
         options,
-        workload: workload(),
+        workload: workload().into(),
         placement: Placement::default(),
         reused: false,
     }
@@ -141,7 +141,7 @@ pub(crate) fn record(trial: Trial) -> Record {
         tool_version: TOOL_VERSION.to_string(),
         started_at: format!("2026-11-20T09:{:02}:00Z", 16 + trial.order),
         outcome,
-        engine: Some(engine_facts(&trial)),
+        engine: Some(engine_facts(&trial).into()),
         phases,
         steps: steps(&trial),
         disk_after_close: (trial.engine != "null").then(|| disk(400_000)),

@@ -6,6 +6,7 @@ pub(crate) mod fixture;
 mod identity;
 mod journal;
 mod load;
+mod parts;
 mod rounds;
 mod sane;
 mod schema;
@@ -15,6 +16,7 @@ pub mod summary;
 
 pub use identity::{now_rfc3339, random_suffix, rfc3339, run_id};
 pub use load::{LoadError, parse_record, parse_run};
+pub use parts::Parts;
 pub use sane::{sane, sane_record};
 pub use schema::schema;
 
@@ -24,6 +26,7 @@ use crate::measure::{
 use crate::workload::{Durability, Phase, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The version of the record's schema; a released one must load for ever.
 pub const SCHEMA: u32 = 1;
@@ -42,7 +45,7 @@ pub struct Record {
     /// How it ended.
     pub outcome: Outcome,
     /// The engine; absent if it never opened.
-    pub engine: Option<EngineFacts>,
+    pub engine: Option<Arc<EngineFacts>>,
     /// The phases that were run, in order. A phase that was cut short by a failure is there, marked.
     pub phases: Vec<PhaseRecord>,
     /// Open, close and so on, in order of happening.
@@ -81,7 +84,7 @@ pub struct Trial {
     /// Options asked for, `name=value`.
     pub options: Vec<(String, String)>,
     /// The workload, complete, as it was run (after shrinking).
-    pub workload: Workload,
+    pub workload: Arc<Workload>,
     /// Where it is held.
     #[serde(default, skip_serializing_if = "Placement::is_free")]
     pub placement: Placement,

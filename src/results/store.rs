@@ -6,7 +6,7 @@
 use super::identity::is_safe_name;
 use super::journal::{self, Entry};
 use super::load::{LoadError, RECORD_LIMIT_BYTES, RUN_LIMIT_BYTES, parse_record, parse_run};
-use super::{Outcome, Record, Run, Trial};
+use super::{Outcome, Parts, Record, Run, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -174,7 +174,9 @@ impl RunFolder {
             }
             read => read.doing("read", &run_path)?,
         };
-        let run = parse_run(&json).map_err(|reason| StoreError::Unreadable { path: run_path, reason })?;
+        let mut run = parse_run(&json).map_err(|reason| StoreError::Unreadable { path: run_path, reason })?;
+        let mut parts = Parts::default();
+        run.trials.iter_mut().for_each(|trial| parts.share_trial(trial));
         check_names(&run)?;
         let mut folder = RunFolder {
             path: path.to_path_buf(),
@@ -222,8 +224,15 @@ impl RunFolder {
 
     /// The records kept, in the order of the plan. Fails if one cannot be read, or has a newer schema.
     pub fn finished(&self) -> Result<Vec<Record>, StoreError> {
-        let kept = self.run.trials.iter().filter(|trial| self.done.contains_key(&trial.id));
-        kept.map(|trial| self.record(&trial.id)).collect()
+        let mut parts = Parts::default();
+        self.run.trials.iter().for_each(|trial| parts.share_trial(&mut trial.clone()));
+        let mut records = Vec::new();
+        for trial in self.run.trials.iter().filter(|trial| self.done.contains_key(&trial.id)) {
+            let mut record = self.record(&trial.id)?;
+            parts.share(&mut record);
+            records.push(record);
+        }
+        Ok(records)
     }
 
     /// Keeps the record of a trial; it is on disk when this returns.
@@ -379,6 +388,26 @@ pub fn newest(parent: &Path) -> Result<Option<PathBuf>, StoreError> {
         let newer = found.as_ref().is_none_or(|newest| path.file_name() > newest.file_name());
         if newer && path.join(RUN_FILE).is_file() {
             found = Some(path);
+        }
+    }
+    Ok(found)
+}
+
+/// The folders of runs in a folder, itself among them, and down to three levels below it; links are not followed.
+/// Fails where the folder cannot be read.
+pub fn runs_below(parent: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut found = Vec::new();
+    let mut left = vec![(parent.to_path_buf(), 0)];
+    while let Some((folder, depth)) = left.pop() {
+        if folder.join(RUN_FILE).is_file() {
+            found.push(folder);
+            continue;
+        }
+        for entry in fs::read_dir(&folder).doing("read", &folder)? {
+            let entry = entry.doing("read", &folder)?;
+            if depth < 3 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                left.push((entry.path(), depth + 1));
+            }
         }
     }
     Ok(found)

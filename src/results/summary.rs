@@ -137,7 +137,7 @@ fn engines(records: &[Record]) -> Vec<EngineFacts> {
     let mut engines: Vec<EngineFacts> = Vec::new();
     for facts in records.iter().filter_map(|record| record.engine.as_ref()) {
         if !engines.contains(facts) {
-            engines.push(facts.clone());
+            engines.push(facts.as_ref().clone());
         }
     }
     engines

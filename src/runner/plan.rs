@@ -6,6 +6,7 @@ use crate::generator::{Random, Sizes, mix64};
 use crate::measure::Placement;
 use crate::results::Trial;
 use crate::workload::Workload;
+use std::sync::Arc;
 
 /// An engine to measure, with options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +30,11 @@ pub struct Entry {
 pub fn trials(entries: &[Entry], seed: u64) -> Vec<Trial> {
     let runs = entries.iter().map(|entry| entry.workload.runs.max(1)).max().unwrap_or(1);
     let mut random = Random::seeded(mix64(seed));
+    let workloads: Vec<_> = entries.iter().map(|entry| Arc::new(entry.workload.clone())).collect();
     let mut trials = Vec::new();
     for repetition in 1..=runs {
-        let mut block: Vec<(&Contestant, &Workload)> = Vec::new();
-        for Entry { workload, contestants } in entries {
+        let mut block: Vec<(&Contestant, &Arc<Workload>)> = Vec::new();
+        for (Entry { contestants, .. }, workload) in entries.iter().zip(&workloads) {
             if repetition <= workload.runs.max(1) {
                 block.extend(contestants.iter().map(|contestant| (contestant, workload)));
             }
@@ -49,7 +51,7 @@ pub fn trials(entries: &[Entry], seed: u64) -> Vec<Trial> {
                 repetition,
                 engine: contestant.engine.clone(),
                 options: contestant.options.clone(),
-                workload: workload.clone(),
+                workload: Arc::clone(workload),
                 placement: Placement::default(),
                 reused: false,
             });

@@ -41,7 +41,7 @@ fn run_on(engine: &str, workload: Workload) -> Record {
         repetition: 1,
         engine: engine.into(),
         options: Vec::new(),
-        workload,
+        workload: workload.into(),
         placement: Default::default(),
         reused: false,
     };

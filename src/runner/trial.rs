@@ -24,8 +24,8 @@ use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Tr
 use crate::workload::{Durability, Phase, Transaction};
 use kept::Start;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Sees ticks and steps as they happen.
@@ -178,7 +178,7 @@ impl<'t> Running<'t> {
             started_at: self.started_at.clone(),
             trial: self.trial.clone(),
             outcome,
-            engine: self.facts.clone(),
+            engine: self.facts.clone().map(Arc::new),
             phases: self.phases.clone(),
             steps: self.steps.clone(),
             disk_after_close: if self.database.is_none() { DiskUse::of(&self.data) } else { None },
@@ -271,7 +271,9 @@ impl<'t> Running<'t> {
             }
         }
         if self.phases.iter().all(|phase| phase.not_run.is_some()) && self.failure.is_none() {
-            let reason = self.phases.iter().find_map(|phase| phase.not_run.clone());
+            // That a load was not needed is no reason for the others.
+            let reasons = || self.phases.iter().filter_map(|phase| phase.not_run.clone());
+            let reason = reasons().find(|reason| reason != REUSED).or_else(|| reasons().next());
             self.fail("refused", reason.unwrap_or_else(|| "no phase ran".into()));
         }
         if self.failure.is_none() {

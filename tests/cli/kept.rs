@@ -57,6 +57,19 @@ fn what_one_run_has_loaded_others_start_on() {
 }
 
 #[test]
+fn an_engine_that_cannot_do_what_follows_says_so_and_not_that_its_load_was_left_out() {
+    let top = tempfile::tempdir().unwrap();
+    sound(
+        top.path(),
+        &format!("run read-random --engines memory-map {SMALL} --durability process --keep db"),
+    );
+    let printed = kvdyno(top.path(), &format!("run scan-short --reuse db {SMALL} --durability process"));
+    let records = records(top.path());
+    assert_eq!(records[0]["phases"][0]["not_run"], "the database was reused", "{}", printed.stderr);
+    assert_eq!(records[0]["outcome"]["text"], "the engine has no ordered scans", "{}", printed.stdout);
+}
+
+#[test]
 fn rows_that_are_not_those_of_the_state_are_wrong_answers() {
     let top = tempfile::tempdir().unwrap();
     sound(top.path(), &format!("run ycsb-a --engines redb {SMALL} --keep new"));

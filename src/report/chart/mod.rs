@@ -2,6 +2,7 @@
 
 mod axis;
 mod bars;
+mod history;
 mod latency;
 mod lines;
 mod palette;
@@ -12,6 +13,7 @@ mod series;
 mod sizes;
 mod throughput;
 
+pub(super) use history::{Past, history};
 pub(super) use latency::latency;
 pub(super) use palette::{Look, RULES, colours, plain_rules};
 pub(super) use resources::resources;

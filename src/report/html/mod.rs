@@ -15,12 +15,25 @@ use sha2::{Digest, Sha256};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
+const SORT: &str = include_str!("sort.js");
 
 /// Renders it.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
     let scene = Scene::new(summary, run);
-    let style = style();
-    let script = format!("\n{SCRIPT}");
+    let title = format!("kvdyno, {}", summary.run_id);
+    document(&title, "", SCRIPT, &|text| page::body(&scene, text))
+}
+
+/// A page of this title; `body` adds all of it up to the script. `rules` are added to the style sheet.
+pub(super) fn document(
+    title: &str,
+    rules: &'static str,
+    script: &'static str,
+    body: &dyn Fn(&mut String),
+) -> String {
+    // The style sheet and the scripts are ours alone: nothing of a run is in them.
+    let style = style() + rules;
+    let script = format!("\n{SORT}{script}");
     let policy = html!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
         hash(&style),
@@ -33,12 +46,11 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
          <meta name=\"generator\" content=\"kvdyno {}\"/>\n<title>{}</title>\n",
         policy,
         env!("CARGO_PKG_VERSION"),
-        format!("kvdyno, {}", summary.run_id)
+        title
     );
-    // The style sheet and the script are ours alone: nothing of a run is in them.
     let mut text =
         format!("<!DOCTYPE html>\n<html lang=\"en\">\n{}<style>{style}</style>\n</head>\n", head.as_str());
-    page::body(&scene, &mut text);
+    body(&mut text);
     text += &format!("<script>{script}</script>\n</body>\n</html>\n");
     text
 }
@@ -71,4 +83,4 @@ fn hash(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

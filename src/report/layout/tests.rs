@@ -7,6 +7,7 @@ use super::*;
 use crate::results::fixture::{self, sketch::drawn};
 use crate::results::{Outcome, Record, Run};
 use std::path::Path;
+use std::sync::Arc;
 
 fn text(name: &str, summary: &Summary) -> String {
     layout(name).unwrap().text(summary).unwrap()
@@ -89,7 +90,7 @@ fn names_cannot_break_out_of_a_layout_or_its_files() {
         let (mut run, mut records) = drawn(sketches);
         for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
             trial.engine += evil;
-            trial.workload.name += evil;
+            Arc::make_mut(&mut trial.workload).name += evil;
         }
         let summary = Summary::new(&run, records);
         let text = text(name, &summary);

@@ -5,6 +5,7 @@ use crate::report::escape::HOSTILE;
 use crate::results::fixture;
 use crate::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
 use roxmltree::{Document, ParsingOptions};
+use std::sync::Arc;
 
 /// A workload with three sizes, ten engines, phases of four seconds.
 fn sizes_of_ten() -> (Run, Summary) {
@@ -97,7 +98,7 @@ fn hostile_strings_stay_text() {
         let (mut run, mut records) = (fixture::run(), fixture::records());
         for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
             trial.engine = if trial.engine == "lmdb" { evil.to_string() } else { trial.engine.clone() };
-            trial.workload.name = evil.to_string();
+            Arc::make_mut(&mut trial.workload).name = evil.to_string();
         }
         run.id = evil.to_string();
         run.machine.cpu_model = Some(evil.to_string());

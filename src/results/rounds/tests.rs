@@ -3,12 +3,14 @@
 use crate::results::fixture;
 use crate::results::summary::{RunState, Summary};
 use crate::results::{PhaseRecord, Record};
+use std::sync::Arc;
 
 /// The first record of an engine, its phase `fill` in so many rounds, each with its number in its figures.
 fn in_rounds(planned: u32, ran: u32) -> Record {
     let mut record = fixture::records().into_iter().find(|record| record.trial.engine == "lmdb").unwrap();
-    record.trial.workload.rounds = planned;
-    record.trial.workload.phases[0].each_round = true;
+    let workload = Arc::make_mut(&mut record.trial.workload);
+    workload.rounds = planned;
+    workload.phases[0].each_round = true;
     let fill = record.phases[0].clone();
     let round = |number: u32| {
         let mut round = PhaseRecord { round: Some(number), ..fill.clone() };

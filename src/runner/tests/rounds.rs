@@ -67,7 +67,7 @@ fn many_short_rounds_are_kept_now_and_then_and_have_no_rows_per_second() {
         options: Vec::new(),
         placement: Default::default(),
         reused: Default::default(),
-        workload,
+        workload: workload.into(),
     };
     let engine = Registry::load(&[]).engine("memory-btree").unwrap();
     let (began, kept) = (std::time::Instant::now(), Cell::new(0));

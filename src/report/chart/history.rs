@@ -1,0 +1,34 @@
+//! The figures of one engine over its versions and over time.
+
+use super::bars::{self, Bars, Part, Row};
+use super::scale::Unit;
+use super::{Chart, Scales};
+use crate::results::statistics::Interval;
+
+/// A figure of the past.
+pub(crate) struct Past {
+    /// Its version and day.
+    pub name: String,
+    /// Ops per second.
+    pub value: f64,
+    /// Of the median over runs, if there were enough.
+    pub interval: Option<Interval>,
+    /// What is told of it where it is pointed at.
+    pub tip: String,
+}
+
+/// A bar for each figure, in their order.
+pub(crate) fn history(title: String, past: &[Past], scales: Scales) -> Option<Chart> {
+    let row = |past: &Past| Row {
+        engine: past.name.clone(),
+        lead: String::new(),
+        value: Some(past.value),
+        interval: past.interval,
+        is_first: false,
+        instead: None,
+        tip: past.tip.clone(),
+    };
+    let parts = vec![Part { heading: None, rows: past.iter().map(row).collect() }];
+    let axis = "ops/s, median over runs; whisker: its interval".to_string();
+    bars::draw(&Bars { title, about: String::new(), axis, unit: Unit::Rate, parts }, scales)
+}

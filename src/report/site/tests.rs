@@ -1,0 +1,192 @@
+//! Tests of the site: what stands beside what, that every link leads to a page, and that nothing hostile becomes markup.
+
+use super::*;
+use crate::report::escape::HOSTILE;
+use crate::report::figure::rate;
+use crate::report::html::tests::{elements, markup, text_of};
+use crate::results::fixture::{self, sketch::*};
+use crate::results::summary::Summary;
+use crate::results::{Record, Run};
+use roxmltree::{Document, Node};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A site's pages by their paths.
+fn pages(runs: Vec<(Run, Vec<Record>)>) -> HashMap<String, String> {
+    let mut site = Site::default();
+    site.leave_out("broken", "no run.json");
+    let mut pages: Vec<Page> =
+        runs.into_iter().map(|(run, records)| site.add(&Summary::new(&run, records), &run)).collect();
+    pages.extend(site.pages());
+    let path = |page: &Page| page.folder.iter().chain([&page.file]).cloned().collect::<Vec<_>>().join("/");
+    let count = pages.len();
+    let pages: HashMap<String, String> = pages.into_iter().map(|page| (path(&page), page.text)).collect();
+    assert_eq!(pages.len(), count, "two pages of one path");
+    pages
+}
+
+/// The fixture's run once more, later, with another version of an engine.
+fn later(version: &str) -> (Run, Vec<Record>) {
+    let (run, mut records) = (fixture::run(), fixture::records());
+    for engine in records.iter_mut().filter_map(|record| record.engine.as_mut()) {
+        Arc::make_mut(engine).version = version.to_string();
+    }
+    let id = "2026-12-24T09-15-29-quick-2k-c3d4".to_string();
+    (Run { id, started_at: "2026-12-24T09:15:29Z".to_string(), ..run }, records)
+}
+
+/// Well-formed, without anything from outside, and every link leads to a page of the site.
+fn check(pages: &HashMap<String, String>) {
+    for (path, page) in pages {
+        let markup = markup(page);
+        let document = Document::parse(&markup).unwrap_or_else(|error| panic!("{path}: {error}"));
+        for node in document.descendants().filter(Node::is_element) {
+            let name = node.tag_name().name();
+            assert!(
+                !["link", "img", "iframe", "object", "embed", "base", "form"].contains(&name),
+                "{path}: <{name}>"
+            );
+            for attribute in node.attributes() {
+                let (name, value) = (attribute.name(), attribute.value());
+                assert!(
+                    !name.starts_with("on") && name != "style" && name != "src",
+                    "{path}: {name}={value}"
+                );
+                if name != "href" || value.starts_with('#') {
+                    continue;
+                }
+                let target = match value.strip_prefix("../") {
+                    Some(target) => target.to_string(),
+                    None => value.to_string(),
+                };
+                assert!(pages.contains_key(&target), "{path} leads to {value}, which is no page");
+            }
+        }
+        assert!(page.is_ascii(), "{path}");
+    }
+}
+
+/// The cells of an engine's row in the table of a level, with the titles of the columns.
+fn row(index: &str, level: &str, engine: &str) -> Vec<(String, String)> {
+    let markup = markup(index);
+    let document = Document::parse(&markup).unwrap();
+    let parts = elements(&document, "div");
+    let part = parts.into_iter().find(|part| part.attribute("data-level") == Some(level)).unwrap();
+    let titles: Vec<String> =
+        part.descendants().filter(|node| node.attribute("scope") == Some("col")).map(text_of).collect();
+    let row = part.descendants().find(|node| node.attribute("data-e") == Some(engine)).unwrap();
+    let cells = row.children().filter(Node::is_element).map(text_of);
+    titles.into_iter().zip(cells).collect()
+}
+
+#[test]
+fn tables_have_the_newest_figures_of_each_engine_and_phase() {
+    let pages = pages(vec![(fixture::run(), fixture::records()), later("2.0.0")]);
+    check(&pages);
+    let summary = Summary::new(&fixture::run(), fixture::records());
+    let index = &pages["index.html"];
+    assert!(index.contains("results of 2 runs") && index.contains("broken: no run.json"));
+    let mut compared = 0;
+    for phase in &summary.phases {
+        for group in &phase.groups {
+            for cell in group.cells.iter().filter(|cell| cell.options.is_empty()) {
+                let row = row(index, &group.durability_in_force.to_string(), &cell.engine);
+                let title = format!("{} / {}", phase.workload, phase.name);
+                let (_, said) = row.iter().find(|(found, _)| *found == title).unwrap();
+                let rank =
+                    cell.rank.map(|rank| format!(" {}{}", rank.place, if rank.tied { "=" } else { "" }));
+                let wanted = rate(cell.ops_per_second.unwrap()) + &rank.unwrap_or_default();
+                assert_eq!(*said, wanted, "{title}, {}", cell.engine);
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 10, "{compared}");
+    assert!(index.contains("runs/2026-12-24T09-15-29-quick-2k-c3d4.html".to_lowercase().as_str()));
+}
+
+#[test]
+fn an_engine_has_its_history_over_versions() {
+    let pages = pages(vec![(fixture::run(), fixture::records()), later("2.0.0")]);
+    let page = &pages["engines/redb.html"];
+    assert!(page.contains("Versions: 1.2.3 and 2.0.0"), "{page}");
+    let markup = markup(page);
+    let document = Document::parse(&markup).unwrap();
+    let figures = elements(&document, "figure");
+    let read =
+        figures.iter().find(|figure| text_of(**figure).starts_with("quick / read, level power")).unwrap();
+    let bars: Vec<_> = read.descendants().filter_map(|node| node.attribute("data-e")).collect();
+    assert_eq!(bars, ["1.2.3, 2026-11-20", "2.0.0, 2026-12-24"]);
+    // One time alone is no history.
+    let once = self::pages(vec![later("2.0.0")]);
+    assert!(!once["engines/redb.html"].contains("<figure"));
+}
+
+#[test]
+fn other_settings_and_other_machines_stand_apart() {
+    let (mut other, mut records) = later("2.0.0");
+    let keys = |trial: &mut crate::results::Trial| Arc::make_mut(&mut trial.workload).keys = 4_000;
+    other.trials.iter_mut().for_each(keys);
+    records.iter_mut().for_each(|record| keys(&mut record.trial));
+    let here = self::pages(vec![(fixture::run(), fixture::records()), (other.clone(), records.clone())]);
+    let titles: Vec<String> =
+        row(&here["index.html"], "process", "fjall").into_iter().map(|cell| cell.0).collect();
+    assert!(
+        titles.contains(&"quick / read".to_string()) && titles.contains(&"quick / read #2".to_string()),
+        "{titles:?}"
+    );
+    other.machine.cpu_model = Some("Another".to_string());
+    let apart = self::pages(vec![(fixture::run(), fixture::records()), (other, records)]);
+    let markup = markup(&apart["index.html"]);
+    let document = Document::parse(&markup).unwrap();
+    let sections = elements(&document, "section").into_iter();
+    assert_eq!(sections.filter(|node| node.attribute("data-machine").is_some()).count(), 2);
+}
+
+#[test]
+fn a_figure_of_an_older_run_is_marked() {
+    let (run, records) = later("2.0.0");
+    let fewer: Vec<Record> = records.into_iter().filter(|record| record.trial.engine != "fjall").collect();
+    let trials = run.trials.iter().filter(|trial| trial.engine != "fjall").cloned().collect();
+    let pages = pages(vec![(fixture::run(), fixture::records()), (Run { trials, ..run }, fewer)]);
+    let said = |engine: &str| {
+        let row = row(&pages["index.html"], "process", engine);
+        row.into_iter().find(|(title, _)| title == "quick / read").unwrap().1
+    };
+    assert!(said("fjall").contains('*') && !said("sled").contains('*'), "{} {}", said("fjall"), said("sled"));
+}
+
+#[test]
+fn hostile_strings_stay_text_and_name_no_file() {
+    for evil in HOSTILE {
+        let (mut run, mut records) = (fixture::run(), fixture::records());
+        for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+            trial.engine = if trial.engine == "redb" { evil.to_string() } else { trial.engine.clone() };
+            trial.options = vec![(evil.to_string(), evil.to_string())];
+            Arc::make_mut(&mut trial.workload).name = evil.to_string();
+        }
+        for engine in records.iter_mut().filter_map(|record| record.engine.as_mut()) {
+            Arc::make_mut(engine).version = evil.to_string();
+        }
+        run.machine.cpu_model = Some(evil.to_string());
+        run.command = vec![evil.to_string()];
+        run.started_at = evil.to_string();
+        check(&pages(vec![(run, records)]));
+    }
+}
+
+#[test]
+fn many_runs_make_a_small_first_page() {
+    let names: Vec<String> = (0..30).map(|number| format!("engine-{number}")).collect();
+    let engines: Vec<&str> = names.iter().map(String::as_str).collect();
+    let phases = [PhaseSketch::new("read", &["get"], 1_000), PhaseSketch::new("scan", &["scan"], 1_000)];
+    let run = |number: usize| {
+        let sketch = Sketch { name: "w", phases: &phases, engines: &engines, ..Sketch::EMPTY };
+        let (run, records) = drawn(&[sketch]);
+        (Run { id: format!("run-{number}"), ..run }, records)
+    };
+    let pages = pages((0..20).map(run).collect());
+    check(&pages);
+    assert_eq!(pages.len(), 1 + 20 + 30);
+    assert!(pages["index.html"].len() < 200_000, "{}", pages["index.html"].len());
+}
