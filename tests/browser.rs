@@ -107,8 +107,9 @@ fn look_at(browser: &mut Browser, address: &str) {
 
 fn sort_and_filter(browser: &mut Browser) {
     let sorted = r#"(() => {
-      const table = [...document.querySelectorAll(".phase table")].find((found) => found.tBodies[0].rows.length > 2);
-      const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === "ops/s");
+      const place = (found) => [...found.tHead.rows[0].cells].findIndex((cell) => cell.textContent === "ops/s");
+      const table = [...document.querySelectorAll(".phase table")].find((found) => found.tBodies[0].rows.length > 2 && place(found) >= 0);
+      const column = place(table);
       const read = () => [...table.tBodies[0].rows].map((row) => row.cells[column].textContent);
       const seen = [read()];
       for (let turn = 0; turn < 2; turn++) {

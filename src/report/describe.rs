@@ -177,7 +177,11 @@ fn end(phase: &PhaseSummary) -> String {
         ends.push(format!("{} ops", count(settings.ops)));
     }
     if settings.seconds > 0.0 {
-        ends.push(format!("{} s", settings.seconds));
+        let uncounted = match settings.warmup_seconds {
+            0.0 => String::new(),
+            warmup => format!(", of which the first {warmup} s do not count"),
+        };
+        ends.push(format!("{} s{uncounted}", settings.seconds));
     }
     ends.join(" or ")
 }

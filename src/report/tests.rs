@@ -273,3 +273,16 @@ fn next_steps_are_two_or_three_commands() {
     let steps = next_steps(&calm, &run);
     assert!((2..=3).contains(&steps.len()), "{steps:?}");
 }
+
+#[test]
+fn seconds_that_do_not_count_are_told() {
+    let (mut run, mut records) = (fixture::run(), fixture::records());
+    let trials = run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial));
+    let phases = trials.map(|trial| &mut Arc::make_mut(&mut trial.workload).phases[1]);
+    phases.for_each(|phase| (phase.seconds, phase.warmup_seconds) = (3.2, 2.0));
+    for phase in records.iter_mut().filter_map(|record| record.phases.get_mut(1)) {
+        (phase.phase.seconds, phase.phase.warmup_seconds) = (3.2, 2.0);
+    }
+    let text = text::render(&Summary::new(&run, records), &run);
+    assert!(text.contains("or 3.2 s, of which the first 2 s do not count"), "{text}");
+}

@@ -42,6 +42,8 @@ pub(super) struct SiteRun {
 /// A phase with its settings.
 #[derive(Debug)]
 pub(super) struct Column {
+    /// `quick / read`.
+    pub name: String,
     /// `quick / read`, with a number where the same name has other settings.
     pub title: String,
     pub workload: String,
@@ -140,11 +142,10 @@ impl Site {
             return known;
         }
         let name = plain_text(&format!("{} / {}", phase.workload, phase.name));
-        let same = |column: &&Column| column.title == name || column.title.starts_with(&format!("{name} #"));
-        let others = self.columns.iter().filter(same).count();
-        let title = if others == 0 { name } else { format!("{name} #{}", others + 1) };
+        let others = self.columns.iter().filter(|column| column.name == name).count();
+        let title = if others == 0 { name.clone() } else { format!("{name} #{}", others + 1) };
         let settings = phase_settings(phase);
-        self.columns.push(Column { title, workload: plain_text(&phase.workload), settings, identity });
+        self.columns.push(Column { name, title, workload: plain_text(&phase.workload), settings, identity });
         self.columns.len() - 1
     }
 }

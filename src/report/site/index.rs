@@ -116,6 +116,12 @@ fn matrix(site: &Site, entries: &[&Entry]) -> Html {
     let mut columns: Vec<usize> = entries.iter().map(|entry| entry.column).collect();
     columns.sort_unstable();
     columns.dedup();
+    // A phase with other settings stands beside that with the first ones.
+    let first = |column: &usize| {
+        let name = &site.columns[*column].name;
+        site.columns.iter().position(|other| other.name == *name).unwrap_or(*column)
+    };
+    columns.sort_by_key(first);
     let mut engines: Vec<&str> = entries.iter().map(|entry| entry.engine.as_str()).collect();
     engines.sort_unstable();
     engines.dedup();
