@@ -48,12 +48,8 @@ pub fn run(args: &SiteArgs) -> Result<u8, CliError> {
     }
     let pages = site.pages();
     pages.iter().rev().try_for_each(|page| write(&args.out, page))?;
-    eprintln!(
-        "{} runs, {} engines, {} pages",
-        site.run_count(),
-        site.engines().len(),
-        site.run_count() + pages.len()
-    );
+    let pages_written = site.run_count() + pages.len();
+    eprintln!("runs: {}, engines: {}, pages: {pages_written}", site.run_count(), site.engines().len());
     println!("{}", args.out.join("index.html").display());
     Ok(0)
 }
