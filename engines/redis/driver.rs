@@ -93,6 +93,7 @@ impl Driver for Redis {
         opened.version(&facts.version());
         opened.compression("none");
         opened.setting("class", facts.class(address.is_local()));
+        opened.setting("usage", if server.is_some() { "whole" } else { "client" });
         opened.setting("url", if server.is_some() { "none".to_string() } else { address.to_string() });
         opened.setting("server", if server.is_some() { program } else { "none" });
         opened.setting(

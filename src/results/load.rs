@@ -1,6 +1,7 @@
 //! Reads records and runs from JSON that may be newer, damaged or hostile.
 
-use super::{Record, Run, SCHEMA};
+use super::{PhaseRecord, Record, Run, SCHEMA};
+use crate::measure::Usage;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -50,7 +51,27 @@ struct Versioned {
 
 /// Reads a record; fails on a newer schema and on anything that is not a record. Never panics, whatever the bytes.
 pub fn parse_record(json: &[u8]) -> Result<Record, LoadError> {
-    parse(json)
+    let mut record = parse(json)?;
+    if is_of_client_alone(&record) {
+        record.phases.iter_mut().for_each(forget_usage);
+    }
+    Ok(record)
+}
+
+/// Whether the engine is a server whose use of the machine nobody saw: a setting in force named `usage` says `client`.
+fn is_of_client_alone(record: &Record) -> bool {
+    let options = record.engine.iter().flat_map(|engine| &engine.options);
+    options.into_iter().any(|(name, value)| name == "usage" && value == "client")
+}
+
+/// Makes unknown what the file has of the client's process, and of a folder that the server does not use. Its threads' wait
+/// for a CPU stays: it tells how far the figures can be trusted.
+fn forget_usage(phase: &mut PhaseRecord) {
+    phase.usage = Usage { run_delay_ns: phase.usage.run_delay_ns, ..Usage::default() };
+    (phase.disk_peak, phase.disk_end, phase.disk_settled) = (None, None, None);
+    for row in &mut phase.series {
+        (row.rss_bytes, row.cpu_ns, row.written_bytes, row.disk_allocated_bytes) = (None, None, None, None);
+    }
 }
 
 /// Reads a `run.json`; fails on a newer schema and on anything that is not a run. Never panics, whatever the bytes.
@@ -70,4 +91,31 @@ fn parse<Kept: DeserializeOwned>(json: &[u8]) -> Result<Kept, LoadError> {
 
 fn invalid(error: serde_json::Error) -> LoadError {
     LoadError::Invalid { reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::fixture;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_client_is_not_taken_for_a_server_that_somebody_else_runs() {
+        let with = |usage: &str| {
+            let mut record = fixture::records().remove(0);
+            let engine = Arc::make_mut(record.engine.as_mut().unwrap());
+            engine.options.push(("usage".to_string(), usage.to_string()));
+            parse_record(&serde_json::to_vec(&record).unwrap()).unwrap()
+        };
+        let (ours, theirs) = (with("whole"), with("client"));
+        let (known, unknown) = (&ours.phases[0], &theirs.phases[0]);
+        assert!(known.usage.user_cpu_ns.is_some() && known.disk_end.is_some());
+        assert_eq!(
+            (unknown.usage.user_cpu_ns, unknown.usage.rss_bytes, unknown.disk_end),
+            (None, None, None)
+        );
+        assert!(unknown.series.iter().all(|row| row.rss_bytes.is_none() && row.cpu_ns.is_none()));
+        assert_eq!(unknown.usage.run_delay_ns, known.usage.run_delay_ns);
+        assert_eq!((unknown.ops, &unknown.kinds), (known.ops, &known.kinds));
+    }
 }

@@ -184,6 +184,14 @@ fn a_users_database_is_not_emptied_and_its_password_is_nowhere() {
     let url = |database: u32| format!(":{PASSWORD}@127.0.0.1:{}/{database}", server.port);
     // Twice two trials: what kvdyno has left there is known again.
     assert_ended(&run(&url(1)), 0, &["server, one machine"]);
+    // What that server uses of the machine nobody saw, and the client's is not it.
+    let report: serde_json::Value =
+        serde_json::from_str(&kvdyno(folder.path(), "report --format json").stdout).unwrap();
+    let records = report["records"].as_array().or(report["summary"]["records"].as_array()).unwrap();
+    let record = records.iter().find(|record| record["engine"]["name"] == "redis").unwrap();
+    let phase = &record["phases"][0];
+    assert!(phase["usage"]["rss_bytes"].is_null() && phase["usage"]["user_cpu_ns"].is_null(), "{phase}");
+    assert!(phase["disk_end"].is_null() && phase["ops"] == 300, "{phase}");
     assert_ended(&run(&url(1)), 0, &[]);
     let file = folder.path().join("password");
     fs::write(&file, format!("{PASSWORD}\n")).unwrap();
