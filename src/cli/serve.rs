@@ -153,11 +153,10 @@ fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
         return Err(CliError::usage(format!("--max-bulk {} is more than 512MiB", args.max_bulk))
             .hint("Redis has the same limit"));
     }
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Ok(Settings {
         engine: args.engine.clone(),
         password,
-        threads: args.threads.unwrap_or(cpus).max(1),
+        threads: args.threads.unwrap_or_else(processors).max(1),
         limits: Limits { bulk_bytes: args.max_bulk as usize, ..Limits::default() },
         query_bytes: 1 << 30,
         clients: args.max_clients,
@@ -166,8 +165,27 @@ fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
     })
 }
 
-/// The option of engines in Go that says which batches go to goroutines (driver/go/runtime.go).
-const HANDOVER: &str = "handover";
+/// Options of engines in Go that suit a server, unless they are given. What it hands over at once are few ops, to which the
+/// way to a goroutine costs more than a wait (`handover`, driver/go/runtime.go). Where `readers` share gets out, each
+/// thread of ours may keep one of Go's processors while it is elsewhere, so these get as many more.
+fn for_a_server(engine: &Engine, threads: usize, settings: &mut Vec<(String, String)>) {
+    let has = |option: &str| engine.options().iter().any(|known| known.name == option);
+    let mut suits = vec![("handover", "engine".to_string())];
+    if has("readers") {
+        suits.push(("readers", "8".to_string()));
+        suits.push(("gomaxprocs", (processors() + threads).to_string()));
+    }
+    for (name, value) in suits {
+        if has(name) && settings.iter().all(|(given, _)| given != name) {
+            settings.push((name.into(), value));
+        }
+    }
+}
+
+/// Processors that this process may use.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
 
 fn request(
     args: &ServeArgs,
@@ -185,11 +203,7 @@ fn request(
     let options: Vec<String> = args.options.iter().map(full).collect();
     let contestant = args::options(std::slice::from_ref(engine), &[name.to_string()], &options)?.remove(0);
     let mut settings = contestant.options;
-    // What a server hands to an engine in Go at once are few ops: the way to a goroutine costs them more than a wait.
-    let can_choose = engine.options().iter().any(|option| option.name == HANDOVER);
-    if can_choose && settings.iter().all(|(name, _)| name != HANDOVER) {
-        settings.push((HANDOVER.into(), "engine".into()));
-    }
+    for_a_server(engine, threads, &mut settings);
     Ok(Request {
         level: level_number(args.durability.parse().map_err(|error| CliError::usage(format!("{error}")))?),
         create: folder.is_new(),

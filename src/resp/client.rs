@@ -114,7 +114,7 @@ pub struct Client {
     /// MULTI was given, EXEC not yet.
     pub queue: Option<Queue>,
     /// Rows that it watches, and how often their stripes had been committed.
-    pub watched: Vec<(Vec<u8>, u64)>,
+    pub watched: Vec<(Vec<u8>, u32)>,
     /// It sees every command.
     pub is_monitor: bool,
     /// It goes once its replies are sent.

@@ -14,8 +14,10 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Ops of a batch.
-const BATCH_OPS: usize = 256;
+/// Ops that a batch has room for: writes of one commit.
+const BATCH_OPS: usize = 1024;
+/// Reads of a batch; more would keep their clients waiting.
+const READ_OPS: usize = 256;
 /// Bytes that a batch's keys, values and out bytes take, unless it needs more.
 const BATCH_BYTES: usize = 512 << 10;
 /// The largest arena, bytes: a transaction or a value that needs more is refused.
@@ -67,7 +69,7 @@ pub struct Store<'s> {
     session: Option<Session>,
     overlay: Overlay,
     is_atomic: bool,
-    held: Vec<(u32, Guard<'s>)>,
+    held: Vec<Guard<'s>>,
     /// Which stripes are held, a bit for each.
     is_held: Vec<u64>,
     /// Why a commit failed since `take_failure`.
@@ -93,7 +95,7 @@ impl<'s> Store<'s> {
             held: Vec::new(),
             is_held: vec![0; STRIPES / 64],
             failure: None,
-            reads: Vec::with_capacity(BATCH_OPS),
+            reads: Vec::with_capacity(READ_OPS),
             answers: Vec::new(),
             bytes: Vec::new(),
             value: Vec::new(),
@@ -167,7 +169,7 @@ impl<'s> Store<'s> {
         }
         let (op, out_bytes) = (self.reads.len(), self.out_bytes);
         let is_enough = op > 0 && (op + 1) * self.engine.largest.load(Ordering::Relaxed) > MOST_ANSWER_BYTES;
-        if op == BATCH_OPS || is_enough || !self.pack(op, KV_GET, row, &[], out_bytes) {
+        if op == READ_OPS || is_enough || !self.pack(op, KV_GET, row, &[], out_bytes) {
             self.read_all();
             self.reserve(1, row.len() + out_bytes)?;
             self.pack(0, KV_GET, row, &[], out_bytes);

@@ -2,24 +2,41 @@
 //! look at it to the end of the commit; a stripe counts its commits, which is what WATCH compares.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Enough that two of some hundred keys in flight seldom meet.
-pub const STRIPES: usize = 1 << 14;
+/// So many that two threads that hold a thousand each seldom meet where their keys do not: who meets another must commit
+/// what he has. They take four bytes each, to lie in the processor's caches.
+pub const STRIPES: usize = 1 << 18;
 
 /// The stripes of a server.
 pub struct Stripes {
-    counts: Vec<Mutex<u64>>,
+    /// Of each twice the number of its commits, and one more while somebody holds it.
+    words: Box<[AtomicU32]>,
+    /// Who waits sleeps on these; all who wait share them, for that is rare.
+    waiting: AtomicUsize,
+    asleep: Mutex<()>,
+    let_go: Condvar,
     hasher: RandomState,
 }
 
-/// A stripe that is held.
-pub type Guard<'s> = MutexGuard<'s, u64>;
+/// A stripe that is held until this is dropped.
+pub struct Guard<'s> {
+    stripes: &'s Stripes,
+    stripe: u32,
+    has_written: bool,
+}
 
 impl Stripes {
     /// None held, no commits.
     pub fn new() -> Stripes {
-        Stripes { counts: (0..STRIPES).map(|_| Mutex::new(0)).collect(), hasher: RandomState::new() }
+        Stripes {
+            words: (0..STRIPES).map(|_| AtomicU32::new(0)).collect(),
+            waiting: AtomicUsize::new(0),
+            asleep: Mutex::default(),
+            let_go: Condvar::new(),
+            hasher: RandomState::new(),
+        }
     }
 
     /// The stripe of a key.
@@ -29,16 +46,118 @@ impl Stripes {
 
     /// Takes a stripe if nobody holds it.
     pub fn try_lock(&self, stripe: u32) -> Option<Guard<'_>> {
-        match self.counts[stripe as usize].try_lock() {
-            Ok(guard) => Some(guard),
-            // The count is right after each step, so a thread that panicked has left nothing half done in it.
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        let word = &self.words[stripe as usize];
+        let seen = word.load(Ordering::Relaxed);
+        // SeqCst, as the drop of a guard: of one who is about to sleep and one who lets go, one sees the other.
+        let is_free = seen & 1 == 0
+            && word.compare_exchange(seen, seen | 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        is_free.then(|| Guard { stripes: self, stripe, has_written: false })
     }
 
     /// Waits for a stripe. Whoever holds others must wait in ascending order.
     pub fn lock(&self, stripe: u32) -> Guard<'_> {
-        self.counts[stripe as usize].lock().unwrap_or_else(PoisonError::into_inner)
+        if let Some(guard) = self.try_lock(stripe) {
+            return guard;
+        }
+        let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let guard = loop {
+            if let Some(guard) = self.try_lock(stripe) {
+                break guard;
+            }
+            asleep = self.let_go.wait(asleep).unwrap_or_else(PoisonError::into_inner);
+        };
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        guard
+    }
+}
+
+impl Guard<'_> {
+    /// Commits of the stripe's keys so far; the count begins again after two billion.
+    pub fn commits(&self) -> u32 {
+        self.stripes.words[self.stripe as usize].load(Ordering::Relaxed) >> 1
+    }
+
+    /// Which stripe it is.
+    pub fn stripe(&self) -> u32 {
+        self.stripe
+    }
+
+    /// Lets the stripe go; one commit more if keys of it were written.
+    pub fn let_go(mut self, has_written: bool) {
+        self.has_written = has_written;
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        let word = &self.stripes.words[self.stripe as usize];
+        if self.has_written {
+            word.fetch_add(1, Ordering::SeqCst);
+        } else {
+            word.fetch_sub(1, Ordering::SeqCst);
+        }
+        if self.stripes.waiting.load(Ordering::SeqCst) != 0 {
+            let _asleep = self.stripes.asleep.lock().unwrap_or_else(PoisonError::into_inner);
+            self.stripes.let_go.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stripe_counts_the_commits_that_wrote_and_no_others() {
+        let stripes = Stripes::new();
+        let stripe = stripes.of(b"key");
+        stripes.lock(stripe).let_go(true);
+        stripes.lock(stripe).let_go(false);
+        drop(stripes.lock(stripe));
+        stripes.lock(stripe).let_go(true);
+        assert_eq!(stripes.lock(stripe).commits(), 2);
+        assert_eq!(stripes.lock(stripe + 1 - 2 * (stripe % 2)).commits(), 0, "its neighbour");
+    }
+
+    #[test]
+    fn a_stripe_that_is_held_is_free_when_its_guard_goes_also_in_a_panic() {
+        let stripes = Stripes::new();
+        let guard = stripes.try_lock(7).unwrap();
+        assert!(stripes.try_lock(7).is_none());
+        assert!(stripes.try_lock(8).is_some());
+        drop(guard);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _guard = stripes.lock(7);
+            panic!("while it is held");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(stripes.try_lock(7).unwrap().commits(), 0);
+    }
+
+    #[test]
+    fn threads_that_want_the_same_stripes_come_one_after_the_other_and_none_sleeps_for_ever() {
+        const STEPS: u32 = 20_000;
+        let stripes = Stripes::new();
+        let (holders, seen) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (stripes, holders, seen) = (&stripes, &holders, &seen);
+                scope.spawn(move || {
+                    for step in 0..STEPS {
+                        // Every other one holds a second, greater stripe, and so wakes who waits for either.
+                        let first = stripes.lock(3);
+                        let second = (step % 2 == thread % 2).then(|| stripes.lock(5));
+                        seen.fetch_max(1 + holders.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+                        holders.fetch_sub(1, Ordering::SeqCst);
+                        drop(second);
+                        first.let_go(true);
+                    }
+                });
+            }
+        });
+        assert_eq!(seen.into_inner(), 1);
+        assert_eq!(stripes.lock(3).commits(), 4 * STEPS);
+        assert_eq!(stripes.lock(5).commits(), 0);
     }
 }

@@ -38,6 +38,8 @@ pub struct Worker<'s> {
     /// Connections with something to do, each once.
     ready: Vec<usize>,
     answers: Answers,
+    /// How often answers were handed to their connections.
+    finished: u64,
     /// What a connection's bytes are read into.
     buffer: Vec<u8>,
     /// When what is being answered was read.
@@ -58,6 +60,7 @@ impl<'s> Worker<'s> {
             free: Vec::new(),
             ready: Vec::new(),
             answers: Answers::default(),
+            finished: 0,
             buffer: vec![0; READ_BYTES],
             read_at: Instant::now(),
             now_ms: now_ms(),
@@ -153,11 +156,16 @@ impl<'s> Worker<'s> {
         let ready = std::mem::take(&mut self.ready);
         let mut served = 0;
         for (place, &slot) in ready.iter().enumerate() {
+            let finished = self.finished;
             self.serve(slot);
             if self.answers.len() >= READS && !self.store.has_writes() {
                 self.finish();
                 self.send(&ready[served..=place]);
                 served = place + 1;
+            } else if self.finished != finished {
+                // A commit was due: those before this one have all their answers, and need not wait for the next.
+                self.send(&ready[served..place]);
+                served = place;
             }
         }
         self.finish();
@@ -237,6 +245,7 @@ impl<'s> Worker<'s> {
 
     /// Commits, and hands each answer to its connection.
     fn finish(&mut self) {
+        self.finished += 1;
         self.server.count_commands(self.answers.len() as u64);
         self.store.commit();
         let failure = self.store.take_failure();

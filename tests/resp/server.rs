@@ -108,6 +108,57 @@ fn a_watched_key_that_changed_stops_the_transaction() {
     assert_eq!(one.ask(&["EXEC"]), Reply::Array(vec![ok()]));
 }
 
+/// `behind` is written before `ahead`, in commits of their own, so whoever has seen a number in `ahead` sees no lower one in
+/// `behind` afterwards. Engines that share a batch's reads out among threads must not break that.
+#[test]
+fn reads_of_a_pipeline_see_the_writes_of_others_in_their_order() {
+    for engine in engines_here(&["memory-btree", "pebble", "rocksdb"]) {
+        let folder = tempfile::tempdir().unwrap();
+        let served = Served::start(folder.path(), &[engine, "--durability", "none"]);
+        assert_eq!(served.client().ask(&["MSET", "behind", "0", "ahead", "0"]), ok());
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut writer = served.client();
+                for number in 1.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let number = format!("{number}");
+                    assert_eq!(writer.ask(&["SET", "behind", &number]), ok());
+                    assert_eq!(writer.ask(&["SET", "ahead", &number]), ok());
+                }
+            });
+            let changes = changes_seen_in_order(&mut served.client());
+            is_over.store(true, Ordering::Relaxed);
+            let changes = changes.unwrap_or_else(|text| panic!("{engine}: {text}"));
+            assert!(changes > 100, "{engine}: the writer came to {changes} changes only");
+        });
+    }
+}
+
+/// Reads `ahead` and `behind` in turn, many at a time; how often `ahead` was another than before.
+fn changes_seen_in_order(reader: &mut Client) -> Result<u64, String> {
+    let pipeline: Vec<Vec<&str>> =
+        (0..128).map(|n| vec!["GET", if n % 2 == 0 { "ahead" } else { "behind" }]).collect();
+    let (mut highest, mut changes) = (0, 0);
+    for round in 0..2000 {
+        reader.send(&pipeline);
+        for request in &pipeline {
+            let Some(Reply::Bulk(text)) = reader.read() else { return Err("no value".into()) };
+            let seen: u64 = String::from_utf8_lossy(&text).parse().map_err(|_| "no number")?;
+            if seen < highest {
+                return Err(format!("round {round}: {} is {seen} after {highest}", request[1]));
+            }
+            if request[1] == "ahead" {
+                changes += u64::from(seen > highest);
+                highest = seen;
+            }
+        }
+    }
+    Ok(changes)
+}
+
 #[test]
 fn a_scan_gives_each_key_that_stays_once_whatever_is_written_meanwhile() {
     let folder = tempfile::tempdir().unwrap();

@@ -34,14 +34,16 @@ func (Driver) Info() driver.Info {
 			{Name: "open_files", Kind: "count", Default: "1000", Help: "files that may be open at once"},
 			{Name: "wal", Kind: "flag", Default: "false", Help: "at level none: write the log all the same, behind the acknowledgement (pebble.NoSync)"},
 			{Name: "compactions", Kind: "count", Default: "1", Help: "compactions that may run at once"},
+			{Name: "readers", Kind: "count", Default: "0", Help: "goroutines that share joined gets out, of 32 and more, at one snapshot; 0 = none"},
 		},
 	}
 }
 
 type database struct {
-	db    *pebble.DB
-	cache *pebble.Cache
-	write *pebble.WriteOptions
+	db      *pebble.DB
+	cache   *pebble.Cache
+	write   *pebble.WriteOptions
+	readers int
 }
 
 const defaultCacheBytes = 8 << 20
@@ -71,6 +73,10 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		made.write = pebble.Sync
 	}
 	options.Cache = made.cache
+	if err := made.share(config, opened); err != nil {
+		made.cache.Unref()
+		return nil, err
+	}
 	if made.db, err = pebble.Open(config.Path, options); err != nil {
 		made.cache.Unref()
 		return nil, err
@@ -192,6 +198,3 @@ func (d *database) Stats(add func(name string, value any)) {
 		add("files_at_level_"+strconv.Itoa(level), metrics.Levels[level].TablesCount)
 	}
 }
-
-// Engine is the database itself, for the bench of the driver against a plain loop.
-func (d *database) Engine() any { return d.db }

@@ -11,8 +11,7 @@ use std::sync::atomic::Ordering;
 
 /// From here on a value's size is noted.
 const LARGE_BYTES: usize = 16 << 10;
-/// Writes that a commit may gather.
-const MOST_WRITES: usize = 1024;
+/// Bytes of writes that a commit may gather; the engine gets them in pieces that fit into a batch.
 const MOST_WRITE_BYTES: usize = 4 << 20;
 
 impl<'s> Store<'s> {
@@ -33,7 +32,7 @@ impl<'s> Store<'s> {
         }
         self.commit();
         for stripe in wanted {
-            self.hold(stripe, stripes.lock(stripe));
+            self.hold(stripes.lock(stripe));
         }
         Ok(())
     }
@@ -44,28 +43,29 @@ impl<'s> Store<'s> {
             return true;
         }
         let guard = self.engine.stripes.try_lock(stripe);
-        guard.map(|guard| self.hold(stripe, guard)).is_some()
+        guard.map(|guard| self.hold(guard)).is_some()
     }
 
-    fn hold(&mut self, stripe: u32, guard: Guard<'s>) {
+    fn hold(&mut self, guard: Guard<'s>) {
+        let stripe = guard.stripe();
         self.is_held[stripe as usize / 64] |= 1 << (stripe % 64);
-        self.held.push((stripe, guard));
+        self.held.push(guard);
     }
 
     /// Lets the stripes go; those whose keys were written count one commit more.
     fn let_go(&mut self, has_written: bool) {
-        for (stripe, mut guard) in self.held.drain(..) {
-            *guard += u64::from(has_written);
-            self.is_held[stripe as usize / 64] = 0;
+        for guard in self.held.drain(..) {
+            self.is_held[guard.stripe() as usize / 64] = 0;
+            guard.let_go(has_written);
         }
     }
 
     /// Commits of the stripe that a key belongs to; for WATCH. The caller holds no stripes.
-    pub fn commits_of(&mut self, row: &[u8]) -> u64 {
+    pub fn commits_of(&mut self, row: &[u8]) -> u32 {
         let stripe = self.engine.stripes.of(row);
-        match self.held.iter().find(|(known, _)| *known == stripe) {
-            Some((_, guard)) => **guard,
-            None => *self.engine.stripes.lock(stripe),
+        match self.held.iter().find(|known| known.stripe() == stripe) {
+            Some(guard) => guard.commits(),
+            None => self.engine.stripes.lock(stripe).commits(),
         }
     }
 
@@ -110,7 +110,7 @@ impl<'s> Store<'s> {
 
     /// Whether a commit is due.
     pub fn is_full(&self) -> bool {
-        self.overlay.len() >= MOST_WRITES || self.overlay.bytes() >= MOST_WRITE_BYTES
+        self.overlay.len() >= BATCH_OPS || self.overlay.bytes() >= MOST_WRITE_BYTES
     }
 
     /// Whether writes wait.
