@@ -73,6 +73,10 @@ fn trimmed(text: &str) -> String {
     }
 }
 
+/// No figure of ours comes near; beyond them a round figure above may be no number any more.
+const LEAST: f64 = 1e-300;
+const LARGEST: f64 = 1e300;
+
 /// Figures from `low` to `high` on places from `from` to `to`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scale {
@@ -87,7 +91,7 @@ pub(super) struct Scale {
 impl Scale {
     /// From 0 to a round figure at or over the largest.
     pub fn linear(unit: Unit, largest: f64, (from, to): (f64, f64)) -> Scale {
-        let largest = if largest.is_finite() && largest > 0.0 { largest } else { 1.0 };
+        let largest = if largest.is_finite() && largest > 0.0 { largest.clamp(LEAST, LARGEST) } else { 1.0 };
         let step = step(unit, largest, 4.0);
         // A hair of tolerance, so that a maximum at a tick does not add an empty step.
         let high = (largest / step - 1e-9).ceil() * step;
@@ -97,8 +101,8 @@ impl Scale {
     /// From a round figure at or below the least to one at or over the largest; both should be over 0.
     pub fn log(unit: Unit, least: f64, largest: f64, (from, to): (f64, f64)) -> Scale {
         let usable = |value: f64| value.is_finite() && value > 0.0;
-        let largest = if usable(largest) { largest } else { 1.0 };
-        let least = if usable(least) { least.min(largest) } else { largest };
+        let largest = if usable(largest) { largest.clamp(LEAST, LARGEST) } else { 1.0 };
+        let least = if usable(least) { least.clamp(LEAST, largest) } else { largest };
         let base = unit.base(largest);
         let low = round_log(least / base, f64::floor) * base;
         let high = round_log(largest / base, f64::ceil) * base;
@@ -181,6 +185,22 @@ mod tests {
 
     fn texts(scale: &Scale) -> Vec<String> {
         scale.ticks().into_iter().map(|(_, text)| text).collect()
+    }
+
+    /// The next round figure over the largest number is none; decades were counted up to it until there was no memory.
+    #[test]
+    fn figures_at_the_ends_of_the_numbers_have_few_ticks() {
+        for (least, largest) in
+            [(1.0, f64::MAX), (f64::MIN_POSITIVE, 1.5e308), (5e-324, 5e-324), (5e-324, 1.7e308)]
+        {
+            for scale in [
+                Scale::log(Unit::Time, least, largest, (0.0, 9.0)),
+                Scale::linear(Unit::Rate, largest, (0.0, 9.0)),
+            ] {
+                assert!(scale.high.is_finite() && scale.low.is_finite(), "{scale:?}");
+                assert!((1..100).contains(&scale.ticks().len()), "{scale:?}");
+            }
+        }
     }
 
     #[test]
