@@ -10,6 +10,12 @@ pub const USAGE: u8 = 2;
 pub const WRONG: u8 = 3;
 /// An engine asked for by name is absent.
 pub const ABSENT: u8 = 4;
+/// Two runs whose figures are not comparable.
+pub const NOT_COMPARABLE: u8 = 5;
+/// `compare --fail-on regression`: a figure got worse.
+pub const REGRESSION: u8 = 10;
+/// `compare --fail-on inconclusive`: a loss was neither found nor ruled out.
+pub const INCONCLUSIVE: u8 = 11;
 /// Stopped by the user; what was measured is saved.
 pub const INTERRUPTED: u8 = 130;
 

@@ -1,6 +1,7 @@
 //! What people type: one file per command.
 
 mod args;
+mod compare;
 mod completions;
 mod doctor;
 mod engines;
@@ -53,6 +54,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Report on a results folder.
     Report(report::ReportArgs),
+    /// Compare two runs: what became faster or slower.
+    Compare(compare::CompareArgs),
     /// Draw charts of a results folder: SVG and PNG files for papers and READMEs.
     Plot(plot::PlotArgs),
     /// Make a static site of many results folders.
@@ -112,6 +115,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         None => run::run(&run::RunArgs::quick(), plugins),
         Some(Command::Run(args)) => run::run(&args, plugins),
         Some(Command::Report(args)) => report::run(&args),
+        Some(Command::Compare(args)) => compare::run(&args),
         Some(Command::Plot(args)) => plot::run(&args),
         Some(Command::Site(args)) => site::run(&args),
         Some(Command::Engines(args)) => engines::run(&args, plugins),

@@ -16,6 +16,9 @@ pub struct ReportArgs {
     /// text, markdown, html, csv, csv-long, hgrm, hlog, gobench or json (docs/formats.md).
     #[arg(long, default_value = "text")]
     format: String,
+    /// Show ratios to ENGINE instead of ratios to the fastest engine of each table.
+    #[arg(long, value_name = "ENGINE")]
+    baseline: Option<String>,
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
     layout: Vec<String>,
     /// Write the layouts, or the files of hgrm and hlog, below DIR, a file for each cell or run, instead of printing them.
@@ -34,7 +37,16 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     let results = open(&args.dir)?;
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let finished = results.finished().map_err(|error| CliError::failed(error.to_string()))?;
-    let (summary, csv) = (Summary::new(results.run(), finished), format.name == "csv");
+    if let Some(name) = &args.baseline {
+        let mut engines: Vec<&str> = results.run().trials.iter().map(|trial| trial.engine.as_str()).collect();
+        engines.sort_unstable();
+        engines.dedup();
+        if !engines.contains(&name.as_str()) {
+            return Err(super::args::unknown("engine", name, &engines, "kvdyno report"));
+        }
+    }
+    let summary = Summary::against(results.run(), finished, args.baseline.as_deref());
+    let csv = format.name == "csv";
     let pages = format.pages(&summary);
     if args.out.is_none() && format.is_one_page() && pages.as_ref().is_some_and(|pages| pages.len() > 1) {
         let count = pages.map_or(0, |pages| pages.len());

@@ -103,6 +103,13 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         server.threads(),
     );
     println!("capabilities: {}", capability_names(in_force.capabilities).join(", "));
+    // What is in force, not what was asked for: a password of an option is taken out of it.
+    let is_set = |name: &String| request.settings.iter().any(|(set, _)| set == name);
+    let set = in_force.settings.iter().filter(|(name, _)| is_set(name));
+    let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
+    if !set.is_empty() {
+        println!("options: {}", set.join(", "));
+    }
     let ended = server.run(&mut |shared| {
         if let Some(statistics) = &mut statistics {
             statistics.tick(shared);

@@ -20,6 +20,8 @@ const FULL: u64 = 2 << HALF_BITS;
 const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
 /// Buckets up to 16 ms are touched at construction; an op slower than that can afford the page fault.
 const TOUCHED: usize = index_of(1 << 24);
+/// A quantile is told where at least so many values lie beyond it.
+const VALUES_BEYOND: u128 = 10;
 const COUNTS_PER_PAGE: usize = 4096 / size_of::<u64>();
 
 /// How often each time was seen. Merging loses nothing; two histograms are equal if they hold the same, however kept.
@@ -205,11 +207,11 @@ impl Histogram {
         Some(self.max_ns)
     }
 
-    /// [`Histogram::quantile`], but none ("n/a") where fewer than one value lies beyond it: the median wants 2 values,
-    /// p99 100 and p99.9 1000. Below that the quantile would only repeat the maximum under another name.
+    /// [`Histogram::quantile`], but none ("-") where fewer than ten values lie beyond it: the median wants 20 values, p99
+    /// 1000 and p99.9 10,000. A quantile that hangs on a few values says how those few happened to fall.
     pub fn quantile_if_enough(&self, numerator: u64, denominator: u64) -> Option<u64> {
         let beyond = u128::from(self.count) * u128::from(denominator.checked_sub(numerator)?);
-        if beyond < u128::from(denominator) && numerator < denominator {
+        if beyond < u128::from(denominator) * VALUES_BEYOND && numerator < denominator {
             return None;
         }
         self.quantile(numerator, denominator)

@@ -5,11 +5,11 @@ use super::escape::plain_text;
 use super::figure::{UNKNOWN, known, listed, time};
 use super::limits;
 use super::next::next_steps;
-use super::ranking::{LEGEND, by_kind, ranking, remarks, without_figures};
+use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::table::{Align, Column, Table};
 use super::verdict::verdict;
 use crate::results::Run;
-use crate::results::statistics::{FEWEST_FOR_INTERVAL, FEWEST_FOR_WINNER, coverage_of_range};
+use crate::results::statistics::{FEWEST_FOR_ORDER, interval_of_median};
 use crate::results::summary::{Cell, PhaseSummary, StepSummary, Summary, TrialWarning};
 
 /// A piece of a report; its text is plain (printable ASCII, one line).
@@ -81,16 +81,27 @@ pub(super) fn header(summary: &Summary, run: &Run) -> Block {
     Block::Facts(facts)
 }
 
-/// What the intervals of so many runs are worth.
+/// What the intervals of so many runs are worth, and what ratios are to.
 fn intervals(summary: &Summary) -> String {
-    let runs = summary.runs as usize;
-    if runs < FEWEST_FOR_INTERVAL {
-        format!("none: fewer than {FEWEST_FOR_INTERVAL} runs show no spread, and nothing is ranked")
-    } else if runs <= FEWEST_FOR_WINNER {
-        let covered = (coverage_of_range(runs) * 100.0).floor();
-        format!("the range of the {runs} runs, which covers the true median in about {covered} of 100 cases")
+    let places: Vec<f64> = (1..=summary.runs).map(f64::from).collect();
+    let base = match &summary.baseline {
+        Some(engine) => plain_text(engine),
+        None => "the first row of each table".to_string(),
+    };
+    let order = if (summary.runs as usize) < FEWEST_FOR_ORDER {
+        format!("; no order is claimed from fewer than {FEWEST_FOR_ORDER} runs")
     } else {
-        format!("95 % bootstrap of the median over {runs} runs")
+        String::new()
+    };
+    match interval_of_median(&places) {
+        None => format!("none, a single run shows no spread; ratios are to {base}{order}"),
+        Some(interval) => format!(
+            "of ops/s, from {} to {} of the {} runs, which covers the true median in {:.1} % of cases; ratios are to {base}{order}",
+            if interval.low == 1.0 { "the slowest".to_string() } else { format!("number {}", interval.low) },
+            if interval.low == 1.0 { "the fastest".to_string() } else { format!("number {}", interval.high) },
+            summary.runs,
+            interval.level * 100.0
+        ),
     }
 }
 
@@ -121,8 +132,8 @@ fn phase_blocks(phase: &PhaseSummary) -> Vec<Block> {
         blocks.push(Block::Table(table));
     }
     blocks.push(Block::Lines(remarks(phase)));
-    if let Some(table) = by_kind(phase) {
-        blocks.push(Block::Section("By kind of op".to_string()));
+    if let Some(table) = service_times(phase) {
+        blocks.push(Block::Section("Service times".to_string()));
         blocks.push(Block::Table(table));
     }
     blocks

@@ -7,7 +7,11 @@ use crate::results::summary::Summary;
 
 /// Renders it.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
-    content(summary, run).into_iter().map(set).collect::<Vec<_>>().join("\n")
+    blocks(content(summary, run))
+}
+
+pub(super) fn blocks(blocks: Vec<Block>) -> String {
+    blocks.into_iter().map(set).collect::<Vec<_>>().join("\n")
 }
 
 /// What is indented belongs to the line before it.

@@ -1,6 +1,7 @@
 //! Text made from results and from nothing else: one file per format, all from the same summary.
 
 mod chart;
+mod compare;
 mod content;
 mod csv;
 mod csv_long;
@@ -24,6 +25,7 @@ mod table;
 mod text;
 mod verdict;
 
+pub use compare::{comparison_markdown, comparison_text};
 pub use escape::{csv_cell, markdown_text, plain_text};
 pub use layout::{LAYOUTS, Layout, Page, Runs, layout};
 pub use next::next_steps;

@@ -4,7 +4,7 @@ use super::describe::command;
 use super::escape::shell_word;
 use super::figure::counted;
 use crate::results::Run;
-use crate::results::statistics::FEWEST_FOR_WINNER;
+use crate::results::statistics::FEWEST_FOR_ORDER;
 use crate::results::summary::{Summary, is_mutant};
 
 /// The most commands that are shown.
@@ -43,12 +43,12 @@ fn find_fault(summary: &Summary) -> Option<(String, String)> {
 fn decide_tie(summary: &Summary) -> Option<(String, String)> {
     for phase in &summary.phases {
         for group in &phase.groups {
-            let first = group.cells.iter().filter(|cell| cell.rank.is_some_and(|rank| rank.place == 1));
+            let first = group.cells.iter().filter(|cell| cell.rank.is_some_and(|rank| rank.best == 1));
             let names: Vec<String> = first.map(|cell| shell_word(&cell.engine)).collect();
             if (2..=4).contains(&names.len()) {
                 let workload = shell_word(&phase.workload);
                 let command = format!("kvdyno run {workload} --engines {} --runs 10", names.join(","));
-                return Some((command, "decide between engines that tie".to_string()));
+                return Some((command, "decide which of them is the fastest".to_string()));
             }
         }
     }
@@ -56,9 +56,9 @@ fn decide_tie(summary: &Summary) -> Option<(String, String)> {
 }
 
 fn more_runs(summary: &Summary, run: &Run) -> Option<(String, String)> {
-    let few = (summary.runs as usize) < FEWEST_FOR_WINNER && !run.command.iter().any(|word| word == "--runs");
+    let few = (summary.runs as usize) < FEWEST_FOR_ORDER && !run.command.iter().any(|word| word == "--runs");
     let command = if run.command.len() < 2 { "kvdyno run quick".to_string() } else { command(run) };
-    few.then(|| (format!("{command} --runs 5"), "get intervals that can carry a winner".to_string()))
+    few.then(|| (format!("{command} --runs 5"), "get enough runs to name a winner".to_string()))
 }
 
 fn absent(summary: &Summary) -> Option<(String, String)> {

@@ -6,18 +6,18 @@ use super::figure::{bytes, known, rate, three_digits, time};
 use super::table::{Align, Table};
 use crate::measure::units::time_text;
 use crate::results::CheckLevel;
-use crate::results::summary::{Cell, PhaseSummary};
+use crate::results::statistics::Interval;
+use crate::results::summary::{Cell, Latency, PhaseSummary, Range, Ratio};
 
 /// The columns of a ranking; the units stand in the cells.
-const COLUMNS: [(&str, Align); 14] = [
+const COLUMNS: [(&str, Align); 13] = [
     ("rank", Align::Left),
     ("engine", Align::Left),
     ("ops/s", Align::Right),
     ("interval", Align::Left),
+    ("ratio", Align::Left),
     ("p50", Align::Right),
     ("p99", Align::Right),
-    ("p99.9", Align::Right),
-    ("max", Align::Right),
     ("CPU s/Mop", Align::Right),
     ("RSS", Align::Right),
     ("disk", Align::Right),
@@ -28,9 +28,10 @@ const COLUMNS: [(&str, Align); 14] = [
 
 /// What the columns mean, for the foot of a report.
 pub(super) const LEGEND: &[&str] = &[
-    "ops/s: median over runs, with its 95 % bootstrap interval (up to five runs: their range); engines whose intervals overlap tie (=), and a rank counts the engines surely ahead.",
-    "p50 to max: service times of all runs merged. CPU s/Mop: CPU seconds, user and system, per million ops, the harness included.",
-    "disk: allocated after the phase. w-amp: bytes sent to storage per byte of keys and values written. check: how reads were verified. -: not known, or the sample is too small.",
+    "rank: the places that an engine may have, 1-4 for example; ~: the runs say nothing about its place. A place is claimed only from 5 runs on, and at most one table in twenty has a false one.",
+    "ops/s: median over runs, with the interval of that median. ratio: rate as a multiple of the leader's (or of --baseline), estimated within the blocks of the run; all ratios of a table lie in their intervals with a probability of 95 %.",
+    "p50 to p99.9: median over runs of each run's percentile of service times, and the range of the runs. max: the slowest op of all runs. A percentile needs ten slower ops in each run.",
+    "CPU s/Mop: CPU seconds, user and system, per million ops, the harness included. disk: allocated after the phase. w-amp: bytes sent to storage per byte of keys and values written. check: how reads were verified. -: not known, or the sample is too small.",
 ];
 
 /// The cells as rows, in their order.
@@ -43,21 +44,15 @@ pub(super) fn ranking<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Table {
 }
 
 fn row(cell: &Cell) -> Vec<String> {
-    let rank = |rank: crate::results::statistics::Rank| {
-        format!("{}{}", rank.place, if rank.tied { "=" } else { "" })
-    };
     let notes: Vec<&str> = cell.notes.iter().map(|note| note.mark.as_str()).collect();
     vec![
-        known(cell.rank, rank),
+        known(cell.rank, |rank| rank.to_string()),
         cell_name(cell),
         known(cell.ops_per_second, rate),
-        known(cell.ops_per_second_interval, |interval| {
-            format!("{}..{}", rate(interval.low), rate(interval.high))
-        }),
+        known(cell.ops_per_second_interval, rates),
+        known(cell.ratio, ratio),
         known(cell.latency.p50_ns, time),
         known(cell.latency.p99_ns, time),
-        known(cell.latency.p999_ns, time),
-        known(cell.latency.max_ns, time),
         known(cell.cpu_seconds_per_million_ops, three_digits),
         known(cell.rss_bytes, bytes),
         known(cell.disk_allocated_bytes, bytes),
@@ -65,6 +60,22 @@ fn row(cell: &Cell) -> Vec<String> {
         known(cell.check_level, |level| check_name(level).to_string()),
         plain_text(&notes.join(", ")),
     ]
+}
+
+/// `405k..434k`.
+pub(super) fn rates(interval: Interval) -> String {
+    format!("{}..{}", rate(interval.low), rate(interval.high))
+}
+
+/// `0.98 (0.95..1.01)`; `1` for the row that ratios are to.
+pub(super) fn ratio(ratio: Ratio) -> String {
+    match ratio.interval {
+        Some(Interval { low, high, .. }) => {
+            format!("{} ({}..{})", three_digits(ratio.value), three_digits(low), three_digits(high))
+        }
+        None if ratio.value == 1.0 => "1".to_string(),
+        None => three_digits(ratio.value),
+    }
 }
 
 /// The word for how far reads were checked.
@@ -81,29 +92,50 @@ pub(super) fn cells(phase: &PhaseSummary) -> impl Iterator<Item = &Cell> {
     phase.groups.iter().flat_map(|group| &group.cells).chain(&phase.unranked)
 }
 
-/// Times by kind of op; none if no cell has more than one kind.
-pub(super) fn by_kind(phase: &PhaseSummary) -> Option<Table> {
-    let mixed: Vec<&Cell> = cells(phase).filter(|cell| cell.kinds.len() > 1).collect();
+/// Service times with the ranges of the runs: a row for each engine, and one for each kind of op where it has several.
+/// None if no cell has a time.
+pub(super) fn service_times(phase: &PhaseSummary) -> Option<Table> {
+    let measured: Vec<&Cell> = cells(phase).filter(|cell| cell.latency.count > 0).collect();
+    let is_mixed = measured.iter().any(|cell| cell.kinds.len() > 1);
     let mut table = Table::with_titles(&[
         ("engine", Align::Left),
         ("kind", Align::Left),
         ("ops", Align::Right),
         ("p50", Align::Right),
+        ("runs", Align::Left),
         ("p99", Align::Right),
+        ("runs", Align::Left),
         ("p99.9", Align::Right),
+        ("runs", Align::Left),
         ("max", Align::Right),
     ]);
-    for cell in mixed {
+    let range = |range: Option<Range>| {
+        known(range, |range| match (time(range.low), time(range.high)) {
+            (low, high) if low == high => low,
+            (low, high) => format!("{low}..{high}"),
+        })
+    };
+    let row = |cell: &Cell, kind: &str, ops: u64, latency: &Latency| {
+        vec![
+            cell_name(cell),
+            plain_text(kind),
+            super::figure::count(ops),
+            known(latency.p50_ns, time),
+            range(latency.p50_range_ns),
+            known(latency.p99_ns, time),
+            range(latency.p99_range_ns),
+            known(latency.p999_ns, time),
+            range(latency.p999_range_ns),
+            known(latency.max_ns, time),
+        ]
+    };
+    for cell in measured {
+        if is_mixed {
+            let ops = cell.kinds.iter().map(|kind| kind.ops).sum();
+            table.push(row(cell, "all", ops, &cell.latency));
+        }
         for kind in &cell.kinds {
-            table.push(vec![
-                cell_name(cell),
-                plain_text(&kind.kind),
-                super::figure::count(kind.ops),
-                known(kind.latency.p50_ns, time),
-                known(kind.latency.p99_ns, time),
-                known(kind.latency.p999_ns, time),
-                known(kind.latency.max_ns, time),
-            ]);
+            table.push(row(cell, &kind.kind, kind.ops, &kind.latency));
         }
     }
     (!table.is_empty()).then_some(table)

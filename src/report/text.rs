@@ -18,7 +18,7 @@ pub fn troubles(summary: &Summary) -> String {
     if found.is_empty() { String::new() } else { format!("\n{}", blocks(found)) }
 }
 
-fn blocks(blocks: Vec<Block>) -> String {
+pub(super) fn blocks(blocks: Vec<Block>) -> String {
     let mut text = String::new();
     for block in blocks {
         // Each block but the lines below a table begins after an empty line.

@@ -1,15 +1,15 @@
-//! A sentence per phase and durability level that says no more than the intervals carry.
+//! A sentence per phase and durability level that says no more than the runs show.
 
 use super::describe::{cell_name, phase_name};
-use super::figure::{listed, rate};
+use super::figure::{listed, three_digits};
 use crate::measure::units::share_text;
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
-use crate::results::statistics::FEWEST_FOR_WINNER;
+use crate::results::statistics::{FEWEST_FOR_ORDER, Rank};
 use crate::results::summary::{Cell, Group, Summary};
 
 /// The verdicts, phase by phase and level by level; where nothing can be said, it says so.
 ///
-/// The word winner appears only where every engine compared has five whole runs or more.
+/// The word winner appears only where one engine is surely ahead of all others that are ranked with it.
 pub fn verdict(summary: &Summary) -> Vec<String> {
     let mut verdicts = Vec::new();
     for phase in &summary.phases {
@@ -28,58 +28,62 @@ pub fn verdict(summary: &Summary) -> Vec<String> {
 }
 
 fn sentence(group: &Group) -> String {
-    let ranked: Vec<&Cell> = group.cells.iter().filter(|cell| cell.rank.is_some()).collect();
-    let first: Vec<&Cell> =
-        ranked.iter().filter(|cell| cell.rank.is_some_and(|rank| rank.place == 1)).copied().collect();
-    let behind = ranked.iter().find(|cell| cell.rank.is_some_and(|rank| rank.place > 1));
-    let runs = ranked.iter().map(|cell| cell.counted_runs).min().unwrap_or(0);
-    match (first.as_slice(), behind) {
-        ([], _) => format!("no call, for no engine has enough whole runs{}.", left_out(group)),
-        ([only], None) => {
-            format!(
-                "{} alone can be ranked, so there is nothing to compare{}.",
-                cell_name(only),
-                left_out(group)
-            )
+    let ranked: Vec<(&Cell, Rank)> = group.cells.iter().filter_map(|cell| Some((cell, cell.rank?))).collect();
+    let runs = ranked.iter().map(|(cell, _)| cell.counted_runs).max().unwrap_or(0);
+    match ranked.as_slice() {
+        [] => format!("inconclusive: no engine has all its runs{}.", without_rank(group)),
+        [(only, _)] => {
+            format!("{} is the only ranked engine{}.", cell_name(only), without_rank(group))
         }
-        ([ahead], Some(behind)) => format!("{}.{}", lead(ahead, behind, runs), harness_bound(ahead)),
-        (tied, behind) => format!("{}{}.", tie(tied, runs), ahead_of(tied.len(), behind.copied())),
+        _ if (runs as usize) < FEWEST_FOR_ORDER => {
+            let number = if runs == 1 { "1 run".to_string() } else { format!("{runs} runs") };
+            format!("inconclusive: {number} show no order, {FEWEST_FOR_ORDER} can.")
+        }
+        [(first, rank), (second, _), ..] if rank.is_first() => {
+            format!("{}.{}", winner(first, second), harness_bound(first))
+        }
+        _ => open(&ranked),
     }
 }
 
-/// One engine is ahead of all others: their intervals are apart.
-fn lead(ahead: &Cell, behind: &Cell, runs: u32) -> String {
-    let (first, second) = (cell_name(ahead), cell_name(behind));
-    let rates = format!(
-        "{} against {} ops/s",
-        rate(ahead.ops_per_second.unwrap_or_default()),
-        rate(behind.ops_per_second.unwrap_or_default())
-    );
-    if runs as usize >= FEWEST_FOR_WINNER {
-        format!("the winner is {first}, ahead of {second} ({rates}, intervals apart)")
-    } else {
-        format!("{first} is ahead of {second} ({rates}, ranges of {runs} runs apart)")
-    }
+/// One engine is surely ahead of all others.
+fn winner(first: &Cell, second: &Cell) -> String {
+    let (winner, next) = (cell_name(first), cell_name(second));
+    // The ratio is the next engine's to the winner, unless another engine is the baseline.
+    let ratio = match (first.ratio, second.ratio) {
+        (Some(first), Some(second))
+            if first.value == 1.0 && first.interval.is_none() && second.value > 0.0 =>
+        {
+            let times = three_digits(1.0 / second.value);
+            match second.interval {
+                Some(interval) => format!(
+                    ", {times} times as fast as {next} ({}..{})",
+                    three_digits(1.0 / interval.high),
+                    three_digits(1.0 / interval.low)
+                ),
+                None => format!(", {times} times as fast as {next}"),
+            }
+        }
+        _ => format!(", ahead of {next}"),
+    };
+    format!("the winner is {winner}{ratio}")
 }
 
-fn tie(tied: &[&Cell], runs: u32) -> String {
-    let names = listed(&tied.iter().map(|cell| cell_name(cell)).collect::<Vec<_>>());
-    if runs as usize >= FEWEST_FOR_WINNER {
-        format!("no winner: the intervals of {names} overlap")
-    } else {
-        format!("no call: the ranges of {names} overlap over {runs} runs")
-    }
+/// Several engines may be the fastest.
+fn open(ranked: &[(&Cell, Rank)]) -> String {
+    let first: Vec<String> =
+        ranked.iter().filter(|(_, rank)| rank.best == 1).map(|(cell, _)| cell_name(cell)).collect();
+    let others = match ranked.len() - first.len() {
+        0 => String::new(),
+        1 => "; the other engine is slower".to_string(),
+        others => format!("; the other {others} engines are slower"),
+    };
+    format!("inconclusive: the fastest is one of {}{others}.", listed(&first))
 }
 
-/// The next engine, if all that tie for the first place are surely ahead of it.
-fn ahead_of(tied: usize, behind: Option<&Cell>) -> String {
-    let surely = |cell: &&Cell| cell.rank.is_some_and(|rank| rank.place as usize > tied);
-    behind.filter(surely).map_or_else(String::new, |cell| format!("; they are ahead of {}", cell_name(cell)))
-}
-
-/// A note on the engine ahead if much of its time was ours.
-fn harness_bound(ahead: &Cell) -> String {
-    match ahead.harness_share {
+/// A note on the winner if much of its time was the harness's.
+fn harness_bound(winner: &Cell) -> String {
+    match winner.harness_share {
         Some(share) if share > HARNESS_SHARE_LIMIT => {
             format!(
                 " The harness took {} of its time, so the engine itself is faster than shown.",
@@ -91,7 +95,7 @@ fn harness_bound(ahead: &Cell) -> String {
 }
 
 /// The engines of the group that have figures but no rank.
-fn left_out(group: &Group) -> String {
+fn without_rank(group: &Group) -> String {
     let names: Vec<String> = group.cells.iter().filter(|cell| cell.rank.is_none()).map(cell_name).collect();
     if names.is_empty() { String::new() } else { format!(" (without a rank: {})", listed(&names)) }
 }

@@ -1,5 +1,6 @@
 //! What is kept: a record per trial, a folder of records per run, and the statistics over them.
 
+pub mod blocks;
 pub mod comparison;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -13,6 +14,7 @@ mod schema;
 pub mod statistics;
 pub mod store;
 pub mod summary;
+mod variance;
 
 pub use identity::{now_rfc3339, random_suffix, rfc3339, run_id};
 pub use load::{LoadError, parse_record, parse_run};

@@ -1,26 +1,21 @@
-//! Medians, their intervals, and ranks that say no more than the intervals carry.
+//! Medians with exact intervals, geometric means and ratios.
 //!
-//! The interval of a median is a percentile bootstrap of [`RESAMPLES`] resamples from a fixed seed, so that the same
-//! results always give the same report. For five runs or fewer it is the range of the runs, for each run at an end of
-//! the range is the median of more than 2.5 % of the resamples; [`coverage_of_range`] says how much that covers.
+//! The interval of a median lies between two runs: from the i-th smallest to the i-th largest. For independent runs of
+//! one distribution it covers the true median with a probability that depends on their number alone, whatever the
+//! distribution is (David and Nagaraja, Order Statistics, 3rd ed., 7.1). That probability is the interval's level.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
+use std::fmt;
 
-/// Resamples of a bootstrap.
-pub const RESAMPLES: usize = 10_000;
-
-/// The seed of every bootstrap: "kvdyno" in ASCII.
-pub const SEED: u64 = 0x006b_7664_796e_6f00;
-
-/// The share of resamples that lie inside an interval.
-pub const CONFIDENCE: f64 = 0.95;
+/// The level that intervals of medians have at least, where there are enough runs for it: six or more.
+pub const LEVEL: f64 = 0.95;
 
 /// The fewest runs that have an interval.
-pub const FEWEST_FOR_INTERVAL: usize = 3;
+pub const FEWEST_FOR_INTERVAL: usize = 2;
 
-/// The fewest runs over which anything may be called a winner.
-pub const FEWEST_FOR_WINNER: usize = 5;
+/// The fewest runs (blocks) over which an order of engines is claimed.
+pub const FEWEST_FOR_ORDER: usize = 5;
 
 /// From `low` to `high`, both included, in the unit of the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,113 +24,109 @@ pub struct Interval {
     pub low: f64,
     /// The upper end.
     pub high: f64,
+    /// The probability that such an interval covers the true value, 0 to 1.
+    pub level: f64,
 }
 
-impl Interval {
-    /// True if some value lies in both; ends that touch do.
-    pub fn overlaps(&self, other: &Interval) -> bool {
-        self.low <= other.high && other.low <= self.high
-    }
-}
-
-/// The middle of a sample, or the mean of the middle two; none if it is empty or holds what is not a finite number.
+/// The middle of a sample, or the mean of the middle two; none if it is empty or has a value that is not finite.
 pub fn median(sample: &[f64]) -> Option<f64> {
+    let sorted = sorted(sample)?;
+    let middle = sorted.len() / 2;
+    Some(if sorted.len() % 2 == 1 {
+        sorted[middle]
+    } else {
+        f64::midpoint(sorted[middle - 1], sorted[middle])
+    })
+}
+
+/// The sample in ascending order; none if it is empty or has a value that is not finite.
+fn sorted(sample: &[f64]) -> Option<Vec<f64>> {
     if sample.is_empty() || sample.iter().any(|value| !value.is_finite()) {
         return None;
     }
     let mut sorted = sample.to_vec();
     sorted.sort_by(f64::total_cmp);
-    Some(median_of_sorted(&sorted))
+    Some(sorted)
 }
 
-fn median_of_sorted(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
-}
-
-/// The 95 % bootstrap interval of the median; none for fewer than three values and for values that are not finite.
+/// The interval of the median: the narrowest one at a level of at least [`LEVEL`], or the range of the sample if that has
+/// a lower level. None for fewer than two values and for values that are not finite.
 pub fn interval_of_median(sample: &[f64]) -> Option<Interval> {
-    if sample.len() < FEWEST_FOR_INTERVAL || median(sample).is_none() {
+    let sorted = sorted(sample)?;
+    let runs = sorted.len();
+    if runs < FEWEST_FOR_INTERVAL {
         return None;
     }
-    if sample.len() <= FEWEST_FOR_WINNER {
-        // The range is what the resamples would give, see above.
-        let (low, high) = sample.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-            (low.min(*value), high.max(*value))
-        });
-        return Some(Interval { low, high });
+    let mut cut = 0;
+    while cut + 1 < runs.div_ceil(2) && order_statistic_level(runs, cut + 1) >= LEVEL {
+        cut += 1;
     }
-    let mut draws = Draws::new(SEED);
-    let mut drawn = vec![0.0; sample.len()];
-    let medians = (0..RESAMPLES).map(|_| draws.median_of_resample(sample, &mut drawn)).collect();
-    Some(percentile_interval(medians, CONFIDENCE))
+    Some(Interval { low: sorted[cut], high: sorted[runs - 1 - cut], level: order_statistic_level(runs, cut) })
 }
 
-/// How much of the time the range of `runs` values covers the median that they were drawn around: 1 - 2^(1 - runs).
-pub fn coverage_of_range(runs: usize) -> f64 {
-    1.0 - 0.5_f64.powi(runs.saturating_sub(1).min(1_000) as i32)
+/// The probability that the interval of `runs` values, without the `cut` smallest and the `cut` largest, covers the
+/// median: 1 - 2 P(Binomial(runs, 1/2) <= cut).
+pub fn order_statistic_level(runs: usize, cut: usize) -> f64 {
+    let (mut probability, mut below) = (0.5_f64.powi(runs.min(1_000) as i32), 0.0);
+    for count in 0..=cut {
+        below += probability;
+        probability *= (runs - count) as f64 / (count + 1) as f64;
+    }
+    (1.0 - 2.0 * below).max(0.0)
 }
 
-/// The middle `confidence` of the values; `values` is not empty.
-pub(super) fn percentile_interval(mut values: Vec<f64>, confidence: f64) -> Interval {
-    values.sort_by(f64::total_cmp);
-    let outside_each_side = ((1.0 - confidence) / 2.0 * values.len() as f64).floor() as usize;
-    let outside_each_side = outside_each_side.min((values.len() - 1) / 2);
-    Interval { low: values[outside_each_side], high: values[values.len() - 1 - outside_each_side] }
-}
-
-/// The draws of a bootstrap: splitmix64, which is enough for resampling and the same on every machine.
-pub(super) struct Draws(u64);
-
-impl Draws {
-    /// The same seed gives the same draws.
-    pub fn new(seed: u64) -> Draws {
-        Draws(seed)
-    }
-
-    /// The next 64 bits.
-    pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
-    /// The median of as many draws with replacement as the sample has values; `drawn` is room for them.
-    pub fn median_of_resample(&mut self, sample: &[f64], drawn: &mut [f64]) -> f64 {
-        for slot in drawn.iter_mut() {
-            // Multiply and shift; its bias is under 2^-50 for samples of thousands.
-            let place = (u128::from(self.next_u64()) * sample.len() as u128) >> 64;
-            *slot = sample[place as usize];
-        }
-        drawn.sort_by(f64::total_cmp);
-        median_of_sorted(drawn)
-    }
-}
-
-/// A row's place in a ranking of values of which the higher is the better.
+/// The places of a table that an engine's true place may be, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rank {
-    /// One more than the number of rows whose interval lies wholly above this one's.
-    pub place: u32,
-    /// Its interval overlaps that of another row, so that the order of the two is open.
-    pub tied: bool,
+    /// One more than the number of engines that are surely ahead.
+    pub best: u32,
+    /// The number of engines less those that are surely behind.
+    pub worst: u32,
+    /// Engines that are ranked together.
+    pub of: u32,
 }
 
-/// The ranks of rows by their intervals, in the order given; a row without an interval has no rank and ties with none.
-///
-/// Overlap is not transitive: of three rows the outer two may be apart while both overlap the middle one. So a place
-/// counts only the rows that are surely ahead, and equal places and the tie mark say what is open.
-pub fn ranks(intervals: &[Option<Interval>]) -> Vec<Option<Rank>> {
-    let rank_of = |(row, interval): (usize, &Option<Interval>)| {
-        let own = interval.as_ref()?;
-        let others = intervals.iter().enumerate().filter(|(other, _)| *other != row);
-        let others: Vec<&Interval> = others.filter_map(|(_, interval)| interval.as_ref()).collect();
-        let ahead = others.iter().filter(|other| other.low > own.high).count();
-        Some(Rank { place: ahead as u32 + 1, tied: others.iter().any(|other| other.overlaps(own)) })
-    };
-    intervals.iter().enumerate().map(rank_of).collect()
+impl Rank {
+    /// Nothing is known of its place among others.
+    pub fn is_open(self) -> bool {
+        self.of > 1 && self.best == 1 && self.worst == self.of
+    }
+
+    /// It is surely ahead of all others.
+    pub fn is_first(self) -> bool {
+        self.worst == 1
+    }
+}
+
+impl fmt::Display for Rank {
+    /// `2`, `1-4`, or `~` where nothing is known.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            rank if rank.is_open() => f.pad("~"),
+            Rank { best, worst, .. } if best == worst => f.pad(&best.to_string()),
+            Rank { best, worst, .. } => f.pad(&format!("{best}-{worst}")),
+        }
+    }
+}
+
+/// The ranks of rows that are sorted by their medians, the best first. `is_ahead(a, b)`: row `a` is surely ahead of row
+/// `b`. Ranks never improve from a row to the next: where the claims alone would say so, the ranges are widened.
+pub fn ranks(rows: usize, is_ahead: impl Fn(usize, usize) -> bool) -> Vec<Rank> {
+    let count = |is: &dyn Fn(usize) -> bool| (0..rows).filter(|other| is(*other)).count() as u32;
+    let of = rows as u32;
+    let mut ranks: Vec<Rank> = (0..rows)
+        .map(|row| Rank {
+            best: 1 + count(&|other| is_ahead(other, row)),
+            worst: of - count(&|other| is_ahead(row, other)),
+            of,
+        })
+        .collect();
+    for row in 1..rows {
+        ranks[row].worst = ranks[row].worst.max(ranks[row - 1].worst);
+        let above = rows - 1 - row;
+        ranks[above].best = ranks[above].best.min(ranks[above + 1].best);
+    }
+    ranks
 }
 
 /// The order of rows in a table: the higher value first, rows without one last.
@@ -148,7 +139,7 @@ pub(super) fn higher_first(left: Option<f64>, right: Option<f64>) -> Ordering {
     }
 }
 
-/// The geometric mean, the fair mean of ratios; none if the sample is empty or holds what is not over 0 and finite.
+/// The geometric mean, the fair mean of ratios; none if the sample is empty or has a value that is not over 0 and finite.
 pub fn geometric_mean(sample: &[f64]) -> Option<f64> {
     if sample.is_empty() || sample.iter().any(|value| !value.is_finite() || *value <= 0.0) {
         return None;
@@ -156,7 +147,7 @@ pub fn geometric_mean(sample: &[f64]) -> Option<f64> {
     Some((sample.iter().map(|value| value.ln()).sum::<f64>() / sample.len() as f64).exp())
 }
 
-/// `value` as a multiple of `base`; none where that has no meaning (a base of 0, or what is not finite).
+/// `value` as a multiple of `base`; none where that has no meaning (a base of 0, or a value that is not finite).
 pub fn ratio(value: f64, base: f64) -> Option<f64> {
     let ratio = value / base;
     ratio.is_finite().then_some(ratio)

@@ -5,10 +5,11 @@
 
 mod cell;
 mod note;
+mod order;
 mod phase;
 mod step;
 
-pub use cell::{Cell, KindSummary, Latency, RunFigures, RunState};
+pub use cell::{Cell, KindSummary, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
 pub use note::{Note, cause};
 pub use phase::{Group, PhaseSummary};
 pub use step::StepSummary;
@@ -31,6 +32,9 @@ pub struct Summary {
     pub started_at: String,
     /// Repetitions planned for each cell; the most, if they differ.
     pub runs: u32,
+    /// The engine that ratios are to; none: the leader of each table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// The phases, in the order of the plan.
     pub phases: Vec<PhaseSummary>,
     /// Open, close and so on, for each engine.
@@ -77,8 +81,14 @@ pub struct TrialWarning {
 }
 
 impl Summary {
-    /// Sums up the records of a run; records of trials that the run did not plan are left out.
+    /// Sums up the records of a run, with ratios to the leader of each table; records of trials that the run did not plan
+    /// are left out.
     pub fn new(run: &Run, records: Vec<Record>) -> Summary {
+        Summary::against(run, records, None)
+    }
+
+    /// The same with ratios to the engine `baseline`, in each table that has it.
+    pub fn against(run: &Run, records: Vec<Record>, baseline: Option<&str>) -> Summary {
         let planned: HashSet<&str> = run.trials.iter().map(|trial| trial.id.as_str()).collect();
         let kept: Vec<Record> =
             records.into_iter().filter(|record| planned.contains(record.trial.id.as_str())).collect();
@@ -90,7 +100,8 @@ impl Summary {
             run_id: run.id.clone(),
             started_at: run.started_at.clone(),
             runs: run.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0),
-            phases: phase::summarize(run, &found),
+            baseline: baseline.map(String::from),
+            phases: phase::summarize(run, &found, baseline),
             steps: step::summarize(run, &found),
             engines: engines(&kept),
             absent: run.absent.clone(),

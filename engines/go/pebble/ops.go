@@ -50,7 +50,7 @@ func (d *database) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) 
 			gets++
 		}
 	}
-	if gets == len(ops) && d.readers > 1 && gets >= sharedGets {
+	if gets == len(ops) && d.readers > 0 && gets >= sharedGets {
 		return d.shared(ops)
 	} else if gets == len(ops) && isAtomic {
 		return d.snapshot(ops)

@@ -10,10 +10,11 @@ import (
 	"kvdyno/driver"
 )
 
-// Gets of a group that are worth the goroutines, and how many one takes at a time.
+// Gets of a group that are worth the goroutines, how many one takes at a time, and the most goroutines.
 const (
-	sharedGets = 32
-	sharedStep = 8
+	sharedGets  = 32
+	sharedStep  = 8
+	mostReaders = 1024
 )
 
 // share reads the option `readers`.
@@ -22,8 +23,11 @@ func (d *database) share(config *driver.Config, opened *driver.Opened) error {
 	if err != nil {
 		return err
 	}
+	if readers > mostReaders {
+		return driver.Fail(driver.Failed, "option readers: %d are the most, got %d", mostReaders, readers)
+	}
 	d.readers = int(readers)
-	if d.readers > 1 {
+	if d.readers > 0 {
 		opened.Capabilities |= driver.MultiGet
 	}
 	opened.InForce("readers", readers)

@@ -7,7 +7,8 @@ use super::{Chart, Scales};
 use crate::measure::Histogram;
 use crate::report::describe::cell_name;
 use crate::report::figure::{known, time};
-use crate::results::summary::{Cell, PhaseSummary};
+use crate::results::Record;
+use crate::results::summary::{Cell, PhaseSummary, quantile_over};
 
 /// Percentiles that are drawn, tenths of 1/(1-p), in each power of ten.
 const PLACES: [u64; 6] = [10, 15, 20, 30, 50, 70];
@@ -27,8 +28,8 @@ pub(crate) fn latency(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Ve
         let drawn = Lines {
             title: format!("latency, level {level}"),
             about: format!(
-                "Service times of all runs merged: the time that so many of the ops did not exceed. A line ends where \
-                 there are too few ops. Response times: - (not in these records).{}",
+                "Service times: the time that so many of the ops did not exceed, median over runs. A line ends where a \
+                 run has too few ops. Response times: - (not in these records).{}",
                 left_out(cells.len())
             ),
             x: Axis { title: "percentile, %", unit: Unit::Percentile, is_log: true },
@@ -41,22 +42,22 @@ pub(crate) fn latency(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Ve
     levels(phase).filter_map(draw).collect()
 }
 
-/// All service times of a cell's runs in a phase.
-fn service_times(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Histogram {
-    let mut all = Histogram::empty();
-    for (_, record) in scene.counted(cell) {
-        for kind in record.rounds_of(&phase.name).flat_map(|found| &found.kinds) {
-            all.merge(&kind.service_ns);
-        }
-    }
-    all
+/// The service times of each of a cell's runs in a phase.
+fn service_times(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Vec<Histogram> {
+    let of = |record: &Record| {
+        let mut all = Histogram::empty();
+        let kinds = record.rounds_of(&phase.name).flat_map(|found| &found.kinds);
+        kinds.for_each(|kind| all.merge(&kind.service_ns));
+        all
+    };
+    scene.counted(cell).map(|(_, record)| of(record)).collect()
 }
 
 /// The percentiles that there are enough ops for.
-fn points(times: &Histogram) -> Vec<Point> {
+fn points(runs: &[Histogram]) -> Vec<Point> {
     let places = (0..POWERS).flat_map(|power| PLACES.iter().map(move |place| place * 10_u64.pow(power)));
     let point = |tenths: u64| {
-        let ns = times.quantile_if_enough(tenths - 10, tenths)?;
+        let (ns, _) = quantile_over(runs, tenths - 10, tenths)?;
         let power = tenths.ilog10() - 1;
         Some(Point {
             x: tenths as f64 / 10.0,

@@ -5,7 +5,7 @@ use super::scale::Unit;
 use super::{Chart, Scales};
 use crate::report::describe::{cell_name, phase_name};
 use crate::report::figure::{counted, known, rate};
-use crate::results::statistics::FEWEST_FOR_INTERVAL;
+use crate::results::statistics::{FEWEST_FOR_INTERVAL, Rank};
 use crate::results::summary::{Cell, PhaseSummary};
 
 /// Rows of a level on the first screen.
@@ -46,7 +46,7 @@ fn draw(phase: &PhaseSummary, scales: Scales, most: usize, title: String) -> Opt
 
 /// A cell as a row; where nothing was measured, with what became of it.
 fn row(cell: &Cell) -> Row {
-    let rank = cell.rank.map(|rank| format!("{}{}", rank.place, if rank.tied { "=" } else { "" }));
+    let rank = cell.rank.map(|rank| rank.to_string());
     let instead = match cell.ops_per_second {
         Some(_) => None,
         None => Some(cell.notes.first().map_or_else(|| "-".to_string(), |note| note.mark.clone())),
@@ -56,7 +56,7 @@ fn row(cell: &Cell) -> Row {
         lead: rank.unwrap_or_else(|| "-".to_string()),
         value: cell.ops_per_second,
         interval: cell.ops_per_second_interval,
-        is_first: cell.rank.is_some_and(|rank| rank.place == 1),
+        is_first: cell.rank.is_some_and(Rank::is_first),
         instead,
         tip: tip(cell),
     }
@@ -71,8 +71,7 @@ fn tip(cell: &Cell) -> String {
     if runs.len() > 1 {
         told.push(format!("runs {}", runs.join(", ")));
     }
-    let tied = |tied: bool| if tied { ", tied" } else { "" };
-    told.extend(cell.rank.map(|rank| format!("rank {}{}", rank.place, tied(rank.tied))));
+    told.extend(cell.rank.map(|rank| format!("rank {rank}")));
     told.extend(cell.notes.iter().map(|note| match &note.detail {
         Some(detail) => format!("{}: {detail}", note.mark),
         None => note.mark.clone(),

@@ -4,7 +4,7 @@ use super::super::chart::{self, Scales, Scene};
 use super::super::content::Block;
 use super::super::describe::{phase_name, phase_settings};
 use super::super::markup::{Html, html};
-use super::super::ranking::{by_kind, ranking, remarks, without_figures};
+use super::super::ranking::{ranking, remarks, service_times, without_figures};
 use super::page::{Numbers, block};
 use crate::results::summary::{Cell, PhaseSummary};
 
@@ -36,8 +36,8 @@ pub(super) fn section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers
     if !resources.is_empty() {
         section.push(&html!("<h3>Resources (less is better)</h3>\n{}", resources));
     }
-    if let Some(table) = by_kind(phase) {
-        section.push(&html!("<h3>By kind of op</h3>\n{}", table.html()));
+    if let Some(table) = service_times(phase) {
+        section.push(&html!("<h3>Service times</h3>\n{}", table.html()));
     }
     section.push(&Html::constant("</section>\n"));
     section

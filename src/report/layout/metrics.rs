@@ -95,11 +95,13 @@ fn rate_of(run: &OneRun, of: impl Fn(&KindRecord) -> bool) -> Option<f64> {
 }
 
 /// A figure over the runs of a cell.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
     pub median: f64,
-    /// What it is ranked by; none if there are too few runs, or not all of them count.
+    /// The interval of the median; none for a single run, and if not all runs count.
     pub interval: Option<Interval>,
+    /// What it is ranked by: its value in each run; empty if not all runs count.
+    pub values: Vec<f64>,
 }
 
 /// An engine at a level: a figure for each of [`METRICS`].
@@ -222,7 +224,11 @@ fn row<'a>(own: Vec<&'a Measured<'a>>) -> Row<'a> {
         let values: Vec<f64> = cell.runs.iter().filter_map(metric.of).collect();
         let is_whole = cell.is_whole() && values.len() == cell.runs.len();
         let interval = if is_whole { interval_of_median(&values) } else { None };
-        Some(Figure { median: median(&values)?, interval })
+        Some(Figure {
+            median: median(&values)?,
+            interval,
+            values: if is_whole { values } else { Vec::new() },
+        })
     };
     let figures = METRICS.iter().zip(&cells).map(figure).collect();
     Row { name: own.first().map(|cell| cell.name()).unwrap_or_default(), figures, cells }

@@ -5,8 +5,10 @@ use super::metrics::{Figure, Level, METRICS, Metric, cells, heading, levels};
 use super::{Page, Runs};
 use crate::report::escape::{csv_cell, markdown_text};
 use crate::report::figure::UNKNOWN;
-use crate::results::statistics::{Interval, Rank, ranks};
+use crate::results::blocks::Blocks;
+use crate::results::statistics::{FEWEST_FOR_ORDER, Rank, median, ranks};
 use crate::results::summary::Summary;
+use std::cmp::Ordering;
 
 /// The columns as CSV.
 pub(super) const COLUMNS: &[&str] = &[
@@ -28,8 +30,8 @@ const RULE: &str = "|------|-----------| --- | --- |---------| --- | --- | --- |
 
 /// What the cells mean.
 const LEGEND: [&str; 2] = [
-    "A rank is one more than the number of engines that are surely ahead: their intervals lie apart. Engines in one cell",
-    "share it; an empty cell is a rank that nobody has; - is an engine without the metric.",
+    "A rank is one more than the number of engines that are surely ahead, which five runs can show and fewer cannot.",
+    "Engines in one cell share it; an empty cell is a rank that nobody has; - is an engine without the metric.",
 ];
 
 /// The metrics that are ranked, each with its place among all.
@@ -37,17 +39,26 @@ fn ranked() -> impl Iterator<Item = (usize, &'static Metric, &'static str)> {
     METRICS.iter().enumerate().filter_map(|(place, metric)| Some((place, metric, metric.rank_title?)))
 }
 
-/// The ranks of a level's rows in a metric. Engines whose intervals overlap tie.
+/// The ranks of a level's rows in a metric, by the order that their runs show within blocks.
 fn ranks_of(level: &Level, place: usize) -> Vec<Option<Rank>> {
-    let interval = |figure: &Option<Figure>| {
-        let interval = figure.as_ref()?.interval?;
-        // Ranks are of values of which the higher is the better.
-        Some(match METRICS[place].less_is_better {
-            true => Interval { low: -interval.high, high: -interval.low },
-            false => interval,
-        })
+    // Orders are of values of which the higher is the better.
+    let values = |figure: &Figure| match METRICS[place].less_is_better {
+        true => figure.values.iter().map(|value| 1.0 / value).collect::<Vec<f64>>(),
+        false => figure.values.clone(),
     };
-    ranks(&level.rows.iter().map(|row| interval(&row.figures[place])).collect::<Vec<_>>())
+    let known =
+        |row: usize| Some(values(level.rows[row].figures[place].as_ref()?)).filter(|all| !all.is_empty());
+    let mut rows: Vec<(usize, Vec<f64>)> =
+        (0..level.rows.len()).filter_map(|row| Some((row, known(row)?))).collect();
+    rows.sort_by(|left, right| median(&right.1).partial_cmp(&median(&left.1)).unwrap_or(Ordering::Equal));
+    let mut found = vec![None; level.rows.len()];
+    let table = Blocks::new(&rows.iter().map(|(_, values)| values.clone()).collect::<Vec<_>>());
+    let Some(table) = table.filter(|table| table.blocks() >= FEWEST_FOR_ORDER) else { return found };
+    let is_ahead = |first: usize, second: usize| table.order(first, second) == Some(Ordering::Greater);
+    for ((row, _), rank) in rows.iter().zip(ranks(rows.len(), is_ahead)) {
+        found[*row] = Some(rank);
+    }
+    found
 }
 
 /// A page for each level.
@@ -97,9 +108,11 @@ fn column(level: &Level, place: usize) -> Vec<String> {
             .rows
             .iter()
             .zip(&ranks)
-            .filter(|(_, rank)| rank.is_some_and(|rank| rank.place as usize == row + 1));
+            .filter(|(_, rank)| rank.is_some_and(|rank| rank.best as usize == row + 1));
         let mut names: Vec<(f64, String)> = here
-            .filter_map(|(found, _)| Some((found.figures[place]?.median * sign, markdown_text(&found.name))))
+            .filter_map(|(found, _)| {
+                Some((found.figures[place].as_ref()?.median * sign, markdown_text(&found.name)))
+            })
             .collect();
         names.sort_by(|left, right| left.0.total_cmp(&right.0));
         let names: Vec<String> = names.into_iter().map(|(_, name)| name).collect();
@@ -115,13 +128,13 @@ pub(super) fn rows(summary: &Summary) -> Vec<Vec<String>> {
     for level in levels(&cells) {
         for (place, metric, _) in ranked() {
             for (row, rank) in level.rows.iter().zip(ranks_of(&level, place)) {
-                let figure = row.figures[place];
+                let figure = row.figures[place].as_ref();
                 let interval = figure.and_then(|figure| figure.interval);
                 let mut line = vec![csv_cell(&level.base), level.keys.to_string(), level.level.clone()];
                 line.extend([
                     metric.column.to_string(),
-                    exact(rank.map(|rank| rank.place)),
-                    exact(rank.map(|rank| rank.tied)),
+                    exact(rank.map(|rank| rank.best)),
+                    exact(rank.map(|rank| rank.best != rank.worst)),
                 ]);
                 line.extend(row.csv_names());
                 line.extend([exact(figure.map(|figure| figure.median))]);

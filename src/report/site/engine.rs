@@ -117,7 +117,7 @@ fn row(site: &Site, entry: &Entry) -> Html {
         number(known(entry.cpu, three_digits)),
         number(known(entry.rss_bytes, bytes)),
         number(known(entry.disk_bytes, bytes)),
-        cell(known(entry.rank, |rank| format!("{}{}", rank.place, if rank.tied { "=" } else { "" }))),
+        cell(known(entry.rank, |rank| rank.to_string())),
         number(entry.counted_runs.to_string()),
         html!("<td><a href=\"../{}/{}\">{}</a></td>", RUNS, run.file, run.id),
         cell(entry.notes.clone()),

@@ -4,10 +4,11 @@ use super::ENGINES;
 use super::collect::{Entry, Level, RUNS, Site};
 use crate::report::figure::{counted, rate};
 use crate::report::markup::{Html, html};
+use crate::results::statistics::Rank;
 
 const LEGEND: [&str; 4] = [
     "A figure is ops/s, the median over the runs of a cell, from the newest run on that machine that measured it; behind it \
-     stands its rank in that run, where it has one (= is open to the next).",
+     stands its rank in that run, where it has one (1-4: the places that it may have; ~: not known).",
     "*: of an older run than others in its column. Runs of different times are told apart by less than their intervals say.",
     "A column holds one phase with one set of settings; one with other settings has a number (#2), and what they are stands \
      below. Levels are those in force.",
@@ -154,8 +155,8 @@ fn matrix(site: &Site, entries: &[&Entry]) -> Html {
 fn figure(site: &Site, entry: &Entry, is_newest: bool) -> Html {
     let Some(value) = entry.ops_per_second else { return Html::constant("<td class=\"r\">-</td>") };
     let run = &site.runs[entry.run];
-    let class = if is_newest && entry.rank.is_some_and(|rank| rank.place == 1) { "r first" } else { "r" };
-    let rank = entry.rank.map(|rank| format!(" {}{}", rank.place, if rank.tied { "=" } else { "" }));
+    let class = if is_newest && entry.rank.is_some_and(Rank::is_first) { "r first" } else { "r" };
+    let rank = entry.rank.map(|rank| format!(" {rank}"));
     let interval = match entry.interval {
         Some(interval) => html!(
             " data-low=\"{}\" data-high=\"{}\" title=\"{}\"",

@@ -93,8 +93,7 @@ fn tables_have_the_newest_figures_of_each_engine_and_phase() {
                 let row = row(index, &group.durability_in_force.to_string(), &cell.engine);
                 let title = format!("{} / {}", phase.workload, phase.name);
                 let (_, said) = row.iter().find(|(found, _)| *found == title).unwrap();
-                let rank =
-                    cell.rank.map(|rank| format!(" {}{}", rank.place, if rank.tied { "=" } else { "" }));
+                let rank = cell.rank.map(|rank| format!(" {rank}"));
                 let wanted = rate(cell.ops_per_second.unwrap()) + &rank.unwrap_or_default();
                 assert_eq!(*said, wanted, "{title}, {}", cell.engine);
                 compared += 1;

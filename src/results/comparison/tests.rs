@@ -1,121 +1,105 @@
-//! Tests of the comparison of two samples.
+//! Tests of the comparison of two runs. How often its calls are wrong is measured by `benches/statistics`.
 
 use super::*;
 
-fn near(value: f64, expected: f64, tolerance: f64) -> bool {
-    (value - expected).abs() <= tolerance
+/// The rows of one figure, compared.
+fn compared(cells: &[(&[f64], &[f64])], better: Better) -> Vec<Option<Comparison>> {
+    let mut rows = Rows::default();
+    let cells: Vec<(Vec<f64>, Vec<f64>)> =
+        cells.iter().map(|(base, new)| (base.to_vec(), new.to_vec())).collect();
+    rows.add(&cells, better);
+    rows.finish()
 }
 
-#[test]
-fn knows_exact_mann_whitney_p_values() {
-    // Known answers: scipy.stats.mannwhitneyu(..., method="exact"), and for ties the enumeration of all choices.
-    let cases: &[(&[f64], &[f64], f64)] = &[
-        (&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0], 0.1),
-        (&[19.0, 22.0, 16.0, 29.0, 24.0], &[20.0, 11.0, 17.0, 12.0], 0.111_111_111),
-        (&[1.0, 2.0, 3.0, 4.0, 5.0], &[6.0, 7.0, 8.0, 9.0, 10.0], 0.007_936_508),
-        (&[1.0], &[2.0], 1.0),
-        (&[5.0, 5.0, 5.0], &[5.0, 5.0, 5.0], 1.0),
-        (&[1.0, 1.0], &[1.0, 2.0], 1.0),
-    ];
-    for (first, second, p) in cases {
-        let found = mann_whitney(first, second).unwrap();
-        assert!(near(found, *p, 1e-8), "{first:?} against {second:?}: {found}, expected {p}");
-        assert!(
-            near(mann_whitney(second, first).unwrap(), found, 1e-12),
-            "it does not matter which comes first"
-        );
-    }
-    assert_eq!(mann_whitney(&[], &[1.0]), None);
-    assert_eq!(mann_whitney(&[f64::NAN], &[1.0]), None);
-}
-
-#[test]
-fn the_approximation_agrees_with_the_exact_count() {
-    let first: Vec<f64> = (0..24).map(|place| f64::from(place * 7 % 24)).collect();
-    for shift in [0.0, 1.5, 4.0, 8.0] {
-        let second: Vec<f64> = first.iter().map(|value| value + shift).collect();
-        let ranks = doubled_ranks(&first, &second);
-        let rank_sum: usize = ranks[..first.len()].iter().sum();
-        let (exact, normal) =
-            (exact_p(&ranks, first.len(), rank_sum), normal_p(&ranks, first.len(), rank_sum));
-        assert!(near(exact, normal, 0.01), "shift {shift}: exact {exact}, normal {normal}");
-    }
-}
-
-#[test]
-fn large_samples_use_the_approximation_without_harm() {
-    let first: Vec<f64> = (0..100).map(f64::from).collect();
-    let second: Vec<f64> = (1000..1100).map(f64::from).collect();
-    assert!(mann_whitney(&first, &second).unwrap() < 1e-9);
-    assert_eq!(mann_whitney(&vec![1.0; 100], &vec![1.0; 100]), Some(1.0));
-}
+const SLOW: [f64; 5] = [100.0, 101.0, 99.0, 100.5, 99.5];
+const FAST: [f64; 5] = [120.0, 121.0, 119.0, 120.5, 119.5];
 
 #[test]
 fn calls_a_clear_difference_and_its_direction() {
-    let slow = [100.0, 101.0, 99.0, 100.5, 99.5];
-    let fast = [120.0, 121.0, 119.0, 120.5, 119.5];
-    let verdict = |first: &[f64], second: &[f64], better| {
-        Comparison::new(first, second, better, Rule::default()).unwrap().verdict
-    };
-    assert_eq!(verdict(&slow, &fast, Better::Higher), Verdict::Faster);
-    assert_eq!(verdict(&fast, &slow, Better::Higher), Verdict::Slower);
-    assert_eq!(verdict(&slow, &fast, Better::Lower), Verdict::Slower);
-    assert_eq!(verdict(&fast, &slow, Better::Lower), Verdict::Faster);
-    let comparison = Comparison::new(&slow, &fast, Better::Higher, Rule::default()).unwrap();
-    assert_eq!((comparison.first_runs, comparison.second_runs), (5, 5));
-    assert_eq!(comparison.difference, 20.0);
-    assert_eq!(comparison.ratio, Some(1.2));
-    assert!(comparison.interval.unwrap().low > 0.0);
+    let verdict =
+        |base: &[f64], new: &[f64], better| compared(&[(base, new)], better)[0].as_ref().unwrap().verdict;
+    assert_eq!(verdict(&SLOW, &FAST, Better::Higher), Verdict::Better);
+    assert_eq!(verdict(&FAST, &SLOW, Better::Higher), Verdict::Worse);
+    assert_eq!(verdict(&SLOW, &FAST, Better::Lower), Verdict::Worse);
+    assert_eq!(verdict(&FAST, &SLOW, Better::Lower), Verdict::Better);
+    assert_eq!(verdict(&SLOW, &SLOW, Better::Lower), Verdict::Open);
+    let row = compared(&[(&SLOW, &FAST)], Better::Higher).remove(0).unwrap();
+    assert_eq!((row.base_runs, row.new_runs, row.base_median, row.new_median), (5, 5, 100.0, 120.0));
+    assert!((row.ratio - 1.2).abs() < 1e-3 && row.interval.low < 1.2 && row.interval.high > 1.2, "{row:?}");
 }
 
 #[test]
-fn makes_no_call_on_few_runs_overlap_or_a_change_too_small() {
-    let verdict = |first: &[f64], second: &[f64]| {
-        Comparison::new(first, second, Better::Higher, Rule::default()).unwrap().verdict
-    };
-    // Three runs against three: no separation can be rarer than one in ten.
-    assert_eq!(verdict(&[1.0, 1.1, 1.2], &[9.0, 9.1, 9.2]), Verdict::NoCall);
-    assert_eq!(verdict(&[1.0], &[9.0]), Verdict::NoCall);
-    // Overlap.
-    assert_eq!(verdict(&[1.0, 2.0, 3.0, 4.0, 5.0], &[3.0, 4.0, 5.0, 6.0, 7.0]), Verdict::NoCall);
-    // Apart, but by 1 %.
-    let first = [100.0, 100.1, 100.2, 100.3, 100.4];
-    let second = [101.0, 101.1, 101.2, 101.3, 101.4];
-    assert_eq!(verdict(&first, &second), Verdict::NoCall);
-    assert_eq!(Comparison::new(&[], &[1.0], Better::Higher, Rule::default()), None);
+fn a_single_row_is_compared_as_by_welch_with_a_pooled_variance() {
+    // scipy.stats.ttest_ind of the logs: of equal variances, for two samples lend each other all they know.
+    let (base, new) = ([100.0, 104.0, 98.0, 101.0], [106.0, 103.0, 108.0, 107.0]);
+    let row = compared(&[(&base, &new)], Better::Higher).remove(0).unwrap();
+    assert!((row.p - EXPECTED_P).abs() < 1e-8, "{}", row.p);
+}
+
+const EXPECTED_P: f64 = 0.019_409_121;
+
+#[test]
+fn p_is_corrected_for_all_rows_of_all_figures() {
+    let (base, new) = ([100.0, 104.0, 98.0, 101.0, 99.0], [106.0, 103.0, 108.0, 107.0, 105.0]);
+    let alone = compared(&[(&base, &new)], Better::Higher)[0].as_ref().unwrap().p;
+    let mut rows = Rows::default();
+    rows.add(&[(base.to_vec(), new.to_vec())], Better::Higher);
+    for _ in 0..9 {
+        rows.add(&[(SLOW.to_vec(), SLOW.to_vec())], Better::Lower);
+    }
+    let all = rows.finish();
+    assert!((all[0].as_ref().unwrap().p / alone - 10.0).abs() < 1e-9);
+    assert_eq!(all[3].as_ref().unwrap().verdict, Verdict::Open);
 }
 
 #[test]
-fn hardly_ever_calls_a_difference_between_equals() {
-    let seed = 20_261_120;
-    let mut draws = Draws::new(seed);
-    let mut sample =
-        || (0..10).map(|_| 100.0 + (draws.next_u64() % 1000) as f64 / 20.0).collect::<Vec<f64>>();
-    let rounds = 60;
-    let called = (0..rounds)
-        .filter(|_| {
-            let (first, second) = (sample(), sample());
-            Comparison::new(&first, &second, Better::Higher, Rule::default()).unwrap().verdict
-                != Verdict::NoCall
-        })
-        .count();
-    assert!(called <= 3, "{called} of {rounds} pairs of equals were called different, seed {seed}");
+fn few_runs_need_a_smaller_p() {
+    // A p between 0.02 and 0.05 is called of five runs and not of four.
+    let base = [100.0, 103.0, 98.0, 102.0, 100.0];
+    for runs in [3, 4, 5] {
+        for shift in 1..60 {
+            let new: Vec<f64> =
+                base[..runs].iter().map(|value| value * (1.0 + f64::from(shift) / 500.0)).collect();
+            let row = compared(&[(&base[..runs], &new)], Better::Higher).remove(0).unwrap();
+            let limit = if runs < 5 { FAMILY_ERROR_OF_FEW } else { FAMILY_ERROR };
+            assert_eq!(row.verdict == Verdict::Better, row.p < limit, "{runs} runs, {row:?}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_absent_and_holds_nothing_up() {
+    let rows = compared(
+        &[
+            (&SLOW, &FAST),
+            (&[1.0, 2.0], &FAST),
+            (&[0.0, 1.0, 2.0], &FAST),
+            (&SLOW, &[1.0, f64::NAN, 1.0]),
+            (&[], &[]),
+        ],
+        Better::Higher,
+    );
+    let known: Vec<bool> = rows.iter().map(Option::is_some).collect();
+    assert_eq!(known, [true, false, false, false, false]);
+    assert_eq!(rows[0].as_ref().unwrap().verdict, Verdict::Better);
+}
+
+#[test]
+fn an_outlier_is_set_aside_and_counted() {
+    let mut bad = FAST;
+    bad[2] = 55.0; // Of 119, so that 120 stays in the middle.
+    let rows = compared(&[(&SLOW, &bad), (&SLOW, &SLOW), (&FAST, &FAST)], Better::Higher);
+    let row = rows[0].as_ref().unwrap();
+    assert_eq!((row.set_aside, row.verdict), (1, Verdict::Better));
+    assert_eq!(row.new_median, 120.0, "the median printed is of all runs");
 }
 
 #[test]
 fn holm_scales_the_smallest_most() {
     let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
     for (found, expected) in adjusted.iter().zip([0.03, 0.06, 0.06, 0.02]) {
-        assert!(near(*found, expected, 1e-12), "{adjusted:?}");
+        assert!((found - expected).abs() < 1e-12, "{adjusted:?}");
     }
     assert_eq!(holm(&[]), Vec::<f64>::new());
     assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
-}
-
-#[test]
-fn verdicts_read_as_their_signs() {
-    for verdict in [Verdict::Faster, Verdict::Slower, Verdict::NoCall] {
-        let json = serde_json::to_string(&verdict).unwrap();
-        assert_eq!(json, format!("\"{}\"", verdict.sign()));
-    }
 }

@@ -27,9 +27,11 @@ pub struct Cell {
     pub counted_runs: u32,
     /// Ops per second, the median over runs.
     pub ops_per_second: Option<f64>,
-    /// The interval of that median; none for fewer than three runs.
+    /// The interval of that median; none for a single run.
     pub ops_per_second_interval: Option<Interval>,
-    /// Service times of all ops of all runs together.
+    /// Its rate as a multiple of the leader's or the baseline's, estimated within blocks; none if it is not ranked.
+    pub ratio: Option<Ratio>,
+    /// Service times of all ops.
     pub latency: Latency,
     /// The same for each kind of op.
     pub kinds: Vec<KindSummary>,
@@ -62,25 +64,53 @@ pub struct Cell {
     pub notes: Vec<Note>,
 }
 
-/// Quantiles of service times. Histograms are merged and then asked; quantiles are never averaged.
+/// A rate as a multiple of another's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    /// The estimate.
+    pub value: f64,
+    /// Its interval, which holds together with those of all pairs of the table; none if it is not known.
+    pub interval: Option<Interval>,
+}
+
+/// The lowest and the highest of some runs' figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Range {
+    /// Of the run with the lowest.
+    pub low: u64,
+    /// Of the run with the highest.
+    pub high: u64,
+}
+
+/// Quantiles of service times: of one run, or their medians over runs. A quantile is none where fewer than ten times lie
+/// beyond it in any of the runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
-    /// Times that they are made of.
+    /// Times that they are made of, in all runs together.
     pub count: u64,
-    /// Mean, nanoseconds.
+    /// Mean of all times, nanoseconds.
     pub mean_ns: Option<f64>,
     /// Median, nanoseconds.
     pub p50_ns: Option<u64>,
-    /// 99th percentile; none: sample too small.
+    /// Over runs; none for a single run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p50_range_ns: Option<Range>,
+    /// 99th percentile.
     pub p99_ns: Option<u64>,
-    /// 99.9th percentile; none: sample too small.
+    /// Over runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99_range_ns: Option<Range>,
+    /// 99.9th percentile.
     pub p999_ns: Option<u64>,
-    /// Slowest.
+    /// Over runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p999_range_ns: Option<Range>,
+    /// Slowest of all runs.
     pub max_ns: Option<u64>,
 }
 
 impl Latency {
-    /// Of one histogram.
+    /// Of one run.
     pub fn of(histogram: &Histogram) -> Latency {
         Latency {
             count: histogram.count(),
@@ -89,8 +119,41 @@ impl Latency {
             p99_ns: histogram.quantile_if_enough(99, 100),
             p999_ns: histogram.quantile_if_enough(999, 1000),
             max_ns: histogram.max_ns(),
+            ..Latency::default()
         }
     }
+
+    /// Of several runs. Quantiles are medians over runs, so that one bad run of five does not make a percentile of all.
+    pub fn over(runs: &[Histogram]) -> Latency {
+        let mut all = Histogram::empty();
+        runs.iter().for_each(|run| all.merge(run));
+        let over = |numerator: u64, denominator: u64| {
+            let found = quantile_over(runs, numerator, denominator);
+            (found.map(|(ns, _)| ns), found.map(|(_, range)| range).filter(|_| runs.len() > 1))
+        };
+        let (p50_ns, p50_range_ns) = over(1, 2);
+        let (p99_ns, p99_range_ns) = over(99, 100);
+        let (p999_ns, p999_range_ns) = over(999, 1000);
+        Latency {
+            count: all.count(),
+            mean_ns: all.mean_ns(),
+            p50_ns,
+            p50_range_ns,
+            p99_ns,
+            p99_range_ns,
+            p999_ns,
+            p999_range_ns,
+            max_ns: all.max_ns(),
+        }
+    }
+}
+
+/// The median over runs of each run's quantile, and the range of these; none where a run has too few times for it.
+pub fn quantile_over(runs: &[Histogram], numerator: u64, denominator: u64) -> Option<(u64, Range)> {
+    let of = |run: &Histogram| run.quantile_if_enough(numerator, denominator);
+    let known: Vec<u64> = runs.iter().map(of).collect::<Option<_>>()?;
+    let middle = median(&known.iter().map(|ns| *ns as f64).collect::<Vec<f64>>())?;
+    Some((middle.round() as u64, Range { low: *known.iter().min()?, high: *known.iter().max()? }))
 }
 
 /// One kind of op of a cell, over all runs that count.
@@ -106,7 +169,7 @@ pub struct KindSummary {
     pub rows: u64,
     /// Retries inside the driver.
     pub retries: u64,
-    /// Service times, all runs together.
+    /// Service times.
     pub latency: Latency,
 }
 
@@ -266,6 +329,12 @@ pub(super) fn merged(phases: &[&PhaseRecord], kind: Option<&str>) -> Histogram {
     all
 }
 
+/// The service times of these runs, of one kind of op or of all. A run without an op of the kind has no part in it.
+fn latency(counted: &[&PhaseRecord], kind: Option<&str>) -> Latency {
+    let runs: Vec<Histogram> = counted.iter().map(|phase| merged(&[phase], kind)).collect();
+    Latency::over(&runs.into_iter().filter(|run| run.count() > 0).collect::<Vec<Histogram>>())
+}
+
 fn cpu_seconds_per_million_ops(phase: &PhaseRecord) -> Option<f64> {
     let cpu_ns = phase.usage.user_cpu_ns?.saturating_add(phase.usage.system_cpu_ns?);
     // Nanoseconds per op are thousandths of seconds per million ops.
@@ -322,7 +391,8 @@ pub(super) fn cell(
         counted_runs: counted.len() as u32,
         ops_per_second: median(&rates),
         ops_per_second_interval: interval_of_median(&rates),
-        latency: Latency::of(&merged(counted, None)),
+        ratio: None,
+        latency: latency(counted, None),
         kinds: kinds(counted),
         cpu_seconds_per_million_ops: middle(|run| run.cpu_seconds_per_million_ops),
         rss_bytes: runs.iter().filter_map(|run| run.rss_bytes).max(),
@@ -348,7 +418,7 @@ fn kinds(counted: &[&PhaseRecord]) -> Vec<KindSummary> {
     for found in counted.iter().flat_map(|phase| &phase.kinds) {
         let known = kinds.iter().position(|kind| kind.kind == found.kind);
         let place = known.unwrap_or_else(|| {
-            let latency = Latency::of(&merged(counted, Some(&found.kind)));
+            let latency = latency(counted, Some(&found.kind));
             kinds.push(KindSummary {
                 kind: found.kind.clone(),
                 ops: 0,

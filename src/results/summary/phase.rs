@@ -2,8 +2,8 @@
 
 use super::cell::{Cell, Name, RunFigures, cell, figures, state_of};
 use super::note::{Note, stranger};
+use super::order::rank;
 use super::{Found, is_floor, is_mutant};
-use crate::results::statistics::{Interval, higher_first, ranks};
 use crate::results::{PhaseRecord, Record, Run, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, Phase, ValueSpec, Workload};
 use serde::Serialize;
@@ -56,14 +56,14 @@ pub struct Group {
     pub cells: Vec<Cell>,
 }
 
-/// All phases of all workloads of the run, in the order of the plan.
-pub(super) fn summarize(run: &Run, records: &Found) -> Vec<PhaseSummary> {
+/// All phases of all workloads of the run, in the order of the plan. Ratios are to `baseline`, or to each table's leader.
+pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> Vec<PhaseSummary> {
     let mut phases: Vec<PhaseSummary> = Vec::new();
     for workload in run.trials.iter().map(|trial| &trial.workload) {
         for phase in &workload.phases {
             let known = phases.iter().any(|seen| seen.workload == workload.name && seen.name == phase.name);
             if !known {
-                phases.push(summarize_phase(run, records, workload, phase));
+                phases.push(summarize_phase(run, records, (workload, phase), baseline));
             }
         }
     }
@@ -85,7 +85,12 @@ fn reference<'a>(records: &'a Found, workload: &'a Workload, phase: &'a Phase) -
     ran.into_iter().next().unwrap_or(Reference { workload, phase })
 }
 
-fn summarize_phase(run: &Run, records: &Found, workload: &Workload, phase: &Phase) -> PhaseSummary {
+fn summarize_phase(
+    run: &Run,
+    records: &Found,
+    (workload, phase): (&Workload, &Phase),
+    baseline: Option<&str>,
+) -> PhaseSummary {
     let reference = reference(records, workload, phase);
     let mut summary = PhaseSummary {
         workload: workload.name.clone(),
@@ -114,7 +119,7 @@ fn summarize_phase(run: &Run, records: &Found, workload: &Workload, phase: &Phas
     }
     summary.groups.sort_by_key(|group| group.durability_in_force);
     for group in &mut summary.groups {
-        rank(&mut group.cells);
+        rank(&mut group.cells, baseline);
     }
     summary
 }
@@ -126,24 +131,6 @@ fn group_of(groups: &mut Vec<Group>, level: Durability) -> &mut Group {
         groups.len() - 1
     });
     &mut groups[place]
-}
-
-/// Gives ranks to the cells that may have one, and sorts: those first, and the higher median first.
-fn rank(cells: &mut [Cell]) {
-    cells.sort_by(|left, right| {
-        higher_first(left.ops_per_second, right.ops_per_second).then_with(|| left.engine.cmp(&right.engine))
-    });
-    let intervals: Vec<Option<Interval>> = cells.iter().map(interval_to_rank).collect();
-    for (cell, rank) in cells.iter_mut().zip(ranks(&intervals)) {
-        cell.rank = rank;
-    }
-    cells.sort_by_key(|cell| cell.rank.is_none());
-}
-
-/// The interval that a cell is ranked by; none if runs failed or its settings were others.
-fn interval_to_rank(cell: &Cell) -> Option<Interval> {
-    let whole = cell.runs.iter().all(|run| run.state.counts());
-    if whole && !cell.settings_differ { cell.ops_per_second_interval } else { None }
 }
 
 /// The cells of a phase in order of the plan; one whose runs had different levels in force is split by level.

@@ -1,8 +1,10 @@
 //! Tests of the summary: what is counted, what is ranked, and that nothing is dropped.
 
 use super::*;
-use crate::measure::Histogram;
-use crate::results::fixture;
+use crate::results::fixture::{
+    self,
+    sketch::{PhaseSketch, Sketch, drawn},
+};
 use crate::results::statistics::Rank;
 use crate::workload::Durability;
 
@@ -53,20 +55,24 @@ fn engines_of_different_level_in_force_are_never_in_one_ranking() {
         }
     }
     assert_eq!(fill.groups[1].cells[0].engine, "redb");
-    assert_eq!(fill.groups[1].cells[0].rank, Some(Rank { place: 1, tied: false }));
+    assert_eq!(fill.groups[1].cells[0].rank, Some(Rank { best: 1, worst: 1, of: 1 }));
 }
 
 #[test]
-fn ranks_follow_the_intervals() {
+fn rows_are_in_order_of_their_medians_and_three_runs_rank_none_of_them() {
     let summary = summary();
     let read = &phase(&summary, "read").groups[0].cells;
     let order: Vec<&str> = read.iter().map(|cell| cell.engine.as_str()).collect();
     assert_eq!(order, ["lmdb", "sled", "fjall", "sqlite"]);
-    assert_eq!(read[0].rank, Some(Rank { place: 1, tied: false }));
-    let sync = &phase(&summary, "sync").groups[0].cells;
-    let tied: Vec<(&str, Option<Rank>)> = sync.iter().map(|cell| (cell.engine.as_str(), cell.rank)).collect();
-    let first = Some(Rank { place: 1, tied: true });
-    assert_eq!(tied[..2], [("lmdb", first), ("redb", first)]);
+    let ranks: Vec<Option<Rank>> = read.iter().map(|cell| cell.rank).collect();
+    let open = Some(Rank { best: 1, worst: 3, of: 3 });
+    assert_eq!(ranks, [open, open, open, None]);
+    // How much slower the second is, is estimated all the same.
+    let ratio = read[1].ratio.unwrap();
+    let interval = ratio.interval.unwrap();
+    assert!((ratio.value - 635.0 / 925.0).abs() < 0.01, "{ratio:?}");
+    assert!(interval.low < ratio.value && ratio.value < interval.high && interval.high < 1.0, "{interval:?}");
+    assert_eq!((read[0].ratio.unwrap().value, read[3].ratio), (1.0, None));
 }
 
 #[test]
@@ -116,30 +122,36 @@ fn trials_without_a_record_are_counted_as_pending() {
     assert_eq!(summary.pending, 1);
     let sqlite = cell(phase(&summary, "read"), "sqlite");
     assert_eq!(sqlite.runs[2].state, RunState::Pending);
-    assert_eq!((sqlite.counted_runs, sqlite.rank, sqlite.ops_per_second_interval), (2, None, None));
+    assert_eq!((sqlite.counted_runs, sqlite.rank, sqlite.ratio), (2, None, None));
+    assert_eq!(sqlite.ops_per_second_interval.map(|interval| interval.level), Some(0.5));
     let nothing = Summary::new(&fixture::run(), Vec::new());
     assert_eq!(nothing.pending, 21);
     assert!(nothing.phases.iter().all(|phase| phase.groups.is_empty() && phase.unranked.len() == 6));
 }
 
 #[test]
-fn figures_are_medians_over_runs_and_quantiles_of_merged_histograms() {
+fn figures_are_medians_over_runs_and_so_are_quantiles() {
     let summary = summary();
     let lmdb = cell(phase(&summary, "fill"), "lmdb");
     let records: Vec<Record> =
         fixture::records().into_iter().filter(|record| record.trial.engine == "lmdb").collect();
-    let mut merged = Histogram::empty();
+    let mut p99 = Vec::new();
+    let mut max = 0;
     let mut rates = Vec::new();
     for record in &records {
-        merged.merge(&record.phases[0].kinds[0].service_ns);
+        let times = &record.phases[0].kinds[0].service_ns;
+        p99.push(times.quantile(99, 100).unwrap());
+        max = max.max(times.max_ns().unwrap());
         rates.push(record.phases[0].ops as f64 / (record.phases[0].elapsed_ns as f64 / 1e9));
     }
     rates.sort_by(f64::total_cmp);
     assert_eq!(lmdb.ops_per_second, Some(rates[1]));
     let interval = lmdb.ops_per_second_interval.unwrap();
-    assert_eq!((interval.low, interval.high), (rates[0], rates[2]));
-    assert_eq!(lmdb.latency.p99_ns, merged.quantile(99, 100));
-    assert_eq!(lmdb.latency.max_ns, merged.max_ns());
+    assert_eq!((interval.low, interval.high, interval.level), (rates[0], rates[2], 0.75));
+    p99.sort_unstable();
+    assert_eq!(lmdb.latency.p99_ns, Some(p99[1]));
+    assert_eq!(lmdb.latency.p99_range_ns, Some(Range { low: p99[0], high: p99[2] }));
+    assert_eq!((lmdb.latency.max_ns, lmdb.latency.p999_ns), (Some(max), None), "2,000 ops have no p99.9");
     assert_eq!(lmdb.latency.count, 6_000);
     // 2,000 writes of 116 bytes each, and 290 bytes to storage for each.
     assert_eq!(lmdb.write_amplification, Some(2.5));
@@ -159,8 +171,8 @@ fn what_is_not_known_is_absent() {
     assert_eq!((null.write_amplification, null.disk_allocated_bytes), (None, None));
     let sync = cell(phase(&summary, "sync"), "lmdb");
     assert_eq!(sync.latency.count, 600);
-    assert!(sync.latency.p99_ns.is_some());
-    assert_eq!(sync.latency.p999_ns, None, "600 ops have no p99.9");
+    assert!(sync.latency.p50_ns.is_some());
+    assert_eq!(sync.latency.p99_ns, None, "200 ops a run have no p99, though all runs together would");
 }
 
 #[test]
@@ -263,4 +275,95 @@ fn rows_of_another_version_or_clock_are_marked() {
     assert_eq!(marks(cell(read, "lmdb")), ["kvdyno 0.9.9"]);
     assert_eq!(marks(cell(read, "redb")), ["other clock"], "once for all of its runs");
     assert!(!marks(cell(read, "fjall")).contains(&"other clock"));
+}
+
+/// Runs of one phase, with the seconds that each engine takes in each run.
+fn timed(engines: &[(&str, &[f64])]) -> (Run, Vec<Record>) {
+    let names: Vec<&str> = engines.iter().map(|(name, _)| *name).collect();
+    let phases = [PhaseSketch::new("read", &["get"], 2_000)];
+    let sketch = Sketch {
+        name: "quick",
+        phases: &phases,
+        engines: &names,
+        runs: engines[0].1.len() as u32,
+        ..Sketch::EMPTY
+    };
+    let (run, mut records) = drawn(&[sketch]);
+    for record in &mut records {
+        let (_, seconds) = engines.iter().find(|(name, _)| *name == record.trial.engine).unwrap();
+        record.phases[0].elapsed_ns = (seconds[record.trial.repetition as usize - 1] * 1e9) as u64;
+        record.phases[0].harness_share = 0.0;
+    }
+    (run, records)
+}
+
+fn ranks(summary: &Summary) -> Vec<String> {
+    let cells = &summary.phases[0].groups[0].cells;
+    cells
+        .iter()
+        .map(|cell| format!("{} {}", cell.engine, cell.rank.map_or("-".into(), |rank| rank.to_string())))
+        .collect()
+}
+
+#[test]
+fn five_blocks_rank_what_is_apart_and_drift_does_not_hide_it() {
+    let slow = [1.1, 1.21, 1.33, 1.42, 1.54];
+    let fast = [1.0, 1.1, 1.21, 1.29, 1.41];
+    let also = [1.013, 1.085, 1.225, 1.28, 1.425];
+    let (run, records) = timed(&[("fjall", &slow), ("lmdb", &fast), ("redb", &also)]);
+    let summary = Summary::new(&run, records.clone());
+    assert_eq!(ranks(&summary), ["lmdb 1-2", "redb 1-2", "fjall 3"]);
+    let fjall = &summary.phases[0].groups[0].cells[2];
+    let ratio = fjall.ratio.unwrap();
+    assert!((ratio.value - 0.91).abs() < 0.01 && ratio.interval.unwrap().high < 1.0, "{ratio:?}");
+    let against = Summary::against(&run, records, Some("fjall"));
+    let cells = &against.phases[0].groups[0].cells;
+    assert_eq!((cells[2].ratio.unwrap().value, against.baseline.as_deref()), (1.0, Some("fjall")));
+    assert!((cells[0].ratio.unwrap().value - 1.0 / ratio.value).abs() < 1e-9);
+}
+
+#[test]
+fn the_harness_does_not_decide_an_order() {
+    let fast = [1.00, 1.01, 0.99, 1.00, 1.005];
+    let slow = [1.05, 1.06, 1.04, 1.05, 1.055];
+    let (run, mut records) = timed(&[("fjall", &slow), ("lmdb", &fast)]);
+    assert_eq!(ranks(&Summary::new(&run, records.clone())), ["lmdb 1", "fjall 2"]);
+    // What makes it slower is our own.
+    for record in records.iter_mut().filter(|record| record.trial.engine == "fjall") {
+        record.phases[0].harness_share = 0.05;
+    }
+    let summary = Summary::new(&run, records.clone());
+    assert_eq!(ranks(&summary), ["lmdb ~", "fjall ~"]);
+    assert!(marks(&summary.phases[0].groups[0].cells[0]).contains(&"by engine time"));
+    // Inside the engine it is the faster one.
+    for record in records.iter_mut().filter(|record| record.trial.engine == "fjall") {
+        record.phases[0].harness_share = 0.3;
+    }
+    let summary = Summary::new(&run, records);
+    let cells = &summary.phases[0].groups[0].cells;
+    assert!(cells.iter().all(|cell| marks(cell).contains(&"by engine time")), "{:?}", ranks(&summary));
+    assert_eq!(ranks(&summary), ["lmdb ~", "fjall ~"], "ranks do not contradict the order of the rows");
+}
+
+#[test]
+fn an_outlier_is_marked_in_its_row() {
+    let steady = [1.00, 1.01, 0.99, 1.00, 1.005, 1.002, 0.995, 1.01, 0.998, 1.0];
+    let other = [1.2, 1.21, 1.19, 1.2, 1.21, 1.2, 1.195, 1.21, 1.19, 1.2];
+    let mut bad = other;
+    bad[3] *= 2.0;
+    let (run, records) = timed(&[("fjall", &bad), ("lmdb", &steady), ("redb", &other)]);
+    let summary = Summary::new(&run, records);
+    assert_eq!(ranks(&summary)[0], "lmdb 1");
+    let fjall = summary.phases[0].groups[0].cells.iter().find(|cell| cell.engine == "fjall").unwrap();
+    assert_eq!(marks(fjall), ["1/10 outlier"]);
+    assert_eq!(fjall.notes[0].detail.as_deref(), Some("run 4 set aside where it is compared with others"));
+}
+
+#[test]
+fn a_single_run_has_ratios_without_intervals() {
+    let (run, records) = timed(&[("fjall", &[2.0]), ("lmdb", &[1.0])]);
+    let summary = Summary::new(&run, records);
+    assert_eq!(ranks(&summary), ["lmdb ~", "fjall ~"]);
+    let ratio = summary.phases[0].groups[0].cells[1].ratio.unwrap();
+    assert_eq!((ratio.value, ratio.interval), (0.5, None));
 }

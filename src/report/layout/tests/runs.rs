@@ -63,6 +63,7 @@ pub const KVBENCH: Sketch = Sketch {
         phase("delete", &["delete"], 1_000),
     ],
     engines: &["fjall", "lmdb", "redb"],
+    runs: 5,
     cost_ns: 3_000,
     ..Sketch::EMPTY
 };

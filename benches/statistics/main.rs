@@ -1,0 +1,272 @@
+//! The statistics of reports and of `kvdyno compare` against synthetic runs whose truth is known: how often a table
+//! claims a false order, how often it finds a true one, and how often its intervals cover the truth.
+//!
+//! `cargo bench --bench statistics` makes 2000 experiments a case and takes minutes; `-- --small` makes 200, with wider
+//! bounds. Both end with exit code 1 if a figure is out of its bounds. docs/methodology.md prints what the first says.
+
+mod noise;
+
+use kvdyno::generator::Random;
+use kvdyno::results::blocks::Blocks;
+use kvdyno::results::comparison::{Better, Rows, Verdict};
+use kvdyno::results::statistics::interval_of_median;
+use noise::{CASES, HARD, Kind, Noise, runs};
+use std::cmp::Ordering;
+
+const SEED: u64 = 14;
+
+/// Counts what fails.
+struct Checks {
+    experiments: usize,
+    failed: usize,
+}
+
+impl Checks {
+    /// `share` is at most `most`, but for what chance adds in three of four hundred cases.
+    fn at_most(&mut self, share: f64, most: f64, what: &str) {
+        if share > most + 2.8 * self.error(most) {
+            self.failed += 1;
+            println!("FAILED: {what}: {}, wanted at most {}", percent(share), percent(most));
+        }
+    }
+
+    /// `share` is at least `least`, but for chance.
+    fn at_least(&mut self, share: f64, least: f64, what: &str) {
+        if share < least - 2.8 * self.error(least) {
+            self.failed += 1;
+            println!("FAILED: {what}: {}, wanted at least {}", percent(share), percent(least));
+        }
+    }
+
+    fn error(&self, share: f64) -> f64 {
+        (share * (1.0 - share) / self.experiments as f64).sqrt()
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn main() {
+    let small = std::env::args().any(|argument| argument == "--small");
+    let experiments = if small { 200 } else { 2000 };
+    println!("{experiments} experiments a case, seed {SEED}");
+    let mut checks = Checks { experiments, failed: 0 };
+    false_orders(&mut checks, small);
+    orders_found(&mut checks, small);
+    coverage(&mut checks);
+    two_runs(&mut checks, small);
+    if checks.failed > 0 {
+        println!("{} figures are out of their bounds", checks.failed);
+        std::process::exit(1);
+    }
+}
+
+/// Whether any pair of a table is in an order, though not (0, others) at a true gap.
+fn any_false(blocks: &Blocks, engines: usize, gap: f64) -> bool {
+    let wrong = |first: usize, second: usize| match blocks.order(first, second) {
+        Some(Ordering::Greater) => first != 0 || gap <= 0.0,
+        Some(_) => true,
+        None => false,
+    };
+    (0..engines).any(|first| (first + 1..engines).any(|second| wrong(first, second)))
+}
+
+fn false_orders(checks: &mut Checks, small: bool) {
+    println!("\nEqual engines: at least one false order in a table");
+    println!("{:<46} {:>7} {:>7} {:>7} {:>7}   {:>7} {:>7} {:>7} {:>7}", "runs", 5, 5, 5, 5, 10, 10, 10, 10);
+    println!(
+        "{:<46} {:>7} {:>7} {:>7} {:>7}   {:>7} {:>7} {:>7} {:>7}",
+        "engines", 2, 5, 15, 50, 2, 5, 15, 50
+    );
+    for (noise, is_checked) in
+        CASES.iter().map(|noise| (noise, true)).chain(HARD.iter().map(|noise| (noise, false)))
+    {
+        let mut line = format!("{:<46}", noise.name);
+        for blocks in [5, 10] {
+            for engines in [2, 5, 15, 50] {
+                // Fifty engines are 1225 pairs each time.
+                let experiments = if engines == 50 {
+                    checks.experiments.min(500) / if small { 4 } else { 1 }
+                } else {
+                    checks.experiments
+                };
+                let mut random = Random::seeded(SEED);
+                let wrong = (0..experiments).filter(|_| {
+                    let table =
+                        Blocks::new(&runs(noise, engines, blocks, 0.0, &mut random)).expect("sound rates");
+                    any_false(&table, engines, 0.0)
+                });
+                let share = wrong.count() as f64 / experiments as f64;
+                line += &format!(" {:>7}", percent(share));
+                if is_checked && engines > 2 {
+                    let own = Checks { experiments, failed: 0 };
+                    let slack = 2.8 * (own.error(0.05) - checks.error(0.05));
+                    checks.at_most(
+                        share - slack.max(0.0),
+                        0.05,
+                        &format!("{}, {engines} engines, {blocks} runs", noise.name),
+                    );
+                }
+            }
+            line += "  ";
+        }
+        println!("{}", line.trim_end());
+    }
+    println!("(the last {} lines are harder than what is promised, and are not checked)", HARD.len());
+}
+
+fn orders_found(checks: &mut Checks, small: bool) {
+    println!("\nOne engine ahead of the others: share of its pairs found, at 5 and 10 runs");
+    println!("{:<46} {:>5} {:>8} {:>8} {:>8}   {:>8} {:>8} {:>8}", "", "gap", "2", "5", "15", "2", "5", "15");
+    let wanted = |noise: &Noise, gap: f64, blocks: usize, engines: usize| match (noise.kind, blocks) {
+        _ if engines > 5 => 0.0,
+        (Kind::Normal(0.03), 5) if gap == 0.10 => 0.90,
+        (Kind::Drift(_), 5) if gap == 0.10 => 0.85,
+        (Kind::Outliers(..), 10) if gap == 0.20 => 0.70,
+        _ => 0.0,
+    };
+    for noise in CASES {
+        for gap in [0.05, 0.10, 0.20] {
+            let mut line = format!("{:<46} {:>5}", noise.name, percent(gap).replace(".0 ", " "));
+            for blocks in [5, 10] {
+                for engines in [2, 5, 15] {
+                    let experiments = checks.experiments / if small { 1 } else { 2 };
+                    let mut random = Random::seeded(SEED + 1);
+                    let mut found = 0;
+                    for _ in 0..experiments {
+                        let table = Blocks::new(&runs(noise, engines, blocks, gap, &mut random))
+                            .expect("sound rates");
+                        found += (1..engines)
+                            .filter(|other| table.order(0, *other) == Some(Ordering::Greater))
+                            .count();
+                    }
+                    let share = found as f64 / (experiments * (engines - 1)) as f64;
+                    line += &format!(" {:>8}", percent(share));
+                    let least = wanted(noise, gap, blocks, engines);
+                    checks.at_least(
+                        share,
+                        least,
+                        &format!("{}, gap {gap}, {engines} engines, {blocks} runs", noise.name),
+                    );
+                }
+                line += "  ";
+            }
+            println!("{}", line.trim_end());
+        }
+    }
+}
+
+fn coverage(checks: &mut Checks) {
+    println!("\nIntervals of independent runs: how often they cover the truth");
+    println!("ratios of a table of 5 engines, all ten together, wanted 95.0 %:");
+    for noise in CASES.iter().filter(|noise| noise.is_independent) {
+        let mut line = format!("{:<46}", noise.name);
+        for blocks in [3, 5, 7, 10] {
+            let mut random = Random::seeded(SEED + 2);
+            let covered = (0..checks.experiments).filter(|_| {
+                let table = Blocks::new(&runs(noise, 5, blocks, 0.1, &mut random)).expect("sound rates");
+                let truth = |engine: usize| if engine == 0 { 1.1 } else { 1.0 };
+                let covers = |first: usize, second: usize| {
+                    let interval = table.interval(first, second).expect("two blocks or more");
+                    let ratio = truth(first) / truth(second);
+                    interval.low <= ratio && ratio <= interval.high
+                };
+                (0..5).all(|first| (first + 1..5).all(|second| covers(first, second)))
+            });
+            let share = covered.count() as f64 / checks.experiments as f64;
+            line += &format!(" {:>2} runs {:>7}", blocks, percent(share));
+            if matches!(noise.kind, Kind::Normal(_)) {
+                checks.at_least(share, 0.93, &format!("coverage, {}, {blocks} runs", noise.name));
+                checks.at_most(share, 0.97, &format!("coverage, {}, {blocks} runs", noise.name));
+            }
+        }
+        println!("{line}");
+    }
+    println!("medians (of a skewed distribution), level printed and found:");
+    for blocks in [2, 3, 4, 5, 6, 7, 8, 10, 15, 20] {
+        let mut random = Random::seeded(SEED + 3);
+        let (mut covered, mut level) = (0, 0.0);
+        let experiments = checks.experiments * 5;
+        for _ in 0..experiments {
+            let sample: Vec<f64> = (0..blocks).map(|_| -(1.0 - random.unit()).ln()).collect();
+            let interval = interval_of_median(&sample).expect("two runs or more");
+            level = interval.level;
+            covered += usize::from(interval.low <= 2.0_f64.ln() && 2.0_f64.ln() <= interval.high);
+        }
+        let share = covered as f64 / experiments as f64;
+        println!("{blocks:>4} runs: {} {}", percent(level), percent(share));
+        checks.at_least(share, level - 0.02, &format!("interval of the median of {blocks} runs"));
+        checks.at_most(share, level + 0.02, &format!("interval of the median of {blocks} runs"));
+    }
+}
+
+/// Two runs of the same engines, each with a drift of its own if the noise has one.
+fn two_runs(checks: &mut Checks, small: bool) {
+    println!(
+        "\nTwo runs compared (`kvdyno compare`): false calls among equal rows, and +10 % found in one of them"
+    );
+    println!(
+        "{:<46} {:>6} {:>9} {:>9} {:>9}   {:>9} {:>9}",
+        "", "runs", "false 5", "false 15", "false 50", "found 5", "found 15"
+    );
+    for noise in CASES {
+        for repetitions in [3, 4, 5, 10] {
+            let mut line = format!("{:<46} {:>6}", noise.name, repetitions);
+            for rows in [5, 15, 50] {
+                let share = calls(checks.experiments, noise, rows, repetitions, 0.0, |verdicts| {
+                    f64::from(u8::from(verdicts.iter().any(|verdict| *verdict != Verdict::Open)))
+                });
+                line += &format!(" {:>9}", percent(share));
+                // Three runs may all be outliers, which no rule can see.
+                if repetitions > 3 && (noise.is_independent || matches!(noise.kind, Kind::Drift(_))) {
+                    checks.at_most(
+                        share,
+                        0.05,
+                        &format!("two runs, {}, {rows} rows, {repetitions} runs", noise.name),
+                    );
+                }
+            }
+            line += "  ";
+            for rows in [5, 15] {
+                let share = calls(
+                    checks.experiments / if small { 2 } else { 1 },
+                    noise,
+                    rows,
+                    repetitions,
+                    0.10,
+                    |verdicts| f64::from(u8::from(verdicts[0] == Verdict::Better)),
+                );
+                line += &format!(" {:>9}", percent(share));
+                if matches!(noise.kind, Kind::Normal(0.03)) && repetitions == 5 && rows == 5 {
+                    checks.at_least(share, 0.90, &format!("two runs, {}, +10 %", noise.name));
+                }
+            }
+            println!("{line}");
+        }
+    }
+}
+
+/// The mean of what `count` says of the verdicts of two runs, the second with `gap` in its first row.
+fn calls(
+    experiments: usize,
+    noise: &Noise,
+    rows: usize,
+    repetitions: usize,
+    gap: f64,
+    count: impl Fn(&[Verdict]) -> f64,
+) -> f64 {
+    let mut random = Random::seeded(SEED + 4);
+    let mut sum = 0.0;
+    for _ in 0..experiments {
+        let base = runs(noise, rows, repetitions, 0.0, &mut random);
+        let new = runs(noise, rows, repetitions, gap, &mut random);
+        let mut all = Rows::default();
+        let samples: Vec<(Vec<f64>, Vec<f64>)> = base.into_iter().zip(new).collect();
+        all.add(&samples, Better::Higher);
+        let verdicts: Vec<Verdict> =
+            all.finish().into_iter().map(|row| row.expect("sound rates").verdict).collect();
+        sum += count(&verdicts);
+    }
+    sum / experiments as f64
+}

@@ -1,0 +1,168 @@
+//! `kvdyno compare BASE NEW`.
+
+use super::args::unknown;
+use super::error::{CliError, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION};
+use super::report::open;
+use crate::report::{comparison_markdown, comparison_text};
+use crate::results::comparison::{Figure, RunComparison};
+use crate::results::store::RunFolder;
+use crate::results::summary::Summary;
+use std::path::PathBuf;
+
+/// The loss that counts where --fail-on names none.
+const DEFAULT_LOSS: f64 = 0.05;
+
+/// Compare two runs: what became faster or slower.
+#[derive(Debug, clap::Args)]
+pub struct CompareArgs {
+    /// The results folder of the run to compare with.
+    base: PathBuf,
+    /// The results folder of the run that is looked at.
+    new: PathBuf,
+    /// Compare only these figures: rate, p50, p99, p99.9, cpu, memory, disk, w-amp. Fewer rows need less correction.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    figures: Vec<String>,
+    /// Exit with 10 if a figure got worse (`regression`, or `regression>5%`), or with 11 if a loss is neither found nor
+    /// ruled out (`inconclusive`). May be given more than once.
+    #[arg(long, value_delimiter = ',', value_name = "CONDITION")]
+    fail_on: Vec<String>,
+    /// Compare runs with other settings, machines or durability levels as well.
+    #[arg(long)]
+    force: bool,
+    /// text, markdown or json.
+    #[arg(long, default_value = "text")]
+    format: String,
+}
+
+/// What makes the exit code.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct FailOn {
+    /// The loss, as a share, from which a regression counts.
+    regression: Option<f64>,
+    inconclusive: bool,
+}
+
+/// Prints the comparison.
+pub fn run(args: &CompareArgs) -> Result<u8, CliError> {
+    const FORMATS: [&str; 3] = ["text", "markdown", "json"];
+    if !FORMATS.contains(&args.format.as_str()) {
+        return Err(unknown("format", &args.format, &FORMATS, "kvdyno compare --help"));
+    }
+    let fail_on = parse_conditions(&args.fail_on)?;
+    let figures = parse_figures(&args.figures)?;
+    let (base, new) = (open(&args.base)?, open(&args.new)?);
+    if base.run().id == new.run().id {
+        return Err(CliError::usage(format!("both folders hold the run {}", base.run().id))
+            .hint("give the folders of two runs"));
+    }
+    let (old_summary, new_summary) = (summary(&base)?, summary(&new)?);
+    let comparison = RunComparison::new((base.run(), &old_summary), (new.run(), &new_summary), &figures);
+    if !comparison.differences.is_empty() && (!args.force || comparison.rows.is_empty()) {
+        eprintln!("error: these runs are not comparable:");
+        comparison.differences.iter().for_each(|line| eprintln!("  {}", crate::report::plain_text(line)));
+        if !comparison.rows.is_empty() {
+            eprintln!(
+                "hint: repeat the run with the same settings on the same machine, or compare them all the same with --force"
+            );
+        }
+        return Ok(NOT_COMPARABLE);
+    }
+    match args.format.as_str() {
+        "json" => println!(
+            "{}",
+            serde_json::to_string(&comparison)
+                .expect("a comparison has only texts, numbers and lists, which JSON can hold")
+        ),
+        "markdown" => print!("{}", comparison_markdown(&comparison)),
+        _ => print!("{}", comparison_text(&comparison)),
+    }
+    Ok(exit_code(&comparison, fail_on))
+}
+
+fn summary(folder: &RunFolder) -> Result<Summary, CliError> {
+    folder.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let records = folder.finished().map_err(|error| CliError::failed(error.to_string()))?;
+    Ok(Summary::new(folder.run(), records))
+}
+
+fn exit_code(comparison: &RunComparison, fail_on: FailOn) -> u8 {
+    let loss = fail_on.regression.unwrap_or(DEFAULT_LOSS);
+    let regressions = comparison.rows.iter().filter(|row| row.is_regression(loss)).count();
+    if fail_on.regression.is_some() && regressions > 0 {
+        eprintln!("regression: {regressions} figures are worse by more than {:.3} %", loss * 100.0);
+        return REGRESSION;
+    }
+    let open = comparison.rows.iter().filter(|row| row.is_inconclusive(loss)).count();
+    if fail_on.inconclusive && open > 0 {
+        eprintln!(
+            "inconclusive: for {open} figures a loss of more than {:.3} % is neither found nor ruled out; more runs (--runs) narrow that",
+            loss * 100.0
+        );
+        return INCONCLUSIVE;
+    }
+    0
+}
+
+fn parse_figures(names: &[String]) -> Result<Vec<Figure>, CliError> {
+    let known: Vec<&str> = Figure::ALL.iter().map(|figure| figure.name()).collect();
+    let named = |name: &String| {
+        let found = Figure::ALL.into_iter().find(|figure| figure.name() == name);
+        found.ok_or_else(|| unknown("figure", name, &known, "kvdyno compare --help"))
+    };
+    if names.is_empty() { Ok(Figure::ALL.to_vec()) } else { names.iter().map(named).collect() }
+}
+
+/// `regression`, `regression>5%`, `inconclusive`.
+fn parse_conditions(texts: &[String]) -> Result<FailOn, CliError> {
+    let mut conditions = FailOn::default();
+    for text in texts {
+        let plain: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
+        let refused = || {
+            CliError::usage(format!("--fail-on {text}: no such condition"))
+                .hint("write `regression`, `regression>5%` or `inconclusive`; quote it for the shell")
+        };
+        match plain.split_once('>') {
+            None if plain == "inconclusive" => conditions.inconclusive = true,
+            None if plain == "regression" => conditions.regression = Some(0.0),
+            Some(("regression", share)) => {
+                let percent: f64 = share.trim_end_matches('%').parse().map_err(|_| refused())?;
+                if !(0.0..1e6).contains(&percent) {
+                    return Err(refused());
+                }
+                conditions.regression = Some(percent / 100.0);
+            }
+            _ => return Err(refused()),
+        }
+    }
+    Ok(conditions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_parsed_and_others_refused() {
+        let parse =
+            |texts: &[&str]| parse_conditions(&texts.iter().map(|text| text.to_string()).collect::<Vec<_>>());
+        assert_eq!(parse(&[]).unwrap(), FailOn::default());
+        assert_eq!(
+            parse(&["regression>5%", "inconclusive"]).unwrap(),
+            FailOn { regression: Some(0.05), inconclusive: true }
+        );
+        assert_eq!(parse(&["regression > 2.5 %"]).unwrap().regression, Some(0.025));
+        assert_eq!(parse(&["regression"]).unwrap().regression, Some(0.0));
+        for wrong in [
+            "",
+            "regression>",
+            "regression>x%",
+            "regression>-1%",
+            "regression>nan%",
+            "slower",
+            "inconclusive>5%",
+            "regression>inf",
+        ] {
+            assert!(parse(&[wrong]).is_err(), "{wrong}");
+        }
+    }
+}

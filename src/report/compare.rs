@@ -1,0 +1,170 @@
+//! Two runs side by side, as `kvdyno compare` prints them.
+
+use super::content::Block;
+use super::describe::engine_name;
+use super::escape::plain_text;
+use super::figure::{UNKNOWN, bytes, counted, known, rate, three_digits, time};
+use super::table::{Align, Table};
+use crate::results::comparison::{
+    FAMILY_ERROR, FAMILY_ERROR_OF_FEW, FEWEST_RUNS, Figure, Row, RunComparison, Verdict,
+};
+use crate::results::statistics::FEWEST_FOR_ORDER;
+
+const COLUMNS: [(&str, Align); 9] = [
+    ("engine", Align::Left),
+    ("base", Align::Right),
+    ("new", Align::Right),
+    ("ratio", Align::Right),
+    ("interval", Align::Left),
+    ("p", Align::Right),
+    ("runs", Align::Right),
+    ("change", Align::Left),
+    ("notes", Align::Left),
+];
+
+/// For a terminal.
+pub fn comparison_text(comparison: &RunComparison) -> String {
+    super::text::blocks(content(comparison))
+}
+
+/// For a page or a comment.
+pub fn comparison_markdown(comparison: &RunComparison) -> String {
+    super::markdown::blocks(content(comparison))
+}
+
+fn content(comparison: &RunComparison) -> Vec<Block> {
+    let mut blocks = vec![
+        Block::Title("kvdyno compare".to_string()),
+        Block::Facts(vec![("base", plain_text(&comparison.base)), ("new", plain_text(&comparison.new))]),
+    ];
+    let mut lines = |title: &str, lines: &[String]| {
+        if !lines.is_empty() {
+            blocks.push(Block::Part(title.to_string()));
+            blocks.push(Block::Lines(lines.iter().map(|line| plain_text(line)).collect()));
+        }
+    };
+    lines("Not comparable (--force)", &comparison.differences);
+    lines("What differs between the runs", &comparison.remarks);
+    lines("Only in one run", &comparison.unmatched);
+    let phases = comparison.rows.chunk_by(|a, b| (&a.workload, &a.phase) == (&b.workload, &b.phase));
+    for phase in phases {
+        blocks.push(Block::Part(plain_text(&format!("{} / {}", phase[0].workload, phase[0].phase))));
+        for rows in phase.chunk_by(|a, b| a.figure == b.figure) {
+            // A figure that no engine has (percentiles of small samples, writes of a phase that only reads) has no table.
+            if rows.iter().any(|row| row.base_median.is_some() || row.new_median.is_some()) {
+                blocks.push(Block::Section(title(rows[0].figure).to_string()));
+                blocks.push(Block::Table(table(rows)));
+            }
+        }
+    }
+    blocks.push(Block::Part("How to read the tables".to_string()));
+    blocks.push(Block::Lines(legend()));
+    blocks.push(Block::Part("Summary".to_string()));
+    blocks.push(Block::Lines(summary(comparison)));
+    blocks
+}
+
+fn legend() -> Vec<String> {
+    vec![
+        "base, new: medians over runs. ratio: new over base, of the means without outliers; interval: where it lies with 95 %, for this row alone.".to_string(),
+        format!(
+            "p: the chance of such a difference between equals, corrected for all rows of this output (Welch, Holm). change: ~ where p is not below {FAMILY_ERROR} ({FAMILY_ERROR_OF_FEW} for fewer than {FEWEST_FOR_ORDER} runs); -: fewer than {FEWEST_RUNS} runs."
+        ),
+        "The runs were made one after the other: what changed on the machine between them shows as a change of the engine.".to_string(),
+    ]
+}
+
+fn title(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Rate => "ops/s",
+        Figure::P50 => "p50 of service times",
+        Figure::P99 => "p99 of service times",
+        Figure::P999 => "p99.9 of service times",
+        Figure::Cpu => "CPU seconds per million ops",
+        Figure::Memory => "RSS",
+        Figure::Disk => "disk, allocated",
+        Figure::WriteAmplification => "write amplification",
+    }
+}
+
+fn value(figure: Figure, value: f64) -> String {
+    match figure {
+        Figure::Rate => rate(value),
+        Figure::P50 | Figure::P99 | Figure::P999 => time(value.round() as u64),
+        Figure::Memory | Figure::Disk => bytes(value.round() as u64),
+        Figure::Cpu | Figure::WriteAmplification => three_digits(value),
+    }
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::with_titles(&COLUMNS);
+    for row in rows {
+        let found = row.compared.as_ref();
+        let aside = found.map(|found| found.set_aside).filter(|aside| *aside > 0);
+        let level = format!("level {}", row.level);
+        let notes = [
+            (rows.iter().any(|other| other.level != row.level)).then_some(level),
+            aside.map(|aside| counted(aside as u64, "outlier", "outliers")),
+        ];
+        table.push(vec![
+            engine_name(&row.engine, &row.options),
+            known(row.base_median, |median| value(row.figure, median)),
+            known(row.new_median, |median| value(row.figure, median)),
+            known(found, |found| ratio_text(found.ratio)),
+            known(found, |found| {
+                format!("{}..{}", ratio_text(found.interval.low), ratio_text(found.interval.high))
+            }),
+            known(found, |found| p_text(found.p)),
+            format!("{}+{}", row.base_runs, row.new_runs),
+            known(found, |found| row.figure.word(found.verdict).to_string()),
+            notes.into_iter().flatten().collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    if let Some((mean, count)) = RunComparison::mean_ratio(rows.iter()).filter(|(_, count)| *count > 1) {
+        let mut cells = vec![format!("geometric mean of {count}")];
+        cells.extend([UNKNOWN; 2].map(String::from));
+        cells.push(ratio_text(mean));
+        cells.resize(COLUMNS.len() - 1, String::new());
+        cells.push(String::new());
+        table.push(cells);
+    }
+    table
+}
+
+/// `1.053`: thousandths matter here.
+fn ratio_text(ratio: f64) -> String {
+    if ratio < 9.9995 { format!("{ratio:.3}") } else { three_digits(ratio) }
+}
+
+fn p_text(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_string() } else { format!("{p:.3}") }
+}
+
+/// What changed, a line each, and how much is open.
+fn summary(comparison: &RunComparison) -> Vec<String> {
+    let mut lines = Vec::new();
+    let compared = comparison.rows.iter().filter_map(|row| Some((row, row.compared.as_ref()?)));
+    let (mut open, mut all) = (0, 0);
+    for (row, found) in compared {
+        all += 1;
+        if found.verdict == Verdict::Open {
+            open += 1;
+            continue;
+        }
+        let percent = (found.ratio - 1.0) * 100.0;
+        lines.push(plain_text(&format!(
+            "{} / {}: {} is {} by {} ({percent:+.1} %)",
+            row.workload,
+            row.phase,
+            engine_name(&row.engine, &row.options),
+            row.figure.word(found.verdict),
+            title(row.figure)
+        )));
+    }
+    lines.push(format!(
+        "{} of {} changed, {open} inconclusive.",
+        all - open,
+        counted(all, "figure", "figures")
+    ));
+    lines
+}

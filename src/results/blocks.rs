@@ -1,0 +1,169 @@
+//! Which engine of a table is faster, and by how much: ratios within blocks.
+//!
+//! A run is a sequence of randomised complete blocks: each holds one trial of every engine. So two engines are compared
+//! within blocks, by the logs of their rates, and what drifts from block to block takes no part. The difference of two
+//! engines is the mean over the blocks in which the runs of both are kept (outliers are set aside, [`super::variance`]);
+//! its variance is the sum of the engines' moderated variances, which need not be equal. An order is claimed where the p
+//! of the difference, corrected for all pairs of the table (Bonferroni), is below [`FAMILY_ERROR`], and from five blocks
+//! on. docs/methodology.md says how often that is wrong, and how often it finds a difference.
+
+use super::statistics::{FEWEST_FOR_ORDER, Interval};
+use super::variance::{Difference, Variance, kept, mean, moderated};
+use std::cmp::Ordering;
+
+/// The chance, at most, of one false order or more in a table.
+pub const FAMILY_ERROR: f64 = 0.05;
+
+/// Rounds in which the effects of blocks and the variances of engines are estimated from each other. The weights change
+/// by less than a thousandth after the third.
+const ROUNDS: usize = 5;
+
+/// The rates of some engines over the same blocks.
+pub struct Blocks {
+    /// Logs of rates: a row for each engine, a column for each block.
+    logs: Vec<Vec<f64>>,
+    kept: Vec<Vec<bool>>,
+    variances: Vec<Variance>,
+    /// What all residuals have together.
+    degrees: f64,
+}
+
+impl Blocks {
+    /// `rates`: a row for each engine, in which each has as many as there are blocks. None for fewer than two blocks, for
+    /// rows of different length, and for rates that are not over 0 and finite.
+    pub fn new(rates: &[Vec<f64>]) -> Option<Blocks> {
+        let blocks = rates.first()?.len();
+        let is_sound = |rate: &f64| rate.is_finite() && *rate > 0.0;
+        if blocks < 2 || rates.iter().any(|row| row.len() != blocks || !row.iter().all(is_sound)) {
+            return None;
+        }
+        let logs: Vec<Vec<f64>> =
+            rates.iter().map(|row| row.iter().map(|rate| rate.ln()).collect()).collect();
+        let kept = kept(&deviations(&logs));
+        let (variances, degrees) = variances(&logs, &kept);
+        Some(Blocks { logs, kept, variances, degrees })
+    }
+
+    /// Blocks.
+    pub fn blocks(&self) -> usize {
+        self.logs[0].len()
+    }
+
+    /// Runs of an engine that are set aside, by block, from 0.
+    pub fn set_aside(&self, engine: usize) -> impl Iterator<Item = usize> + '_ {
+        self.kept[engine].iter().enumerate().filter(|(_, kept)| !**kept).map(|(block, _)| block)
+    }
+
+    /// The first engine's log rate less the second's; none where that is not known (no block in common, or no degree of
+    /// freedom).
+    fn difference(&self, first: usize, second: usize) -> Option<Difference> {
+        let shared = |block: &usize| self.kept[first][*block] && self.kept[second][*block];
+        let blocks: Vec<usize> = (0..self.blocks()).filter(shared).collect();
+        let differences: Vec<f64> =
+            blocks.iter().map(|block| self.logs[first][*block] - self.logs[second][*block]).collect();
+        let of = |engine: usize| (self.variances[engine], blocks.len());
+        let difference = Difference::new(mean(&differences)?, of(first), of(second), self.degrees);
+        (difference.degrees > 0.0).then_some(difference)
+    }
+
+    /// Pairs of engines.
+    fn pairs(&self) -> f64 {
+        let engines = self.logs.len() as f64;
+        (engines * (engines - 1.0) / 2.0).max(1.0)
+    }
+
+    /// The first engine's rate as a multiple of the second's; none if it is not known.
+    pub fn ratio(&self, first: usize, second: usize) -> Option<f64> {
+        Some(self.difference(first, second)?.value.exp())
+    }
+
+    /// The interval of that ratio. All intervals of a table hold together at its level, so it excludes 1 exactly where an
+    /// order is claimed, but for tables of fewer than five blocks.
+    pub fn interval(&self, first: usize, second: usize) -> Option<Interval> {
+        let difference = self.difference(first, second)?;
+        let reach = difference.reach(FAMILY_ERROR / self.pairs());
+        reach.is_finite().then(|| Interval {
+            low: (difference.value - reach).exp(),
+            high: (difference.value + reach).exp(),
+            level: 1.0 - FAMILY_ERROR,
+        })
+    }
+
+    /// Which of the two has the higher rate; none: nothing is claimed.
+    pub fn order(&self, first: usize, second: usize) -> Option<Ordering> {
+        let difference = self.difference(first, second)?;
+        let is_claimed = self.blocks() >= FEWEST_FOR_ORDER
+            && difference.p() * self.pairs() < FAMILY_ERROR
+            && first != second;
+        is_claimed.then(|| difference.value.total_cmp(&0.0))
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    super::statistics::median(values).unwrap_or_default()
+}
+
+/// How far each run lies off its engine's median, after the median effect of its block. Of two engines each would be
+/// half of the block's median, and an outlier of one would show in both: there the block's effect is left in.
+fn deviations(logs: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let center = |row: &[f64]| {
+        let middle = median(row);
+        row.iter().map(|log| log - middle).collect::<Vec<f64>>()
+    };
+    let mut rows: Vec<Vec<f64>> = logs.iter().map(|row| center(row)).collect();
+    if rows.len() >= 3 {
+        for block in 0..rows[0].len() {
+            let effect = median(&rows.iter().map(|row| row[block]).collect::<Vec<f64>>());
+            rows.iter_mut().for_each(|row| row[block] -= effect);
+        }
+        rows = rows.iter().map(|row| center(row)).collect();
+    }
+    rows
+}
+
+/// The moderated variances of the engines around engine and block, and the degrees of freedom of all of them together.
+/// The effect of a block is the mean of its runs' residuals, weighted by what is known of each engine's variance.
+fn variances(logs: &[Vec<f64>], kept: &[Vec<bool>]) -> (Vec<Variance>, f64) {
+    let (engines, blocks) = (logs.len(), logs[0].len());
+    let runs = |engine: usize| (0..blocks).filter(move |block| kept[engine][*block]);
+    let mut weights = vec![1.0; engines];
+    let mut effects = vec![0.0; blocks];
+    let mut found = Vec::new();
+    for _ in 0..ROUNDS {
+        let means: Vec<f64> = (0..engines)
+            .map(|engine| {
+                let values: Vec<f64> =
+                    runs(engine).map(|block| logs[engine][block] - effects[block]).collect();
+                mean(&values).unwrap_or_default()
+            })
+            .collect();
+        let weight_of = |block: usize| -> f64 {
+            (0..engines).filter(|engine| kept[*engine][block]).map(|engine| weights[engine]).sum()
+        };
+        for block in 0..blocks {
+            let here = (0..engines).filter(|engine| kept[*engine][block]);
+            let sum: f64 = here.map(|engine| weights[engine] * (logs[engine][block] - means[engine])).sum();
+            let weight = weight_of(block);
+            effects[block] = if weight > 0.0 { sum / weight } else { 0.0 };
+        }
+        let variance = |engine: usize| {
+            let count = runs(engine).count() as f64;
+            let residuals: Vec<f64> =
+                runs(engine).map(|block| logs[engine][block] - effects[block]).collect();
+            let center = mean(&residuals).unwrap_or_default();
+            let squares: f64 = residuals.iter().map(|residual| (residual - center).powi(2)).sum();
+            // What the effects of blocks took from this engine's residuals, by its part in them.
+            let share: f64 = runs(engine).map(|block| 1.0 - weights[engine] / weight_of(block)).sum();
+            let degrees = share * (count - 1.0) / count;
+            Variance { value: if degrees > 0.0 { squares / degrees } else { 0.0 }, degrees }
+        };
+        found = moderated(&(0..engines).map(variance).collect::<Vec<Variance>>());
+        weights = found.iter().map(|variance| 1.0 / variance.value).collect();
+    }
+    let kept_runs: usize = (0..engines).map(|engine| runs(engine).count()).sum();
+    let degrees = kept_runs as f64 - engines as f64 - (blocks as f64 - 1.0);
+    (found, degrees)
+}
+
+#[cfg(test)]
+mod tests;

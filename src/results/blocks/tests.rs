@@ -1,0 +1,81 @@
+//! Tests of comparisons within blocks. How often they err is measured by `benches/statistics`.
+
+use super::*;
+
+/// Rates over five blocks that drift by 40 %, with little noise of each engine's own.
+fn drifting(factors: &[f64]) -> Vec<Vec<f64>> {
+    let noise = [0.01, -0.008, 0.004, -0.012, 0.006];
+    let rate = |engine: usize, block: usize| {
+        factors[engine] * (1.0 - 0.1 * block as f64) * (1.0 + noise[(engine * 2 + block) % noise.len()])
+    };
+    (0..factors.len()).map(|engine| (0..5).map(|block| rate(engine, block)).collect()).collect()
+}
+
+#[test]
+fn drift_from_block_to_block_takes_no_part() {
+    let table = Blocks::new(&drifting(&[1.1, 1.0, 1.0])).unwrap();
+    assert_eq!(table.order(0, 1), Some(Ordering::Greater));
+    assert_eq!(table.order(2, 0), Some(Ordering::Less));
+    assert_eq!(table.order(1, 2), None);
+    let interval = table.interval(0, 1).unwrap();
+    assert!(
+        interval.low > 1.0 && interval.low < 1.1 && interval.high > 1.1 && interval.high < 1.2,
+        "{interval:?}"
+    );
+    assert!((table.ratio(1, 0).unwrap() * table.ratio(0, 1).unwrap() - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn no_order_is_claimed_below_five_blocks() {
+    let rates: Vec<Vec<f64>> = drifting(&[3.0, 2.0, 1.0]).into_iter().map(|row| row[..4].to_vec()).collect();
+    let table = Blocks::new(&rates).unwrap();
+    assert_eq!(table.order(0, 2), None);
+    assert!(
+        table.interval(0, 2).is_some_and(|interval| interval.low > 1.0),
+        "the ratio is known all the same"
+    );
+}
+
+#[test]
+fn two_engines_are_compared_as_by_a_paired_t_test() {
+    // scipy.stats.ttest_rel of the logs.
+    let (x, y) = (vec![101.0, 96.0, 110.0, 99.0, 104.0], vec![95.0, 91.0, 101.0, 96.0, 94.0]);
+    let table = Blocks::new(&[x, y]).unwrap();
+    let difference = table.difference(0, 1).unwrap();
+    assert!((difference.value - 0.066_391_987).abs() < 1e-8, "{difference:?}");
+    assert_eq!(difference.degrees, 4.0);
+    let interval = table.interval(0, 1).unwrap();
+    assert!(
+        (interval.low.ln() - 0.032_240_781).abs() < 1e-7 && (interval.high.ln() - 0.100_543_193).abs() < 1e-7,
+        "{interval:?}"
+    );
+    assert!((difference.p() - 0.005_701_406).abs() < 1e-8, "{}", difference.p());
+}
+
+#[test]
+fn one_bad_run_of_ten_is_set_aside() {
+    let noise = |engine: usize, block: usize| 1.0 + 0.004 * ((engine * 7 + block * 5) % 9) as f64;
+    let mut rates: Vec<Vec<f64>> = (0..3)
+        .map(|engine| (0..10).map(|block| (3 - engine) as f64 * noise(engine, block)).collect())
+        .collect();
+    rates[0][6] /= 2.0;
+    let table = Blocks::new(&rates).unwrap();
+    assert_eq!(table.set_aside(0).collect::<Vec<_>>(), [6]);
+    assert_eq!(table.set_aside(1).count() + table.set_aside(2).count(), 0);
+    assert!((table.ratio(0, 1).unwrap() - 1.5).abs() < 0.02);
+    assert_eq!(table.order(0, 1), Some(Ordering::Greater));
+}
+
+#[test]
+fn refuses_what_has_no_blocks() {
+    assert!(Blocks::new(&[]).is_none());
+    assert!(Blocks::new(&[vec![1.0]]).is_none());
+    assert!(Blocks::new(&[vec![1.0, 2.0], vec![1.0]]).is_none());
+    assert!(Blocks::new(&[vec![1.0, 0.0], vec![1.0, 2.0]]).is_none());
+    assert!(Blocks::new(&[vec![1.0, f64::NAN], vec![1.0, 2.0]]).is_none());
+    // Equal rates throughout: no order, and intervals of the resolution's width.
+    let table = Blocks::new(&[vec![2.0; 5], vec![2.0; 5], vec![2.0; 5]]).unwrap();
+    assert_eq!((table.order(0, 1), table.ratio(0, 1)), (None, Some(1.0)));
+    let alone = Blocks::new(&[vec![2.0, 3.0, 4.0]]).unwrap();
+    assert_eq!(alone.order(0, 0), None);
+}

@@ -1,0 +1,454 @@
+//! Two runs: what stands in the way of comparing them, and the rows of all figures that both have.
+
+use super::{Better, Comparison, Rows, Verdict};
+use crate::results::Run;
+use crate::results::statistics::{geometric_mean, median};
+use crate::results::summary::{Cell, PhaseSummary, RunFigures, Summary};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A figure that runs are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// Ops per second.
+    Rate,
+    /// Median service time.
+    P50,
+    /// 99th percentile of service times.
+    P99,
+    /// 99.9th percentile of service times.
+    P999,
+    /// CPU seconds per million ops.
+    Cpu,
+    /// Resident memory.
+    Memory,
+    /// Allocated bytes after the phase.
+    Disk,
+    /// Bytes to storage per byte written.
+    WriteAmplification,
+}
+
+impl Figure {
+    /// All, in the order of reports.
+    pub const ALL: [Figure; 8] = [
+        Figure::Rate,
+        Figure::P50,
+        Figure::P99,
+        Figure::P999,
+        Figure::Cpu,
+        Figure::Memory,
+        Figure::Disk,
+        Figure::WriteAmplification,
+    ];
+
+    /// As people type it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Figure::Rate => "rate",
+            Figure::P50 => "p50",
+            Figure::P99 => "p99",
+            Figure::P999 => "p99.9",
+            Figure::Cpu => "cpu",
+            Figure::Memory => "memory",
+            Figure::Disk => "disk",
+            Figure::WriteAmplification => "w-amp",
+        }
+    }
+
+    /// Which way is better.
+    pub fn better(self) -> Better {
+        if self == Figure::Rate { Better::Higher } else { Better::Lower }
+    }
+
+    /// The word for a change of it.
+    pub fn word(self, verdict: Verdict) -> &'static str {
+        let is_time = matches!(self, Figure::Rate | Figure::P50 | Figure::P99 | Figure::P999 | Figure::Cpu);
+        match (verdict, is_time) {
+            (Verdict::Open, _) => "~",
+            (Verdict::Better, true) => "faster",
+            (Verdict::Worse, true) => "slower",
+            (Verdict::Better, false) => "smaller",
+            (Verdict::Worse, false) => "larger",
+        }
+    }
+
+    fn of(self, run: &RunFigures) -> Option<f64> {
+        let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
+        match self {
+            Figure::Rate => run.ops_per_second,
+            Figure::P50 => bytes(run.latency.p50_ns),
+            Figure::P99 => bytes(run.latency.p99_ns),
+            Figure::P999 => bytes(run.latency.p999_ns),
+            Figure::Cpu => run.cpu_seconds_per_million_ops,
+            Figure::Memory => bytes(run.rss_bytes),
+            Figure::Disk => bytes(run.disk_allocated_bytes),
+            Figure::WriteAmplification => run.write_amplification,
+        }
+    }
+}
+
+/// A figure of an engine in a phase, in both runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The workload's name.
+    pub workload: String,
+    /// The phase's name.
+    pub phase: String,
+    /// The level in force; of the first run, where they differ.
+    pub level: String,
+    /// The engine asked for.
+    pub engine: String,
+    /// The options asked for.
+    pub options: Vec<(String, String)>,
+    /// Which figure.
+    pub figure: Figure,
+    /// Its median in the first run; none if no run has it.
+    pub base_median: Option<f64>,
+    /// Its median in the second run.
+    pub new_median: Option<f64>,
+    /// Runs that have it.
+    pub base_runs: usize,
+    /// The same in the second run.
+    pub new_runs: usize,
+    /// None: too few runs have it.
+    pub compared: Option<Comparison>,
+}
+
+/// Two runs side by side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunComparison {
+    /// The first run's id.
+    pub base: String,
+    /// The second run's id.
+    pub new: String,
+    /// Why their figures are not comparable; empty: they are.
+    pub differences: Vec<String>,
+    /// What a reader must know, though it does not stand in the way.
+    pub remarks: Vec<String>,
+    /// Cells that only one of the runs has.
+    pub unmatched: Vec<String>,
+    /// All rows, phase by phase and figure by figure.
+    pub rows: Vec<Row>,
+}
+
+impl RunComparison {
+    /// Compares the second run with the first in these figures.
+    pub fn new(base: (&Run, &Summary), new: (&Run, &Summary), figures: &[Figure]) -> RunComparison {
+        let mut comparison = RunComparison {
+            base: base.0.id.clone(),
+            new: new.0.id.clone(),
+            differences: machines(base.0, new.0),
+            remarks: Vec::new(),
+            unmatched: Vec::new(),
+            rows: Vec::new(),
+        };
+        comparison.differences.extend(settings(base.0, new.0));
+        if base.0.tool_version != new.0.tool_version {
+            let (old, new) = (&base.0.tool_version, &new.0.tool_version);
+            comparison
+                .remarks
+                .push(format!("measured with kvdyno {old} and {new}: see CHANGELOG.md for what changed"));
+        }
+        comparison.remarks.extend(versions(base.1, new.1));
+        let mut compared = Rows::default();
+        for phase in &base.1.phases {
+            let same =
+                |other: &&PhaseSummary| (&other.workload, &other.name) == (&phase.workload, &phase.name);
+            let Some(other) = new.1.phases.iter().find(same) else { continue };
+            comparison.add_phase(&mut compared, phase, other, figures);
+        }
+        comparison.unmatched = unmatched(base.1, new.1);
+        for (row, found) in comparison.rows.iter_mut().zip(compared.finish()) {
+            row.compared = found;
+        }
+        if comparison.rows.is_empty() {
+            comparison.differences.push("the two runs have no phase of an engine in common".to_string());
+        }
+        comparison
+    }
+
+    fn add_phase(
+        &mut self,
+        compared: &mut Rows,
+        base: &PhaseSummary,
+        new: &PhaseSummary,
+        figures: &[Figure],
+    ) {
+        let mut pairs: Vec<(&Cell, &Cell)> = Vec::new();
+        for cell in cells(base) {
+            let Some(other) = cells(new).find(|other| is_same(cell, other)) else { continue };
+            if let (Some(level), Some(other_level)) = (cell.durability_in_force, other.durability_in_force)
+                && level != other_level
+            {
+                self.differences.push(format!(
+                    "{} / {}: {} ran at level {level} in force, and at {other_level} in the second run",
+                    base.workload, base.name, cell.engine
+                ));
+            }
+            pairs.push((cell, other));
+        }
+        for figure in figures {
+            let values = |cell: &Cell| -> Vec<f64> {
+                let counted = cell.runs.iter().filter(|run| run.state.counts());
+                let each: Option<Vec<f64>> = counted.map(|run| figure.of(run)).collect();
+                each.unwrap_or_default()
+            };
+            let samples: Vec<(Vec<f64>, Vec<f64>)> =
+                pairs.iter().map(|(base, new)| (values(base), values(new))).collect();
+            compared.add(&samples, figure.better());
+            for ((cell, _), (old, new)) in pairs.iter().zip(&samples) {
+                self.rows.push(Row {
+                    workload: base.workload.clone(),
+                    phase: base.name.clone(),
+                    level: cell
+                        .durability_in_force
+                        .map_or_else(|| "-".to_string(), |level| level.to_string()),
+                    engine: cell.engine.clone(),
+                    options: cell.options.clone(),
+                    figure: *figure,
+                    base_median: median(old),
+                    new_median: median(new),
+                    base_runs: old.len(),
+                    new_runs: new.len(),
+                    compared: None,
+                });
+            }
+        }
+    }
+
+    /// The geometric mean of the ratios of some rows, and how many have one.
+    pub fn mean_ratio<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<(f64, usize)> {
+        let ratios: Vec<f64> = rows.filter_map(|row| Some(row.compared.as_ref()?.ratio)).collect();
+        Some((geometric_mean(&ratios)?, ratios.len()))
+    }
+}
+
+impl Row {
+    /// By how much it is worse, as a share: 0.05 is a rate 5 % lower or a time 5 % longer. `ratio` is the second run's
+    /// figure over the first's.
+    pub fn loss(&self, ratio: f64) -> f64 {
+        match self.figure.better() {
+            Better::Higher => 1.0 - ratio,
+            Better::Lower => ratio - 1.0,
+        }
+    }
+
+    /// It is surely worse, and by more than `share`.
+    pub fn is_regression(&self, share: f64) -> bool {
+        let is_worse = |row: &Comparison| row.verdict == Verdict::Worse && self.loss(row.ratio) > share;
+        self.compared.as_ref().is_some_and(is_worse)
+    }
+
+    /// A loss of more than `share` is neither found nor ruled out by its interval.
+    pub fn is_inconclusive(&self, share: f64) -> bool {
+        let is_open = |row: &Comparison| {
+            let worst = self.loss(row.interval.low).max(self.loss(row.interval.high));
+            worst > share && !self.is_regression(share)
+        };
+        self.compared.as_ref().map_or(self.base_median.is_some() && self.new_median.is_some(), is_open)
+    }
+}
+
+/// Cells of engines, of all levels; the floor is none.
+fn cells(phase: &PhaseSummary) -> impl Iterator<Item = &Cell> {
+    phase.groups.iter().flat_map(|group| &group.cells)
+}
+
+fn is_same(left: &Cell, right: &Cell) -> bool {
+    left.engine == right.engine && left.options == right.options
+}
+
+fn cell_text(phase: &PhaseSummary, cell: &Cell) -> String {
+    let options: Vec<String> = cell.options.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+    format!("{} / {}: {}{}", phase.workload, phase.name, cell.engine, options.concat())
+}
+
+fn unmatched(base: &Summary, new: &Summary) -> Vec<String> {
+    let names = |summary: &Summary| -> BTreeSet<String> {
+        summary.phases.iter().flat_map(|phase| cells(phase).map(|cell| cell_text(phase, cell))).collect()
+    };
+    let (base, new) = (names(base), names(new));
+    let only = |name: &&String, which: &str| format!("{name} (only in the {which} run)");
+    base.difference(&new)
+        .map(|name| only(&name, "first"))
+        .chain(new.difference(&base).map(|name| only(&name, "second")))
+        .collect()
+}
+
+/// Engines whose version or settings in force changed; that is what is compared, as a rule.
+fn versions(base: &Summary, new: &Summary) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for facts in &base.engines {
+        let same_name = || new.engines.iter().filter(|other| other.name == facts.name);
+        if same_name().any(|other| other == facts) {
+            continue;
+        }
+        if let Some(other) = same_name().next() {
+            let what = if facts.version == other.version {
+                format!("{}: settings in force differ", facts.name)
+            } else {
+                format!("{}: version {} and {}", facts.name, facts.version, other.version)
+            };
+            remarks.push(what);
+        }
+    }
+    remarks.sort();
+    remarks.dedup();
+    remarks
+}
+
+/// What differs between the machines.
+fn machines(base: &Run, new: &Run) -> Vec<String> {
+    // Limits that a shell sets.
+    const IGNORED: [&str; 3] = ["open_files", "locked_memory", "swap_bytes"];
+    let mut found = Vec::new();
+    let values =
+        [&base.machine, &new.machine].map(|machine| serde_json::to_value(machine).unwrap_or_default());
+    differences("machine", &values[0], &values[1], &IGNORED, &mut found);
+    if base.clock.kind != new.clock.kind {
+        found.push("machine: another kind of clock".to_string());
+    }
+    found
+}
+
+/// What differs between the settings of the workloads that both runs have.
+fn settings(base: &Run, new: &Run) -> Vec<String> {
+    // What names and describes it, and what only says how often and with which numbers it is repeated.
+    const IGNORED: [&str; 8] =
+        ["seed", "runs", "budget_seconds", "about", "source", "mends", "layouts", "variant_of"];
+    let mut found = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for trial in &base.trials {
+        if seen.contains(&trial.workload.name.as_str()) {
+            continue;
+        }
+        seen.push(&trial.workload.name);
+        let Some(other) = new.trials.iter().find(|other| other.workload.name == trial.workload.name) else {
+            continue;
+        };
+        let name = format!("workload {}", trial.workload.name);
+        let values = [&trial.workload, &other.workload]
+            .map(|workload| serde_json::to_value(workload.as_ref()).unwrap_or_default());
+        differences(&name, &values[0], &values[1], &IGNORED, &mut found);
+        let placements =
+            [trial, other].map(|trial| serde_json::to_value(&trial.placement).unwrap_or_default());
+        differences(&format!("{name}, placement"), &placements[0], &placements[1], &[], &mut found);
+        if trial.reused != other.reused {
+            found.push(format!("{name}: only one of the runs starts on a kept database"));
+        }
+    }
+    found
+}
+
+/// A line for each value that differs, with where it lies.
+fn differences(path: &str, base: &Value, new: &Value, ignored: &[&str], found: &mut Vec<String>) {
+    let inner = |name: &str| format!("{path}, {name}");
+    match (base, new) {
+        (Value::Object(left), Value::Object(right)) => {
+            let names: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+            for name in names.into_iter().filter(|name| !ignored.iter().any(|part| name.starts_with(part))) {
+                let of =
+                    |values: &serde_json::Map<String, Value>| values.get(name).cloned().unwrap_or_default();
+                differences(&inner(name), &of(left), &of(right), ignored, found);
+            }
+        }
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            for (place, (left, right)) in left.iter().zip(right).enumerate() {
+                let name = left.get("name").and_then(Value::as_str).map_or(place.to_string(), String::from);
+                differences(&inner(&name), left, right, ignored, found);
+            }
+        }
+        _ if base != new => found.push(format!("{path}: {} and {}", value_text(base), value_text(new))),
+        _ => {}
+    }
+}
+
+fn value_text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_string(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Record, fixture};
+    use std::sync::Arc;
+
+    fn compared(base: (&Run, Vec<Record>), new: (&Run, Vec<Record>)) -> RunComparison {
+        let (old, other) = (Summary::new(base.0, base.1), Summary::new(new.0, new.1));
+        RunComparison::new((base.0, &old), (new.0, &other), &Figure::ALL)
+    }
+
+    #[test]
+    fn a_run_is_like_itself_in_every_row() {
+        let run = fixture::run();
+        let found = compared((&run, fixture::records()), (&run, fixture::records()));
+        assert_eq!((found.differences.len(), found.unmatched.len(), found.remarks.len()), (0, 0, 0));
+        assert!(found.rows.len() > 50);
+        for row in found.rows.iter().filter_map(|row| row.compared.as_ref()) {
+            assert_eq!((row.verdict, row.ratio), (Verdict::Open, 1.0));
+        }
+        // Two of the runs of one engine count, which is too few, and it is there all the same.
+        let few = found.rows.iter().find(|row| row.engine == "sqlite" && row.figure == Figure::Rate).unwrap();
+        assert_eq!((few.base_runs, few.compared.is_none(), few.base_median.is_some()), (2, true, true));
+    }
+
+    #[test]
+    fn a_change_is_found_where_it_is() {
+        let (run, mut records) = (fixture::run(), fixture::records());
+        for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
+            let phase = record.phases.iter_mut().find(|phase| phase.phase.name == "read").unwrap();
+            phase.elapsed_ns *= 2;
+        }
+        let found = compared((&run, fixture::records()), (&run, records));
+        let worse: Vec<(&str, &str, Figure)> = found
+            .rows
+            .iter()
+            .filter(|row| row.compared.as_ref().is_some_and(|row| row.verdict != Verdict::Open))
+            .map(|row| (row.engine.as_str(), row.phase.as_str(), row.figure))
+            .collect();
+        assert_eq!(worse, [("lmdb", "read", Figure::Rate)]);
+        let row = found.rows.iter().find(|row| row.is_regression(0.05)).unwrap();
+        assert!((row.compared.as_ref().unwrap().ratio - 0.5).abs() < 1e-9);
+        assert!(!row.is_regression(0.51) && !row.is_inconclusive(0.05));
+        assert!((row.loss(0.9) - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_named() {
+        let run = fixture::run();
+        let mut other = run.clone();
+        other.machine.cpu_model = Some("Other CPU".to_string());
+        for trial in &mut other.trials {
+            let workload = Arc::make_mut(&mut trial.workload);
+            workload.seed += 1;
+            workload.phases[1].ops += 5;
+        }
+        let mut records = fixture::records();
+        for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
+            record.phases[0].durability_in_force = Some(crate::workload::Durability::Power);
+        }
+        let found = compared((&run, fixture::records()), (&other, records));
+        let text = found.differences.join("\n");
+        assert_eq!(found.differences.len(), 3, "{text}");
+        assert!(text.contains("machine, cpu_model: Example CPU 3000 and Other CPU"), "{text}");
+        assert!(text.contains("workload quick, phases, read, ops: 4000 and 4005"), "{text}");
+        assert!(
+            text.contains("quick / fill: lmdb ran at level process in force, and at power in the second run"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn runs_without_a_cell_in_common_cannot_be_compared() {
+        let run = fixture::run();
+        let found = compared((&run, fixture::records()), (&run, Vec::new()));
+        assert_eq!(found.differences, ["the two runs have no phase of an engine in common"]);
+        assert!(found.unmatched.iter().all(|cell| cell.ends_with("(only in the first run)")));
+    }
+}

@@ -1,0 +1,240 @@
+//! What several small samples say together: variances moderated toward each other, outliers set aside, t quantiles.
+//!
+//! A sample of five runs has a poor variance of its own. Engines of one table were measured on one machine by one
+//! harness, so their variances are alike, but not the same: a pooled variance would claim orders by chance where one
+//! engine is noisier than the others, and separate variances find little. The moderated variance lies between: the more
+//! alike the variances are, the more it is the pooled one (empirical Bayes: Smyth, Linear Models and Empirical Bayes
+//! Methods for Assessing Differential Expression in Microarray Experiments, 2004). `benches/statistics` measures what
+//! errors come of it.
+
+use super::statistics::median;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::function::gamma::digamma;
+
+/// Logs of figures are not known finer than this: the standard deviation of a sample of equal values. Percentiles come
+/// from histograms with three significant digits, and rates from a clock with a cost of its own.
+const RESOLUTION: f64 = 1e-4;
+
+/// The most degrees of freedom that the other samples may lend to one.
+const MOST_PRIOR_DEGREES: f64 = 60.0;
+
+/// A moderated variance is at least this part of the table's median one. Five runs of an engine with two modes may all
+/// fall into one of them, and then look far steadier than the engine is.
+const LEAST_SHARE: f64 = 0.5;
+
+/// The chance at which a sound run of a normal sample is set aside.
+const OUTLIER_P: f64 = 1e-4;
+
+/// A run that is set aside lies this many robust standard deviations of the whole table off, too.
+const OUTLIER_SPREADS: f64 = 6.0;
+
+/// Of so many runs one may be set aside. An engine with more outliers than that is not steady with some bad runs: it is
+/// noisy, and its variance says so.
+const RUNS_PER_OUTLIER: usize = 5;
+
+/// A sample's variance, and the degrees of freedom with which it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Variance {
+    /// In the square of the sample's unit.
+    pub value: f64,
+    /// Degrees of freedom; need not be whole.
+    pub degrees: f64,
+}
+
+impl Variance {
+    /// The variance of `values` around their mean; none for fewer than two.
+    pub fn of(values: &[f64]) -> Option<Variance> {
+        let mean = mean(values)?;
+        let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Some(Variance { value: squares / degrees, degrees })
+    }
+}
+
+/// The mean; none if there are no values.
+pub(super) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The variances, each moderated by the others.
+pub(super) fn moderated(variances: &[Variance]) -> Vec<Variance> {
+    let floor = |value: f64| value.max(RESOLUTION * RESOLUTION);
+    let known: Vec<Variance> = variances.iter().copied().filter(|own| own.degrees > 0.0).collect();
+    let total: f64 = known.iter().map(|own| own.degrees).sum();
+    if known.len() < 2 {
+        return variances.iter().map(|own| Variance { value: floor(own.value), ..*own }).collect();
+    }
+    // The log of a sample's variance scatters by its degrees of freedom; what it scatters beyond that is how much the
+    // true variances differ.
+    let log = |own: &Variance| {
+        let half = own.degrees / 2.0;
+        floor(own.value).ln() - digamma(half) + half.ln()
+    };
+    let logs: Vec<f64> = known.iter().map(log).collect();
+    let center = mean(&logs).unwrap_or_default();
+    let scatter = logs.iter().map(|log| (log - center).powi(2)).sum::<f64>() / (logs.len() - 1) as f64;
+    let by_chance = known.iter().map(|own| trigamma(own.degrees / 2.0)).sum::<f64>() / known.len() as f64;
+    let prior_degrees = if scatter > by_chance {
+        (2.0 * inverse_trigamma(scatter - by_chance)).min(MOST_PRIOR_DEGREES)
+    } else {
+        MOST_PRIOR_DEGREES
+    };
+    let prior = if prior_degrees < MOST_PRIOR_DEGREES {
+        let half = prior_degrees / 2.0;
+        (center + digamma(half) - half.ln()).exp()
+    } else {
+        known.iter().map(|own| own.value * own.degrees).sum::<f64>() / total
+    };
+    let values: Vec<f64> = known.iter().map(|own| own.value).collect();
+    let least = median(&values).unwrap_or_default() * LEAST_SHARE;
+    let moderate = |own: &Variance| {
+        let degrees = prior_degrees + own.degrees;
+        let value = (prior_degrees * prior + own.degrees * own.value) / degrees;
+        Variance { value: floor(value.max(least)), degrees: degrees.min(total) }
+    };
+    variances.iter().map(moderate).collect()
+}
+
+/// A difference of two means, its standard error, and the degrees of freedom of that.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Difference {
+    /// First mean less second.
+    pub value: f64,
+    /// Standard error.
+    pub error: f64,
+    /// Degrees of freedom (Welch and Satterthwaite).
+    pub degrees: f64,
+}
+
+impl Difference {
+    /// Of means with these variances over `first.1` and `second.1` runs; never with more degrees of freedom than
+    /// `most`, what all samples have together.
+    pub fn new(value: f64, first: (Variance, usize), second: (Variance, usize), most: f64) -> Difference {
+        let of = |(variance, runs): (Variance, usize)| variance.value / runs as f64;
+        let (a, b) = (of(first), of(second));
+        let degrees = (a + b).powi(2) / (a * a / first.0.degrees + b * b / second.0.degrees);
+        Difference { value, error: (a + b).sqrt(), degrees: degrees.min(most) }
+    }
+
+    /// The two-sided p of a difference as large as this where there is none.
+    pub fn p(&self) -> f64 {
+        let Ok(student) = StudentsT::new(0.0, 1.0, self.degrees) else { return 1.0 };
+        (2.0 * student.cdf(-(self.value / self.error).abs())).clamp(0.0, 1.0)
+    }
+
+    /// How far the interval at `1 - alpha` reaches to each side.
+    pub fn reach(&self, alpha: f64) -> f64 {
+        match StudentsT::new(0.0, 1.0, self.degrees) {
+            Ok(student) => student.inverse_cdf(1.0 - alpha / 2.0) * self.error,
+            Err(_) => f64::INFINITY,
+        }
+    }
+}
+
+/// Which runs are kept: false for outliers. `rows`: deviations of each engine's runs from where they were expected;
+/// with three engines or more, the table's own spread must set a run apart too.
+pub(super) fn kept(rows: &[Vec<f64>]) -> Vec<Vec<bool>> {
+    let all: Vec<f64> = rows.iter().flatten().map(|deviation| deviation.abs()).collect();
+    // 1.4826: of a normal distribution the standard deviation over the median absolute one.
+    let spread = if rows.len() >= 3 { median(&all).unwrap_or_default() * 1.4826 } else { 0.0 };
+    rows.iter().map(|row| kept_of(row, OUTLIER_SPREADS * spread)).collect()
+}
+
+/// Which runs of one engine are kept. The largest number of runs that may be set aside is tried first, so that two
+/// outliers do not hide each other: all of them must lie off the rest.
+fn kept_of(row: &[f64], least: f64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..row.len()).collect();
+    order.sort_by(|a, b| row[*b].abs().total_cmp(&row[*a].abs()));
+    for outliers in (1..=row.len() / RUNS_PER_OUTLIER).rev() {
+        let (off, rest) = order.split_at(outliers);
+        let rest: Vec<f64> = rest.iter().map(|place| row[*place]).collect();
+        let (Some(center), Some(variance)) = (mean(&rest), Variance::of(&rest)) else { continue };
+        let Ok(student) = StudentsT::new(0.0, 1.0, variance.degrees) else { continue };
+        let deviation = (variance.value * (1.0 + 1.0 / rest.len() as f64)).sqrt().max(RESOLUTION);
+        let limit = student.inverse_cdf(1.0 - OUTLIER_P / 2.0) * deviation;
+        if off.iter().all(|place| (row[*place] - center).abs() > limit.max(least)) {
+            return (0..row.len()).map(|place| !off.contains(&place)).collect();
+        }
+    }
+    vec![true; row.len()]
+}
+
+/// The second derivative of the log of the gamma function, for x over 0: recurrence up to 8, then the asymptotic series
+/// (Abramowitz and Stegun, 6.4.6 and 6.4.12).
+fn trigamma(x: f64) -> f64 {
+    let (mut x, mut sum) = (x, 0.0);
+    while x < 8.0 {
+        sum += 1.0 / (x * x);
+        x += 1.0;
+    }
+    let square = 1.0 / (x * x);
+    sum + 1.0 / x
+        + square / 2.0
+        + square / x * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0)))
+}
+
+/// The x at which trigamma is `value`, which is over 0. Trigamma falls steadily, so halving finds it.
+fn inverse_trigamma(value: f64) -> f64 {
+    // Trigamma lies between 1/x and 1/x + 1/x^2.
+    let (mut low, mut high) = (1.0 / value, 1.0 / value + 1.0 / value.sqrt() + 1.0);
+    for _ in 0..200 {
+        let middle = f64::midpoint(low, high);
+        if trigamma(middle) > value { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_trigamma_and_its_inverse() {
+        let squared_pi = std::f64::consts::PI.powi(2);
+        for (x, value) in [(1.0, squared_pi / 6.0), (0.5, squared_pi / 2.0), (2.0, squared_pi / 6.0 - 1.0)] {
+            assert!((trigamma(x) / value - 1.0).abs() < 1e-10, "{x}");
+        }
+        for x in [0.05, 0.3, 1.0, 2.5, 7.9, 8.1, 40.0, 3e3] {
+            assert!((inverse_trigamma(trigamma(x)) / x - 1.0).abs() < 1e-9, "{x}");
+        }
+    }
+
+    #[test]
+    fn alike_variances_are_pooled_and_unlike_ones_are_not() {
+        let of =
+            |values: &[f64]| values.iter().map(|value| Variance { value: *value, degrees: 4.0 }).collect();
+        let alike: Vec<Variance> = of(&[1.0, 1.1, 0.9, 1.05, 0.95]);
+        for found in moderated(&alike) {
+            assert!((found.value - 1.0).abs() < 0.02 && found.degrees == 20.0, "{found:?}");
+        }
+        let unlike: Vec<Variance> = of(&[1e-2, 1.0, 1e2, 1e-1, 1e1]);
+        let found = moderated(&unlike);
+        assert!(found[2].value > 50.0 && found[2].degrees < 6.0, "{:?}", found[2]);
+        // The steadiest is not believed in full.
+        assert!(found[0].value >= 0.25, "{:?}", found[0]);
+    }
+
+    #[test]
+    fn an_outlier_is_set_aside_and_two_do_not_hide_each_other() {
+        let steady = [0.01, -0.02, 0.0, 0.015, -0.01, 0.005, 0.02, -0.015];
+        let with = |more: &[f64]| steady.iter().chain(more).copied().collect::<Vec<f64>>();
+        let aside = |row: Vec<f64>| kept(&[row])[0].iter().filter(|kept| !**kept).count();
+        assert_eq!(aside(with(&[0.0, 0.01])), 0);
+        assert_eq!(aside(with(&[-0.69, 0.01])), 1);
+        assert_eq!(aside(with(&[-0.69, -0.7])), 2);
+        // Three of ten are no outliers any more.
+        assert_eq!(aside(vec![-0.69, -0.7, -0.68, 0.0, 0.01, -0.01, 0.02, -0.02, 0.0, 0.01]), 0);
+        // Nor is one of four.
+        assert_eq!(aside(vec![0.0, 0.01, -0.01, -0.69]), 0);
+    }
+
+    #[test]
+    fn differences_have_the_quantiles_of_student() {
+        let same = Variance { value: 5.0, degrees: 4.0 };
+        let difference = Difference::new(2.0, (same, 5), (same, 5), 4.0);
+        assert_eq!((difference.error, difference.degrees), (2.0_f64.sqrt(), 4.0));
+        assert!((difference.reach(0.05) / 2.0_f64.sqrt() - 2.776_445).abs() < 1e-5);
+        // scipy: 2 * t.cdf(-sqrt(2), 4)
+        assert!((difference.p() - 0.230_199_6).abs() < 1e-6, "{}", difference.p());
+    }
+}
