@@ -55,6 +55,7 @@ test: packages test-packages check build
 	@if command -v $(GO) >/dev/null; then (cd driver/go && $(GO) test -race ./...); else [ "$(CI)" != true ]; fi
 	@$(CARGO) test $(WHOLE)
 	@$(CARGO) bench --workspace --features all-engines,png --bench harness -- --small
+	@$(CARGO) bench --workspace --features all-engines,png --bench statistics -- --small
 	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
 
 # And what takes longer: the same with overflow checks and assertions of debug builds and the features of a plain
@@ -65,6 +66,7 @@ test-all: test
 	$(call install,$(BROWSER_PACKAGES))
 	@$(CARGO) test $(WHOLE) --test browser -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --lib ten_thousand -- --ignored --nocapture
+	@$(CARGO) bench --workspace --features all-engines,png --bench statistics
 	@$(CARGO) test $(WHOLE) --test go_soak -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --test replaces -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --test resp -- --ignored --nocapture

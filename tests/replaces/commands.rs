@@ -118,10 +118,10 @@ fn tiny_run(words: &[&str], here: &BTreeSet<String>, at: &str) -> Option<String>
     kept.extend(cold.map(|(_, phase)| format!("--set {phase}.drop_caches_before=false")));
     let warm = WARM.iter().filter(|(workload, _)| words.contains(workload)).flat_map(|(_, phases)| *phases);
     kept.extend(warm.map(|phase| format!("--set {phase}.warmup_seconds=0.02")));
-    // Fewer than three runs have no ranks.
+    // Fewer than five runs have no ranks.
     let has_ranks = words.contains(&"kvbench-suite") || words.contains(&"ranks");
     let runs = match value(words, "--runs") {
-        _ if has_ranks => 3,
+        _ if has_ranks => 5,
         Some(runs) if runs != "1" => 2,
         _ => 1,
     };

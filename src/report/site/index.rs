@@ -157,20 +157,24 @@ fn figure(site: &Site, entry: &Entry, is_newest: bool) -> Html {
     let run = &site.runs[entry.run];
     let class = if is_newest && entry.rank.is_some_and(Rank::is_first) { "r first" } else { "r" };
     let rank = entry.rank.map(|rank| format!(" {rank}"));
+    let places = match entry.rank {
+        Some(rank) => {
+            html!(" data-best=\"{}\" data-worst=\"{}\"", rank.best.to_string(), rank.worst.to_string())
+        }
+        None => Html::default(),
+    };
     let interval = match entry.interval {
-        Some(interval) => html!(
-            " data-low=\"{}\" data-high=\"{}\" title=\"{}\"",
-            interval.low.to_string(),
-            interval.high.to_string(),
-            format!("{} to {}; {}", rate(interval.low), rate(interval.high), run.id)
-        ),
+        Some(interval) => {
+            html!(" title=\"{}\"", format!("{} to {}; {}", rate(interval.low), rate(interval.high), run.id))
+        }
         None => html!(" title=\"{}\"", run.id),
     };
     html!(
-        "<td class=\"{}\" data-v=\"{}\" data-run=\"{}\"{}><a href=\"{}/{}\">{}</a>{}<small>{}</small></td>",
+        "<td class=\"{}\" data-v=\"{}\" data-run=\"{}\"{}{}><a href=\"{}/{}\">{}</a>{}<small>{}</small></td>",
         class,
         value.to_string(),
         entry.run,
+        places,
         interval,
         RUNS,
         run.file,

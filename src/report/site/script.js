@@ -24,7 +24,7 @@
   for (const id of ["find", "workload", "level", "machine"]) control(id).addEventListener("input", filter);
   control("controls").hidden = false;
 
-  // Two engines side by side: called only where both intervals are of one run and do not overlap.
+  // Two engines side by side: one is called faster only where their ranks in one run do not overlap.
   const add = (parent, name, text) => {
     const element = document.createElement(name);
     if (text !== undefined) element.textContent = text;
@@ -33,10 +33,10 @@
   };
   const verdict = (one, other, names) => {
     if (one.dataset.run !== other.dataset.run) return "of different runs";
-    if (!("low" in one.dataset && "low" in other.dataset)) return "no intervals";
-    if (Number(one.dataset.low) > Number(other.dataset.high)) return `${names[0]} is faster`;
-    if (Number(other.dataset.low) > Number(one.dataset.high)) return `${names[1]} is faster`;
-    return "not told apart";
+    if (!("best" in one.dataset && "best" in other.dataset)) return "not ranked";
+    if (Number(one.dataset.worst) < Number(other.dataset.best)) return `${names[0]} is faster`;
+    if (Number(other.dataset.worst) < Number(one.dataset.best)) return `${names[1]} is faster`;
+    return "inconclusive";
   };
   const compare = () => {
     const names = [control("one").value, control("other").value];
