@@ -2,6 +2,8 @@
 
 #[path = "cli/command.rs"]
 mod command;
+#[path = "cli/compare.rs"]
+mod compare;
 #[path = "cli/faults.rs"]
 mod faults;
 #[path = "cli/kept.rs"]

@@ -7,7 +7,7 @@
 mod noise;
 
 use kvdyno::generator::Random;
-use kvdyno::results::blocks::Blocks;
+use kvdyno::results::blocks::{Blocks, Table};
 use kvdyno::results::comparison::{Better, Rows, Verdict};
 use kvdyno::results::statistics::interval_of_median;
 use noise::{CASES, HARD, Kind, Noise, runs};
@@ -53,6 +53,7 @@ fn main() {
     println!("{experiments} experiments a case, seed {SEED}");
     let mut checks = Checks { experiments, failed: 0 };
     false_orders(&mut checks, small);
+    harness(&mut checks);
     orders_found(&mut checks, small);
     coverage(&mut checks);
     two_runs(&mut checks, small);
@@ -114,6 +115,34 @@ fn false_orders(checks: &mut Checks, small: bool) {
         println!("{}", line.trim_end());
     }
     println!("(the last {} lines are harder than what is promised, and are not checked)", HARD.len());
+}
+
+/// Engines that take the same time, of which the harness takes from 2 % to 20 % more of the whole.
+fn harness(checks: &mut Checks) {
+    println!("\nEqual engines with harness shares from 2 % to 20 %: at least one false order in a table");
+    for blocks in [5, 10] {
+        let mut line = format!("{blocks:>2} runs:");
+        for engines in [2, 5, 15] {
+            let mut random = Random::seeded(SEED + 5);
+            let shares: Vec<f64> =
+                (0..engines).map(|engine| 0.02 + 0.18 * engine as f64 / (engines - 1) as f64).collect();
+            let wrong = (0..checks.experiments).filter(|_| {
+                let mut rates = runs(&CASES[0], engines, blocks, 0.0, &mut random);
+                for (row, share) in rates.iter_mut().zip(&shares) {
+                    row.iter_mut().for_each(|rate| *rate *= 1.0 - share);
+                }
+                let known: Vec<Vec<Option<f64>>> =
+                    shares.iter().map(|share| vec![Some(*share); blocks]).collect();
+                let table = Table::new(&rates, &known).expect("sound rates");
+                (0..engines)
+                    .any(|first| (first + 1..engines).any(|second| table.order(first, second).is_some()))
+            });
+            let share = wrong.count() as f64 / checks.experiments as f64;
+            line += &format!(" {engines:>2} engines {:>6}", percent(share));
+            checks.at_most(share, 0.05, &format!("harness shares, {engines} engines, {blocks} runs"));
+        }
+        println!("{line}");
+    }
 }
 
 fn orders_found(checks: &mut Checks, small: bool) {

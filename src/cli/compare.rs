@@ -140,6 +140,29 @@ fn parse_conditions(texts: &[String]) -> Result<FailOn, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::fixture;
+
+    #[test]
+    fn a_regression_has_its_code_and_so_has_what_is_open() {
+        let run = fixture::run();
+        let mut records = fixture::records();
+        for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
+            record.phases[1].elapsed_ns *= 2;
+        }
+        let (base, new) = (Summary::new(&run, fixture::records()), Summary::new(&run, records));
+        let code = |new: &Summary, conditions: &[&str]| {
+            let comparison = RunComparison::new((&run, &base), (&run, new), &[Figure::Rate]);
+            let texts: Vec<String> = conditions.iter().map(|text| text.to_string()).collect();
+            exit_code(&comparison, parse_conditions(&texts).unwrap())
+        };
+        assert_eq!(code(&new, &[]), 0);
+        assert_eq!(code(&new, &["regression>5%"]), REGRESSION);
+        assert_eq!(code(&new, &["regression>51%"]), 0, "the rate is half");
+        assert_eq!(code(&base, &["regression"]), 0);
+        // Three runs that differ by some per cent cannot rule out one per cent.
+        assert_eq!(code(&base, &["regression>1%", "inconclusive"]), INCONCLUSIVE);
+        assert_eq!(code(&new, &["regression>1%", "inconclusive"]), REGRESSION, "what is sure comes first");
+    }
 
     #[test]
     fn conditions_are_parsed_and_others_refused() {

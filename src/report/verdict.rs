@@ -56,6 +56,10 @@ fn winner(first: &Cell, second: &Cell) -> String {
         {
             let times = three_digits(1.0 / second.value);
             match second.interval {
+                // The rates do not show it.
+                Some(interval) if interval.high >= 1.0 => {
+                    format!(", ahead of {next} by the time inside the engines")
+                }
                 Some(interval) => format!(
                     ", {times} times as fast as {next} ({}..{})",
                     three_digits(1.0 / interval.high),

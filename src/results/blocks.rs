@@ -99,6 +99,41 @@ impl Blocks {
     }
 }
 
+/// The engines of a table: their rates, and the same in the engines' own time.
+///
+/// Orders are of the engines' own time: a rate without the harness's share. Of two equal engines with unequal shares the
+/// rates differ, and the harness would decide.
+pub struct Table {
+    rates: Blocks,
+    own: Option<Blocks>,
+}
+
+impl Table {
+    /// `rates` as [`Blocks::new`] takes them; `harness_shares`: the harness's share of each run, 0 to 1, where it is known.
+    pub fn new(rates: &[Vec<f64>], harness_shares: &[Vec<Option<f64>>]) -> Option<Table> {
+        let own = |(rates, shares): (&Vec<f64>, &Vec<Option<f64>>)| {
+            let inside = |share: &Option<f64>| share.map(|share| 1.0 - share).filter(|inside| *inside > 0.0);
+            rates
+                .iter()
+                .zip(shares)
+                .filter_map(|(rate, share)| Some(rate / inside(share)?))
+                .collect::<Vec<f64>>()
+        };
+        let own: Vec<Vec<f64>> = rates.iter().zip(harness_shares).map(own).collect();
+        Some(Table { rates: Blocks::new(rates)?, own: Blocks::new(&own) })
+    }
+
+    /// The comparison of rates.
+    pub fn rates(&self) -> &Blocks {
+        &self.rates
+    }
+
+    /// Which engine is faster, in its own time; by rates, where the harness's shares are not known. None: nothing is claimed.
+    pub fn order(&self, first: usize, second: usize) -> Option<Ordering> {
+        self.own.as_ref().unwrap_or(&self.rates).order(first, second)
+    }
+}
+
 fn median(values: &[f64]) -> f64 {
     super::statistics::median(values).unwrap_or_default()
 }

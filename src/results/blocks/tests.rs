@@ -67,6 +67,24 @@ fn one_bad_run_of_ten_is_set_aside() {
 }
 
 #[test]
+fn the_harness_does_not_decide_between_equal_engines() {
+    // The same time inside; the first spends 2 % outside, the second 20 %.
+    let noise = [0.01, -0.008, 0.004, -0.012, 0.006];
+    let shares = [0.02, 0.20];
+    let rates: Vec<Vec<f64>> = (0..2)
+        .map(|engine| {
+            (0..5).map(|block| (1.0 - shares[engine]) * (1.0 + noise[(engine * 2 + block) % 5])).collect()
+        })
+        .collect();
+    let known: Vec<Vec<Option<f64>>> = shares.iter().map(|share| vec![Some(*share); 5]).collect();
+    let table = Table::new(&rates, &known).unwrap();
+    assert_eq!(table.rates().order(0, 1), Some(Ordering::Greater));
+    assert_eq!(table.order(0, 1), None);
+    let unknown = Table::new(&rates, &[vec![None; 5], vec![None; 5]]).unwrap();
+    assert_eq!(unknown.order(0, 1), Some(Ordering::Greater));
+}
+
+#[test]
 fn refuses_what_has_no_blocks() {
     assert!(Blocks::new(&[]).is_none());
     assert!(Blocks::new(&[vec![1.0]]).is_none());

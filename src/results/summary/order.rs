@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, Ratio};
 use super::note::Note;
-use crate::results::blocks::Blocks;
+use crate::results::blocks::Table;
 use crate::results::statistics::{higher_first, ranks, ratio};
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ pub(super) fn rank(cells: &mut [Cell], baseline: Option<&str>) {
     cells.sort_by_key(|cell| !(is_whole(cell) && Some(repetitions(cell)) == blocks));
     let ranked = cells.iter().take_while(|cell| is_whole(cell) && Some(repetitions(cell)) == blocks).count();
     let cells = &mut cells[..ranked];
-    let table = Table::new(cells);
+    let table = Comparison::new(cells);
     for (row, rank) in ranks(ranked, |first, second| table.is_ahead(first, second)).into_iter().enumerate() {
         cells[row].rank = Some(rank);
     }
@@ -41,63 +41,29 @@ fn is_whole(cell: &Cell) -> bool {
     !cell.settings_differ && cell.ops_per_second.is_some() && cell.runs.iter().all(|run| run.state.counts())
 }
 
-/// The ranked cells of a table: their rates, and the same in the engines' own time.
-struct Table {
-    rates: Option<Blocks>,
-    own: Option<Blocks>,
-    /// The log of each cell's share of time inside the engine; none if it is not known.
-    inside: Vec<Option<f64>>,
-}
+/// The ranked cells of a table, compared; none: a single block.
+struct Comparison(Option<Table>);
 
-impl Table {
-    fn new(cells: &[Cell]) -> Table {
+impl Comparison {
+    fn new(cells: &[Cell]) -> Comparison {
         let rates = |cell: &Cell| cell.runs.iter().filter_map(|run| run.ops_per_second).collect::<Vec<f64>>();
-        let own = |cell: &Cell| {
-            let inside = |share: f64| (share < 1.0).then_some(1.0 - share);
-            cell.runs
-                .iter()
-                .filter_map(|run| Some(run.ops_per_second? / inside(run.harness_share?)?))
-                .collect::<Vec<f64>>()
-        };
-        Table {
-            rates: Blocks::new(&cells.iter().map(rates).collect::<Vec<_>>()),
-            own: Blocks::new(&cells.iter().map(own).collect::<Vec<_>>()),
-            inside: cells.iter().map(|cell| Some((1.0 - cell.harness_share?).ln())).collect(),
-        }
+        let shares = |cell: &Cell| cell.runs.iter().map(|run| run.harness_share).collect::<Vec<_>>();
+        let (rates, shares): (Vec<_>, Vec<_>) = cells.iter().map(|cell| (rates(cell), shares(cell))).unzip();
+        Comparison(Table::new(&rates, &shares))
     }
 
     fn is_ahead(&self, first: usize, second: usize) -> bool {
-        self.order(first, second) == Some(Ordering::Greater)
-    }
-
-    /// Which cell is faster; none: nothing is claimed. Where the harness's share of the two differs by more than their
-    /// rates do, the harness could decide the order, so the time inside the engines decides it.
-    fn order(&self, first: usize, second: usize) -> Option<Ordering> {
-        let rates = self.rates.as_ref()?;
-        match self.is_by_own_time(first, second) {
-            true => self.own.as_ref()?.order(first, second),
-            false => rates.order(first, second),
-        }
-    }
-
-    fn is_by_own_time(&self, first: usize, second: usize) -> bool {
-        let gap =
-            self.rates.as_ref().and_then(|rates| rates.ratio(first, second)).map(|ratio| ratio.ln().abs());
-        match (gap, self.inside[first], self.inside[second]) {
-            (Some(gap), Some(first), Some(second)) => (first - second).abs() > gap,
-            _ => false,
-        }
+        self.0.as_ref().is_some_and(|table| table.order(first, second) == Some(Ordering::Greater))
     }
 
     fn ratio(&self, cells: &[Cell], row: usize, base: usize) -> Option<Ratio> {
         if row == base {
             return Some(Ratio { value: 1.0, interval: None });
         }
-        match &self.rates {
+        match self.0.as_ref().map(Table::rates) {
             Some(rates) => {
                 Some(Ratio { value: rates.ratio(row, base)?, interval: rates.interval(row, base) })
             }
-            // A single block.
             None => {
                 let value = ratio(cells[row].ops_per_second?, cells[base].ops_per_second?)?;
                 Some(Ratio { value, interval: None })
@@ -107,7 +73,8 @@ impl Table {
 
     /// What a reader must know of how a cell was compared.
     fn notes(&self, cells: &[Cell], row: usize) -> Vec<Note> {
-        let Some(rates) = &self.rates else { return Vec::new() };
+        let Some(table) = &self.0 else { return Vec::new() };
+        let rates = table.rates();
         let mut notes = Vec::new();
         let runs = &cells[row].runs;
         let aside: Vec<String> =
@@ -118,16 +85,12 @@ impl Table {
             let text = format!("{which} {} set aside where it is compared with others", aside.join(" and "));
             notes.push(Note::detailed(mark, text));
         }
-        let differs = |other: &usize| {
-            *other != row
-                && self.is_by_own_time(row, *other)
-                && self.order(row, *other) != rates.order(row, *other)
-        };
+        let differs = |other: &usize| *other != row && table.order(row, *other) != rates.order(row, *other);
         let others: Vec<&str> =
             (0..cells.len()).filter(differs).map(|other| cells[other].engine.as_str()).collect();
         if !others.is_empty() {
             let text = format!(
-                "compared with {} by the time inside the engine, for the harness's shares differ by more than the rates",
+                "compared with {} by the time inside the engine: the harness makes much of the difference in ops/s",
                 others.join(", ")
             );
             notes.push(Note::detailed("by engine time", text));

@@ -310,9 +310,9 @@ fn five_blocks_rank_what_is_apart_and_drift_does_not_hide_it() {
     let slow = [1.1, 1.21, 1.33, 1.42, 1.54];
     let fast = [1.0, 1.1, 1.21, 1.29, 1.41];
     let also = [1.013, 1.085, 1.225, 1.28, 1.425];
-    let (run, records) = timed(&[("fjall", &slow), ("lmdb", &fast), ("redb", &also)]);
+    let (run, records) = timed(&[("fjall", &slow), ("lmdb", &fast), ("sled", &also)]);
     let summary = Summary::new(&run, records.clone());
-    assert_eq!(ranks(&summary), ["lmdb 1-2", "redb 1-2", "fjall 3"]);
+    assert_eq!(ranks(&summary), ["lmdb 1-2", "sled 1-2", "fjall 3"]);
     let fjall = &summary.phases[0].groups[0].cells[2];
     let ratio = fjall.ratio.unwrap();
     assert!((ratio.value - 0.91).abs() < 0.01 && ratio.interval.unwrap().high < 1.0, "{ratio:?}");
@@ -351,7 +351,7 @@ fn an_outlier_is_marked_in_its_row() {
     let other = [1.2, 1.21, 1.19, 1.2, 1.21, 1.2, 1.195, 1.21, 1.19, 1.2];
     let mut bad = other;
     bad[3] *= 2.0;
-    let (run, records) = timed(&[("fjall", &bad), ("lmdb", &steady), ("redb", &other)]);
+    let (run, records) = timed(&[("fjall", &bad), ("lmdb", &steady), ("sled", &other)]);
     let summary = Summary::new(&run, records);
     assert_eq!(ranks(&summary)[0], "lmdb 1");
     let fjall = summary.phases[0].groups[0].cells.iter().find(|cell| cell.engine == "fjall").unwrap();
