@@ -42,6 +42,7 @@ fn run_on(engine: &str, workload: Workload) -> Record {
         engine: engine.into(),
         options: Vec::new(),
         workload: workload.into(),
+        seed: None,
         placement: Default::default(),
         reused: false,
     };

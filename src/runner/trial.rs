@@ -19,7 +19,8 @@ use crate::engine::abi::*;
 use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
 use crate::measure::placement::cpus_in_force;
-use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
+use crate::measure::noise::run_delay_share_of;
+use crate::measure::{Clock, DiskUse, Noise, NoiseProbe, Usage};
 use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
 use crate::workload::{Durability, Phase, Transaction};
 use kept::Start;
@@ -187,9 +188,21 @@ impl<'t> Running<'t> {
             memory_cap: None,
             cpus_in_force: cpus_in_force(),
             clock: None,
-            noise: Some(self.noise.finish()),
+            noise: Some(self.noise_so_far()),
             warnings: Vec::new(),
         }
+    }
+
+    /// Of the whole trial; but threads wait for CPUs in its phases, which know it best.
+    fn noise_so_far(&self) -> Noise {
+        let mut noise = self.noise.finish();
+        let usages = self.phases.iter().filter(|phase| phase.ops > 0).map(|phase| &phase.usage);
+        let waits = usages.map(|usage| Some((usage.run_delay_ns?, usage.cpu_ns()?)));
+        let known: Vec<(u64, u64)> = waits.collect::<Option<_>>().unwrap_or_default();
+        if !known.is_empty() {
+            noise.run_delay_share = run_delay_share_of(&known);
+        }
+        noise
     }
 
     /// Times `work` as a step.
@@ -362,7 +375,7 @@ impl<'t> Running<'t> {
             phase,
             round,
             seed,
-            hot_seed: self.trial.workload.seed,
+            hot_seed: self.trial.ops_seed(),
             keys: &self.keys,
             spaces: &self.spaces,
             mark_bytes: self.spaces.mark_len() as u64,
@@ -400,7 +413,7 @@ impl<'t> Running<'t> {
         if self.engine.stores_nothing() && self.population.dense == 0 && (self.trial.reused || !inserts()) {
             self.population.dense = self.trial.workload.keys;
         }
-        let seed = turn.seed(workload.seed);
+        let seed = turn.seed(self.trial.ops_seed());
         let mut shared = self.shared((phase, turn.round), &self.values[turn.place], seed);
         self.board.begin(Some(turn), &mut shared.slots);
         let database = self.database.as_ref().expect("prepare opened it");

@@ -3,16 +3,25 @@
 use super::{OnTick, Running};
 use crate::engine::Database;
 use crate::measure::warning::warnings_of_noise;
-use crate::measure::{Usage, Warning};
+use crate::measure::{PhaseNoise, Usage, Warning};
 use crate::results::summary::is_floor;
-use crate::results::{PhaseRecord, Record, Step};
+use crate::results::{CheckLevel, PhaseRecord, Record, Step};
 use crate::runner::{count, lists, phase, sweep};
 use crate::workload::{Phase, Transaction};
 
 /// What a reader of the record has to know. The rounds of a phase are warned of once.
 pub(super) fn warnings(record: &Record) -> Vec<Warning> {
-    let mut warnings: Vec<Warning> = record.noise.as_ref().map(warnings_of_noise).unwrap_or_default();
     let ran: Vec<&PhaseRecord> = record.phases.iter().filter(|phase| phase.not_run.is_none()).collect();
+    let noises: Vec<(&str, PhaseNoise)> =
+        ran.iter().filter_map(|phase| Some((phase.phase.name.as_str(), phase.noise?))).collect();
+    let mut warnings = warnings_of_noise(&record.noise.unwrap_or_default(), &noises);
+    let is_undropped = |step: &&Step| step.name == "drop-caches" && step.note.is_some();
+    if let Some(step) = record.steps.iter().find(is_undropped) {
+        let phase = step.before_phase.as_deref().unwrap_or("-");
+        warnings.extend(Warning::of_caches(phase, step.note.as_deref()));
+    }
+    let stateless = ran.iter().find(|phase| phase.check.level == CheckLevel::Stateless && phase.check.values > 0);
+    warnings.extend(stateless.and_then(|phase| Warning::of_checks(&phase.phase.name, true)));
     for phase in ran.iter().filter(|phase| phase.round.is_none_or(|round| round == 1)) {
         let name = &phase.phase.name;
         let rounds = || ran.iter().filter(|other| other.phase.name == *name);
@@ -24,6 +33,9 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
             warnings.extend(Warning::of_harness_share(name, share));
         }
         warnings.extend(Warning::of_sample(name, rounds().map(|other| other.ops).sum()));
+        warnings.extend(Warning::of_series(name, &phase.series).filter(|_| phase.round.is_none()));
+        let early = rounds().find(|other| other.ended_by == "keys");
+        warnings.extend(early.and_then(|other| Warning::of_end(name, &other.ended_by)));
     }
     warnings
 }
