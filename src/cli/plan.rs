@@ -240,7 +240,8 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         runner::check_parent(data).map_err(CliError::usage)?;
     }
     check_space(args, data, &entries)?;
-    let mut trials = runner::trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed), args.seeds());
+    let mut trials =
+        runner::trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed), args.seeds());
     args.limits.hold(&mut trials);
     args.kept.hold(&mut trials);
     limits::check(&trials)?;

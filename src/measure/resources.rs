@@ -125,7 +125,8 @@ impl Usage {
         ended.take_cpu_of_ended();
         let mut own = Self::default();
         own.take_rusage();
-        let running = children::of_this_process().iter().filter_map(Usage::cpu_ns).fold(0, u64::saturating_add);
+        let running =
+            children::of_this_process().iter().filter_map(Usage::cpu_ns).fold(0, u64::saturating_add);
         Some(own.cpu_ns()?.saturating_add(ended.cpu_ns().unwrap_or(0)).saturating_add(running))
     }
 

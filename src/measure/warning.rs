@@ -198,7 +198,8 @@ impl Warning {
             shorter.then(|| format!("phases of {:.1} s in all instead of {:.1} s", seconds.1, seconds.0));
         let texts: Vec<String> = keys_text.into_iter().chain(seconds_text).collect();
         (!texts.is_empty()).then(|| {
-            Concern::Shrunk.because(format!("{workload} was made smaller to keep its time: {}.", texts.join(", ")))
+            Concern::Shrunk
+                .because(format!("{workload} was made smaller to keep its time: {}.", texts.join(", ")))
         })
     }
 

@@ -21,7 +21,8 @@ pub use sane::{sane, sane_record};
 pub use schema::schema;
 
 use crate::measure::{
-    CapRecord, CapUse, ClockFacts, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement, SeriesRow, Usage, Warning,
+    CapRecord, CapUse, ClockFacts, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement, SeriesRow,
+    Usage, Warning,
 };
 use crate::workload::{Durability, Phase, Workload};
 use schemars::JsonSchema;

@@ -180,7 +180,9 @@ impl Workload {
             "The first is that of seed {}, each further one has a seed of its own, the same for all engines.",
             self.seed
         );
-        format!("{runs} on each engine, each in a process of its own, the engines in random order. {seed}{budget}")
+        format!(
+            "{runs} on each engine, each in a process of its own, the engines in random order. {seed}{budget}"
+        )
     }
 }
 

@@ -145,3 +145,38 @@ fn the_same_seed_gives_the_same_ops_on_every_engine() {
     seen.dedup();
     assert_eq!(seen.len(), 1, "{seen:?}");
 }
+
+/// The seeds of rows and of ops of each trial of the newest plan, in order of repetition.
+fn seeds(folder: &Path) -> Vec<(u64, u64, u64)> {
+    let text = std::fs::read(run_folders(folder).last().unwrap().join("run.json")).unwrap();
+    let plan: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let seed = |trial: &serde_json::Value| {
+        let of_rows = trial["workload"]["seed"].as_u64().unwrap();
+        (trial["repetition"].as_u64().unwrap(), of_rows, trial["seed"].as_u64().unwrap_or(of_rows))
+    };
+    let mut all: Vec<_> = plan["trials"].as_array().unwrap().iter().map(seed).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+#[test]
+fn each_repetition_has_a_seed_that_all_engines_share() {
+    let run = |more: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let words = format!("run read-random --engines redb {SMALL} --runs 3 --seed 7 {more}");
+        let words = words.replace(" --set sync.ops=20", "");
+        let printed = kvdyno(folder.path(), &words);
+        assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+        assert!(!printed.stdout.contains("other settings"), "{}", printed.stdout);
+        seeds(folder.path())
+    };
+    // One entry for each repetition: the engine and the floor have the same.
+    let own = run("");
+    assert_eq!(own.iter().map(|found| found.0).collect::<Vec<_>>(), [1, 2, 3], "seed 7: {own:?}");
+    assert!(own.iter().all(|(_, rows, ops)| rows == ops), "{own:?}");
+    assert!(own[0].1 == 7 && own[1].1 != 7 && own[2].1 != own[1].1, "{own:?}");
+    assert_eq!(run("--same-ops"), [(1, 7, 7), (2, 7, 7), (3, 7, 7)]);
+    let kept: Vec<_> = own.iter().map(|(run, _, ops)| (*run, 7, *ops)).collect();
+    assert_eq!(run("--keep db"), kept, "rows that are kept are the same in all repetitions");
+}

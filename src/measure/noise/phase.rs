@@ -65,7 +65,8 @@ impl PhaseProbe {
         let numbers: Vec<u32> = told.iter().filter_map(|times| times.thread).collect();
         let of_told = told.iter().map(|times| times.run_delay_ns);
         let of_told = of_told.sum::<Option<u64>>();
-        usage.run_delay_ns = of_told.map(|told| told.saturating_add(self.delays.sum_ns(&numbers).unwrap_or(0)));
+        usage.run_delay_ns =
+            of_told.map(|told| told.saturating_add(self.delays.sum_ns(&numbers).unwrap_or(0)));
         if monotonic_ns().saturating_sub(self.at_ns) < LEAST_SPAN_NS {
             return PhaseNoise::default();
         }

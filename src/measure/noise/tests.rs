@@ -1,8 +1,6 @@
 //! The parsers on texts as kernels print them; probes that finish on any machine.
 
-use super::{
-    Clock, CpuTicks, Jitter, NoiseProbe, parse_cpu_ticks, parse_pressure_ns, run_delay_share,
-};
+use super::{Clock, CpuTicks, Jitter, NoiseProbe, parse_cpu_ticks, parse_pressure_ns, run_delay_share};
 
 #[test]
 fn reads_the_time_of_all_cpus() {

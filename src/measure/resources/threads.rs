@@ -133,6 +133,9 @@ mod tests {
         let first = ThreadTimes::of_this_thread();
         assert!(first.run_delay_ns.is_none() || delays_now().contains_key(&number), "{first:?}");
         let later = ThreadTimes::of_this_thread().since(&first);
-        assert_eq!((later.thread, later.run_delay_ns.is_some()), (Some(number), first.run_delay_ns.is_some()));
+        assert_eq!(
+            (later.thread, later.run_delay_ns.is_some()),
+            (Some(number), first.run_delay_ns.is_some())
+        );
     }
 }

@@ -3,13 +3,13 @@
 use super::{
     Concern, Disturbance, Warning, disturbances_of_phase, warnings_of, warnings_of_clock, warnings_of_noise,
 };
-use crate::measure::units::share_text;
+use crate::measure::SeriesRow;
 use crate::measure::cgroup::Limit;
 use crate::measure::clock::ClockFacts;
 use crate::measure::file_system::FileSystemFacts;
 use crate::measure::machine::{Conditions, Machine};
-use crate::measure::SeriesRow;
 use crate::measure::noise::{Noise, PhaseNoise};
+use crate::measure::units::share_text;
 use std::collections::HashSet;
 
 fn ids(warnings: &[Warning]) -> Vec<&str> {
@@ -149,7 +149,8 @@ fn phases_are_marked_from_their_limits_on() {
 fn a_phase_that_was_disturbed_worse_than_its_trial_gives_the_figure() {
     let phase = |share: f64| PhaseNoise { run_delay_share: Some(share), ..PhaseNoise::default() };
     let noise = Noise { run_delay_share: Some(0.002), ..Noise::default() };
-    let found = warnings_of_noise(&noise, &[("fill", phase(0.03)), ("read", phase(0.5)), ("mix", phase(0.01))]);
+    let found =
+        warnings_of_noise(&noise, &[("fill", phase(0.03)), ("read", phase(0.5)), ("mix", phase(0.01))]);
     assert_eq!(ids(&found), ["run-delay"]);
     assert!(found[0].text.contains("50 %") && found[0].text.ends_with("in phase read."), "{found:?}");
     let words: Vec<String> = disturbances_of_phase(&phase(0.5)).iter().map(Disturbance::words).collect();

@@ -188,7 +188,9 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         let other_keys = record.is_some_and(|record| record.trial.workload.keys != reference.workload.keys);
         PlannedRun {
             figures: RunFigures {
-                disturbed: record.zip(counted.as_deref()).map_or_else(Vec::new, |both| disturbed(both.0, both.1)),
+                disturbed: record
+                    .zip(counted.as_deref())
+                    .map_or_else(Vec::new, |both| disturbed(both.0, both.1)),
                 ..figures(&trial.id, trial.repetition, state, counted.as_deref(), live_bytes)
             },
             settings_differ: counted

@@ -20,7 +20,8 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
         let phase = step.before_phase.as_deref().unwrap_or("-");
         warnings.extend(Warning::of_caches(phase, step.note.as_deref()));
     }
-    let stateless = ran.iter().find(|phase| phase.check.level == CheckLevel::Stateless && phase.check.values > 0);
+    let stateless =
+        ran.iter().find(|phase| phase.check.level == CheckLevel::Stateless && phase.check.values > 0);
     warnings.extend(stateless.and_then(|phase| Warning::of_checks(&phase.phase.name, true)));
     for phase in ran.iter().filter(|phase| phase.round.is_none_or(|round| round == 1)) {
         let name = &phase.phase.name;
