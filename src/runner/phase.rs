@@ -196,8 +196,9 @@ pub fn run(
                 })
             })
             .collect();
-        start_clocks(shared);
         watch.begin();
+        // Nothing lies between this and the threads: the first row, and a phase that ends by time, begin here.
+        start_clocks(shared);
         barrier.wait();
         watch.run(on_tick);
         for thread in threads {
