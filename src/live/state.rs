@@ -222,12 +222,12 @@ impl State {
 
     /// A trial has ended; what is to be told of it, if it did not end well.
     pub fn trial_ended(&mut self, record: &Record) -> Option<String> {
-        if let Some(now) = self.now.take() {
-            if let Some(planned) = self.trials.get_mut(now.place) {
-                planned.fate = fate(&record.outcome);
-                let seconds = Some(now.began.elapsed().as_secs_f64());
-                self.times.take(record, &planned.workload, &planned.engine, seconds);
-            }
+        if let Some(now) = self.now.take()
+            && let Some(planned) = self.trials.get_mut(now.place)
+        {
+            planned.fate = fate(&record.outcome);
+            let seconds = Some(now.began.elapsed().as_secs_f64());
+            self.times.take(record, &planned.workload, &planned.engine, seconds);
         }
         self.results.take(record);
         let trial = &record.trial;

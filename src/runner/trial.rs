@@ -18,9 +18,8 @@ use super::watch::Tick;
 use crate::engine::abi::*;
 use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
-use crate::measure::noise::run_delay_share_of;
 use crate::measure::placement::cpus_in_force;
-use crate::measure::{Clock, DiskUse, Noise, NoiseProbe, Usage};
+use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
 use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
 use crate::workload::{Durability, Phase, Transaction};
 use kept::Start;
@@ -191,18 +190,6 @@ impl<'t> Running<'t> {
             noise: Some(self.noise_so_far()),
             warnings: Vec::new(),
         }
-    }
-
-    /// Of the whole trial; but threads wait for CPUs in its phases, which know it best.
-    fn noise_so_far(&self) -> Noise {
-        let mut noise = self.noise.finish();
-        let usages = self.phases.iter().filter(|phase| phase.ops > 0).map(|phase| &phase.usage);
-        let waits = usages.map(|usage| Some((usage.run_delay_ns?, usage.cpu_ns()?)));
-        let known: Vec<(u64, u64)> = waits.collect::<Option<_>>().unwrap_or_default();
-        if !known.is_empty() {
-            noise.run_delay_share = run_delay_share_of(&known);
-        }
-        noise
     }
 
     /// Times `work` as a step.

@@ -2,8 +2,9 @@
 
 use super::{OnTick, Running};
 use crate::engine::Database;
+use crate::measure::noise::run_delay_share_of;
 use crate::measure::warning::warnings_of_noise;
-use crate::measure::{PhaseNoise, Usage, Warning};
+use crate::measure::{Noise, PhaseNoise, Usage, Warning};
 use crate::results::summary::is_floor;
 use crate::results::{CheckLevel, PhaseRecord, Record, Step};
 use crate::runner::{count, lists, phase, sweep};
@@ -42,6 +43,18 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
 }
 
 impl Running<'_> {
+    /// Of the whole trial; but threads wait for CPUs in its phases, which know it best.
+    pub(super) fn noise_so_far(&self) -> Noise {
+        let mut noise = self.noise.finish();
+        let usages = self.phases.iter().filter(|phase| phase.ops > 0).map(|phase| &phase.usage);
+        let waits = usages.map(|usage| Some((usage.run_delay_ns?, usage.cpu_ns()?)));
+        let known: Vec<(u64, u64)> = waits.collect::<Option<_>>().unwrap_or_default();
+        if !known.is_empty() {
+            noise.run_delay_share = run_delay_share_of(&known);
+        }
+        noise
+    }
+
     /// The most so far: a server that the engine had started may have ended already.
     pub(super) fn rss_peak_bytes(&self) -> Option<u64> {
         let phases = self.phases.iter().filter_map(|phase| phase.usage.rss_peak_bytes);
