@@ -115,6 +115,9 @@ pub fn run_in(
     }
     let mut record = running.record();
     let clock = clock.facts();
+    if record.is_of_client_alone() {
+        record.forget_others();
+    }
     record.warnings = finish::warnings(&record);
     record.clock = Some(clock);
     Ok(record)

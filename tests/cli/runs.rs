@@ -180,3 +180,13 @@ fn each_repetition_has_a_seed_that_all_engines_share() {
     let kept: Vec<_> = own.iter().map(|(run, _, ops)| (*run, 7, *ops)).collect();
     assert_eq!(run("--keep db"), kept, "rows that are kept are the same in all repetitions");
 }
+
+#[test]
+fn a_workload_that_was_made_smaller_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "run quick --engines memory-map --runs 1 --set budget_seconds=0.5 --quiet";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+    let text = "quick was made smaller to keep its time: 20000 keys instead of 200000, phases of";
+    assert!(printed.stdout.replace("\n    ", " ").contains(text), "{}", printed.stdout);
+}

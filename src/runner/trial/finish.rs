@@ -200,3 +200,27 @@ impl Running<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::fixture;
+
+    #[test]
+    fn what_a_record_says_of_its_phases_and_steps_is_warned_of() {
+        let mut record = fixture::records().into_iter().find(|record| record.trial.engine == "lmdb").unwrap();
+        let ids = |record: &Record| -> Vec<String> {
+            warnings(record).into_iter().map(|warning| warning.id).collect()
+        };
+        // A step of it is: drop-caches, not permitted.
+        assert_eq!(ids(&record), ["caches-not-dropped"]);
+        record.phases[1].check.level = CheckLevel::Stateless;
+        record.phases[2].ended_by = "keys".into();
+        record.phases[2].harness_share = 0.5;
+        record.phases[3].noise = Some(PhaseNoise { steal_share: Some(0.5), ..PhaseNoise::default() });
+        assert_eq!(
+            ids(&record),
+            ["steal", "caches-not-dropped", "checks-reduced", "harness-share", "not-whole"]
+        );
+    }
+}
