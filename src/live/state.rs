@@ -46,6 +46,12 @@ pub struct Planned {
     expected: Expected,
 }
 
+impl Planned {
+    fn is_cell_of(&self, other: &Planned) -> bool {
+        (&self.workload, &self.engine) == (&other.workload, &other.engine)
+    }
+}
+
 /// What became of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -251,13 +257,22 @@ impl State {
     /// Seconds left: for each trial what the last of its engine took, or what the plan says of one that was not seen yet; for
     /// the one that runs by its own progress too.
     pub fn seconds_left(&self) -> Option<f64> {
-        let waiting = self.trials.iter().filter(|planned| planned.fate == Fate::Waiting);
-        let waiting: f64 = waiting.map(|planned| self.expected(planned).total()).sum();
-        let this = self.now.as_ref().and_then(|now| {
-            let expected = self.expected(self.trials.get(now.place)?);
-            Some(expected.left(&now.at(Instant::now())))
+        let running = self.now.as_ref().and_then(|now| {
+            let planned = self.trials.get(now.place)?;
+            let left = self.expected(planned).left(&now.at(Instant::now()));
+            Some((planned, left, now.began.elapsed().as_secs_f64() + left))
         });
-        Some(waiting + this.unwrap_or(0.0))
+        let of_one = |waiting: &Planned| match running {
+            // Its first trial tells of the others already.
+            Some((planned, _, whole)) if waiting.is_cell_of(planned) && !self.has_seen(waiting) => whole,
+            _ => self.expected(waiting).total(),
+        };
+        let waiting = self.trials.iter().filter(|planned| planned.fate == Fate::Waiting);
+        Some(waiting.map(of_one).sum::<f64>() + running.map_or(0.0, |(_, left, _)| left))
+    }
+
+    fn has_seen(&self, planned: &Planned) -> bool {
+        self.times.of(&planned.workload, &planned.engine).is_some()
     }
 
     fn expected<'s>(&'s self, planned: &'s Planned) -> &'s Expected {
@@ -371,6 +386,13 @@ impl Now {
             self.last_turn = turn;
             self.service_ns.clear();
         }
+    }
+
+    /// As if it had begun so much earlier, and the phase with it.
+    #[cfg(test)]
+    pub fn began_earlier_by(&mut self, span: Duration) {
+        self.began = self.began.checked_sub(span).expect("the machine runs for longer than that");
+        self.phase_began = self.began;
     }
 
     /// Where it is.

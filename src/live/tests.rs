@@ -204,3 +204,19 @@ fn the_time_left_is_that_of_the_engine_that_runs() {
         state.trials[trial.order as usize].fate = Fate::Waiting;
     }
 }
+
+#[test]
+fn the_first_trial_of_an_engine_tells_of_its_others_while_it_runs() {
+    let run = fixture::run();
+    let mut state = State::new(&run);
+    let trial = run.trials.iter().find(|trial| trial.engine == "redb").unwrap();
+    state.trial_begins(trial, trial.order as usize);
+    let name = trial.workload.phases[1].name.clone();
+    state.tick(&Tick { phase: name, done_share: Some(0.5), ..tick(1) });
+    let plan = state.seconds_left().unwrap();
+    assert!(plan < 30.0, "{plan} s by the plan");
+    // Half of the phase took 30 s: as much is left of it, and its other two runs take a minute each.
+    state.now.as_mut().unwrap().began_earlier_by(std::time::Duration::from_secs(30));
+    let left = state.seconds_left().unwrap();
+    assert!((150.0..150.0 + 3.0 * plan).contains(&left), "{left} s, and {plan} s by the plan");
+}
