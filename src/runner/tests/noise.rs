@@ -1,7 +1,7 @@
 //! What a trial records of itself: whole seconds, what its threads waited, and the seeds that it used.
 
 use super::{run_on, run_seeded, small};
-use crate::measure::{PhaseNoise, ThreadTimes};
+use crate::measure::ThreadTimes;
 use crate::results::{Outcome, PhaseRecord, Record};
 use crate::workload::Workload;
 
@@ -69,15 +69,6 @@ fn threads_tell_what_they_waited_before_they_end() {
     let wanted = delays as f64 / (delays as f64 + cpus);
     let whole = record.noise.as_ref().unwrap().run_delay_share.unwrap();
     assert!((whole - wanted).abs() < 1e-5, "{whole} and {wanted}");
-}
-
-#[test]
-fn a_phase_too_short_to_tell_says_nothing_of_its_noise() {
-    let mut workload = small("read-random");
-    workload.phases.last_mut().unwrap().ops = 10;
-    let record = run_on("memory-map", workload);
-    let noise = last(&record).noise;
-    assert!(noise == Some(PhaseNoise::default()) || last(&record).elapsed_ns > 1_000_000, "{noise:?}");
 }
 
 /// Bytes that the reads of a trial brought: values differ in size, so they tell which keys were drawn.
