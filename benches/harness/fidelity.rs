@@ -229,6 +229,7 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
         engine: engine.into(),
         options: Vec::new(),
         workload: workload.clone().into(),
+        seed: None,
         placement: Default::default(),
         reused: false,
     };

@@ -24,6 +24,7 @@ fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
         engine: engine.name().into(),
         options: Vec::new(),
         workload: workload.clone().into(),
+        seed: None,
         placement: Default::default(),
         reused: false,
     };

@@ -42,6 +42,11 @@ impl KeepArgs {
         self.keep.is_none() || !is_in_memory(engine)
     }
 
+    /// Whether databases are kept or started on, so that all trials have the same rows.
+    pub fn outlives_trials(&self) -> bool {
+        self.keep.is_some() || self.reuse.is_some()
+    }
+
     /// Writes into the trials of a plan that they start on kept databases.
     pub fn hold(&self, trials: &mut [Trial]) {
         trials.iter_mut().for_each(|trial| trial.reused = self.reuse.is_some());

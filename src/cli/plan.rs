@@ -9,7 +9,7 @@ use super::run::RunArgs;
 use crate::audit::proven::proven;
 use crate::engine::{Lookup, Registry};
 use crate::measure::units::bytes_text;
-use crate::measure::{Clock, Conditions, Machine, disk, warnings_of};
+use crate::measure::{Clock, Conditions, Machine, Warning, disk, warnings_of};
 use crate::results::{Proof, Run, SCHEMA, Trial, now_rfc3339, random_suffix, run_id};
 use crate::runner::{self, Contestant, Entry};
 use crate::workload::{Member, Workload, count_text, with_cpus};
@@ -149,7 +149,7 @@ fn entries(
     registry: &Registry,
     members: Vec<Member>,
     of: &[Vec<String>],
-) -> Result<Vec<Entry>, CliError> {
+) -> Result<(Vec<Entry>, Vec<Warning>), CliError> {
     let mut names_of: Vec<String> = Vec::new();
     for name in of.iter().flatten() {
         if !names_of.contains(name) {
@@ -161,19 +161,22 @@ fn entries(
     for (_, value) in all.iter_mut().flat_map(|contestant| &mut contestant.options) {
         *value = passwords::apart(value).0;
     }
-    let mut entries = Vec::new();
+    let (mut entries, mut warnings) = (Vec::new(), Vec::new());
     for (Member { mut workload, .. }, names) in members.into_iter().zip(of).filter(|(_, of)| !of.is_empty()) {
         let of =
             |name: &String| names_of.iter().position(|known| known == name).map(|place| all[place].clone());
         let contestants: Vec<Contestant> = names.iter().filter_map(of).collect();
         if let Some(share) = workload.seconds_per_trial(contestants.len() * workload.runs.max(1) as usize) {
+            let before = (workload.keys, workload.phase_seconds());
             workload.shrink_to(share);
+            let (keys, seconds) = ((before.0, workload.keys), (before.1, workload.phase_seconds()));
+            warnings.extend(Warning::of_shrinking(&workload.name, keys, seconds));
         }
         runner::check_workload(&workload)
             .map_err(|text| CliError::usage(format!("workload {}: {text}", workload.name)))?;
         entries.push(Entry { workload, contestants });
     }
-    Ok(entries)
+    Ok((entries, warnings))
 }
 
 /// The command that repeats the run, without paths of this machine.
@@ -231,19 +234,22 @@ fn check_space(args: &RunArgs, data: &Path, entries: &[Entry]) -> Result<(), Cli
 pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
     let (members, name) = with_cpus(args.limits.cpu_count(), || members(args))?;
     let engines = engines(args, registry, &members)?;
-    let entries = entries(args, registry, members, &engines.of)?;
+    let (entries, shrunk) = entries(args, registry, members, &engines.of)?;
     let data = args.data.as_deref().unwrap_or(&args.results);
     if let Some(data) = &args.data {
         runner::check_parent(data).map_err(CliError::usage)?;
     }
     check_space(args, data, &entries)?;
-    let mut trials = runner::trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed));
+    let mut trials =
+        runner::trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed), args.seeds());
     args.limits.hold(&mut trials);
     args.kept.hold(&mut trials);
     limits::check(&trials)?;
     let started_at = now_rfc3339();
     let machine = Machine::observe(data);
     let clock = Clock::calibrate().facts();
+    let mut warnings = warnings_of(&machine, &Conditions::observe(data), Some(&clock));
+    warnings.extend(shrunk);
     Ok(Run {
         schema: SCHEMA,
         tool_version: env!("CARGO_PKG_VERSION").into(),
@@ -253,7 +259,7 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         proofs: proofs(&trials),
         absent: engines.absent,
         trials,
-        warnings: warnings_of(&machine, &Conditions::observe(data), Some(&clock)),
+        warnings,
         machine,
         clock,
     })

@@ -15,7 +15,7 @@ use crate::report::Layout;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
 use crate::results::{Outcome, Record, Run};
-use crate::runner::{self, Ending, Runner};
+use crate::runner::{self, Ending, Runner, Seeds};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,6 +35,9 @@ pub struct RunArgs {
     pub(super) limits: LimitArgs,
     #[command(flatten)]
     pub(super) kept: KeepArgs,
+    /// Let every repetition do the same ops on the same rows; without it each has a seed of its own, made from --seed.
+    #[arg(long)]
+    pub(super) same_ops: bool,
     /// Set an option of an engine; may be given more than once.
     #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
     pub(super) options: Vec<String>,
@@ -68,6 +71,7 @@ impl RunArgs {
             sizes: Sizes::default(),
             limits: LimitArgs::default(),
             kept: KeepArgs::default(),
+            same_ops: false,
             options: Vec::new(),
             results: PathBuf::from("kvdyno-results"),
             data: None,
@@ -76,6 +80,15 @@ impl RunArgs {
             ignore_space: false,
             layout: Vec::new(),
             live: LiveArgs::default(),
+        }
+    }
+
+    /// What differs between the repetitions of a new run.
+    pub(super) fn seeds(&self) -> Seeds {
+        match (self.same_ops, self.kept.outlives_trials()) {
+            (true, _) => Seeds::Same,
+            (false, true) => Seeds::OfOps,
+            (false, false) => Seeds::OfAll,
         }
     }
 }

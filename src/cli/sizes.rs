@@ -37,7 +37,7 @@ pub struct Sizes {
     /// Cache budget of each engine: `64MiB`.
     #[arg(long, value_parser = bytes)]
     cache: Option<u64>,
-    /// The seed of every stream.
+    /// The seed of every stream; repetitions behind the first have seeds of their own, made from it.
     #[arg(long)]
     seed: Option<u64>,
     /// Repetitions of each cell.

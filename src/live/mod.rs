@@ -4,6 +4,7 @@
 #![cfg_attr(not(feature = "tui"), allow(dead_code, reason = "the dashboard reads what the others do not"))]
 
 mod json;
+mod left;
 mod lines;
 mod metrics;
 mod results;

@@ -1,5 +1,6 @@
 //! What is known of a run at this moment.
 
+use super::left::{At, Expected, Times};
 use super::results::Results;
 use crate::measure::units::time_text;
 use crate::report::plain_text;
@@ -28,8 +29,7 @@ pub struct State {
     pub results: Results,
     /// What has to be told when there is room for it again; plain text.
     pub messages: Vec<String>,
-    measured: Duration,
-    measured_trials: u32,
+    times: Times,
 }
 
 /// A trial of the plan. All texts are plain.
@@ -42,6 +42,14 @@ pub struct Planned {
     pub repetition: u32,
     /// What became of it.
     pub fate: Fate,
+    /// What the plan says that it takes.
+    expected: Expected,
+}
+
+impl Planned {
+    fn is_cell_of(&self, other: &Planned) -> bool {
+        (&self.workload, &self.engine) == (&other.workload, &other.engine)
+    }
 }
 
 /// What became of a trial.
@@ -105,6 +113,7 @@ pub struct Now {
     /// Service times of the phase so far: least value of a bucket, nanoseconds, and count.
     pub service_ns: BTreeMap<u64, u64>,
     phase_began: Instant,
+    in_steps: Duration,
     changes: u64,
     looks: VecDeque<(Instant, u64)>,
 }
@@ -141,6 +150,7 @@ impl State {
             workload: plain_text(&trial.workload.name),
             repetition: trial.repetition,
             fate: Fate::Waiting,
+            expected: Expected::planned(trial),
         };
         State {
             run: plain_text(&run.id),
@@ -149,8 +159,7 @@ impl State {
             now: None,
             results: Results::default(),
             messages: Vec::new(),
-            measured: Duration::ZERO,
-            measured_trials: 0,
+            times: Times::default(),
         }
     }
 
@@ -159,6 +168,7 @@ impl State {
         self.results.take(record);
         if let Some(planned) = self.trials.get_mut(record.trial.order as usize) {
             planned.fate = fate(&record.outcome);
+            self.times.take(record, &planned.workload, &planned.engine, None);
         }
     }
 
@@ -196,6 +206,7 @@ impl State {
             rows: VecDeque::new(),
             service_ns: BTreeMap::new(),
             phase_began: Instant::now(),
+            in_steps: Duration::ZERO,
             changes: 0,
             looks: VecDeque::new(),
         });
@@ -217,12 +228,12 @@ impl State {
 
     /// A trial has ended; what is to be told of it, if it did not end well.
     pub fn trial_ended(&mut self, record: &Record) -> Option<String> {
-        if let Some(now) = self.now.take() {
-            self.measured += now.began.elapsed();
-            self.measured_trials += 1;
-            if let Some(planned) = self.trials.get_mut(now.place) {
-                planned.fate = fate(&record.outcome);
-            }
+        if let Some(now) = self.now.take()
+            && let Some(planned) = self.trials.get_mut(now.place)
+        {
+            planned.fate = fate(&record.outcome);
+            let seconds = Some(now.began.elapsed().as_secs_f64());
+            self.times.take(record, &planned.workload, &planned.engine, seconds);
         }
         self.results.take(record);
         let trial = &record.trial;
@@ -243,12 +254,29 @@ impl State {
         self.count(&[Fate::Ok, Fate::Failed, Fate::Wrong])
     }
 
-    /// Seconds left, from the mean of the trials so far; none: none has ended yet.
+    /// Seconds left: for each trial what the last of its engine took, or what the plan says of one that was not seen yet; for
+    /// the one that runs by its own progress too.
     pub fn seconds_left(&self) -> Option<f64> {
-        let mean = self.measured.as_secs_f64() / f64::from(self.measured_trials);
-        let this = self.now.as_ref().map(|now| (mean - now.began.elapsed().as_secs_f64()).max(0.0));
-        let left = mean * self.count(&[Fate::Waiting]) as f64 + this.unwrap_or(0.0);
-        (self.measured_trials > 0).then_some(left)
+        let running = self.now.as_ref().and_then(|now| {
+            let planned = self.trials.get(now.place)?;
+            let left = self.expected(planned).left(&now.at(Instant::now()));
+            Some((planned, left, now.began.elapsed().as_secs_f64() + left))
+        });
+        let of_one = |waiting: &Planned| match running {
+            // Its first trial tells of the others already.
+            Some((planned, _, whole)) if waiting.is_cell_of(planned) && !self.has_seen(waiting) => whole,
+            _ => self.expected(waiting).total(),
+        };
+        let waiting = self.trials.iter().filter(|planned| planned.fate == Fate::Waiting);
+        Some(waiting.map(of_one).sum::<f64>() + running.map_or(0.0, |(_, left, _)| left))
+    }
+
+    fn has_seen(&self, planned: &Planned) -> bool {
+        self.times.of(&planned.workload, &planned.engine).is_some()
+    }
+
+    fn expected<'s>(&'s self, planned: &'s Planned) -> &'s Expected {
+        self.times.of(&planned.workload, &planned.engine).unwrap_or(&planned.expected)
     }
 
     /// The share of the run that is done, 0 to 1: trials, and the turns of the one that runs.
@@ -348,12 +376,35 @@ impl Now {
     }
 
     fn begin(&mut self, turn: Option<usize>, doing: &'static str) {
+        if self.turn.is_none() {
+            self.in_steps += self.phase_began.elapsed();
+        }
         (self.turn, self.doing, self.phase_began) = (turn, doing, Instant::now());
         (self.ops, self.rate, self.phase_share) = (0, None, None);
         self.looks.clear();
         if turn.is_some() {
             self.last_turn = turn;
             self.service_ns.clear();
+        }
+    }
+
+    /// As if it had begun so much earlier, and the phase with it.
+    #[cfg(test)]
+    pub fn began_earlier_by(&mut self, span: Duration) {
+        self.began = self.began.checked_sub(span).expect("the machine runs for longer than that");
+        self.phase_began = self.began;
+    }
+
+    /// Where it is.
+    fn at(&self, now: Instant) -> At {
+        let here = now.saturating_duration_since(self.phase_began).as_secs_f64();
+        let before = self.in_steps.as_secs_f64();
+        At {
+            turn: self.turn,
+            begun: self.last_turn.map_or(0, |turn| turn + 1),
+            here,
+            in_steps: if self.turn.is_none() { before + here } else { before },
+            share: self.phase_share,
         }
     }
 

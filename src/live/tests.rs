@@ -132,7 +132,8 @@ fn the_plan_counts_what_became_of_each_trial() {
     let wrong = state.count(&[Fate::Wrong]);
     let failed = state.count(&[Fate::Failed]);
     assert_eq!((wrong, failed, state.count(&[Fate::Waiting]), state.done()), (3, 1, 1, 20));
-    assert_eq!(state.seconds_left(), None, "nothing was measured in this session");
+    let planned = state.seconds_left().unwrap();
+    assert!(planned > 0.0 && planned < 10.0, "{planned}: the plan has one short trial left");
 }
 
 #[test]
@@ -174,4 +175,48 @@ fn figures_are_said_with_their_units_and_unknown_ones_are_a_dash() {
     assert_eq!(seconds_text(Some(200.0)), "3 min 20 s");
     assert_eq!(seconds_text(Some(7_260.0)), "2 h 1 min");
     assert_eq!(seconds_text(None), "-");
+}
+
+#[test]
+fn the_time_left_is_that_of_the_engine_that_runs() {
+    let run = fixture::run();
+    let mut state = State::new(&run);
+    // Trials of one engine took a minute each, those of the others a second.
+    for mut record in fixture::records().into_iter().filter(|record| record.trial.repetition == 1) {
+        let seconds = if record.trial.engine == "lmdb" { 60 } else { 1 };
+        record.noise.as_mut().unwrap().elapsed_ns = seconds * 1_000_000_000;
+        state.earlier(&record);
+    }
+    let left = |state: &State| state.seconds_left().unwrap();
+    let waiting = left(&state);
+    assert!((120.0..200.0).contains(&waiting), "two more trials of a minute: {waiting}");
+    let of = |engine: &str| {
+        run.trials.iter().find(|trial| trial.engine == engine && trial.repetition == 2).unwrap()
+    };
+    for (engine, least) in [("lmdb", 50.0), ("redb", 0.5)] {
+        let trial = of(engine);
+        state.trial_begins(trial, trial.order as usize);
+        let others: f64 = waiting - if engine == "lmdb" { 60.0 } else { 1.0 };
+        let this = left(&state) - others;
+        assert!((least - 1.0..=60.5).contains(&this), "{engine}: {this}");
+        assert!(engine == "lmdb" || this < 5.0, "{engine}: {this}");
+        state.now = None;
+        state.trials[trial.order as usize].fate = Fate::Waiting;
+    }
+}
+
+#[test]
+fn the_first_trial_of_an_engine_tells_of_its_others_while_it_runs() {
+    let run = fixture::run();
+    let mut state = State::new(&run);
+    let trial = run.trials.iter().find(|trial| trial.engine == "redb").unwrap();
+    state.trial_begins(trial, trial.order as usize);
+    let name = trial.workload.phases[1].name.clone();
+    state.tick(&Tick { phase: name, done_share: Some(0.5), ..tick(1) });
+    let plan = state.seconds_left().unwrap();
+    assert!(plan < 30.0, "{plan} s by the plan");
+    // Half of the phase took 30 s: as much is left of it, and its other two runs take a minute each.
+    state.now.as_mut().unwrap().began_earlier_by(std::time::Duration::from_secs(30));
+    let left = state.seconds_left().unwrap();
+    assert!((150.0..150.0 + 3.0 * plan).contains(&left), "{left} s, and {plan} s by the plan");
 }

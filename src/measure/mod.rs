@@ -26,9 +26,9 @@ pub use file_system::FileSystemFacts;
 pub use histogram::Histogram;
 pub use machine::{Conditions, Machine, raise_open_files};
 pub use memory_cap::{CapRecord, CapUse, MemoryCap};
-pub use noise::{Jitter, Noise, NoiseProbe};
+pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
-pub use resources::Usage;
+pub use resources::{ThreadTimes, Usage};
 pub use warning::{Concern, Warning, warnings_of};
 
 use schemars::JsonSchema;
@@ -37,11 +37,12 @@ use serde::{Deserialize, Serialize};
 /// One second of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesRow {
-    /// End of the interval, nanoseconds from the phase's start.
+    /// End of the interval, nanoseconds from the moment at which counting began, the same for all threads. All rows but the
+    /// last end at whole seconds.
     pub at_ns: u64,
-    /// Length of the interval, nanoseconds.
+    /// Length of the interval, nanoseconds: a second, but in the last row.
     pub interval_ns: u64,
-    /// Ops that ended in it.
+    /// Ops that ended in it; a batch counts where it ended.
     pub ops: u64,
     /// Of these, misses.
     pub misses: u64,
@@ -53,11 +54,12 @@ pub struct SeriesRow {
     pub max_ns: Option<u64>,
     /// Per kind: its name and the histogram of the interval.
     pub kinds: Vec<(String, Histogram)>,
-    /// Resident memory at its end, bytes.
+    /// Resident memory at its end, bytes. This and what follows is read when the watcher wakes at the end of the interval, as
+    /// a rule within a millisecond; none: it slept through it.
     pub rss_bytes: Option<u64>,
-    /// CPU time of the process in the interval, user and system, nanoseconds.
+    /// CPU time of the process since the row before was read, user and system, nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// Bytes that the process caused to be written to storage in the interval.
+    /// Bytes that the process caused to be written to storage since the row before was read.
     pub written_bytes: Option<u64>,
     /// Allocated bytes of the database's folder at its end.
     pub disk_allocated_bytes: Option<u64>,

@@ -1,10 +1,13 @@
 //! What else the machine did while we measured, and how unsteady its CPUs are.
 
+mod phase;
 #[cfg(test)]
 mod tests;
 
+pub use phase::{PhaseNoise, PhaseProbe};
+
 use super::clock::{Clock, monotonic_ns};
-use super::resources::{Usage, read};
+use super::resources::{RunDelays, Usage, read};
 use super::units::rounded;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,9 +28,10 @@ pub struct Noise {
     pub elapsed_ns: u64,
     /// Share of all CPUs' time that the hypervisor gave to others, 0 to 1.
     pub steal_share: Option<f64>,
-    /// Of the time that our threads wanted to run, the share that they had to wait for a CPU, 0 to 1.
+    /// Of the time that our threads wanted to run, the share that they had to wait for a CPU, 0 to 1. Of a trial: in its
+    /// phases together.
     pub run_delay_share: Option<f64>,
-    /// Share of all CPUs' time that other processes and the kernel used, 0 to 1.
+    /// Share of all CPUs' time that other processes and the kernel used, 0 to 1. What this process has started is no other.
     pub other_cpu_share: Option<f64>,
     /// Load average of the last minute at the beginning: threads that ran or wanted to.
     pub load_before: Option<f64>,
@@ -45,8 +49,9 @@ pub struct Noise {
 #[derive(Clone, Debug)]
 pub struct NoiseProbe {
     at_ns: u64,
-    ticks: Option<CpuTicks>,
-    usage: Usage,
+    cpus: CpuProbe,
+    delays: RunDelays,
+    cpu_ns: Option<u64>,
     load: Option<f64>,
     cpu_pressure_ns: Option<u64>,
     io_pressure_ns: Option<u64>,
@@ -59,8 +64,9 @@ impl NoiseProbe {
         let spin_ns = spin_ns();
         Self {
             at_ns: monotonic_ns(),
-            ticks: read("/proc/stat").as_deref().and_then(parse_cpu_ticks),
-            usage: Usage::now(),
+            cpus: CpuProbe::start(),
+            delays: RunDelays::begin(),
+            cpu_ns: Usage::tree_cpu_ns(),
             load: load_average(),
             cpu_pressure_ns: pressure_ns("/proc/pressure/cpu"),
             io_pressure_ns: pressure_ns("/proc/pressure/io"),
@@ -68,18 +74,19 @@ impl NoiseProbe {
         }
     }
 
-    /// Ends it. Call it while the threads that worked in the span are still there: see [`Usage::run_delay_ns`].
+    /// Ends it. Call it while the threads that worked in the span are still there, else what they waited is not in it.
     pub fn finish(&self) -> Noise {
         let elapsed_ns = monotonic_ns().saturating_sub(self.at_ns);
-        let usage = Usage::now().since(&self.usage);
-        let ticks = read("/proc/stat").as_deref().and_then(parse_cpu_ticks);
-        let ticks = ticks.zip(self.ticks).map(|(now, then)| now.since(then));
+        let mut delays = self.delays.clone();
+        delays.look();
+        let cpu_ns = Usage::tree_cpu_ns().zip(self.cpu_ns).map(|(now, then)| now.saturating_sub(then));
+        let (steal_share, other_cpu_share) = self.cpus.finish();
         let less = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
         Noise {
             elapsed_ns,
-            steal_share: ticks.and_then(|ticks| share(ticks.steal as f64, ticks.all as f64)),
-            run_delay_share: run_delay_share(&usage),
-            other_cpu_share: ticks.and_then(|ticks| ticks.other_share(&usage)),
+            steal_share,
+            run_delay_share: run_delay_share(delays.sum_ns(&[]), cpu_ns),
+            other_cpu_share,
             load_before: self.load,
             load_after: load_average(),
             cpu_pressure_ns: less(pressure_ns("/proc/pressure/cpu"), self.cpu_pressure_ns),
@@ -106,10 +113,35 @@ impl CpuTicks {
         }
     }
 
-    fn other_share(self, own: &Usage) -> Option<f64> {
-        let own_ticks = own.cpu_ns()? as f64 * ticks_per_second()? / 1e9;
+    fn other_share(self, own_cpu_ns: u64) -> Option<f64> {
+        let own_ticks = own_cpu_ns as f64 * ticks_per_second()? / 1e9;
         // Ours is known finer than the sum; the difference may fall below zero.
         share((self.busy as f64 - own_ticks).max(0.0), self.all as f64)
+    }
+}
+
+/// The CPUs of the machine and what of them is ours, at the beginning of a span.
+#[derive(Clone, Copy, Debug)]
+struct CpuProbe {
+    ticks: Option<CpuTicks>,
+    own_cpu_ns: Option<u64>,
+}
+
+impl CpuProbe {
+    fn start() -> Self {
+        let ticks = read("/proc/stat").as_deref().and_then(parse_cpu_ticks);
+        Self { ticks, own_cpu_ns: Usage::tree_cpu_ns() }
+    }
+
+    /// The share that was stolen, and the share that others used.
+    fn finish(&self) -> (Option<f64>, Option<f64>) {
+        let now = Self::start();
+        let Some(ticks) = now.ticks.zip(self.ticks).map(|(now, then)| now.since(then)) else {
+            return (None, None);
+        };
+        let own = now.own_cpu_ns.zip(self.own_cpu_ns).map(|(now, then)| now.saturating_sub(then));
+        let stolen = share(ticks.steal as f64, ticks.all as f64);
+        (stolen, own.and_then(|own| ticks.other_share(own)))
     }
 }
 
@@ -125,9 +157,16 @@ fn parse_cpu_ticks(text: &str) -> Option<CpuTicks> {
     Some(CpuTicks { busy, steal, all: busy + idle + iowait + steal })
 }
 
-fn run_delay_share(usage: &Usage) -> Option<f64> {
-    let delay_ns = usage.run_delay_ns? as f64;
-    share(delay_ns, delay_ns + usage.cpu_ns()? as f64)
+/// Run delays and CPU times of some spans as one share; none: nothing ran.
+pub fn run_delay_share_of(spans: &[(u64, u64)]) -> Option<f64> {
+    let sum = |of: fn(&(u64, u64)) -> u64| spans.iter().map(of).fold(0, u64::saturating_add);
+    run_delay_share(Some(sum(|span| span.0)), Some(sum(|span| span.1)))
+}
+
+/// Of the time that threads ran or wanted to, the share that they waited.
+fn run_delay_share(delay_ns: Option<u64>, cpu_ns: Option<u64>) -> Option<f64> {
+    let delay_ns = delay_ns? as f64;
+    share(delay_ns, delay_ns + cpu_ns? as f64)
 }
 
 fn share(part: f64, whole: f64) -> Option<f64> {

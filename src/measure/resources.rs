@@ -3,13 +3,16 @@
 mod children;
 #[cfg(test)]
 mod tests;
+mod threads;
+
+pub use threads::{RunDelays, ThreadTimes};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Use of resources by this process with all its threads, and by the processes that it has started and that still run
 /// (an engine may be a server): since its start, or between two moments. Of these CPU time is known to 10 ms, peaks are
-/// added up, and run delay is not in it.
+/// added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// CPU time in user mode, nanoseconds.
@@ -47,13 +50,13 @@ pub struct Usage {
     pub written_storage_bytes: Option<u64>,
     /// Of these, bytes that never got there, for the file was deleted or cut before; counted when that happens.
     pub cancelled_storage_bytes: Option<u64>,
-    /// Time that threads were ready to run but had no CPU, nanoseconds. Threads that have ended are not in it; with
-    /// such between two moments a difference is too small, or none.
+    /// Of a phase: time that threads were ready to run but had no CPU, nanoseconds. The harness's threads tell theirs
+    /// before they end; of a thread that the engine ended in the phase, what it waited in its last second is not in it.
     pub run_delay_ns: Option<u64>,
 }
 
 impl Usage {
-    /// Since the process began. Reads four small files and two more for each thread: about 60 us.
+    /// Since the process began, but for run delay. Reads three small files and one more for each thread: about 40 us.
     pub fn now() -> Self {
         let mut usage = Self::default();
         usage.take_rusage();
@@ -63,7 +66,6 @@ impl Usage {
         if let Some(text) = read("/proc/self/io") {
             usage.take_io(&text);
         }
-        usage.run_delay_ns = run_delay_ns();
         children::of_this_process().iter().for_each(|child| usage.add(child));
         usage
     }
@@ -116,6 +118,18 @@ impl Usage {
         }
     }
 
+    /// CPU time of this process, of those that it has started and that still run, and of those that it has waited for,
+    /// nanoseconds: what a span of time has of it does not shrink when a process that was started ends.
+    pub fn tree_cpu_ns() -> Option<u64> {
+        let mut ended = Self::default();
+        ended.take_cpu_of_ended();
+        let mut own = Self::default();
+        own.take_rusage();
+        let running =
+            children::of_this_process().iter().filter_map(Usage::cpu_ns).fold(0, u64::saturating_add);
+        Some(own.cpu_ns()?.saturating_add(ended.cpu_ns().unwrap_or(0)).saturating_add(running))
+    }
+
     /// User and system CPU time together, nanoseconds; none if either is unknown.
     pub fn cpu_ns(&self) -> Option<u64> {
         self.user_cpu_ns?.checked_add(self.system_cpu_ns?)
@@ -123,16 +137,7 @@ impl Usage {
 
     #[cfg(unix)]
     fn take_rusage(&mut self) {
-        // SAFETY: all zeroes is a valid rusage.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a live rusage.
-        if unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) } != 0 {
-            return;
-        }
-        let time_ns = |time: libc::timeval| {
-            let seconds = u64::try_from(time.tv_sec).ok()?;
-            Some(seconds * 1_000_000_000 + u64::try_from(time.tv_usec).ok()? * 1000)
-        };
+        let Some(usage) = rusage(libc::RUSAGE_SELF) else { return };
         self.user_cpu_ns = time_ns(usage.ru_utime);
         self.system_cpu_ns = time_ns(usage.ru_stime);
         self.minor_faults = u64::try_from(usage.ru_minflt).ok();
@@ -145,6 +150,17 @@ impl Usage {
 
     #[cfg(not(unix))]
     fn take_rusage(&mut self) {}
+
+    /// CPU time of processes that were started, have ended, and were waited for.
+    #[cfg(unix)]
+    fn take_cpu_of_ended(&mut self) {
+        let Some(usage) = rusage(libc::RUSAGE_CHILDREN) else { return };
+        self.user_cpu_ns = time_ns(usage.ru_utime);
+        self.system_cpu_ns = time_ns(usage.ru_stime);
+    }
+
+    #[cfg(not(unix))]
+    fn take_cpu_of_ended(&mut self) {}
 
     /// The lines on memory of `/proc/self/status`. `VmHWM`, unlike `ru_maxrss`, does not count what the process was
     /// before it executed this program.
@@ -166,27 +182,18 @@ impl Usage {
     }
 }
 
-/// Time that the calling thread was ready to run but had no CPU, nanoseconds since its start.
-pub fn thread_run_delay_ns() -> Option<u64> {
-    parse_run_delay_ns(&read("/proc/thread-self/schedstat")?)
+#[cfg(unix)]
+fn rusage(whose: libc::c_int) -> Option<libc::rusage> {
+    // SAFETY: all zeroes is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live rusage.
+    (unsafe { libc::getrusage(whose, &mut usage) } == 0).then_some(usage)
 }
 
-/// Run delay of all threads that live now, nanoseconds.
-fn run_delay_ns() -> Option<u64> {
-    let mut sum_ns: Option<u64> = None;
-    for task in std::fs::read_dir("/proc/self/task").ok()? {
-        // A thread that ended meanwhile has no file any more.
-        let text = std::fs::read_to_string(task.ok()?.path().join("schedstat"));
-        if let Some(delay_ns) = text.ok().as_deref().and_then(parse_run_delay_ns) {
-            sum_ns = Some(sum_ns.unwrap_or(0).saturating_add(delay_ns));
-        }
-    }
-    sum_ns
-}
-
-/// The second of the three numbers of a `schedstat`.
-fn parse_run_delay_ns(text: &str) -> Option<u64> {
-    text.split_ascii_whitespace().nth(1)?.parse().ok()
+#[cfg(unix)]
+fn time_ns(time: libc::timeval) -> Option<u64> {
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    Some(seconds * 1_000_000_000 + u64::try_from(time.tv_usec).ok()? * 1000)
 }
 
 /// The number that follows `name` at the beginning of a line.

@@ -4,14 +4,24 @@ mod find;
 #[cfg(test)]
 mod tests;
 
-pub use find::{warnings_of, warnings_of_clock, warnings_of_noise};
+pub use find::{
+    Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase, warnings_of, warnings_of_clock,
+    warnings_of_noise,
+};
 
+use super::SeriesRow;
 use super::units::share_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A trial whose harness took a larger share than this is marked.
 pub const HARNESS_SHARE_LIMIT: f64 = 0.10;
+
+/// A phase whose median rate in the last third of its seconds differs by more than this from that in the third before was
+/// not steady.
+const STEADY_LIMIT: f64 = 0.10;
+/// Whole seconds that must be there to tell.
+const STEADY_SECONDS: usize = 9;
 
 /// What a reader has to know, and what can be done about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -116,12 +126,80 @@ impl Concern {
     }
 }
 
+/// The median rates of the last third of a series' whole seconds, and of the third before it.
+fn rates_at_the_end(series: &[SeriesRow]) -> Option<(f64, f64)> {
+    let longest = series.iter().map(|row| row.interval_ns).max()?;
+    let whole = series.iter().filter(|row| row.interval_ns > longest / 2);
+    let rates: Vec<f64> = whole.map(|row| row.ops as f64 / row.interval_ns as f64).collect();
+    let third = rates.len() / 3;
+    if rates.len() < STEADY_SECONDS {
+        return None;
+    }
+    let middle = |rates: &[f64]| {
+        let mut rates = rates.to_vec();
+        rates.sort_by(f64::total_cmp);
+        rates.get(rates.len() / 2).copied().filter(|rate| *rate > 0.0)
+    };
+    let (earlier, last) = rates.split_at(rates.len() - third);
+    Some((middle(&earlier[earlier.len() - third..])?, middle(last)?))
+}
+
 impl Warning {
     /// If the harness took too large a share of a phase's time, that it did; `share` from 0 to 1.
     pub fn of_harness_share(phase: &str, share: f64) -> Option<Self> {
         (share > HARNESS_SHARE_LIMIT).then(|| {
             Concern::HarnessShare
                 .because(format!("In phase {phase} {} of the time was the harness's own.", share_text(share)))
+        })
+    }
+
+    /// If a phase ended before it was done because no key was left to insert (`ended_by` says how it ended), that it did.
+    pub fn of_end(phase: &str, ended_by: &str) -> Option<Self> {
+        (ended_by == "keys").then(|| {
+            Concern::NotWhole.because(format!("Phase {phase} ended early, for no key was left to insert."))
+        })
+    }
+
+    /// If the rate of a phase still moved at its end, that it did; `series` as its record has it.
+    pub fn of_series(phase: &str, series: &[SeriesRow]) -> Option<Self> {
+        let (before, after) = rates_at_the_end(series)?;
+        let change = after / before - 1.0;
+        (change.abs() > STEADY_LIMIT).then(|| {
+            let direction = if change > 0.0 { "higher" } else { "lower" };
+            let share = share_text(change.abs());
+            Concern::NotSteady.because(format!(
+                "In the last third of phase {phase} the rate was {share} {direction} than in the third before."
+            ))
+        })
+    }
+
+    /// If the page cache was not dropped before a phase that asks for it, that it was not, and why.
+    pub fn of_caches(phase: &str, why_not: Option<&str>) -> Option<Self> {
+        why_not.map(|why| {
+            Concern::CachesNotDropped
+                .because(format!("The page cache was not dropped before phase {phase}: {why}."))
+        })
+    }
+
+    /// If the reads of a phase were not checked against the versions that were written, that they were not.
+    pub fn of_checks(phase: &str, is_stateless: bool) -> Option<Self> {
+        is_stateless.then(|| {
+            Concern::ChecksReduced.because(format!(
+                "Phase {phase} had too many keys for a table of versions: an old value of the right key would have passed."
+            ))
+        })
+    }
+
+    /// If a workload was made smaller to keep its time, that it was: what it had and has of keys, and of seconds.
+    pub fn of_shrinking(workload: &str, keys: (u64, u64), seconds: (f64, f64)) -> Option<Self> {
+        let keys_text = (keys.1 < keys.0).then(|| format!("{} keys instead of {}", keys.1, keys.0));
+        let shorter = seconds.1 < seconds.0;
+        let seconds_text =
+            shorter.then(|| format!("phases of {:.1} s in all instead of {:.1} s", seconds.1, seconds.0));
+        let texts: Vec<String> = keys_text.into_iter().chain(seconds_text).collect();
+        (!texts.is_empty()).then(|| {
+            Concern::Shrunk
+                .because(format!("{workload} was made smaller to keep its time: {}.", texts.join(", ")))
         })
     }
 

@@ -51,17 +51,27 @@ struct Versioned {
 
 /// Reads a record; fails on a newer schema and on anything that is not a record. Never panics, whatever the bytes.
 pub fn parse_record(json: &[u8]) -> Result<Record, LoadError> {
-    let mut record = parse(json)?;
-    if is_of_client_alone(&record) {
+    let mut record: Record = parse(json)?;
+    if record.is_of_client_alone() {
         record.phases.iter_mut().for_each(forget_usage);
+        record.forget_others();
     }
     Ok(record)
 }
 
-/// Whether the engine is a server whose use of the machine nobody saw: a setting in force named `usage` says `client`.
-fn is_of_client_alone(record: &Record) -> bool {
-    let options = record.engine.iter().flat_map(|engine| &engine.options);
-    options.into_iter().any(|(name, value)| name == "usage" && value == "client")
+impl Record {
+    /// Whether the engine is a server whose use of the machine nobody saw: a setting in force named `usage` says `client`.
+    pub fn is_of_client_alone(&self) -> bool {
+        let options = self.engine.iter().flat_map(|engine| &engine.options);
+        options.into_iter().any(|(name, value)| name == "usage" && value == "client")
+    }
+
+    /// Makes unknown what other programs used of the CPUs: such a server is one of them, and is no disturbance.
+    pub fn forget_others(&mut self) {
+        self.noise.iter_mut().for_each(|noise| noise.other_cpu_share = None);
+        let noises = self.phases.iter_mut().filter_map(|phase| phase.noise.as_mut());
+        noises.for_each(|noise| noise.other_cpu_share = None);
+    }
 }
 
 /// Makes unknown what the file has of the client's process, and of a folder that the server does not use. Its threads' wait
@@ -96,6 +106,7 @@ fn invalid(error: serde_json::Error) -> LoadError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::{Noise, PhaseNoise};
     use crate::results::fixture;
     use std::sync::Arc;
 
@@ -103,11 +114,18 @@ mod tests {
     fn the_client_is_not_taken_for_a_server_that_somebody_else_runs() {
         let with = |usage: &str| {
             let mut record = fixture::records().remove(0);
+            record.noise = Some(Noise { other_cpu_share: Some(0.5), ..Noise::default() });
+            record.phases[0].noise = Some(PhaseNoise { other_cpu_share: Some(0.5), ..PhaseNoise::default() });
             let engine = Arc::make_mut(record.engine.as_mut().unwrap());
             engine.options.push(("usage".to_string(), usage.to_string()));
             parse_record(&serde_json::to_vec(&record).unwrap()).unwrap()
         };
         let (ours, theirs) = (with("whole"), with("client"));
+        let others = |record: &Record| {
+            let of_phase = record.phases[0].noise.unwrap().other_cpu_share;
+            (record.noise.as_ref().unwrap().other_cpu_share, of_phase)
+        };
+        assert_eq!((others(&ours), others(&theirs)), ((Some(0.5), Some(0.5)), (None, None)));
         let (known, unknown) = (&ours.phases[0], &theirs.phases[0]);
         assert!(known.usage.user_cpu_ns.is_some() && known.disk_end.is_some());
         assert_eq!(

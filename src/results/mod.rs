@@ -23,7 +23,8 @@ pub use sane::{sane, sane_record};
 pub use schema::schema;
 
 use crate::measure::{
-    CapRecord, CapUse, ClockFacts, DiskUse, Histogram, Machine, Noise, Placement, SeriesRow, Usage, Warning,
+    CapRecord, CapUse, ClockFacts, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement, SeriesRow,
+    Usage, Warning,
 };
 use crate::workload::{Durability, Phase, Workload};
 use schemars::JsonSchema;
@@ -85,8 +86,12 @@ pub struct Trial {
     pub engine: String,
     /// Options asked for, `name=value`.
     pub options: Vec<(String, String)>,
-    /// The workload, complete, as it was run (after shrinking).
+    /// The workload, complete, as it was run (after shrinking), with the seed of its repetition.
     pub workload: Arc<Workload>,
+    /// The seed of its ops, where they have another one than keys and values: databases are kept, or started on. None:
+    /// that of the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Where it is held.
     #[serde(default, skip_serializing_if = "Placement::is_free")]
     pub placement: Placement,
@@ -223,6 +228,9 @@ pub struct PhaseRecord {
     pub series: Vec<SeriesRow>,
     /// What the process used meanwhile: differences, but for `rss_bytes` and peaks.
     pub usage: Usage,
+    /// What disturbed it, its warm-up left out; none: an older version measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<PhaseNoise>,
     /// What its memory was made of at its end, database open; none: the trial had no cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap_use: Option<CapUse>,
@@ -278,6 +286,12 @@ pub struct ThreadRecord {
     pub elapsed_ns: u64,
     /// Time inside the driver's calls, nanoseconds.
     pub inside_ns: u64,
+    /// Time that it ran on a CPU, warm-up left out, nanoseconds; none: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns: Option<u64>,
+    /// Time that it was ready to run and had no CPU, warm-up left out, nanoseconds; none: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_delay_ns: Option<u64>,
     /// Median service time, nanoseconds; none: no ops.
     pub p50_ns: Option<u64>,
     /// 99th percentile; none: sample too small.
@@ -327,6 +341,13 @@ pub struct Proof {
     pub capabilities: Vec<String>,
 }
 
+impl Trial {
+    /// The seed of its ops.
+    pub fn ops_seed(&self) -> u64 {
+        self.seed.unwrap_or(self.workload.seed)
+    }
+}
+
 impl Record {
     /// The record of a trial that left none itself.
     pub fn failed(trial: Trial, started_at: String, outcome: Outcome) -> Record {
@@ -369,6 +390,7 @@ impl PhaseRecord {
             threads: Vec::new(),
             series: Vec::new(),
             usage: Usage::default(),
+            noise: None,
             cap_use: None,
             logical_bytes_written: 0,
             logical_bytes_read: 0,

@@ -78,6 +78,10 @@ fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
             whole.emulated.push(emulated.clone());
         }
     }
+    whole.noise = whole
+        .noise
+        .zip(round.noise)
+        .map(|(whole_noise, noise)| whole_noise.with(whole.elapsed_ns, noise, round.elapsed_ns));
     whole.elapsed_ns = whole.elapsed_ns.saturating_add(round.elapsed_ns);
     whole.ops = whole.ops.saturating_add(round.ops);
     whole.keys_after = round.keys_after;

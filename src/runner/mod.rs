@@ -27,7 +27,7 @@ pub use board::{Board, Look};
 pub use data::check_workload;
 pub use facts::level_number;
 pub use folder::{DataFolder, check_parent, is_of_run};
-pub use plan::{Contestant, Entry, disk_estimate_bytes, trials};
+pub use plan::{Contestant, Entry, Seeds, disk_estimate_bytes, trials};
 pub use process::{Runner, run_task};
 pub use schedule::{Turn, schedule};
 pub use trial::{Folders, run as run_trial, run_in as run_trial_in};

@@ -2,14 +2,14 @@
 
 use super::draw::{Draw, mix_of};
 use super::judge::Judge;
-use super::shared::{Count, Failure, Role, Shared, Slot, Tally, tallies_for};
+use super::shared::{Count, Failure, Published, Role, Shared, Slot, Tally};
 use super::spaces::Spaces;
 use super::unit::{Chooser, Kind};
 use super::watch::{Ending, Tick, Watch};
 use super::worker::{Outcome, Worker, shape_of};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
-use crate::measure::{CapUse, DiskUse, Usage};
+use crate::measure::{CapUse, ThreadTimes, Usage};
 use crate::results::{Check, CheckLevel, KindRecord, PhaseRecord, ThreadRecord};
 use crate::workload::{Durability, Emulate, Phase};
 use std::path::Path;
@@ -65,7 +65,7 @@ pub fn slots(phase: &Phase) -> Vec<Slot> {
             inserter: next(inserts(phase, role), &mut inserters),
             ops: Count::alone(),
             inserted: AtomicU64::new(0),
-            interval: Mutex::new(tallies_for(kinds.into_iter())),
+            published: Mutex::new(Published::new(&kinds)),
         }
     };
     roles(phase).into_iter().map(slot).collect()
@@ -185,7 +185,7 @@ pub fn run(
     let barrier = Barrier::new(workers.len() + 1);
     let mut watch = Watch::new(shared, data, quotas.iter().sum());
     let mut outcomes = Vec::new();
-    let usage = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let threads: Vec<_> = workers
             .into_iter()
             .map(|worker| {
@@ -196,11 +196,11 @@ pub fn run(
                 })
             })
             .collect();
-        start_clocks(shared);
-        let before = Usage::now();
         watch.begin();
+        // Nothing lies between this and the threads: the first row, and a phase that ends by time, begin here.
+        start_clocks(shared);
         barrier.wait();
-        let before = watch.run(on_tick).unwrap_or(before);
+        watch.run(on_tick);
         for thread in threads {
             match thread.join() {
                 Ok((outcome, ended)) => {
@@ -212,15 +212,14 @@ pub fn run(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        Usage::now().since(&before)
     });
-    watch.last_row(on_tick);
-    let disk_end = DiskUse::of(data);
-    let (series, disk_peak) = watch.into_series(disk_end);
+    let times: Vec<ThreadTimes> = outcomes.iter().map(|outcome| outcome.times).collect();
+    let watched = watch.finish(counted_ns(shared, &outcomes), &times, on_tick);
     let failure = shared.failure.lock().ok().and_then(|failure| failure.clone());
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();
     let mut record = record_of(shared, &outcomes, failure.as_ref());
-    (record.series, record.usage, record.disk_peak, record.disk_end) = (series, usage, disk_peak, disk_end);
+    (record.series, record.usage, record.noise) = (watched.series, watched.usage, Some(watched.noise));
+    (record.disk_peak, record.disk_end) = (watched.disk_peak, watched.disk_end);
     record.engine_stats = database.stats();
     record.cap_use = CapUse::of_this_process();
     Ok(Ran { record, failure, merges })
@@ -236,6 +235,12 @@ fn start_clocks(shared: &Shared<'_>) {
     shared.end_at.store(end, Ordering::Release);
 }
 
+/// From the moment at which counting began to the end of the last thread, nanoseconds.
+fn counted_ns(shared: &Shared<'_>, outcomes: &[Outcome]) -> u64 {
+    let end = outcomes.iter().map(|outcome| outcome.end).max().unwrap_or(0);
+    shared.clock.to_ns(end.saturating_sub(shared.warm_until.load(Ordering::Acquire)))
+}
+
 fn thread_record(shared: &Shared<'_>, thread: usize, outcome: &Outcome) -> ThreadRecord {
     let mut all = Tally::new();
     outcome.total.iter().flatten().for_each(|tally| all.merge(tally));
@@ -245,6 +250,8 @@ fn thread_record(shared: &Shared<'_>, thread: usize, outcome: &Outcome) -> Threa
         ops: outcome.judge.ops,
         elapsed_ns: shared.clock.to_ns(outcome.end.saturating_sub(outcome.start)),
         inside_ns: shared.clock.to_ns(outcome.judge.inside_ticks),
+        cpu_ns: outcome.times.cpu_ns,
+        run_delay_ns: outcome.times.run_delay_ns,
         p50_ns: all.service.quantile_if_enough(1, 2),
         p99_ns: all.service.quantile_if_enough(99, 100),
         max_ns: all.service.max_ns(),
@@ -321,6 +328,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
             .collect(),
         series: Vec::new(),
         usage: Usage::default(),
+        noise: None,
         cap_use: None,
         logical_bytes_written: sum(|judge| judge.written_bytes),
         logical_bytes_read: sum(|judge| judge.read_bytes),

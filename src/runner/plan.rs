@@ -26,23 +26,51 @@ pub struct Entry {
     pub contestants: Vec<Contestant>,
 }
 
-/// The trials of a run in the order they are made.
-pub fn trials(entries: &[Entry], seed: u64) -> Vec<Trial> {
+/// What differs from one repetition of a cell to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seeds {
+    /// Keys, values and ops.
+    OfAll,
+    /// The ops; keys and values stay, for the database outlives its trial.
+    OfOps,
+    /// Nothing: each repetition does the same.
+    Same,
+}
+
+/// The seed of a repetition, the same for all engines. The first has the run's own, so that one repetition with a seed
+/// that stands in a record does what that record's trial did. No seed is larger than 2^53: every reader of JSON keeps it.
+pub fn repetition_seed(seed: u64, repetition: u32) -> u64 {
+    match repetition {
+        0 | 1 => seed,
+        _ => mix64(mix64(seed).wrapping_add(u64::from(repetition))) >> 11,
+    }
+}
+
+/// The trials of a run in the order they are made; `seed` is that of the order.
+pub fn trials(entries: &[Entry], seed: u64, seeds: Seeds) -> Vec<Trial> {
     let runs = entries.iter().map(|entry| entry.workload.runs.max(1)).max().unwrap_or(1);
     let mut random = Random::seeded(mix64(seed));
-    let workloads: Vec<_> = entries.iter().map(|entry| Arc::new(entry.workload.clone())).collect();
     let mut trials = Vec::new();
     for repetition in 1..=runs {
-        let mut block: Vec<(&Contestant, &Arc<Workload>)> = Vec::new();
-        for (Entry { contestants, .. }, workload) in entries.iter().zip(&workloads) {
+        let of_ops = |workload: &Workload| repetition_seed(workload.seed, repetition);
+        let of_rows = |workload: &Workload| match seeds {
+            Seeds::OfAll => of_ops(workload),
+            Seeds::OfOps | Seeds::Same => workload.seed,
+        };
+        let repeated = |Entry { workload, .. }: &Entry| {
+            Arc::new(Workload { seed: of_rows(workload), ..workload.clone() })
+        };
+        let workloads: Vec<_> = entries.iter().map(repeated).collect();
+        let mut block: Vec<(&Contestant, &Entry, &Arc<Workload>)> = Vec::new();
+        for (entry, workload) in entries.iter().zip(&workloads) {
             if repetition <= workload.runs.max(1) {
-                block.extend(contestants.iter().map(|contestant| (contestant, workload)));
+                block.extend(entry.contestants.iter().map(|contestant| (contestant, entry, workload)));
             }
         }
         for last in (1..block.len()).rev() {
             block.swap(last, random.below(last as u64 + 1) as usize);
         }
-        for (contestant, workload) in block {
+        for (contestant, entry, workload) in block {
             let order = trials.len() as u32;
             let engine = contestant.engine.replace(':', "-");
             trials.push(Trial {
@@ -52,6 +80,10 @@ pub fn trials(entries: &[Entry], seed: u64) -> Vec<Trial> {
                 engine: contestant.engine.clone(),
                 options: contestant.options.clone(),
                 workload: Arc::clone(workload),
+                seed: match seeds {
+                    Seeds::OfOps => Some(of_ops(&entry.workload)),
+                    Seeds::OfAll | Seeds::Same => None,
+                },
                 placement: Placement::default(),
                 reused: false,
             });
@@ -94,7 +126,7 @@ mod tests {
             .to_vec();
         let workload = builtin("quick").unwrap();
         let runs = workload.runs as usize;
-        let trials = trials(&[Entry { workload, contestants }], 1);
+        let trials = trials(&[Entry { workload, contestants }], 1, Seeds::OfAll);
         assert_eq!(trials.len(), 5 * runs);
         let mut orders = Vec::new();
         for block in trials.chunks(5) {
@@ -117,7 +149,7 @@ mod tests {
         let contestants = vec![Contestant { engine: "null".into(), options: Vec::new() }];
         let entries = ["quick", "ycsb-a"]
             .map(|name| Entry { workload: builtin(name).unwrap(), contestants: contestants.clone() });
-        assert_eq!(trials(&entries, 5), trials(&entries, 5));
+        assert_eq!(trials(&entries, 5, Seeds::OfAll), trials(&entries, 5, Seeds::OfAll));
     }
 
     #[test]
@@ -128,7 +160,7 @@ mod tests {
             Entry { workload, contestants: engines.iter().map(contestant).collect() }
         };
         let entries = [entry("quick", 3, &["a", "b"]), entry("ycsb-a", 1, &["b", "c"])];
-        let trials = trials(&entries, 1);
+        let trials = trials(&entries, 1, Seeds::OfAll);
         let mut cells: Vec<(&str, &str, u32)> = trials
             .iter()
             .map(|trial| (trial.workload.name.as_str(), trial.engine.as_str(), trial.repetition))
@@ -140,5 +172,32 @@ mod tests {
         let quick = quick.chain([1, 2, 3].map(|run| ("quick", "b", run)));
         let wanted: Vec<_> = quick.chain([("ycsb-a", "b", 1), ("ycsb-a", "c", 1)]).collect();
         assert_eq!(cells, wanted);
+    }
+
+    #[test]
+    fn each_block_has_a_seed_of_its_own_which_all_its_engines_share() {
+        let seed = 7;
+        let contestant = |engine: &str| Contestant { engine: engine.into(), options: Vec::new() };
+        let contestants = vec![contestant("a"), contestant("b")];
+        let workload = Workload { seed, runs: 40, ..builtin("quick").unwrap() };
+        let entries = [Entry { workload, contestants }];
+        let all = trials(&entries, seed, Seeds::OfAll);
+        let mut seeds: Vec<u64> = all.chunks(2).map(|block| block[0].workload.seed).collect();
+        for (block, seed) in all.chunks(2).zip(&seeds) {
+            assert!(block.iter().all(|trial| trial.workload.seed == *seed && trial.ops_seed() == *seed));
+        }
+        assert_eq!(seeds[0], seed, "the first repetition is that of the run's seed");
+        assert!(seeds.iter().all(|seed| *seed < 1 << 53), "every reader of JSON keeps them: {seeds:?}");
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), 40, "seed {seed}");
+        // Who keeps databases keeps their rows: what is read from them is checked against the same values.
+        let kept = trials(&entries, seed, Seeds::OfOps);
+        for (trial, other) in kept.iter().zip(&all) {
+            assert_eq!((trial.workload.seed, trial.ops_seed()), (seed, other.ops_seed()));
+        }
+        let same = trials(&entries, seed, Seeds::Same);
+        assert!(same.iter().all(|trial| (trial.workload.seed, trial.ops_seed()) == (seed, seed)));
+        assert_ne!(repetition_seed(2, 3), repetition_seed(3, 2));
     }
 }

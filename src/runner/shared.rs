@@ -106,6 +106,49 @@ pub fn tallies_for(kinds: impl Iterator<Item = Kind>) -> Tallies {
     tallies
 }
 
+/// What a thread hands over: what ended in each second of the phase. The watcher takes it a moment after the second has
+/// ended; where it comes late, or one batch spans some seconds, more than one row waits for it.
+pub struct Published {
+    /// The row that the thread is in, from 0; the largest number when it has ended.
+    row: u64,
+    rows: Vec<(u64, Tallies)>,
+    /// Buffers without a row, empty.
+    free: Vec<Tallies>,
+}
+
+impl Published {
+    /// Of a thread with these kinds, whose first row is ready.
+    pub fn new(kinds: &[Kind]) -> Published {
+        Published { row: 0, rows: Vec::with_capacity(8), free: vec![tallies_for(kinds.iter().copied())] }
+    }
+
+    /// What ended in the row that the thread was in, which is then in row `next`.
+    pub fn publish(&mut self, tallies: &Tallies, next: u64) {
+        let row = self.row.min(next);
+        let is_empty = tallies.iter().flatten().all(|tally| tally.ops == 0 && tally.retries == 0);
+        if !is_empty {
+            let mut own = self.free.pop().unwrap_or_default();
+            for (own, tally) in own.iter_mut().zip(tallies) {
+                if let Some(tally) = tally {
+                    own.get_or_insert_with(Tally::new).merge(tally);
+                }
+            }
+            self.rows.push((row, own));
+        }
+        self.row = next;
+    }
+
+    /// Gives away all rows that wait, and says which row the thread is in.
+    pub fn take(&mut self, mut each: impl FnMut(u64, &Tallies)) -> u64 {
+        for (row, mut tallies) in self.rows.drain(..) {
+            each(row, &tallies);
+            tallies.iter_mut().flatten().for_each(Tally::clear);
+            self.free.push(tallies);
+        }
+        self.row
+    }
+}
+
 /// A thread's counter, in a cache line of its own; on the board its parent sees it too.
 pub struct Count {
     counters: Arc<Counters>,
@@ -147,7 +190,7 @@ pub struct Slot {
     /// Inserts acknowledged, in the thread's own order.
     pub inserted: AtomicU64,
     /// What came since the watcher last took it.
-    pub interval: Mutex<Tallies>,
+    pub published: Mutex<Published>,
 }
 
 /// Everything that the threads of a phase share.

@@ -1,6 +1,7 @@
 //! Whole trials in this process, on the reference engines.
 
 mod collections;
+mod noise;
 mod rounds;
 mod spaces;
 
@@ -34,6 +35,11 @@ fn small(name: &str) -> Workload {
 }
 
 fn run_on(engine: &str, workload: Workload) -> Record {
+    run_seeded(engine, workload, None)
+}
+
+/// With another seed for the ops than for the rows.
+fn run_seeded(engine: &str, workload: Workload, seed: Option<u64>) -> Record {
     let folder = tempfile::tempdir().unwrap();
     let trial = Trial {
         id: "test".into(),
@@ -42,6 +48,7 @@ fn run_on(engine: &str, workload: Workload) -> Record {
         engine: engine.into(),
         options: Vec::new(),
         workload: workload.into(),
+        seed,
         placement: Default::default(),
         reused: false,
     };

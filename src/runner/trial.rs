@@ -115,6 +115,9 @@ pub fn run_in(
     }
     let mut record = running.record();
     let clock = clock.facts();
+    if record.is_of_client_alone() {
+        record.forget_others();
+    }
     record.warnings = finish::warnings(&record);
     record.clock = Some(clock);
     Ok(record)
@@ -187,7 +190,7 @@ impl<'t> Running<'t> {
             memory_cap: None,
             cpus_in_force: cpus_in_force(),
             clock: None,
-            noise: Some(self.noise.finish()),
+            noise: Some(self.noise_so_far()),
             warnings: Vec::new(),
         }
     }
@@ -362,7 +365,7 @@ impl<'t> Running<'t> {
             phase,
             round,
             seed,
-            hot_seed: self.trial.workload.seed,
+            hot_seed: self.trial.ops_seed(),
             keys: &self.keys,
             spaces: &self.spaces,
             mark_bytes: self.spaces.mark_len() as u64,
@@ -400,7 +403,7 @@ impl<'t> Running<'t> {
         if self.engine.stores_nothing() && self.population.dense == 0 && (self.trial.reused || !inserts()) {
             self.population.dense = self.trial.workload.keys;
         }
-        let seed = turn.seed(workload.seed);
+        let seed = turn.seed(self.trial.ops_seed());
         let mut shared = self.shared((phase, turn.round), &self.values[turn.place], seed);
         self.board.begin(Some(turn), &mut shared.slots);
         let database = self.database.as_ref().expect("prepare opened it");

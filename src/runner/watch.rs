@@ -1,10 +1,15 @@
-//! Watches a phase from beside it: once a second it takes what the threads published, samples the process, and tells
-//! whoever shows progress. It does not touch the threads' counters in any way that they would notice.
+//! Watches a phase from beside it: at the end of each second it samples the process, a moment later it takes what the
+//! threads published, and tells whoever shows progress. It does not touch the threads' counters in any way that they would
+//! notice.
 
-use super::shared::{Shared, Tallies, Tally};
-use super::unit::Kind;
-use crate::measure::{DiskUse, Histogram, SeriesRow, Usage};
+mod rows;
+
+pub use rows::ROW_NS;
+
+use super::shared::Shared;
+use crate::measure::{DiskUse, Histogram, PhaseNoise, PhaseProbe, SeriesRow, ThreadTimes, Usage};
 use crate::workload::Durability;
+use rows::{Rows, Sample};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -23,7 +28,7 @@ pub struct Tick {
     pub ops: u64,
     /// The level in force.
     pub level: Durability,
-    /// Length of the last interval, nanoseconds.
+    /// Length of the last row of the series, nanoseconds.
     pub interval_ns: u64,
     /// Ops per second in it; none: it has no length.
     pub ops_per_second: Option<f64>,
@@ -82,17 +87,39 @@ impl Drop for Ending {
     }
 }
 
+/// From the end of a second to the moment at which threads are taken to have published it: most are in a batch then.
+const PUBLISHED_AFTER: Duration = Duration::from_millis(100);
+
 /// The watcher of a phase.
 pub struct Watch<'s, 'p> {
     shared: &'s Shared<'p>,
     data: PathBuf,
     ops_wanted: u64,
     finished: Arc<Finished>,
-    series: Vec<SeriesRow>,
-    began: Instant,
-    row_began_ns: u64,
+    rows: Rows,
+    probe: Option<PhaseProbe>,
+    /// Before anything was counted, and at the last sample.
+    before: Usage,
     usage: Usage,
+    /// Rows before this one have been sampled.
+    sampled: u64,
+    /// And those before this one have been told.
+    told: u64,
     disk_peak: Option<DiskUse>,
+}
+
+/// What the watcher leaves.
+pub struct Watched {
+    /// A row a second; the last one has its own length.
+    pub series: Vec<SeriesRow>,
+    /// What the process used while the threads counted.
+    pub usage: Usage,
+    /// What disturbed it.
+    pub noise: PhaseNoise,
+    /// The largest disk use seen.
+    pub disk_peak: Option<DiskUse>,
+    /// That at the end.
+    pub disk_end: Option<DiskUse>,
 }
 
 impl<'s, 'p> Watch<'s, 'p> {
@@ -103,10 +130,12 @@ impl<'s, 'p> Watch<'s, 'p> {
             data: data.to_path_buf(),
             ops_wanted,
             finished: Arc::default(),
-            series: Vec::new(),
-            began: Instant::now(),
-            row_began_ns: 0,
+            rows: Rows::default(),
+            probe: None,
+            before: Usage::default(),
             usage: Usage::default(),
+            sampled: 0,
+            told: 0,
             disk_peak: None,
         }
     }
@@ -118,38 +147,69 @@ impl<'s, 'p> Watch<'s, 'p> {
 
     /// The phase begins: to be called just before its threads are let go.
     pub fn begin(&mut self) {
-        self.began = Instant::now();
+        (self.before, self.probe) = (Usage::now(), Some(PhaseProbe::start()));
     }
 
-    /// Watches until all threads have ended. Gives the usage at the end of the warm-up, if there was one.
-    pub fn run(&mut self, on_tick: &mut dyn FnMut(&Tick)) -> Option<Usage> {
+    /// Watches until all threads have ended.
+    pub fn run(&mut self, on_tick: &mut dyn FnMut(&Tick)) {
         let threads = self.shared.slots.len();
-        let mut after_warmup = None;
         if self.shared.phase.warmup_seconds > 0.0 {
-            let until = self.began + Duration::from_secs_f64(self.shared.phase.warmup_seconds);
-            self.finished.wait(threads, until);
-            after_warmup = Some(Usage::now());
-            self.began = until;
+            self.finished.wait(threads, self.instant(0));
+            self.begin();
         }
-        self.usage = after_warmup.unwrap_or_else(Usage::now);
-        let mut seconds = 1;
-        // A tenth after the full second, so that the threads have published it.
-        while !self.finished.wait(threads, self.began + Duration::from_millis(seconds * 1000 + 100)) {
-            self.row(on_tick);
-            seconds += 1;
+        self.usage = self.before;
+        let mut row = 0;
+        while !self.finished.wait(threads, self.instant((row + 1) * ROW_NS)) {
+            // Where the machine kept this thread from waking, rows in between have no sample.
+            row = row.max((self.counted_ns() / ROW_NS).saturating_sub(1));
+            self.sample(row);
+            let has_ended = self.finished.wait(threads, self.instant((row + 1) * ROW_NS) + PUBLISHED_AFTER);
+            let least = self.take();
+            let (seen, service) = self.rows.seen(row, ROW_NS);
+            on_tick(&self.tick(&seen, &service));
+            // The row of this second stays open, for the phase may end with it.
+            self.rows.close_before(least.min(row));
+            row += 1;
+            self.told = row;
+            if has_ended {
+                break;
+            }
         }
-        after_warmup
     }
 
-    /// The last, shorter row.
-    pub fn last_row(&mut self, on_tick: &mut dyn FnMut(&Tick)) {
-        self.row(on_tick);
-    }
-
-    /// All rows, and the largest disk use seen.
-    pub fn into_series(mut self, disk_end: Option<DiskUse>) -> (Vec<SeriesRow>, Option<DiskUse>) {
+    /// The end of a phase whose last thread ended `end_ns` after counting began; `told` is what the threads have told.
+    pub fn finish(mut self, end_ns: u64, told: &[ThreadTimes], on_tick: &mut dyn FnMut(&Tick)) -> Watched {
+        let now = self.sample(end_ns / ROW_NS);
+        let mut usage = now.since(&self.before);
+        let noise = self.probe.take().map(|probe| probe.finish(told, &mut usage)).unwrap_or_default();
+        self.take();
+        let untold = self.rows.behind(self.told);
+        let Some((last, length_ns)) = Rows::last(end_ns) else {
+            on_tick(&self.tick(&SeriesRow::default(), &Histogram::empty()));
+            let disk_end = DiskUse::of(&self.data);
+            return Watched { series: Vec::new(), usage, noise, disk_peak: self.disk_peak, disk_end };
+        };
+        self.rows.end(last);
+        let (seen, _) = self.rows.seen(last, length_ns);
+        on_tick(&self.tick(&seen, &untold));
+        let disk_end = DiskUse::of(&self.data);
         self.see_disk(disk_end);
-        (self.series, self.disk_peak)
+        let series = self.rows.into_series(length_ns);
+        Watched { series, usage, noise, disk_peak: self.disk_peak, disk_end }
+    }
+
+    /// Nanoseconds since counting began.
+    fn counted_ns(&self) -> u64 {
+        let from = self.shared.warm_until.load(Ordering::Acquire);
+        self.shared.clock.to_ns(self.shared.clock.now().saturating_sub(from))
+    }
+
+    /// When so many nanoseconds will have passed since counting began. By the clock of the threads, which is another one
+    /// than that of waiting.
+    fn instant(&self, counted_ns: u64) -> Instant {
+        let clock = self.shared.clock;
+        let at = self.shared.warm_until.load(Ordering::Acquire) + clock.from_ns(counted_ns);
+        Instant::now() + Duration::from_nanos(clock.to_ns(at.saturating_sub(clock.now())))
     }
 
     fn see_disk(&mut self, disk: Option<DiskUse>) {
@@ -159,52 +219,38 @@ impl<'s, 'p> Watch<'s, 'p> {
         }
     }
 
-    fn row(&mut self, on_tick: &mut dyn FnMut(&Tick)) {
-        let tallies = self.take();
-        let at_ns = self.began.elapsed().as_nanos() as u64;
+    /// Samples the process at the end of a row.
+    fn sample(&mut self, row: u64) -> Usage {
         let usage = Usage::now();
         let disk = DiskUse::of(&self.data);
-        let mut all = Tally::new();
-        tallies.iter().flatten().for_each(|tally| all.merge(tally));
-        let kinds = Kind::ALL.into_iter().filter_map(|kind| {
-            let tally = tallies[kind as usize].as_ref().filter(|tally| tally.ops > 0)?;
-            Some((kind.name().to_string(), tally.service.packed()))
-        });
+        if let Some(probe) = &mut self.probe {
+            probe.look();
+        }
         let used = usage.since(&self.usage);
-        let row = SeriesRow {
-            at_ns,
-            interval_ns: at_ns - self.row_began_ns,
-            ops: all.ops,
-            misses: all.misses,
-            p50_ns: all.service.quantile_if_enough(1, 2),
-            p99_ns: all.service.quantile_if_enough(99, 100),
-            max_ns: all.service.max_ns(),
-            kinds: kinds.collect(),
-            rss_bytes: usage.rss_bytes,
-            cpu_ns: used.cpu_ns(),
-            written_bytes: used.written_storage_bytes,
-            disk_allocated_bytes: disk.as_ref().map(|disk| disk.allocated_bytes),
-        };
-        on_tick(&self.tick(&row, &all.service));
-        self.usage = usage;
-        self.row_began_ns = at_ns;
+        // With a row missed in between, nobody knows how much of it was in which.
+        let is_next = row <= self.sampled;
+        self.rows.sample(
+            row,
+            Sample {
+                rss_bytes: usage.rss_bytes,
+                cpu_ns: used.cpu_ns().filter(|_| is_next),
+                written_bytes: used.written_storage_bytes.filter(|_| is_next),
+                disk_bytes: disk.as_ref().map(|disk| disk.allocated_bytes),
+            },
+        );
+        (self.usage, self.sampled) = (usage, row + 1);
         self.see_disk(disk);
-        self.series.push(row);
+        usage
     }
 
-    /// What the threads have published since the last time.
-    fn take(&self) -> Tallies {
-        let mut sum: Tallies = Default::default();
+    /// Takes what the threads have published since the last time. Gives the first row that one of them is still in.
+    fn take(&mut self) -> u64 {
+        let mut least = u64::MAX;
         for slot in &self.shared.slots {
-            let mut interval = slot.interval.lock().unwrap_or_else(PoisonError::into_inner);
-            for (sum, tally) in sum.iter_mut().zip(interval.iter_mut()) {
-                if let Some(tally) = tally {
-                    sum.get_or_insert_with(Tally::new).merge(tally);
-                    tally.clear();
-                }
-            }
+            let mut published = slot.published.lock().unwrap_or_else(PoisonError::into_inner);
+            least = least.min(published.take(|row, tallies| self.rows.add(row, tallies)));
         }
-        sum
+        least
     }
 
     fn tick(&self, row: &SeriesRow, service: &Histogram) -> Tick {

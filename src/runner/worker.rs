@@ -1,5 +1,5 @@
-//! The hot loop: fill a batch, execute it, judge it, publish once a second. It allocates nothing, takes no lock but
-//! when it publishes, and makes no system call of its own.
+//! The hot loop: fill a batch, execute it, judge it, publish once a second. It allocates nothing (but a buffer where the
+//! watcher is over a second late), takes no lock but when it publishes, and makes no system call of its own.
 
 mod merges;
 mod transaction;
@@ -10,9 +10,11 @@ use super::phase::merges_by_get;
 use super::rows::RowsCheck;
 use super::shared::{Shared, Slot, Tallies, tallies_for};
 use super::unit::{Chooser, Kind};
+use super::watch::ROW_NS;
 use crate::engine::abi::*;
 use crate::engine::{Arena, EngineError, Executed, Session, Shape};
 use crate::generator::SpecError;
+use crate::measure::ThreadTimes;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, PoisonError};
 
@@ -45,6 +47,8 @@ pub struct Outcome {
     pub start: u64,
     /// Tick at which it ended.
     pub end: u64,
+    /// What it had of the CPUs while it counted.
+    pub times: ThreadTimes,
     /// It ended because its count was reached.
     pub by_count: bool,
     /// It ended because no key was left to insert.
@@ -81,6 +85,29 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     Shape { ops, key_bytes, value_bytes, out_bytes }
 }
 
+/// The seconds that rows of the series are of: all threads count them from the same tick.
+#[derive(Clone, Copy, Debug)]
+struct Seconds {
+    from: u64,
+    length: u64,
+    /// Tick at which the row ends that the thread is in.
+    end: u64,
+}
+
+impl Seconds {
+    /// From a tick on, each of so many ticks.
+    fn from(from: u64, length: u64) -> Seconds {
+        Seconds { from, length, end: from.saturating_add(length) }
+    }
+
+    /// Goes on to the row that `now` lies in; its number.
+    fn pass(&mut self, now: u64) -> u64 {
+        let row = now.saturating_sub(self.from) / self.length;
+        self.end = self.from + (row + 1) * self.length;
+        row
+    }
+}
+
 /// One thread of a phase.
 pub struct Worker<'s, 'p> {
     shared: &'s Shared<'p>,
@@ -98,7 +125,7 @@ pub struct Worker<'s, 'p> {
     most: usize,
     warm_ticks: u64,
     long_ticks: u64,
-    next_publish: u64,
+    seconds: Seconds,
     counts: bool,
     emulates_merge: bool,
     /// For merges by get and put: the counters of a unit and their places in it.
@@ -132,7 +159,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             most,
             warm_ticks: shared.clock.from_ns(WARM_CALL_NS),
             long_ticks: shared.clock.from_ns(LONG_CALL_NS),
-            next_publish: 0,
+            seconds: Seconds::from(0, 1),
             counts: false,
             emulates_merge: merges_by_get(shared.phase, shared.capabilities) && mix.merge > 0.0,
             sums: Vec::with_capacity(shared.phase.join as usize),
@@ -143,13 +170,14 @@ impl<'s, 'p> Worker<'s, 'p> {
     pub fn run(mut self, barrier: &Barrier) -> (Outcome, Result<Arena, EngineError>) {
         barrier.wait();
         let clock = self.shared.clock;
+        let mut times = ThreadTimes::of_this_thread();
         let begin = clock.now();
         let warm_until = self.shared.warm_until.load(Ordering::Acquire);
         let end_at = self.shared.end_at.load(Ordering::Acquire);
         self.session.arena().set_deadline(end_at);
         self.counts = begin >= warm_until;
         let mut start = begin;
-        self.next_publish = begin + clock.from_ns(1_000_000_000);
+        self.seconds = Seconds::from(warm_until, clock.from_ns(ROW_NS));
         let mut now = begin;
         self.begin_transaction();
         loop {
@@ -164,10 +192,9 @@ impl<'s, 'p> Worker<'s, 'p> {
             if !self.counts && now >= warm_until {
                 self.judge.forget_warm_up();
                 self.counts = true;
+                times = ThreadTimes::of_this_thread();
+                now = clock.now();
                 start = now;
-            }
-            if now >= self.next_publish {
-                self.publish(now);
             }
             if self.draw.is_out_of_keys() && self.draw.items.is_empty() {
                 break;
@@ -176,7 +203,8 @@ impl<'s, 'p> Worker<'s, 'p> {
         if self.end_transaction() {
             now = clock.now();
         }
-        self.publish(now);
+        let times = ThreadTimes::of_this_thread().since(&times);
+        self.publish(u64::MAX);
         if self.shared.checked {
             self.judge.check_stamps(clock);
         }
@@ -184,6 +212,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             total: self.total,
             start,
             end: now,
+            times,
             by_count: self.quota != 0 && self.issued >= self.quota,
             out_of_keys: self.draw.is_out_of_keys(),
             judge: self.judge,
@@ -208,6 +237,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let sent = shared.clock.now();
         let executed = self.session.execute(0, self.draw.items.len());
         let returned = shared.clock.now();
+        self.pass(returned);
         let ticks = self.call_ticks(&executed, returned.saturating_sub(sent));
         let waited = self.session.arena().batch().waited;
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
@@ -322,7 +352,9 @@ impl<'s, 'p> Worker<'s, 'p> {
         self.heartbeat(1);
         let sent = self.shared.clock.now();
         let executed = self.session.execute(at, 1);
-        let outside = self.shared.clock.now().saturating_sub(sent);
+        let returned = self.shared.clock.now();
+        self.pass(returned);
+        let outside = returned.saturating_sub(sent);
         if let Some((_, text)) = executed.error {
             self.shared
                 .fail("engine-error", format!("phase {}: resumed scan: {text}", self.shared.phase.name));
@@ -337,24 +369,50 @@ impl<'s, 'p> Worker<'s, 'p> {
         (executed.done == 1).then_some(ticks)
     }
 
-    /// Hands the interval to the watcher and adds it to the thread's total.
+    /// Before anything that ended at `now` is counted: what ended in an earlier second is published as that second's.
+    #[inline(always)]
+    fn pass(&mut self, now: u64) {
+        if now >= self.seconds.end {
+            self.pass_second(now);
+        }
+    }
+
     #[cold]
-    fn publish(&mut self, now: u64) {
+    fn pass_second(&mut self, now: u64) {
+        let row = self.seconds.pass(now);
+        self.publish(row);
+    }
+
+    /// Hands the row that the thread was in to the watcher and adds it to the thread's total; it is in row `next` then.
+    #[cold]
+    fn publish(&mut self, next: u64) {
         if !self.counts {
             self.judge.forget_warm_up();
         }
-        let mut slot = self.slot.interval.lock().unwrap_or_else(PoisonError::into_inner);
-        for kind in Kind::ALL {
-            let at = kind as usize;
-            let (Some(new), Some(total), Some(out)) =
-                (&mut self.judge.interval[at], &mut self.total[at], &mut slot[at])
-            else {
-                continue;
-            };
-            out.merge(new);
-            total.merge(new);
-            new.clear();
+        let mut published = self.slot.published.lock().unwrap_or_else(PoisonError::into_inner);
+        published.publish(&self.judge.interval, next);
+        drop(published);
+        for (new, total) in self.judge.interval.iter_mut().zip(&mut self.total) {
+            if let (Some(new), Some(total)) = (new, total) {
+                total.merge(new);
+                new.clear();
+            }
         }
-        self.next_publish = now + self.shared.clock.from_ns(1_000_000_000);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_passes_seconds_by_the_common_tick_whenever_it_comes() {
+        let mut seconds = Seconds::from(500, 100);
+        assert_eq!(seconds.end, 600);
+        // Just at the end, late, over some of them at once, and never before the beginning.
+        for (now, row, end) in [(600, 1, 700), (799, 2, 800), (1_250, 7, 1_300), (1_300, 8, 1_400)] {
+            assert_eq!((seconds.pass(now), seconds.end), (row, end), "at {now}");
+        }
+        assert_eq!(Seconds::from(500, 100).pass(3), 0);
     }
 }

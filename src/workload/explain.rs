@@ -176,7 +176,13 @@ impl Workload {
         let budget = self.budget_seconds.map_or_else(String::new, |seconds| {
             format!(" On ten engines it measures for {seconds} seconds in all: times, and then keys, shrink to that.")
         });
-        format!("{runs} on each engine, each in a process of its own, the engines in random order.{budget}")
+        let seed = format!(
+            "The first is that of seed {}, each further one has a seed of its own, the same for all engines.",
+            self.seed
+        );
+        format!(
+            "{runs} on each engine, each in a process of its own, the engines in random order. {seed}{budget}"
+        )
     }
 }
 

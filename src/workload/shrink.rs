@@ -50,6 +50,22 @@ impl Workload {
         }
     }
 
+    /// Seconds that a trial's phases are written for, each as often as it is run; those that end by a count have none.
+    pub fn phase_seconds(&self) -> f64 {
+        self.phases.iter().map(|phase| phase.seconds * self.times(phase)).sum()
+    }
+
+    /// Seconds that a phase is taken to need at the rate of a slow engine, its warm-up in it.
+    pub fn expected_seconds(&self, phase: &Phase) -> f64 {
+        let by_count = if is_fill(phase) { self.keys } else { phase.ops } as f64 / FILL_KEYS_PER_SECOND;
+        let counted = match (by_count > 0.0, phase.seconds > 0.0) {
+            (true, true) => by_count.min(phase.seconds),
+            (true, false) => by_count,
+            (false, _) => phase.seconds,
+        };
+        phase.warmup_seconds + counted
+    }
+
     /// Takes keys away until the fills take at most `seconds` seconds.
     fn shrink_keys(&mut self, seconds: f64) {
         let fills: f64 = self.phases.iter().filter(|phase| is_fill(phase)).map(|fill| self.times(fill)).sum();

@@ -124,12 +124,12 @@ fn one_interrupt_finishes_the_trial_and_saves() {
     assert_eq!(records(&run), 9);
 }
 
-#[test]
-fn the_same_seed_gives_the_same_ops_on_every_engine() {
+/// What each trial did in its last phase, by repetition: ops of each kind, bytes read and bytes written.
+fn done(more: &str) -> Vec<(u64, serde_json::Value)> {
     let folder = tempfile::tempdir().unwrap();
     let words =
         "run ycsb-a --engines memory-btree,memory-map --keys 2000 --ops 5000 --runs 2 --quiet --threads 1";
-    assert_eq!(kvdyno(folder.path(), words).code, Some(0));
+    assert_eq!(kvdyno(folder.path(), &format!("{words} {more}")).code, Some(0));
     let report = kvdyno(folder.path(), "report --format json");
     let json: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
     let mut seen = Vec::new();
@@ -139,9 +139,64 @@ fn the_same_seed_gives_the_same_ops_on_every_engine() {
         }
         let phase = record["phases"].as_array().unwrap().last().unwrap().clone();
         let ops: Vec<_> = phase["kinds"].as_array().unwrap().iter().map(|kind| kind["ops"].clone()).collect();
-        seen.push((ops, phase["logical_bytes_read"].clone(), phase["logical_bytes_written"].clone()));
+        let all = serde_json::json!([ops, phase["logical_bytes_read"], phase["logical_bytes_written"]]);
+        seen.push((record["trial"]["repetition"].as_u64().unwrap(), all));
     }
     assert_eq!(seen.len(), 4);
-    seen.dedup();
-    assert_eq!(seen.len(), 1, "{seen:?}");
+    seen.sort_by_key(|(repetition, _)| *repetition);
+    seen
+}
+
+#[test]
+fn the_same_seed_gives_the_same_ops_on_every_engine() {
+    let own = done("");
+    assert!(own[0].1 == own[1].1 && own[2].1 == own[3].1, "seed 1: {own:?}");
+    assert_ne!(own[0].1, own[2].1, "seed 1: each repetition does other ops");
+    let same = done("--same-ops");
+    assert!(same.iter().all(|(_, all)| *all == own[0].1), "seed 1: {same:?} and {own:?}");
+}
+
+/// The seeds of rows and of ops of each trial of the newest plan, in order of repetition.
+fn seeds(folder: &Path) -> Vec<(u64, u64, u64)> {
+    let text = std::fs::read(run_folders(folder).last().unwrap().join("run.json")).unwrap();
+    let plan: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let seed = |trial: &serde_json::Value| {
+        let of_rows = trial["workload"]["seed"].as_u64().unwrap();
+        (trial["repetition"].as_u64().unwrap(), of_rows, trial["seed"].as_u64().unwrap_or(of_rows))
+    };
+    let mut all: Vec<_> = plan["trials"].as_array().unwrap().iter().map(seed).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+#[test]
+fn each_repetition_has_a_seed_that_all_engines_share() {
+    let run = |more: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let words = format!("run read-random --engines redb {SMALL} --runs 3 --seed 7 {more}");
+        let words = words.replace(" --set sync.ops=20", "");
+        let printed = kvdyno(folder.path(), &words);
+        assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+        assert!(!printed.stdout.contains("other settings"), "{}", printed.stdout);
+        seeds(folder.path())
+    };
+    // One entry for each repetition: the engine and the floor have the same.
+    let own = run("");
+    assert_eq!(own.iter().map(|found| found.0).collect::<Vec<_>>(), [1, 2, 3], "seed 7: {own:?}");
+    assert!(own.iter().all(|(_, rows, ops)| rows == ops), "{own:?}");
+    assert!(own[0].1 == 7 && own[1].1 != 7 && own[2].1 != own[1].1, "{own:?}");
+    assert_eq!(run("--same-ops"), [(1, 7, 7), (2, 7, 7), (3, 7, 7)]);
+    let kept: Vec<_> = own.iter().map(|(run, _, ops)| (*run, 7, *ops)).collect();
+    assert_eq!(run("--keep db"), kept, "rows that are kept are the same in all repetitions");
+}
+
+#[test]
+fn a_workload_that_was_made_smaller_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "run quick --engines memory-map --runs 1 --set budget_seconds=0.5 --quiet";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+    let text = "quick was made smaller to keep its time: 20000 keys instead of 200000, phases of";
+    assert!(printed.stdout.replace("\n    ", " ").contains(text), "{}", printed.stdout);
 }

@@ -7,16 +7,30 @@ const TICK_NS: u64 = 10_000_000;
 
 /// A usage for each of them; none where there are none, or the kernel does not tell.
 pub(super) fn of_this_process() -> Vec<Usage> {
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    // One that ends meanwhile has no files any more.
+    numbers().into_iter().filter_map(of).collect()
+}
+
+/// Their numbers, and those of the processes that they have started themselves.
+pub(super) fn numbers() -> Vec<u32> {
+    let mut all = started_by("self");
+    let mut next = 0;
+    while let Some(process) = all.get(next) {
+        let started = started_by(&process.to_string());
+        all.extend(started);
+        next += 1;
+    }
+    all
+}
+
+fn started_by(process: &str) -> Vec<u32> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     let lists =
         threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    let numbers: Vec<u32> = lists
-        .flat_map(|list| {
-            list.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>()
-        })
-        .collect();
-    // One that ends meanwhile has no files any more.
-    numbers.into_iter().filter_map(of).collect()
+    let numbers = |list: String| {
+        list.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<u32>>()
+    };
+    lists.flat_map(numbers).collect()
 }
 
 fn of(process: u32) -> Option<Usage> {

@@ -1,6 +1,6 @@
 //! The parsers on texts as kernels print them, and on texts that are none.
 
-use super::{Usage, number_after, parse_run_delay_ns};
+use super::{Usage, number_after};
 
 const STATUS: &str = "Name:\tcat\nVmPeak:\t    3060 kB\nVmHWM:\t    1732 kB\nVmRSS:\t    1700 kB\nRssAnon:\t     120 kB\n\
                       RssFile:\t    1580 kB\nThreads:\t1\n";
@@ -27,14 +27,6 @@ fn reads_bytes_of_calls_and_of_storage() {
     assert_eq!(usage.cancelled_storage_bytes, Some(8192));
     usage.take_io("");
     assert_eq!((usage.read_storage_bytes, usage.written_storage_bytes), (None, None));
-}
-
-#[test]
-fn reads_the_run_delay() {
-    assert_eq!(parse_run_delay_ns("992374 51 1\n"), Some(51));
-    for text in ["", "1", "1 x 3", "1 -2 3", "1 99999999999999999999 3"] {
-        assert_eq!(parse_run_delay_ns(text), None, "{text}");
-    }
 }
 
 #[test]
@@ -97,8 +89,12 @@ fn a_process_that_was_started_counts_while_it_runs() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let during = Usage::now();
     let used = during.since(&before);
+    let tree_ns = Usage::tree_cpu_ns().unwrap();
     drop(child.stdin.take());
     child.wait().unwrap();
+    // What others have used of the CPUs is what is left of all: a process of ours that ends must not move there.
+    let after_ns = Usage::tree_cpu_ns().unwrap();
+    assert!(after_ns + 20_000_000 >= tree_ns, "{after_ns} ns after {tree_ns} ns");
     if !std::path::Path::new("/proc/thread-self/children").exists() {
         return;
     }

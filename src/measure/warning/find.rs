@@ -4,7 +4,7 @@ use super::{Concern, Warning};
 use crate::measure::cgroup::Limit;
 use crate::measure::clock::ClockFacts;
 use crate::measure::machine::{Conditions, Machine};
-use crate::measure::noise::Noise;
+use crate::measure::noise::{Noise, PhaseNoise};
 use crate::measure::units::{bytes_text, share_text, time_text};
 
 /// Less than this on the disk is little: the largest built-in workload takes about half of it in the greediest engine.
@@ -113,27 +113,91 @@ pub fn warnings_of_clock(clock: &ClockFacts) -> Vec<Warning> {
     found
 }
 
-/// The warnings that disturbance in a trial gives rise to; none: it was quiet as far as the kernel tells.
-pub fn warnings_of_noise(noise: &Noise) -> Vec<Warning> {
-    let over = |share: Option<f64>, limit: f64| share.filter(|share| share.abs() > limit);
-    let mut found = Vec::new();
-    if let Some(share) = over(noise.steal_share, STEAL_LIMIT) {
-        let text = format!("The hypervisor gave {} of the CPUs' time to others.", share_text(share));
-        found.push(Concern::Steal.because(text));
+/// A disturbance that is over its limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Disturbance {
+    /// Its kind.
+    pub concern: Concern,
+    /// How much of it there was.
+    pub share: f64,
+}
+
+impl Disturbance {
+    /// What was seen, a sentence without its full stop.
+    fn seen(&self) -> String {
+        let share = share_text(self.share.abs());
+        match self.concern {
+            Concern::Steal => format!("The hypervisor gave {share} of the CPUs' time to others"),
+            Concern::RunDelay => format!("Threads waited for a CPU in {share} of the time they wanted one"),
+            Concern::OtherWork => format!("Other processes and the kernel used {share} of the CPUs"),
+            _ => {
+                let direction = if self.share > 0.0 { "longer" } else { "less" };
+                format!("A fixed loop took {share} {direction} at the end than at first")
+            }
+        }
     }
-    if let Some(share) = over(noise.run_delay_share, RUN_DELAY_LIMIT) {
-        let text = format!("Threads waited for a CPU in {} of the time they wanted one.", share_text(share));
-        found.push(Concern::RunDelay.because(text));
+
+    /// The same in a few words, for the row of a table: `run delay 48 %`.
+    pub fn words(&self) -> String {
+        let share = share_text(self.share.abs());
+        match self.concern {
+            Concern::Steal => format!("steal {share}"),
+            Concern::RunDelay => format!("run delay {share}"),
+            Concern::OtherWork => format!("other programs {share}"),
+            _ if self.share > 0.0 => format!("CPUs {share} slower at the end"),
+            _ => format!("CPUs {share} faster at the end"),
+        }
     }
-    if let Some(share) = over(noise.other_cpu_share, OTHER_WORK_LIMIT) {
-        let text = format!("Other processes and the kernel used {} of the CPUs.", share_text(share));
-        found.push(Concern::OtherWork.because(text));
-    }
-    if let Some(share) = over(noise.spin_drift_share, DRIFT_LIMIT) {
-        let direction = if share > 0.0 { "longer" } else { "less" };
-        let text =
-            format!("A fixed loop took {} {direction} at the end than at first.", share_text(share.abs()));
-        found.push(Concern::SpinDrift.because(text));
-    }
-    found
+}
+
+fn over(concern: Concern, share: Option<f64>, limit: f64) -> Option<Disturbance> {
+    let share = share.filter(|share| share.abs() > limit)?;
+    Some(Disturbance { concern, share })
+}
+
+/// What disturbed a phase; none: it was quiet as far as the kernel tells.
+pub fn disturbances_of_phase(noise: &PhaseNoise) -> Vec<Disturbance> {
+    let all = [
+        over(Concern::Steal, noise.steal_share, STEAL_LIMIT),
+        over(Concern::RunDelay, noise.run_delay_share, RUN_DELAY_LIMIT),
+        over(Concern::OtherWork, noise.other_cpu_share, OTHER_WORK_LIMIT),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// What disturbed a trial as a whole.
+pub fn disturbances(noise: &Noise) -> Vec<Disturbance> {
+    let whole = PhaseNoise {
+        steal_share: noise.steal_share,
+        run_delay_share: noise.run_delay_share,
+        other_cpu_share: noise.other_cpu_share,
+    };
+    let mut all = disturbances_of_phase(&whole);
+    all.extend(disturbance_of_speed(noise));
+    all
+}
+
+/// That the CPUs changed their speed in a trial, which no phase knows of itself.
+pub fn disturbance_of_speed(noise: &Noise) -> Option<Disturbance> {
+    over(Concern::SpinDrift, noise.spin_drift_share, DRIFT_LIMIT)
+}
+
+/// The warnings that disturbance in a trial gives rise to, in the whole of it or in one of its phases, with their names;
+/// none: it was quiet as far as the kernel tells.
+pub fn warnings_of_noise(noise: &Noise, phases: &[(&str, PhaseNoise)]) -> Vec<Warning> {
+    let whole = disturbances(noise).into_iter().map(|found| (found, None));
+    let in_phases = phases
+        .iter()
+        .flat_map(|(name, noise)| disturbances_of_phase(noise).into_iter().map(|found| (found, Some(*name))));
+    let all: Vec<(Disturbance, Option<&str>)> = whole.chain(in_phases).collect();
+    let kinds = [Concern::Steal, Concern::RunDelay, Concern::OtherWork, Concern::SpinDrift];
+    let worst = |concern: Concern| {
+        let own = all.iter().filter(move |(found, _)| found.concern == concern);
+        own.max_by(|(one, _), (other, _)| one.share.abs().total_cmp(&other.share.abs()))
+    };
+    let warning = |(found, phase): &(Disturbance, Option<&str>)| {
+        let place = phase.map_or_else(String::new, |phase| format!(" in phase {phase}"));
+        found.concern.because(format!("{}{place}.", found.seen()))
+    };
+    kinds.into_iter().filter_map(worst).map(warning).collect()
 }

@@ -1,11 +1,15 @@
 //! Names are unique, advice is whole sentences, and each fact gives its warning.
 
-use super::{Concern, Warning, warnings_of, warnings_of_clock, warnings_of_noise};
+use super::{
+    Concern, Disturbance, Warning, disturbances_of_phase, warnings_of, warnings_of_clock, warnings_of_noise,
+};
+use crate::measure::SeriesRow;
 use crate::measure::cgroup::Limit;
 use crate::measure::clock::ClockFacts;
 use crate::measure::file_system::FileSystemFacts;
 use crate::measure::machine::{Conditions, Machine};
-use crate::measure::noise::Noise;
+use crate::measure::noise::{Noise, PhaseNoise};
+use crate::measure::units::share_text;
 use std::collections::HashSet;
 
 fn ids(warnings: &[Warning]) -> Vec<&str> {
@@ -45,11 +49,11 @@ fn each_kind_has_a_name_of_its_own_and_advice() {
 #[test]
 fn what_is_unknown_gives_no_warning() {
     assert_eq!(warnings_of(&quiet_machine(), &Conditions::default(), Some(&sound_clock())), []);
-    assert_eq!(warnings_of_noise(&Noise::default()), []);
+    assert_eq!(warnings_of_noise(&Noise::default(), &[("fill", PhaseNoise::default())]), []);
 }
 
-#[test]
-fn each_fact_gives_its_warning() {
+/// A machine about which there is everything to say.
+fn worst() -> (Machine, Conditions, ClockFacts) {
     let machine = Machine {
         tool_build: "debug".into(),
         governor: Some("powersave".into()),
@@ -76,6 +80,12 @@ fn each_fact_gives_its_warning() {
         Conditions { load: Some(1.5), memory_available_bytes: Some(9), disk_free_bytes: Some(9) };
     let clock =
         ClockFacts { kind: "monotonic".into(), cost_ns: 700.0, backward_steps: Some(3), ..sound_clock() };
+    (machine, conditions, clock)
+}
+
+#[test]
+fn each_fact_gives_its_warning() {
+    let (machine, conditions, clock) = worst();
     let found = warnings_of(&machine, &conditions, Some(&clock));
     let wanted = [
         "debug-build",
@@ -120,11 +130,11 @@ fn disturbance_is_reported_from_its_limits_on() {
         spin_drift_share: Some(-0.05),
         ..Noise::default()
     };
-    let found = warnings_of_noise(&noise);
+    let found = warnings_of_noise(&noise, &[]);
     assert_eq!(ids(&found), ["steal", "run-delay", "other-work", "spin-drift"]);
     assert!(found[0].text.contains("1.1 %"), "{found:?}");
     let quiet = Noise { steal_share: Some(0.01), run_delay_share: Some(0.02), ..Noise::default() };
-    assert_eq!(warnings_of_noise(&quiet), []);
+    assert_eq!(warnings_of_noise(&quiet, &[]), []);
 }
 
 #[test]
@@ -133,4 +143,75 @@ fn phases_are_marked_from_their_limits_on() {
     assert_eq!(Warning::of_harness_share("fill", 0.11).unwrap().id, "harness-share");
     assert_eq!(Warning::of_sample("fill", 100), None);
     assert!(Warning::of_sample("fill", 7).unwrap().text.contains("fill has 7 ops"));
+}
+
+#[test]
+fn a_phase_that_was_disturbed_worse_than_its_trial_gives_the_figure() {
+    let phase = |share: f64| PhaseNoise { run_delay_share: Some(share), ..PhaseNoise::default() };
+    let noise = Noise { run_delay_share: Some(0.002), ..Noise::default() };
+    let found =
+        warnings_of_noise(&noise, &[("fill", phase(0.03)), ("read", phase(0.5)), ("mix", phase(0.01))]);
+    assert_eq!(ids(&found), ["run-delay"]);
+    assert!(found[0].text.contains("50 %") && found[0].text.ends_with("in phase read."), "{found:?}");
+    let words: Vec<String> = disturbances_of_phase(&phase(0.5)).iter().map(Disturbance::words).collect();
+    assert_eq!(words, [format!("run delay {}", share_text(0.5))]);
+}
+
+fn seconds(ops: &[u64]) -> Vec<SeriesRow> {
+    let row = |(place, ops): (usize, &u64)| SeriesRow {
+        at_ns: (place as u64 + 1) * 1_000_000_000,
+        interval_ns: 1_000_000_000,
+        ops: *ops,
+        ..SeriesRow::default()
+    };
+    ops.iter().enumerate().map(row).collect()
+}
+
+#[test]
+fn a_rate_that_still_moves_is_told_and_one_slow_second_is_none() {
+    let told = |ops: &[u64]| Warning::of_series("fill", &seconds(ops)).map(|warning| warning.text);
+    assert_eq!(told(&[100; 30]), None);
+    assert_eq!(told(&[50, 50, 50, 100, 100, 101, 99, 1, 100]), None, "the beginning, and one stall");
+    assert_eq!(told(&[100, 100, 100, 100, 100, 100, 50, 50]), None, "too short to tell");
+    let falls = told(&[100, 100, 100, 100, 100, 100, 80, 70, 60]).unwrap();
+    assert!(falls.contains("30 % lower"), "{falls}");
+    assert!(told(&[1, 1, 1, 10, 10, 10, 12, 12, 12]).unwrap().contains("20 % higher"));
+    let mut short = seconds(&[100; 10]);
+    (short[9].ops, short[9].interval_ns) = (1, 60_000_000);
+    assert_eq!(Warning::of_series("fill", &short), None, "the last row is shorter");
+    assert_eq!(told(&[0; 30]), None);
+    assert_eq!(told(&[]), None);
+}
+
+#[test]
+fn every_warning_there_is_can_be_raised() {
+    let (machine, conditions, clock) = worst();
+    let noise = Noise {
+        steal_share: Some(0.5),
+        run_delay_share: Some(0.5),
+        other_cpu_share: Some(0.5),
+        spin_drift_share: Some(0.5),
+        ..Noise::default()
+    };
+    let mut found = warnings_of(&machine, &conditions, Some(&clock));
+    found.extend(warnings_of_noise(&noise, &[]));
+    found.extend(Warning::of_harness_share("fill", 0.5));
+    found.extend(Warning::of_sample("fill", 1));
+    found.extend(Warning::of_end("fill", "keys"));
+    found.extend(Warning::of_series("fill", &seconds(&[9, 9, 9, 9, 9, 9, 1, 1, 1])));
+    found.extend(Warning::of_shrinking("quick", (200_000, 20_000), (5.0, 1.0)));
+    found.extend(Warning::of_caches("read", Some("not permitted")));
+    found.extend(Warning::of_checks("read", true));
+    let raised: HashSet<&str> = ids(&found).into_iter().collect();
+    let all: HashSet<&str> = Concern::ALL.iter().map(|concern| concern.id()).collect();
+    assert_eq!(raised, all);
+    assert!(found.iter().all(|warning| warning.text.ends_with('.')), "{found:?}");
+    let none = [
+        Warning::of_end("fill", "count"),
+        Warning::of_end("fill", "time"),
+        Warning::of_shrinking("quick", (9, 9), (1.0, 1.0)),
+        Warning::of_caches("read", None),
+        Warning::of_checks("read", false),
+    ];
+    assert!(none.iter().all(Option::is_none), "{none:?}");
 }

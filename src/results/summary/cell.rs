@@ -1,7 +1,8 @@
 //! One cell in one phase: the figures of each run, and their medians over runs.
 
 use super::note::{Note, cause, notes};
-use crate::measure::Histogram;
+use crate::measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
+use crate::measure::{Histogram, PhaseNoise};
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{CheckLevel, Outcome, PhaseRecord, Record};
 use crate::workload::Durability;
@@ -239,6 +240,9 @@ pub struct RunFigures {
     pub harness_share: Option<f64>,
     /// Ops per call of the driver.
     pub batch_mean: Option<f64>,
+    /// What disturbed it over the limits, a few words each: `run delay 48 %`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disturbed: Vec<String>,
 }
 
 /// What became of a phase in a trial: the state, and the phase's record, its rounds put together, if its figures count.
@@ -315,7 +319,22 @@ pub(super) fn figures(
         space_amplification: phase.and_then(|phase| space_amplification(phase, disk?, live_bytes_per_key?)),
         harness_share: phase.map(|phase| phase.harness_share),
         batch_mean: phase.map(|phase| phase.batch_mean),
+        disturbed: Vec::new(),
     }
+}
+
+/// What disturbed a phase of a trial. Records of older versions, and phases too short to tell, have that of the trial.
+pub(super) fn disturbed(record: &Record, phase: &PhaseRecord) -> Vec<String> {
+    let is_known = |noise: &PhaseNoise| *noise != PhaseNoise::default();
+    let found = match (phase.noise.filter(is_known), &record.noise) {
+        (Some(own), whole) => {
+            let speed = whole.as_ref().and_then(disturbance_of_speed);
+            disturbances_of_phase(&own).into_iter().chain(speed).collect()
+        }
+        (None, Some(whole)) => disturbances(whole),
+        (None, None) => Vec::new(),
+    };
+    found.iter().map(Disturbance::words).collect()
 }
 
 /// The histograms of all phases together, of one kind or of all.

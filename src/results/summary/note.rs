@@ -69,6 +69,7 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
             format!("{class}: its ops go over a socket to another process, so its rank is not among equals");
         notes.push(Note::detailed(mark, detail));
     }
+    notes.extend(disturbed(cell));
     if cell.harness_share.is_some_and(|share| share > HARNESS_SHARE_LIMIT) {
         let percent = cell.harness_share.unwrap_or_default() * 100.0;
         notes.push(Note::mark(format!("harness {percent:.0}%")));
@@ -78,6 +79,19 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     }
     notes.extend(cell.emulated.iter().map(|text| Note::detailed("emulated", text.clone())));
     notes
+}
+
+/// Runs whose figures count and that something else on the machine disturbed.
+fn disturbed(cell: &Cell) -> Option<Note> {
+    let runs: Vec<(u32, String)> = cell
+        .runs
+        .iter()
+        .filter(|run| !run.disturbed.is_empty())
+        .map(|run| (run.repetition, run.disturbed.join(" and ")))
+        .collect();
+    let told: Vec<String> = runs.iter().map(|(run, text)| format!("run {run}: {text}")).collect();
+    let mark = format!("{}/{} disturbed", runs.len(), cell.runs.len());
+    (!runs.is_empty()).then(|| Note::detailed(mark, told.join("; ")))
 }
 
 /// Runs that did not go as planned, by what became of them.

@@ -1,6 +1,6 @@
 //! One phase of a workload over all engines: the floor, a ranked group for each level in force, and what has no place.
 
-use super::cell::{Cell, Name, RunFigures, cell, figures, state_of};
+use super::cell::{Cell, Name, RunFigures, cell, disturbed, figures, state_of};
 use super::note::{Note, stranger};
 use super::order::rank;
 use super::{Found, is_floor, is_mutant};
@@ -174,7 +174,12 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         let (state, counted) = state_of(record, &reference.phase.name);
         let other_keys = record.is_some_and(|record| record.trial.workload.keys != reference.workload.keys);
         PlannedRun {
-            figures: figures(&trial.id, trial.repetition, state, counted.as_deref(), live_bytes),
+            figures: RunFigures {
+                disturbed: record
+                    .zip(counted.as_deref())
+                    .map_or_else(Vec::new, |both| disturbed(both.0, both.1)),
+                ..figures(&trial.id, trial.repetition, state, counted.as_deref(), live_bytes)
+            },
             settings_differ: counted
                 .as_ref()
                 .is_some_and(|counted| other_keys || counted.phase != *reference.phase),

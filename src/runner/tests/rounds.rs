@@ -65,6 +65,7 @@ fn many_short_rounds_are_kept_now_and_then_and_have_no_rows_per_second() {
         repetition: 1,
         engine: "memory-btree".into(),
         options: Vec::new(),
+        seed: None,
         placement: Default::default(),
         reused: Default::default(),
         workload: workload.into(),

@@ -2,17 +2,28 @@
 
 use super::{OnTick, Running};
 use crate::engine::Database;
+use crate::measure::noise::run_delay_share_of;
 use crate::measure::warning::warnings_of_noise;
-use crate::measure::{Usage, Warning};
+use crate::measure::{Noise, PhaseNoise, Usage, Warning};
 use crate::results::summary::is_floor;
-use crate::results::{PhaseRecord, Record, Step};
+use crate::results::{CheckLevel, PhaseRecord, Record, Step};
 use crate::runner::{count, lists, phase, sweep};
 use crate::workload::{Phase, Transaction};
 
 /// What a reader of the record has to know. The rounds of a phase are warned of once.
 pub(super) fn warnings(record: &Record) -> Vec<Warning> {
-    let mut warnings: Vec<Warning> = record.noise.as_ref().map(warnings_of_noise).unwrap_or_default();
     let ran: Vec<&PhaseRecord> = record.phases.iter().filter(|phase| phase.not_run.is_none()).collect();
+    let noises: Vec<(&str, PhaseNoise)> =
+        ran.iter().filter_map(|phase| Some((phase.phase.name.as_str(), phase.noise?))).collect();
+    let mut warnings = warnings_of_noise(&record.noise.unwrap_or_default(), &noises);
+    let is_undropped = |step: &&Step| step.name == "drop-caches" && step.note.is_some();
+    if let Some(step) = record.steps.iter().find(is_undropped) {
+        let phase = step.before_phase.as_deref().unwrap_or("-");
+        warnings.extend(Warning::of_caches(phase, step.note.as_deref()));
+    }
+    let stateless =
+        ran.iter().find(|phase| phase.check.level == CheckLevel::Stateless && phase.check.values > 0);
+    warnings.extend(stateless.and_then(|phase| Warning::of_checks(&phase.phase.name, true)));
     for phase in ran.iter().filter(|phase| phase.round.is_none_or(|round| round == 1)) {
         let name = &phase.phase.name;
         let rounds = || ran.iter().filter(|other| other.phase.name == *name);
@@ -24,11 +35,26 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
             warnings.extend(Warning::of_harness_share(name, share));
         }
         warnings.extend(Warning::of_sample(name, rounds().map(|other| other.ops).sum()));
+        warnings.extend(Warning::of_series(name, &phase.series).filter(|_| phase.round.is_none()));
+        let early = rounds().find(|other| other.ended_by == "keys");
+        warnings.extend(early.and_then(|other| Warning::of_end(name, &other.ended_by)));
     }
     warnings
 }
 
 impl Running<'_> {
+    /// Of the whole trial; but threads wait for CPUs in its phases, which know it best.
+    pub(super) fn noise_so_far(&self) -> Noise {
+        let mut noise = self.noise.finish();
+        let usages = self.phases.iter().filter(|phase| phase.ops > 0).map(|phase| &phase.usage);
+        let waits = usages.map(|usage| Some((usage.run_delay_ns?, usage.cpu_ns()?)));
+        let known: Vec<(u64, u64)> = waits.collect::<Option<_>>().unwrap_or_default();
+        if !known.is_empty() {
+            noise.run_delay_share = run_delay_share_of(&known);
+        }
+        noise
+    }
+
     /// The most so far: a server that the engine had started may have ended already.
     pub(super) fn rss_peak_bytes(&self) -> Option<u64> {
         let phases = self.phases.iter().filter_map(|phase| phase.usage.rss_peak_bytes);
@@ -172,5 +198,29 @@ impl Running<'_> {
             )),
             Err(text) => self.faults.push(format!("{when}: {text}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::fixture;
+
+    #[test]
+    fn what_a_record_says_of_its_phases_and_steps_is_warned_of() {
+        let mut record = fixture::records().into_iter().find(|record| record.trial.engine == "lmdb").unwrap();
+        let ids = |record: &Record| -> Vec<String> {
+            warnings(record).into_iter().map(|warning| warning.id).collect()
+        };
+        // A step of it is: drop-caches, not permitted.
+        assert_eq!(ids(&record), ["caches-not-dropped"]);
+        record.phases[1].check.level = CheckLevel::Stateless;
+        record.phases[2].ended_by = "keys".into();
+        record.phases[2].harness_share = 0.5;
+        record.phases[3].noise = Some(PhaseNoise { steal_share: Some(0.5), ..PhaseNoise::default() });
+        assert_eq!(
+            ids(&record),
+            ["steal", "caches-not-dropped", "checks-reduced", "harness-share", "not-whole"]
+        );
     }
 }

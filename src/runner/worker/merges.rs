@@ -58,7 +58,9 @@ impl Worker<'_, '_> {
     fn timed(&mut self, count: usize) -> (Executed, u64) {
         let sent = self.shared.clock.now();
         let executed = self.session.execute(0, count);
-        let ticks = self.call_ticks(&executed, self.shared.clock.now().saturating_sub(sent));
+        let returned = self.shared.clock.now();
+        self.pass(returned);
+        let ticks = self.call_ticks(&executed, returned.saturating_sub(sent));
         (executed, ticks)
     }
 

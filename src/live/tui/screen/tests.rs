@@ -59,7 +59,8 @@ fn a_terminal_that_is_too_small_is_told_so_whatever_its_size() {
 fn nothing_is_known_at_the_start_and_nothing_breaks() {
     let state = State::new(&crate::results::fixture::run());
     let text = drawn(80, 24, &state, &ascii()).join("\n");
-    assert!(text.contains("none yet") && text.contains("- left"), "{text}");
+    assert!(text.contains("none yet") && text.contains(" s left"), "{text}");
+    assert!(!text.contains("- left"), "the plan says how long it takes: {text}");
 }
 
 #[test]

@@ -1,0 +1,141 @@
+//! How long threads ran, and how long they were ready to run and had no CPU. From `schedstat` files of `/proc`.
+
+use super::{children, read};
+use std::collections::HashMap;
+
+/// What a thread has had of the CPUs since it began, or between two moments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// Its number; none: the kernel does not say.
+    pub thread: Option<u32>,
+    /// Time that it ran, nanoseconds; the kernel adds to it some hundred times a second.
+    pub cpu_ns: Option<u64>,
+    /// Time that it was ready to run and had no CPU, nanoseconds.
+    pub run_delay_ns: Option<u64>,
+}
+
+impl ThreadTimes {
+    /// Of the calling thread. Reads one small file: about 10 us. A thread must ask before it ends, for its files go with it.
+    pub fn of_this_thread() -> Self {
+        let link = std::fs::read_link("/proc/thread-self").ok();
+        let number = link.as_ref().and_then(|link| link.file_name()?.to_str()?.parse().ok());
+        let (cpu_ns, run_delay_ns) = read("/proc/thread-self/schedstat").as_deref().and_then(parse).unzip();
+        Self { thread: number, cpu_ns, run_delay_ns }
+    }
+
+    /// What came after `earlier`, of the same thread.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let less = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
+        Self {
+            thread: self.thread,
+            cpu_ns: less(self.cpu_ns, earlier.cpu_ns),
+            run_delay_ns: less(self.run_delay_ns, earlier.run_delay_ns),
+        }
+    }
+}
+
+/// Run delay of this process's threads and of those of the processes that it has started, summed up over a span of time. A
+/// thread that ends takes with it what it has waited since it was last looked at; look often, or let it tell itself
+/// ([`ThreadTimes`]).
+#[derive(Clone, Debug, Default)]
+pub struct RunDelays {
+    last: HashMap<u32, u64>,
+    sums: HashMap<u32, u64>,
+}
+
+impl RunDelays {
+    /// Begins a span. Reads a file for each thread.
+    pub fn begin() -> Self {
+        Self { last: delays_now(), sums: HashMap::new() }
+    }
+
+    /// Looks again. Reads a file for each thread.
+    pub fn look(&mut self) {
+        self.take(delays_now());
+    }
+
+    fn take(&mut self, now: HashMap<u32, u64>) {
+        for (thread, delay_ns) in &now {
+            let before = self.last.get(thread).copied().unwrap_or(0);
+            // A number that was given to another thread meanwhile begins at nothing.
+            let more = delay_ns.checked_sub(before).unwrap_or(*delay_ns);
+            let sum = self.sums.entry(*thread).or_default();
+            *sum = sum.saturating_add(more);
+        }
+        self.last = now;
+    }
+
+    /// The sum so far, nanoseconds, without the threads in `told`, which have told theirs; none: nothing could be read.
+    pub fn sum_ns(&self, told: &[u32]) -> Option<u64> {
+        let of_others = self.sums.iter().filter(|(thread, _)| !told.contains(thread));
+        (!self.sums.is_empty()).then(|| of_others.fold(0, |all: u64, (_, sum)| all.saturating_add(*sum)))
+    }
+}
+
+/// Run delay of each thread that lives now since it began, by its number.
+fn delays_now() -> HashMap<u32, u64> {
+    let mut all = HashMap::new();
+    let own = std::iter::once("/proc/self/task".to_string());
+    let others = children::numbers().into_iter().map(|process| format!("/proc/{process}/task"));
+    for folder in own.chain(others) {
+        for thread in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let number = thread.file_name().to_str().and_then(|name| name.parse().ok());
+            // A thread that ended meanwhile has no file any more.
+            let text = std::fs::read_to_string(thread.path().join("schedstat"));
+            let times = text.ok().as_deref().and_then(parse);
+            if let (Some(number), Some((_, delay_ns))) = (number, times) {
+                all.insert(number, delay_ns);
+            }
+        }
+    }
+    all
+}
+
+/// The first two of the three numbers of a `schedstat`: time on a CPU, and run delay.
+fn parse(text: &str) -> Option<(u64, u64)> {
+    let mut numbers = text.split_ascii_whitespace().map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_kernels_print() {
+        assert_eq!(parse("992374 51 1\n"), Some((992_374, 51)));
+        for text in ["", "1", "1 x 3", "1 -2 3", "x 1 2", "1 99999999999999999999 3"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn threads_that_begin_and_end_meanwhile_take_nothing_from_the_sum() {
+        let seen = |pairs: &[(u32, u64)]| pairs.iter().copied().collect::<HashMap<u32, u64>>();
+        let mut delays = RunDelays { last: seen(&[(1, 100), (2, 50)]), sums: HashMap::new() };
+        assert_eq!(delays.sum_ns(&[]), None, "nothing is known before it looks");
+        // 2 has ended, 3 has begun.
+        delays.take(seen(&[(1, 110), (3, 7)]));
+        assert_eq!(delays.sum_ns(&[]), Some(17));
+        // 3 has ended, and another thread has its number.
+        delays.take(seen(&[(1, 111), (3, 2)]));
+        assert_eq!(delays.sum_ns(&[]), Some(20));
+        assert_eq!(delays.sum_ns(&[3]), Some(11), "3 has told its own");
+        // All but one have ended: what they waited stays in the sum.
+        delays.take(seen(&[(9, 0)]));
+        assert_eq!(delays.sum_ns(&[]), Some(20));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_is_found_by_its_own_number_with_its_own_delay() {
+        let Some(number) = ThreadTimes::of_this_thread().thread else { return };
+        let first = ThreadTimes::of_this_thread();
+        assert!(first.run_delay_ns.is_none() || delays_now().contains_key(&number), "{first:?}");
+        let later = ThreadTimes::of_this_thread().since(&first);
+        assert_eq!(
+            (later.thread, later.run_delay_ns.is_some()),
+            (Some(number), first.run_delay_ns.is_some())
+        );
+    }
+}
