@@ -4,13 +4,13 @@ use super::args::unknown;
 use super::error::{CliError, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION};
 use super::report::open;
 use crate::report::{comparison_markdown, comparison_text};
-use crate::results::comparison::{Figure, RunComparison};
+use crate::results::comparison::{Figure, Row, RunComparison};
 use crate::results::store::RunFolder;
 use crate::results::summary::Summary;
 use std::path::PathBuf;
 
-/// The loss that counts where --fail-on names none.
-const DEFAULT_LOSS: f64 = 0.05;
+/// From where on a regression counts if --fail-on does not say.
+const DEFAULT_REGRESSION: f64 = 0.05;
 
 /// Compare two runs: what became faster or slower.
 #[derive(Debug, clap::Args)]
@@ -22,8 +22,8 @@ pub struct CompareArgs {
     /// Compare only these figures: rate, p50, p99, p99.9, cpu, memory, disk, w-amp. Fewer rows need less correction.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     figures: Vec<String>,
-    /// Exit with 10 if a figure got worse (`regression`, or `regression>5%`), or with 11 if a loss is neither found nor
-    /// ruled out (`inconclusive`). May be given more than once.
+    /// Exit with 10 if a figure got worse (`regression`, or `regression>5%`), or with 11 if that is neither found nor ruled
+    /// out (`inconclusive`). May be given more than once.
     #[arg(long, value_delimiter = ',', value_name = "CONDITION")]
     fail_on: Vec<String>,
     /// Compare runs with other settings, machines or durability levels as well.
@@ -37,7 +37,7 @@ pub struct CompareArgs {
 /// What makes the exit code.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct FailOn {
-    /// The loss, as a share, from which a regression counts.
+    /// From where on a regression counts, as a share.
     regression: Option<f64>,
     inconclusive: bool,
 }
@@ -86,21 +86,34 @@ fn summary(folder: &RunFolder) -> Result<Summary, CliError> {
 }
 
 fn exit_code(comparison: &RunComparison, fail_on: FailOn) -> u8 {
-    let loss = fail_on.regression.unwrap_or(DEFAULT_LOSS);
-    let regressions = comparison.rows.iter().filter(|row| row.is_regression(loss)).count();
-    if fail_on.regression.is_some() && regressions > 0 {
-        eprintln!("regression: {regressions} figures are worse by more than {:.3} %", loss * 100.0);
+    let limit = fail_on.regression.unwrap_or(DEFAULT_REGRESSION);
+    let count = |is: &dyn Fn(&Row) -> bool| comparison.rows.iter().filter(|row| is(row)).count();
+    let found = count(&|row| row.is_regression(limit));
+    if fail_on.regression.is_some() && found > 0 {
+        eprintln!("regression: {} worse by more than {}", figures_are(found), percent(limit));
         return REGRESSION;
     }
-    let open = comparison.rows.iter().filter(|row| row.is_inconclusive(loss)).count();
+    let open = count(&|row| row.is_inconclusive(limit));
     if fail_on.inconclusive && open > 0 {
         eprintln!(
-            "inconclusive: for {open} figures a loss of more than {:.3} % is neither found nor ruled out; more runs (--runs) narrow that",
-            loss * 100.0
+            "inconclusive: {} perhaps worse by more than {}; more runs (--runs) make that narrower",
+            figures_are(open),
+            percent(limit)
         );
         return INCONCLUSIVE;
     }
     0
+}
+
+/// `1 figure is`, `3 figures are`.
+fn figures_are(count: usize) -> String {
+    if count == 1 { "1 figure is".to_string() } else { format!("{count} figures are") }
+}
+
+/// `5 %`, `2.5 %`.
+fn percent(share: f64) -> String {
+    let text = format!("{:.3}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn parse_figures(names: &[String]) -> Result<Vec<Figure>, CliError> {

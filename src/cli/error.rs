@@ -14,7 +14,7 @@ pub const ABSENT: u8 = 4;
 pub const NOT_COMPARABLE: u8 = 5;
 /// `compare --fail-on regression`: a figure got worse.
 pub const REGRESSION: u8 = 10;
-/// `compare --fail-on inconclusive`: a loss was neither found nor ruled out.
+/// `compare --fail-on inconclusive`: a regression was neither found nor ruled out.
 pub const INCONCLUSIVE: u8 = 11;
 /// Stopped by the user; what was measured is saved.
 pub const INTERRUPTED: u8 = 130;

@@ -66,7 +66,7 @@ fn content(comparison: &RunComparison) -> Vec<Block> {
 
 fn legend() -> Vec<String> {
     vec![
-        "base, new: medians over runs. ratio: new over base, of the means without outliers; interval: where it lies with 95 %, for this row alone.".to_string(),
+        "base, new: geometric means over runs, outliers set aside (a median where fewer than 3 runs have the figure). ratio: new over base; interval: where it lies with 95 %, for this row alone.".to_string(),
         format!(
             "p: the chance of such a difference between equals, corrected for all rows of this output (Welch, Holm). change: ~ where p is not below {FAMILY_ERROR} ({FAMILY_ERROR_OF_FEW} for fewer than {FEWEST_FOR_ORDER} runs); -: fewer than {FEWEST_RUNS} runs."
         ),
@@ -108,8 +108,8 @@ fn table(rows: &[Row]) -> Table {
         ];
         table.push(vec![
             engine_name(&row.engine, &row.options),
-            known(row.base_median, |median| value(row.figure, median)),
-            known(row.new_median, |median| value(row.figure, median)),
+            known(found.map(|found| found.base_mean).or(row.base_median), |figure| value(row.figure, figure)),
+            known(found.map(|found| found.new_mean).or(row.new_median), |figure| value(row.figure, figure)),
             known(found, |found| ratio_text(found.ratio)),
             known(found, |found| {
                 format!("{}..{}", ratio_text(found.interval.low), ratio_text(found.interval.high))

@@ -53,11 +53,11 @@ pub struct Comparison {
     pub base_runs: usize,
     /// Values of the second run.
     pub new_runs: usize,
-    /// Median of the first.
-    pub base_median: f64,
-    /// Median of the second.
-    pub new_median: f64,
-    /// The second as a multiple of the first: of the geometric means of the values that were kept.
+    /// Geometric mean of the first, outliers set aside.
+    pub base_mean: f64,
+    /// Geometric mean of the second, outliers set aside.
+    pub new_mean: f64,
+    /// The second mean as a multiple of the first.
     pub ratio: f64,
     /// The interval of that ratio, 95 % for this row by itself.
     pub interval: Interval,
@@ -110,8 +110,8 @@ impl Rows {
                 Some(Comparison {
                     base_runs: base.len(),
                     new_runs: new.len(),
-                    base_median: median(base)?,
-                    new_median: median(new)?,
+                    base_mean: mean(&base_logs)?.exp(),
+                    new_mean: mean(&new_logs)?.exp(),
                     ratio: difference.value.exp(),
                     interval: Interval {
                         low: (difference.value - reach).exp(),

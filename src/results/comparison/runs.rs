@@ -104,7 +104,7 @@ pub struct Row {
     pub options: Vec<(String, String)>,
     /// Which figure.
     pub figure: Figure,
-    /// Its median in the first run; none if no run has it.
+    /// Its median in the first run, all runs counted; none if no run has it.
     pub base_median: Option<f64>,
     /// Its median in the second run.
     pub new_median: Option<f64>,
