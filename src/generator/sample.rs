@@ -115,11 +115,11 @@ impl Sampler {
         }
     }
 
-    /// The range becomes [0, n); a smaller n than now changes nothing. `permutation` takes it up with its next pass.
-    /// Costs some ns; `zipf` some microseconds about each 6 % of growth.
+    /// The range becomes [0, n); a smaller n than now changes nothing, and neither does any n for `ycsb-zipfian`.
+    /// `permutation` takes it up with its next pass. Costs some ns; `zipf` some microseconds about each 6 % of growth.
     #[inline]
-    pub fn grow(&mut self, n: u64) {
-        if n > self.n {
+    pub(super) fn grow(&mut self, n: u64) {
+        if n > self.n && !matches!(self.form, Form::Ycsb(_)) {
             self.grow_to(n);
         }
     }
@@ -131,7 +131,7 @@ impl Sampler {
             Form::Sequence(sequence) => sequence.grow(n),
             Form::Pass(pass) => pass.grow(n),
             Form::Zipf(zipf) => zipf.grow(n),
-            Form::Ycsb(ycsb) => ycsb.grow(n),
+            Form::Ycsb(_) => {}
             Form::Latest(latest) => latest.grow(n),
             Form::Hotspot(hotspot) => hotspot.grow(n),
             Form::Exponential(exponential) => exponential.grow(n),

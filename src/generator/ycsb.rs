@@ -103,7 +103,8 @@ pub struct Ycsb {
 }
 
 impl Ycsb {
-    /// Items [0, n).
+    /// Items [0, n), for good: the item is a hash modulo n, so that another n would move every hot item. CoreWorkload
+    /// takes for n the records there are and those that it expects to insert; see view.rs.
     pub(super) fn new(n: u64) -> Ycsb {
         Ycsb { ranks: Gray::with_zeta(ITEM_COUNT + 1, ZETAN), n }
     }
@@ -112,11 +113,6 @@ impl Ycsb {
     #[inline]
     pub(super) fn next(&self, random: &mut Random) -> u64 {
         fnv64(self.ranks.rank(random.unit())) % self.n
-    }
-
-    /// The range becomes [0, n), which moves the hot items, as in YCSB.
-    pub(super) fn grow(&mut self, n: u64) {
-        self.n = n;
     }
 
     /// The items' masses: the first million ranks hashed one by one; the rest, whose masses are minute, as if

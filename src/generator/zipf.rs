@@ -122,17 +122,14 @@ impl Zipf {
     pub(super) fn next(&self, random: &mut Random) -> u64 {
         let rank = self.ranks.next(|| random.next_u64());
         match &self.scatter {
-            Some(scatter) => scatter.at(rank),
-            None => rank,
+            Some(scatter) if rank < scatter.n() => scatter.at(rank),
+            _ => rank,
         }
     }
 
-    /// The range becomes [0, n); which items are hot changes as `Permutation::grow` says.
+    /// The range becomes [0, n). Hot items stay where they are: the new ones are the coldest.
     pub(super) fn grow(&mut self, n: u64) {
         self.ranks.grow(n);
-        if let Some(scatter) = &mut self.scatter {
-            scatter.grow(n);
-        }
     }
 }
 

@@ -1,21 +1,8 @@
 //! Every distribution draws what it says: golden numbers, coverage, parts, growth, bad input.
 
+use super::ALL;
 use crate::generator::*;
 use std::collections::{HashMap, HashSet};
-
-const ALL: &[&str] = &[
-    "sequential",
-    "uniform",
-    "permutation",
-    "zipf:0.5",
-    "zipf:0.99",
-    "zipf:1",
-    "zipf:2.5",
-    "ycsb-zipfian",
-    "latest",
-    "hotspot:0.2,0.8",
-    "exponential",
-];
 
 fn sampler(distribution: &str, n: u64, seed: u64, clustered: bool) -> Sampler {
     Sampler::new(&distribution.parse().unwrap(), n, seed, Part::WHOLE, clustered).unwrap()
@@ -125,21 +112,9 @@ fn a_permutation_keeps_its_numbers() {
 }
 
 #[test]
-fn a_growing_permutation_moves_few_items() {
-    let mut permutation = Permutation::new(1_000, 3);
-    permutation.grow(1_100);
-    let before: Vec<u64> = (0..1_100).map(|i| permutation.at(i)).collect();
-    permutation.grow(1_101);
-    let moved = (0..1_100).filter(|&i| permutation.at(i) != before[i as usize]).count();
-    assert!(moved <= 1, "{moved} items moved");
-    let images: HashSet<u64> = (0..1_101).map(|i| permutation.at(i)).collect();
-    assert_eq!(images.len(), 1_101);
-    assert!(images.iter().all(|&image| image < 1_101));
-}
-
-#[test]
 fn growth_reaches_the_new_items() {
-    for distribution in ALL {
+    // The modulus of `ycsb-zipfian` is fixed.
+    for distribution in ALL.iter().filter(|name| **name != "ycsb-zipfian") {
         let mut sampler = sampler(distribution, 10, 4, true);
         let mut random = Random::seeded(4);
         for n in (10..=400).step_by(13) {
