@@ -39,6 +39,7 @@ const EXACT: u8 = 2;
 const IN_VAIN: u8 = 4;
 const INDEX_ROW: u8 = 8;
 const UNSURE: u8 = 16;
+const NEW: u8 = 32;
 
 impl Item {
     /// An op of which nothing more is known.
@@ -83,6 +84,12 @@ impl Item {
     #[inline(always)]
     pub fn is_unsure(&self) -> bool {
         self.flags & UNSURE != 0
+    }
+
+    /// A put of the thread's next new key.
+    #[inline(always)]
+    pub fn is_new(&self) -> bool {
+        self.flags & NEW != 0
     }
 
     /// A put of an index row; the op of its row stands before it.
@@ -333,14 +340,15 @@ impl Draw {
     #[inline(always)]
     fn add_puts(&mut self, shared: &Shared<'_>, arena: &mut Arena, ops: usize) {
         for left in (0..ops).rev() {
-            let index = match self.phase.existing {
+            let (index, flag) = match self.phase.existing {
                 Some(share) if self.choices.unit() >= share => match self.next_new(shared) {
-                    Some(index) => index,
+                    Some(index) => (index, NEW),
                     None => return self.end_group(arena),
                 },
-                _ => self.drawn(),
+                _ => (self.drawn(), 0),
             };
             self.add_put(shared, arena, Kind::Put, index, self.tie | join_flag(left));
+            self.mark(flag);
         }
     }
 
@@ -355,6 +363,15 @@ impl Draw {
             }
             let Some(index) = self.next_new(shared) else { return self.end_group(arena) };
             self.add_put(shared, arena, Kind::Insert, index, flags);
+            self.mark(NEW);
+        }
+    }
+
+    /// The last op is one of these.
+    #[inline(always)]
+    fn mark(&mut self, flag: u8) {
+        if let Some(item) = self.items.last_mut() {
+            item.flags |= flag;
         }
     }
 

@@ -110,7 +110,7 @@ impl Judge {
                 if at >= done {
                     self.take_back(shared, arena, item, at);
                 } else if self.op(shared, arena, item, at) {
-                    inserts += u64::from(is_new_key(shared, &item));
+                    inserts += u64::from(item.is_new());
                 }
                 at += 1;
             }
@@ -444,11 +444,6 @@ fn roll_back(shared: &Shared<'_>, index: u64) {
 fn is_foreseen(shared: &Shared<'_>, item: Item) -> bool {
     let is_last = || shared.versions.and_then(|table| table.started(item.index)) == Some(item.state);
     item.is_known() && !item.is_unsure() && (shared.epochs.is_none() || is_last())
-}
-
-fn is_new_key(shared: &Shared<'_>, item: &Item) -> bool {
-    let is_row = shared.inserters > 0 && !item.is_index_row();
-    is_row && item.index >= shared.population.next_insert && item.index < shared.insert_end
 }
 
 #[cfg(test)]

@@ -199,9 +199,6 @@ pub fn run(
         let worker = Worker::new(shared, thread, session, quotas[thread]);
         workers.push(worker.map_err(|error| usage_failure(error.to_string()))?);
     }
-    if let (Some(versions), true) = (shared.versions, shared.epochs.is_some()) {
-        versions.begin_contended();
-    }
     let barrier = Barrier::new(workers.len() + 1);
     let mut watch = Watch::new(shared, data, quotas.iter().sum());
     let mut outcomes = Vec::new();
@@ -216,7 +213,7 @@ pub fn run(
                 })
             })
             .collect();
-        start_clocks(shared);
+        start(shared);
         let before = Usage::now();
         watch.begin();
         barrier.wait();
@@ -263,7 +260,10 @@ fn reread(shared: &Shared<'_>, database: &Database) -> (u64, Faults) {
     })
 }
 
-fn start_clocks(shared: &Shared<'_>) {
+fn start(shared: &Shared<'_>) {
+    if let (Some(versions), true) = (shared.versions, shared.epochs.is_some()) {
+        versions.begin_contended();
+    }
     let now = shared.clock.now();
     let ticks = |seconds: f64| shared.clock.from_ns((seconds * 1e9) as u64);
     let warm = ticks(shared.phase.warmup_seconds);

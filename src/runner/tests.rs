@@ -1,8 +1,10 @@
 //! Whole trials in this process, on the reference engines.
 
 mod collections;
+mod received;
 mod rounds;
 mod spaces;
+mod ycsb;
 
 use super::*;
 use crate::engine::{Registry, abi};
