@@ -122,6 +122,16 @@ impl Zipf {
     pub(super) fn next(&self, random: &mut Random) -> u64 {
         let rank = self.ranks.next(|| random.next_u64());
         match &self.scatter {
+            Some(scatter) => scatter.at(rank),
+            None => rank,
+        }
+    }
+
+    /// The next item when the range has grown; apart, for it takes a look more.
+    #[inline]
+    pub(super) fn next_grown(&self, random: &mut Random) -> u64 {
+        let rank = self.ranks.next(|| random.next_u64());
+        match &self.scatter {
             Some(scatter) if rank < scatter.n() => scatter.at(rank),
             _ => rank,
         }

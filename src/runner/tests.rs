@@ -1,6 +1,7 @@
 //! Whole trials in this process, on the reference engines.
 
 mod collections;
+mod contended;
 mod received;
 mod rounds;
 mod spaces;
