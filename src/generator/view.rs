@@ -161,7 +161,8 @@ mod tests {
                 view.set_own(own);
                 for _ in 0..2_000 {
                     let item = view.next(&mut random);
-                    let is_own = item >= 1_002 && (item - 1_002) % 4 == 0 && (item - 1_002) / 4 < own;
+                    let is_own =
+                        item >= 1_002 && (item - 1_002).is_multiple_of(4) && (item - 1_002) / 4 < own;
                     assert!(item < 1_000 || is_own, "seed 5, {distribution}: {item} after {own} inserts");
                     reached += u64::from(is_own);
                 }

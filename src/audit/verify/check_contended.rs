@@ -31,8 +31,10 @@ enum Form {
     New,
 }
 
-/// What a thread sent in a round and what it read behind it, or why it could not.
-type Sent = Result<(Vec<Act>, Vec<Answer>), String>;
+/// A call and its answers.
+type Call = (Vec<Act>, Vec<Answer>);
+/// What a thread sent in a round, or what it read behind it; or why it could not.
+type Sent = Result<Call, String>;
 
 /// What both threads of a check share.
 struct Table {
@@ -118,7 +120,7 @@ impl Keys {
     }
 
     /// The key that both try to insert in a round, of the size that all keys have where that is fixed.
-    fn new(round: u64) -> Vec<u8> {
+    fn of_round(round: u64) -> Vec<u8> {
         format!("x{round:015}").into_bytes()
     }
 }
@@ -144,7 +146,7 @@ impl Rounds<'_> {
     fn acts(&mut self, round: u64) -> Vec<Act> {
         let form = self.form(round);
         if form == Form::New {
-            return vec![Act::put(&Keys::new(round), &self.value(round, 0)).with(KV_NEW)];
+            return vec![Act::put(&Keys::of_round(round), &self.value(round, 0)).with(KV_NEW)];
         }
         // In one round of four this thread is silent, in another the other one.
         if round / self.forms.len() as u64 % 4 == self.number as u64 {
@@ -181,7 +183,7 @@ impl Rounds<'_> {
     /// Gets of all keys, and of the new one of the round.
     fn gets(&self, round: u64) -> Vec<Act> {
         let rows = self.keys.rows.iter().chain(&self.keys.counters).map(|key| Act::get(key));
-        rows.chain((self.form(round) == Form::New).then(|| Act::get(&Keys::new(round)))).collect()
+        rows.chain((self.form(round) == Form::New).then(|| Act::get(&Keys::of_round(round)))).collect()
     }
 }
 
@@ -224,7 +226,7 @@ fn run(
 }
 
 fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) -> Result<(), String> {
-    let take = |slots: &[Mutex<Option<Sent>>; THREADS]| -> Result<Vec<(Vec<Act>, Vec<Answer>)>, String> {
+    let take = |slots: &[Mutex<Option<Sent>>; THREADS]| -> Result<Vec<Call>, String> {
         let of = |slot: &Mutex<Option<Sent>>| locked(slot).take().unwrap_or(Err("it sent nothing".into()));
         slots
             .iter()
@@ -271,8 +273,7 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
             }
         }
     }
-    let has_all =
-        |(_, answers): &(Vec<Act>, Vec<Answer>)| answers.len() == KEYS && answers[0].status == KV_OK;
+    let has_all = |(_, answers): &Call| answers.len() == KEYS && answers[0].status == KV_OK;
     if form == Form::Atomic
         && sent.iter().any(has_all)
         && known.values.iter().any(|value| *value != known.values[0])
@@ -305,12 +306,12 @@ fn left(act: &Act, answer: &Answer) -> Option<Option<Vec<u8>>> {
 
 /// The key held `before`, both threads have sent their ops, and now it holds `now`.
 fn judge_key(
-    sent: &[(Vec<Act>, Vec<Answer>)],
+    sent: &[Call],
     key: &[u8],
     before: &Option<Vec<u8>>,
     now: &Option<Vec<u8>>,
 ) -> Result<(), String> {
-    let of_key = |(acts, answers): &(Vec<Act>, Vec<Answer>)| -> Vec<(Act, Answer)> {
+    let of_key = |(acts, answers): &Call| -> Vec<(Act, Answer)> {
         let pairs = acts.iter().zip(answers).filter(|(act, _)| act.key == key);
         pairs.map(|(act, answer)| (act.clone(), answer.clone())).collect()
     };
@@ -343,7 +344,7 @@ fn judge_key(
 }
 
 /// Both have tried to insert one key: one has done it, the other was refused.
-fn judge_new(sent: &[(Vec<Act>, Vec<Answer>)], seen: [Option<Vec<u8>>; THREADS]) -> Result<(), String> {
+fn judge_new(sent: &[Call], seen: [Option<Vec<u8>>; THREADS]) -> Result<(), String> {
     let done: Vec<&Act> =
         sent.iter().filter(|(_, answers)| answers[0].status == KV_OK).map(|(acts, _)| &acts[0]).collect();
     let gave_up = sent.iter().any(|(_, answers)| matches!(answers[0].status, KV_CONFLICT | KV_ABORTED));
