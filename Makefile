@@ -59,14 +59,15 @@ test: packages test-packages check build
 	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
 
 # And what takes longer: the same with overflow checks and assertions of debug builds and the features of a plain
-# `cargo build`, every command of docs/replaces.md, the C kit under sanitizers, the harness's tests of itself, and every
-# engine against the model.
+# `cargo build`, distributions at ten million draws, every command of docs/replaces.md, the C kit under sanitizers, the
+# harness's tests of itself, and every engine against the model.
 test-all: test
 	@$(CARGO) test --workspace
 	$(call install,$(BROWSER_PACKAGES))
 	@$(CARGO) test $(WHOLE) --test browser -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --lib ten_thousand -- --ignored --nocapture
 	@$(CARGO) bench --workspace --features all-engines,png --bench statistics
+	@$(CARGO) test $(WHOLE) --lib ten_million -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --test go_soak -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --test replaces -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --test resp -- --ignored --nocapture

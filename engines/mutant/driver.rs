@@ -32,6 +32,11 @@ struct Remembered {
     /// Deleted rows, with the op at which they come back.
     ghosts: VecDeque<Ghost>,
     ops: u64,
+    /// Keyspace and key to the session that wrote last.
+    writers: HashMap<(usize, Vec<u8>), u64>,
+    /// Sessions that have not ended, and how many there have been.
+    live: Vec<u64>,
+    sessions: u64,
 }
 
 struct Ghost {
@@ -93,7 +98,11 @@ impl<const FAULT: u8> Driver for Mutant<FAULT> {
     }
 
     fn session(&self) -> Result<MutantSession<'_, FAULT>, Error> {
-        Ok(MutantSession::new(self, self.inner.session()?))
+        let mut remembered = self.remembered.lock()?;
+        remembered.sessions += 1;
+        let number = remembered.sessions;
+        remembered.live.push(number);
+        Ok(MutantSession::new(self, number, self.inner.session()?))
     }
 
     fn maintain(&self, work: Work) -> Result<Status, Error> {

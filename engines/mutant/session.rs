@@ -18,6 +18,7 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A session of a mutant.
 pub struct MutantSession<'db, const FAULT: u8> {
     mutant: &'db Mutant<FAULT>,
+    number: u64,
     inner: <MemoryBtree as Driver>::Session<'db>,
 }
 
@@ -57,8 +58,12 @@ fn altered<'a>(
 }
 
 impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
-    pub(crate) fn new(mutant: &'db Mutant<FAULT>, inner: <MemoryBtree as Driver>::Session<'db>) -> Self {
-        MutantSession { mutant, inner }
+    pub(crate) fn new(
+        mutant: &'db Mutant<FAULT>,
+        number: u64,
+        inner: <MemoryBtree as Driver>::Session<'db>,
+    ) -> Self {
+        MutantSession { mutant, number, inner }
     }
 
     fn is(&self, fault: Fault) -> bool {
@@ -142,6 +147,17 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         let due = remembered.ops + GHOST_OPS;
         remembered.ghosts.push_back(Ghost { due, keyspace: op.keyspace(), key: op.key().to_vec(), value });
         Ok(())
+    }
+
+    /// Notes who writes; whether another session that lives wrote the key last, and the write is to be lost for that.
+    fn loses_race(&self, op: &Op<'_>) -> Result<bool, Error> {
+        if !self.is(Fault::LostRace) {
+            return Ok(false);
+        }
+        let mut remembered = self.mutant.remembered.lock()?;
+        let last = remembered.writers.insert((op.keyspace(), op.key().to_vec()), self.number);
+        let is_race = last.is_some_and(|last| last != self.number && remembered.live.contains(&last));
+        Ok(is_race && Fault::LostRace.strikes())
     }
 
     /// Whether a write is to be skipped and called done.
@@ -239,6 +255,14 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
     }
 }
 
+impl<const FAULT: u8> Drop for MutantSession<'_, FAULT> {
+    fn drop(&mut self) {
+        if let Ok(mut remembered) = self.mutant.remembered.lock() {
+            remembered.live.retain(|number| *number != self.number);
+        }
+    }
+}
+
 impl<const FAULT: u8> Session for MutantSession<'_, FAULT> {
     fn get(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         self.haunt()?;
@@ -252,7 +276,7 @@ impl<const FAULT: u8> Session for MutantSession<'_, FAULT> {
     fn put(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         self.haunt()?;
         let old = self.read(op)?;
-        if self.is_swallowed(op, old.is_some()) {
+        if self.is_swallowed(op, old.is_some()) || (self.loses_race(op)? && old.is_some() && !op.is_new()) {
             return Ok(Status::Ok);
         }
         if old.is_some() && op.is_new() && self.strikes(Fault::NewOverwrites) {

@@ -173,6 +173,27 @@ fn the_faults_of_collections_and_lists_show() {
     });
 }
 
+#[test]
+fn a_race_is_lost_between_sessions_that_live() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = open("lost-race", folder.path(), KV_CREATE);
+    let mut alone = bench.session();
+    for round in 0..100 {
+        alone.one(put(&key(1), &value(1, round)));
+        assert_eq!(alone.one(get(&key(1))).bytes, value(1, round));
+    }
+    let mut other = bench.session();
+    let mut lost = 0;
+    for round in 0..100 {
+        alone.one(put(&key(1), b"first"));
+        other.one(put(&key(1), &value(1, round)));
+        lost += u32::from(alone.one(get(&key(1))).bytes != value(1, round));
+    }
+    assert!(lost > 10, "{lost} were lost");
+    drop((alone, other));
+    bench.close();
+}
+
 /// Scans sixteen rows until the keys (as numbers) are those that the fault makes.
 fn spoils_scans(fault: &str, ask: &Ask, wrong: &[u64]) {
     shows(fault, |session, round| {
@@ -253,8 +274,8 @@ fn a_liar_says_that_it_waited() {
 
 #[test]
 fn the_model_catches_each() {
-    // The model has no indexes, no collections and no lists.
-    let others = ["index-row-lost", "collection-mixed", "pop-twice", "push-lost"];
+    // The model has no indexes, no collections and no lists, and one session.
+    let others = ["index-row-lost", "collection-mixed", "pop-twice", "push-lost", "lost-race"];
     for (fault, table) in MUTANTS.iter().filter(|(fault, _)| !others.contains(fault)) {
         let folder = tempfile::tempdir().unwrap();
         let trial = Trial { path: folder.path(), level: KV_NONE, option: None, seed: 1, batches: 100_000 };
@@ -273,7 +294,7 @@ fn each_has_a_name_and_a_text_of_its_own() {
         assert!(MUTANTS[..index].iter().all(|(other, _)| other != fault));
         assert_eq!(table.abi, KV_ABI);
     }
-    assert_eq!(MUTANTS.len(), 34);
+    assert_eq!(MUTANTS.len(), 35);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod act;
 mod caller;
+mod check_contended;
 mod check_groups;
 mod check_indexes;
 mod check_kinds;
@@ -207,6 +208,7 @@ static CHECKS: &[Check] = &[
     check("model-reopen", check_model::with_reopen),
     check("threads", check_threads::disjoint),
     check("threads-atomic", check_threads::atomic),
+    check("threads-contended", check_contended::contended),
     check("levels", check_levels::levels),
     check("creation", check_levels::creation),
     check("campaigns", check_levels::campaigns),

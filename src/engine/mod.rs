@@ -115,6 +115,12 @@ impl Engine {
         Ok(Engine { table, name, origin })
     }
 
+    /// An engine of a test.
+    #[cfg(test)]
+    pub fn of_table(table: &'static kv_driver) -> Engine {
+        Engine::check(table, Origin::BuiltIn).expect("a test's table is sound")
+    }
+
     /// What people type.
     pub fn name(&self) -> &str {
         &self.name

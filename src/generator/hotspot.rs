@@ -29,18 +29,15 @@ impl Hotspot {
         let (start, length) = if is_hot { (0, self.hot) } else { (self.hot, self.n - self.hot) };
         let place = start + random.below(length);
         match &self.scatter {
-            Some(scatter) => scatter.at(place),
-            None => place,
+            Some(scatter) if place < scatter.n() => scatter.at(place),
+            _ => place,
         }
     }
 
-    /// The range becomes [0, n); the hot set grows with it.
+    /// The range becomes [0, n); the hot set grows with it, and hot items stay hot.
     pub(super) fn grow(&mut self, n: u64) {
         self.n = n;
         self.hot = ((n as f64 * self.fraction) as u64).clamp(1, n);
-        if let Some(scatter) = &mut self.scatter {
-            scatter.grow(n);
-        }
     }
 
     /// The places' masses, hot ones first.

@@ -17,6 +17,7 @@ mod sizes;
 mod spec;
 mod uniform;
 mod value;
+mod view;
 mod ycsb;
 mod zipf;
 
@@ -33,3 +34,4 @@ pub use spec::{
     unknown,
 };
 pub use value::{Fault, ValueRules, Values};
+pub use view::{Inserts, View};

@@ -53,17 +53,6 @@ impl Permutation {
         self.n
     }
 
-    /// The same key over more items. Growth by one within the domain changes one image only, so that hot items stay hot
-    /// while a range grows; when n leaves the domain all are dealt anew, at first soon (the domain is tight), after
-    /// that when n passes a power of two.
-    #[inline]
-    pub fn grow(&mut self, n: u64) {
-        if n > self.high << self.low_bits {
-            self.set_domain(n.next_power_of_two());
-        }
-        self.n = n;
-    }
-
     /// The image of `i`, which is below n.
     #[inline]
     pub fn at(&self, i: u64) -> u64 {

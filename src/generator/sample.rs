@@ -52,6 +52,7 @@ enum Form {
     Uniform(Uniform),
     Pass(Pass),
     Zipf(Zipf),
+    GrownZipf(Zipf),
     Ycsb(Ycsb),
     Latest(Latest),
     Hotspot(Hotspot),
@@ -108,6 +109,7 @@ impl Sampler {
             Form::Sequence(sequence) => sequence.next(),
             Form::Pass(pass) => pass.next(),
             Form::Zipf(zipf) => zipf.next(random),
+            Form::GrownZipf(zipf) => zipf.next_grown(random),
             Form::Ycsb(ycsb) => ycsb.next(random),
             Form::Latest(latest) => latest.next(random),
             Form::Hotspot(hotspot) => hotspot.next(random),
@@ -115,11 +117,11 @@ impl Sampler {
         }
     }
 
-    /// The range becomes [0, n); a smaller n than now changes nothing. `permutation` takes it up with its next pass.
-    /// Costs some ns; `zipf` some microseconds about each 6 % of growth.
+    /// The range becomes [0, n); a smaller n than now changes nothing, and neither does any n for `ycsb-zipfian`.
+    /// `permutation` takes it up with its next pass. Costs some ns; `zipf` some microseconds about each 6 % of growth.
     #[inline]
-    pub fn grow(&mut self, n: u64) {
-        if n > self.n {
+    pub(super) fn grow(&mut self, n: u64) {
+        if n > self.n && !matches!(self.form, Form::Ycsb(_)) {
             self.grow_to(n);
         }
     }
@@ -130,11 +132,14 @@ impl Sampler {
             Form::Uniform(uniform) => uniform.grow(n),
             Form::Sequence(sequence) => sequence.grow(n),
             Form::Pass(pass) => pass.grow(n),
-            Form::Zipf(zipf) => zipf.grow(n),
-            Form::Ycsb(ycsb) => ycsb.grow(n),
+            Form::Zipf(zipf) | Form::GrownZipf(zipf) => zipf.grow(n),
+            Form::Ycsb(_) => {}
             Form::Latest(latest) => latest.grow(n),
             Form::Hotspot(hotspot) => hotspot.grow(n),
             Form::Exponential(exponential) => exponential.grow(n),
+        }
+        if let Form::Zipf(zipf) = &self.form {
+            self.form = Form::GrownZipf(zipf.clone());
         }
     }
 

@@ -89,8 +89,7 @@ pub fn uniformity(
         let statistic = counts.iter().map(|&count| (count as f64 - (draws / n) as f64).powi(2)).sum();
         return Ok(ChiSquare { statistic, degrees: 0, p: if statistic == 0.0 { 1.0 } else { 0.0 } });
     }
-    let expected: Vec<f64> = masses.iter().map(|mass| mass * draws as f64).collect();
-    Ok(chi_square(&expected, &counts))
+    Ok(against(&masses, &counts))
 }
 
 /// Compares where a permutation puts neighbours (i, i + 1) with chance: a table of up to 32 by 32 ranges of places, for
@@ -114,6 +113,39 @@ pub fn neighbours(n: u64, seed: u64) -> ChiSquare {
     let expected: Vec<f64> =
         (0..side * side).map(|cell| size(cell / side) * size(cell % side) * (places - 1) as f64).collect();
     chi_square(&expected, &counts)
+}
+
+/// Compares counts of items with their masses.
+pub fn against(masses: &[f64], counts: &[u64]) -> ChiSquare {
+    let draws = counts.iter().sum::<u64>() as f64;
+    let expected: Vec<f64> = masses.iter().map(|mass| mass * draws).collect();
+    chi_square(&expected, counts)
+}
+
+/// Compares counts of items, in their order, with their masses.
+pub fn ks_of_counts(masses: &[f64], counts: &[u64]) -> KolmogorovSmirnov {
+    let draws = counts.iter().sum::<u64>();
+    let (mut below, mut seen, mut statistic) = (0.0, 0, 0.0_f64);
+    for (mass, count) in masses.iter().zip(counts) {
+        below += mass;
+        seen += count;
+        statistic = statistic.max((below - seen as f64 / draws as f64).abs());
+    }
+    KolmogorovSmirnov { statistic, p: kolmogorov(statistic, draws) }
+}
+
+/// Compares two samples by the counts of their bins; bins that neither has are left out.
+pub fn two_samples(left: &[u64], right: &[u64]) -> ChiSquare {
+    let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
+    let (of_left, of_right) = ((sum(right) / sum(left)).sqrt(), (sum(left) / sum(right)).sqrt());
+    let (mut statistic, mut bins) = (0.0, 0_u64);
+    for (&left, &right) in left.iter().zip(right).filter(|(left, right)| **left + **right > 0) {
+        let difference = of_left * left as f64 - of_right * right as f64;
+        statistic += difference * difference / (left + right) as f64;
+        bins += 1;
+    }
+    let degrees = bins.saturating_sub(1);
+    ChiSquare { statistic, degrees, p: ChiSquared::new(degrees as f64).map_or(1.0, |chi| chi.sf(statistic)) }
 }
 
 /// Chi-square with the rarest items put together until a bin expects `LEAST_EXPECTED`.

@@ -7,7 +7,7 @@
 
 use super::portable::pow;
 use super::random::Random;
-use super::zipf::zeta;
+use super::zipf::{zeta, zeta_between};
 
 /// YCSB's ZIPFIAN_CONSTANT.
 pub(super) const THETA: f64 = 0.99;
@@ -59,10 +59,12 @@ impl Gray {
     /// The ranks become those below `items`, not fewer than before; a few more are added term by term, as YCSB does.
     /// Eta follows `items`; YCSB keeps the eta of the first count.
     pub(super) fn grow(&mut self, items: u64) {
-        if items - self.items <= 16 {
+        if items - self.items <= 8 {
             for k in self.items + 1..=items {
                 self.zetan += pow(k as f64, -THETA);
             }
+        } else if self.items >= 1_000 {
+            self.zetan += zeta_between(self.items, items, THETA);
         } else {
             self.zetan = zeta(items, THETA);
         }
@@ -95,7 +97,7 @@ pub(super) fn fnv64(number: u64) -> u64 {
     (hash as i64).unsigned_abs()
 }
 
-/// YCSB's ScrambledZipfianGenerator.
+/// YCSB's ScrambledZipfianGenerator, as CoreWorkload uses it.
 #[derive(Clone, Debug)]
 pub struct Ycsb {
     ranks: Gray,
@@ -103,34 +105,39 @@ pub struct Ycsb {
 }
 
 impl Ycsb {
-    /// Items [0, n).
+    /// Items [0, n), for good: the item is a hash modulo a number, and another number would move every hot item.
+    /// CoreWorkload takes for n the records there are and those that it expects to insert; see view.rs.
     pub(super) fn new(n: u64) -> Ycsb {
         Ycsb { ranks: Gray::with_zeta(ITEM_COUNT + 1, ZETAN), n }
     }
 
-    /// The next item.
+    /// The next item. CoreWorkload gives the generator one item more than there is, the end being included, and draws
+    /// again when that one comes; so hot items are the same here as there.
     #[inline]
     pub(super) fn next(&self, random: &mut Random) -> u64 {
-        fnv64(self.ranks.rank(random.unit())) % self.n
-    }
-
-    /// The range becomes [0, n), which moves the hot items, as in YCSB.
-    pub(super) fn grow(&mut self, n: u64) {
-        self.n = n;
+        loop {
+            let item = fnv64(self.ranks.rank(random.unit())) % (self.n + 1);
+            if item < self.n {
+                return item;
+            }
+        }
     }
 
     /// The items' masses: the first million ranks hashed one by one; the rest, whose masses are minute, as if
     /// hashing spread them evenly.
     pub(super) fn masses(&self) -> Vec<f64> {
         let head = 1 << 20;
+        let modulus = self.n + 1;
         let rest = 1.0 - self.ranks.below(head);
-        let mut masses = vec![rest / self.n as f64; self.n as usize];
+        let mut masses = vec![rest / modulus as f64; modulus as usize];
         let mut below = 0.0;
         for rank in 0..head {
             let next = self.ranks.below(rank + 1);
-            masses[(fnv64(rank) % self.n) as usize] += next - below;
+            masses[(fnv64(rank) % modulus) as usize] += next - below;
             below = next;
         }
+        let again = masses.pop().unwrap_or(0.0);
+        masses.iter_mut().for_each(|mass| *mass /= 1.0 - again);
         masses
     }
 }
@@ -160,10 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn growth_one_by_one_keeps_zeta() {
-        for start in [1, 2, 3, 1_000] {
+    fn growth_in_small_steps_keeps_zeta() {
+        for (start, step) in [(1, 1), (2, 1), (3, 1), (1_000, 1), (1, 16), (990, 16), (100_000, 64)] {
             let mut gray = Gray::new(start);
-            for n in start + 1..start + 5_000 {
+            for n in (start + 1..start + 5_000).step_by(step) {
                 gray.grow(n);
             }
             let fresh = Gray::new(gray.items);

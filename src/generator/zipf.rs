@@ -127,12 +127,19 @@ impl Zipf {
         }
     }
 
-    /// The range becomes [0, n); which items are hot changes as `Permutation::grow` says.
+    /// The next item when the range has grown; apart, for it takes a look more.
+    #[inline]
+    pub(super) fn next_grown(&self, random: &mut Random) -> u64 {
+        let rank = self.ranks.next(|| random.next_u64());
+        match &self.scatter {
+            Some(scatter) if rank < scatter.n() => scatter.at(rank),
+            _ => rank,
+        }
+    }
+
+    /// The range becomes [0, n). Hot items stay where they are: the new ones are the coldest.
     pub(super) fn grow(&mut self, n: u64) {
         self.ranks.grow(n);
-        if let Some(scatter) = &mut self.scatter {
-            scatter.grow(n);
-        }
     }
 }
 
@@ -146,17 +153,19 @@ pub(super) fn scatter(n: u64, seed: u64, clustered: bool) -> Option<Permutation>
 pub(super) fn zeta(n: u64, theta: f64) -> f64 {
     let direct = n.min(1_000);
     let sum: f64 = (1..=direct).map(|k| pow(k as f64, -theta)).sum();
-    if n == direct {
-        return sum;
-    }
-    let (from, to) = (direct as f64, n as f64);
+    if n == direct { sum } else { sum + zeta_between(direct, n, theta) }
+}
+
+/// The sum of 1 / k^theta for k from `from` + 1 to `to`; `from` is 1000 or more.
+pub(super) fn zeta_between(from: u64, to: u64, theta: f64) -> f64 {
+    let (from, to) = (from as f64, to as f64);
     let span = ln(to / from);
     let at = |x: f64| pow(x, -theta);
     let integral = exp((1.0 - theta) * ln(from)) * span * exp_minus_one_over((1.0 - theta) * span);
     let first = -theta * (at(to) / to - at(from) / from);
     let third =
         -theta * (theta + 1.0) * (theta + 2.0) * (at(to) / (to * to * to) - at(from) / (from * from * from));
-    sum + integral + (at(to) - at(from)) / 2.0 + first / 12.0 - third / 720.0
+    integral + (at(to) - at(from)) / 2.0 + first / 12.0 - third / 720.0
 }
 
 #[cfg(test)]

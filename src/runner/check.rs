@@ -1,12 +1,15 @@
 //! Did we read what we wrote: the versions of every key, and what a read may therefore see.
 //!
-//! Each key has one writing thread at a time (`index % writers`), so versions grow by one and a read that began when
-//! version `acked` was acknowledged and ended when version `started` had been sent must see one between the two: a
-//! linearizability check of single-writer registers in O(1). The owner's own reads must see exactly the last version.
+//! Where each key has one writing thread, versions grow by one, and a read that began when version `acked` was
+//! acknowledged and ended when version `started` had been sent must see one between the two: a linearizability check of
+//! single-writer registers in O(1). The writer's own reads must see exactly the last version. Keys that several threads
+//! write are in contended.rs.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use super::contended::words;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// The memory that versions may take, bytes; above it checks are stateless.
+/// The memory that versions may take, bytes, and as much again for the words of keys that several threads write; above
+/// it checks are stateless.
 pub const VERSIONS_LIMIT_BYTES: u64 = 64 << 20;
 
 /// A state of a key: its version and whether that version is a delete. Version 0: never written.
@@ -24,8 +27,27 @@ impl State {
         self.0 & 1 != 0 || self.0 == 0
     }
 
-    fn next(self, deleted: bool) -> State {
+    /// The next one, which writes the key or deletes it.
+    pub(super) fn next(self, deleted: bool) -> State {
         State(((self.version() + 1) << 1) | u32::from(deleted))
+    }
+
+    /// With a value of this version.
+    pub(super) fn of_version(version: u32) -> State {
+        State(version << 1)
+    }
+
+    /// Deleted by the version of this state.
+    pub(super) fn deleted(self) -> State {
+        State(self.0 | 1)
+    }
+
+    pub(super) fn of_bits(bits: u32) -> State {
+        State(bits)
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        self.0
     }
 }
 
@@ -78,6 +100,8 @@ impl Window {
 pub struct Versions {
     started: Vec<AtomicU32>,
     acked: Vec<AtomicU32>,
+    /// For keys that several threads write; empty where no phase has such.
+    words: Vec<AtomicU64>,
 }
 
 fn zeros(len: usize) -> Vec<AtomicU32> {
@@ -92,7 +116,25 @@ impl Versions {
             return None;
         }
         let len = range.max(keys).min(most) as usize;
-        Some(Versions { started: zeros(len), acked: zeros(len) })
+        Some(Versions { started: zeros(len), acked: zeros(len), words: Vec::new() })
+    }
+
+    /// With words, if phases need them.
+    pub fn with_words(mut self, are_needed: bool) -> Versions {
+        self.words = words(if are_needed { self.started.len() } else { 0 });
+        self
+    }
+
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        &self.words
+    }
+
+    pub(super) fn all_started(&self) -> &[AtomicU32] {
+        &self.started
+    }
+
+    pub(super) fn all_acked(&self) -> &[AtomicU32] {
+        &self.acked
     }
 
     /// Keys that it knows: all below this.

@@ -2,11 +2,13 @@
 //! outside the timed call.
 
 mod indexed;
+mod keys;
 mod lists;
 mod scans;
 
 pub use scans::rows_of_call;
 
+use self::keys::Exact;
 use super::check::State;
 use super::phase::merges_by_get;
 use super::shared::{Role, Shared};
@@ -14,7 +16,7 @@ use super::unit::{Chooser, KINDS, Kind};
 use super::worker::most_ops;
 use crate::engine::Arena;
 use crate::engine::abi::*;
-use crate::generator::{Distribution, Part, Random, Sampler, SpecError};
+use crate::generator::{Random, SpecError, View};
 use crate::workload::{Mix, Phase};
 
 /// What is known of one op of the batch before it is sent: 16 bytes, for there is one write of it per op.
@@ -22,7 +24,8 @@ use crate::workload::{Mix, Phase};
 pub struct Item {
     /// The key's number.
     pub index: u64,
-    /// For reads the oldest state that may be seen; for writes the state sent.
+    /// For reads the oldest state that may be seen; for writes the state sent, or where several threads write the key what
+    /// an acknowledgement raises its floor to.
     pub state: State,
     /// Ops of the unit that begins here; 0: the op belongs to a unit that began before.
     pub unit_ops: u16,
@@ -35,6 +38,8 @@ const KNOWN: u8 = 1;
 const EXACT: u8 = 2;
 const IN_VAIN: u8 = 4;
 const INDEX_ROW: u8 = 8;
+const UNSURE: u8 = 16;
+const NEW: u8 = 32;
 
 impl Item {
     /// An op of which nothing more is known.
@@ -75,6 +80,18 @@ impl Item {
         self.flags & EXACT != 0
     }
 
+    /// A delete of a key that other threads write: whether it was there is not known.
+    #[inline(always)]
+    pub fn is_unsure(&self) -> bool {
+        self.flags & UNSURE != 0
+    }
+
+    /// A put of the thread's next new key.
+    #[inline(always)]
+    pub fn is_new(&self) -> bool {
+        self.flags & NEW != 0
+    }
+
     /// A put of an index row; the op of its row stands before it.
     #[inline(always)]
     pub fn is_index_row(&self) -> bool {
@@ -97,13 +114,17 @@ pub struct Draw {
     phase: Phase,
     random: Random,
     choices: Random,
-    sampler: Sampler,
+    view: View,
+    /// The view grows with the thread's inserts.
+    grows: bool,
+    exact: Exact,
+    /// The epoch that the batch is drawn in, where several threads write the same keys.
+    pub epoch: u64,
     writer: u64,
     inserter: u64,
     /// Inserts sent and acknowledged by this thread.
     pub inserted: u64,
     pending_inserts: u64,
-    range: u64,
     threads: u64,
     thread: u64,
     /// Writes sent by this thread: versions where no table gives them.
@@ -147,14 +168,6 @@ impl Draw {
         let covers_fill =
             chooser.kinds().all(|kind| fills.contains(&kind)) && shared.phase.existing.is_none();
         let range = if covers_fill { shared.fill_items } else { shared.population.dense };
-        let part = match slot.writer {
-            Some(writer) => Part { index: writer, count: shared.writers },
-            None => {
-                let readers = shared.slots.iter().filter(|slot| slot.writer.is_none());
-                let before = shared.slots[..thread].iter().filter(|slot| slot.writer.is_none()).count();
-                Part { index: before as u64, count: readers.count() as u64 }
-            }
-        };
         let phase = shared.phase;
         let row_ops = shared.spaces.row_ops();
         let mut kinds = chooser.kinds();
@@ -168,23 +181,19 @@ impl Draw {
             _ => None,
         };
         drop(kinds);
-        // Hot items stay the same from phase to phase; a permutation is another one in each.
-        let seed = match phase.distribution {
-            Distribution::Permutation => shared.seed,
-            _ => shared.hot_seed,
-        };
-        let sampler = Sampler::new(&phase.distribution, range.max(1), seed, part, phase.clustered)?;
         Ok(Draw {
             chooser,
             phase: phase.clone(),
             random: Random::stream(shared.seed, 2 * thread as u64),
             choices: Random::stream(shared.seed, 2 * thread as u64 + 1),
-            sampler,
+            view: Draw::view(shared, thread, range)?,
+            grows: phase.grows,
+            exact: Exact::of(shared, thread),
+            epoch: 0,
             writer: slot.writer.unwrap_or(0),
             inserter: slot.inserter.unwrap_or(0),
             inserted: 0,
             pending_inserts: 0,
-            range,
             threads: shared.slots.len() as u64,
             thread: thread as u64,
             writes: 0,
@@ -202,7 +211,7 @@ impl Draw {
 
     /// Items of this thread in one pass of a distribution that gives each once.
     pub fn pass_len(&self) -> u64 {
-        self.sampler.part_len()
+        self.view.pass_len()
     }
 
     /// Whether every unit is one op of one kind.
@@ -228,12 +237,9 @@ impl Draw {
     pub fn fill(&mut self, shared: &Shared<'_>, arena: &mut Arena, target: usize, ops_left: u64) {
         self.items.clear();
         self.pending_inserts = 0;
-        if shared.phase.grows {
-            let now = shared.dense_now();
-            if now > self.range {
-                self.range = now;
-                self.sampler.grow(now);
-            }
+        if self.grows {
+            // Of what the last batch did not run nothing is there.
+            self.view.set_own(self.inserted);
         }
         match self.plain {
             Some(kind) => self.fill_plain(shared, arena, kind, ops_left.min(target as u64)),
@@ -245,11 +251,10 @@ impl Draw {
     #[inline(always)]
     fn fill_plain(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, count: u64) {
         for _ in 0..count {
+            let index = self.drawn();
             if kind == Kind::Get {
-                let index = self.sampler.next(&mut self.random);
                 self.add_get_of(shared, arena, kind, index, 0);
             } else {
-                let index = self.own(shared);
                 self.add_put(shared, arena, kind, index, 0);
             }
         }
@@ -290,26 +295,26 @@ impl Draw {
             Kind::Insert => self.add_inserts(shared, arena, ops),
             Kind::Update => {
                 for left in (0..ops).rev() {
-                    let index = self.own(shared);
+                    let index = self.drawn();
                     self.add_put(shared, arena, kind, index, self.tie | join_flag(left));
                 }
             }
             Kind::Delete => {
                 for left in (0..ops).rev() {
-                    let index = self.own(shared);
+                    let index = self.drawn();
                     self.add_delete(shared, arena, index, self.tie | join_flag(left));
                 }
             }
             Kind::Scan => self.add_scan(shared, arena),
             Kind::Merge => self.add_merges(shared, arena, ops),
             Kind::ReadModifyWrite => {
-                let index = self.own(shared);
+                let index = self.drawn();
                 self.add_get_of(shared, arena, kind, index, 0);
                 self.add_put(shared, arena, kind, index, 0);
             }
             Kind::Transaction => {
                 for left in (0..ops).rev() {
-                    let index = self.own(shared);
+                    let index = self.drawn();
                     self.add_put(shared, arena, kind, index, KV_ATOMIC | join_flag(left));
                 }
             }
@@ -327,30 +332,6 @@ impl Draw {
         }
     }
 
-    /// A key that this thread may write.
-    #[inline(always)]
-    fn own(&mut self, shared: &Shared<'_>) -> u64 {
-        loop {
-            let index = self.sampler.next(&mut self.random);
-            if shared.writers <= 1 || index % shared.writers == self.writer {
-                return index;
-            }
-        }
-    }
-
-    /// The next new key of this thread; none: the keys are used up.
-    #[inline(always)]
-    fn next_new(&mut self, shared: &Shared<'_>) -> Option<u64> {
-        let place = self.inserted + self.pending_inserts;
-        let index = shared.population.next_insert + self.inserter + shared.inserters * place;
-        if index >= shared.insert_end {
-            self.is_out_of_keys = true;
-            return None;
-        }
-        self.pending_inserts += 1;
-        Some(index)
-    }
-
     /// Inserts up to op `done` were acknowledged.
     pub fn acknowledge_inserts(&mut self, count: u64) {
         self.inserted += count;
@@ -359,14 +340,15 @@ impl Draw {
     #[inline(always)]
     fn add_puts(&mut self, shared: &Shared<'_>, arena: &mut Arena, ops: usize) {
         for left in (0..ops).rev() {
-            let index = match self.phase.existing {
+            let (index, flag) = match self.phase.existing {
                 Some(share) if self.choices.unit() >= share => match self.next_new(shared) {
-                    Some(index) => index,
+                    Some(index) => (index, NEW),
                     None => return self.end_group(arena),
                 },
-                _ => self.own(shared),
+                _ => (self.drawn(), 0),
             };
             self.add_put(shared, arena, Kind::Put, index, self.tie | join_flag(left));
+            self.mark(flag);
         }
     }
 
@@ -375,12 +357,21 @@ impl Draw {
         for left in (0..ops).rev() {
             let flags = self.tie | join_flag(left) | new;
             if self.phase.existing.is_some_and(|share| self.choices.unit() < share) {
-                let index = self.own(shared);
+                let index = self.drawn();
                 self.add_refused_insert(shared, arena, index, flags);
                 continue;
             }
             let Some(index) = self.next_new(shared) else { return self.end_group(arena) };
             self.add_put(shared, arena, Kind::Insert, index, flags);
+            self.mark(NEW);
+        }
+    }
+
+    /// The last op is one of these.
+    #[inline(always)]
+    fn mark(&mut self, flag: u8) {
+        if let Some(item) = self.items.last_mut() {
+            item.flags |= flag;
         }
     }
 
@@ -396,7 +387,7 @@ impl Draw {
 
     #[inline(always)]
     fn add_get(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, flags: u16) {
-        let index = self.sampler.next(&mut self.random);
+        let index = self.drawn();
         if self.phase.miss > 0.0 && self.choices.unit() < self.phase.miss {
             let slot = self.items.len();
             let key = shared.spaces.write_missing(shared.keys, index, arena.key_mut(slot));
@@ -414,10 +405,7 @@ impl Draw {
         set(arena.op_mut(slot), KV_GET, flags, key, 0);
         let mut item = Item::new(kind, index);
         if let Some(versions) = shared.versions {
-            let is_exact = !shared.writes
-                || (shared.slots.len() == 1)
-                || (shared.writers > 0 && self.owns(shared) && index % shared.writers == self.writer);
-            item = if is_exact {
+            item = if self.exact.has(index) {
                 item.with(versions.started(index)).flagged(EXACT)
             } else {
                 item.with(versions.acked(index))
@@ -426,15 +414,19 @@ impl Draw {
         self.items.push(item);
     }
 
-    fn owns(&self, shared: &Shared<'_>) -> bool {
-        // Fresh inserts are written by their inserter, whoever owns the number later.
-        shared.inserters == 0 && self.chooser.kinds().any(Kind::writes)
-    }
-
     #[inline(always)]
     fn add_put(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, index: u64, flags: u16) {
         let slot = self.items.len();
-        let state = shared.versions.and_then(|versions| versions.begin(index, false));
+        let (state, kept) = match shared.versions {
+            Some(versions) if shared.epochs.is_some() => {
+                let handed = versions.hand_out(index, false, self.epoch);
+                (handed.map(|handed| handed.state), handed.map(|handed| handed.floor))
+            }
+            versions => {
+                let state = versions.and_then(|versions| versions.begin(index, false));
+                (state, state)
+            }
+        };
         // Without a table versions only make the bytes differ: content is checked, staleness is not.
         self.writes += 1;
         let version =
@@ -442,18 +434,28 @@ impl Draw {
         let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         let value = shared.values.write(index, version, arena.value_mut(slot));
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
-        self.items.push(Item::new(kind, index).with(state));
+        self.items.push(Item::new(kind, index).with(kept));
     }
 
     fn add_delete(&mut self, shared: &Shared<'_>, arena: &mut Arena, index: u64, flags: u16) {
         let slot = self.items.len();
-        // The state before says whether the engine must find the key.
-        let was_there = shared.versions.and_then(|versions| versions.started(index));
-        let state = shared.versions.and_then(|versions| versions.begin(index, true));
         let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_DELETE, flags, key, 0);
-        let item = Item::new(Kind::Delete, index).with(state);
-        let is_there = was_there.is_some_and(|state| !state.is_absent());
+        let item = Item::new(Kind::Delete, index);
+        // The state before says whether the engine must find the key.
+        let (item, before) = match shared.versions {
+            Some(versions) if shared.epochs.is_some() => {
+                let handed = versions.hand_out(index, true, self.epoch);
+                let before = handed.and_then(|handed| handed.before);
+                let item = item.with(handed.map(|handed| handed.floor));
+                (if before.is_none() { item.flagged(UNSURE) } else { item }, before)
+            }
+            versions => {
+                let before = versions.and_then(|versions| versions.started(index));
+                (item.with(versions.and_then(|versions| versions.begin(index, true))), before)
+            }
+        };
+        let is_there = before.is_some_and(|state| !state.is_absent());
         self.items.push(if is_there { item.flagged(EXACT) } else { item });
     }
 
@@ -461,8 +463,7 @@ impl Draw {
         for left in (0..ops).rev() {
             let slot = self.items.len();
             // Emulated by get and put, a counter needs one writing thread.
-            let drawn =
-                if self.merges_by_get { self.own(shared) } else { self.sampler.next(&mut self.random) };
+            let drawn = if self.merges_by_get { self.own(shared) } else { self.drawn() };
             let index = shared.counters_from + drawn;
             let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
             arena.value_mut(slot)[..8].copy_from_slice(&1u64.to_le_bytes());

@@ -6,7 +6,7 @@ mod lists;
 use super::check::{Faults, Window};
 use super::draw::{Draw, Item};
 use super::rows::RowsCheck;
-use super::shared::{Shared, Tallies, Tally};
+use super::shared::{Population, Shared, Tallies, Tally};
 use super::unit::Kind;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Executed};
@@ -110,7 +110,7 @@ impl Judge {
                 if at >= done {
                     self.take_back(shared, arena, item, at);
                 } else if self.op(shared, arena, item, at) {
-                    inserts += u64::from(is_new_key(shared, &item));
+                    inserts += u64::from(item.is_new());
                 }
                 at += 1;
             }
@@ -188,8 +188,8 @@ impl Judge {
             return;
         }
         let kind = arena.op(at).kind;
-        if let (KV_PUT | KV_DELETE, Some(versions)) = (kind, shared.versions) {
-            versions.roll_back(item.index);
+        if let KV_PUT | KV_DELETE = kind {
+            roll_back(shared, item.index);
         }
     }
 
@@ -287,7 +287,8 @@ impl Judge {
         if item.is_known() {
             self.window(shared, item).allows_absent(shared.deletes)
         } else {
-            !shared.population.whole || shared.deletes || item.index >= shared.population.dense
+            let Population { dense, whole, next_insert } = shared.population;
+            !whole || shared.deletes || dense == 0 || (dense..next_insert).contains(&item.index)
         }
     }
 
@@ -334,9 +335,7 @@ impl Judge {
             return false;
         }
         if !self.is_done(shared, item, op.status, "put") {
-            if let Some(versions) = shared.versions {
-                versions.roll_back(item.index);
-            }
+            roll_back(shared, item.index);
             return false;
         }
         let (key, value) = (u64::from(op.key_length) - shared.mark_bytes, u64::from(op.value_length));
@@ -344,11 +343,7 @@ impl Judge {
         if item.kind == Kind::InsertIndexed {
             self.written_bytes += shared.spaces.index_bytes(key, value);
         }
-        if item.is_known()
-            && let Some(versions) = shared.versions
-        {
-            versions.acknowledge(item.index, item.state);
-        }
+        acknowledge(shared, item);
         true
     }
 
@@ -371,7 +366,7 @@ impl Judge {
         if op.status != KV_OK && !(tells && op.status == KV_NOT_FOUND) {
             return self.is_done(shared, item, op.status, "delete");
         }
-        if tells && item.is_known() && was_found != item.is_exact() {
+        if tells && is_foreseen(shared, item) && was_found != item.is_exact() {
             let (said, truth) = if was_found { ("found", "absent") } else { ("absent", "there") };
             self.faults.add(|| format!("delete of key {}: said {said}, it was {truth}", item.index));
         }
@@ -379,11 +374,7 @@ impl Judge {
             self.count_miss(Kind::Delete);
         }
         self.written_bytes += u64::from(op.key_length) - shared.mark_bytes;
-        if item.is_known()
-            && let Some(versions) = shared.versions
-        {
-            versions.acknowledge(item.index, item.state);
-        }
+        acknowledge(shared, item);
         true
     }
 
@@ -428,9 +419,31 @@ impl Judge {
     }
 }
 
-fn is_new_key(shared: &Shared<'_>, item: &Item) -> bool {
-    let is_row = shared.inserters > 0 && !item.is_index_row();
-    is_row && item.index >= shared.population.next_insert && item.index < shared.insert_end
+/// A write of a key was acknowledged.
+#[inline(always)]
+fn acknowledge(shared: &Shared<'_>, item: Item) {
+    match shared.versions {
+        Some(versions) if item.is_known() && shared.epochs.is_some() => {
+            versions.raise(item.index, item.state);
+        }
+        Some(versions) if item.is_known() => versions.acknowledge(item.index, item.state),
+        _ => {}
+    }
+}
+
+/// A write had no effect. Where several threads write the key, its version stays handed out.
+#[cold]
+fn roll_back(shared: &Shared<'_>, index: u64) {
+    if let (Some(versions), None) = (shared.versions, &shared.epochs) {
+        versions.roll_back(index);
+    }
+}
+
+/// Whether it is known if a delete found its key: no other write of the key was on its way, from when the delete was drawn
+/// to now.
+fn is_foreseen(shared: &Shared<'_>, item: Item) -> bool {
+    let is_last = || shared.versions.and_then(|table| table.started(item.index)) == Some(item.state);
+    item.is_known() && !item.is_unsure() && (shared.epochs.is_none() || is_last())
 }
 
 #[cfg(test)]

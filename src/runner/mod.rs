@@ -2,9 +2,11 @@
 
 mod board;
 mod check;
+mod contended;
 mod count;
 mod data;
 mod draw;
+mod epochs;
 mod facts;
 mod folder;
 mod judge;
@@ -13,6 +15,7 @@ mod lists;
 mod phase;
 mod plan;
 mod process;
+mod reread;
 mod rows;
 mod schedule;
 mod shared;

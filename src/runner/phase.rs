@@ -1,7 +1,9 @@
 //! Runs one phase: threads, their watcher, and the record of what came of it.
 
+use super::check::Faults;
 use super::draw::{Draw, mix_of};
 use super::judge::Judge;
+use super::reread;
 use super::shared::{Count, Failure, Published, Role, Shared, Slot, Tally};
 use super::spaces::Spaces;
 use super::unit::{Chooser, Kind};
@@ -9,6 +11,7 @@ use super::watch::{Ending, Tick, Watch};
 use super::worker::{Outcome, Worker, shape_of};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
+use crate::generator::Distribution;
 use crate::measure::{CapUse, ThreadTimes, Usage};
 use crate::results::{Check, CheckLevel, KindRecord, PhaseRecord, ThreadRecord};
 use crate::workload::{Durability, Emulate, Phase};
@@ -45,6 +48,20 @@ fn inserts(phase: &Phase, role: Role) -> bool {
     let mix = mix_of(phase, role);
     mix.insert + mix.insert_indexed > 0.0
         || (mix.put > 0.0 && phase.existing.is_some_and(|share| share < 1.0))
+}
+
+/// Whether a role writes keys that the distribution draws, and not new ones alone.
+pub fn writes_keys_there(phase: &Phase, role: Role) -> bool {
+    let mix = mix_of(phase, role);
+    let puts_there = mix.put > 0.0 && phase.existing != Some(0.0);
+    puts_there || mix.update + mix.delete + mix.read_modify_write + mix.transaction > 0.0
+}
+
+/// Whether several threads write the same keys. Where each key is drawn once a pass, each has a part of its own.
+pub fn is_contended(phase: &Phase) -> bool {
+    let has_parts = matches!(phase.distribution, Distribution::Sequential | Distribution::Permutation);
+    let writers = roles(phase).into_iter().filter(|role| writes_keys_there(phase, *role)).count();
+    !has_parts && writers > 1
 }
 
 /// The slots of a phase, with each thread's place among writers and inserters.
@@ -196,6 +213,9 @@ pub fn run(
                 })
             })
             .collect();
+        if let (Some(versions), true) = (shared.versions, shared.epochs.is_some()) {
+            versions.begin_contended();
+        }
         watch.begin();
         // Nothing lies between this and the threads: the first row, and a phase that ends by time, begin here.
         start_clocks(shared);
@@ -215,14 +235,30 @@ pub fn run(
     });
     let times: Vec<ThreadTimes> = outcomes.iter().map(|outcome| outcome.times).collect();
     let watched = watch.finish(counted_ns(shared, &outcomes), &times, on_tick);
+    let engine_stats = database.stats();
+    let (reread, faults) = reread(shared, database);
     let failure = shared.failure.lock().ok().and_then(|failure| failure.clone());
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();
     let mut record = record_of(shared, &outcomes, failure.as_ref());
     (record.series, record.usage, record.noise) = (watched.series, watched.usage, Some(watched.noise));
     (record.disk_peak, record.disk_end) = (watched.disk_peak, watched.disk_end);
-    record.engine_stats = database.stats();
+    record.engine_stats = engine_stats;
+    record.check.values += reread;
+    record.check.faults += faults.count;
+    record.check.first_faults.extend(faults.first);
     record.cap_use = CapUse::of_this_process();
     Ok(Ran { record, failure, merges })
+}
+
+/// What is open of keys that several threads wrote is looked up, unless the phase was cut short.
+fn reread(shared: &Shared<'_>, database: &Database) -> (u64, Faults) {
+    if shared.failure.lock().is_ok_and(|failure| failure.is_some()) {
+        return Default::default();
+    }
+    reread::close_open_keys(shared, database).unwrap_or_else(|text| {
+        shared.fail("engine-error", format!("phase {}: {text}", shared.phase.name));
+        Default::default()
+    })
 }
 
 fn start_clocks(shared: &Shared<'_>) {
@@ -279,7 +315,7 @@ fn kind_records(outcomes: &[Outcome]) -> Vec<KindRecord> {
 }
 
 fn check_of(shared: &Shared<'_>, outcomes: &[Outcome]) -> Check {
-    let mut faults = super::check::Faults::default();
+    let mut faults = Faults::default();
     outcomes.iter().for_each(|outcome| faults.merge(outcome.judge.faults.clone()));
     let sum = |of: fn(&Judge) -> u64| outcomes.iter().map(|outcome| of(&outcome.judge)).sum();
     let level = match (shared.checked, shared.versions) {

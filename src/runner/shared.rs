@@ -1,6 +1,7 @@
 //! What the threads of a phase share: its plan, the population of keys, and where they publish.
 
 use super::check::Versions;
+use super::epochs::Epochs;
 use super::lists::Lists;
 use super::spaces::Spaces;
 use super::unit::{KINDS, Kind};
@@ -215,6 +216,8 @@ pub struct Shared<'p> {
     pub values: &'p Values,
     /// Versions of keys; none: checks are stateless.
     pub versions: Option<&'p Versions>,
+    /// Where several threads write the same keys and there are versions: the epochs of their batches.
+    pub epochs: Option<Epochs>,
     /// What the lists hold; none: there are none.
     pub lists: Option<&'p Lists>,
     /// The keys there are at the start.
@@ -290,9 +293,9 @@ impl Shared<'_> {
         }
     }
 
-    /// Items that are surely there now: those of the start, and with a growing range the inserts that every
+    /// Items that are surely there now, without a hole: those of the start, and the inserts up to the fewest that an
     /// inserting thread has had acknowledged.
-    pub fn dense_now(&self) -> u64 {
+    fn dense_now(&self) -> u64 {
         if self.inserters == 0 || self.population.dense < self.population.next_insert {
             return self.population.dense;
         }

@@ -1,9 +1,12 @@
 //! Whole trials in this process, on the reference engines.
 
 mod collections;
+mod contended;
 mod noise;
+mod received;
 mod rounds;
 mod spaces;
+mod ycsb;
 
 use super::*;
 use crate::engine::{Registry, abi};

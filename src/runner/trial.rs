@@ -7,6 +7,7 @@ mod open;
 use super::board::Board;
 use super::check::Versions;
 use super::data;
+use super::epochs::Epochs;
 use super::facts::level_of;
 use super::kept::fills;
 use super::lists::Lists;
@@ -137,7 +138,7 @@ impl<'t> Running<'t> {
         let spaces = Spaces::new(workload, engine.capabilities());
         let lists = workload.collections.are_lists().then(|| Lists::new(workload.collections.count));
         let checked = !engine.stores_nothing() && lists.is_none();
-        let versions = if checked { start.versions(folders.start, workload.keys, insert_end)? } else { None };
+        let versions = if checked { start.versions(folders.start, workload, insert_end)? } else { None };
         Ok(Running {
             trial,
             engine,
@@ -372,6 +373,7 @@ impl<'t> Running<'t> {
             row_ops: self.spaces.row_ops(),
             values,
             versions: self.versions.as_ref(),
+            epochs: (self.versions.is_some() && phase::is_contended(phase)).then(|| Epochs::new(slots.len())),
             lists: self.lists.as_ref(),
             population: self.population,
             fill_items: self.trial.workload.keys,

@@ -94,7 +94,7 @@ impl Kind {
         }
     }
 
-    /// Whether it changes keys of the main range, so that each key needs one writing thread.
+    /// Whether it changes keys, counters or lists.
     pub fn writes(self) -> bool {
         !matches!(self, Kind::Get | Kind::MultiGet | Kind::Scan)
     }

@@ -5,6 +5,7 @@ mod merges;
 mod transaction;
 
 use super::draw::{Draw, Item, rows_of_call};
+use super::epochs::Cursor;
 use super::judge::Judge;
 use super::phase::merges_by_get;
 use super::rows::RowsCheck;
@@ -111,6 +112,7 @@ impl Seconds {
 /// One thread of a phase.
 pub struct Worker<'s, 'p> {
     shared: &'s Shared<'p>,
+    thread: usize,
     slot: &'s Slot,
     /// The slot's counter, looked up once.
     ops: &'s AtomicU64,
@@ -127,6 +129,8 @@ pub struct Worker<'s, 'p> {
     long_ticks: u64,
     seconds: Seconds,
     counts: bool,
+    /// How far it has looked for threads that hold the epoch back.
+    cursor: Cursor,
     emulates_merge: bool,
     /// For merges by get and put: the counters of a unit and their places in it.
     sums: Vec<(u64, usize)>,
@@ -146,6 +150,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let most = most_ops(shared).min(shape_of(shared, thread).ops);
         Ok(Worker {
             shared,
+            thread,
             slot,
             ops: &slot.ops,
             session,
@@ -161,6 +166,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             long_ticks: shared.clock.from_ns(LONG_CALL_NS),
             seconds: Seconds::from(0, 1),
             counts: false,
+            cursor: Cursor::default(),
             emulates_merge: merges_by_get(shared.phase, shared.capabilities) && mix.merge > 0.0,
             sums: Vec::with_capacity(shared.phase.join as usize),
         })
@@ -223,6 +229,19 @@ impl<'s, 'p> Worker<'s, 'p> {
     /// One batch; the tick at which its call had returned, if there was just one.
     #[inline(always)]
     fn batch(&mut self, left: u64) -> Option<u64> {
+        let epochs = self.shared.epochs.as_ref();
+        if let Some(epochs) = epochs {
+            self.draw.epoch = epochs.pin(self.thread);
+        }
+        let returned = self.whole_batch(left);
+        if let Some(epochs) = epochs {
+            epochs.unpin(self.thread, &mut self.cursor);
+        }
+        returned
+    }
+
+    #[inline(always)]
+    fn whole_batch(&mut self, left: u64) -> Option<u64> {
         let shared = self.shared;
         let target = if self.emulates_merge { 1 } else { self.target };
         self.draw.fill(shared, self.session.arena(), target, left);

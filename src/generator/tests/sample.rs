@@ -1,21 +1,8 @@
 //! Every distribution draws what it says: golden numbers, coverage, parts, growth, bad input.
 
+use super::ALL;
 use crate::generator::*;
 use std::collections::{HashMap, HashSet};
-
-const ALL: &[&str] = &[
-    "sequential",
-    "uniform",
-    "permutation",
-    "zipf:0.5",
-    "zipf:0.99",
-    "zipf:1",
-    "zipf:2.5",
-    "ycsb-zipfian",
-    "latest",
-    "hotspot:0.2,0.8",
-    "exponential",
-];
 
 fn sampler(distribution: &str, n: u64, seed: u64, clustered: bool) -> Sampler {
     Sampler::new(&distribution.parse().unwrap(), n, seed, Part::WHOLE, clustered).unwrap()
@@ -31,7 +18,7 @@ fn keeps_its_first_items() {
         ("zipf:0.99", true, [58092, 9, 1, 43868, 68947, 607604]),
         ("zipf:0.99", false, [885345, 317417, 177180, 10185, 562046, 560493]),
         ("zipf:1.5", false, [861594, 317417, 444208, 177180, 861594, 638786]),
-        ("ycsb-zipfian", false, [27400, 301086, 377211, 344469, 377211, 980425]),
+        ("ycsb-zipfian", false, [529920, 794778, 801320, 159903, 801320, 857700]),
         ("latest", false, [967525, 999881, 999999, 845092, 999999, 999996]),
         ("hotspot:0.2,0.8", true, [73205, 172886, 25572, 84116, 166631, 634108]),
         ("hotspot:0.2,0.8", false, [426978, 653014, 114658, 974521, 541631, 689373]),
@@ -125,21 +112,9 @@ fn a_permutation_keeps_its_numbers() {
 }
 
 #[test]
-fn a_growing_permutation_moves_few_items() {
-    let mut permutation = Permutation::new(1_000, 3);
-    permutation.grow(1_100);
-    let before: Vec<u64> = (0..1_100).map(|i| permutation.at(i)).collect();
-    permutation.grow(1_101);
-    let moved = (0..1_100).filter(|&i| permutation.at(i) != before[i as usize]).count();
-    assert!(moved <= 1, "{moved} items moved");
-    let images: HashSet<u64> = (0..1_101).map(|i| permutation.at(i)).collect();
-    assert_eq!(images.len(), 1_101);
-    assert!(images.iter().all(|&image| image < 1_101));
-}
-
-#[test]
 fn growth_reaches_the_new_items() {
-    for distribution in ALL {
+    // The modulus of `ycsb-zipfian` is fixed.
+    for distribution in ALL.iter().filter(|name| **name != "ycsb-zipfian") {
         let mut sampler = sampler(distribution, 10, 4, true);
         let mut random = Random::seeded(4);
         for n in (10..=400).step_by(13) {
@@ -216,8 +191,9 @@ fn ycsb_hottest_item_gets_what_its_papers_see() {
     for _ in 0..200_000 {
         counts[sampler.next(&mut random) as usize] += 1;
     }
-    // FNV-1a of eight zero bytes, its absolute value, modulo 1000; and the mass of rank 0, 1 / zeta(10^10).
-    let hottest = 0xa8c7_f832_281a_39c5_u64.wrapping_neg() % 1_000;
+    // FNV-1a of eight zero bytes, its absolute value, modulo 1001 (CoreWorkload counts one more); and the mass of rank 0,
+    // 1 / zeta(10^10).
+    let hottest = 0xa8c7_f832_281a_39c5_u64.wrapping_neg() % 1_001;
     let share = f64::from(counts[hottest as usize]) / 200_000.0;
     assert!((share - 0.0378).abs() < 0.003, "seed 1: {share}");
 }

@@ -1,6 +1,6 @@
 //! Fills in rows with their index rows: one put where the engine keeps its indexes itself, else a group.
 
-use super::{Draw, INDEX_ROW, Item, join_flag, set};
+use super::{Draw, INDEX_ROW, Item, NEW, join_flag, set};
 use crate::engine::Arena;
 use crate::engine::abi::*;
 use crate::runner::shared::Shared;
@@ -30,7 +30,7 @@ impl Draw {
         self.value.extend_from_slice(&arena.value_mut(slot)[..value]);
         let flags = self.tie | tie(shared) | join_flag(behind + self.row_ops - 1);
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
-        self.items.push(Item::new(Kind::InsertIndexed, item).with(state));
+        self.items.push(Item::new(Kind::InsertIndexed, item).with(state).flagged(NEW));
     }
 
     /// Its row in an index; the value is at hand.

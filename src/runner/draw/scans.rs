@@ -17,7 +17,7 @@ impl Draw {
     pub(super) fn add_scan(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
         let slot = self.items.len();
         let scan = self.phase.scan;
-        let item = self.sampler.next(&mut self.random);
+        let item = self.drawn();
         let mut flags = if scan.reverse { KV_REVERSE } else { 0 };
         let (mut value, is_hash) = (0, shared.spaces.are_hashes());
         let (mut key, space) = match scan.index {

@@ -2,7 +2,7 @@
 
 use super::{RowsCheck, shown};
 use crate::runner::check::Faults;
-use crate::runner::shared::Shared;
+use crate::runner::shared::{Population, Shared};
 use crate::runner::spaces::indexed_value;
 
 impl RowsCheck {
@@ -10,8 +10,10 @@ impl RowsCheck {
     pub(super) fn begin_indexed(&mut self, shared: &Shared<'_>, item: u64) {
         self.space = shared.spaces.index_space(item, self.index);
         self.is_exact = false;
-        // Items are drawn from those that were there before the scan was sent, and nothing takes rows away.
-        if shared.population.whole && item < shared.population.dense {
+        // Items are drawn from those that were there before the scan was sent, and nothing takes rows away. Of the new ones
+        // a thread draws its own.
+        let Population { dense, whole, next_insert } = shared.population;
+        if whole && dense > 0 && !(dense..next_insert).contains(&item) {
             self.own.resize(shared.keys.max_len() + shared.spaces.extra_len(), 0);
             let value = indexed_value(shared.values, item, &mut self.value);
             let (_, length, _) =

@@ -200,6 +200,7 @@ fn index_rows_of_an_unordered_engine_are_looked_for_by_their_keys() {
             row_ops: 1,
             values: &values[0],
             versions,
+            epochs: None,
             lists: None,
             population: Population { dense, whole: true, next_insert: dense },
             fill_items: dense,

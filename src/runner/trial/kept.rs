@@ -7,7 +7,9 @@ use crate::results::Trial;
 use crate::runner::check::Versions;
 use crate::runner::data::{self, Growth, has_merges};
 use crate::runner::kept::{self, State};
+use crate::runner::phase::is_contended;
 use crate::runner::shared::Population;
+use crate::workload::Workload;
 use std::path::Path;
 
 /// What a trial has from the start: nothing, or what is in the database that it starts on.
@@ -55,20 +57,23 @@ impl Start {
     pub(super) fn versions(
         &self,
         kept: Option<&Path>,
-        keys: u64,
+        workload: &Workload,
         insert_end: u64,
     ) -> Result<Option<Versions>, String> {
-        match (&self.state, kept) {
+        let wanted = match (&self.state, kept) {
             (Some(state), Some(folder)) => match state.versions {
-                Some(wanted) => {
-                    let table = Versions::new(keys, insert_end).ok_or("the versions are too many")?;
-                    table.read(&folder.join(kept::VERSIONS), wanted)?;
-                    Ok(Some(table))
-                }
-                None => Ok(None),
+                Some(wanted) => Some((folder, wanted)),
+                None => return Ok(None),
             },
-            _ => Ok(Versions::new(keys, insert_end)),
+            _ => None,
+        };
+        let table = Versions::new(workload.keys, insert_end);
+        let table = table.map(|table| table.with_words(workload.phases.iter().any(is_contended)));
+        if let Some((folder, wanted)) = wanted {
+            let table = table.as_ref().ok_or("the versions are too many")?;
+            table.read(&folder.join(kept::VERSIONS), wanted)?;
         }
+        Ok(table)
     }
 }
 

@@ -1,0 +1,241 @@
+//! Versions of keys that several threads write: no read is called wrong that may be right, and stale reads and lost
+//! updates are still found.
+//!
+//! A write takes the next version of its key when it is drawn, so that versions say in which order writes were drawn and
+//! not in which the engine applies them. A read may see any version from the key's floor, as it was before the read was
+//! sent, to the last one handed out when it has ended. The floor rises when a write w is acknowledged, to one more than
+//! its base: a version such that all up to it had ended when w began. Why that is right: what a read sees that begins
+//! after w has ended was applied last, so it is w or was applied behind w. All versions up to the base were applied
+//! before w began, so it is none of these.
+//!
+//! The base is found by epochs (epochs.rs). Each key has a word: a version, and the epoch in which it was handed out.
+//! When that epoch is over by three, all versions up to the word's have ended: it is the base, and the word is made
+//! anew of w's version and epoch. Else the base of w is not known, and w does not move the floor. So a key that is
+//! written now and then has an exact floor (the base of version v is v - 1), and that of a hot key lags by some batches.
+//! What a word says stays true, whoever overwrites it with what: so words are stored without care for other threads.
+//!
+//! A write that was not run, or had no effect, leaves a hole in the versions: it has ended like any other.
+//!
+//! When the phase is over it is open, of some keys, which of their last versions was applied last. Those are read once
+//! more (reread.rs), so that all phases begin with one known version of each key.
+
+use super::check::{State, Versions};
+use super::epochs::SAFE;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bits of a word that are the version's.
+const VERSION_BITS: u32 = 31;
+/// The last epoch that a word can hold: at one a microsecond it comes after two hours, and then floors rise no more.
+pub const LAST_EPOCH: u64 = u64::MAX >> VERSION_BITS;
+
+/// A version, and the epoch that its writer had pinned.
+#[derive(Clone, Copy)]
+struct Word(u64);
+
+impl Word {
+    fn new(version: u32, epoch: u64) -> Word {
+        Word(epoch << VERSION_BITS | u64::from(version))
+    }
+
+    fn version(self) -> u32 {
+        (self.0 & ((1 << VERSION_BITS) - 1)) as u32
+    }
+
+    fn epoch(self) -> u64 {
+        self.0 >> VERSION_BITS
+    }
+}
+
+/// A write that was handed its version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// What it writes.
+    pub state: State,
+    /// What its acknowledgement raises the floor to; never written: to nothing.
+    pub floor: State,
+    /// The state that it finds if no other write comes between; none: not known.
+    pub before: Option<State>,
+}
+
+/// A word for each key.
+pub(super) fn words(len: usize) -> Vec<AtomicU64> {
+    (0..len).map(|_| AtomicU64::new(0)).collect()
+}
+
+impl Versions {
+    /// Nothing is on its way: all versions so far have ended.
+    pub fn begin_contended(&self) {
+        for (word, started) in self.words().iter().zip(self.all_started()) {
+            let version = State::of_bits(started.load(Ordering::Relaxed)).version();
+            word.store(Word::new(version, 0).0, Ordering::Relaxed);
+        }
+    }
+
+    /// Hands a write its version, while its thread has `epoch` pinned; none: beyond the table.
+    #[inline]
+    pub fn hand_out(&self, index: u64, deleted: bool, epoch: u64) -> Option<Handed> {
+        let cell = self.all_started().get(index as usize)?;
+        let mut now = cell.load(Ordering::Relaxed);
+        let state = loop {
+            let next = State::of_bits(now).next(deleted);
+            match cell.compare_exchange_weak(now, next.bits(), Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => break next,
+                Err(other) => now = other,
+            }
+        };
+        let cell = self.words().get(index as usize)?;
+        let word = Word(cell.load(Ordering::Acquire));
+        if word.epoch() + SAFE > epoch {
+            return Some(Handed { state, floor: State::default(), before: None });
+        }
+        cell.store(Word::new(state.version(), epoch).0, Ordering::Release);
+        if word.version() + 1 != state.version() {
+            return Some(Handed { state, floor: State::of_version(word.version() + 1), before: None });
+        }
+        // Where the floor is the version before, nothing else is on its way.
+        let before = self.acked(index).filter(|before| before.version() == word.version());
+        Some(Handed { state, floor: state, before })
+    }
+
+    /// A write was acknowledged whose floor is this.
+    #[inline]
+    pub fn raise(&self, index: u64, floor: State) {
+        if let Some(cell) = self.all_acked().get(index as usize) {
+            cell.fetch_max(floor.bits(), Ordering::AcqRel);
+        }
+    }
+
+    /// Keys of which it is open which version was applied last, when nothing is on its way.
+    pub fn open(&self) -> impl Iterator<Item = u64> + '_ {
+        let pairs = self.all_started().iter().zip(self.all_acked());
+        let is_open = |(started, acked): &(&_, &_)| {
+            let load = |cell: &std::sync::atomic::AtomicU32| cell.load(Ordering::Relaxed);
+            load(started) != load(acked)
+        };
+        (0..).zip(pairs).filter(move |(_, pair)| is_open(pair)).map(|(index, _)| index)
+    }
+
+    /// What is there of such a key: the state that a read has seen. The numbers of later versions are given out again:
+    /// what they stood for was overwritten before the phase ended.
+    pub fn close(&self, index: u64, state: State) {
+        for cells in [self.all_started(), self.all_acked()] {
+            if let Some(cell) = cells.get(index as usize) {
+                cell.store(state.bits(), Ordering::Release);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Window;
+    use super::super::epochs::{Cursor, Epochs, FIRST};
+    use super::*;
+    use crate::generator::Random;
+    use std::sync::atomic::AtomicU32;
+
+    fn table(keys: u64) -> Versions {
+        let versions = Versions::new(keys, keys).unwrap().with_words(true);
+        versions.begin_contended();
+        versions
+    }
+
+    #[test]
+    fn a_key_that_is_written_now_and_then_has_an_exact_floor() {
+        let versions = table(1);
+        for (number, epoch) in (1..).zip([FIRST, FIRST + SAFE, FIRST + 2 * SAFE]) {
+            let handed = versions.hand_out(0, number == 3, epoch).unwrap();
+            assert_eq!((handed.state, handed.floor), (handed.floor, handed.state));
+            assert_eq!(handed.before, versions.acked(0));
+            versions.raise(0, handed.floor);
+            assert_eq!(versions.acked(0), versions.started(0));
+        }
+        assert!(versions.acked(0).unwrap().is_absent());
+        assert_eq!(versions.open().count(), 0);
+    }
+
+    #[test]
+    fn a_hot_key_s_floor_lags_and_never_overtakes() {
+        let versions = table(1);
+        let first = versions.hand_out(0, false, FIRST).unwrap();
+        // Not known: the first may be on its way.
+        let second = versions.hand_out(0, false, FIRST + 1).unwrap();
+        assert_eq!((second.floor, second.before), (State::default(), None));
+        versions.raise(0, second.floor);
+        assert_eq!(versions.acked(0), Some(State::default()));
+        versions.raise(0, first.floor);
+        assert_eq!(versions.acked(0).unwrap().version(), 1);
+        // Three epochs on the first has ended, the second need not have.
+        let third = versions.hand_out(0, false, FIRST + SAFE).unwrap();
+        assert_eq!((third.floor.version(), third.before), (2, None));
+        versions.raise(0, third.floor);
+        let window = Window { oldest: versions.acked(0).unwrap(), newest: versions.started(0).unwrap() };
+        assert!(!window.allows(Some(1)) && window.allows(Some(2)) && window.allows(Some(3)));
+        assert_eq!(versions.open().collect::<Vec<_>>(), [0]);
+        versions.close(0, second.state);
+        assert_eq!((versions.started(0), versions.acked(0)), (Some(second.state), Some(second.state)));
+    }
+
+    /// A store of registers without faults, written by all threads: each op takes its effect at one moment between its
+    /// begin and its end, and threads are held up anywhere. No read may be called wrong, and a value that an
+    /// acknowledged write has surely overwritten must be.
+    #[test]
+    fn no_alarm_is_false_and_stale_values_are_found() {
+        const KEYS: u64 = 64;
+        const THREADS: usize = 4;
+        let seed = 11;
+        let (versions, epochs) = (table(KEYS), Epochs::new(THREADS));
+        let registers: Vec<AtomicU32> = (0..KEYS).map(|_| AtomicU32::new(0)).collect();
+        let stale: u64 = std::thread::scope(|scope| {
+            let work = |thread: usize| {
+                let (versions, epochs, registers) = (&versions, &epochs, &registers);
+                move || {
+                    let mut random = Random::stream(seed, thread as u64);
+                    let (mut cursor, mut stale) = (Cursor::default(), 0);
+                    for _ in 0..20_000 {
+                        let epoch = epochs.pin(thread);
+                        let ops: Vec<_> = (0..1 + random.below(16))
+                            .map(|_| {
+                                // Half of all writes are of one key.
+                                let key = if random.below(2) == 0 { 0 } else { random.below(KEYS) };
+                                match random.below(3) {
+                                    0 => (key, None, versions.acked(key).unwrap()),
+                                    _ => (key, versions.hand_out(key, false, epoch), State::default()),
+                                }
+                            })
+                            .collect();
+                        let mut floors = Vec::new();
+                        for (key, handed, floor) in ops {
+                            if random.below(64) == 0 {
+                                std::thread::yield_now();
+                            }
+                            let register = &registers[key as usize];
+                            match handed {
+                                Some(handed) => {
+                                    register.store(handed.state.version(), Ordering::SeqCst);
+                                    floors.push((key, handed.floor));
+                                }
+                                None => {
+                                    let seen = register.load(Ordering::SeqCst);
+                                    let newest = versions.started(key).unwrap();
+                                    let window = Window { oldest: floor, newest };
+                                    let allows = window.allows(Some(u64::from(seen)));
+                                    let is_right =
+                                        if seen == 0 { window.allows_absent(false) } else { allows };
+                                    assert!(is_right, "seed {seed}: {seen} of {}", window.text());
+                                    stale += u64::from(!window.allows(Some(1)));
+                                }
+                            }
+                        }
+                        floors.into_iter().for_each(|(key, floor)| versions.raise(key, floor));
+                        epochs.unpin(thread, &mut cursor);
+                    }
+                    stale
+                }
+            };
+            let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(work(thread))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert!(stale > 100_000, "seed {seed}: the first version would have been found stale {stale} times");
+    }
+}

@@ -1,0 +1,94 @@
+//! The look at the keys of a contended phase of which it is open which of their last versions was applied last: read once
+//! more when the phase is over, so that the next one begins with one known version of each key. Not measured.
+
+use super::check::{Faults, State, Versions, Window};
+use super::shared::Shared;
+use crate::engine::abi::*;
+use crate::engine::{Arena, Database, Session, Shape};
+use std::sync::atomic::AtomicU32;
+
+/// Keys read in one call.
+const OPS: usize = 64;
+
+/// A phase that time has stopped is over, and this is not.
+static NEVER: AtomicU32 = AtomicU32::new(0);
+
+/// Reads the open keys: how many they were, and what was wrong. An `Err` is an error of the engine.
+pub fn close_open_keys(shared: &Shared<'_>, database: &Database) -> Result<(u64, Faults), String> {
+    let mut faults = Faults::default();
+    let Some(versions) = shared.versions.filter(|_| shared.epochs.is_some()) else { return Ok((0, faults)) };
+    let open: Vec<u64> = versions.open().collect();
+    if open.is_empty() {
+        return Ok((0, faults));
+    }
+    let shape = Shape {
+        ops: OPS,
+        key_bytes: shared.keys.max_len() + shared.spaces.extra_len(),
+        value_bytes: 8,
+        out_bytes: shared.values.max_len().max(8),
+    };
+    let mut arena = Arena::new(shape, shared.clock.kind(), &NEVER);
+    arena.set_split(shared.spaces.split());
+    let mut session = database.session(arena).map_err(|error| error.to_string())?;
+    for items in open.chunks(OPS) {
+        read(shared, versions, &mut session, items, &mut faults)?;
+    }
+    session.end().map_err(|error| error.to_string())?;
+    Ok((open.len() as u64, faults))
+}
+
+fn read(
+    shared: &Shared<'_>,
+    versions: &Versions,
+    session: &mut Session,
+    items: &[u64],
+    faults: &mut Faults,
+) -> Result<(), String> {
+    for (at, &item) in items.iter().enumerate() {
+        let arena = session.arena();
+        let (length, space) = shared.spaces.write_key(shared.keys, item, arena.key_mut(at));
+        let op = arena.op_mut(at);
+        (op.kind, op.flags, op.keyspace) = (KV_GET, 0, space);
+        (op.key_length, op.value_length) = (length as u32, 0);
+    }
+    let executed = session.execute(0, items.len());
+    if let Some((_, text)) = executed.error {
+        return Err(format!("reading keys that several threads wrote: {text}"));
+    }
+    for (at, &item) in items.iter().enumerate().take(executed.done) {
+        let (Some(oldest), Some(newest)) = (versions.acked(item), versions.started(item)) else { continue };
+        let window = Window { oldest, newest };
+        let arena = session.arena();
+        let value = match arena.op(at).status {
+            KV_OK => Some(arena.delivered(at)),
+            KV_NOT_FOUND => None,
+            status => return Err(format!("reading key {item}: status {status}")),
+        };
+        let found = seen(shared, item, value, window);
+        if let Err(text) = &found {
+            faults.add(|| format!("get of key {item}, after the phase: {text}"));
+        }
+        // After a fault it does not matter which.
+        versions.close(item, found.unwrap_or(newest));
+    }
+    Ok(())
+}
+
+/// The state that a key is in, of which `value` was read (none: it is absent); an `Err` is a fault.
+fn seen(shared: &Shared<'_>, item: u64, value: Option<&[u8]>, window: Window) -> Result<State, String> {
+    let Some(value) = value else {
+        return match window.allows_absent(shared.deletes) {
+            true if window.oldest == State::default() && !shared.deletes => Ok(window.oldest),
+            true => Ok(window.newest.deleted()),
+            false => Err(format!("not found, expected {}", window.text())),
+        };
+    };
+    let version = shared.values.check(item, value).map_err(|fault| fault.to_string())?;
+    if !window.allows(version) {
+        let version = version.map_or("unknown".into(), |version| version.to_string());
+        return Err(format!("version {version}, expected {}", window.text()));
+    }
+    // A value too small to tell its version has the last one's bytes whichever it is.
+    Ok(version
+        .map_or(State::of_version(window.newest.version()), |version| State::of_version(version as u32)))
+}
