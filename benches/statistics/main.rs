@@ -57,6 +57,7 @@ fn main() {
     orders_found(&mut checks, small);
     coverage(&mut checks);
     two_runs(&mut checks, small);
+    steps(&mut checks);
     if checks.failed > 0 {
         println!("{} figures are out of their bounds", checks.failed);
         std::process::exit(1);
@@ -276,6 +277,24 @@ fn two_runs(checks: &mut Checks, small: bool) {
     }
 }
 
+/// Percentiles of a fast engine come in steps of the clock: each run has one of two by chance.
+fn steps(checks: &mut Checks) {
+    for repetitions in [5, 10] {
+        let mut random = Random::seeded(SEED + 6);
+        let mut values =
+            || (0..repetitions).map(|_| if random.below(2) == 0 { 20.0 } else { 30.0 }).collect::<Vec<f64>>();
+        let wrong = (0..checks.experiments).filter(|_| {
+            let mut rows = Rows::default();
+            let cells: Vec<(Vec<f64>, Vec<f64>)> = (0..5).map(|_| (values(), values())).collect();
+            rows.add(&cells, Better::Lower, |_| 10.0);
+            rows.finish().iter().flatten().any(|row| row.verdict != Verdict::Open)
+        });
+        let share = wrong.count() as f64 / checks.experiments as f64;
+        println!("20 or 30 ns by chance, {repetitions} runs, 5 rows: {}", percent(share));
+        checks.at_most(share, 0.05, &format!("figures in steps, {repetitions} runs"));
+    }
+}
+
 /// The mean of what `count` says of the verdicts of two runs, the second with `gap` in its first row.
 fn calls(
     experiments: usize,
@@ -292,7 +311,7 @@ fn calls(
         let new = runs(noise, rows, repetitions, gap, &mut random);
         let mut all = Rows::default();
         let samples: Vec<(Vec<f64>, Vec<f64>)> = base.into_iter().zip(new).collect();
-        all.add(&samples, Better::Higher);
+        all.add(&samples, Better::Higher, |_| 0.0);
         let verdicts: Vec<Verdict> =
             all.finish().into_iter().map(|row| row.expect("sound rates").verdict).collect();
         sum += count(&verdicts);

@@ -3,7 +3,7 @@
 use super::args::unknown;
 use super::error::{CliError, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION};
 use super::report::open;
-use crate::report::{comparison_markdown, comparison_text};
+use crate::report::{comparison_markdown, comparison_text, plain_text};
 use crate::results::comparison::{Figure, Row, RunComparison};
 use crate::results::store::RunFolder;
 use crate::results::summary::Summary;
@@ -15,15 +15,15 @@ const DEFAULT_REGRESSION: f64 = 0.05;
 /// Compare two runs: what became faster or slower.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// The results folder of the run to compare with.
+    /// The results folder of the earlier run.
     base: PathBuf,
-    /// The results folder of the run that is looked at.
+    /// The results folder of the run to judge.
     new: PathBuf,
     /// Compare only these figures: rate, p50, p99, p99.9, cpu, memory, disk, w-amp. Fewer rows need less correction.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     figures: Vec<String>,
-    /// Exit with 10 if a figure got worse (`regression`, or `regression>5%`), or with 11 if that is neither found nor ruled
-    /// out (`inconclusive`). May be given more than once.
+    /// Exit with 10 if a figure got worse or an engine now fails (`regression`, or `regression>5%`: for rates, the time of
+    /// an op), or with 11 if that is neither found nor ruled out (`inconclusive`; by more than 5 % if no share is given).
     #[arg(long, value_delimiter = ',', value_name = "CONDITION")]
     fail_on: Vec<String>,
     /// Compare runs with other settings, machines or durability levels as well.
@@ -59,7 +59,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, CliError> {
     let comparison = RunComparison::new((base.run(), &old_summary), (new.run(), &new_summary), &figures);
     if !comparison.differences.is_empty() && (!args.force || comparison.rows.is_empty()) {
         eprintln!("error: these runs are not comparable:");
-        comparison.differences.iter().for_each(|line| eprintln!("  {}", crate::report::plain_text(line)));
+        comparison.differences.iter().for_each(|line| eprintln!("  {}", plain_text(line)));
         if !comparison.rows.is_empty() {
             eprintln!(
                 "hint: repeat the run with the same settings on the same machine, or compare them all the same with --force"
@@ -89,25 +89,36 @@ fn exit_code(comparison: &RunComparison, fail_on: FailOn) -> u8 {
     let limit = fail_on.regression.unwrap_or(DEFAULT_REGRESSION);
     let count = |is: &dyn Fn(&Row) -> bool| comparison.rows.iter().filter(|row| is(row)).count();
     let found = count(&|row| row.is_regression(limit));
-    if fail_on.regression.is_some() && found > 0 {
-        eprintln!("regression: {} worse by more than {}", figures_are(found), percent(limit));
+    if fail_on.regression.is_some() && found + comparison.failures.len() > 0 {
+        if found > 0 {
+            eprintln!("regression: {} worse by more than {}", are(found, "figure"), percent(limit));
+        }
+        comparison.failures.iter().for_each(|text| eprintln!("regression: {}", plain_text(text)));
         return REGRESSION;
     }
     let open = count(&|row| row.is_inconclusive(limit));
-    if fail_on.inconclusive && open > 0 {
-        eprintln!(
-            "inconclusive: {} perhaps worse by more than {}; more runs (--runs) make that narrower",
-            figures_are(open),
-            percent(limit)
-        );
+    let missing =
+        comparison.unmatched.iter().filter(|text| text.ends_with("(only in the first run)")).count();
+    if fail_on.inconclusive && open + missing + comparison.failures.len() > 0 {
+        if open > 0 {
+            eprintln!(
+                "inconclusive: {} perhaps worse by more than {}; more runs (--runs) make that narrower",
+                are(open, "figure"),
+                percent(limit)
+            );
+        }
+        if missing > 0 {
+            eprintln!("inconclusive: {} not in the second run", are(missing, "cell"));
+        }
+        comparison.failures.iter().for_each(|text| eprintln!("inconclusive: {}", plain_text(text)));
         return INCONCLUSIVE;
     }
     0
 }
 
 /// `1 figure is`, `3 figures are`.
-fn figures_are(count: usize) -> String {
-    if count == 1 { "1 figure is".to_string() } else { format!("{count} figures are") }
+fn are(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what} is") } else { format!("{count} {what}s are") }
 }
 
 /// `5 %`, `2.5 %`.
@@ -122,7 +133,10 @@ fn parse_figures(names: &[String]) -> Result<Vec<Figure>, CliError> {
         let found = Figure::ALL.into_iter().find(|figure| figure.name() == name);
         found.ok_or_else(|| unknown("figure", name, &known, "kvdyno compare --help"))
     };
-    if names.is_empty() { Ok(Figure::ALL.to_vec()) } else { names.iter().map(named).collect() }
+    let mut figures: Vec<Figure> = names.iter().map(named).collect::<Result<_, _>>()?;
+    figures.sort_by_key(|figure| Figure::ALL.iter().position(|known| known == figure));
+    figures.dedup();
+    Ok(if figures.is_empty() { Figure::ALL.to_vec() } else { figures })
 }
 
 /// `regression`, `regression>5%`, `inconclusive`.
@@ -170,7 +184,7 @@ mod tests {
         };
         assert_eq!(code(&new, &[]), 0);
         assert_eq!(code(&new, &["regression>5%"]), REGRESSION);
-        assert_eq!(code(&new, &["regression>51%"]), 0, "the rate is half");
+        assert_eq!(code(&new, &["regression>101%"]), 0, "an op takes twice the time");
         assert_eq!(code(&base, &["regression"]), 0);
         // Three runs that differ by some per cent cannot rule out one per cent.
         assert_eq!(code(&base, &["regression>1%", "inconclusive"]), INCONCLUSIVE);

@@ -4,7 +4,7 @@ use super::error::CliError;
 use super::layouts;
 use super::outside;
 use crate::results::store::{RunFolder, newest};
-use crate::results::summary::Summary;
+use crate::results::summary::{Summary, is_floor, is_mutant};
 use std::path::{Path, PathBuf};
 
 /// Report on a results folder.
@@ -43,6 +43,10 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
         engines.dedup();
         if !engines.contains(&name.as_str()) {
             return Err(super::args::unknown("engine", name, &engines, "kvdyno report"));
+        }
+        if is_floor(name) || is_mutant(name) {
+            return Err(CliError::usage(format!("{name} is never ranked, so there are no ratios to it"))
+                .hint("name an engine that has a rank"));
         }
     }
     let summary = Summary::against(results.run(), finished, args.baseline.as_deref());

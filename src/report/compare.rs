@@ -46,6 +46,8 @@ fn content(comparison: &RunComparison) -> Vec<Block> {
     lines("Not comparable (--force)", &comparison.differences);
     lines("What differs between the runs", &comparison.remarks);
     lines("Only in one run", &comparison.unmatched);
+    lines("Failed in the new run", &comparison.failures);
+    lines("Notes on cells", &comparison.notes);
     let phases = comparison.rows.chunk_by(|a, b| (&a.workload, &a.phase) == (&b.workload, &b.phase));
     for phase in phases {
         blocks.push(Block::Part(plain_text(&format!("{} / {}", phase[0].workload, phase[0].phase))));
@@ -68,7 +70,7 @@ fn legend() -> Vec<String> {
     vec![
         "base, new: geometric means over runs, outliers set aside (a median where fewer than 3 runs have the figure). ratio: new over base; interval: where it lies with 95 %, for this row alone.".to_string(),
         format!(
-            "p: the chance of such a difference between equals, corrected for all rows of this output (Welch, Holm). change: ~ where p is not below {FAMILY_ERROR} ({FAMILY_ERROR_OF_FEW} for fewer than {FEWEST_FOR_ORDER} runs); -: fewer than {FEWEST_RUNS} runs."
+            "p: the chance of such a difference between equals, corrected for all rows of this output (Welch, Holm). change: ~ where p is not below {FAMILY_ERROR} ({FAMILY_ERROR_OF_FEW} for fewer than {FEWEST_FOR_ORDER} runs); -: it cannot be compared (fewer than {FEWEST_RUNS} runs, or not in all of them)."
         ),
         "The runs were made one after the other: what changed on the machine between them shows as a change of the engine.".to_string(),
     ]
@@ -110,20 +112,18 @@ fn table(rows: &[Row]) -> Table {
             engine_name(&row.engine, &row.options),
             known(found.map(|found| found.base_mean).or(row.base_median), |figure| value(row.figure, figure)),
             known(found.map(|found| found.new_mean).or(row.new_median), |figure| value(row.figure, figure)),
-            known(found, |found| ratio_text(found.ratio)),
-            known(found, |found| {
-                format!("{}..{}", ratio_text(found.interval.low), ratio_text(found.interval.high))
-            }),
+            known(found, |found| super::figure::ratio(found.ratio)),
+            known(found, |found| super::figure::ratio_range(found.interval.low, found.interval.high)),
             known(found, |found| p_text(found.p)),
             format!("{}+{}", row.base_runs, row.new_runs),
-            known(found, |found| row.figure.word(found.verdict).to_string()),
+            known(row.verdict(), |verdict| row.figure.word(verdict).to_string()),
             notes.into_iter().flatten().collect::<Vec<_>>().join(", "),
         ]);
     }
     if let Some((mean, count)) = RunComparison::mean_ratio(rows.iter()).filter(|(_, count)| *count > 1) {
         let mut cells = vec![format!("geometric mean of {count}")];
         cells.extend([UNKNOWN; 2].map(String::from));
-        cells.push(ratio_text(mean));
+        cells.push(super::figure::ratio(mean));
         cells.resize(COLUMNS.len() - 1, String::new());
         cells.push(String::new());
         table.push(cells);
@@ -131,40 +131,60 @@ fn table(rows: &[Row]) -> Table {
     table
 }
 
-/// `1.053`: thousandths matter here.
-fn ratio_text(ratio: f64) -> String {
-    if ratio < 9.9995 { format!("{ratio:.3}") } else { three_digits(ratio) }
-}
-
 fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_string() } else { format!("{p:.3}") }
 }
 
-/// What changed, a line each, and how much is open.
+/// What changed, a line each, and how much did not.
 fn summary(comparison: &RunComparison) -> Vec<String> {
     let mut lines = Vec::new();
-    let compared = comparison.rows.iter().filter_map(|row| Some((row, row.compared.as_ref()?)));
-    let (mut open, mut all) = (0, 0);
-    for (row, found) in compared {
-        all += 1;
-        if found.verdict == Verdict::Open {
-            open += 1;
-            continue;
+    let (mut same, mut unknown, mut changed) = (0, 0, 0);
+    for row in &comparison.rows {
+        let is_measured = row.base_median.is_some() || row.new_median.is_some();
+        match row.verdict() {
+            Some(Verdict::Open) => same += 1,
+            None => unknown += u64::from(is_measured),
+            Some(verdict) => {
+                changed += 1;
+                lines.push(plain_text(&format!(
+                    "{} / {}, {}: {} {} ({})",
+                    row.workload,
+                    row.phase,
+                    engine_name(&row.engine, &row.options),
+                    title(row.figure),
+                    change(row),
+                    row.figure.word(verdict)
+                )));
+            }
         }
-        let percent = (found.ratio - 1.0) * 100.0;
-        lines.push(plain_text(&format!(
-            "{} / {}: {} is {} by {} ({percent:+.1} %)",
-            row.workload,
-            row.phase,
-            engine_name(&row.engine, &row.options),
-            row.figure.word(found.verdict),
-            title(row.figure)
-        )));
     }
-    lines.push(format!(
-        "{} of {} changed, {open} inconclusive.",
-        all - open,
-        counted(all, "figure", "figures")
-    ));
+    let unknown = match unknown {
+        0 => String::new(),
+        unknown => format!(" {} cannot be compared.", counted(unknown, "figure", "figures")),
+    };
+    lines.push(format!("{} changed; {same} show no change.{unknown}", counted(changed, "figure", "figures")));
+    if !comparison.failures.is_empty() {
+        lines.push(format!(
+            "{} in the new run and not in the base run.",
+            counted(comparison.failures.len() as u64, "cell failed", "cells failed")
+        ));
+    }
+    if comparison.disturbed > 0 {
+        lines.push(format!(
+            "{} disturbed by something else on the machine (see the notes): repeat on a quiet machine before you trust a change.",
+            counted(comparison.disturbed as u64, "cell was", "cells were")
+        ));
+    }
     lines
+}
+
+/// `fell by 7.3 %`, `rose to 2.40 times`.
+fn change(row: &Row) -> String {
+    let Some(found) = &row.compared else { return "is no longer the same".to_string() };
+    let verb = if found.ratio > 1.0 { "rose" } else { "fell" };
+    if (0.5..2.0).contains(&found.ratio) {
+        format!("{verb} by {:.1} %", (found.ratio - 1.0).abs() * 100.0)
+    } else {
+        format!("{verb} to {} times", super::figure::ratio(found.ratio))
+    }
 }

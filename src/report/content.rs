@@ -37,7 +37,7 @@ const STEP_COLUMNS: usize = 7;
 pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     let mut blocks = vec![Block::Title(plain_text(&format!("kvdyno, run {}", run.id))), header(summary, run)];
     for phase in &summary.phases {
-        blocks.extend(phase_blocks(phase));
+        blocks.extend(phase_blocks(phase, summary.baseline.as_deref()));
     }
     blocks.extend(step_blocks(summary));
     for (title, table) in limits::tables(&summary.records) {
@@ -93,10 +93,15 @@ fn intervals(summary: &Summary) -> String {
     } else {
         String::new()
     };
+    let cells = || summary.phases.iter().flat_map(|phase| phase.groups.iter().flat_map(|group| &group.cells));
+    let fewer = match cells().any(|cell| cell.counted_runs < summary.runs) {
+        true => " (less in rows with fewer runs)",
+        false => "",
+    };
     match interval_of_median(&places) {
         None => format!("none, a single run shows no spread; ratios are to {base}{order}"),
         Some(interval) => format!(
-            "of ops/s, from {} to {} of the {} runs, which covers the true median in {:.1} % of cases; ratios are to {base}{order}",
+            "of ops/s, from {} to {} of the {} runs, which covers the true median in {:.1} % of cases{fewer}; ratios are to {base}{order}",
             if interval.low == 1.0 { "the slowest".to_string() } else { format!("number {}", interval.low) },
             if interval.low == 1.0 { "the fastest".to_string() } else { format!("number {}", interval.high) },
             summary.runs,
@@ -116,11 +121,16 @@ fn engines(summary: &Summary) -> String {
     if names.is_empty() { UNKNOWN.to_string() } else { listed(&names) }
 }
 
-fn phase_blocks(phase: &PhaseSummary) -> Vec<Block> {
+fn phase_blocks(phase: &PhaseSummary, baseline: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::Part(phase_name(phase)), Block::Lines(vec![phase_settings(phase)])];
     for group in &phase.groups {
         blocks.push(Block::Section(format!("At level {} (in force)", group.durability_in_force)));
         blocks.push(Block::Table(ranking(&group.cells)));
+        if let Some(baseline) = baseline.filter(|_| group.cells.iter().all(|cell| cell.ratio.is_none())) {
+            blocks.push(Block::Lines(vec![plain_text(&format!(
+                "no ratios: {baseline} has no rank in this table"
+            ))]));
+        }
     }
     let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();
     if !measured.is_empty() {

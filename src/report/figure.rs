@@ -30,6 +30,33 @@ pub(super) fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A ratio: `0.979`, `1.053`, `12.3`, `0.00123`. Near 1 a thousandth matters.
+pub(super) fn ratio(ratio: f64) -> String {
+    format!("{ratio:.0$}", ratio_decimals(ratio))
+}
+
+/// From one ratio to another, rounded outward, so that the range never says more than it knows: `0.951..1.002`.
+pub(super) fn ratio_range(low: f64, high: f64) -> String {
+    let outward = |ratio: f64, round: fn(f64) -> f64| {
+        let decimals = ratio_decimals(ratio);
+        let unit = 10_f64.powi(decimals as i32);
+        format!("{:.decimals$}", round(ratio * unit) / unit)
+    };
+    format!("{}..{}", outward(low, f64::floor), outward(high, f64::ceil))
+}
+
+/// Decimals that show three significant digits, and four of ratios from 1 to 2.
+fn ratio_decimals(ratio: f64) -> usize {
+    match ratio {
+        _ if !ratio.is_finite() || ratio <= 0.0 => 0,
+        _ if ratio < 0.1 => ((2.0 - ratio.log10().floor()) as usize).min(9),
+        _ if ratio < 2.0 => 3,
+        _ if ratio < 10.0 => 2,
+        _ if ratio < 100.0 => 1,
+        _ => 0,
+    }
+}
+
 /// A time, given in nanoseconds: `41ns`, `2.80us`. Without a space and always with three digits, for narrow columns.
 pub(super) fn time(ns: u64) -> String {
     const UNITS: [(&str, f64); 3] = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
@@ -74,6 +101,24 @@ pub(super) fn listed(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ratios_keep_their_digits_and_ranges_are_rounded_outward() {
+        for (value, text) in [
+            (1.0, "1.000"),
+            (0.9796, "0.980"),
+            (12.34, "12.3"),
+            (0.01234, "0.0123"),
+            (0.000_45, "0.000450"),
+            (5.0, "5.00"),
+            (1234.0, "1234"),
+        ] {
+            assert_eq!(ratio(value), text);
+        }
+        assert_eq!(ratio_range(0.9996, 1.0002), "0.999..1.001");
+        assert_eq!(ratio_range(0.9799, 0.9991), "0.979..1.000");
+        assert_eq!(ratio_range(0.001_234, 12.31), "0.00123..12.4");
+    }
 
     #[test]
     fn rates_have_three_digits() {

@@ -5,7 +5,7 @@ use super::escape::shell_word;
 use super::figure::counted;
 use crate::results::Run;
 use crate::results::statistics::FEWEST_FOR_ORDER;
-use crate::results::summary::{Summary, is_mutant};
+use crate::results::summary::{BY_ENGINE_TIME, Cell, Summary, is_mutant};
 
 /// The most commands that are shown.
 const LIMIT: usize = 3;
@@ -15,7 +15,7 @@ pub fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
     let candidates = [
         go_on(summary, run),
         find_fault(summary),
-        decide_tie(summary),
+        decide(summary, run),
         more_runs(summary, run),
         absent(summary),
         export(),
@@ -39,20 +39,46 @@ fn find_fault(summary: &Summary) -> Option<(String, String)> {
     ))
 }
 
-/// More runs of the engines that share the first place somewhere.
-fn decide_tie(summary: &Summary) -> Option<(String, String)> {
+/// More runs of the engines that may be the fastest somewhere, with the same settings. Where the harness makes the
+/// difference in ops/s, more runs decide nothing.
+fn decide(summary: &Summary, run: &Run) -> Option<(String, String)> {
     for phase in &summary.phases {
         for group in &phase.groups {
-            let first = group.cells.iter().filter(|cell| cell.rank.is_some_and(|rank| rank.best == 1));
-            let names: Vec<String> = first.map(|cell| shell_word(&cell.engine)).collect();
-            if (2..=4).contains(&names.len()) {
-                let workload = shell_word(&phase.workload);
-                let command = format!("kvdyno run {workload} --engines {} --runs 10", names.join(","));
+            let first: Vec<&Cell> =
+                group.cells.iter().filter(|cell| cell.rank.is_some_and(|rank| rank.best == 1)).collect();
+            let is_by_harness =
+                first.iter().any(|cell| cell.notes.iter().any(|note| note.mark == BY_ENGINE_TIME));
+            if (2..=4).contains(&first.len()) && !is_by_harness {
+                let names: Vec<&str> = first.iter().map(|cell| cell.engine.as_str()).collect();
+                let runs = (summary.runs * 2).max(10).to_string();
+                let command = with_flags(run, &[("--engines", names.join(",")), ("--runs", runs)]);
                 return Some((command, "decide which of them is the fastest".to_string()));
             }
         }
     }
     None
+}
+
+/// The run's command with these flags in the place of its own.
+fn with_flags(run: &Run, flags: &[(&str, String)]) -> String {
+    let mut kept: Vec<String> = Vec::new();
+    let is_set = |word: &str| {
+        let word = if word == "-e" { "--engines" } else { word };
+        flags.iter().any(|(flag, _)| word == *flag)
+    };
+    let mut words = run.command.iter();
+    while let Some(word) = words.next() {
+        match word.split_once('=') {
+            Some((flag, _)) if is_set(flag) => {}
+            _ if is_set(word) => _ = words.next(),
+            _ => kept.push(shell_word(word)),
+        }
+    }
+    if kept.len() < 2 {
+        kept = ["kvdyno", "run", "quick"].map(String::from).to_vec();
+    }
+    kept.extend(flags.iter().flat_map(|(flag, value)| [flag.to_string(), shell_word(value)]));
+    kept.join(" ")
 }
 
 fn more_runs(summary: &Summary, run: &Run) -> Option<(String, String)> {

@@ -2,7 +2,7 @@
 
 use super::describe::{all_threads, cell_name};
 use super::escape::plain_text;
-use super::figure::{bytes, known, rate, three_digits, time};
+use super::figure::{self, bytes, known, rate, three_digits, time};
 use super::table::{Align, Table};
 use crate::measure::units::time_text;
 use crate::results::CheckLevel;
@@ -67,14 +67,14 @@ pub(super) fn rates(interval: Interval) -> String {
     format!("{}..{}", rate(interval.low), rate(interval.high))
 }
 
-/// `0.98 (0.95..1.01)`; `1` for the row that ratios are to.
+/// `0.980 (0.951..1.010)`; `1` for the row that ratios are to.
 pub(super) fn ratio(ratio: Ratio) -> String {
     match ratio.interval {
         Some(Interval { low, high, .. }) => {
-            format!("{} ({}..{})", three_digits(ratio.value), three_digits(low), three_digits(high))
+            format!("{} ({})", figure::ratio(ratio.value), figure::ratio_range(low, high))
         }
         None if ratio.value == 1.0 => "1".to_string(),
-        None => three_digits(ratio.value),
+        None => figure::ratio(ratio.value),
     }
 }
 

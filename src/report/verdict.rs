@@ -1,7 +1,7 @@
 //! A sentence per phase and durability level that says no more than the runs show.
 
 use super::describe::{cell_name, phase_name};
-use super::figure::{listed, three_digits};
+use super::figure::{self, listed};
 use crate::measure::units::share_text;
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
 use crate::results::statistics::{FEWEST_FOR_ORDER, Rank};
@@ -30,59 +30,78 @@ pub fn verdict(summary: &Summary) -> Vec<String> {
 fn sentence(group: &Group) -> String {
     let ranked: Vec<(&Cell, Rank)> = group.cells.iter().filter_map(|cell| Some((cell, cell.rank?))).collect();
     let runs = ranked.iter().map(|(cell, _)| cell.counted_runs).max().unwrap_or(0);
+    let without = without_rank(group);
     match ranked.as_slice() {
-        [] => format!("inconclusive: no engine has all its runs{}.", without_rank(group)),
-        [(only, _)] => {
-            format!("{} is the only ranked engine{}.", cell_name(only), without_rank(group))
+        [] => format!("inconclusive: no engine has all its runs{without}."),
+        [(only, _)] => format!("{} is the only ranked engine{without}.", cell_name(only)),
+        _ if runs == 1 => {
+            format!("inconclusive: a single run shows no order, {FEWEST_FOR_ORDER} can{without}.")
         }
         _ if (runs as usize) < FEWEST_FOR_ORDER => {
-            let number = if runs == 1 { "1 run".to_string() } else { format!("{runs} runs") };
-            format!("inconclusive: {number} show no order, {FEWEST_FOR_ORDER} can.")
+            format!("inconclusive: {runs} runs show no order, {FEWEST_FOR_ORDER} can{without}.")
         }
         [(first, rank), (second, _), ..] if rank.is_first() => {
-            format!("{}.{}", winner(first, second), harness_bound(first))
+            let is_faster = |cell: &&Cell| cell.rank.is_none() && cell.ops_per_second > first.ops_per_second;
+            let is_beaten = group.cells.iter().any(|cell| is_faster(&cell));
+            format!("{}{without}.{}", winner(first, second, is_beaten), harness_bound(first))
         }
-        _ => open(&ranked),
+        _ => format!("{}{without}.", open(&ranked)),
     }
 }
 
-/// One engine is surely ahead of all others.
-fn winner(first: &Cell, second: &Cell) -> String {
+/// One engine is surely ahead of all others that are ranked; `is_beaten`: one without a rank had a higher rate.
+fn winner(first: &Cell, second: &Cell, is_beaten: bool) -> String {
     let (winner, next) = (cell_name(first), cell_name(second));
-    // The ratio is the next engine's to the winner, unless another engine is the baseline.
     let ratio = match (first.ratio, second.ratio) {
-        (Some(first), Some(second))
-            if first.value == 1.0 && first.interval.is_none() && second.value > 0.0 =>
-        {
-            let times = three_digits(1.0 / second.value);
-            match second.interval {
+        (Some(base), Some(ratio)) if base.value == 1.0 && base.interval.is_none() && ratio.value > 0.0 => {
+            match ratio.interval {
                 // The rates do not show it.
                 Some(interval) if interval.high >= 1.0 => {
                     format!(", ahead of {next} by the time inside the engines")
                 }
                 Some(interval) => format!(
-                    ", {times} times as fast as {next} ({}..{})",
-                    three_digits(1.0 / interval.high),
-                    three_digits(1.0 / interval.low)
+                    ", {} times as fast as {next} ({})",
+                    figure::ratio(1.0 / ratio.value),
+                    figure::ratio_range(1.0 / interval.high, 1.0 / interval.low)
                 ),
-                None => format!(", {times} times as fast as {next}"),
+                None => format!(", {} times as fast as {next}", figure::ratio(1.0 / ratio.value)),
             }
         }
+        // Ratios are to another engine.
         _ => format!(", ahead of {next}"),
     };
-    format!("the winner is {winner}{ratio}")
+    match is_beaten {
+        true => format!("of the ranked engines {winner} is the fastest{ratio}"),
+        false => format!("the winner is {winner}{ratio}"),
+    }
 }
 
 /// Several engines may be the fastest.
 fn open(ranked: &[(&Cell, Rank)]) -> String {
-    let first: Vec<String> =
-        ranked.iter().filter(|(_, rank)| rank.best == 1).map(|(cell, _)| cell_name(cell)).collect();
+    let first: Vec<&Cell> = ranked.iter().filter(|(_, rank)| rank.best == 1).map(|(cell, _)| *cell).collect();
+    let names: Vec<String> = first.iter().map(|cell| cell_name(cell)).collect();
     let others = match ranked.len() - first.len() {
         0 => String::new(),
         1 => "; the other engine is slower".to_string(),
         others => format!("; the other {others} engines are slower"),
     };
-    format!("inconclusive: the fastest is one of {}{others}.", listed(&first))
+    // By rates the first row is surely ahead of these, in the engines' own time it is not.
+    let is_by_harness = |cell: &&&Cell| {
+        let interval = cell.ratio.and_then(|ratio| ratio.interval);
+        first[0].ratio.is_some_and(|ratio| ratio.interval.is_none())
+            && interval.is_some_and(|interval| interval.high < 1.0)
+    };
+    let by_harness: Vec<String> =
+        first[1..].iter().filter(is_by_harness).map(|cell| cell_name(cell)).collect();
+    let harness = match by_harness.as_slice() {
+        [] => String::new(),
+        names => format!(
+            "; that {} has more ops/s than {} is the harness's doing",
+            cell_name(first[0]),
+            listed(names)
+        ),
+    };
+    format!("inconclusive: the fastest is one of {}{others}{harness}", listed(&names))
 }
 
 /// A note on the winner if much of its time was the harness's.

@@ -8,7 +8,7 @@
 //! on. docs/methodology.md says how often that is wrong, and how often it finds a difference.
 
 use super::statistics::{FEWEST_FOR_ORDER, Interval};
-use super::variance::{Difference, Variance, kept, mean, moderated};
+use super::variance::{Difference, RESOLUTION, Variance, kept, mean, moderated};
 use std::cmp::Ordering;
 
 /// The chance, at most, of one false order or more in a table.
@@ -39,9 +39,13 @@ impl Blocks {
         }
         let logs: Vec<Vec<f64>> =
             rates.iter().map(|row| row.iter().map(|rate| rate.ln()).collect()).collect();
-        let kept = kept(&deviations(&logs));
+        let kept = kept(&deviations(&logs), &vec![RESOLUTION; logs.len()]);
+        Some(Blocks::of(logs, kept))
+    }
+
+    fn of(logs: Vec<Vec<f64>>, kept: Vec<Vec<bool>>) -> Blocks {
         let (variances, degrees) = variances(&logs, &kept);
-        Some(Blocks { logs, kept, variances, degrees })
+        Blocks { logs, kept, variances, degrees }
     }
 
     /// Blocks.
@@ -109,18 +113,26 @@ pub struct Table {
 }
 
 impl Table {
-    /// `rates` as [`Blocks::new`] takes them; `harness_shares`: the harness's share of each run, 0 to 1, where it is known.
+    /// `rates` as [`Blocks::new`] takes them; `harness_shares`: the harness's share of each run, 0 to 1. Where one of them
+    /// is not known, orders are of rates. Both comparisons set the same runs aside: those that are far off in the engines'
+    /// own time.
     pub fn new(rates: &[Vec<f64>], harness_shares: &[Vec<Option<f64>>]) -> Option<Table> {
-        let own = |(rates, shares): (&Vec<f64>, &Vec<Option<f64>>)| {
-            let inside = |share: &Option<f64>| share.map(|share| 1.0 - share).filter(|inside| *inside > 0.0);
+        let inside = |share: &Option<f64>| share.map(|share| 1.0 - share).filter(|inside| *inside > 0.0);
+        let own = |(rates, shares): (&Vec<f64>, &Vec<Option<f64>>)| -> Option<Vec<f64>> {
+            let same = rates.len() == shares.len();
             rates
                 .iter()
                 .zip(shares)
-                .filter_map(|(rate, share)| Some(rate / inside(share)?))
-                .collect::<Vec<f64>>()
+                .map(|(rate, share)| Some(rate / inside(share)?))
+                .collect::<Option<_>>()
+                .filter(|_| same)
         };
-        let own: Vec<Vec<f64>> = rates.iter().zip(harness_shares).map(own).collect();
-        Some(Table { rates: Blocks::new(rates)?, own: Blocks::new(&own) })
+        let own: Option<Vec<Vec<f64>>> = rates.iter().zip(harness_shares).map(own).collect();
+        let rates = Blocks::new(rates)?;
+        Some(match own.and_then(|own| Blocks::new(&own)) {
+            Some(own) => Table { rates: Blocks::of(rates.logs, own.kept.clone()), own: Some(own) },
+            None => Table { rates, own: None },
+        })
     }
 
     /// The comparison of rates.
@@ -190,7 +202,11 @@ fn variances(logs: &[Vec<f64>], kept: &[Vec<bool>]) -> (Vec<Variance>, f64) {
             // What the effects of blocks took from this engine's residuals, by its part in them.
             let share: f64 = runs(engine).map(|block| 1.0 - weights[engine] / weight_of(block)).sum();
             let degrees = share * (count - 1.0) / count;
-            Variance { value: if degrees > 0.0 { squares / degrees } else { 0.0 }, degrees }
+            Variance {
+                value: if degrees > 0.0 { squares / degrees } else { 0.0 },
+                degrees,
+                resolution: RESOLUTION,
+            }
         };
         found = moderated(&(0..engines).map(variance).collect::<Vec<Variance>>());
         weights = found.iter().map(|variance| 1.0 / variance.value).collect();

@@ -10,7 +10,7 @@ mod runs;
 pub use runs::{Figure, Row, RunComparison};
 
 use super::statistics::{FEWEST_FOR_ORDER, Interval, median};
-use super::variance::{Difference, Variance, kept, mean, moderated};
+use super::variance::{Difference, RESOLUTION, Variance, kept, mean, moderated};
 use serde::{Deserialize, Serialize};
 
 /// The chance, at most, of one false call or more among all rows that are compared: the corrected p below which a change
@@ -77,9 +77,10 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Adds the rows of one figure: for each cell the values of the first run and those of the second. A cell with fewer
-    /// than three values on a side, or with a value that is not over 0 and finite, cannot be compared.
-    pub fn add(&mut self, cells: &[(Vec<f64>, Vec<f64>)], better: Better) {
+    /// Adds the rows of one figure: for each cell the values of the first run and those of the second. `step` says in which
+    /// steps the figure comes near a value, in its unit; equal values show no less noise than that. A cell with fewer than
+    /// three values on a side, or with a value that is not over 0 and finite, cannot be compared.
+    pub fn add(&mut self, cells: &[(Vec<f64>, Vec<f64>)], better: Better, step: impl Fn(f64) -> f64) {
         let logs = |values: &[f64]| {
             let is_sound = |value: &f64| value.is_finite() && *value > 0.0;
             (values.len() >= FEWEST_RUNS && values.iter().all(is_sound))
@@ -88,13 +89,22 @@ impl Rows {
         let logs: Vec<Option<[Vec<f64>; 2]>> =
             cells.iter().map(|(base, new)| Some([logs(base)?, logs(new)?])).collect();
         let samples: Vec<&Vec<f64>> = logs.iter().flatten().flatten().collect();
-        let mut kept_samples = without_outliers(&samples).into_iter();
+        // The standard deviation of a step that is drawn evenly, as a share of the value.
+        let resolution = |logs: &&Vec<f64>| {
+            let value = median(logs).unwrap_or_default().exp();
+            (step(value) / value / 12_f64.sqrt()).max(RESOLUTION)
+        };
+        let resolutions: Vec<f64> = samples.iter().map(resolution).collect();
+        let mut kept_samples = without_outliers(&samples, &resolutions).into_iter();
         let kept_logs: Vec<Option<[Vec<f64>; 2]>> = logs
             .iter()
             .map(|row| row.as_ref().and_then(|_| Some([kept_samples.next()?, kept_samples.next()?])))
             .collect();
-        let own: Vec<Variance> =
-            kept_logs.iter().flatten().flatten().filter_map(|logs| Variance::of(logs)).collect();
+        let all_kept = kept_logs.iter().flatten().flatten();
+        let own: Vec<Variance> = all_kept
+            .zip(&resolutions)
+            .filter_map(|(logs, resolution)| Variance::of(logs, *resolution))
+            .collect();
         let total: f64 = own.iter().map(|variance| variance.degrees).sum();
         let mut variances = moderated(&own).into_iter();
         for ((base, new), logs) in cells.iter().zip(kept_logs) {
@@ -149,12 +159,12 @@ impl Rows {
 }
 
 /// The samples without their outliers. Runs have no blocks in common, so deviations are from each sample's own median.
-fn without_outliers(samples: &[&Vec<f64>]) -> Vec<Vec<f64>> {
+fn without_outliers(samples: &[&Vec<f64>], resolutions: &[f64]) -> Vec<Vec<f64>> {
     let deviations = |logs: &&Vec<f64>| {
         let middle = median(logs).unwrap_or_default();
         logs.iter().map(|log| log - middle).collect::<Vec<f64>>()
     };
-    let kept = kept(&samples.iter().map(deviations).collect::<Vec<_>>());
+    let kept = kept(&samples.iter().map(deviations).collect::<Vec<_>>(), resolutions);
     let keep = |(logs, kept): (&&Vec<f64>, Vec<bool>)| {
         logs.iter().zip(kept).filter(|(_, kept)| *kept).map(|(log, _)| *log).collect()
     };

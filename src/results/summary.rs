@@ -11,6 +11,7 @@ mod step;
 
 pub use cell::{Cell, KindSummary, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
 pub use note::{Note, cause};
+pub use order::BY_ENGINE_TIME;
 pub use phase::{Group, PhaseSummary};
 pub use step::StepSummary;
 

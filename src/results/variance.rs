@@ -11,9 +11,8 @@ use super::statistics::median;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::gamma::digamma;
 
-/// Logs of figures are not known finer than this: the standard deviation of a sample of equal values. Percentiles come
-/// from histograms with three significant digits, and rates from a clock with a cost of its own.
-const RESOLUTION: f64 = 1e-4;
+/// Logs of rates are not known finer than this: the least standard deviation of a sample of them.
+pub(super) const RESOLUTION: f64 = 1e-4;
 
 /// The most degrees of freedom that the other samples may lend to one.
 const MOST_PRIOR_DEGREES: f64 = 60.0;
@@ -39,15 +38,17 @@ pub(super) struct Variance {
     pub value: f64,
     /// Degrees of freedom; need not be whole.
     pub degrees: f64,
+    /// The least standard deviation that its values can show: figures that come in steps may be equal by chance.
+    pub resolution: f64,
 }
 
 impl Variance {
     /// The variance of `values` around their mean; none for fewer than two.
-    pub fn of(values: &[f64]) -> Option<Variance> {
+    pub fn of(values: &[f64], resolution: f64) -> Option<Variance> {
         let mean = mean(values)?;
         let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Some(Variance { value: squares / degrees, degrees })
+        Some(Variance { value: squares / degrees, degrees, resolution })
     }
 }
 
@@ -58,17 +59,17 @@ pub(super) fn mean(values: &[f64]) -> Option<f64> {
 
 /// The variances, each moderated by the others.
 pub(super) fn moderated(variances: &[Variance]) -> Vec<Variance> {
-    let floor = |value: f64| value.max(RESOLUTION * RESOLUTION);
+    let floor = |own: &Variance, value: f64| value.max(own.resolution * own.resolution);
     let known: Vec<Variance> = variances.iter().copied().filter(|own| own.degrees > 0.0).collect();
     let total: f64 = known.iter().map(|own| own.degrees).sum();
     if known.len() < 2 {
-        return variances.iter().map(|own| Variance { value: floor(own.value), ..*own }).collect();
+        return variances.iter().map(|own| Variance { value: floor(own, own.value), ..*own }).collect();
     }
     // The log of a sample's variance scatters by its degrees of freedom; what it scatters beyond that is how much the
     // true variances differ.
     let log = |own: &Variance| {
         let half = own.degrees / 2.0;
-        floor(own.value).ln() - digamma(half) + half.ln()
+        floor(own, own.value).ln() - digamma(half) + half.ln()
     };
     let logs: Vec<f64> = known.iter().map(log).collect();
     let center = mean(&logs).unwrap_or_default();
@@ -90,7 +91,7 @@ pub(super) fn moderated(variances: &[Variance]) -> Vec<Variance> {
     let moderate = |own: &Variance| {
         let degrees = prior_degrees + own.degrees;
         let value = (prior_degrees * prior + own.degrees * own.value) / degrees;
-        Variance { value: floor(value.max(least)), degrees: degrees.min(total) }
+        Variance { value: floor(own, value.max(least)), degrees: degrees.min(total), ..*own }
     };
     variances.iter().map(moderate).collect()
 }
@@ -132,25 +133,29 @@ impl Difference {
 }
 
 /// Which runs are kept: false for outliers. `rows`: deviations of each engine's runs from where they were expected;
-/// with three engines or more, the table's own spread must set a run apart too.
-pub(super) fn kept(rows: &[Vec<f64>]) -> Vec<Vec<bool>> {
+/// with three engines or more, the table's own spread must set a run apart too. `resolutions`: of each row, see
+/// [`Variance::resolution`].
+pub(super) fn kept(rows: &[Vec<f64>], resolutions: &[f64]) -> Vec<Vec<bool>> {
     let all: Vec<f64> = rows.iter().flatten().map(|deviation| deviation.abs()).collect();
     // 1.4826: of a normal distribution the standard deviation over the median absolute one.
     let spread = if rows.len() >= 3 { median(&all).unwrap_or_default() * 1.4826 } else { 0.0 };
-    rows.iter().map(|row| kept_of(row, OUTLIER_SPREADS * spread)).collect()
+    let kept = |(row, resolution): (&Vec<f64>, &f64)| {
+        kept_of(row, OUTLIER_SPREADS * spread.max(*resolution), *resolution)
+    };
+    rows.iter().zip(resolutions).map(kept).collect()
 }
 
 /// Which runs of one engine are kept. The largest number of runs that may be set aside is tried first, so that two
 /// outliers do not hide each other: all of them must lie off the rest.
-fn kept_of(row: &[f64], least: f64) -> Vec<bool> {
+fn kept_of(row: &[f64], least: f64, resolution: f64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..row.len()).collect();
     order.sort_by(|a, b| row[*b].abs().total_cmp(&row[*a].abs()));
     for outliers in (1..=row.len() / RUNS_PER_OUTLIER).rev() {
         let (off, rest) = order.split_at(outliers);
         let rest: Vec<f64> = rest.iter().map(|place| row[*place]).collect();
-        let (Some(center), Some(variance)) = (mean(&rest), Variance::of(&rest)) else { continue };
+        let (Some(center), Some(variance)) = (mean(&rest), Variance::of(&rest, resolution)) else { continue };
         let Ok(student) = StudentsT::new(0.0, 1.0, variance.degrees) else { continue };
-        let deviation = (variance.value * (1.0 + 1.0 / rest.len() as f64)).sqrt().max(RESOLUTION);
+        let deviation = (variance.value * (1.0 + 1.0 / rest.len() as f64)).sqrt().max(resolution);
         let limit = student.inverse_cdf(1.0 - OUTLIER_P / 2.0) * deviation;
         if off.iter().all(|place| (row[*place] - center).abs() > limit.max(least)) {
             return (0..row.len()).map(|place| !off.contains(&place)).collect();
@@ -201,8 +206,12 @@ mod tests {
 
     #[test]
     fn alike_variances_are_pooled_and_unlike_ones_are_not() {
-        let of =
-            |values: &[f64]| values.iter().map(|value| Variance { value: *value, degrees: 4.0 }).collect();
+        let of = |values: &[f64]| {
+            values
+                .iter()
+                .map(|value| Variance { value: *value, degrees: 4.0, resolution: RESOLUTION })
+                .collect()
+        };
         let alike: Vec<Variance> = of(&[1.0, 1.1, 0.9, 1.05, 0.95]);
         for found in moderated(&alike) {
             assert!((found.value - 1.0).abs() < 0.02 && found.degrees == 20.0, "{found:?}");
@@ -218,7 +227,7 @@ mod tests {
     fn an_outlier_is_set_aside_and_two_do_not_hide_each_other() {
         let steady = [0.01, -0.02, 0.0, 0.015, -0.01, 0.005, 0.02, -0.015];
         let with = |more: &[f64]| steady.iter().chain(more).copied().collect::<Vec<f64>>();
-        let aside = |row: Vec<f64>| kept(&[row])[0].iter().filter(|kept| !**kept).count();
+        let aside = |row: Vec<f64>| kept(&[row], &[RESOLUTION])[0].iter().filter(|kept| !**kept).count();
         assert_eq!(aside(with(&[0.0, 0.01])), 0);
         assert_eq!(aside(with(&[-0.69, 0.01])), 1);
         assert_eq!(aside(with(&[-0.69, -0.7])), 2);
@@ -230,7 +239,7 @@ mod tests {
 
     #[test]
     fn differences_have_the_quantiles_of_student() {
-        let same = Variance { value: 5.0, degrees: 4.0 };
+        let same = Variance { value: 5.0, degrees: 4.0, resolution: RESOLUTION };
         let difference = Difference::new(2.0, (same, 5), (same, 5), 4.0);
         assert_eq!((difference.error, difference.degrees), (2.0_f64.sqrt(), 4.0));
         assert!((difference.reach(0.05) / 2.0_f64.sqrt() - 2.776_445).abs() < 1e-5);

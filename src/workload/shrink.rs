@@ -18,7 +18,7 @@ impl Workload {
     /// Seconds that each of `trials` trials (engines times runs) may measure; none: the workload has no budget.
     ///
     /// `budget_seconds` is what ten engines take. Fewer engines get more each, up to what is written; more engines
-    /// stretch the whole up to 8/3 of it (90 s become 240 s), and only then get less each.
+    /// stretch the whole up to 8/3 of it (150 s become 400 s), and only then get less each.
     pub fn seconds_per_trial(&self, trials: usize) -> Option<f64> {
         let budget = self.budget_seconds?;
         let trials = trials.max(1) as f64;

@@ -78,7 +78,7 @@ pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "ranks",
         about: "A row for each rank, a column for each metric, the engine in the cell, as KVBench's README has them.",
-        needs: "the phases of workload kvbench, and 3 runs or more (`--runs 3`), for one or two show no ties",
+        needs: "the phases of workload kvbench, and 5 runs or more (`--runs 5`), for fewer show no order",
         render: ranks::pages,
         columns: ranks::COLUMNS,
         rows: ranks::rows,

@@ -85,6 +85,36 @@ fn the_harness_does_not_decide_between_equal_engines() {
 }
 
 #[test]
+fn an_unknown_share_does_not_move_blocks_against_each_other() {
+    // Two equal engines that drift; the share of one run is not known, or is all of it.
+    let drift: Vec<f64> = (0..6).map(|block| 1.0 - 0.1 * block as f64 + 0.001 * (block % 3) as f64).collect();
+    let other: Vec<f64> = (0..6).map(|block| 1.0 - 0.1 * block as f64 + 0.001 * (block % 2) as f64).collect();
+    for odd in [None, Some(1.0)] {
+        let (mut first, mut last) = (vec![Some(0.1); 6], vec![Some(0.1); 6]);
+        (first[0], last[5]) = (odd, odd);
+        let table = Table::new(&[drift.clone(), other.clone()], &[first, last]).unwrap();
+        assert_eq!(table.order(0, 1), None, "{odd:?}");
+    }
+}
+
+#[test]
+fn the_same_runs_are_set_aside_by_rate_and_by_own_time() {
+    let noise = |engine: usize, block: usize| 1.0 + 0.004 * ((engine * 7 + block * 5) % 9) as f64;
+    let mut rates: Vec<Vec<f64>> = (0..3)
+        .map(|engine| (0..10).map(|block| (3 - engine) as f64 * noise(engine, block)).collect())
+        .collect();
+    let mut shares = vec![vec![Some(0.02); 10]; 3];
+    // A run at half speed, all of it the harness's: in the engine's own time it is like the others.
+    rates[0][6] /= 2.0;
+    shares[0][6] = Some(0.51);
+    let table = Table::new(&rates, &shares).unwrap();
+    assert_eq!(table.rates().set_aside(0).count(), 0);
+    rates[0][2] /= 2.0;
+    let table = Table::new(&rates, &shares).unwrap();
+    assert_eq!(table.rates().set_aside(0).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
 fn refuses_what_has_no_blocks() {
     assert!(Blocks::new(&[]).is_none());
     assert!(Blocks::new(&[vec![1.0]]).is_none());

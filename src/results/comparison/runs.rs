@@ -1,9 +1,9 @@
 //! Two runs: what stands in the way of comparing them, and the rows of all figures that both have.
 
-use super::{Better, Comparison, Rows, Verdict};
+use super::{Better, Comparison, FEWEST_RUNS, Rows, Verdict};
 use crate::results::Run;
 use crate::results::statistics::{geometric_mean, median};
-use crate::results::summary::{Cell, PhaseSummary, RunFigures, Summary};
+use crate::results::summary::{Cell, PhaseSummary, RunFigures, RunState, Summary, is_mutant};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -74,6 +74,17 @@ impl Figure {
         }
     }
 
+    /// In which steps it comes near `value`, in its unit; `clock_ns`: the smallest step of the clocks.
+    fn step(self, value: f64, clock_ns: f64) -> f64 {
+        match self {
+            // Histograms have three significant digits.
+            Figure::P50 | Figure::P99 | Figure::P999 => clock_ns.max(value / 1024.0),
+            // Pages and blocks.
+            Figure::Memory | Figure::Disk => 4096.0,
+            Figure::Rate | Figure::Cpu | Figure::WriteAmplification => 0.0,
+        }
+    }
+
     fn of(self, run: &RunFigures) -> Option<f64> {
         let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
         match self {
@@ -104,16 +115,18 @@ pub struct Row {
     pub options: Vec<(String, String)>,
     /// Which figure.
     pub figure: Figure,
-    /// Its median in the first run, all runs counted; none if no run has it.
+    /// Its median in the first run; none where not all of its counted runs have it.
     pub base_median: Option<f64>,
     /// Its median in the second run.
     pub new_median: Option<f64>,
-    /// Runs that have it.
+    /// Counted runs of the cell.
     pub base_runs: usize,
     /// The same in the second run.
     pub new_runs: usize,
-    /// None: too few runs have it.
+    /// None: too few runs have it, or a value is 0, of which there are no ratios.
     pub compared: Option<Comparison>,
+    /// Where the figure is 0 throughout in one of the runs or both: what may be said without a ratio.
+    pub of_zero: Option<Verdict>,
 }
 
 /// Two runs side by side.
@@ -129,6 +142,12 @@ pub struct RunComparison {
     pub remarks: Vec<String>,
     /// Cells that only one of the runs has.
     pub unmatched: Vec<String>,
+    /// Cells that failed in the second run, in part or in whole, and did not in the first.
+    pub failures: Vec<String>,
+    /// What a reader must know of cells of either run: phase, engine, and the marks.
+    pub notes: Vec<String>,
+    /// Cells of which some run was disturbed by something else on the machine.
+    pub disturbed: usize,
     /// All rows, phase by phase and figure by figure.
     pub rows: Vec<Row>,
 }
@@ -142,6 +161,9 @@ impl RunComparison {
             differences: machines(base.0, new.0),
             remarks: Vec::new(),
             unmatched: Vec::new(),
+            failures: Vec::new(),
+            notes: Vec::new(),
+            disturbed: 0,
             rows: Vec::new(),
         };
         comparison.differences.extend(settings(base.0, new.0));
@@ -152,12 +174,17 @@ impl RunComparison {
                 .push(format!("measured with kvdyno {old} and {new}: see CHANGELOG.md for what changed"));
         }
         comparison.remarks.extend(versions(base.1, new.1));
+        if seeds(base.0) != seeds(new.0) {
+            comparison.remarks.push("the runs had other seeds (--seed, --same-ops)".to_string());
+        }
+        let clock_ns =
+            [base.0, new.0].iter().filter_map(|run| run.clock.smallest_step_ns).fold(0.0, f64::max);
         let mut compared = Rows::default();
         for phase in &base.1.phases {
             let same =
                 |other: &&PhaseSummary| (&other.workload, &other.name) == (&phase.workload, &phase.name);
             let Some(other) = new.1.phases.iter().find(same) else { continue };
-            comparison.add_phase(&mut compared, phase, other, figures);
+            comparison.add_phase(&mut compared, (phase, other), figures, clock_ns);
         }
         comparison.unmatched = unmatched(base.1, new.1);
         for (row, found) in comparison.rows.iter_mut().zip(compared.finish()) {
@@ -172,21 +199,30 @@ impl RunComparison {
     fn add_phase(
         &mut self,
         compared: &mut Rows,
-        base: &PhaseSummary,
-        new: &PhaseSummary,
+        (base, new): (&PhaseSummary, &PhaseSummary),
         figures: &[Figure],
+        clock_ns: f64,
     ) {
         let mut pairs: Vec<(&Cell, &Cell)> = Vec::new();
-        for cell in cells(base) {
-            let Some(other) = cells(new).find(|other| is_same(cell, other)) else { continue };
+        for cell in cells(base).filter(|cell| cell.counted_runs > 0) {
+            let Some(other) = counterpart(cell, new) else { continue };
             if let (Some(level), Some(other_level)) = (cell.durability_in_force, other.durability_in_force)
                 && level != other_level
             {
                 self.differences.push(format!(
-                    "{} / {}: {} ran at level {level} in force, and at {other_level} in the second run",
-                    base.workload, base.name, cell.engine
+                    "{}: level {level} in force, and {other_level} in the second run",
+                    cell_text(base, cell)
                 ));
             }
+            let (failed, failed_now) = (failed_runs(cell), failed_runs(other));
+            if failed == 0 && failed_now > 0 {
+                let why = other.notes.first().and_then(|note| note.detail.clone()).unwrap_or_default();
+                let text =
+                    format!("{}: {failed_now} of {} runs failed", cell_text(base, cell), other.runs.len());
+                self.failures.push(if why.is_empty() { text } else { format!("{text} ({why})") });
+            }
+            self.add_notes(base, cell, "base");
+            self.add_notes(base, other, "new");
             pairs.push((cell, other));
         }
         for figure in figures {
@@ -197,24 +233,31 @@ impl RunComparison {
             };
             let samples: Vec<(Vec<f64>, Vec<f64>)> =
                 pairs.iter().map(|(base, new)| (values(base), values(new))).collect();
-            compared.add(&samples, figure.better());
-            for ((cell, _), (old, new)) in pairs.iter().zip(&samples) {
+            compared.add(&samples, figure.better(), |value| figure.step(value, clock_ns));
+            for ((cell, other), (old, new)) in pairs.iter().zip(&samples) {
                 self.rows.push(Row {
                     workload: base.workload.clone(),
                     phase: base.name.clone(),
-                    level: cell
-                        .durability_in_force
-                        .map_or_else(|| "-".to_string(), |level| level.to_string()),
+                    level: level_text(cell),
                     engine: cell.engine.clone(),
                     options: cell.options.clone(),
                     figure: *figure,
                     base_median: median(old),
                     new_median: median(new),
-                    base_runs: old.len(),
-                    new_runs: new.len(),
+                    base_runs: cell.counted_runs as usize,
+                    new_runs: other.counted_runs as usize,
                     compared: None,
+                    of_zero: of_zero(old, new, figure.better()),
                 });
             }
+        }
+    }
+
+    fn add_notes(&mut self, phase: &PhaseSummary, cell: &Cell, which: &str) {
+        self.disturbed += usize::from(cell.runs.iter().any(|run| !run.disturbed.is_empty()));
+        let marks: Vec<&str> = cell.notes.iter().map(|note| note.mark.as_str()).collect();
+        if !marks.is_empty() {
+            self.notes.push(format!("{}, {which}: {}", cell_text(phase, cell), marks.join(", ")));
         }
     }
 
@@ -226,11 +269,11 @@ impl RunComparison {
 }
 
 impl Row {
-    /// By how much it is worse, as a share: 0.05 is a rate 5 % lower or a time 5 % longer. `ratio` is the second run's
+    /// By how much it is worse, as a share: 0.05 is 5 % more time for an op, or 5 % more bytes. `ratio` is the second run's
     /// figure over the first's.
     pub fn loss(&self, ratio: f64) -> f64 {
         match self.figure.better() {
-            Better::Higher => 1.0 - ratio,
+            Better::Higher => 1.0 / ratio - 1.0,
             Better::Lower => ratio - 1.0,
         }
     }
@@ -238,26 +281,65 @@ impl Row {
     /// It is surely worse, and by more than `share`.
     pub fn is_regression(&self, share: f64) -> bool {
         let is_worse = |row: &Comparison| row.verdict == Verdict::Worse && self.loss(row.ratio) > share;
-        self.compared.as_ref().is_some_and(is_worse)
+        self.compared.as_ref().map_or(self.of_zero == Some(Verdict::Worse), is_worse)
     }
 
-    /// A loss of more than `share` is neither found nor ruled out by its interval.
+    /// That it is worse by more than `share` is neither found nor ruled out by its interval, or it cannot be compared.
     pub fn is_inconclusive(&self, share: f64) -> bool {
         let is_open = |row: &Comparison| {
             let worst = self.loss(row.interval.low).max(self.loss(row.interval.high));
             worst > share && !self.is_regression(share)
         };
-        self.compared.as_ref().map_or(self.base_median.is_some() && self.new_median.is_some(), is_open)
+        let is_measured = self.base_median.is_some() || self.new_median.is_some();
+        self.compared.as_ref().map_or(is_measured && self.of_zero.is_none(), is_open)
+    }
+
+    /// What may be said of it; none: it cannot be compared.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.compared.as_ref().map(|row| row.verdict).or(self.of_zero)
     }
 }
 
-/// Cells of engines, of all levels; the floor is none.
+/// What may be said of values of which one side is 0 throughout; none: there are ratios, or too few values.
+fn of_zero(base: &[f64], new: &[f64], better: Better) -> Option<Verdict> {
+    if base.len().min(new.len()) < FEWEST_RUNS {
+        return None;
+    }
+    let is_zero = |values: &[f64]| values.iter().all(|value| *value == 0.0);
+    let is_more = |values: &[f64]| values.iter().all(|value| *value > 0.0);
+    match (is_zero(base), is_zero(new)) {
+        (true, true) => Some(Verdict::Open),
+        (true, false) if is_more(new) && better == Better::Lower => Some(Verdict::Worse),
+        (false, true) if is_more(base) && better == Better::Lower => Some(Verdict::Better),
+        _ => None,
+    }
+}
+
+/// Cells of engines, those without figures included; the floor is none.
 fn cells(phase: &PhaseSummary) -> impl Iterator<Item = &Cell> {
-    phase.groups.iter().flat_map(|group| &group.cells)
+    let all = phase.groups.iter().flat_map(|group| &group.cells).chain(&phase.unranked);
+    all.filter(|cell| !is_mutant(&cell.engine))
 }
 
 fn is_same(left: &Cell, right: &Cell) -> bool {
     left.engine == right.engine && left.options == right.options
+}
+
+/// The same cell in the other run: at the same level if it is there, else the one with most runs.
+fn counterpart<'a>(cell: &Cell, phase: &'a PhaseSummary) -> Option<&'a Cell> {
+    let same = || cells(phase).filter(|other| is_same(cell, other));
+    let at_level = same().find(|other| other.durability_in_force == cell.durability_in_force);
+    at_level.or_else(|| same().max_by_key(|other| other.counted_runs))
+}
+
+fn failed_runs(cell: &Cell) -> usize {
+    let is_failed =
+        |run: &&RunFigures| matches!(run.state, RunState::Failed { .. } | RunState::FailedLater { .. });
+    cell.runs.iter().filter(is_failed).count()
+}
+
+fn level_text(cell: &Cell) -> String {
+    cell.durability_in_force.map_or_else(|| "-".to_string(), |level| level.to_string())
 }
 
 fn cell_text(phase: &PhaseSummary, cell: &Cell) -> String {
@@ -266,15 +348,20 @@ fn cell_text(phase: &PhaseSummary, cell: &Cell) -> String {
 }
 
 fn unmatched(base: &Summary, new: &Summary) -> Vec<String> {
-    let names = |summary: &Summary| -> BTreeSet<String> {
+    let planned = |summary: &Summary| -> BTreeSet<String> {
         summary.phases.iter().flat_map(|phase| cells(phase).map(|cell| cell_text(phase, cell))).collect()
     };
-    let (base, new) = (names(base), names(new));
-    let only = |name: &&String, which: &str| format!("{name} (only in the {which} run)");
+    let (base, new) = (planned(base), planned(new));
+    let only = |name: &String, which: &str| format!("{name} (only in the {which} run)");
     base.difference(&new)
-        .map(|name| only(&name, "first"))
-        .chain(new.difference(&base).map(|name| only(&name, "second")))
+        .map(|name| only(name, "first"))
+        .chain(new.difference(&base).map(|name| only(name, "second")))
         .collect()
+}
+
+/// The seeds of a run's trials.
+fn seeds(run: &Run) -> BTreeSet<(u32, u64)> {
+    run.trials.iter().map(|trial| (trial.repetition, trial.seed.unwrap_or(trial.workload.seed))).collect()
 }
 
 /// Engines whose version or settings in force changed; that is what is compared, as a rule.
@@ -302,11 +389,17 @@ fn versions(base: &Summary, new: &Summary) -> Vec<String> {
 /// What differs between the machines.
 fn machines(base: &Run, new: &Run) -> Vec<String> {
     // Limits that a shell sets.
-    const IGNORED: [&str; 3] = ["open_files", "locked_memory", "swap_bytes"];
+    const IGNORED: [&str; 4] = ["open_files", "locked_memory", "swap_bytes", "memory_bytes"];
     let mut found = Vec::new();
     let values =
         [&base.machine, &new.machine].map(|machine| serde_json::to_value(machine).unwrap_or_default());
     differences("machine", &values[0], &values[1], &IGNORED, &mut found);
+    // Kernels keep a little more or less of the same memory for themselves.
+    if let (Some(left), Some(right)) = (base.machine.memory_bytes, new.machine.memory_bytes)
+        && left.abs_diff(right) > left / 50
+    {
+        found.push(format!("machine, memory_bytes: {left} and {right}"));
+    }
     if base.clock.kind != new.clock.kind {
         found.push("machine: another kind of clock".to_string());
     }
@@ -415,8 +508,8 @@ mod tests {
         assert_eq!(worse, [("lmdb", "read", Figure::Rate)]);
         let row = found.rows.iter().find(|row| row.is_regression(0.05)).unwrap();
         assert!((row.compared.as_ref().unwrap().ratio - 0.5).abs() < 1e-9);
-        assert!(!row.is_regression(0.51) && !row.is_inconclusive(0.05));
-        assert!((row.loss(0.9) - 0.1).abs() < 1e-12);
+        assert!(!row.is_regression(1.01) && !row.is_inconclusive(0.05), "an op takes twice the time");
+        assert!((row.loss(0.8) - 0.25).abs() < 1e-12);
     }
 
     #[test]
@@ -438,10 +531,50 @@ mod tests {
         assert_eq!(found.differences.len(), 3, "{text}");
         assert!(text.contains("machine, cpu_model: Example CPU 3000 and Other CPU"), "{text}");
         assert!(text.contains("workload quick, phases, read, ops: 4000 and 4005"), "{text}");
+        assert!(text.contains("level process in force, and power in the second run"), "{text}");
+    }
+
+    #[test]
+    fn what_fails_in_the_second_run_is_told_and_is_a_failure() {
+        let (run, mut records) = (fixture::run(), fixture::records());
+        for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
+            record.outcome = crate::results::Outcome::WrongAnswers { faults: vec!["key 3".to_string()] };
+        }
+        let found = compared((&run, fixture::records()), (&run, records));
+        let of_lmdb: Vec<&String> = found.failures.iter().filter(|text| text.contains("lmdb")).collect();
+        assert_eq!(of_lmdb.len(), 4, "one for each phase: {:?}", found.failures);
+        assert!(of_lmdb[0].contains("3 of 3 runs failed (wrong answers: key 3)"), "{}", of_lmdb[0]);
+        assert!(found.unmatched.is_empty(), "{:?}", found.unmatched);
+        let row = found.rows.iter().find(|row| row.engine == "lmdb" && row.figure == Figure::Rate).unwrap();
+        assert!(row.is_inconclusive(0.05) && row.verdict().is_none() && row.new_runs == 0);
+        // Engines that failed in both runs are no news.
+        assert!(!found.failures.iter().any(|text| text.contains("fjall")), "{:?}", found.failures);
+    }
+
+    #[test]
+    fn notes_of_both_runs_are_kept() {
+        let (run, mut records) = (fixture::run(), fixture::records());
+        let noise = crate::measure::Noise { run_delay_share: Some(0.5), ..Default::default() };
+        for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
+            record.noise = Some(noise);
+        }
+        let found = compared((&run, fixture::records()), (&run, records));
+        assert_eq!(found.disturbed, 4);
         assert!(
-            text.contains("quick / fill: lmdb ran at level process in force, and at power in the second run"),
-            "{text}"
+            found.notes.iter().any(|note| note.ends_with("lmdb write-map=false, new: 3/3 disturbed")),
+            "{:?}",
+            found.notes
         );
+    }
+
+    #[test]
+    fn nothing_has_no_ratio_and_is_no_change_if_it_stays_nothing() {
+        let (none, some) = ([0.0; 5], [4096.0; 5]);
+        assert_eq!(of_zero(&none, &none, Better::Lower), Some(Verdict::Open));
+        assert_eq!(of_zero(&none, &some, Better::Lower), Some(Verdict::Worse));
+        assert_eq!(of_zero(&some, &none, Better::Lower), Some(Verdict::Better));
+        assert_eq!(of_zero(&some, &some, Better::Lower), None);
+        assert_eq!(of_zero(&none[..2], &none, Better::Lower), None);
     }
 
     #[test]

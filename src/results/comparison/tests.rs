@@ -7,7 +7,7 @@ fn compared(cells: &[(&[f64], &[f64])], better: Better) -> Vec<Option<Comparison
     let mut rows = Rows::default();
     let cells: Vec<(Vec<f64>, Vec<f64>)> =
         cells.iter().map(|(base, new)| (base.to_vec(), new.to_vec())).collect();
-    rows.add(&cells, better);
+    rows.add(&cells, better, |_| 0.0);
     rows.finish()
 }
 
@@ -44,9 +44,9 @@ fn p_is_corrected_for_all_rows_of_all_figures() {
     let (base, new) = ([100.0, 104.0, 98.0, 101.0, 99.0], [106.0, 103.0, 108.0, 107.0, 105.0]);
     let alone = compared(&[(&base, &new)], Better::Higher)[0].as_ref().unwrap().p;
     let mut rows = Rows::default();
-    rows.add(&[(base.to_vec(), new.to_vec())], Better::Higher);
+    rows.add(&[(base.to_vec(), new.to_vec())], Better::Higher, |_| 0.0);
     for _ in 0..9 {
-        rows.add(&[(SLOW.to_vec(), SLOW.to_vec())], Better::Lower);
+        rows.add(&[(SLOW.to_vec(), SLOW.to_vec())], Better::Lower, |_| 0.0);
     }
     let all = rows.finish();
     assert!((all[0].as_ref().unwrap().p / alone - 10.0).abs() < 1e-9);
@@ -103,4 +103,20 @@ fn holm_scales_the_smallest_most() {
     }
     assert_eq!(holm(&[]), Vec::<f64>::new());
     assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
+}
+
+#[test]
+fn figures_that_come_in_steps_are_not_called_different_by_a_step() {
+    // A clock with steps of 10 ns: the same median falls on 20 or 30 by chance.
+    let (base, new) = (vec![20.0; 5], vec![30.0, 30.0, 30.0, 30.0, 20.0]);
+    let verdict = |step: f64| {
+        let mut rows = Rows::default();
+        rows.add(&[(base.clone(), new.clone())], Better::Lower, |_| step);
+        rows.finish().remove(0).unwrap()
+    };
+    assert_eq!((verdict(10.0).verdict, verdict(10.0).set_aside), (Verdict::Open, 0));
+    // Far apart they are.
+    let mut rows = Rows::default();
+    rows.add(&[(base.clone(), vec![90.0; 5])], Better::Lower, |_| 10.0);
+    assert_eq!(rows.finish()[0].as_ref().unwrap().verdict, Verdict::Worse);
 }

@@ -6,6 +6,9 @@ use crate::results::blocks::Table;
 use crate::results::statistics::{higher_first, ranks, ratio};
 use std::cmp::Ordering;
 
+/// The mark of a cell whose order among others is another one by ops/s than by the time inside the engines.
+pub const BY_ENGINE_TIME: &str = "by engine time";
+
 /// Sorts the cells, ranks those that may be ranked, and gives their ratios to the cell of `baseline` (none: to the first
 /// row). Ranked cells come first, and the higher median first.
 pub(super) fn rank(cells: &mut [Cell], baseline: Option<&str>) {
@@ -93,7 +96,7 @@ impl Comparison {
                 "compared with {} by the time inside the engine: the harness makes much of the difference in ops/s",
                 others.join(", ")
             );
-            notes.push(Note::detailed("by engine time", text));
+            notes.push(Note::detailed(BY_ENGINE_TIME, text));
         }
         notes
     }
