@@ -174,7 +174,7 @@ fn the_faults_of_collections_and_lists_show() {
 }
 
 #[test]
-fn a_race_is_lost_between_sessions_that_live() {
+fn a_race_is_lost_between_sessions_of_one_time() {
     let folder = tempfile::tempdir().unwrap();
     let bench = open("lost-race", folder.path(), KV_CREATE);
     let mut alone = bench.session();
