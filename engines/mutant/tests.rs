@@ -186,6 +186,7 @@ fn a_race_is_lost_between_sessions_of_one_time() {
     let mut lost = 0;
     for round in 0..100 {
         alone.one(put(&key(1), b"first"));
+        lost += u32::from(other.one(get(&key(1))).bytes != b"first");
         other.one(put(&key(1), &value(1, round)));
         lost += u32::from(alone.one(get(&key(1))).bytes != value(1, round));
     }
