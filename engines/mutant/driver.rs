@@ -34,9 +34,9 @@ struct Remembered {
     ops: u64,
     /// Keyspace and key to the session that wrote last.
     writers: HashMap<(usize, Vec<u8>), u64>,
-    /// Sessions that have not ended, and how many there have been.
-    live: Vec<u64>,
+    /// Sessions that there have been, and how many that were when each ended.
     sessions: u64,
+    ended: HashMap<u64, u64>,
 }
 
 struct Ghost {
@@ -101,7 +101,6 @@ impl<const FAULT: u8> Driver for Mutant<FAULT> {
         let mut remembered = self.remembered.lock()?;
         remembered.sessions += 1;
         let number = remembered.sessions;
-        remembered.live.push(number);
         Ok(MutantSession::new(self, number, self.inner.session()?))
     }
 

@@ -46,7 +46,7 @@ macro_rules! faults {
 faults! {
     StaleRead "stale-read" 3 8 "a get answers with the value before the last overwrite"
     LostUpdate "lost-update" 3 16 "an overwrite or a merge is acknowledged and not made"
-    LostRace "lost-race" 3 8 "an overwrite of what another live session wrote last is acknowledged and not made"
+    LostRace "lost-race" 3 8 "an overwrite of what a session wrote that lived at the same time is acknowledged and not made"
     GhostAfterDelete "ghost-after-delete" 1 4 "a deleted row is there again sixteen ops later"
     BitFlip "bit-flip" 100 10000 "one bit of a value read is wrong, at a place drawn from a seed"
     SwappedValues "swapped-values" 7 64 "a get answers with the value of the next key"

@@ -149,14 +149,16 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         Ok(())
     }
 
-    /// Notes who writes; whether another session that lives wrote the key last, and the write is to be lost for that.
+    /// Notes who writes; whether another session wrote the key last that lived at the same time, and the write is to be
+    /// lost for that. When threads get to run does not matter.
     fn loses_race(&self, op: &Op<'_>) -> Result<bool, Error> {
         if !self.is(Fault::LostRace) {
             return Ok(false);
         }
         let mut remembered = self.mutant.remembered.lock()?;
         let last = remembered.writers.insert((op.keyspace(), op.key().to_vec()), self.number);
-        let is_race = last.is_some_and(|last| last != self.number && remembered.live.contains(&last));
+        let has_met = |last: &u64| remembered.ended.get(last).is_none_or(|sessions| *sessions >= self.number);
+        let is_race = last.filter(|last| *last != self.number).is_some_and(|last| has_met(&last));
         Ok(is_race && Fault::LostRace.strikes())
     }
 
@@ -258,7 +260,8 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
 impl<const FAULT: u8> Drop for MutantSession<'_, FAULT> {
     fn drop(&mut self) {
         if let Ok(mut remembered) = self.mutant.remembered.lock() {
-            remembered.live.retain(|number| *number != self.number);
+            let sessions = remembered.sessions;
+            remembered.ended.insert(self.number, sessions);
         }
     }
 }

@@ -250,13 +250,16 @@ impl Draw {
     /// One kind, one op a unit.
     #[inline(always)]
     fn fill_plain(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, count: u64) {
+        if kind == Kind::Get {
+            for _ in 0..count {
+                let index = self.drawn();
+                self.add_get_of(shared, arena, kind, index, 0);
+            }
+            return;
+        }
         for _ in 0..count {
             let index = self.drawn();
-            if kind == Kind::Get {
-                self.add_get_of(shared, arena, kind, index, 0);
-            } else {
-                self.add_put(shared, arena, kind, index, 0);
-            }
+            self.add_put(shared, arena, kind, index, 0);
         }
     }
 
