@@ -57,10 +57,11 @@ pub fn run(args: &CompareArgs) -> Result<u8, CliError> {
     }
     let (old_summary, new_summary) = (summary(&base)?, summary(&new)?);
     let comparison = RunComparison::new((base.run(), &old_summary), (new.run(), &new_summary), &figures);
-    if !comparison.differences.is_empty() && (!args.force || comparison.rows.is_empty()) {
+    let is_known = comparison.rows.iter().any(|row| row.base_median.is_some() && row.new_median.is_some());
+    if !comparison.differences.is_empty() && (!args.force || !is_known) {
         eprintln!("error: these runs are not comparable:");
         comparison.differences.iter().for_each(|line| eprintln!("  {}", plain_text(line)));
-        if !comparison.rows.is_empty() {
+        if is_known {
             eprintln!(
                 "hint: repeat the run with the same settings on the same machine, or compare them all the same with --force"
             );

@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn a_typed_size_lifts_the_budget_and_nothing_else_does() {
         let budget = |settings: &[&str]| setting("quick", settings).unwrap().budget_seconds;
-        assert_eq!(budget(&["key.size=24"]), Some(90.0));
+        assert_eq!(budget(&["key.size=24"]), Some(150.0));
         assert_eq!(budget(&["read.seconds=5"]), None);
         assert_eq!(budget(&["budget_seconds=50", "keys=300k"]), Some(50.0));
     }

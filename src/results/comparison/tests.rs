@@ -108,7 +108,7 @@ fn holm_scales_the_smallest_most() {
 #[test]
 fn figures_that_come_in_steps_are_not_called_different_by_a_step() {
     // A clock with steps of 10 ns: the same median falls on 20 or 30 by chance.
-    let (base, new) = (vec![20.0; 5], vec![30.0, 30.0, 30.0, 30.0, 20.0]);
+    let (base, new) = (vec![20.0; 5], vec![30.0, 20.0, 20.0, 30.0, 20.0]);
     let verdict = |step: f64| {
         let mut rows = Rows::default();
         rows.add(&[(base.clone(), new.clone())], Better::Lower, |_| step);
