@@ -22,29 +22,6 @@ fn mutants(folder: &std::path::Path) -> Vec<String> {
     names.map(|report| report["engine"].as_str().unwrap().replacen("mutant-", "mutant:", 1)).collect()
 }
 
-/// Defects of engines that `kvdyno verify` meets in some runs and not in others: the engine, the checks that may be red
-/// for it, and what is wrong. They are printed, and each is described in the engine's README.
-const KNOWN_DEFECTS: &[(&str, &[&str], &str)] = &[(
-    "persy",
-    &["threads", "threads-contended"],
-    "a snapshot that is read while another thread commits may miss rows, or panic in the engine's index",
-)];
-
-/// Whether all checks that are red for an engine are known to be red at times.
-fn is_known(name: &str, printed: &command::Printed) -> bool {
-    let Some((_, checks, why)) = KNOWN_DEFECTS.iter().find(|(engine, _, _)| *engine == name) else {
-        return false;
-    };
-    // The lines of failures are indented: `    threads: thread 2: ...`.
-    let failures = printed.stdout.lines().filter_map(|line| line.strip_prefix("    "));
-    let mut failed = failures.filter_map(|line| line.split_once(": ")).map(|(check, _)| check).peekable();
-    let is_known = failed.peek().is_some() && failed.all(|check| checks.contains(&check));
-    if is_known {
-        println!("known defect of {name}: {why}");
-    }
-    is_known
-}
-
 #[test]
 fn every_engine_present_conforms() {
     let folder = tempfile::tempdir().unwrap();
@@ -59,7 +36,7 @@ fn every_engine_present_conforms() {
         }
         let printed = kvdyno(folder.path(), &format!("verify {name} --ops 5000 --seconds 3"));
         print!("{}", printed.stdout);
-        if printed.code != Some(0) && !is_known(&name, &printed) {
+        if printed.code != Some(0) {
             red.push(format!("{name}: {}{}", printed.stdout, printed.stderr));
         }
     }
