@@ -122,6 +122,7 @@ static uint32_t open_with(const kv_driver *driver, const kv_config *config, kv_o
   kind = KV_NOTHING, how[0] = 0, number = 0;
   if (sscanf(fault, "%15[^/]/%23[^/]/%u", kind_name, how, &number) >= 2)
     for (kind = KV_POP; kind > KV_NOTHING && strcmp(kinds[kind], kind_name) != 0;) kind--;
+  kv_opened_setting(opened, "fault", "%s", kv_setting_text(driver, config, "fault"));
   opened->level = KV_NONE;
   snprintf(opened->version, sizeof(opened->version), "1");
   *database = (kv_database *)&handle;
