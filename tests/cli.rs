@@ -6,6 +6,8 @@ mod command;
 mod compare;
 #[path = "cli/faults.rs"]
 mod faults;
+#[path = "cli/hostile.rs"]
+mod hostile;
 #[path = "cli/kept.rs"]
 mod kept;
 #[path = "cli/layouts.rs"]

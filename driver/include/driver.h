@@ -8,6 +8,7 @@
  *     spare. New abilities are new op kinds, op flags and capability bits, never new entries.
  *  3. `execute(session, batch)` is the only hot call. The driver runs the ops of the batch in order, stores
  *     `done` after each, and stops before the next op once `*stop` is not zero or `deadline` has passed.
+ *     `done` is short only for these, or with an error, and never ends inside a joined group but with an error.
  *     Ops that it did not reach keep the status KV_NOT_RUN, which the core sets. An op is two cache lines:
  *     the first is written by the core and read by the driver, the second is written by the driver alone, so
  *     that an op can be sent again.
@@ -16,6 +17,8 @@
  *     a group, has had no effect. KV_CONFLICT: given up after retries inside the driver (`retries` counts
  *     them). KV_ERROR: with a text in the batch. Input bytes that are wrong are KV_TOO_LARGE, what the
  *     engine lacks is KV_UNSUPPORTED.
+ *     Answers to a get or pop are KV_OK, KV_NOT_FOUND and KV_SHORT, to a put KV_OK and, with KV_NEW, KV_EXISTS, to a
+ *     delete KV_OK and what KV_DELETE_TELLS adds, to a scan KV_OK and KV_SHORT, to all else KV_OK. All others fail.
  *  5. Input bytes belong to the caller until execute returns. Values read are copied into the caller's out
  *     buffer inside the timed call: every engine delivers the same thing. With KV_TOUCH set, and only then, a
  *     driver that declares KV_CAN_TOUCH digests the bytes in place (see kv_touch) into `detail`. All of a

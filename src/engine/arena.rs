@@ -3,7 +3,9 @@
 //! of a page inside a timed call would be charged to the engine.
 
 mod packed;
+mod sent;
 
+use self::sent::{Half, SentBatch};
 use super::abi::{kv_arena, kv_batch, kv_op};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -64,6 +66,9 @@ pub struct Arena {
     parts: Parts,
     /// Bytes behind the ops that packed ops have taken.
     packed: usize,
+    /// What was sent, op by op, and of the batch.
+    sent: Box<[Half]>,
+    sent_batch: SentBatch,
 }
 
 // SAFETY: an arena owns its block; nothing in it belongs to a thread.
@@ -77,16 +82,13 @@ impl Arena {
         // SAFETY: the layout is not empty.
         let base = unsafe { alloc_zeroed(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-        let mut arena = Arena { base, shape, parts, packed: 0 };
+        let sent = vec![Half::EMPTY; shape.ops].into_boxed_slice();
+        let sent_batch = SentBatch { deadline: 0, stop, clock };
+        let mut arena = Arena { base, shape, parts, packed: 0, sent, sent_batch };
         for page in (0..parts.size).step_by(PAGE) {
             // SAFETY: within the block; volatile so that the touch is not left out.
             unsafe { base.as_ptr().add(page).write_volatile(0) };
         }
-        let ops = arena.at(parts.ops).cast::<kv_op>();
-        let batch = arena.batch_mut();
-        batch.ops = ops;
-        batch.clock = clock;
-        batch.stop = stop;
         for index in 0..shape.ops {
             let key = arena.at(parts.keys + index * parts.key_step);
             let value = arena.at(parts.values + index * parts.value_step);
@@ -145,11 +147,13 @@ impl Arena {
     #[inline(always)]
     pub(super) fn prepare_batch(&mut self, first: usize, count: usize) {
         assert!(first + count <= self.shape.ops);
-        // SAFETY: op `first` lies in the block, as asserted (count may be 0 at its end).
-        let ops = unsafe { self.at(self.parts.ops).cast::<kv_op>().add(first) };
+        self.note_sent(first, count);
+        let ops = self.op_pointer(first);
+        let SentBatch { deadline, stop, clock } = self.sent_batch;
         let batch = self.batch_mut();
         batch.ops = ops;
         batch.count = count as u32;
+        (batch.deadline, batch.stop, batch.clock) = (deadline, stop, clock);
         batch.done.store(0, Ordering::Relaxed);
         batch.waited = 0;
         batch.error[0] = 0;
@@ -157,7 +161,14 @@ impl Arena {
 
     /// Sets the tick after which no op is started; 0: none.
     pub fn set_deadline(&mut self, tick: u64) {
-        self.batch_mut().deadline = tick;
+        self.sent_batch.deadline = tick;
+    }
+
+    /// Where op `first` lies, or the ops end.
+    #[inline(always)]
+    fn op_pointer(&self, first: usize) -> *mut kv_op {
+        assert!(first <= self.shape.ops);
+        self.at(self.parts.ops + first * size_of::<kv_op>()).cast()
     }
 
     /// An op.

@@ -1,6 +1,7 @@
 //! An open database and its sessions: the calls through the table.
 
 use super::abi::*;
+use super::answers::Ran;
 use super::{Arena, Engine, EngineError};
 use std::ffi::CString;
 use std::path::Path;
@@ -189,7 +190,7 @@ impl Database {
         // SAFETY: the database is open, and the arena lives as long as the session, which owns it.
         let status = unsafe { call(handle.raw, &arena.raw(), &mut raw, error.as_mut_ptr()) };
         outcome(status, &error)?;
-        Ok(Session { raw, arena, handle })
+        Ok(Session { raw, arena, handle, capabilities: self.in_force.capabilities })
     }
 
     /// Flush, compact or settle; false: the engine has no such thing.
@@ -229,6 +230,8 @@ pub struct Session {
     raw: *mut kv_session,
     arena: Arena,
     handle: Arc<Handle>,
+    /// Those in force.
+    capabilities: u64,
 }
 
 // SAFETY: a session is used by one thread at a time (rule 9), which `&mut self` keeps.
@@ -240,6 +243,9 @@ pub struct Executed {
     pub done: usize,
     /// The first failure: the op and its text.
     pub error: Option<(usize, String)>,
+    /// The failure is that the driver broke a rule of driver.h: nothing that it answered counts, so `done` is 0 and the
+    /// ops have KV_ERROR.
+    pub is_breach: bool,
 }
 
 impl Session {
@@ -249,22 +255,55 @@ impl Session {
         &mut self.arena
     }
 
-    /// Runs `count` ops of the arena from op `first` on. Ops behind `done` were not run.
+    /// Runs `count` ops of the arena from op `first` on, all of which the engine can do: a status that is no answer of
+    /// its kind is an error, with a text or without. Ops behind `done` were not run, because of the stop word or the
+    /// deadline, or with an error.
     #[inline(always)]
     pub fn execute(&mut self, first: usize, count: usize) -> Executed {
+        self.run(first, count, true)
+    }
+
+    /// As `execute`, for callers who look at each status themselves: only a text is an error, and a broken rule.
+    #[inline(always)]
+    pub fn attempt(&mut self, first: usize, count: usize) -> Executed {
+        self.run(first, count, false)
+    }
+
+    #[inline(always)]
+    fn run(&mut self, first: usize, count: usize, is_strict: bool) -> Executed {
         self.arena.prepare_batch(first, count);
         let call = self.handle.table.execute.expect("the registry refuses tables that lack an entry");
         // SAFETY: the session is open; the batch and all it points to lie in its arena.
         let status = unsafe { call(self.raw, self.arena.batch_mut()) };
-        let batch = self.arena.batch();
-        let done = (batch.done.load(Ordering::Acquire) as usize).min(count);
-        if status == KV_OK && batch.error[0] == 0 {
-            return Executed { done, error: None };
+        if status == KV_OK && self.arena.batch().error[0] == 0 && self.arena.is_plain(first, count) {
+            return Executed { done: count, error: None, is_breach: false };
         }
-        let text = field_text(&batch.error);
-        let text =
-            if text.is_empty() { format!("execute returned status {status} without a text") } else { text };
-        Executed { done, error: Some((first + batch.error_op as usize, text)) }
+        self.look(first, count, status, is_strict)
+    }
+
+    /// At a call that not all is plain about.
+    #[inline(never)]
+    fn look(&mut self, first: usize, count: usize, status: u32, is_strict: bool) -> Executed {
+        let batch = self.arena.batch();
+        let done = batch.done.load(Ordering::Acquire) as usize;
+        let has_failed = status != KV_OK || batch.error[0] != 0;
+        let said = has_failed.then(|| {
+            let text = field_text(&batch.error);
+            if text.is_empty() { format!("execute returned status {status} without a text") } else { text }
+        });
+        let error_op = first + (batch.error_op as usize).min(count.saturating_sub(1));
+        let ran = Ran { first, count, done, has_failed };
+        if let Some((at, text)) = self.arena.breach(ran) {
+            self.arena.void(first, count);
+            let said = said.map_or_else(String::new, |said| format!("; it says: {said}"));
+            return Executed { done: 0, error: Some((at, format!("{text}{said}"))), is_breach: true };
+        }
+        let error = match said {
+            Some(text) => Some((error_op, text)),
+            None if is_strict => self.arena.refused(ran, self.capabilities),
+            None => None,
+        };
+        Executed { done, error, is_breach: false }
     }
 
     /// Ends the session and gives its memory back.

@@ -1,5 +1,6 @@
 //! Safe handles over the C table: engines, databases, sessions and their memory. The only room that calls drivers.
 
+mod answers;
 mod arena;
 mod builtin;
 mod capability;
@@ -8,6 +9,7 @@ mod database;
 mod plugin;
 mod registry;
 
+pub use answers::Status;
 pub use arena::{Arena, Shape};
 pub use capability::{capability_names, level_name};
 pub use catalogue::{Known, catalogue, environment_of};

@@ -207,7 +207,7 @@ impl<'s> Store<'s> {
         if count > 1 && self.engine.capabilities & KV_MULTI_GET != 0 {
             (0..count - 1).for_each(|op| self.session().arena().op_mut(op).flags = KV_JOIN);
         }
-        let executed = self.session().execute(0, count);
+        let executed = self.session().attempt(0, count);
         let reads = std::mem::take(&mut self.reads);
         let mut short = Vec::new();
         let text = executed.error.as_ref().map(|(_, text)| text.as_str());
@@ -288,7 +288,7 @@ impl<'s> Store<'s> {
     fn get_sized(&mut self, row: &[u8], out_bytes: usize) -> Result<Found, String> {
         self.reserve(1, row.len() + out_bytes)?;
         self.pack(0, KV_GET, row, &[], out_bytes);
-        let executed = self.session().execute(0, 1);
+        let executed = self.session().attempt(0, 1);
         let session = self.session.as_mut().expect("it has just executed");
         let arena: &Arena = session.arena();
         match arena.op(0).status {

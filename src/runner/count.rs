@@ -51,7 +51,7 @@ pub fn sum(
                 status => return Err(format!("reading counter {}: status {status}", next + at as u64)),
             }
         }
-        next += executed.done.max(1) as u64;
+        next += executed.done as u64;
     }
     session.end().map_err(|error| error.to_string())?;
     Ok(sum)

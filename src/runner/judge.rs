@@ -9,7 +9,7 @@ use super::rows::RowsCheck;
 use super::shared::{Population, Shared, Tallies, Tally};
 use super::unit::Kind;
 use crate::engine::abi::*;
-use crate::engine::{Arena, Executed};
+use crate::engine::{Arena, Executed, Status};
 use crate::measure::Clock;
 
 /// From a microsecond on, the way into a driver and out of it is short against the call.
@@ -90,7 +90,8 @@ impl Judge {
         counts: bool,
     ) {
         let done = executed.done;
-        if !shared.checked && draw.is_plain() && counts && done == draw.items.len() {
+        let is_sound = done == draw.items.len() && executed.error.is_none();
+        if !shared.checked && draw.is_plain() && counts && is_sound {
             return self.floor(shared, draw, arena);
         }
         if let Some(lists) = shared.lists {
@@ -213,7 +214,7 @@ impl Judge {
             KV_PUT => self.put(shared, arena, item, at),
             KV_DELETE => self.delete(shared, arena, item, at),
             KV_MERGE => {
-                if self.is_done(shared, item, op.status, "merge") {
+                if self.is_done(item, op.status, "merge") {
                     self.merges += 1;
                     self.written_bytes += u64::from(op.key_length + op.value_length) - shared.mark_bytes;
                 }
@@ -226,8 +227,8 @@ impl Judge {
     #[inline(always)]
     fn get(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) {
         let op = arena.op(at);
-        match op.status {
-            KV_OK if !item.is_in_vain() => {
+        match Status::of(op.status) {
+            Status::Ok if !item.is_in_vain() => {
                 let value = arena.delivered(at);
                 self.read_bytes += u64::from(op.key_length) - shared.mark_bytes + op.length;
                 self.values_checked += 1;
@@ -244,7 +245,7 @@ impl Judge {
                     Err(fault) => self.faults.add(|| format!("get of key {}: {fault}", item.index)),
                 }
             }
-            KV_NOT_FOUND => {
+            Status::NotFound => {
                 let expected = item.is_in_vain() || self.may_be_absent(shared, item);
                 if expected {
                     self.count_miss(item.kind);
@@ -256,16 +257,18 @@ impl Judge {
                     });
                 }
             }
-            KV_OK => self.faults.add(|| {
+            Status::Ok => self.faults.add(|| {
                 format!("get of a key that was never written (beside key {}): found a value", item.index)
             }),
-            KV_SHORT => {
+            Status::Short => {
                 let needed = op.needed;
                 self.faults.add(|| {
                     format!("get of key {}: the value has {needed} bytes, more than any written", item.index)
                 });
             }
-            _ => {}
+            // No answers of a get: the call's error says so.
+            Status::Exists | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {}
+            Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_) => {}
         }
     }
 
@@ -292,35 +295,28 @@ impl Judge {
         }
     }
 
-    /// For writes: true if done; a fault or nothing (the batch has the error) else.
+    /// For writes: true if done; a fault or nothing (the call has the error) else.
     #[inline(always)]
-    fn is_done(&mut self, shared: &Shared<'_>, item: Item, status: u32, what: &str) -> bool {
+    fn is_done(&mut self, item: Item, status: u32, what: &str) -> bool {
         if status == KV_OK {
             return true;
         }
-        self.write_failed(shared, item, status, what);
+        self.write_failed(item, status, what);
         false
     }
 
     #[cold]
-    fn write_failed(&mut self, shared: &Shared<'_>, item: Item, status: u32, what: &str) {
+    fn write_failed(&mut self, item: Item, status: u32, what: &str) {
         let key = item.index;
-        match status {
-            KV_EXISTS => self
+        match Status::of(status) {
+            Status::Exists => self
                 .faults
                 .add(|| format!("{what} of key {key}: the engine says it exists; it was never written")),
-            KV_NOT_FOUND => self.faults.add(|| format!("{what} of key {key}: the engine says not found")),
-            KV_FULL => shared
-                .fail("no-space", format!("phase {}: {what} of key {key}: no space left", shared.phase.name)),
-            KV_UNSUPPORTED => shared.fail(
-                "engine-error",
-                format!("{what}: the engine says it cannot do this, and declares that it can"),
-            ),
-            KV_ERROR => {}
-            other => shared.fail(
-                "engine-error",
-                format!("phase {}: {what} of key {key}: status {other}", shared.phase.name),
-            ),
+            Status::NotFound => self.faults.add(|| format!("{what} of key {key}: the engine says not found")),
+            Status::Ok => {}
+            // No answers of a write: the call's error says so.
+            Status::Short | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {}
+            Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_) => {}
         }
     }
 
@@ -328,13 +324,13 @@ impl Judge {
     fn put(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
         if item.is_in_vain() {
-            return self.refused_insert(shared, item, op.status);
+            return self.refused_insert(item, op.status);
         }
         if item.is_index_row() {
-            self.is_done(shared, item, op.status, "put of an index row");
+            self.is_done(item, op.status, "put of an index row");
             return false;
         }
-        if !self.is_done(shared, item, op.status, "put") {
+        if !self.is_done(item, op.status, "put") {
             roll_back(shared, item.index);
             return false;
         }
@@ -348,13 +344,13 @@ impl Judge {
     }
 
     #[cold]
-    fn refused_insert(&mut self, shared: &Shared<'_>, item: Item, status: u32) -> bool {
+    fn refused_insert(&mut self, item: Item, status: u32) -> bool {
         match status {
             KV_EXISTS => self.count_miss(Kind::Insert),
             KV_OK => {
                 self.faults.add(|| format!("insert of key {}: it is there, and was not refused", item.index))
             }
-            other => self.write_failed(shared, item, other, "insert"),
+            other => self.write_failed(item, other, "insert"),
         }
         false
     }
@@ -364,7 +360,7 @@ impl Judge {
         let tells = shared.capabilities & KV_DELETE_TELLS != 0;
         let was_found = op.status == KV_OK;
         if op.status != KV_OK && !(tells && op.status == KV_NOT_FOUND) {
-            return self.is_done(shared, item, op.status, "delete");
+            return self.is_done(item, op.status, "delete");
         }
         if tells && is_foreseen(shared, item) && was_found != item.is_exact() {
             let (said, truth) = if was_found { ("found", "absent") } else { ("absent", "there") };

@@ -62,6 +62,14 @@ fn read(
         let value = match arena.op(at).status {
             KV_OK => Some(arena.delivered(at)),
             KV_NOT_FOUND => None,
+            KV_SHORT => {
+                let needed = arena.op(at).needed;
+                faults.add(|| {
+                    format!("get of key {item}, after the phase: {needed} bytes, more than any written")
+                });
+                versions.close(item, newest);
+                continue;
+            }
             status => return Err(format!("reading key {item}: status {status}")),
         };
         let found = seen(shared, item, value, window);

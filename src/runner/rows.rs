@@ -34,6 +34,8 @@ pub struct RowsCheck {
     prefixed: Option<u64>,
     /// Rows come in the order of their keys.
     is_ordered: bool,
+    /// One did not.
+    has_strayed: bool,
     /// It is of a whole hash whose rows are known: they are counted, and `sum` tells which they were.
     is_counted: bool,
     /// Rows but for counters, and the sum of what the number of each is mixed to.
@@ -75,7 +77,7 @@ impl RowsCheck {
         self.last.clear();
         self.own.clear();
         (self.reverse, self.limit) = (op.flags & KV_REVERSE != 0, op.user as u32);
-        (self.rows, self.bytes, self.has_own) = (0, 0, false);
+        (self.rows, self.bytes, self.has_own, self.has_strayed) = (0, 0, false, false);
         (self.fields, self.sum) = (0, 0);
         self.start.extend_from_slice(key);
         if op.flags & KV_PREFIX != 0 {
@@ -139,6 +141,17 @@ impl RowsCheck {
         &self.last
     }
 
+    /// Whether more rows came than there can be, or one a second time: such a scan would be resumed for ever.
+    pub fn is_endless(&self, shared: &Shared<'_>, faults: &mut Faults) -> bool {
+        // Each item has a row, and one in each index; there are no more counters than a fill has items.
+        let items = shared.counters_from.max(shared.insert_end).saturating_add(shared.fill_items);
+        let most = items.saturating_mul(1 + shared.spaces.indexes().len() as u64);
+        if self.rows > most {
+            faults.add(|| format!("scan: {} rows came, there are keys for {most} at most", self.rows));
+        }
+        self.has_strayed || self.rows > most
+    }
+
     /// Checks one piece: `count` rows in `bytes`.
     pub fn piece(&mut self, shared: &Shared<'_>, mut bytes: &[u8], count: u32, faults: &mut Faults) {
         for _ in 0..count {
@@ -169,10 +182,11 @@ impl RowsCheck {
     }
 
     /// Order and bounds.
-    fn place(&self, key: &[u8], faults: &mut Faults) {
+    fn place(&mut self, key: &[u8], faults: &mut Faults) {
         if !self.last.is_empty() && self.is_ordered {
             let is_ordered = if self.reverse { key < &self.last[..] } else { key > &self.last[..] };
             if !is_ordered {
+                self.has_strayed = true;
                 let (what, last) =
                     (if key == self.last { "twice" } else { "out of order" }, shown(&self.last));
                 faults.add(|| format!("scan: key {} came {what}, after {last}", shown(key)));

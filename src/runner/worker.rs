@@ -13,7 +13,7 @@ use super::shared::{Shared, Slot, Tallies, tallies_for};
 use super::unit::{Chooser, Kind};
 use super::watch::ROW_NS;
 use crate::engine::abi::*;
-use crate::engine::{Arena, EngineError, Executed, Session, Shape};
+use crate::engine::{Arena, EngineError, Executed, Session, Shape, Status};
 use crate::generator::SpecError;
 use crate::measure::ThreadTimes;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -327,15 +327,21 @@ impl<'s, 'p> Worker<'s, 'p> {
                 let arena = self.session.arena();
                 let kv_op { status, rows, limit, .. } = *arena.op(at);
                 self.rows.piece(shared, arena.delivered(at), rows, &mut self.judge.faults);
-                let goes_on = match status {
-                    KV_SHORT => rows > 0 || !self.is_row_too_large(at),
-                    KV_OK => rows == limit && self.rows.left() > 0,
-                    _ => false,
+                let goes_on = match Status::of(status) {
+                    Status::Short => rows > 0 || !self.is_row_too_large(at),
+                    Status::Ok => rows == limit && self.rows.left() > 0,
+                    // No answers of a scan: the call's error says so.
+                    Status::NotFound | Status::Exists | Status::Conflict | Status::Aborted => false,
+                    Status::Full | Status::TooLarge | Status::Unsupported => false,
+                    Status::NotRun | Status::Error | Status::Unknown(_) => false,
                 };
                 if !goes_on {
                     if status == KV_OK {
                         self.rows.end(shared, &mut self.judge.faults);
                     }
+                    break;
+                }
+                if self.rows.is_endless(shared, &mut self.judge.faults) {
                     break;
                 }
                 let Some(piece) = self.resume(at) else { break };
@@ -359,6 +365,7 @@ impl<'s, 'p> Worker<'s, 'p> {
     fn resume(&mut self, at: usize) -> Option<u64> {
         let arena = self.session.arena();
         let key = self.rows.last_key();
+        let has_moved = *key != *arena.key(at);
         if key.len() > arena.shape().key_bytes {
             return None;
         }
@@ -367,8 +374,8 @@ impl<'s, 'p> Worker<'s, 'p> {
         op.key_length = key.len() as u32;
         op.flags |= KV_RESUME;
         op.limit = rows_of_call(&self.shared.phase.scan, self.rows.left());
-        // A scan of many calls is one op: without this a long one would seem to hang.
-        self.heartbeat(1);
+        // A scan of many calls is one op: without this a long one would seem to hang. Only rows are progress.
+        self.heartbeat(usize::from(has_moved));
         let sent = self.shared.clock.now();
         let executed = self.session.execute(at, 1);
         let returned = self.shared.clock.now();

@@ -118,8 +118,12 @@ impl Caller {
         self.session.arena().set_deadline(deadline);
         let sent = self.ops(first, acts.len());
         let before = self.clock.now();
-        let executed = self.session.execute(first, acts.len());
+        let executed = self.session.attempt(first, acts.len());
         let after = self.clock.now();
+        if let (true, Some((index, text))) = (executed.is_breach, &executed.error) {
+            let act = acts.get(index - first).map_or(String::new(), |act| format!(" ({act})"));
+            return Err(format!("op {}{act}: {text}", index - first));
+        }
         let ops = self.ops(first, acts.len());
         let batch = self.session.arena().batch();
         let (start, waited) = (batch.start, batch.waited);

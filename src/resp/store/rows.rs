@@ -88,7 +88,7 @@ impl Store<'_> {
             let op = self.session().arena().op_mut(0);
             op.flags = resume | if stretch.reverse { KV_REVERSE } else { 0 };
             op.limit = limit;
-            let executed = self.session().execute(0, 1);
+            let executed = self.session().attempt(0, 1);
             let arena: &Arena = self.session().arena();
             let (status, needed) = (arena.op(0).status, arena.op(0).needed as usize);
             if !matches!(status, KV_OK | KV_NOT_FOUND | KV_SHORT) {

@@ -199,7 +199,7 @@ impl<'s> Store<'s> {
             let join = if op + 1 < count { KV_JOIN } else { 0 };
             self.session().arena().op_mut(op).flags = join | atomic;
         }
-        let executed = self.session().execute(0, count);
+        let executed = self.session().attempt(0, count);
         let text = executed.error.as_ref().map(|(_, text)| text.as_str());
         for op in 0..count {
             let status = if op < executed.done { self.session().arena().op(op).status } else { KV_ERROR };

@@ -1,15 +1,14 @@
 //! Transactions: all of their ops are done, or none.
 
 use super::Judge;
-use crate::engine::Arena;
-use crate::engine::abi::*;
+use crate::engine::{Arena, Status};
 use crate::runner::draw::Item;
 
 impl Judge {
     /// Looks at the transaction of ops [`first`, `end`) after the batch was acknowledged up to `done`. Answers (found or
     /// not, there already) are ops that were done.
     pub fn transaction(&mut self, arena: &Arena, unit: Item, (first, end): (usize, usize), done: usize) {
-        let is_done = |at: &usize| *at < done && arena.op(*at).status <= KV_EXISTS;
+        let is_done = |at: &usize| *at < done && Status::of(arena.op(*at).status).is_answer();
         let count = (first..end).filter(is_done).count();
         if count != 0 && count != end - first {
             self.split(arena, unit, (first, end), count);
@@ -18,7 +17,8 @@ impl Judge {
 
     #[cold]
     fn split(&mut self, arena: &Arena, unit: Item, (first, end): (usize, usize), count: usize) {
-        let failed = (first..end).map(|at| arena.op(at).status).find(|status| *status > KV_EXISTS);
+        let failed =
+            (first..end).map(|at| arena.op(at).status).find(|status| !Status::of(*status).is_answer());
         let status = failed.map_or_else(String::new, |status| format!(", another has status {status}"));
         let (kind, index) = (unit.kind.name(), unit.index);
         let all = end - first;
@@ -34,6 +34,7 @@ impl Judge {
 mod tests {
     use super::*;
     use crate::engine::Shape;
+    use crate::engine::abi::*;
     use crate::measure::Clock;
     use crate::runner::shared::tallies_for;
     use crate::runner::unit::Kind;

@@ -2,7 +2,7 @@
 
 use super::Judge;
 use crate::engine::abi::*;
-use crate::engine::{Arena, Executed};
+use crate::engine::{Arena, Executed, Status};
 use crate::runner::draw::{Draw, Item};
 use crate::runner::lists::Lists;
 use crate::runner::shared::Shared;
@@ -49,34 +49,38 @@ impl Judge {
     fn list_op(&mut self, (shared, lists): (&Shared<'_>, &Lists), arena: &Arena, item: Item, at: usize) {
         let op = arena.op(at);
         let (list, number) = lists.place(item.index);
-        match (op.kind, op.status) {
-            (KV_PUT | KV_PUSH, _) => {
-                if self.is_done(shared, item, op.status, "push") {
-                    self.written_bytes += u64::from(op.value_length);
-                }
+        if let KV_PUT | KV_PUSH = op.kind {
+            if self.is_done(item, op.status, "push") {
+                self.written_bytes += u64::from(op.value_length);
             }
-            (KV_DELETE, KV_NOT_FOUND) => self.faults.add(|| {
+            return;
+        }
+        let is_delete = op.kind == KV_DELETE;
+        match Status::of(op.status) {
+            Status::Ok if is_delete => {}
+            Status::NotFound if is_delete => self.faults.add(|| {
                 format!("pop: element {number} of list {list} was read, and is not there to be deleted")
             }),
-            (KV_DELETE, _) => drop(self.is_done(shared, item, op.status, "pop")),
-            (_, KV_OK) if !item.is_in_vain() => {
+            Status::Ok if !item.is_in_vain() => {
                 let value = arena.delivered(at);
                 self.read_bytes += value.len() as u64;
                 self.values_checked += 1;
                 let fault = lists.fault(shared.values, item.index, value);
                 fault.into_iter().for_each(|text| self.faults.add(|| format!("pop: {text}")));
             }
-            (_, KV_NOT_FOUND) if item.is_in_vain() => self.count_miss(Kind::Pop),
-            (_, KV_NOT_FOUND) => self.faults.add(|| {
+            Status::NotFound if item.is_in_vain() => self.count_miss(Kind::Pop),
+            Status::NotFound => self.faults.add(|| {
                 format!("pop: list {list} says that it is empty, element {number} was pushed and not popped")
             }),
-            (_, KV_OK) => self.faults.add(|| format!("pop: list {list} is empty, and an element came")),
-            (_, KV_SHORT) => {
+            Status::Ok => self.faults.add(|| format!("pop: list {list} is empty, and an element came")),
+            Status::Short => {
                 let needed = op.needed;
                 self.faults
                     .add(|| format!("pop: list {list}: a value of {needed} bytes, more than any pushed"));
             }
-            (_, status) => drop(self.is_done(shared, item, status, "pop")),
+            // No answers of a pop: the call's error says so.
+            Status::Exists | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {}
+            Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_) => {}
         }
     }
 }

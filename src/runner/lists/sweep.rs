@@ -50,7 +50,9 @@ pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option
             }
         }
     }
-    ask(shared, lists, &mut session, &asks, &mut faults)?;
+    if !asks.is_empty() {
+        ask(shared, lists, &mut session, &asks, &mut faults)?;
+    }
     let left = lists.left();
     if !is_native && shared.capabilities & KV_ORDERED != 0 && left <= SCANNED {
         let rows = count_rows(&mut session)?;
@@ -122,7 +124,8 @@ fn count_rows(session: &mut Session) -> Result<u64, String> {
         while let Some((key, _, rest)) = split_row(bytes) {
             (last, bytes) = (key.to_vec(), rest);
         }
-        if status != KV_SHORT || last.is_empty() || last.len() > arena.shape().key_bytes {
+        let has_moved = last[..] > *arena.key(0);
+        if status != KV_SHORT || !has_moved || last.len() > arena.shape().key_bytes {
             return Err(format!("a scan of all elements: status {status}"));
         }
         arena.key_mut(0)[..last.len()].copy_from_slice(&last);

@@ -108,7 +108,7 @@ impl Running<'_> {
             (op.kind, op.keyspace, op.key_length) = (KV_DELETE, space, length as u32);
             op.flags = if at == 0 { KV_ATOMIC | KV_JOIN } else { KV_ATOMIC };
         }
-        session.execute(0, 2);
+        session.attempt(0, 2);
         let arena = session.arena();
         let is_refused = (0..2).all(|at| arena.op(at).status == KV_UNSUPPORTED);
         // What is wrong with the session otherwise shows in the phase.

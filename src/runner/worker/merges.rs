@@ -1,8 +1,8 @@
 //! Merges that the core makes itself: the counters of a unit are got, added up and put back.
 
 use super::Worker;
-use crate::engine::Executed;
 use crate::engine::abi::*;
+use crate::engine::{Executed, Status};
 
 impl Worker<'_, '_> {
     /// The merges of the batch, which are one unit: gets, each alone, then puts, joined as the merges were. The unit's
@@ -51,7 +51,7 @@ impl Worker<'_, '_> {
         let arena = self.session.arena();
         let bytes = |at| arena.key(at).len() as u64 - shared.mark_bytes + 8;
         self.judge.written_bytes += (0..merged).map(bytes).sum::<u64>();
-        self.heartbeat(count);
+        self.heartbeat(merged);
     }
 
     /// Executes the first `count` ops; what came of it, and its ticks.
@@ -73,12 +73,16 @@ impl Worker<'_, '_> {
         let mut last = (u64::MAX, 0);
         for &(index, at) in &self.sums {
             let arena = self.session.arena();
-            let stored = match arena.op(at).status {
+            let stored = match Status::of(arena.op(at).status) {
                 // An engine that keeps nothing has none to add to.
-                KV_OK if !self.shared.checked => Some(0),
-                KV_OK => arena.delivered(at).try_into().ok().map(u64::from_le_bytes),
-                KV_NOT_FOUND => Some(0),
-                _ => return false,
+                Status::Ok if !self.shared.checked => Some(0),
+                Status::Ok => arena.delivered(at).try_into().ok().map(u64::from_le_bytes),
+                Status::NotFound => Some(0),
+                Status::Short => None,
+                // No answers of a get: the call's error says so.
+                Status::Exists | Status::Conflict | Status::Aborted | Status::Full => return false,
+                Status::TooLarge | Status::Unsupported | Status::NotRun => return false,
+                Status::Error | Status::Unknown(_) => return false,
             };
             let Some(stored) = stored else {
                 self.judge.faults.add(|| format!("counter {index}: its value has not 8 bytes"));

@@ -1,0 +1,234 @@
+//! Holds every call of `execute` against the rules of driver.h before anybody looks at what it brought: what it may have
+//! acknowledged, what it may have answered, and that it left alone what is the core's.
+
+use super::Arena;
+use super::abi::*;
+use super::capability::status_name;
+use kvdyno_driver::ticks;
+use std::sync::atomic::Ordering;
+
+/// Ticks by which two processors' counters may differ: far below a call that would be cut short without a reason.
+const SLACK_TICKS: u64 = 1 << 12;
+
+/// A status, so that a match over it must name each one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// `KV_OK`.
+    Ok,
+    /// `KV_NOT_FOUND`.
+    NotFound,
+    /// `KV_EXISTS`.
+    Exists,
+    /// `KV_SHORT`.
+    Short,
+    /// `KV_CONFLICT`.
+    Conflict,
+    /// `KV_ABORTED`.
+    Aborted,
+    /// `KV_FULL`.
+    Full,
+    /// `KV_TOO_LARGE`.
+    TooLarge,
+    /// `KV_UNSUPPORTED`.
+    Unsupported,
+    /// `KV_NOT_RUN`.
+    NotRun,
+    /// `KV_ERROR`.
+    Error,
+    /// A number that is none of driver.h's.
+    Unknown(u32),
+}
+
+impl Status {
+    /// Of the number in an op.
+    #[inline(always)]
+    pub fn of(number: u32) -> Status {
+        match number {
+            KV_OK => Status::Ok,
+            KV_NOT_FOUND => Status::NotFound,
+            KV_EXISTS => Status::Exists,
+            KV_SHORT => Status::Short,
+            KV_CONFLICT => Status::Conflict,
+            KV_ABORTED => Status::Aborted,
+            KV_FULL => Status::Full,
+            KV_TOO_LARGE => Status::TooLarge,
+            KV_UNSUPPORTED => Status::Unsupported,
+            KV_NOT_RUN => Status::NotRun,
+            KV_ERROR => Status::Error,
+            other => Status::Unknown(other),
+        }
+    }
+
+    /// Whether a transaction with this op is done: found or not, there already.
+    #[inline(always)]
+    pub fn is_answer(self) -> bool {
+        matches!(self, Status::Ok | Status::NotFound | Status::Exists)
+    }
+
+    /// Whether an op can be answered with it. Everything else is a failure, whoever asked.
+    fn answers(self, op: &kv_op, capabilities: u64) -> bool {
+        match self {
+            Status::Ok => true,
+            Status::NotFound => match op.kind {
+                KV_DELETE => capabilities & KV_DELETE_TELLS != 0,
+                kind => matches!(kind, KV_GET | KV_POP),
+            },
+            Status::Exists => op.kind == KV_PUT && op.flags & KV_NEW != 0,
+            Status::Short => matches!(op.kind, KV_GET | KV_POP | KV_SCAN),
+            Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => false,
+            Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_) => false,
+        }
+    }
+}
+
+fn kind_name(kind: u8) -> &'static str {
+    match kind {
+        KV_GET => "get",
+        KV_PUT => "put",
+        KV_DELETE => "delete",
+        KV_SCAN => "scan",
+        KV_MERGE => "merge",
+        KV_BEGIN => "begin",
+        KV_COMMIT => "commit",
+        KV_ABORT => "abort",
+        KV_DROP => "drop",
+        KV_PUSH => "push",
+        KV_POP => "pop",
+        _ => "op",
+    }
+}
+
+/// What a driver has done with ops [`first`, `first + count`) of an arena.
+#[derive(Clone, Copy)]
+pub(super) struct Ran {
+    pub first: usize,
+    pub count: usize,
+    /// As the driver says, however large.
+    pub done: usize,
+    /// It says that something failed: then it may have stopped anywhere.
+    pub has_failed: bool,
+}
+
+impl Arena {
+    /// Whether nothing about a call needs a second look: all ops were done with KV_OK, none delivered more than it had
+    /// room for, none is a scan, and the core's part of them is as it was sent.
+    #[inline(always)]
+    pub(super) fn is_plain(&self, first: usize, count: usize) -> bool {
+        let batch = self.batch();
+        let done = batch.done.load(Ordering::Acquire) as usize;
+        if done != count || !self.is_batch_as_sent(first, count) {
+            return false;
+        }
+        let mut odd = 0;
+        for at in first..first + count {
+            let op = self.op(at);
+            odd |= self.changed_bits(at) | u64::from(op.status);
+            odd |= u64::from(op.length > u64::from(op.out_size)) | u64::from(op.kind == KV_SCAN);
+        }
+        odd == 0
+    }
+
+    /// The first rule that a call broke, with the op that shows it.
+    #[cold]
+    pub(super) fn breach(&self, ran: Ran) -> Option<(usize, String)> {
+        let Ran { first, count, done, .. } = ran;
+        if !self.is_batch_as_sent(first, count) {
+            return Some((first, "rule 3: the driver changed what the core wrote of the batch".into()));
+        }
+        let changed = (first..first + count).find(|&at| self.changed_bits(at) != 0);
+        if let Some(at) = changed {
+            let sent = kind_name(self.sent_kind(at));
+            let what = self.changed_field(at);
+            return Some((
+                at,
+                format!("rule 3: the driver changed {what} of a {sent}, which the core writes"),
+            ));
+        }
+        if done > count {
+            return Some((first, format!("rule 3: `done` is {done} after a call of {count} ops")));
+        }
+        let of_op = (first..first + done).find_map(|at| op_breach(self.op(at)).map(|text| (at, text)));
+        if of_op.is_some() || done == count || ran.has_failed {
+            return of_op;
+        }
+        let at = first + done;
+        let kind = kind_name(self.op(at).kind);
+        if done > 0 && self.op(at - 1).flags & KV_JOIN != 0 {
+            return Some((
+                at,
+                format!("rule 6: `done` is {done}, inside a group of joined ops (at a {kind})"),
+            ));
+        }
+        if !self.is_over() {
+            let text = format!(
+                "rule 3: `done` is {done} after a call of {count} ops, at a {kind}, without stop, deadline or error"
+            );
+            return Some((at, text));
+        }
+        let ran = (at..first + count).find(|&at| self.op(at).status != KV_NOT_RUN)?;
+        let (kind, status) = (kind_name(self.op(ran).kind), status_text(self.op(ran).status));
+        Some((ran, format!("rule 3: a {kind} behind `done` ({done}) has {status}")))
+    }
+
+    /// Whether the driver had a reason to stop early.
+    fn is_over(&self) -> bool {
+        let batch = self.batch();
+        let now = || ticks(batch.clock).saturating_add(SLACK_TICKS);
+        self.is_stopped() || (batch.deadline != 0 && now() >= batch.deadline)
+    }
+
+    /// The first op of those done that got no answer that its kind has. One that is aborted is so because of another,
+    /// which says more.
+    pub(super) fn refused(&self, ran: Ran, capabilities: u64) -> Option<(usize, String)> {
+        let is_refused = |&at: &usize| {
+            let op = self.op(at);
+            !Status::of(op.status).answers(op, capabilities)
+        };
+        let refused = || (ran.first..ran.first + ran.done).filter(is_refused);
+        let at = refused().find(|&at| self.op(at).status != KV_ABORTED).or_else(|| refused().next())?;
+        let op = self.op(at);
+        let (kind, status) = (kind_name(op.kind), status_text(op.status));
+        let why = if op.status == KV_UNSUPPORTED { ", and declares that it can do this" } else { "" };
+        Some((at, format!("the driver answers {status} to a {kind}{why}")))
+    }
+}
+
+/// A status as messages name it.
+fn status_text(status: u32) -> String {
+    match Status::of(status) {
+        Status::Unknown(number) => format!("status {number}, which there is not"),
+        _ => format!("status {status} ({})", status_name(status)),
+    }
+}
+
+/// What is wrong with an op that was done, whatever it was asked.
+fn op_breach(op: &kv_op) -> Option<String> {
+    let kind = kind_name(op.kind);
+    let (length, needed, room) = (op.length, op.needed, u64::from(op.out_size));
+    let brings_value = matches!(op.kind, KV_GET | KV_POP);
+    match (Status::of(op.status), op.kind) {
+        (Status::Unknown(number), _) => {
+            Some(format!("rule 4: the driver answers status {number} to a {kind}, which there is not"))
+        }
+        (Status::NotRun, _) => Some(format!("rule 3: a {kind} counts as done and has no status")),
+        (Status::Ok, _) if brings_value && op.flags & KV_TOUCH == 0 && length > room => {
+            Some(format!("rule 5: a {kind} says length {length}, for an out buffer of {room} bytes"))
+        }
+        (Status::Short, _) if brings_value && needed <= room => {
+            Some(format!("rule 4: a {kind} needs {needed} bytes and is short, with an out buffer of {room}"))
+        }
+        (Status::Ok | Status::Short, KV_SCAN) if length > room => {
+            Some(format!("rule 8: a scan says length {length}, for an out buffer of {room} bytes"))
+        }
+        (Status::Ok | Status::Short, KV_SCAN) if op.rows > op.limit => {
+            Some(format!("rule 8: a scan says {} rows, {} were asked for", op.rows, op.limit))
+        }
+        (Status::Short, KV_SCAN) if op.rows == op.limit => {
+            Some(format!("rule 8: a scan is short, with all {} rows that were asked for", op.rows))
+        }
+        (Status::Short, KV_SCAN) if needed <= room - length => {
+            Some(format!("rule 8: a scan is short of {needed} bytes, with {} to spare", room - length))
+        }
+        _ => None,
+    }
+}

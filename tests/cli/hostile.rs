@@ -1,0 +1,173 @@
+//! Whatever a driver answers that it may not, or changes that is not its own: the trial is a record with the rule that it
+//! broke, on engines that are checked and on floors, and `kvdyno verify` is red.
+
+use super::command::{Printed, kvdyno, prepared};
+use std::path::Path;
+use std::process::Command;
+
+fn build(folder: &Path) {
+    let plugins = folder.join("plugins");
+    std::fs::create_dir(&plugins).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let built = Command::new("cc")
+        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
+        .arg("-I")
+        .arg(root.join("driver/include"))
+        .arg(root.join("tests/cli/hostile.c"))
+        .arg("-o")
+        .arg(plugins.join("libkvdyno_hostile.so"))
+        .status();
+    assert!(built.expect("a C compiler named cc").success());
+    for (name, mix, more) in [
+        ("get", "get = 1", ""),
+        ("put", "put = 1", ""),
+        ("delete", "delete = 1", ""),
+        ("scan", "scan = 1", "scan = { rows = 50 }"),
+        ("scan-all", "scan = 1", "scan = { rows = 0 }"),
+        ("multi-get", "multi_get = 1", ""),
+        ("merge", "merge = 1", "join = 4"),
+        ("transaction", "transaction = 1", ""),
+        ("begin", "put = 1", "transaction = \"whole\""),
+    ] {
+        let head = format!("name = \"{name}\"\nabout = \"One kind of op.\"\nkeys = 300\nruns = 1\n");
+        let fill =
+            "[[phase]]\nname = \"fill\"\nmix = { put = 1 }\ndistribution = \"sequential\"\neach_key = true\n";
+        let phase = format!("{fill}[[phase]]\nname = \"only\"\nmix = {{ {mix} }}\nops = 300\n{more}\n");
+        std::fs::write(folder.join(format!("{name}.toml")), head + "durability = \"none\"\n" + &phase)
+            .unwrap();
+    }
+    let lists = "name = \"list\"\nabout = \"Lists.\"\nkeys = 300\nruns = 1\ndurability = \"none\"\n\
+                 collections = { count = 7, type = \"list\" }\n[key]\nsize = 8\n[[phase]]\nname = \"only\"\n\
+                 mix = { push = 1, pop = 1 }\nops = 300\n";
+    std::fs::write(folder.join("list.toml"), lists).unwrap();
+}
+
+/// The workload, what the driver does, and what the record must say of it.
+const FAULTS: &[(&str, &str, &str)] = &[
+    ("get", "get/status/2", "status 2 (the key exists) to a get"),
+    ("get", "get/status/4", "status 4 (conflict with another transaction) to a get"),
+    ("get", "get/status/5", "status 5 (the transaction was aborted) to a get"),
+    ("get", "get/status/6", "status 6 (no space left) to a get"),
+    ("get", "get/status/7", "status 7 (key or value too large) to a get"),
+    ("get", "get/status/8", "status 8 (not supported by this engine) to a get, and declares that it can"),
+    ("get", "get/status/9", "a get counts as done and has no status"),
+    ("get", "get/status/10", "status 10 (error without a text) to a get"),
+    ("get", "get/status/77", "status 77 to a get, which there is not"),
+    ("get", "get/length", "a get says length"),
+    ("get", "get/huge", "a get says length 18446744073709551615"),
+    ("get", "get/short", "a get needs 1 bytes and is short"),
+    ("get", "get/mute", "execute returned status 10 without a text"),
+    ("get", "get/idle", "a get counts as done and has no status"),
+    ("get", "get/none-done", "without stop, deadline or error"),
+    ("get", "get/less-done", "without stop, deadline or error"),
+    ("get", "get/more-done", "after a call of"),
+    ("get", "get/most-done", "`done` is 4294967295"),
+    ("get", "get/kind", "changed the kind of a get"),
+    ("get", "get/slot", "changed the slot of a get"),
+    ("get", "get/flags", "changed the flags of a get"),
+    ("get", "get/keyspace", "changed the keyspace of a get"),
+    ("get", "get/split", "changed the split of a get"),
+    ("get", "get/key", "changed the key's pointer of a get"),
+    ("get", "get/value", "changed the value's pointer of a get"),
+    ("get", "get/out", "changed the out buffer's pointer of a get"),
+    ("get", "get/key-length", "changed the key's length of a get"),
+    ("get", "get/out-size", "changed the out buffer's size of a get"),
+    ("get", "get/due", "changed the due tick of a get"),
+    ("get", "get/user", "changed the core's own word of a get"),
+    ("get", "get/count", "changed what the core wrote of the batch"),
+    ("get", "get/ops", "changed what the core wrote of the batch"),
+    ("get", "get/deadline", "changed what the core wrote of the batch"),
+    ("get", "get/stop", "changed what the core wrote of the batch"),
+    ("get", "get/clock", "changed what the core wrote of the batch"),
+    ("put", "put/status/1", "status 1 (not found) to a put"),
+    ("put", "put/status/2", "status 2 (the key exists) to a put"),
+    ("put", "put/status/3", "status 3 (the buffer is too small) to a put"),
+    ("put", "put/status/6", "status 6 (no space left) to a put"),
+    ("put", "put/status/8", "status 8 (not supported by this engine) to a put"),
+    ("put", "put/status/77", "status 77 to a put, which there is not"),
+    ("put", "put/none-done", "without stop, deadline or error"),
+    ("put", "put/value-length", "changed the value's length of a put"),
+    ("put", "put/limit", "changed the limit of a put"),
+    ("delete", "delete/status/1", "status 1 (not found) to a delete"),
+    ("delete", "delete/status/8", "status 8 (not supported by this engine) to a delete"),
+    ("delete", "delete/less-done", "without stop, deadline or error"),
+    ("scan", "scan/status/1", "status 1 (not found) to a scan"),
+    ("scan", "scan/status/8", "status 8 (not supported by this engine) to a scan"),
+    ("scan", "scan/rows", "a scan says 51 rows, 50 were asked for"),
+    ("scan", "scan/full", "a scan is short, with all 50 rows"),
+    ("scan", "scan/short", "a scan is short of 1 bytes"),
+    ("scan", "scan/length", "a scan says length"),
+    ("scan", "scan/limit", "changed the limit of a scan"),
+    ("multi-get", "get/status/8", "status 8 (not supported by this engine) to a get"),
+    ("multi-get", "get/half-group", "inside a group of joined ops"),
+    ("merge", "merge/status/1", "status 1 (not found) to a merge"),
+    ("merge", "merge/status/8", "status 8 (not supported by this engine) to a merge"),
+    ("merge", "merge/half-group", "inside a group of joined ops"),
+    ("transaction", "put/status/4", "status 4 (conflict with another transaction) to a put"),
+    ("transaction", "put/half-group", "inside a group of joined ops"),
+    ("begin", "begin/status/8", "status 8 (not supported by this engine) to a begin"),
+    ("begin", "commit/status/4", "status 4 (conflict with another transaction) to a commit"),
+    ("list", "push/status/8", "status 8 (not supported by this engine) to a push"),
+    ("list", "pop/status/8", "status 8 (not supported by this engine) to a pop"),
+    ("list", "pop/length", "a pop says length"),
+];
+
+fn run(folder: &Path, engine: &str, workload: &str, fault: &str) -> Printed {
+    let words = format!(
+        "run {workload}.toml --engines {engine} --runs 1 --quiet --plugins plugins --stall-seconds 5 \
+         --option {engine}.fault={fault}"
+    );
+    kvdyno(folder, &words)
+}
+
+#[test]
+fn a_driver_that_breaks_a_rule_fails_its_trial_with_a_text_that_says_which() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let mut passed = Vec::new();
+    for &(workload, fault, wanted) in FAULTS {
+        for engine in ["hostile", "hostile-floor"] {
+            let printed = run(folder.path(), engine, workload, fault);
+            let text = printed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+            if printed.code != Some(1) || !text.contains(wanted) || !text.contains("phase ") {
+                let Printed { code, stdout, stderr } = printed;
+                passed.push(format!("{engine}, {fault}: exit {code:?}, no `{wanted}`\n{stdout}{stderr}"));
+            }
+        }
+    }
+    assert!(passed.is_empty(), "{} passed:\n{}", passed.len(), passed.join("\n"));
+}
+
+#[test]
+fn a_scan_that_never_ends_is_a_wrong_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    for (fault, wanted) in [("scan/same-row", "came twice"), ("scan/next-row", "never written")] {
+        let printed = run(folder.path(), "hostile", "scan-all", fault);
+        assert_eq!(printed.code, Some(3), "{fault}\n{}\n{}", printed.stderr, printed.stdout);
+        assert!(printed.stdout.contains(wanted), "{fault}: no `{wanted}` in\n{}", printed.stdout);
+    }
+}
+
+#[test]
+fn a_floor_that_breaks_no_rule_is_fine() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    for workload in ["get", "put", "delete", "scan", "multi-get", "merge", "transaction", "begin", "list"] {
+        let printed = run(folder.path(), "hostile-floor", workload, "none");
+        assert_eq!(printed.code, Some(0), "{workload}\n{}\n{}", printed.stderr, printed.stdout);
+    }
+}
+
+#[test]
+fn verify_names_the_rule_that_a_floor_breaks() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    for (fault, code, wanted) in [("none", 0, "green"), ("put/limit", 3, "changed the limit of a put")] {
+        let words = "verify hostile-floor --plugins plugins --ops 100 --seconds 0.05";
+        let printed: Printed =
+            prepared(folder.path(), words).env("HOSTILE_FAULT", fault).output().unwrap().into();
+        assert_eq!(printed.code, Some(code), "{fault}\n{}", printed.stdout);
+        assert!(printed.stdout.contains(wanted), "{fault}\n{}", printed.stdout);
+    }
+}
