@@ -57,6 +57,7 @@ const UNSAFE: &[&str] = &[
     "src/measure/placement.rs",
     "src/measure/resources.rs",
     "src/measure/signals.rs",
+    "tests/hostile/rust/driver.rs",
 ];
 /// Names of engines may stand in the list of built-in ones, in the names of workloads that are called after a tool, and in
 /// examples of the command line's help.

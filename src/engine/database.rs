@@ -2,7 +2,7 @@
 
 use super::abi::*;
 use super::answers::Ran;
-use super::{Arena, Engine, EngineError};
+use super::{Arena, Engine, EngineError, capability_names, level_name};
 use std::ffi::CString;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -121,6 +121,21 @@ impl InForce {
             settings: pairs.collect(),
         }
     }
+
+    /// Rules 10 and 11: what is in force is something that the table declares.
+    fn hold_against(&self, engine: &Engine) -> Result<(), String> {
+        let name = level_name(self.level);
+        if self.level > KV_POWER || engine.levels() & 1 << self.level == 0 {
+            return Err(format!("rule 10: the level in force is `{name}`, which the table does not declare"));
+        }
+        // Where the data is depends on options.
+        let added = self.capabilities & !engine.capabilities() & !KV_IN_MEMORY;
+        if added != 0 {
+            let names = capability_names(added).join(", ");
+            return Err(format!("rule 11: open adds what the table does not declare: {names}"));
+        }
+        Ok(())
+    }
 }
 
 impl Database {
@@ -173,7 +188,13 @@ impl Database {
             return Err(EngineError { status: KV_ERROR, text: "open said ok and gave no database".into() });
         }
         let handle = Arc::new(Handle { table: engine.table, raw });
-        Ok(Database { handle, in_force: InForce::read(&opened) })
+        let database = Database { handle, in_force: InForce::read(&opened) };
+        if let Err(text) = database.in_force.hold_against(engine) {
+            // The broken rule is what there is to tell.
+            let _ = database.close();
+            return Err(EngineError { status: KV_ERROR, text });
+        }
+        Ok(database)
     }
 
     /// What is in force.
@@ -204,13 +225,17 @@ impl Database {
 
     /// What the engine tells of its inside, name and value; empty where it tells nothing. A line that is no `name=value`
     /// stands there with an empty value.
-    pub fn stats(&self) -> Vec<(String, String)> {
+    pub fn stats(&self) -> Result<Vec<(String, String)>, EngineError> {
         let call = self.handle.table.stats.expect("the registry refuses tables that lack an entry");
         let mut out = vec![0u8; 64 * 1024];
         // SAFETY: the database is open and `out` has the size given.
         let status = unsafe { call(self.handle.raw, out.as_mut_ptr(), out.len() as u64) };
-        let text = if status == KV_OK || status == KV_SHORT { field_text(&out) } else { String::new() };
-        text.lines().map(|line| line.split_once('=').unwrap_or((line, ""))).map(owned_pair).collect()
+        let text = match status {
+            KV_OK | KV_SHORT => field_text(&out),
+            KV_UNSUPPORTED => String::new(),
+            status => return Err(EngineError { status, text: format!("answered status {status}") }),
+        };
+        Ok(text.lines().map(|line| line.split_once('=').unwrap_or((line, ""))).map(owned_pair).collect())
     }
 
     /// Closes it; all sessions must have ended.

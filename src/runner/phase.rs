@@ -235,7 +235,10 @@ pub fn run(
     });
     let times: Vec<ThreadTimes> = outcomes.iter().map(|outcome| outcome.times).collect();
     let watched = watch.finish(counted_ns(shared, &outcomes), &times, on_tick);
-    let engine_stats = database.stats();
+    let engine_stats = database.stats().unwrap_or_else(|error| {
+        shared.fail("engine-error", format!("phase {}: stats: {error}", shared.phase.name));
+        Vec::new()
+    });
     let (reread, faults) = reread(shared, database);
     let failure = shared.failure.lock().ok().and_then(|failure| failure.clone());
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();

@@ -77,16 +77,24 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     };
     // An engine that has used up all file descriptors must not keep the record from being written.
     let reserve = RefCell::new((0..RESERVED_FILES).map(|_| fs::File::open("/dev/null")).collect::<Vec<_>>());
-    let keep = |record: &Record| {
-        write_record(record, &task.record).or_else(|_| {
+    let keep_in = |record: &Record, file: &Path| {
+        write_record(record, file).or_else(|_| {
             reserve.borrow_mut().clear();
-            write_record(record, &task.record)
+            write_record(record, file)
         })
     };
+    let partial = partial_of(&task.record);
+    let keep = |record: &Record| keep_in(record, &partial);
     let folders = Folders { data: &task.data, start: task.start.as_deref(), leave: task.leave.as_deref() };
     let record =
         trial::run_in(&task.trial, engine, folders, (Clock::calibrate(), board), &mut on_tick, &keep)?;
-    keep(&record)
+    keep_in(&record, &task.record)
+}
+
+/// Where the record of a trial that is not finished goes: that file alone must never be taken for a whole one, for an
+/// engine can end the process with an exit status of 0.
+fn partial_of(record: &Path) -> PathBuf {
+    record.with_extension("partial.json")
 }
 
 /// Puts this process under its limits.
@@ -197,11 +205,12 @@ impl Runner {
         let mut child = self.spawn(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
         let (status, ended) = self.watch(&mut child, board.as_ref(), observer);
         let stderr = last_lines(&stderr_file);
-        let partial = read_record(&task.record);
-        let is_whole = status.as_ref().is_some_and(ExitStatus::success);
-        match (partial, is_whole && ended == Ended::Itself) {
+        let whole = read_record(&task.record);
+        let is_well = status.as_ref().is_some_and(ExitStatus::success) && ended == Ended::Itself;
+        match (whole, is_well) {
             (Some(record), true) => Ok(record),
-            (partial, _) => {
+            (whole, _) => {
+                let partial = whole.or_else(|| read_record(&partial_of(&task.record)));
                 let cap = cap.map(MemoryCap::record);
                 let out_of_memory = match &cap {
                     Some(cap) if cap.kills.is_some() => cap.kills > Some(0),

@@ -45,9 +45,6 @@ fn one_level(
     };
     let in_force = subject.database()?.in_force().level;
     row.in_force = Some(level_name(in_force).to_string());
-    if in_force > KV_POWER || context.engine.levels() & 1 << in_force == 0 {
-        return Err(format!("`{}` is in force, which the table does not declare", level_name(in_force)));
-    }
     if asked != KV_DEFAULT && Some(in_force) != right {
         let right = right.map_or("a refusal", level_name);
         return Err(format!("`{}` is in force, right is {right}", level_name(in_force)));

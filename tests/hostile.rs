@@ -1,0 +1,281 @@
+//! Drivers in Rust and Go that do one thing wrong through their kit. Each fault has the outcome that a run and `kvdyno verify`
+//! must have. Those of drivers in C stand in tests/cli: hostile.rs, liars.rs, escapes.rs, loading.rs and reopen.rs.
+
+#[path = "cli/command.rs"]
+mod command;
+
+use command::{Printed, prepared};
+use std::path::Path;
+use std::process::Command;
+
+/// What a run must say of a fault.
+enum Run {
+    /// Exit 1: the trial fails with this text.
+    Fails(&'static str),
+    /// Exit 3: a wrong answer is found, with this text.
+    Wrong(&'static str),
+    /// Exit 0: a run cannot know, for this reason.
+    Passes(&'static str),
+}
+
+/// What `kvdyno verify` must say.
+enum Verify {
+    Red(&'static str),
+    Green,
+}
+
+use Run::{Fails, Passes, Wrong};
+use Verify::{Green, Red};
+
+type Fault = (&'static str, &'static str, Run, Verify);
+
+const NOT_MET: &str = "the workload does not meet it";
+const NO_FAULT: &str = "the driver keeps every rule";
+
+#[rustfmt::skip]
+const FAULTS: &[Fault] = &[
+    ("rust", "none", Passes(NO_FAULT), Green),
+    ("go", "none", Passes(NO_FAULT), Green),
+    // Panics, each where it happened.
+    ("rust", "open/panic", Fails("panic: the page is torn"), Red("open: panic: the page is torn")),
+    ("rust", "session/panic", Fails("session of thread 0: panic: the page is torn"), Red("session: panic: the page")),
+    ("rust", "get/panic", Fails("get of key 260: panic: the page is torn"), Red("panic: the page is torn")),
+    ("rust", "get/panic-number", Fails("panic: without a text"), Red("panic: without a text")),
+    ("rust", "get/panic-twice", Fails("crashed: SIGABRT"), Red("died of SIGABRT in check sessions")),
+    ("rust", "put/panic", Fails("phase fill: put of key 0: panic: the page is torn"), Red("panic: the page is torn")),
+    ("rust", "scan/panic", Fails("phase walk: scan of key"), Red("panic: the page is torn")),
+    ("rust", "delete/panic", Fails("phase remove: delete of key"), Red("panic: the page is torn")),
+    ("rust", "group/panic", Fails("phase group: put of key"), Red("panic: the page is torn")),
+    ("rust", "maintain/panic", Fails("settle: panic: the page is torn"), Red("flush: panic: the page is torn")),
+    ("rust", "stats/panic", Fails("phase fill: stats: "), Red("sessions: stats: ")),
+    ("rust", "end/panic", Fails("end of a session: panic: the page is torn"), Red("end: panic: the page is torn")),
+    ("rust", "close/panic", Fails("close: panic: the page is torn"), Red("close: panic: the page is torn")),
+    ("go", "open/panic", Fails("the engine panicked: the page is torn"), Red("open: the engine panicked: the page is torn")),
+    ("go", "session/panic", Fails("session of thread 0: the engine panicked"), Red("session: the engine panicked")),
+    ("go", "get/panic", Fails("get of key 260: the engine panicked: the page is torn"), Red("the engine panicked")),
+    ("go", "get/panic-nil", Fails("panic called with nil argument"), Red("panic called with nil argument")),
+    ("go", "get/panic-error", Fails("the engine panicked: the page is torn"), Red("the engine panicked")),
+    ("go", "get/nil-map", Fails("assignment to entry in nil map"), Red("assignment to entry in nil map")),
+    ("go", "get/index", Fails("index out of range [3] with length 0"), Red("index out of range")),
+    ("go", "get/nil-pointer", Fails("nil pointer dereference"), Red("nil pointer dereference")),
+    ("go", "put/panic", Fails("put of key 0: the engine panicked: the page is torn"), Red("open: ")),
+    ("go", "scan/panic", Fails("phase walk: scan of key"), Red("the engine panicked")),
+    ("go", "delete/panic", Fails("phase remove: delete of key"), Red("the engine panicked")),
+    ("go", "group/panic", Fails("phase group: put of key"), Red("the engine panicked")),
+    ("go", "maintain/panic", Fails("settle: the engine panicked"), Red("flush: the engine panicked")),
+    ("go", "end/panic", Fails("end of a session: the engine panicked"), Red("end: the engine panicked")),
+    ("go", "close/panic", Fails("close: the engine panicked"), Red("close: the engine panicked")),
+    // The end of the process, however it says that it went.
+    ("rust", "open/exit", Fails("crashed: exit 0"), Red("ended early in check open")),
+    ("rust", "get/exit", Fails("crashed: exit 0"), Red("ended early in check sessions")),
+    ("rust", "get/exit-5", Fails("crashed: exit 5"), Red("ended early in check sessions")),
+    ("rust", "close/exit", Fails("crashed: exit 0"), Red("ended early in check open")),
+    ("rust", "get/abort", Fails("crashed: SIGABRT"), Red("died of SIGABRT in check sessions")),
+    ("rust", "get/overflow", Fails("crashed: SIGABRT"), Red("died of SIGABRT in check sessions")),
+    ("rust", "get/null", Fails("crashed: SIGSEGV"), Red("died of SIGSEGV in check sessions")),
+    ("rust", "close/null", Fails("crashed: SIGSEGV"), Red("died of SIGSEGV in check open")),
+    ("rust", "end/panic-twice", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
+    ("rust", "thread-aborts", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
+    ("rust", "thread-panics", Passes("a thread of the engine's own ends, and every answer is right"), Green),
+    ("go", "get/exit", Fails("crashed: exit 0"), Red("ended early in check sessions")),
+    ("go", "close/exit-5", Fails("crashed: exit 5"), Red("ended early")),
+    ("go", "get/goexit", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
+    ("go", "get/kill", Fails("crashed: SIGKILL"), Red("died of SIGKILL")),
+    ("go", "get/goroutine-panic", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
+    ("go", "get/concurrent-map", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
+    ("go", "get/overflow", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
+    ("go", "get/unlock", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
+    ("go", "get/closed-files", Fails("after closing all files"), Red("ended early")),
+    // Open, and what it says is in force.
+    ("rust", "open-mute", Fails("error without a text"), Red("open: error without a text")),
+    ("rust", "open-escapes", Fails("[31mred"), Red("[31mred")),
+    ("rust", "open-long", Fails("long long long"), Red("long long long")),
+    ("rust", "open-ok-error", Fails("open said ok and gave no database"), Red("open said ok and gave no database")),
+    ("rust", "level-not-declared", Fails("rule 10: the level in force is `power`"), Red("rule 10: the level in force")),
+    ("rust", "capability-gained", Fails("open adds what the table does not declare: merge-add, lists"), Red("rule 11")),
+    ("rust", "capability-lost", Passes("options may take capabilities away"), Red("scan-reverse: ")),
+    ("rust", "version-escapes", Passes("a version is any text; what is printed is escaped"), Green),
+    ("rust", "version-long", Passes("a version is any text, cut to its field"), Green),
+    ("rust", "settings-many", Passes("settings are any lines, cut to their field"), Red("rule 10: ")),
+    ("rust", "settings-odd", Passes("settings are any lines"), Red("rule 10: ")),
+    ("go", "open-mute", Fails("error without a text"), Red("open: error without a text")),
+    ("go", "open-nil", Fails("nil pointer dereference"), Red("nil pointer dereference")),
+    ("go", "open-escapes", Fails("[31mred"), Red("[31mred")),
+    ("go", "open-zero", Fails("a zero"), Red("a zero")),
+    ("go", "open-not-utf8", Fails("refused: "), Red("open: open: ")),
+    ("go", "level-not-declared", Fails("rule 10: the level in force is `power`"), Red("rule 10: the level in force")),
+    ("go", "level-unknown", Fails("rule 10: the level in force is `unknown`"), Red("rule 10: the level in force")),
+    ("go", "capability-gained", Fails("open adds what the table does not declare: merge-add"), Red("rule 11")),
+    ("go", "version-zero", Passes("a version is any text, up to its first zero"), Green),
+    ("go", "session-nil", Fails("nil pointer dereference"), Red("open: ")),
+    // What is not hot.
+    ("rust", "maintain-fails", Fails("settle: the log cannot be written"), Red("flush: the log cannot be written")),
+    ("rust", "maintain-not-found", Fails("settle: not found"), Red("flush: not found")),
+    ("rust", "stats-odd", Passes("what an engine tells of itself is any text"), Red("stats gives a line that is no name=value")),
+    ("rust", "stats-long", Passes("what an engine tells of itself is any text"), Red("stats gives a line that is no name=value")),
+    ("rust", "close-fails", Fails("close: the last page cannot be written"), Red("close: the last page cannot be written")),
+    ("go", "close-fails", Fails("close: the last page cannot be written"), Red("close: the last page cannot be written")),
+    // Statuses and errors.
+    ("rust", "get-mute", Fails("get of key 260: "), Red("KV_ERROR without a text")),
+    ("rust", "get-ok-error", Fails("get of key 260: the value has 0 bytes"), Red("rule ")),
+    ("rust", "get-missing-error", Fails("get of key 260: not found"), Red("execute failed (`it is not here`)")),
+    ("rust", "get-exists", Fails("status 2 (the key exists) to a get"), Red("answered KV_EXISTS")),
+    ("rust", "get-unsupported", Fails("status 8 (not supported by this engine) to a get"), Red("answered KV_UNSUPPORTED")),
+    ("rust", "get-short", Fails("rule 4: a get needs 0 bytes and is short"), Red("answered KV_SHORT")),
+    ("rust", "get-conflict", Fails("status 4 (conflict with another transaction) to a get"), Red("answered KV_CONFLICT")),
+    ("rust", "get-not-run", Fails("a get counts as done and has no status"), Red("a get counts as done and has no status")),
+    ("rust", "put-full", Fails("no-space: phase fill: put of key 0: no space left"), Red("open: ")),
+    ("rust", "put-too-large", Fails("status 7 (key or value too large) to a put"), Red("open: ")),
+    ("rust", "put-not-found", Fails("put of key 0: the engine says not found"), Red("open: ")),
+    ("rust", "put-retries", Passes("nobody but the driver knows how often it tried"), Green),
+    ("rust", "group-unanswered", Fails("a put counts as done and has no status"), Red("counts as done and has no status")),
+    ("rust", "group-refused", Fails("transaction of key 8: this engine has no such transactions"), Red("given up without need")),
+    ("rust", "group-half-kept", Passes(NOT_MET), Red("transaction-failure: ")),
+    ("go", "get-unknown", Fails("status 77 to a get, which there is not"), Red("status 77 to a get")),
+    ("go", "get-exists", Fails("status 2 (the key exists) to a get"), Red("answered KV_EXISTS")),
+    ("go", "get-unsupported", Fails("status 8 (not supported by this engine) to a get"), Red("answered KV_UNSUPPORTED")),
+    ("go", "get-failed", Fails("status 10 (error without a text) to a get"), Red("KV_ERROR without a text")),
+    ("go", "get-not-run", Fails("a get counts as done and has no status"), Red("a get counts as done and has no status")),
+    ("go", "get-mute", Fails("get of key 260: an error without a text"), Red("an error without a text")),
+    ("go", "group-unanswered", Fails("a put counts as done and has no status"), Red("counts as done and has no status")),
+    // Answers.
+    ("rust", "miss-found", Wrong("was never written"), Red("answered KV_OK, right is KV_NOT_FOUND")),
+    ("rust", "get-missing", Wrong("not found, expected version"), Red("answered KV_NOT_FOUND, right is KV_OK")),
+    ("rust", "get-neighbour", Wrong("the value belongs to key"), Red("it is the value of")),
+    ("rust", "get-half", Wrong("the value has 50 bytes, 100 were written"), Red("bytes, right are")),
+    ("rust", "get-zeros", Wrong("header is damaged or of another run"), Red("is wrong")),
+    ("rust", "get-longer", Wrong("the value has 101 bytes, more than any written"), Red("bytes, right are")),
+    ("rust", "get-empty", Wrong("the value has 0 bytes, 100 were written"), Red("the value has 0 bytes")),
+    ("rust", "get-nothing-delivered", Wrong("the value belongs to key"), Red("rule 5")),
+    ("rust", "delete-lies", Wrong("said absent, it was there"), Red("answered KV_NOT_FOUND, right is KV_OK")),
+    ("rust", "delete-ignored", Wrong("said found, it was absent"), Red("answered KV_OK, right is KV_NOT_FOUND")),
+    ("rust", "new-overwrites", Passes(NOT_MET), Red("answered KV_OK, right is KV_EXISTS")),
+    ("rust", "put-lost", Wrong("version 1, expected version 2"), Red("")),
+    ("rust", "put-other-key", Wrong("was never written"), Red("it is the value of")),
+    ("rust", "put-bit", Wrong("the value is damaged from byte 99 on"), Red("is wrong")),
+    ("rust", "put-stale", Wrong("version 1, expected version 2"), Red("")),
+    ("rust", "scan-forward", Wrong("phase back: scan: "), Red("scan-reverse: ")),
+    ("rust", "scan-swapped", Wrong("came where key"), Red("scan-forward: ")),
+    ("rust", "scan-twice", Wrong("came twice"), Red("scan")),
+    ("rust", "scan-gap", Wrong("came where key"), Red("scan")),
+    ("rust", "scan-values-moved", Wrong("the value belongs to key"), Red("has a wrong value")),
+    ("rust", "scan-invented", Wrong("was never written"), Red("scan-forward: ")),
+    ("rust", "scan-nothing", Wrong("ended after 0 rows"), Red("is missing")),
+    ("rust", "scan-one", Wrong("ended after 1 rows"), Red("is missing")),
+    ("go", "get-missing", Wrong("not found, expected version"), Red("answered KV_NOT_FOUND, right is KV_OK")),
+    ("go", "get-neighbour", Wrong("the value belongs to key"), Red("it is the value of")),
+    ("go", "get-half", Wrong("the value has 50 bytes, 100 were written"), Red("bytes, right are")),
+    ("go", "get-nothing-delivered", Wrong("the value belongs to key"), Red("rule 5")),
+    ("go", "get-twice-delivered", Wrong("the value has 0 bytes, 100 were written"), Red("wrote behind the 0 bytes it delivered")),
+    ("go", "put-lost", Wrong("version 1, expected version 2"), Red("")),
+    ("go", "put-stale", Wrong("version 1, expected version 2"), Red("")),
+    ("go", "delete-ignored", Wrong("said found, it was absent"), Red("answered KV_OK, right is KV_NOT_FOUND")),
+    ("go", "group-half", Wrong("last written was 2"), Red("groups: ")),
+    ("go", "scan-swapped", Wrong("came where key"), Red("scan-forward: ")),
+    ("go", "scan-twice", Wrong("came twice"), Red("scan")),
+    ("go", "scan-gap", Wrong("came where key"), Red("scan")),
+    ("go", "scan-values-moved", Wrong("the value belongs to key"), Red("has a wrong value")),
+    ("go", "scan-nothing", Wrong("ended after 0 rows"), Red("0 of")),
+    // Memory that is not the driver's.
+    ("rust", "raw-kind", Fails("changed the kind of a get"), Red("changed the kind of a get")),
+    ("rust", "raw-user", Fails("changed the core's own word of a get"), Red("changed the core's own word of a get")),
+    ("rust", "raw-status", Passes("the kit writes the status after the driver"), Green),
+    ("rust", "raw-length", Fails("a get says length 18446744073709551615"), Red("a get says length 18446744073709551615")),
+    ("rust", "raw-key-bytes", Passes("each key is made anew from its number"), Red("changed the caller's key or value")),
+    ("rust", "raw-value-bytes", Passes("each value is made anew, and the row is a copy made before"), Red("changed the caller's key or value")),
+    ("rust", "raw-out-behind", Passes("what is behind a buffer is another's, or nobody's"), Red("wrote behind")),
+    ("go", "get-writes-key", Wrong("not found, expected version 2"), Red("changed the caller's key or value")),
+    ("go", "get-beyond", Wrong("phase read: get of key"), Red("right is KV_SHORT")),
+    ("go", "put-writes-value", Wrong("the value is damaged from byte 99 on"), Red("changed the caller's key or value")),
+    ("go", "put-keeps-key", Wrong("not found, expected version 2"), Red("")),
+    ("go", "put-keeps-value", Wrong("header is damaged or of another run"), Red("")),
+    // Calls that do not return.
+    ("rust", "get/deadlock", Fails("timeout: "), Red("")),
+    ("rust", "open/sleep", Fails("timeout: "), Red("")),
+    ("rust", "close/sleep", Fails("timeout: "), Red("")),
+    ("rust", "get/endless", Fails("timeout: "), Red("")),
+    ("go", "get/deadlock", Fails("timeout: "), Red("")),
+    ("go", "get/select", Fails("timeout: "), Red("")),
+    ("go", "get/endless", Fails("timeout: "), Red("")),
+];
+
+/// Both plug-ins and the workload, in a folder of the test's own.
+fn build(folder: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let plugins = folder.join("plugins");
+    std::fs::create_dir(&plugins).unwrap();
+    std::fs::copy(root.join("tests/hostile/all.toml"), folder.join("all.toml")).unwrap();
+    let target = Path::new(env!("CARGO_BIN_EXE_kvdyno")).ancestors().nth(2).unwrap();
+    let cargo = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet", "-p", "kvdyno-hostile-rust", "--target-dir"])
+        .arg(target)
+        .current_dir(root)
+        .status();
+    assert!(cargo.unwrap().success());
+    let rust = target.join("release/libkvdyno_hostile_rust.so");
+    std::fs::copy(rust, plugins.join("libkvdyno_hostile_rust.so")).unwrap();
+    let go = Command::new("go")
+        .args(["build", "-buildmode=c-shared", "-o"])
+        .arg(plugins.join("libkvdyno_hostile_go.so"))
+        .arg(".")
+        .current_dir(root.join("tests/hostile/go"))
+        .status();
+    assert!(go.expect("Go, for the hostile driver in Go").success());
+}
+
+fn kvdyno(folder: &Path, words: &str, fault: &str) -> Printed {
+    prepared(folder, words).env("HOSTILE_FAULT", fault).output().expect("the command can be started").into()
+}
+
+/// What is wrong with the outcome of a fault; none: it is as the table says.
+fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut see = |what: &str, printed: Printed, code: i32, wanted: &str| {
+        let Printed { code: found, stdout, stderr } = &printed;
+        let text = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        if *found != Some(code) || !text.contains(wanted) {
+            wrong.push(format!(
+                "hostile-{language} {fault}, {what}: exit {found:?}, expected {code} with `{wanted}`\n{stdout}{stderr}"
+            ));
+        } else if stdout.contains('\x1b') || stderr.contains('\x1b') {
+            wrong.push(format!(
+                "hostile-{language} {fault}, {what}: an escape reached the terminal\n{stdout}"
+            ));
+        }
+    };
+    let words =
+        format!("run all.toml --engines hostile-{language} --quiet --plugins plugins --stall-seconds 5");
+    let printed = kvdyno(folder, &words, fault);
+    match run {
+        Fails(wanted) => see("run", printed, 1, wanted),
+        Wrong(wanted) => see("run", printed, 3, wanted),
+        Passes(_) => see("run", printed, 0, ""),
+    }
+    let printed =
+        kvdyno(folder, &format!("verify hostile-{language} --plugins plugins --stall-seconds 20"), fault);
+    match verify {
+        Red(wanted) => see("verify", printed, 3, wanted),
+        Green => see("verify", printed, 0, "green"),
+    }
+    wrong
+}
+
+/// Every `step`th fault from `first` on.
+fn matrix(first: usize, step: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let wrong: Vec<String> =
+        FAULTS.iter().skip(first).step_by(step).flat_map(|fault| judge(folder.path(), fault)).collect();
+    assert!(wrong.is_empty(), "{} outcomes are not as the table says:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_third_of_the_hostile_drivers_is_caught() {
+    matrix(0, 3);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn every_hostile_driver_is_caught() {
+    matrix(0, 1);
+}
