@@ -4,6 +4,10 @@
 mod command;
 #[path = "cli/compare.rs"]
 mod compare;
+#[path = "cli/disks.rs"]
+mod disks;
+#[path = "cli/escapes.rs"]
+mod escapes;
 #[path = "cli/faults.rs"]
 mod faults;
 #[path = "cli/hostile.rs"]

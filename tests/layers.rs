@@ -55,6 +55,7 @@ const UNSAFE: &[&str] = &[
     "src/measure/machine/processor.rs",
     "src/measure/noise.rs",
     "src/measure/placement.rs",
+    "src/measure/processes/guard.rs",
     "src/measure/resources.rs",
     "src/measure/signals.rs",
     "tests/hostile/rust/driver.rs",

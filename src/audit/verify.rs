@@ -105,6 +105,20 @@ pub struct Report {
 }
 
 impl Report {
+    /// Adds the check that no process is left when the engine's own has ended; `names`: those that were.
+    pub fn add_left(&mut self, names: &[String]) {
+        let outcome = match names {
+            [] => Outcome::Passed,
+            names => Outcome::Failed(format!(
+                "{} started by the driver still ran when its process had ended: {}; close must end what the driver \
+                 has started (rule 9 of driver.h: nothing runs after close)",
+                if names.len() == 1 { "1 process".into() } else { format!("{} processes", names.len()) },
+                names.join(", ")
+            )),
+        };
+        self.checks.push(CheckResult { name: "processes".into(), outcome });
+    }
+
     /// Whether no check failed.
     pub fn is_green(&self) -> bool {
         self.failures().next().is_none()

@@ -16,8 +16,6 @@ pub const NOT_COMPARABLE: u8 = 5;
 pub const REGRESSION: u8 = 10;
 /// `compare --fail-on inconclusive`: a regression was neither found nor ruled out.
 pub const INCONCLUSIVE: u8 = 11;
-/// Stopped by the user; what was measured is saved.
-pub const INTERRUPTED: u8 = 130;
 
 /// A command's failure.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! `kvdyno run`: plan, measure, report.
 
-use super::error::{CliError, FAILED, INTERRUPTED, WRONG};
+use super::error::{CliError, FAILED, WRONG};
 use super::kept::KeepArgs;
 use super::layouts;
 use super::limits::{self, LimitArgs};
@@ -51,7 +51,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
     pub(super) resume: Option<Option<PathBuf>>,
     /// End a trial in which no op ends for this long.
-    #[arg(long, value_name = "N", default_value_t = 120)]
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) stall_seconds: u64,
     /// Start even if the disk is smaller than the plan's estimate.
     #[arg(long)]
@@ -132,8 +132,11 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let data = args.data.clone().unwrap_or_else(|| results.path().join("data"));
     signals::count_interrupts();
     args.live.take_terminal(&mut live)?;
-    let ending =
-        runner::run(&run.trials, &runner, &mut results, &data, &mut live).map_err(CliError::failed)?;
+    let ending = runner::run(&run.trials, &runner, &mut results, &data, &mut live).map_err(|text| {
+        remove_data(args, &data);
+        let go_on = format!("kvdyno run --resume={}", results.path().display());
+        CliError::failed(text).hint(format!("what was measured is saved; go on with: {go_on}"))
+    })?;
     live.finish(ending == Ending::Complete, &results.path().to_string_lossy());
     drop(server);
     let has_failed = outside::concerns(&run)
@@ -145,10 +148,7 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
             (&runner.executable, &runner.environment),
             args.live.is_silent(),
         )?;
-    // Only if it is empty and ours: the one that a run makes in its own folder.
-    if args.data.is_none() {
-        let _ = std::fs::remove_dir(&data);
-    }
+    remove_data(args, &data);
     let records = results.finished().map_err(failed)?;
     let code = exit_code(&records, ending).max(u8::from(has_failed) * FAILED);
     let summary = Summary::new(&run, records);
@@ -163,6 +163,13 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     }
     write_page(&results, &summary, &run);
     Ok(code)
+}
+
+/// Only if it is empty and ours: the one that a run makes in its own folder.
+fn remove_data(args: &RunArgs, data: &Path) {
+    if args.data.is_none() {
+        let _ = std::fs::remove_dir(data);
+    }
 }
 
 /// The folder of a new run, planned and made, or of one that goes on.
@@ -247,7 +254,7 @@ fn exit_code(records: &[Record], ending: Ending) -> u8 {
         return FAILED;
     }
     if ending == Ending::Interrupted {
-        return INTERRUPTED;
+        return signals::stopped_code();
     }
     let asked: Vec<&Record> = records.iter().filter(|record| !is_floor(record)).collect();
     if !asked.is_empty() && asked.iter().all(|record| is_refused(record)) { FAILED } else { 0 }

@@ -4,14 +4,14 @@ use super::error::{CliError, WRONG};
 use crate::audit::proven::{self, Proven};
 use crate::audit::verify::{Effort, Outcome, Report, verify};
 use crate::engine::{Engine, Registry, environment_of, mutant_names};
-use crate::measure::signals;
+use crate::measure::{Event, TrialProcess, become_trial_process, signals};
 use crate::runner::DataFolder;
-use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Prove what a driver declares, against a model.
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "FILE")]
     proven: Option<PathBuf>,
     /// End a check that takes longer than this.
-    #[arg(long, value_name = "N", default_value_t = 120)]
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     stall_seconds: u64,
 }
 
@@ -70,10 +70,12 @@ impl How {
 const BEGUN: &str = "kvdyno-check ";
 /// Begins the line with the report.
 const REPORT: &str = "kvdyno-report ";
+/// Between two looks at whether the user has had enough.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The child's side.
 pub fn run_one(args: &VerifyOneArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    signals::become_trial_process();
+    become_trial_process();
     // Its plug-in alone, as a trial does.
     let registry = Registry::load(plugins);
     let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?;
@@ -111,10 +113,15 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         names = registry.engines().iter().map(|engine| engine.name().to_string()).collect();
     }
     let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
+    let held = hold(&args.data)?;
+    signals::count_interrupts();
     let mut is_red = false;
     let mut reports = Vec::new();
     for (name, engine) in names.iter().zip(&engines) {
         let verdict = one(args, engine.plugin_file(), name)?;
+        if signals::interrupts() > 0 {
+            break;
+        }
         is_red |= !matches!(&verdict, Verdict::Report(report) if report.is_green());
         if let Some(file) = &args.proven {
             keep(file, engine, &verdict)?;
@@ -126,11 +133,33 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         }
     }
     // Only if it is empty; it is made anew when it is needed.
-    let _ = std::fs::remove_dir(&args.data);
+    let _ = fs::remove_dir(&args.data);
+    drop(held);
     if args.json {
         println!("{}", serde_json::Value::Array(reports));
     }
+    if signals::interrupts() > 0 {
+        eprintln!("stopped; what stands above was verified");
+        return Ok(signals::stopped_code());
+    }
     Ok(if is_red { WRONG } else { 0 })
+}
+
+/// The folder for databases, made and locked: another verify would take ours for what it had left.
+fn hold(folder: &Path) -> Result<File, CliError> {
+    let shown = folder.display();
+    let failed =
+        |what: &str, error: std::io::Error| CliError::failed(format!("cannot {what} {shown}: {error}"));
+    fs::create_dir_all(folder).map_err(|error| failed("make", error))?;
+    let opened = File::open(folder).map_err(|error| failed("open", error))?;
+    match opened.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(CliError::failed(format!("another `kvdyno verify` works in {shown}"))
+                .hint("wait for its end, or name another folder with --data"))
+        }
+        // Some file systems have no locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(opened),
+    }
 }
 
 /// Enters what was proven; of an engine that failed nothing is.
@@ -179,47 +208,43 @@ fn show(name: &str, verdict: &Verdict, all: bool) {
 fn one(args: &VerifyArgs, plugin: Option<&Path>, name: &str) -> Result<Verdict, CliError> {
     let folder =
         DataFolder::create(&args.data, "verify", &name.replace(':', "-")).map_err(CliError::failed)?;
-    let mut child = spawn(args, plugin, name, &folder.database())?;
-    let verdict = watch(&mut child, Duration::from_secs(args.stall_seconds), name);
+    let verdict = start(args, plugin, name, &folder.database())
+        .map(|mut process| watch(&mut process, Duration::from_secs(args.stall_seconds), name));
     folder.remove().map_err(CliError::failed)?;
-    Ok(verdict)
+    verdict
 }
 
-fn spawn(args: &VerifyArgs, plugin: Option<&Path>, name: &str, data: &Path) -> Result<Child, CliError> {
+fn start(
+    args: &VerifyArgs,
+    plugin: Option<&Path>,
+    name: &str,
+    data: &Path,
+) -> Result<TrialProcess, CliError> {
     let failed =
         |error: std::io::Error| CliError::failed(format!("cannot start a process for {name}: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.envs(environment_of(name));
-    command.arg("verify-one").arg(name).arg(data);
+    // A whole path, for an engine may change the working folder.
+    command.arg("verify-one").arg(name).arg(std::path::absolute(data).map_err(failed)?);
     command.arg(format!("--seed={}", args.how.seed)).arg(format!("--ops={}", args.how.ops));
     command.arg(format!("--seconds={}", args.how.seconds));
     if let Some(file) = plugin {
         command.arg("--plugins").arg(file);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
     // Panics that a check provokes and catches are no news for the reader.
     command.stderr(Stdio::null());
-    command.spawn().map_err(failed)
+    TrialProcess::start(&mut command).map_err(failed)
 }
 
-fn watch(child: &mut Child, stall: Duration, name: &str) -> Verdict {
-    let (send, receive) = channel::<String>();
-    if let Some(stdout) = child.stdout.take() {
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if send.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-    }
+fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
     let on_terminal = std::io::stderr().is_terminal();
     let mut check = "open".to_string();
-    let mut report = None;
+    let mut report: Option<Report> = None;
+    let mut last_change = Instant::now();
     let mut stalled = false;
-    loop {
-        match receive.recv_timeout(stall) {
-            Ok(line) => {
+    let end = loop {
+        match process.next(LOOK_EVERY) {
+            Event::Line(line) => {
                 if let Some(begun) = line.strip_prefix(BEGUN) {
                     check = begun.to_string();
                     if on_terminal {
@@ -228,25 +253,39 @@ fn watch(child: &mut Child, stall: Duration, name: &str) -> Verdict {
                 } else if let Some(json) = line.strip_prefix(REPORT) {
                     report = serde_json::from_str(json).ok();
                 }
+                last_change = Instant::now();
             }
-            Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {
-                stalled = true;
-                // It may be gone already; then there is nothing to kill.
-                let _ = child.kill();
-            }
+            Event::Quiet => {}
+            Event::Ended(end) => break end,
         }
-    }
+        stalled |= last_change.elapsed() > stall;
+        if stalled || signals::interrupts() > 0 {
+            process.kill();
+        }
+    };
     if on_terminal {
         eprint!("\r\x1b[K");
     }
-    let status = child.wait().ok();
-    match (report, stalled, status.and_then(|status| status.signal())) {
-        (Some(report), false, None) => Verdict::Report(Box::new(report)),
-        (_, true, _) => Verdict::Died(check, format!("nothing happened for {} s", stall.as_secs())),
-        (_, _, Some(signal)) => {
-            Verdict::Died(check, format!("the process died of {}", signals::signal_name(signal)))
+    if signals::interrupts() > 0 {
+        return Verdict::Died(check, "stopped by the user".into());
+    }
+    let code = end.status.and_then(|status| status.code());
+    match (report, stalled, end.status.and_then(|status| status.signal())) {
+        (Some(mut report), false, None) if code == Some(0) => {
+            report.add_left(&end.left);
+            Verdict::Report(Box::new(report))
         }
-        (_, _, None) => Verdict::Died(check, "the process ended early".into()),
+        (Some(_), true, _) => {
+            Verdict::Died("exit".into(), format!("the process did not exit within {} s", stall.as_secs()))
+        }
+        (None, true, _) => Verdict::Died(check, format!("nothing happened for {} s", stall.as_secs())),
+        (report, _, signal) => {
+            let how = match (signal, code) {
+                (Some(signal), _) => format!("the process died of {}", signals::signal_name(signal)),
+                (None, Some(code)) => format!("the process ended early, with exit code {code}"),
+                (None, None) => "the process could not be ended".into(),
+            };
+            Verdict::Died(if report.is_some() { "exit".into() } else { check }, how)
+        }
     }
 }

@@ -4,10 +4,10 @@
 use super::error::CliError;
 use crate::engine::abi::{KV_CLOCK_MONOTONIC, KV_FIXED_KEY_SIZE, KV_GET, KV_NONE, KV_PUT};
 use crate::engine::{Database, Engine, Registry, Request, environment_of};
-use crate::measure::signals;
+use crate::measure::{Event, TrialProcess, become_trial_process};
 use crate::runner::DataFolder;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -27,12 +27,12 @@ pub struct VersionOneArgs {
 
 /// Begins the line with the version; all else on stdout is some engine's.
 const VERSION: &str = "kvdyno-version ";
-/// Between two looks at a process.
-const PAUSE: Duration = Duration::from_millis(3);
+/// Between two looks at the time.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The child's side.
 pub fn run_one(args: &VersionOneArgs) -> Result<u8, CliError> {
-    signals::become_trial_process();
+    become_trial_process();
     let registry = match &args.file {
         Some(file) => Registry::load_file(file).map_err(CliError::failed)?,
         None => Registry::load(&[]),
@@ -103,21 +103,22 @@ fn ask(engine: &Engine, folder: &Path, until: Instant) -> Option<String> {
     if let Some(file) = engine.plugin_file() {
         command.arg("--file").arg(file);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().ok()?;
-    while child.try_wait().ok()?.is_none() {
-        if Instant::now() >= until {
-            // It may be gone already; then there is nothing to kill.
-            let _ = child.kill();
-            let _ = child.wait();
-            break;
+    command.stderr(Stdio::null());
+    let mut process = TrialProcess::start(&mut command).ok()?;
+    let mut version = None;
+    loop {
+        match process.next(LOOK_EVERY) {
+            Event::Line(line) => {
+                let told = line.strip_prefix(VERSION).map(str::to_string);
+                version = version.or(told);
+            }
+            Event::Quiet => {}
+            Event::Ended(_) => break,
         }
-        std::thread::sleep(PAUSE);
+        if Instant::now() >= until {
+            process.kill();
+        }
     }
-    let mut printed = Vec::new();
-    child.stdout.take()?.read_to_end(&mut printed).ok()?;
-    let printed = String::from_utf8_lossy(&printed);
-    let version = printed.lines().find_map(|line| line.strip_prefix(VERSION))?;
-    let plain: String = version.chars().filter(|letter| !letter.is_control()).collect();
+    let plain: String = version?.chars().filter(|letter| !letter.is_control()).collect();
     Some(plain).filter(|version| !version.is_empty())
 }

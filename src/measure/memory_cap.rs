@@ -146,7 +146,7 @@ impl MemoryCap {
     fn make(parent: &Path, files: &'static Files, switched_on: Option<PathBuf>) -> io::Result<Self> {
         // Trials of several threads, as in tests, need names of their own.
         static MADE: AtomicU32 = AtomicU32::new(0);
-        remove_leftovers(parent);
+        remove_leftovers(parent, PREFIX);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
         std::fs::create_dir(&folder)?;
@@ -178,14 +178,7 @@ impl MemoryCap {
 
 impl Drop for MemoryCap {
     fn drop(&mut self) {
-        for _ in 0..REMOVALS {
-            match std::fs::remove_dir(&self.folder) {
-                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                    std::thread::sleep(REMOVAL_PAUSE);
-                }
-                _ => break,
-            }
-        }
+        remove_group(&self.folder);
         if let Some(parent) = &self.switched_on {
             // Others may have begun to use it; then it stays on.
             let _ = std::fs::write(parent.join("cgroup.subtree_control"), "-memory");
@@ -245,12 +238,23 @@ fn first_success(tries: impl Iterator<Item = io::Result<MemoryCap>>) -> Result<M
     })
 }
 
-/// Removes groups of ours whose maker is gone. One that still has processes stays, for the kernel refuses.
-fn remove_leftovers(parent: &Path) {
+/// Removes a group that had processes a moment ago.
+pub(super) fn remove_group(folder: &Path) {
+    for _ in 0..REMOVALS {
+        match std::fs::remove_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(REMOVAL_PAUSE),
+            _ => break,
+        }
+    }
+}
+
+/// Removes groups of ours, with names that begin so, whose maker is gone. One that still has processes stays, for the
+/// kernel refuses.
+pub(super) fn remove_leftovers(parent: &Path, prefix: &str) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        let maker = name.to_str().and_then(|name| name.strip_prefix(prefix)?.split('-').next()?.parse().ok());
         if maker.is_some_and(|maker: u32| !Path::new(&format!("/proc/{maker}")).exists()) {
             let _ = std::fs::remove_dir(entry.path());
         }
@@ -321,7 +325,7 @@ mod tests {
         for name in [mine.as_str(), gone.as_str(), "kvdyno-trial-x-1", "user.slice"] {
             std::fs::create_dir(parent.path().join(name)).unwrap();
         }
-        remove_leftovers(parent.path());
+        remove_leftovers(parent.path(), PREFIX);
         let left = |name: &str| parent.path().join(name).exists();
         assert!(left(&mine) && left("kvdyno-trial-x-1") && left("user.slice") && !left(&gone));
     }

@@ -13,6 +13,7 @@ pub mod memory_cap;
 mod mounts;
 pub mod noise;
 pub mod placement;
+pub mod processes;
 pub mod resources;
 pub mod signals;
 pub mod units;
@@ -28,6 +29,7 @@ pub use machine::{Conditions, Machine, raise_open_files};
 pub use memory_cap::{CapRecord, CapUse, MemoryCap};
 pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
+pub use processes::{End, Event, TrialProcess, become_trial_process};
 pub use resources::{ThreadTimes, Usage};
 pub use warning::{Concern, Warning, warnings_of};
 

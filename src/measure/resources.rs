@@ -5,6 +5,7 @@ mod children;
 mod tests;
 mod threads;
 
+pub(super) use children::numbers as descendants;
 pub use threads::{RunDelays, ThreadTimes};
 
 use schemars::JsonSchema;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// Use of resources by this process with all its threads, and by the processes that it has started and that still run
 /// (an engine may be a server): since its start, or between two moments. Of these CPU time is known to 10 ms, peaks are
-/// added up.
+/// added up. CPU time counts also of those that have ended and were waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// CPU time in user mode, nanoseconds.
@@ -60,6 +61,7 @@ impl Usage {
     pub fn now() -> Self {
         let mut usage = Self::default();
         usage.take_rusage();
+        usage.add(&Self::of_ended());
         if let Some(text) = read("/proc/self/status") {
             usage.take_status(&text);
         }
@@ -121,13 +123,12 @@ impl Usage {
     /// CPU time of this process, of those that it has started and that still run, and of those that it has waited for,
     /// nanoseconds: what a span of time has of it does not shrink when a process that was started ends.
     pub fn tree_cpu_ns() -> Option<u64> {
-        let mut ended = Self::default();
-        ended.take_cpu_of_ended();
         let mut own = Self::default();
         own.take_rusage();
+        own.add(&Self::of_ended());
         let running =
             children::of_this_process().iter().filter_map(Usage::cpu_ns).fold(0, u64::saturating_add);
-        Some(own.cpu_ns()?.saturating_add(ended.cpu_ns().unwrap_or(0)).saturating_add(running))
+        Some(own.cpu_ns()?.saturating_add(running))
     }
 
     /// User and system CPU time together, nanoseconds; none if either is unknown.
@@ -153,14 +154,16 @@ impl Usage {
 
     /// CPU time of processes that were started, have ended, and were waited for.
     #[cfg(unix)]
-    fn take_cpu_of_ended(&mut self) {
-        let Some(usage) = rusage(libc::RUSAGE_CHILDREN) else { return };
-        self.user_cpu_ns = time_ns(usage.ru_utime);
-        self.system_cpu_ns = time_ns(usage.ru_stime);
+    fn of_ended() -> Self {
+        let Some(usage) = rusage(libc::RUSAGE_CHILDREN) else { return Self::default() };
+        let (user_cpu_ns, system_cpu_ns) = (time_ns(usage.ru_utime), time_ns(usage.ru_stime));
+        Self { user_cpu_ns, system_cpu_ns, ..Self::default() }
     }
 
     #[cfg(not(unix))]
-    fn take_cpu_of_ended(&mut self) {}
+    fn of_ended() -> Self {
+        Self::default()
+    }
 
     /// The lines on memory of `/proc/self/status`. `VmHWM`, unlike `ru_maxrss`, does not count what the process was
     /// before it executed this program.

@@ -1,33 +1,81 @@
-//! What this process does with signals: counts Ctrl-C, dies with its parent, and lives through SIGXFSZ. Linux only;
-//! elsewhere Ctrl-C ends the process at once.
+//! What this process does with the signals that ask it to stop: it counts them. Unix only; elsewhere Ctrl-C ends the
+//! process at once.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+/// What Ctrl-C sends.
+const INTERRUPT: i32 = 2;
 
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+static LAST: AtomicI32 = AtomicI32::new(INTERRUPT);
 
-/// How often Ctrl-C (SIGINT) or SIGTERM came since [`count_interrupts`].
+/// How often Ctrl-C (SIGINT) came since [`count_interrupts`]. SIGTERM and SIGHUP count twice: whoever sends them does not
+/// wait for long.
 pub fn interrupts() -> u32 {
     INTERRUPTS.load(Ordering::Acquire)
 }
 
 /// As if Ctrl-C had come, for a terminal that makes a key of it.
 pub fn interrupt() {
+    LAST.store(INTERRUPT, Ordering::Release);
     INTERRUPTS.fetch_add(1, Ordering::AcqRel);
+}
+
+/// The exit code of a command that was stopped: 128 and the number of the last signal that asked for it.
+pub fn stopped_code() -> u8 {
+    u8::try_from(128 + LAST.load(Ordering::Acquire)).unwrap_or(u8::MAX)
 }
 
 #[cfg(unix)]
-extern "C" fn on_interrupt(_signal: libc::c_int) {
-    INTERRUPTS.fetch_add(1, Ordering::AcqRel);
+extern "C" fn on_interrupt(signal: libc::c_int) {
+    if signal == libc::SIGHUP {
+        leave_terminal();
+    }
+    LAST.store(signal, Ordering::Release);
+    INTERRUPTS.fetch_add(if signal == libc::SIGINT { 1 } else { 2 }, Ordering::AcqRel);
 }
 
-/// From now on SIGINT and SIGTERM are counted instead of ending the process.
+/// A terminal that was hung up refuses every write: what is said from now on goes nowhere, and is no error.
+#[cfg(unix)]
+fn leave_terminal() {
+    // SAFETY: system calls that a handler may make; all pointers are to live values.
+    unsafe {
+        let before = std::io::Error::last_os_error().raw_os_error();
+        let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        for descriptor in 0..=2 {
+            let mut settings: libc::termios = std::mem::zeroed();
+            let is_gone = libc::tcgetattr(descriptor, &mut settings) != 0
+                && std::io::Error::last_os_error().raw_os_error() == Some(libc::EIO);
+            if is_gone && nowhere >= 0 {
+                libc::dup2(nowhere, descriptor);
+            }
+        }
+        if nowhere > 2 {
+            libc::close(nowhere);
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(before) = before {
+            *libc::__errno_location() = before;
+        }
+    }
+}
+
+/// From now on SIGINT, SIGTERM and SIGHUP are counted instead of ending the process. A SIGHUP that is ignored stays so, for
+/// `nohup` asks for it.
 #[cfg(unix)]
 pub fn count_interrupts() {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: the handler only adds to an atomic. SA_RESTART keeps system calls of others whole, SA_ONSTACK is what
-        // the Go runtime wants of every handler in its process.
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the handler adds to atomics and makes system calls that it may make. SA_RESTART keeps system calls of
+        // others whole, SA_ONSTACK is what the Go runtime wants of every handler in its process.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
+            if signal == libc::SIGHUP {
+                libc::sigaction(signal, std::ptr::null(), &mut action);
+                if action.sa_sigaction == libc::SIG_IGN {
+                    continue;
+                }
+                action = std::mem::zeroed();
+            }
             action.sa_sigaction = on_interrupt as *const () as usize;
             action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
             libc::sigaction(signal, &action, std::ptr::null_mut());
@@ -50,25 +98,6 @@ pub fn end_with_the_reader() {
 #[cfg(not(unix))]
 pub fn end_with_the_reader() {}
 
-/// Makes a trial's process end when the one that started it does, be told about a file that is too large by an error
-/// instead of a signal, ignore Ctrl-C (the parent decides), and be the first to go when memory runs out.
-#[cfg(target_os = "linux")]
-pub fn become_trial_process() {
-    // SAFETY: plain system calls without pointers.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-        libc::signal(libc::SIGINT, libc::SIG_IGN);
-    }
-    // Not allowed everywhere, and only a preference.
-    let _ = std::fs::write("/proc/self/oom_score_adj", "900");
-}
-
-/// Nothing to do here.
-#[cfg(not(target_os = "linux"))]
-pub fn become_trial_process() {}
-
 /// Processes that the kernel has killed for lack of memory since it started; none: unknown.
 pub fn out_of_memory_kills() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/vmstat").ok()?;
@@ -78,6 +107,8 @@ pub fn out_of_memory_kills() -> Option<u64> {
 /// The name of a signal.
 pub fn signal_name(number: i32) -> String {
     let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
         4 => "SIGILL",
         6 => "SIGABRT",
         7 => "SIGBUS",

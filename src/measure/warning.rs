@@ -13,6 +13,7 @@ use super::SeriesRow;
 use super::units::share_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A trial whose harness took a larger share than this is marked.
 pub const HARNESS_SHARE_LIMIT: f64 = 0.10;
@@ -110,6 +111,8 @@ concerns! {
     Shrunk, "shrunk", "Give it more time, or fewer engines, for the full size.";
     /// Caches could not be dropped.
     CachesNotDropped, "caches-not-dropped", "Run as root, or read the figures as those of a warm cache.";
+    /// Processes still ran when the trial had ended.
+    LeftProcesses, "left-processes", "Tell the driver's author: close must end every process that the driver has started.";
     /// Not every version of every key was checked.
     ChecksReduced, "checks-reduced", "Use fewer keys for checks against the versions that were written.";
 }
@@ -200,6 +203,20 @@ impl Warning {
         (!texts.is_empty()).then(|| {
             Concern::Shrunk
                 .because(format!("{workload} was made smaller to keep its time: {}.", texts.join(", ")))
+        })
+    }
+
+    /// If processes that the engine had started still ran when the trial had ended, that they did; their names and how many
+    /// of each.
+    pub fn of_left(names: &BTreeMap<&str, usize>) -> Option<Self> {
+        let all: usize = names.values().sum();
+        let each: Vec<String> = names.iter().map(|(name, count)| format!("{name} ({count})")).collect();
+        let processes = if all == 1 { "process" } else { "processes" };
+        (all > 0).then(|| {
+            Concern::LeftProcesses.because(format!(
+                "{all} {processes} that the driver had started still ran when the trial had ended, and had to be killed: {}.",
+                each.join(", ")
+            ))
         })
     }
 

@@ -8,6 +8,7 @@ mod identity;
 mod journal;
 mod load;
 mod parts;
+mod reserve;
 mod rounds;
 mod sane;
 mod schema;
@@ -19,6 +20,7 @@ mod variance;
 pub use identity::{now_rfc3339, random_suffix, rfc3339, run_id};
 pub use load::{LoadError, parse_record, parse_run};
 pub use parts::Parts;
+pub use reserve::Reserve;
 pub use sane::{sane, sane_record};
 pub use schema::schema;
 

@@ -24,18 +24,21 @@ impl DataFolder {
         if folder.root.exists() {
             folder.remove()?;
         }
-        let shown = folder.root.display();
-        fs::create_dir_all(folder.root.join("db"))
-            .map_err(|error| format!("cannot make {shown}: {error}"))?;
-        let mut marker = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(folder.root.join(MARKER))
-            .map_err(|error| format!("cannot make the marker in {shown}: {error}"))?;
-        marker
-            .write_all(run.as_bytes())
-            .map_err(|error| format!("cannot write the marker in {shown}: {error}"))?;
+        let failed = |error: std::io::Error| format!("cannot make {}: {error}", folder.root.display());
+        fs::create_dir_all(parent).and_then(|()| fs::create_dir(&folder.root)).map_err(failed)?;
+        if let Err(error) = folder.fill() {
+            // Without its marker nobody could remove it later.
+            let _ = fs::remove_dir_all(&folder.root);
+            return Err(failed(error));
+        }
         Ok(folder)
+    }
+
+    /// Puts the marker and the database's folder into the new folder.
+    fn fill(&self) -> std::io::Result<()> {
+        let mut marker = fs::OpenOptions::new().write(true).create_new(true).open(self.root.join(MARKER))?;
+        marker.write_all(self.run.as_bytes())?;
+        fs::create_dir(self.root.join("db"))
     }
 
     /// Where the marker and the database's folder lie.

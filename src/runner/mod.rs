@@ -31,13 +31,13 @@ pub use data::check_workload;
 pub use facts::level_number;
 pub use folder::{DataFolder, check_parent, is_of_run};
 pub use plan::{Contestant, Entry, Seeds, disk_estimate_bytes, trials};
-pub use process::{Runner, run_task};
+pub use process::{Files, Runner, run_task};
 pub use schedule::{Turn, schedule};
 pub use trial::{Folders, run as run_trial, run_in as run_trial_in};
 pub use watch::Tick;
 
 use crate::measure::{copy_folder, signals};
-use crate::results::{Record, Trial, store::RunFolder};
+use crate::results::{Record, Reserve, Trial, store::RunFolder};
 use std::path::Path;
 
 /// Who follows a run.
@@ -70,6 +70,7 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Ending, String> {
     let run_id = results.run().id.clone();
+    let reserve = Reserve::new(results.path());
     for (place, trial) in trials.iter().enumerate() {
         if results.is_done(&trial.id) {
             continue;
@@ -77,6 +78,7 @@ pub fn run(
         if signals::interrupts() > 0 {
             return Ok(Ending::Interrupted);
         }
+        reserve.hold()?;
         observer.trial_begins(trial, place, trials.len());
         let folder = DataFolder::create(data, &run_id, &trial.id)?;
         if let Some(kept) = runner.reuse.get(&trial.id)
@@ -87,19 +89,22 @@ pub fn run(
         }
         let place = runner.place(trial);
         let scratch = results.trial_folder(&trial.id).map_err(|error| error.to_string())?;
-        let record = runner.run(trial, &folder, &scratch, observer);
+        let files = Files { scratch: &scratch, reserve: Some(reserve.file()) };
+        let record = runner.run(trial, &folder, &files, observer);
         let is_interrupted = signals::interrupts() >= 2;
-        if !is_interrupted {
-            results.save(&record).map_err(|error| error.to_string())?;
-            observer.trial_ended(&record);
-        }
-        match place {
-            Some(place) if !is_interrupted => folder.keep_as(&place)?,
-            _ => folder.remove()?,
-        }
+        // Before the record is written, for it may have filled the disk that both are on.
+        let cleared = match place {
+            Some(place) if !is_interrupted => folder.keep_as(&place),
+            _ => folder.remove(),
+        };
+        reserve.release();
         if is_interrupted {
+            cleared?;
             return Ok(Ending::Interrupted);
         }
+        results.save(&record).map_err(|error| error.to_string())?;
+        observer.trial_ended(&record);
+        cleared?;
     }
     Ok(if signals::interrupts() > 0 { Ending::Interrupted } else { Ending::Complete })
 }

@@ -8,17 +8,17 @@ use super::trial::{self, Folders};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
 use crate::measure::units::bytes_text;
-use crate::measure::{CapRecord, Clock, MemoryCap, memory_cap, signals};
+use crate::measure::{CapRecord, Clock, End, Event, MemoryCap, TrialProcess, Warning};
+use crate::measure::{become_trial_process, memory_cap, signals};
 use crate::results::{Outcome, Record, SCHEMA, Trial};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// What a trial's process is told, in a file.
@@ -32,8 +32,11 @@ pub struct Task {
     pub start: Option<PathBuf>,
     /// Where what must be known of the database is to be written when all went well; none: it is not kept.
     pub leave: Option<PathBuf>,
-    /// Where its record goes.
+    /// Where its record goes when it is whole; what there is of it before lies beside it.
     pub record: PathBuf,
+    /// A file that may be removed when the disk is full, to make room for the record.
+    #[serde(default)]
+    pub reserve: Option<PathBuf>,
     /// The entrance of the control group that caps its memory; none: there is no cap.
     pub entrance: Option<PathBuf>,
     /// The descriptor of the board that it shows itself on; none: there is none.
@@ -49,12 +52,16 @@ const TICK: &str = "kvdyno-tick ";
 const RESERVED_FILES: usize = 4;
 /// How often the parent looks at the board, and at whether the user has had enough.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// What a process does that has written its record.
+const EXIT: &str = "exit";
 /// Lines of stderr that a record keeps.
 const STDERR_LINES: usize = 20;
+/// Bytes of stderr that stay beside it.
+const STDERR_BYTES: u64 = 64 << 10;
 
 /// The process's own side: runs the task in `file`, writes the record. An `Err` is for stderr.
 pub fn run_task(file: &Path) -> Result<(), String> {
-    signals::become_trial_process();
+    become_trial_process();
     let text =
         fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let task: Task = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -63,7 +70,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     if let Err(text) = hold(&task) {
         let outcome = Outcome::Failed { cause: "refused".into(), text };
         let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
-        return write_record(&record, &task.record);
+        return keep_record(&record, &task, || ());
     }
     let registry = Registry::load(task.plugin.as_slice());
     let engine = registry
@@ -77,24 +84,37 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     };
     // An engine that has used up all file descriptors must not keep the record from being written.
     let reserve = RefCell::new((0..RESERVED_FILES).map(|_| fs::File::open("/dev/null")).collect::<Vec<_>>());
-    let keep_in = |record: &Record, file: &Path| {
-        write_record(record, file).or_else(|_| {
-            reserve.borrow_mut().clear();
-            write_record(record, file)
-        })
+    // What there is so far is for the case that the rest goes wrong; without it the rest is none the worse.
+    let keep = |record: &Record| {
+        let _ = write_record(record, &unfinished(&task.record));
+        Ok(())
     };
-    let partial = partial_of(&task.record);
-    let keep = |record: &Record| keep_in(record, &partial);
     let folders = Folders { data: &task.data, start: task.start.as_deref(), leave: task.leave.as_deref() };
     let record =
         trial::run_in(&task.trial, engine, folders, (Clock::calibrate(), board), &mut on_tick, &keep)?;
-    keep_in(&record, &task.record)
+    keep_record(&record, &task, || reserve.borrow_mut().clear())
 }
 
-/// Where the record of a trial that is not finished goes: that file alone must never be taken for a whole one, for an
-/// engine can end the process with an exit status of 0.
-fn partial_of(record: &Path) -> PathBuf {
-    record.with_extension("partial.json")
+/// Writes the whole record, with room made for it where there is none.
+fn keep_record(record: &Record, task: &Task, release_files: impl Fn()) -> Result<(), String> {
+    write_record(record, &task.record)
+        .or_else(|error| {
+            release_files();
+            let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+            for file in [Some(unfinished(&task.record)), task.reserve.clone()].into_iter().flatten() {
+                if is_full {
+                    // It may be gone already.
+                    let _ = fs::remove_file(file);
+                }
+            }
+            write_record(record, &task.record)
+        })
+        .map_err(|error| format!("cannot write {}: {error}", task.record.display()))
+}
+
+/// Where what there is of a record lies while its trial runs.
+fn unfinished(record: &Path) -> PathBuf {
+    record.with_extension("unfinished")
 }
 
 /// Puts this process under its limits.
@@ -105,12 +125,17 @@ fn hold(task: &Task) -> Result<(), String> {
     task.trial.placement.apply()
 }
 
-fn write_record(record: &Record, file: &Path) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
-    let text = serde_json::to_string(record).map_err(|error| format!("{}: {error}", file.display()))?;
+fn write_record(record: &Record, file: &Path) -> io::Result<()> {
     let part = file.with_extension("part");
-    fs::write(&part, text).map_err(failed)?;
-    fs::rename(&part, file).map_err(failed)
+    let written = serde_json::to_string(record)
+        .map_err(io::Error::from)
+        .and_then(|text| fs::write(&part, text))
+        .and_then(|()| fs::rename(&part, file));
+    if written.is_err() {
+        // What was written of it takes room that the next try needs.
+        let _ = fs::remove_file(&part);
+    }
+    written
 }
 
 /// How trials are run.
@@ -130,11 +155,20 @@ pub struct Runner {
     pub environment: Vec<(String, String)>,
 }
 
+/// Where the parent and a trial's process have their files.
+pub struct Files<'f> {
+    /// An existing folder for the trial's own.
+    pub scratch: &'f Path,
+    /// What may be removed to make room for its record; none: there is no such file.
+    pub reserve: Option<&'f Path>,
+}
+
 /// Why the parent ended a trial.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Itself,
-    Stalled,
+    /// In this step.
+    Stalled(&'static str),
     Interrupted,
 }
 
@@ -145,18 +179,18 @@ impl Runner {
         place.symlink_metadata().is_err().then_some(place)
     }
 
-    /// Runs a trial in `data` with its files in `scratch`, an existing folder, and gives its record, whatever happens.
+    /// Runs a trial in `data` and gives its record, whatever happens.
     pub fn run(
         &self,
         trial: &Trial,
         data: &DataFolder,
-        scratch: &Path,
+        files: &Files<'_>,
         observer: &mut dyn Observer,
     ) -> Record {
         let started_at = crate::results::now_rfc3339();
         let (tried, cap) = match trial.workload.memory_bytes.map(MemoryCap::create).transpose() {
             Ok(cap) => {
-                let tried = self.try_run(trial, data, scratch, cap.as_ref(), observer);
+                let tried = self.try_run(trial, data, files, cap.as_ref(), observer);
                 (tried, cap.map(|cap| cap.record()))
             }
             Err(text) => (Err(Box::new((Outcome::Failed { cause: "refused".into(), text }, None))), None),
@@ -180,18 +214,22 @@ impl Runner {
         &self,
         trial: &Trial,
         data: &DataFolder,
-        scratch: &Path,
+        files: &Files<'_>,
         cap: Option<&MemoryCap>,
         observer: &mut dyn Observer,
     ) -> Result<Record, Box<(Outcome, Option<Record>)>> {
         let refused = |text: String| Box::new((Outcome::Failed { cause: "io".into(), text }, None));
+        // Whole paths, for an engine may change the working folder.
+        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let scratch = whole(files.scratch);
         let board = Board::shared(&trial.workload);
         let task = Task {
             trial: trial.clone(),
-            data: data.database(),
-            start: self.reuse.get(&trial.id).cloned(),
-            leave: self.place(trial).map(|_| data.root().to_path_buf()),
+            data: whole(&data.database()),
+            start: self.reuse.get(&trial.id).map(|path| whole(path)),
+            leave: self.place(trial).map(|_| whole(data.root())),
             record: scratch.join("result.json"),
+            reserve: files.reserve.map(whole),
             entrance: cap.map(MemoryCap::entrance),
             board: board.as_ref().and_then(Board::descriptor),
             plugin: self.plugins.get(&trial.engine).cloned(),
@@ -201,106 +239,139 @@ impl Runner {
         let text = serde_json::to_string(&task).map_err(|error| refused(error.to_string()))?;
         fs::write(&task_file, text)
             .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
+        // Of an earlier try, before the run was broken off.
+        for old in [&task.record, &unfinished(&task.record)] {
+            let _ = fs::remove_file(old);
+        }
         let kills_before = signals::out_of_memory_kills();
-        let mut child = self.spawn(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
-        let (status, ended) = self.watch(&mut child, board.as_ref(), observer);
+        let mut process = self.start(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
+        let (end, ended) = self.watch(&mut process, board.as_ref(), observer);
+        drop(process);
         let stderr = last_lines(&stderr_file);
         let whole = read_record(&task.record);
-        let is_well = status.as_ref().is_some_and(ExitStatus::success) && ended == Ended::Itself;
-        match (whole, is_well) {
-            (Some(record), true) => Ok(record),
-            (whole, _) => {
-                let partial = whole.or_else(|| read_record(&partial_of(&task.record)));
+        let partial = read_record(&unfinished(&task.record));
+        for old in [&task.record, &unfinished(&task.record)] {
+            // It stays in memory, and room on the disk may be short.
+            let _ = fs::remove_file(old);
+        }
+        let is_sound = ended == Ended::Itself && end.status.is_some_and(|status| status.success());
+        match whole {
+            Some(mut record) if is_sound => {
+                record.warnings.extend(left_behind(&end.left));
+                Ok(record)
+            }
+            whole => {
                 let cap = cap.map(MemoryCap::record);
                 let out_of_memory = match &cap {
                     Some(cap) if cap.kills.is_some() => cap.kills > Some(0),
                     _ => signals::out_of_memory_kills() > kills_before,
                 };
+                let ended = match (&whole, ended) {
+                    (Some(_), Ended::Stalled(_)) => Ended::Stalled(EXIT),
+                    (_, ended) => ended,
+                };
                 let memory = Memory { out_of_memory, cap };
-                Err(Box::new((why(status, ended, self.stall, stderr, memory), partial)))
+                let mut partial = whole.or(partial);
+                if let Some(record) = &mut partial {
+                    record.warnings.extend(left_behind(&end.left));
+                }
+                Err(Box::new((why(end.status, ended, self.stall, stderr, memory), partial)))
             }
         }
     }
 
-    fn spawn(&self, engine: &str, task: &Path, stderr: &Path) -> Result<Child, String> {
+    fn start(&self, engine: &str, task: &Path, stderr: &Path) -> Result<TrialProcess, String> {
         let stderr =
             fs::File::create(stderr).map_err(|error| format!("cannot make {}: {error}", stderr.display()))?;
         let mut command = Command::new(&self.executable);
         command.envs(environment_of(engine));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.arg("trial").arg(task).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
-        // A process group of its own: Ctrl-C is for the parent, which lets the trial finish.
-        command.process_group(0);
-        command.spawn().map_err(|error| format!("cannot start {}: {error}", self.executable.display()))
+        command.arg("trial").arg(task).stderr(stderr);
+        TrialProcess::start(&mut command)
+            .map_err(|error| format!("cannot start {}: {error}", self.executable.display()))
     }
 
     /// Passes ticks on until the process ends, stands still for too long, or the user has had enough.
     fn watch(
         &self,
-        child: &mut Child,
+        process: &mut TrialProcess,
         board: Option<&Board>,
         observer: &mut dyn Observer,
-    ) -> (Option<ExitStatus>, Ended) {
-        let ticks = read_ticks(child);
+    ) -> (End, Ended) {
         let mut last_change = Instant::now();
-        let mut last = (String::new(), None, 0);
+        let mut last_tick = (String::new(), None, 0);
+        let mut last_look = (0, 0);
         let mut ended = Ended::Itself;
         loop {
-            match ticks.recv_timeout(LOOK_EVERY) {
-                Ok(tick) => {
-                    if (&tick.phase, tick.round, tick.ops) != (&last.0, last.1, last.2) {
-                        last_change = Instant::now();
-                        last = (tick.phase.clone(), tick.round, tick.ops);
+            match process.next(LOOK_EVERY) {
+                Event::Line(line) => {
+                    let tick =
+                        line.strip_prefix(TICK).and_then(|json| serde_json::from_str::<Tick>(json).ok());
+                    if let Some(tick) = tick {
+                        if (&tick.phase, tick.round, tick.ops) != (&last_tick.0, last_tick.1, last_tick.2) {
+                            last_change = Instant::now();
+                            last_tick = (tick.phase.clone(), tick.round, tick.ops);
+                        }
+                        observer.tick(&tick);
                     }
-                    observer.tick(&tick);
                 }
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {}
+                Event::Quiet => {}
+                Event::Ended(end) => return (end, ended),
             }
-            if let Some(board) = board {
-                observer.look(&board.look());
+            let look = board.map(Board::look);
+            if let Some(look) = &look {
+                // An engine may have closed what ticks go through.
+                if (look.changes, look.ops()) != last_look {
+                    last_change = Instant::now();
+                    last_look = (look.changes, look.ops());
+                }
+                observer.look(look);
             }
             if ended == Ended::Itself {
                 if signals::interrupts() >= 2 {
                     ended = Ended::Interrupted;
                 } else if last_change.elapsed() > self.stall {
-                    ended = Ended::Stalled;
+                    ended = Ended::Stalled(look.map_or("phase", |look| look.doing));
                 }
                 if ended != Ended::Itself {
-                    // It may be gone already; then there is nothing to kill.
-                    let _ = child.kill();
+                    process.kill();
                 }
             }
         }
-        (child.wait().ok(), ended)
     }
 }
 
-fn read_ticks(child: &mut Child) -> Receiver<Tick> {
-    let (send, receive) = channel();
-    if let Some(stdout) = child.stdout.take() {
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let tick = line.strip_prefix(TICK).and_then(|json| serde_json::from_str(json).ok());
-                if let Some(tick) = tick
-                    && send.send(tick).is_err()
-                {
-                    return;
-                }
-            }
-        });
-    }
-    receive
+/// What a reader has to know of processes that an engine left.
+fn left_behind(names: &[String]) -> Option<Warning> {
+    let mut counts = BTreeMap::new();
+    names.iter().for_each(|name| *counts.entry(name.as_str()).or_insert(0) += 1);
+    Warning::of_left(&counts)
 }
 
 fn read_record(file: &Path) -> Option<Record> {
     serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
 }
 
+/// The last lines of a file, of which the end alone is kept if it is long.
 fn last_lines(file: &Path) -> Vec<String> {
-    let text = String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
+    let end = end_of(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&end).into_owned();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(STDERR_LINES)..].iter().map(|line| line.to_string()).collect()
+}
+
+fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(STDERR_BYTES)))?;
+    let mut end = Vec::new();
+    Read::by_ref(&mut file).take(STDERR_BYTES).read_to_end(&mut end)?;
+    if length > STDERR_BYTES {
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(&end)?;
+    }
+    Ok(end)
 }
 
 /// What is known of a dead process's memory.
@@ -321,12 +392,15 @@ fn why(
     let failed = |cause: &str, text: String| Outcome::Failed { cause: cause.into(), text };
     match ended {
         Ended::Interrupted => return failed("interrupted", "stopped by the user".into()),
-        Ended::Stalled => {
-            let text = format!(
-                "no op ended for {} s, so it was killed; give it more with --stall-seconds",
-                stall.as_secs()
-            );
-            return failed("timeout", text);
+        Ended::Stalled(doing) => {
+            let seconds = stall.as_secs();
+            let what = match doing {
+                "phase" | "sweep" => format!("no op ended for {seconds} s"),
+                "start" => format!("the trial did not begin within {seconds} s"),
+                EXIT => format!("its process did not exit within {seconds} s"),
+                step => format!("{step} did not return within {seconds} s"),
+            };
+            return failed("timeout", format!("{what}, so it was killed; give it more with --stall-seconds"));
         }
         Ended::Itself => {}
     }

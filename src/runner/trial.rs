@@ -111,8 +111,8 @@ pub fn run_in(
     running.board = board;
     running.rss_before_open_bytes = Usage::now().rss_bytes;
     running.go(on_tick, keep)?;
-    if let Some(folder) = folders.leave {
-        running.leave(folder)?;
+    if let Some(Err(text)) = folders.leave.map(|folder| running.leave(folder)) {
+        running.fail("io", text);
     }
     let mut record = running.record();
     let clock = clock.facts();

@@ -1,7 +1,10 @@
 //! Databases that are kept by one run and started on by others, with every value still checked; and what is refused.
 
-use super::command::{Printed, kvdyno};
+use super::command::{Printed, kvdyno, prepared};
+use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const SMALL: &str = "--keys 3000 --ops 3000 --runs 2 --quiet";
 
@@ -121,12 +124,30 @@ fn what_does_not_fit_is_refused_before_anything_is_run() {
     refused(top.path(), &run("ycsb-a --reuse db"), "no kept database is in db");
 }
 
+/// Kills the process of a trial, in a folder, of the task that is named so; false: there is none.
+fn kill_trial(folder: &Path, name: &str) -> bool {
+    let folder = folder.canonicalize().unwrap();
+    let mut all = fs::read_dir("/proc").unwrap().flatten();
+    let found = all.find(|entry| {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&format!("-{name}-1/task.json"))
+            && fs::read_link(entry.path().join("cwd")).is_ok_and(|place| place == folder)
+    });
+    let number = found.and_then(|entry| entry.file_name().into_string().ok());
+    number.is_some_and(|number| Command::new("kill").args(["-9", &number]).status().unwrap().success())
+}
+
 #[test]
 fn a_trial_that_fails_leaves_nothing_to_start_on() {
     let top = tempfile::tempdir().unwrap();
-    // Killed before it can end.
-    let printed =
-        kvdyno(top.path(), "run ycsb-a --engines redb --runs 1 --quiet --keep db --stall-seconds 0");
+    let words = "run ycsb-a --engines redb --runs 1 --quiet --keep db";
+    let run = prepared(top.path(), words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while !kill_trial(top.path(), "redb-ycsb-a") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "its trial was not seen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let printed: Printed = run.wait_with_output().unwrap().into();
     assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
     assert!(
         printed.stderr.contains("not kept: redb-ycsb-a, for no trial of it was sound"),

@@ -3,7 +3,7 @@
 use super::{FILE, HEAD, is_of_servers, rows, shape, store};
 use crate::cli::error::CliError;
 use crate::engine::{Database, Registry, Request, level_name};
-use crate::measure::{Clock, signals};
+use crate::measure::{Clock, Event, TrialProcess, become_trial_process, signals};
 use crate::results::store::RunFolder;
 use crate::results::summary::is_floor;
 use crate::results::{Run, Trial};
@@ -12,11 +12,17 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const PROGRAM: &str = "redis-benchmark";
+/// Begins the line with what came of a trial, as JSON.
+const TOLD: &str = "kvdyno-outside ";
+/// Begins what a server cannot promise.
+const REFUSED: &str = "refused: ";
+/// Between two looks at whether the user has had enough.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Of each of its clients, where the workload has a time in place of a number of ops.
 const ROUND_TRIPS: u64 = 100;
 /// Sets of the fill that are sent at once.
@@ -52,24 +58,42 @@ pub fn measure(
         let place =
             DataFolder::create(data, &run.id, &format!("{}-outside", trial.id)).map_err(CliError::failed)?;
         let mut child = Command::new(executable);
-        child
-            .envs(environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
-            .process_group(0);
-        let output = child.arg("outside-one").arg(folder).arg(&trial.id).arg(place.database()).output();
+        child.envs(environment.iter().map(|(name, value)| (name, value)));
+        child.arg("outside-one").arg(folder).arg(&trial.id).arg(place.database());
+        let said = TrialProcess::start(&mut child).map(|mut process| watch(&mut process));
         place.remove().map_err(CliError::failed)?;
         let failed = |what: &str, error: std::io::Error| CliError::failed(format!("cannot {what}: {error}"));
-        let output = output.map_err(|error| failed("start a process", error))?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        if output.status.success() && !said.is_empty() {
-            keep(folder, &said).map_err(|error| failed(&format!("write {FILE}"), error))?;
-        } else {
-            // What a server cannot promise is an answer and no failure.
-            has_failed |= !output.status.success();
-            eprintln!("{what}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        match said.map_err(|error| failed("start a process", error))? {
+            _ if signals::interrupts() >= 2 => break,
+            Ok(lines) => keep(folder, &lines).map_err(|error| failed(&format!("write {FILE}"), error))?,
+            Err(text) => {
+                // What a server cannot promise is an answer and no failure.
+                has_failed |= !text.starts_with(REFUSED);
+                eprintln!("{what}: {text}");
+            }
         }
     }
     Ok(has_failed)
+}
+
+/// The lines that the process of a trial tells, or why there are none.
+fn watch(process: &mut TrialProcess) -> Result<String, String> {
+    let mut told = None;
+    let end = loop {
+        match process.next(LOOK_EVERY) {
+            Event::Line(line) => told = line.strip_prefix(TOLD).map(str::to_string).or(told),
+            Event::Quiet => {}
+            Event::Ended(end) => break end,
+        }
+        if signals::interrupts() >= 2 {
+            process.kill();
+        }
+    };
+    let ended = || match end.status {
+        Some(status) => format!("its process ended with {status}"),
+        None => "its process could not be ended".into(),
+    };
+    told.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_else(|| Err(ended()))
 }
 
 /// One trial in this process.
@@ -84,16 +108,14 @@ pub struct OutsideArgs {
 
 /// The child's side: prints the lines of one trial.
 pub fn run_one(args: &OutsideArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    signals::become_trial_process();
+    become_trial_process();
     let folder = RunFolder::open(&args.run).map_err(|error| CliError::failed(error.to_string()))?;
     let trial = folder.run().trials.iter().find(|trial| trial.id == args.trial);
     let trial = trial.ok_or_else(|| CliError::usage(format!("the run has no trial {}", args.trial)))?;
     let registry = Registry::load_for(plugins, std::slice::from_ref(&trial.engine));
-    match one(trial, &registry, &args.data) {
-        Ok(lines) => println!("{}", lines.join("\n")),
-        Err(text) if text.starts_with("refused: ") => eprintln!("{text}"),
-        Err(text) => return Err(CliError::failed(text)),
-    }
+    let told: Result<String, String> = one(trial, &registry, &args.data).map(|lines| lines.join("\n"));
+    let json = serde_json::to_string(&told).map_err(|error| CliError::failed(error.to_string()))?;
+    println!("{TOLD}{json}");
     Ok(0)
 }
 
@@ -131,7 +153,7 @@ fn one(trial: &Trial, registry: &Registry, folder: &Path) -> Result<Vec<String>,
         clock: Clock::monotonic().kind(),
         ..Request::default()
     };
-    let database = Database::open(&engine, folder, &request).map_err(|error| format!("refused: {error}"))?;
+    let database = Database::open(&engine, folder, &request).map_err(|error| format!("{REFUSED}{error}"))?;
     let level = level_name(database.in_force().level);
     let stats = database.stats().map_err(|error| format!("stats: {error}"))?;
     let address = stats.into_iter().find(|(name, _)| name == "address").map(|(_, address)| address);

@@ -12,7 +12,7 @@ pub(super) fn of_this_process() -> Vec<Usage> {
 }
 
 /// Their numbers, and those of the processes that they have started themselves.
-pub(super) fn numbers() -> Vec<u32> {
+pub(in crate::measure) fn numbers() -> Vec<u32> {
     let mut all = started_by("self");
     let mut next = 0;
     while let Some(process) = all.get(next) {

@@ -92,6 +92,7 @@ impl Running<'_> {
 
     /// Nothing was written since the close that is a step; with this one in it that step's figure would be too good.
     fn close_after_sweep(&mut self) {
+        self.board.step("close");
         if let Some(Err(error)) = self.database.take().map(Database::close) {
             self.fail("engine-error", format!("close after the sweep: {error}"));
         }

@@ -1,0 +1,171 @@
+//! The processes of a trial. A guard stands between the trial and the process that starts it: it adopts whatever the
+//! trial leaves, ends it, and then ends as the trial did. The one that starts a trial waits for the guard alone.
+
+mod group;
+mod guard;
+
+pub use guard::become_trial_process;
+
+use group::Group;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// In the environment of every process of a trial, with what tells the trial from all others.
+const MARK: &str = "KVDYNO_TRIAL";
+/// In the environment of a trial: the folder of its control group.
+const GROUP: &str = "KVDYNO_TRIAL_GROUP";
+/// Lines of ours on a trial's stdout begin so; all else there is some engine's.
+const OURS: &str = "kvdyno-";
+/// Begins the guard's last line: the names of the processes that the trial left, as JSON.
+const LEFT: &str = "kvdyno-left ";
+/// A line that is longer is no line of ours.
+const LINE_BYTES: u64 = 16 << 20;
+/// Lines that wait to be taken.
+const LINES: usize = 256;
+/// How long the guard may take to end everything before it is ended itself.
+const GUARD_MAY_TAKE: Duration = Duration::from_secs(4);
+/// Between two looks at a process that ends.
+const PAUSE: Duration = Duration::from_millis(2);
+/// For lines that are still on their way when the process has ended.
+const LAST_LINES: Duration = Duration::from_millis(500);
+
+/// A trial's process, with all that it starts. Dropped before its end, it is killed with all of them.
+pub struct TrialProcess {
+    guard: Child,
+    mark: String,
+    group: Option<Group>,
+    /// None: there are no more.
+    lines: Option<Receiver<String>>,
+    left: Option<Vec<String>>,
+    killed: Option<Instant>,
+    ended: Option<(ExitStatus, Instant)>,
+}
+
+/// What came of a trial's process in some time.
+pub enum Event {
+    /// A line of ours.
+    Line(String),
+    /// Nothing.
+    Quiet,
+    /// It has ended, and so have all processes that it had started.
+    Ended(End),
+}
+
+/// How a trial's process ended.
+#[derive(Debug, Default)]
+pub struct End {
+    /// None: it could not be ended.
+    pub status: Option<ExitStatus>,
+    /// The names of the processes that it had started and that still ran when it had ended by itself.
+    pub left: Vec<String>,
+}
+
+impl TrialProcess {
+    /// Starts a command that calls [`become_trial_process`] first, with nothing on its stdin; its stdout is ours.
+    pub fn start(command: &mut Command) -> io::Result<TrialProcess> {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("{}-{number}-{now}", std::process::id());
+        let group = Group::create();
+        command.env(MARK, &mark).env_remove(GROUP);
+        if let Some(group) = &group {
+            command.env(GROUP, group.folder());
+        }
+        // A process group of its own: Ctrl-C is for the one that starts it.
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+        let mut guard = command.spawn()?;
+        let lines = guard.stdout.take().map(lines_of);
+        Ok(TrialProcess { guard, mark, group, lines, left: None, killed: None, ended: None })
+    }
+
+    /// The next line, or the end; waits for it at most this long.
+    pub fn next(&mut self, wait: Duration) -> Event {
+        match self.lines.as_ref().map(|lines| lines.recv_timeout(wait)) {
+            Some(Ok(line)) => match line.strip_prefix(LEFT) {
+                Some(names) => self.left = serde_json::from_str(names).ok(),
+                None => return Event::Line(line),
+            },
+            // The guard holds the pipe, so that this is its end.
+            Some(Err(RecvTimeoutError::Disconnected)) => self.lines = None,
+            Some(Err(RecvTimeoutError::Timeout)) => {}
+            None => std::thread::sleep(wait.min(PAUSE)),
+        }
+        if self.ended.is_none()
+            && let Ok(Some(status)) = self.guard.try_wait()
+        {
+            self.ended = Some((status, Instant::now()));
+        }
+        match (self.ended, self.killed) {
+            // A process that could not be ended may hold the pipe for ever.
+            (Some((status, at)), _) if self.lines.is_none() || at.elapsed() > LAST_LINES => {
+                self.end_the_rest();
+                Event::Ended(End { status: Some(status), left: self.left.take().unwrap_or_default() })
+            }
+            (None, Some(at)) if at.elapsed() > 2 * GUARD_MAY_TAKE => Event::Ended(End::default()),
+            (None, Some(at)) if at.elapsed() > GUARD_MAY_TAKE => {
+                // It may be gone already; then there is nothing to kill.
+                let _ = self.guard.kill();
+                Event::Quiet
+            }
+            _ => Event::Quiet,
+        }
+    }
+
+    /// Ends it and all that it has started; [`TrialProcess::next`] tells when that is done.
+    pub fn kill(&mut self) {
+        if self.killed.is_none() && self.ended.is_none() {
+            self.killed = Some(Instant::now());
+            guard::end(self.guard.id());
+        }
+    }
+
+    /// What is left where somebody has killed the guard.
+    fn end_the_rest(&mut self) {
+        let has_told = self.left.is_some();
+        // Kills what is in it.
+        self.group = None;
+        if !has_told {
+            guard::end_marked(&format!("{MARK}={}", self.mark));
+        }
+    }
+}
+
+impl Drop for TrialProcess {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            let _ = self.guard.kill();
+            let _ = self.guard.wait();
+            self.left = None;
+            self.end_the_rest();
+        }
+    }
+}
+
+/// The lines of ours, read by a thread that nobody waits for.
+fn lines_of(stdout: ChildStdout) -> Receiver<String> {
+    let (send, receive) = sync_channel(LINES);
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stdout);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match reader.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            // What an engine prints may stand in front of it, without an end of its own.
+            let text = String::from_utf8_lossy(line.trim_ascii_end());
+            if let Some(at) = text.find(OURS)
+                && send.send(text[at..].to_string()).is_err()
+            {
+                return;
+            }
+        }
+    });
+    receive
+}

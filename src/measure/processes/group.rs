@@ -1,0 +1,54 @@
+//! A control group for the processes of a trial, where one may be made: all that is in it can be killed at once.
+
+use crate::measure::cgroup::Cgroups;
+use crate::measure::memory_cap::{remove_group, remove_leftovers};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What the names of our groups begin with. The process that made it follows.
+const PREFIX: &str = "kvdyno-tree-";
+/// A process writes `0` here to enter.
+const ENTRANCE: &str = "cgroup.procs";
+/// Of version 2 alone, since Linux 5.14.
+const KILL: &str = "cgroup.kill";
+
+/// A group; dropped, all that is in it is killed and it is removed.
+#[derive(Debug)]
+pub(super) struct Group(PathBuf);
+
+impl Group {
+    /// Below this process's own group, or the nearest one above it that allows it; none: it is allowed nowhere.
+    pub(super) fn create() -> Option<Group> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let own = Cgroups::of_this_process().v2?;
+        own.upward().find_map(|parent| {
+            remove_leftovers(parent, PREFIX);
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            std::fs::create_dir(&folder).ok()?;
+            let group = Group(folder);
+            group.0.join(KILL).exists().then_some(group)
+        })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        kill(&self.0);
+        remove_group(&self.0);
+    }
+}
+
+/// Makes this process one of the group. It may be forbidden; then there is no group.
+pub(super) fn enter(folder: &Path) {
+    let _ = std::fs::write(folder.join(ENTRANCE), "0");
+}
+
+/// Kills all that is in the group.
+pub(super) fn kill(folder: &Path) {
+    let _ = std::fs::write(folder.join(KILL), "1");
+}

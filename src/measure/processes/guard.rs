@@ -1,0 +1,249 @@
+//! The guard: the process that stands above a trial's own, adopts what the trial leaves, and ends it. Linux only;
+//! elsewhere there is none.
+
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::*;
+#[cfg(target_os = "linux")]
+pub use linux::*;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::super::{GROUP, LEFT, MARK, PAUSE, group};
+    use crate::measure::resources::descendants;
+    use std::io::Write;
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::{AtomicI32, Ordering};
+    use std::time::{Duration, Instant};
+
+    /// What ends by itself this soon after the trial was not left behind.
+    const MAY_END: Duration = Duration::from_millis(500);
+    /// For killing all that is left. What the kernel holds longer stays.
+    const KILLING: Duration = Duration::from_secs(3);
+
+    static TRIAL: AtomicI32 = AtomicI32::new(0);
+
+    /// Makes this process, which must have no other thread yet, the guard of a new one that goes on behind this call as the
+    /// trial: in a session and a control group of its own, as the one that adopts what its engine leaves behind, killed
+    /// when the guard is gone, told about a file that is too large by an error instead of a signal, deaf to Ctrl-C (the
+    /// one that started it decides), and the first to go when memory runs out.
+    pub fn become_trial_process() {
+        let folder = std::env::var_os(GROUP).map(PathBuf::from);
+        // SAFETY: plain system calls without pointers to anything of ours. With one thread there is no lock that the new
+        // process could find held.
+        let trial = unsafe {
+            libc::signal(libc::SIGINT, libc::SIG_IGN);
+            libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+            libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+            block_sigterm(true);
+            libc::fork()
+        };
+        if trial < 0 {
+            eprintln!("cannot start the trial's process: {}", std::io::Error::last_os_error());
+            std::process::exit(1);
+        }
+        if trial > 0 {
+            guard(trial, folder.as_deref());
+        }
+        // SAFETY: plain system calls without pointers.
+        unsafe {
+            libc::setsid();
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            block_sigterm(false);
+        }
+        if let Some(folder) = &folder {
+            group::enter(folder);
+        }
+        // Not allowed everywhere, and only a preference.
+        let _ = std::fs::write("/proc/self/oom_score_adj", "900");
+    }
+
+    fn block_sigterm(blocks: bool) {
+        let how = if blocks { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+        // SAFETY: all zeroes is a valid set, and the pointers are to live sets.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigaddset(&mut set, libc::SIGTERM);
+            libc::sigprocmask(how, &set, std::ptr::null_mut());
+        }
+    }
+
+    extern "C" fn end_trial(_signal: libc::c_int) {
+        // SAFETY: a plain system call, of those that a handler may make.
+        unsafe { libc::kill(TRIAL.load(Ordering::Relaxed), libc::SIGKILL) };
+    }
+
+    /// Waits for the trial, ends what it leaves, tells its names, and ends as it did.
+    fn guard(trial: i32, group: Option<&Path>) -> ! {
+        TRIAL.store(trial, Ordering::Relaxed);
+        let handler = end_trial as *const () as libc::sighandler_t;
+        // SAFETY: the handler makes one system call.
+        unsafe {
+            libc::signal(libc::SIGHUP, libc::SIG_IGN);
+            libc::signal(libc::SIGTERM, handler);
+        }
+        if !starter_lives() {
+            end_trial(libc::SIGTERM);
+        }
+        block_sigterm(false);
+        let status = loop {
+            match wait(0) {
+                Waited::Ended(process, status) if process == trial => break status,
+                Waited::Ended(..) | Waited::Interrupted => {}
+                Waited::Nobody | Waited::Running => break 0,
+            }
+        };
+        let left = if libc::WIFEXITED(status) { names_after_grace() } else { Vec::new() };
+        let begun = Instant::now();
+        while begun.elapsed() < KILLING {
+            if let Some(group) = group {
+                group::kill(group);
+            }
+            descendants().into_iter().for_each(kill);
+            if !is_above_others() {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        if let Some(group) = group {
+            // Whoever started this process may be gone; else it does so too.
+            let _ = std::fs::remove_dir(group);
+        }
+        let names = serde_json::to_string(&left).unwrap_or_default();
+        // One that is gone reads nothing.
+        let _ = std::io::stdout().write_all(format!("\n{LEFT}{names}\n").as_bytes());
+        let _ = std::io::stdout().flush();
+        end_as(status)
+    }
+
+    /// Whether the process that started this one is still there: its death may have come before it was asked for.
+    fn starter_lives() -> bool {
+        let mark = std::env::var(MARK).unwrap_or_default();
+        let starter = mark.split('-').next().and_then(|number| number.parse::<u32>().ok());
+        starter.is_none_or(|starter| starter == std::os::unix::process::parent_id())
+    }
+
+    enum Waited {
+        Ended(i32, i32),
+        Running,
+        Interrupted,
+        Nobody,
+    }
+
+    fn wait(options: i32) -> Waited {
+        let mut status = 0;
+        // SAFETY: the pointer is to a live number.
+        let process = unsafe { libc::waitpid(-1, &mut status, options) };
+        let is_interrupted = || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted;
+        match process {
+            0 => Waited::Running,
+            -1 if is_interrupted() => Waited::Interrupted,
+            -1 => Waited::Nobody,
+            process => Waited::Ended(process, status),
+        }
+    }
+
+    /// Whether there is still a process below this one; takes leave of those that have ended.
+    fn is_above_others() -> bool {
+        loop {
+            match wait(libc::WNOHANG) {
+                Waited::Ended(..) | Waited::Interrupted => {}
+                Waited::Running => return true,
+                Waited::Nobody => return false,
+            }
+        }
+    }
+
+    fn names_after_grace() -> Vec<String> {
+        let begun = Instant::now();
+        while is_above_others() {
+            if begun.elapsed() > MAY_END {
+                return descendants().into_iter().filter_map(name_of).collect();
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Vec::new()
+    }
+
+    /// The name of a process that runs.
+    fn name_of(process: u32) -> Option<String> {
+        let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
+        let stat = String::from_utf8_lossy(&stat).into_owned();
+        let (head, state) = stat.rsplit_once(')')?;
+        let name: String = head.split_once('(')?.1.chars().filter(|letter| !letter.is_control()).collect();
+        (!state.trim_start().starts_with('Z')).then_some(name)
+    }
+
+    fn kill(process: u32) {
+        if let Ok(process) = i32::try_from(process) {
+            // SAFETY: a plain system call.
+            unsafe { libc::kill(process, libc::SIGKILL) };
+        }
+    }
+
+    fn end_as(status: i32) -> ! {
+        // SAFETY: plain system calls; the pointer is to a live limit.
+        unsafe {
+            if libc::WIFSIGNALED(status) {
+                // The core file, if one is wanted, is the trial's.
+                let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+                libc::setrlimit(libc::RLIMIT_CORE, &none);
+                let signal = libc::WTERMSIG(status);
+                libc::signal(signal, libc::SIG_DFL);
+                libc::raise(signal);
+            }
+            libc::_exit(libc::WEXITSTATUS(status))
+        }
+    }
+
+    /// Asks a guard to end its trial.
+    pub(in super::super) fn end(guard: u32) {
+        if let Ok(guard) = i32::try_from(guard) {
+            // SAFETY: a plain system call, to a process of ours that was not waited for.
+            unsafe { libc::kill(guard, libc::SIGTERM) };
+        }
+    }
+
+    /// Kills every process with this in the environment that it was started with.
+    pub(in super::super) fn end_marked(mark: &str) {
+        let begun = Instant::now();
+        loop {
+            let marked = marked(mark);
+            if marked.is_empty() || begun.elapsed() > KILLING {
+                return;
+            }
+            marked.into_iter().for_each(kill);
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn marked(mark: &str) -> Vec<u32> {
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let bears = |process: &u32| {
+            let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+        };
+        numbers.filter(bears).collect()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    /// Nothing to do here.
+    pub fn become_trial_process() {}
+
+    /// Ends a trial's process.
+    pub(in super::super) fn end(process: u32) {
+        if let Ok(process) = i32::try_from(process) {
+            // SAFETY: a plain system call, to a process of ours that was not waited for.
+            unsafe { libc::kill(process, libc::SIGKILL) };
+        }
+    }
+
+    /// Nothing to do here.
+    pub(in super::super) fn end_marked(_mark: &str) {}
+}
