@@ -232,8 +232,9 @@ fn watch(child: &mut Child, stall: Duration, name: &str) -> Verdict {
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
                 stalled = true;
-                // It may be gone already; then there is nothing to kill.
+                // It may be gone already; then there is nothing to kill. What the engine has started may hold the pipe.
                 let _ = child.kill();
+                break;
             }
         }
     }

@@ -81,7 +81,7 @@ impl Status {
     }
 }
 
-fn kind_name(kind: u8) -> &'static str {
+pub(super) fn kind_name(kind: u8) -> &'static str {
     match kind {
         KV_GET => "get",
         KV_PUT => "put",
@@ -116,7 +116,7 @@ impl Arena {
     pub(super) fn is_plain(&self, first: usize, count: usize) -> bool {
         let batch = self.batch();
         let done = batch.done.load(Ordering::Acquire) as usize;
-        if done != count || !self.is_batch_as_sent(first, count) {
+        if done != count || !self.is_batch_as_sent(first, count) || self.trespass().is_some() {
             return false;
         }
         let seen = self.seen(first, count);
@@ -132,6 +132,9 @@ impl Arena {
         let Ran { first, count, done, .. } = ran;
         if !self.is_batch_as_sent(first, count) {
             return Some((first, "rule 3: the driver changed what the core wrote of the batch".into()));
+        }
+        if let Some(trespass) = self.trespass() {
+            return Some(trespass.clone());
         }
         let changed = (first..first + count).find(|&at| self.has_changed(at));
         if let Some(at) = changed {

@@ -110,6 +110,8 @@ concerns! {
     Shrunk, "shrunk", "Give it more time, or fewer engines, for the full size.";
     /// Caches could not be dropped.
     CachesNotDropped, "caches-not-dropped", "Run as root, or read the figures as those of a warm cache.";
+    /// Keys, values and out buffers end at guard pages.
+    GuardPages, "guard-pages", "Compare only with runs that have --paranoid too, and measure without it.";
     /// Not every version of every key was checked.
     ChecksReduced, "checks-reduced", "Use fewer keys for checks against the versions that were written.";
 }

@@ -246,6 +246,8 @@ impl Runner {
                     observer.tick(&tick);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
+                // What an engine has started may outlive the trial, and hold the pipe open.
+                Err(RecvTimeoutError::Timeout) if matches!(child.try_wait(), Ok(Some(_))) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if let Some(board) = board {

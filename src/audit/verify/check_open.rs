@@ -184,7 +184,7 @@ pub(super) fn sessions(context: &Context<'_>) -> Found {
             subject.run(&[Act::get(&key)])?;
         }
     }
-    let stats = subject.database()?.stats();
+    let stats = subject.database()?.stats().map_err(|error| error.to_string())?;
     if let Some((name, _)) = stats.iter().find(|(name, value)| name.is_empty() || value.is_empty()) {
         return Err(Halt::Failed(format!("stats gives a line that is no name=value: `{name}`")));
     }

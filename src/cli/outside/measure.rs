@@ -133,8 +133,8 @@ fn one(trial: &Trial, registry: &Registry, folder: &Path) -> Result<Vec<String>,
     };
     let database = Database::open(&engine, folder, &request).map_err(|error| format!("refused: {error}"))?;
     let level = level_name(database.in_force().level);
-    let address =
-        database.stats().into_iter().find(|(name, _)| name == "address").map(|(_, address)| address);
+    let stats = database.stats().map_err(|error| error.to_string())?;
+    let address = stats.into_iter().find(|(name, _)| name == "address").map(|(_, address)| address);
     let measured = address
         .ok_or_else(|| "the server's address is not known".to_string())
         .and_then(|address| load(trial, &address, &password, level));
