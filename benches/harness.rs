@@ -1,5 +1,5 @@
-//! The cost of our own code, against the goals in docs/methodology.md. `cargo bench --bench harness` measures;
-//! with `--small` every row runs once on tiny sizes, so that it cannot rot.
+//! The cost of our own code, against the goals in docs/methodology.md. `cargo bench --bench harness` measures, or
+//! `-- boundary` the rows of one part; with `--small` every row runs once on tiny sizes, so that it cannot rot.
 
 #[path = "harness/boundary.rs"]
 mod boundary;
@@ -49,9 +49,22 @@ impl Row {
 
 fn main() {
     let is_small = std::env::args().any(|word| word == "--small" || word == "--test");
-    floor::rows(is_small).iter().for_each(|row| row.print(is_small));
-    boundary::rows(is_small).iter().for_each(|row| row.print(is_small));
-    values::rows(is_small).iter().for_each(|row| row.print(is_small));
-    fidelity::rows(is_small).iter().for_each(|row| row.print(is_small));
-    live::rows(is_small).iter().for_each(|row| row.print(is_small));
+    type Rows = fn(bool) -> Vec<Row>;
+    let parts: [(&str, Rows); 5] = [
+        ("floor", floor::rows),
+        ("boundary", boundary::rows),
+        ("values", values::rows),
+        ("fidelity", fidelity::rows),
+        ("live", live::rows),
+    ];
+    let names: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    if let Some(name) = names.iter().find(|name| !parts.iter().any(|(part, _)| part == name)) {
+        eprintln!("there is no part `{name}`; there are {:?}", parts.map(|(part, _)| part));
+        std::process::exit(2);
+    }
+    for (_, rows) in
+        parts.iter().filter(|(part, _)| names.is_empty() || names.iter().any(|name| name == part))
+    {
+        rows(is_small).iter().for_each(|row| row.print(is_small));
+    }
 }

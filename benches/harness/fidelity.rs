@@ -232,6 +232,7 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
         seed: None,
         placement: Default::default(),
         reused: false,
+        paranoid: false,
     };
     let engine = registry.engine(engine).expect("it is built in");
     let clock = Clock::calibrate();

@@ -27,6 +27,7 @@ fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
         seed: None,
         placement: Default::default(),
         reused: false,
+        paranoid: false,
     };
     let data = tempfile::tempdir().expect("a temporary folder");
     let once = |_| {

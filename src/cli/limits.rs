@@ -17,6 +17,10 @@ pub struct LimitArgs {
     /// Run on the CPUs of this NUMA node (or on --cpus), with its memory only.
     #[arg(long, value_name = "N")]
     numa_node: Option<u32>,
+    /// Let keys, values and out buffers end at guard pages, where a driver dies that reads or writes beyond one. That
+    /// costs time: compare such figures with their like only.
+    #[arg(long)]
+    paranoid: bool,
 }
 
 fn cpus(text: &str) -> Result<String, String> {
@@ -37,6 +41,7 @@ impl LimitArgs {
     pub fn hold(&self, trials: &mut [Trial]) {
         for trial in trials {
             trial.placement = self.placement();
+            trial.paranoid = self.paranoid;
         }
     }
 }

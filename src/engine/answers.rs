@@ -81,7 +81,7 @@ impl Status {
     }
 }
 
-fn kind_name(kind: u8) -> &'static str {
+pub(super) fn kind_name(kind: u8) -> &'static str {
     match kind {
         KV_GET => "get",
         KV_PUT => "put",
@@ -116,16 +116,14 @@ impl Arena {
     pub(super) fn is_plain(&self, first: usize, count: usize) -> bool {
         let batch = self.batch();
         let done = batch.done.load(Ordering::Acquire) as usize;
-        if done != count || !self.is_batch_as_sent(first, count) {
+        if done != count || !self.is_batch_as_sent(first, count) || self.trespass().is_some() {
             return false;
         }
-        let mut odd = 0;
-        for at in first..first + count {
-            let op = self.op(at);
-            odd |= self.changed_bits(at) | u64::from(op.status);
-            odd |= u64::from(op.length > u64::from(op.out_size)) | u64::from(op.kind == KV_SCAN);
-        }
-        odd == 0
+        let seen = self.seen(first, count);
+        let may_scan = seen.kinds & KV_SCAN != 0;
+        seen.odd == 0
+            && seen.over == 0
+            && !(may_scan && (first..first + count).any(|at| self.op(at).kind == KV_SCAN))
     }
 
     /// The first rule that a call broke, with the op that shows it.
@@ -135,7 +133,10 @@ impl Arena {
         if !self.is_batch_as_sent(first, count) {
             return Some((first, "rule 3: the driver changed what the core wrote of the batch".into()));
         }
-        let changed = (first..first + count).find(|&at| self.changed_bits(at) != 0);
+        if let Some(trespass) = self.trespass() {
+            return Some(trespass.clone());
+        }
+        let changed = (first..first + count).find(|&at| self.has_changed(at));
         if let Some(at) = changed {
             let sent = kind_name(self.sent_kind(at));
             let what = self.changed_field(at);

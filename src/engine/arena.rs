@@ -1,13 +1,17 @@
 //! A session's memory: the batch, its ops, and for each op a slot for key, value and out bytes. One block, given to
-//! the driver by base and size (rule 5 of driver.h); every page is touched when it is made, because the first touch
-//! of a page inside a timed call would be charged to the engine.
+//! the driver by base and size (rule 5 of driver.h), between two pages that nobody may touch; every page is touched when
+//! it is made, because the first touch of a page inside a timed call would be charged to the engine.
 
+mod guarded;
+mod memory;
 mod packed;
 mod sent;
+mod trespass;
 
+use self::guarded::Guards;
+use self::memory::{Memory, page, whole_pages};
 use self::sent::{Half, SentBatch};
 use super::abi::{kv_arena, kv_batch, kv_op};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -37,8 +41,6 @@ struct Parts {
     out_step: usize,
 }
 
-const PAGE: usize = 4096;
-
 fn parts(shape: &Shape) -> Parts {
     let line = |bytes: usize| bytes.div_ceil(16) * 16;
     let block = |bytes: usize| bytes.div_ceil(64) * 64;
@@ -48,7 +50,7 @@ fn parts(shape: &Shape) -> Parts {
     let keys = ops + shape.ops * size_of::<kv_op>();
     let values = keys + block(shape.ops * key_step);
     let outs = values + block(shape.ops * value_step);
-    let size = (outs + block(shape.ops * out_step)).div_ceil(PAGE) * PAGE;
+    let size = whole_pages(outs + block(shape.ops * out_step));
     Parts { ops, keys, values, outs, size, key_step, value_step, out_step }
 }
 
@@ -62,6 +64,8 @@ impl Shape {
 /// One session's memory.
 pub struct Arena {
     base: NonNull<u8>,
+    /// Bytes from there on that a driver is told of.
+    span: usize,
     shape: Shape,
     parts: Parts,
     /// Bytes behind the ops that packed ops have taken.
@@ -69,6 +73,10 @@ pub struct Arena {
     /// What was sent, op by op, and of the batch.
     sent: Box<[Half]>,
     sent_batch: SentBatch,
+    /// Where keys, values and out buffers of guarded ops lie for the driver; none: in the slots.
+    guards: Option<Box<Guards>>,
+    /// Holds all of it.
+    _memory: Memory,
 }
 
 // SAFETY: an arena owns its block; nothing in it belongs to a thread.
@@ -77,18 +85,26 @@ unsafe impl Send for Arena {}
 impl Arena {
     /// A zeroed arena whose ops point to their slots for good. `stop` is the word that ends a batch early.
     pub fn new(shape: Shape, clock: u32, stop: &'static AtomicU32) -> Arena {
+        Arena::in_memory(shape, clock, stop, false)
+    }
+
+    /// The same with guard pages: each key, value and out buffer ends where a page begins that nobody may touch. That costs
+    /// copies around each call.
+    pub fn guarded(shape: Shape, clock: u32, stop: &'static AtomicU32) -> Arena {
+        Arena::in_memory(shape, clock, stop, true)
+    }
+
+    fn in_memory(shape: Shape, clock: u32, stop: &'static AtomicU32, is_guarded: bool) -> Arena {
         let parts = parts(&shape);
-        let layout = Arena::layout(parts.size);
-        // SAFETY: the layout is not empty.
-        let base = unsafe { alloc_zeroed(layout) };
-        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        let behind = if is_guarded { guarded::span(&shape) } else { 0 };
+        let memory = Memory::reserve(page() + parts.size + page() + behind);
+        let base = memory.open(page(), parts.size);
+        let guards = is_guarded.then(|| Box::new(Guards::new(&shape, &memory, page() + parts.size + page())));
+        let span = if is_guarded { parts.size + page() + behind } else { parts.size };
         let sent = vec![Half::EMPTY; shape.ops].into_boxed_slice();
         let sent_batch = SentBatch { deadline: 0, stop, clock };
-        let mut arena = Arena { base, shape, parts, packed: 0, sent, sent_batch };
-        for page in (0..parts.size).step_by(PAGE) {
-            // SAFETY: within the block; volatile so that the touch is not left out.
-            unsafe { base.as_ptr().add(page).write_volatile(0) };
-        }
+        let mut arena =
+            Arena { base, span, shape, parts, packed: 0, sent, sent_batch, guards, _memory: memory };
         for index in 0..shape.ops {
             let key = arena.at(parts.keys + index * parts.key_step);
             let value = arena.at(parts.values + index * parts.value_step);
@@ -109,10 +125,6 @@ impl Arena {
         }
     }
 
-    fn layout(size: usize) -> Layout {
-        Layout::from_size_align(size, PAGE).expect("an arena is far below the address space")
-    }
-
     #[inline(always)]
     fn at(&self, offset: usize) -> *mut u8 {
         // SAFETY: offsets come from `parts` and lie within the block.
@@ -126,7 +138,7 @@ impl Arena {
 
     /// What a driver is given at session.
     pub(super) fn raw(&self) -> kv_arena {
-        kv_arena { base: self.base.as_ptr(), size: self.parts.size as u64 }
+        kv_arena { base: self.base.as_ptr(), size: self.span as u64 }
     }
 
     /// The batch.
@@ -147,6 +159,9 @@ impl Arena {
     #[inline(always)]
     pub(super) fn prepare_batch(&mut self, first: usize, count: usize) {
         assert!(first + count <= self.shape.ops);
+        if self.guards.is_some() {
+            self.give_guarded(first, count);
+        }
         self.note_sent(first, count);
         let ops = self.op_pointer(first);
         let SentBatch { deadline, stop, clock } = self.sent_batch;
@@ -242,11 +257,46 @@ impl Arena {
         // SAFETY: no longer than the slot.
         unsafe { std::slice::from_raw_parts(self.at(self.parts.outs + index * self.parts.out_step), length) }
     }
-}
 
-impl Drop for Arena {
-    fn drop(&mut self) {
-        // SAFETY: made by `new` with this layout.
-        unsafe { dealloc(self.base.as_ptr(), Arena::layout(self.parts.size)) };
+    /// The first bytes of an out slot, whatever was delivered.
+    fn slot(&self, index: usize, length: usize) -> &[u8] {
+        assert!(index < self.shape.ops && length <= self.shape.out_bytes);
+        // SAFETY: no longer than the slot.
+        unsafe { std::slice::from_raw_parts(self.at(self.parts.outs + index * self.parts.out_step), length) }
+    }
+
+    fn slot_mut(&mut self, index: usize, length: usize) -> &mut [u8] {
+        assert!(index < self.shape.ops && length <= self.shape.out_bytes);
+        // SAFETY: as above, and the arena is borrowed mutably.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.at(self.parts.outs + index * self.parts.out_step), length)
+        }
+    }
+
+    /// The first bytes of a key slot, whatever the op says now.
+    fn sent_key(&self, index: usize, length: usize) -> &[u8] {
+        assert!(index < self.shape.ops && length <= self.shape.key_bytes);
+        // SAFETY: no longer than the slot.
+        unsafe { std::slice::from_raw_parts(self.at(self.parts.keys + index * self.parts.key_step), length) }
+    }
+
+    /// And of a value slot.
+    fn sent_value(&self, index: usize, length: usize) -> &[u8] {
+        assert!(index < self.shape.ops && length <= self.shape.value_bytes);
+        // SAFETY: no longer than the slot.
+        unsafe {
+            std::slice::from_raw_parts(self.at(self.parts.values + index * self.parts.value_step), length)
+        }
+    }
+
+    /// What the last call did to memory that is not the driver's, where there are guard pages.
+    pub(super) fn trespass(&self) -> Option<&(usize, String)> {
+        self.guards.as_ref().and_then(|guards| guards.trespass.as_ref())
+    }
+
+    /// Whether it has guard pages.
+    #[inline(always)]
+    pub(super) fn is_guarded(&self) -> bool {
+        self.guards.is_some()
     }
 }

@@ -73,10 +73,24 @@ pub enum Work {
     Settle = KV_SETTLE,
 }
 
+/// Bytes that are shown of a text that does not end.
+const SHOWN_BYTES: usize = 48;
+
 /// The raw handle, closed when the last owner is gone.
 struct Handle {
     table: &'static kv_driver,
     raw: *mut kv_database,
+}
+
+impl Handle {
+    /// The last thing that is done with it; it has no Drop.
+    fn close(&self) -> Result<(), EngineError> {
+        let call = self.table.close.expect("the registry refuses tables that lack an entry");
+        let mut error = [0u8; KV_TEXT];
+        // SAFETY: the database is open, and nothing runs after this.
+        let status = unsafe { call(self.raw, error.as_mut_ptr()) };
+        outcome(status, &error)
+    }
 }
 
 // SAFETY: a database is used by many threads (rule 9).
@@ -90,9 +104,29 @@ pub struct Database {
     in_force: InForce,
 }
 
+/// A text of a driver's in a field of a given size; an `Err`: it does not end there.
+fn whole_text(field: &[u8]) -> Result<String, String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match field.iter().position(|&byte| byte == 0) {
+        Some(end) => Ok(text(&field[..end])),
+        None => Err(text(&field[..field.len().min(SHOWN_BYTES)])),
+    }
+}
+
+/// An error's text; one that does not end is cut, and says so.
 fn field_text(field: &[u8]) -> String {
-    let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
-    String::from_utf8_lossy(&field[..end]).into_owned()
+    let cut = |text| {
+        format!("{text}... (cut by kvdyno: the driver's text does not end within {} bytes)", field.len())
+    };
+    whole_text(field).unwrap_or_else(cut)
+}
+
+/// What a driver says of what is in force.
+fn said(field: &[u8], what: &str) -> Result<String, EngineError> {
+    whole_text(field).map_err(|text| EngineError {
+        status: KV_ERROR,
+        text: format!("rule 10: the driver's {what} does not end within {} bytes: {text}...", field.len()),
+    })
 }
 
 fn outcome(status: u32, error: &[u8; KV_TEXT]) -> Result<(), EngineError> {
@@ -108,33 +142,41 @@ fn owned_pair((name, value): (&str, &str)) -> (String, String) {
 }
 
 impl InForce {
-    fn read(opened: &kv_opened) -> InForce {
-        let settings = field_text(&opened.settings);
+    fn read(opened: &kv_opened) -> Result<InForce, EngineError> {
+        if opened.level > KV_POWER {
+            let text = format!(
+                "rule 10: the driver says that level {} is in force, which there is not",
+                opened.level
+            );
+            return Err(EngineError { status: KV_ERROR, text });
+        }
+        let settings = said(&opened.settings, "list of options")?;
         let pairs = settings.lines().filter_map(|line| line.split_once('=')).map(owned_pair);
-        let compression = field_text(&opened.compression);
-        InForce {
+        let compression = said(&opened.compression, "compression")?;
+        Ok(InForce {
             level: opened.level,
             capabilities: opened.capabilities,
             cache_bytes: (opened.cache_bytes != u64::MAX).then_some(opened.cache_bytes),
-            version: field_text(&opened.version),
+            version: said(&opened.version, "version")?,
             compression: (!compression.is_empty()).then_some(compression),
             settings: pairs.collect(),
-        }
+        })
     }
 
     /// Rules 10 and 11: what is in force is something that the table declares.
-    fn hold_against(&self, engine: &Engine) -> Result<(), String> {
-        let name = level_name(self.level);
-        if self.level > KV_POWER || engine.levels() & 1 << self.level == 0 {
-            return Err(format!("rule 10: the level in force is `{name}`, which the table does not declare"));
+    fn hold_against(self, engine: &Engine) -> Result<InForce, EngineError> {
+        let broken = |text: String| Err(EngineError { status: KV_ERROR, text });
+        if engine.levels() & 1 << self.level == 0 {
+            let name = level_name(self.level);
+            return broken(format!("rule 10: the level in force is `{name}`, which the table does not declare"));
         }
         // Where the data is depends on options.
         let added = self.capabilities & !engine.capabilities() & !KV_IN_MEMORY;
         if added != 0 {
             let names = capability_names(added).join(", ");
-            return Err(format!("rule 11: open adds what the table does not declare: {names}"));
+            return broken(format!("rule 11: open adds what the table does not declare: {names}"));
         }
-        Ok(())
+        Ok(self)
     }
 }
 
@@ -188,13 +230,14 @@ impl Database {
             return Err(EngineError { status: KV_ERROR, text: "open said ok and gave no database".into() });
         }
         let handle = Arc::new(Handle { table: engine.table, raw });
-        let database = Database { handle, in_force: InForce::read(&opened) };
-        if let Err(text) = database.in_force.hold_against(engine) {
-            // The broken rule is what there is to tell.
-            let _ = database.close();
-            return Err(EngineError { status: KV_ERROR, text });
+        match InForce::read(&opened).and_then(|in_force| in_force.hold_against(engine)) {
+            Ok(in_force) => Ok(Database { handle, in_force }),
+            Err(error) => {
+                // What it says of its close does not matter any more.
+                let _ = handle.close();
+                Err(error)
+            }
         }
-        Ok(database)
     }
 
     /// What is in force.
@@ -231,7 +274,7 @@ impl Database {
         // SAFETY: the database is open and `out` has the size given.
         let status = unsafe { call(self.handle.raw, out.as_mut_ptr(), out.len() as u64) };
         let text = match status {
-            KV_OK | KV_SHORT => field_text(&out),
+            KV_OK | KV_SHORT => said(&out, "list of stats")?,
             KV_UNSUPPORTED => String::new(),
             status => return Err(EngineError { status, text: format!("answered status {status}") }),
         };
@@ -242,11 +285,7 @@ impl Database {
     pub fn close(self) -> Result<(), EngineError> {
         let handle = Arc::try_unwrap(self.handle)
             .map_err(|_| EngineError { status: KV_ERROR, text: "close with a session still open".into() })?;
-        let call = handle.table.close.expect("the registry refuses tables that lack an entry");
-        let mut error = [0u8; KV_TEXT];
-        // SAFETY: the last owner; the handle has no Drop, so this is the only close.
-        let status = unsafe { call(handle.raw, error.as_mut_ptr()) };
-        outcome(status, &error)
+        handle.close()
     }
 }
 
@@ -300,6 +339,9 @@ impl Session {
         let call = self.handle.table.execute.expect("the registry refuses tables that lack an entry");
         // SAFETY: the session is open; the batch and all it points to lie in its arena.
         let status = unsafe { call(self.raw, self.arena.batch_mut()) };
+        if self.arena.is_guarded() {
+            self.arena.take_guarded(first, count);
+        }
         if status == KV_OK && self.arena.batch().error[0] == 0 && self.arena.is_plain(first, count) {
             return Executed { done: count, error: None, is_breach: false };
         }

@@ -19,7 +19,7 @@ pub use plugin::{Refused, plugin_folders};
 pub use registry::{Absent, Lookup, Registry, mutant_names};
 
 use kvdyno_driver::abi::{KV_ABI, kv_driver};
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 use std::path::{Path, PathBuf};
 
 /// Where a driver comes from.
@@ -81,13 +81,59 @@ impl std::fmt::Display for EngineError {
 
 impl std::error::Error for EngineError {}
 
-/// A NUL-terminated text of the boundary; empty where the pointer is null.
+/// Bytes of a driver's own text (a name, a line of help), at most.
+const TEXT_BYTES: usize = 4096;
+/// Options of a driver, at most.
+const MOST_OPTIONS: u32 = 1024;
+
+/// A NUL-terminated text of the boundary; empty where the pointer is null. One that does not end is cut.
 fn boundary_text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return String::new();
     }
-    // SAFETY: a driver's texts are constants that end with NUL (driver.h).
-    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+    let length = bounded_length(pointer);
+    // SAFETY: so many bytes were just read there.
+    let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), length) };
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// How long a text is; `TEXT_BYTES`: it does not end before.
+fn bounded_length(pointer: *const c_char) -> usize {
+    // SAFETY: a driver's texts are constants that end with NUL (driver.h); no more is read of one that does not.
+    unsafe { libc::strnlen(pointer, TEXT_BYTES) }
+}
+
+/// Refuses a table with a text that does not end, or with more options than anybody has.
+fn check_texts(table: &kv_driver) -> Result<(), String> {
+    let is_endless = |pointer: *const c_char| !pointer.is_null() && bounded_length(pointer) == TEXT_BYTES;
+    let endless = |what: &str| Err(format!("the driver's {what} does not end within {TEXT_BYTES} bytes"));
+    let of_table = [
+        (table.name, "name"),
+        (table.engine, "line on the engine"),
+        (table.language, "language"),
+        (table.family, "family"),
+    ];
+    if let Some((_, what)) = of_table.iter().find(|(pointer, _)| is_endless(*pointer)) {
+        return endless(what);
+    }
+    if table.option_count > MOST_OPTIONS {
+        return Err(format!("the driver has {} options, at most {MOST_OPTIONS} can be", table.option_count));
+    }
+    for (at, option) in options_of(table).iter().enumerate() {
+        if [option.name, option.kind, option.default_value, option.help].into_iter().any(is_endless) {
+            return endless(&format!("text of option {at}"));
+        }
+    }
+    Ok(())
+}
+
+fn options_of(table: &kv_driver) -> &[abi::kv_option] {
+    let count = table.option_count as usize;
+    if count == 0 || table.options.is_null() {
+        return &[];
+    }
+    // SAFETY: a table has `option_count` options (driver.h).
+    unsafe { std::slice::from_raw_parts(table.options, count) }
 }
 
 impl Engine {
@@ -100,6 +146,7 @@ impl Engine {
             let wanted = size_of::<kv_driver>();
             return Err(format!("its driver table has {} bytes, ABI {KV_ABI} has {wanted}", table.size));
         }
+        check_texts(table)?;
         let name = boundary_text(table.name);
         if !is_engine_name(&name) {
             return Err(format!("`{}` is no engine name ([a-z0-9][a-z0-9_.-]*)", name.escape_default()));
@@ -173,13 +220,7 @@ impl Engine {
 
     /// The options, in the driver's order.
     pub fn options(&self) -> Vec<OptionInfo> {
-        let count = self.table.option_count as usize;
-        if count == 0 || self.table.options.is_null() {
-            return Vec::new();
-        }
-        // SAFETY: a table has `option_count` options (driver.h).
-        let options = unsafe { std::slice::from_raw_parts(self.table.options, count) };
-        options
+        options_of(self.table)
             .iter()
             .map(|option| OptionInfo {
                 name: boundary_text(option.name),

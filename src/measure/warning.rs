@@ -113,6 +113,8 @@ concerns! {
     CachesNotDropped, "caches-not-dropped", "Run as root, or read the figures as those of a warm cache.";
     /// Processes still ran when the trial had ended.
     LeftProcesses, "left-processes", "Tell the driver's author: close must end every process that the driver has started.";
+    /// Keys, values and out buffers end at guard pages.
+    GuardPages, "guard-pages", "Compare only with runs that have --paranoid too, and measure without it.";
     /// Not every version of every key was checked.
     ChecksReduced, "checks-reduced", "Use fewer keys for checks against the versions that were written.";
 }

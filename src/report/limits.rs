@@ -37,6 +37,11 @@ pub(super) fn limits(run: &Run) -> Option<String> {
     if run.trials.iter().any(|trial| trial.reused) {
         parts.push("started on copies of kept databases, without the fills".to_string());
     }
+    if run.trials.iter().any(|trial| trial.paranoid) {
+        parts.push(
+            "guard pages behind keys, values and out buffers (--paranoid), which cost time".to_string(),
+        );
+    }
     (!parts.is_empty()).then(|| plain_text(&parts.join("; ")))
 }
 

@@ -93,6 +93,7 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         seed: None,
         placement: Placement::default(),
         reused: false,
+        paranoid: false,
     }
 }
 

@@ -100,6 +100,9 @@ pub struct Trial {
     /// Whether it starts on a copy of a kept database, so that the fills at the workload's start are not run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reused: bool,
+    /// Whether keys, values and out buffers end at guard pages, which costs time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paranoid: bool,
 }
 
 /// How a trial ended.

@@ -2,7 +2,7 @@
 
 use super::spaces::Spaces;
 use crate::engine::abi::*;
-use crate::engine::{Arena, Database, Shape};
+use crate::engine::{Arena, Database, Shape, Status};
 use crate::generator::Keys;
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
@@ -39,16 +39,28 @@ pub fn sum(
         }
         for at in 0..executed.done {
             let arena = session.arena();
-            match arena.op(at).status {
-                KV_OK => {
+            let status = arena.op(at).status;
+            match Status::of(status) {
+                Status::Ok => {
                     let bytes = arena.delivered(at);
                     let counter = bytes.try_into().map(u64::from_le_bytes);
                     let bad =
                         || format!("counter {} has {} bytes instead of 8", next + at as u64, bytes.len());
                     sum = sum.wrapping_add(counter.map_err(|_| bad())?);
                 }
-                KV_NOT_FOUND => {}
-                status => return Err(format!("reading counter {}: status {status}", next + at as u64)),
+                Status::NotFound => {}
+                Status::Short
+                | Status::Exists
+                | Status::Conflict
+                | Status::Aborted
+                | Status::Full
+                | Status::TooLarge
+                | Status::Unsupported
+                | Status::NotRun
+                | Status::Error
+                | Status::Unknown(_) => {
+                    return Err(format!("reading counter {}: status {status}", next + at as u64));
+                }
             }
         }
         next += executed.done as u64;

@@ -345,12 +345,15 @@ impl Judge {
 
     #[cold]
     fn refused_insert(&mut self, item: Item, status: u32) -> bool {
-        match status {
-            KV_EXISTS => self.count_miss(Kind::Insert),
-            KV_OK => {
+        match Status::of(status) {
+            Status::Exists => self.count_miss(Kind::Insert),
+            Status::Ok => {
                 self.faults.add(|| format!("insert of key {}: it is there, and was not refused", item.index))
             }
-            other => self.write_failed(item, other, "insert"),
+            Status::NotFound => self.write_failed(item, status, "insert"),
+            // No answers of an insert: the call's error says so.
+            Status::Short | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {}
+            Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_) => {}
         }
         false
     }

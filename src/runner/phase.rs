@@ -169,7 +169,9 @@ fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session
     let clock = shared.clock.kind();
     (0..shared.slots.len())
         .map(|thread| {
-            let mut arena = Arena::new(shape_of(shared, thread), clock, shared.stop);
+            let shape = shape_of(shared, thread);
+            let new = if shared.is_guarded { Arena::guarded } else { Arena::new };
+            let mut arena = new(shape, clock, shared.stop);
             arena.set_split(shared.spaces.split());
             database.session(arena).map_err(|error| Failure {
                 cause: "engine-error",
@@ -177,6 +179,14 @@ fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session
             })
         })
         .collect()
+}
+
+/// What the engine tells of its inside.
+fn stats(shared: &Shared<'_>, database: &Database) -> Vec<(String, String)> {
+    database.stats().unwrap_or_else(|error| {
+        shared.fail("engine-error", format!("stats after phase {}: {error}", shared.phase.name));
+        Vec::new()
+    })
 }
 
 /// Runs the threads of a phase to its end.
@@ -235,10 +245,7 @@ pub fn run(
     });
     let times: Vec<ThreadTimes> = outcomes.iter().map(|outcome| outcome.times).collect();
     let watched = watch.finish(counted_ns(shared, &outcomes), &times, on_tick);
-    let engine_stats = database.stats().unwrap_or_else(|error| {
-        shared.fail("engine-error", format!("phase {}: stats: {error}", shared.phase.name));
-        Vec::new()
-    });
+    let engine_stats = stats(shared, database);
     let (reread, faults) = reread(shared, database);
     let failure = shared.failure.lock().ok().and_then(|failure| failure.clone());
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();

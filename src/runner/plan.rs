@@ -86,6 +86,7 @@ pub fn trials(entries: &[Entry], seed: u64, seeds: Seeds) -> Vec<Trial> {
                 },
                 placement: Placement::default(),
                 reused: false,
+                paranoid: false,
             });
         }
     }

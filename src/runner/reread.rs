@@ -4,7 +4,7 @@
 use super::check::{Faults, State, Versions, Window};
 use super::shared::Shared;
 use crate::engine::abi::*;
-use crate::engine::{Arena, Database, Session, Shape};
+use crate::engine::{Arena, Database, Session, Shape, Status};
 use std::sync::atomic::AtomicU32;
 
 /// Keys read in one call.
@@ -59,10 +59,11 @@ fn read(
         let (Some(oldest), Some(newest)) = (versions.acked(item), versions.started(item)) else { continue };
         let window = Window { oldest, newest };
         let arena = session.arena();
-        let value = match arena.op(at).status {
-            KV_OK => Some(arena.delivered(at)),
-            KV_NOT_FOUND => None,
-            KV_SHORT => {
+        let status = arena.op(at).status;
+        let value = match Status::of(status) {
+            Status::Ok => Some(arena.delivered(at)),
+            Status::NotFound => None,
+            Status::Short => {
                 let needed = arena.op(at).needed;
                 faults.add(|| {
                     format!("get of key {item}, after the phase: {needed} bytes, more than any written")
@@ -70,7 +71,17 @@ fn read(
                 versions.close(item, newest);
                 continue;
             }
-            status => return Err(format!("reading key {item}: status {status}")),
+            Status::Exists
+            | Status::Conflict
+            | Status::Aborted
+            | Status::Full
+            | Status::TooLarge
+            | Status::Unsupported
+            | Status::NotRun
+            | Status::Error
+            | Status::Unknown(_) => {
+                return Err(format!("reading key {item}: status {status}"));
+            }
         };
         let found = seen(shared, item, value, window);
         if let Err(text) = &found {

@@ -236,6 +236,8 @@ pub struct Shared<'p> {
     pub level: Durability,
     /// False: the engine stores nothing, so nothing can be checked.
     pub checked: bool,
+    /// Keys, values and out buffers end at guard pages.
+    pub is_guarded: bool,
     /// Threads that write, in all roles.
     pub writers: u64,
     /// Threads that insert new keys.

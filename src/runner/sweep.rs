@@ -5,7 +5,7 @@ use super::check::Faults;
 use super::shared::Shared;
 use super::spaces::{Spaces, indexed_value};
 use crate::engine::abi::*;
-use crate::engine::{Arena, Database, Session, Shape};
+use crate::engine::{Arena, Database, Session, Shape, Status};
 use crate::generator::{Distribution, Random};
 use crate::workload::{Mix, Phase, Scan};
 
@@ -108,13 +108,26 @@ fn get_rows(
     for (at, &item) in items.iter().enumerate().take(executed.done) {
         let arena = session.arena();
         let right = indexed_value(shared.values, item, &mut scratch);
-        match arena.op(at).status {
-            KV_OK if arena.delivered(at) == shared.spaces.index_value(number, right) => {}
-            KV_NOT_FOUND => faults.add(|| format!("index {number}: the index row of key {item} is missing")),
-            KV_OK | KV_SHORT => faults.add(|| {
+        let status = arena.op(at).status;
+        match Status::of(status) {
+            Status::Ok if arena.delivered(at) == shared.spaces.index_value(number, right) => {}
+            Status::NotFound => {
+                faults.add(|| format!("index {number}: the index row of key {item} is missing"))
+            }
+            Status::Ok | Status::Short => faults.add(|| {
                 format!("index {number}: the index row of key {item} has bytes that were not written")
             }),
-            status => return Err(format!("reading index {number}: status {status}")),
+            Status::Exists
+            | Status::Conflict
+            | Status::Aborted
+            | Status::Full
+            | Status::TooLarge
+            | Status::Unsupported
+            | Status::NotRun
+            | Status::Error
+            | Status::Unknown(_) => {
+                return Err(format!("reading index {number}: status {status}"));
+            }
         }
     }
     Ok(())

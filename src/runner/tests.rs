@@ -54,6 +54,7 @@ fn run_seeded(engine: &str, workload: Workload, seed: Option<u64>) -> Record {
         seed,
         placement: Default::default(),
         reused: false,
+        paranoid: false,
     };
     let registry = Registry::load(&[]);
     let engine = registry.engine(engine).unwrap();

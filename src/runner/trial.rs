@@ -383,6 +383,7 @@ impl<'t> Running<'t> {
             capabilities: database.map_or(0, |database| database.in_force().capabilities),
             level: level_of(database.map_or(KV_NONE, |database| database.in_force().level)),
             checked: !self.engine.stores_nothing(),
+            is_guarded: self.trial.paranoid,
             writers: slots.iter().filter(|slot| slot.writer.is_some()).count() as u64,
             inserters: slots.iter().filter(|slot| slot.inserter.is_some()).count() as u64,
             deletes: kinds.iter().any(|kind| kind.deletes()),

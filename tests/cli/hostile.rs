@@ -5,19 +5,32 @@ use super::command::{Printed, kvdyno, prepared};
 use std::path::Path;
 use std::process::Command;
 
-fn build(folder: &Path) {
+/// The plug-in, with the example driver in it under another name.
+fn build_plugin(folder: &Path, flags: &[&str]) {
     let plugins = folder.join("plugins");
     std::fs::create_dir(&plugins).unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
-        .arg("-I")
-        .arg(root.join("driver/include"))
-        .arg(root.join("tests/cli/hostile.c"))
-        .arg("-o")
-        .arg(plugins.join("libkvdyno_hostile.so"))
-        .status();
-    assert!(built.expect("a C compiler named cc").success());
+    let compile = |arguments: &[&str], source: &Path, made: &Path| {
+        let built = Command::new("cc")
+            .args(["-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden"])
+            .args(arguments)
+            .arg("-I")
+            .arg(root.join("driver/include"))
+            .arg(source)
+            .arg("-o")
+            .arg(made)
+            .status();
+        assert!(built.expect("a C compiler named cc").success());
+    };
+    let rows = folder.join("rows.o");
+    compile(&["-c", "-Dkv_plugin=example_plugin"], &root.join("engines/example/driver.c"), &rows);
+    let object = rows.to_string_lossy();
+    let flags: Vec<&str> = [&["-shared", "-pthread", &object], flags].concat();
+    compile(&flags, &root.join("tests/cli/hostile.c"), &plugins.join("libkvdyno_hostile.so"));
+}
+
+fn build(folder: &Path) {
+    build_plugin(folder, &[]);
     for (name, mix, more) in [
         ("get", "get = 1", ""),
         ("put", "put = 1", ""),
@@ -170,4 +183,123 @@ fn verify_names_the_rule_that_a_floor_breaks() {
         assert_eq!(printed.code, Some(code), "{fault}\n{}", printed.stdout);
         assert!(printed.stdout.contains(wanted), "{fault}\n{}", printed.stdout);
     }
+}
+
+/// What the driver does with memory, and what is said of it: where it dies, and where it is seen after the call.
+const MEMORY: &[(&str, &str, &str)] = &[
+    ("get", "get/over", "SIGSEGV: rule 5: the driver touched byte 1 behind the out buffer of a get"),
+    ("get", "get/far-over", "SIGSEGV: rule 5: the driver touched byte 1 behind the out buffer of a get"),
+    ("get", "get/key-past", "SIGSEGV: rule 5: the driver touched byte 1 behind the key of a get"),
+    ("put", "put/value-past", "SIGSEGV: rule 5: the driver touched byte 1 behind the value of a put"),
+    ("get", "get/under", "rule 5: the driver wrote before the out buffer of a get"),
+    ("get", "get/far-under", "rule 5: the driver wrote before the out buffer of a get"),
+    ("get", "get/key-write", "rule 5: the driver changed the key of a get"),
+    ("put", "put/value-write", "rule 5: the driver changed the value of a put"),
+];
+
+/// `text` without the layout of a table.
+fn words_of(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn verify(folder: &Path, engine: &str, fault: &str) -> Printed {
+    let words = format!("verify {engine} --plugins plugins --ops 50 --seconds 0.02 --stall-seconds 60");
+    prepared(folder, &words).env("HOSTILE_FAULT", fault).output().unwrap().into()
+}
+
+#[test]
+fn memory_that_is_not_the_drivers_is_named_in_a_paranoid_run() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let mut passed = Vec::new();
+    for &(workload, fault, wanted) in MEMORY {
+        let words = format!(
+            "run {workload}.toml --engines hostile-floor --runs 1 --quiet --plugins plugins --paranoid \
+             --option hostile-floor.fault={fault}"
+        );
+        let run = kvdyno(folder.path(), &words);
+        // A record has the signal and the last words apart.
+        let text = wanted.trim_start_matches("SIGSEGV: ");
+        let is_named =
+            words_of(&run.stdout).contains(text) && (text == wanted || run.stdout.contains("SIGSEGV"));
+        if run.code != Some(1) || !is_named {
+            passed.push(format!("run, {fault}: exit {:?}\n{}{}", run.code, run.stdout, run.stderr));
+        }
+    }
+    assert!(passed.is_empty(), "{} passed:\n{}", passed.len(), passed.join("\n"));
+}
+
+#[test]
+fn guard_pages_disturb_no_honest_driver_and_are_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    for (engine, workload) in [("memory-btree", "scan"), ("memory-btree", "put"), ("hostile-floor", "get")] {
+        let words =
+            format!("run {workload}.toml --engines {engine} --runs 1 --quiet --plugins plugins --paranoid");
+        let printed = kvdyno(folder.path(), &words);
+        assert_eq!(printed.code, Some(0), "{engine} {workload}\n{}\n{}", printed.stderr, printed.stdout);
+        assert!(words_of(&printed.stdout).contains("guard pages"), "{}", printed.stdout);
+    }
+}
+
+#[test]
+fn texts_that_do_not_end_and_levels_that_there_are_not_are_faults_of_the_driver() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    for (fault, wanted) in [
+        ("text/version", "the driver's version does not end within 64 bytes"),
+        ("text/compression", "the driver's compression does not end within 32 bytes"),
+        ("text/options", "the driver's list of options does not end within 2048 bytes"),
+        ("text/level", "level 7 is in force, which there is not"),
+        ("text/stats", "the driver's list of stats does not end within 65536 bytes"),
+        ("text/error", "cut by kvdyno: the driver's text does not end within 232 bytes"),
+    ] {
+        let run = run(folder.path(), "hostile-floor", "get", fault);
+        let text = words_of(&run.stdout);
+        assert!(
+            run.code == Some(1) && text.contains(wanted),
+            "{fault}: {:?}\n{text}{}",
+            run.code,
+            run.stderr
+        );
+        let verified = verify(folder.path(), "hostile-rows", fault);
+        assert_eq!(verified.code, Some(3), "{fault}\n{}", verified.stdout);
+    }
+}
+
+#[test]
+fn a_driver_whose_name_does_not_end_is_not_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    build_plugin(folder.path(), &["-DENDLESS_NAME"]);
+    let printed = kvdyno(folder.path(), "engines --plugins plugins");
+    let text = words_of(&(printed.stdout + &printed.stderr));
+    assert!(text.contains("the driver's name does not end within 4096 bytes"), "{text}");
+}
+
+#[test]
+fn a_process_that_outlives_the_trial_does_not_hold_up_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let begun = std::time::Instant::now();
+    let printed = run(folder.path(), "hostile-floor", "get", "get/fork");
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+    assert!(begun.elapsed().as_secs() < 55, "it waited for what the driver had started");
+}
+
+#[test]
+fn verify_is_red_for_every_fault_of_a_driver_that_keeps_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let green = verify(folder.path(), "hostile-rows", "none");
+    assert_eq!(green.code, Some(0), "without a fault\n{}", green.stdout);
+    let is_kept = |workload: &str| matches!(workload, "get" | "put" | "delete" | "scan");
+    let faults = FAULTS.iter().filter(|(workload, ..)| is_kept(workload)).map(|(_, fault, _)| *fault);
+    let passed: Vec<String> = faults
+        .filter_map(|fault| {
+            let printed = verify(folder.path(), "hostile-rows", fault);
+            let is_red = printed.code == Some(3) && printed.stdout.contains("RED");
+            (!is_red).then(|| format!("{fault}: exit {:?}\n{}", printed.code, printed.stdout))
+        })
+        .collect();
+    assert!(passed.is_empty(), "{} passed:\n{}", passed.len(), passed.join("\n"));
 }

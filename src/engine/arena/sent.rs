@@ -42,35 +42,99 @@ const FIELDS: [(usize, &str); 13] = [
     (offset_of!(kv_op, due), "the due tick"),
 ];
 
-impl Arena {
-    #[inline(always)]
-    fn half_at(&self, index: usize) -> *mut Half {
-        std::ptr::from_ref(self.op(index)).cast_mut().cast()
-    }
+/// What a look over the ops of a call has found, all of them taken together, so that it costs one branch a call.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Seen {
+    /// Not 0: some op's core half is not as it was sent, or its status is not `KV_OK`.
+    pub odd: u64,
+    /// Not 0: some op says a length beyond its out buffer.
+    pub over: u64,
+    /// The kinds, their bits joined.
+    pub kinds: u8,
+}
 
+/// Notes what is sent, and that no op has an answer yet.
+#[inline(always)]
+fn note(ops: &mut [kv_op], sent: &mut [Half]) {
+    for (op, sent) in ops.iter_mut().zip(sent) {
+        op.status = KV_NOT_RUN;
+        *sent = *half(op);
+    }
+}
+
+#[inline(always)]
+fn look(ops: &[kv_op], sent: &[Half]) -> Seen {
+    let (mut changed, mut status, mut over, mut kinds) = ([0; 8], 0, 0, 0);
+    for (op, sent) in ops.iter().zip(sent) {
+        let now = half(op);
+        for word in 0..8 {
+            changed[word] |= now.0[word] ^ sent.0[word];
+        }
+        status |= op.status;
+        kinds |= op.kind;
+        // The sign bit is set where it is too long: by a little, or by so much that the difference wraps round.
+        over |= u64::from(op.out_size).wrapping_sub(op.length) | op.length;
+    }
+    let changed = changed.iter().fold(0, |bits, word| bits | word);
+    Seen { odd: changed | u64::from(status), over: over >> 63, kinds }
+}
+
+/// The same with 32 bytes at a time, where the processor has such registers: that halves their cost.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn note_wide(ops: &mut [kv_op], sent: &mut [Half]) {
+    note(ops, sent);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn look_wide(ops: &[kv_op], sent: &[Half]) -> Seen {
+    look(ops, sent)
+}
+
+/// The core's half of an op of an arena.
+#[inline(always)]
+fn half(op: &kv_op) -> &Half {
+    // SAFETY: an op begins with its half, without padding, and those of an arena lie on cache lines of their own.
+    unsafe { &*std::ptr::from_ref(op).cast::<Half>() }
+}
+
+impl Arena {
     /// Notes what is sent, and that no op has an answer yet.
     #[inline(always)]
     pub(super) fn note_sent(&mut self, first: usize, count: usize) {
-        for at in first..first + count {
-            self.op_mut(at).status = KV_NOT_RUN;
-            // SAFETY: an op begins with its half, without padding, on a cache line of its own.
-            self.sent[at] = unsafe { *self.half_at(at) };
+        let from = self.op_pointer(first);
+        let sent = &mut self.sent[first..first + count];
+        // SAFETY: so many ops as there are halves lie there, and the arena is borrowed mutably.
+        let ops = unsafe { std::slice::from_raw_parts_mut(from, sent.len()) };
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has it.
+            return unsafe { note_wide(ops, sent) };
         }
+        note(ops, sent);
     }
 
-    /// Not 0: the driver has changed the core's half of an op that was sent.
+    /// Looks at all ops of a call at once.
     #[inline(always)]
-    pub(in crate::engine) fn changed_bits(&self, index: usize) -> u64 {
-        // SAFETY: as above.
-        let now = unsafe { &*self.half_at(index) };
-        let sent = &self.sent[index];
-        (0..8).fold(0, |bits, word| bits | (now.0[word] ^ sent.0[word]))
+    pub(in crate::engine) fn seen(&self, first: usize, count: usize) -> Seen {
+        let (ops, sent) = (&self.ops()[first..first + count], &self.sent[first..first + count]);
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has it.
+            return unsafe { look_wide(ops, sent) };
+        }
+        look(ops, sent)
+    }
+
+    /// Whether the driver has changed the core's half of an op that was sent.
+    pub(in crate::engine) fn has_changed(&self, index: usize) -> bool {
+        half(self.op(index)).0 != self.sent[index].0
     }
 
     /// The name of the first field that the driver changed.
     pub(in crate::engine) fn changed_field(&self, index: usize) -> &'static str {
-        // SAFETY: as above.
-        let now = unsafe { *self.half_at(index) };
+        let now = *half(self.op(index));
         let bytes = |half: Half| half.0.map(u64::to_ne_bytes);
         let (now, sent) = (bytes(now), bytes(self.sent[index]));
         let at = now.iter().flatten().zip(sent.iter().flatten()).position(|(now, sent)| now != sent);
@@ -103,9 +167,11 @@ impl Arena {
     #[cold]
     pub(in crate::engine) fn void(&mut self, first: usize, count: usize) {
         for at in first..first + count {
-            // SAFETY: as above, and the arena is borrowed mutably.
-            unsafe { *self.half_at(at) = self.sent[at] };
-            self.op_mut(at).status = KV_ERROR;
+            let sent = self.sent[at];
+            let op = self.op_mut(at);
+            // SAFETY: as in `half`, and the arena is borrowed mutably.
+            unsafe { std::ptr::from_mut(op).cast::<Half>().write(sent) };
+            op.status = KV_ERROR;
         }
     }
 }
@@ -139,13 +205,30 @@ mod tests {
         ];
         arena.prepare_batch(1, 3);
         for (change, name) in changes {
-            assert_eq!(arena.changed_bits(2), 0);
+            (1..4).for_each(|at| arena.op_mut(at).status = KV_OK);
+            assert!(!arena.has_changed(2) && arena.seen(1, 3).odd == 0);
             change(arena.op_mut(2));
-            assert_ne!(arena.changed_bits(2), 0, "{name}");
+            assert!(arena.has_changed(2), "{name}");
+            assert_ne!(arena.seen(1, 3).odd, 0, "{name}");
+            assert_ne!(look(&arena.ops()[1..4], &arena.sent[1..4]).odd, 0, "{name}, without wide registers");
             assert_eq!(arena.changed_field(2), name);
             arena.void(1, 3);
         }
         assert!(arena.is_batch_as_sent(1, 3) && !arena.is_batch_as_sent(0, 3));
         assert_eq!(arena.op(2).status, KV_ERROR);
+    }
+
+    #[test]
+    fn one_odd_op_of_many_is_seen() {
+        let mut arena = Arena::new(Shape { ops: 64, key_bytes: 8, value_bytes: 8, out_bytes: 8 }, 0, &NEVER);
+        arena.prepare_batch(0, 64);
+        assert_eq!(arena.seen(0, 64).odd, u64::from(KV_NOT_RUN));
+        (0..64).for_each(|at| (arena.op_mut(at).status, arena.op_mut(at).length) = (KV_OK, 8));
+        let seen = arena.seen(0, 64);
+        assert_eq!((seen.odd, seen.over, seen.kinds), (0, 0, KV_NOTHING));
+        for length in [9, u64::from(u32::MAX), 1 << 63, (1 << 63) + 9, u64::MAX] {
+            arena.op_mut(17).length = length;
+            assert_eq!((arena.seen(0, 64).over, arena.seen(18, 46).over), (1, 0), "{length}");
+        }
     }
 }

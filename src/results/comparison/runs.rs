@@ -431,6 +431,9 @@ fn settings(base: &Run, new: &Run) -> Vec<String> {
         if trial.reused != other.reused {
             found.push(format!("{name}: only one of the runs starts on a kept database"));
         }
+        if trial.paranoid != other.paranoid {
+            found.push(format!("{name}: only one of the runs has guard pages (--paranoid)"));
+        }
     }
     found
 }

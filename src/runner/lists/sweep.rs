@@ -3,7 +3,7 @@
 
 use super::{Lists, write_key, write_name};
 use crate::engine::abi::*;
-use crate::engine::{Arena, Database, Session, Shape};
+use crate::engine::{Arena, Database, Session, Shape, Status};
 use crate::runner::check::Faults;
 use crate::runner::rows::split_row;
 use crate::runner::shared::Shared;
@@ -88,15 +88,21 @@ fn ask(
     }
     for (at, Ask { list, number, is_there }) in asks.iter().copied().enumerate().take(executed.done) {
         let arena = session.arena();
-        match (arena.op(at).status, is_there) {
-            (KV_OK, true) => {
+        let status = arena.op(at).status;
+        match (Status::of(status), is_there) {
+            (Status::Ok, true) => {
                 let fault = lists.fault(shared.values, lists.element(list, number), arena.delivered(at));
                 fault.into_iter().for_each(|text| faults.add(|| text));
             }
-            (KV_NOT_FOUND, false) => {}
-            (KV_NOT_FOUND, true) => faults.add(|| format!("element {number} of list {list} is missing")),
-            (KV_OK | KV_SHORT, _) => faults.add(|| format!("list {list} has more elements than it may")),
-            (status, _) => return Err(format!("element {number} of list {list}: status {status}")),
+            (Status::NotFound, false) => {}
+            (Status::NotFound, true) => faults.add(|| format!("element {number} of list {list} is missing")),
+            (Status::Ok | Status::Short, _) => {
+                faults.add(|| format!("list {list} has more elements than it may"));
+            }
+            (Status::Exists | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge, _)
+            | (Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_), _) => {
+                return Err(format!("element {number} of list {list}: status {status}"));
+            }
         }
     }
     Ok(())

@@ -133,6 +133,7 @@ pub(super) fn received(workload: &Workload, microseconds: u64) -> Vec<Received> 
         placement: Default::default(),
         seed: None,
         reused: false,
+        paranoid: false,
     };
     let record =
         run_trial(&trial, engine, folder.path(), Clock::calibrate(), &mut |_| {}, &|_| Ok(())).unwrap();

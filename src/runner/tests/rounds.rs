@@ -68,6 +68,7 @@ fn many_short_rounds_are_kept_now_and_then_and_have_no_rows_per_second() {
         seed: None,
         placement: Default::default(),
         reused: Default::default(),
+        paranoid: Default::default(),
         workload: workload.into(),
     };
     let engine = Registry::load(&[]).engine("memory-btree").unwrap();

@@ -209,6 +209,7 @@ fn index_rows_of_an_unordered_engine_are_looked_for_by_their_keys() {
             clock: Clock::calibrate(),
             capabilities: engine.capabilities(),
             checked: true,
+            is_guarded: false,
             writers: 0,
             inserters: 0,
             deletes: false,

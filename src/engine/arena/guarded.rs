@@ -1,0 +1,200 @@
+//! Guard pages: each key, value and out buffer that a driver is given ends where a page begins that nobody may touch, so
+//! that a byte read or written beyond it ends the process there and then. What lies before one is looked at after the call.
+
+use super::memory::{Memory, page, whole_pages};
+use super::trespass::Watched;
+use super::{Arena, Shape};
+use crate::engine::answers::kind_name;
+use std::ptr::NonNull;
+
+/// Bytes before a key, value or out buffer that are looked at.
+const LOOK_BYTES: usize = 4096;
+/// What stands there.
+const FILL: u8 = 0xa5;
+
+/// What an op is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Key,
+    Value,
+    Out,
+}
+
+impl Part {
+    const ALL: [Part; 3] = [Part::Key, Part::Value, Part::Out];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Key => "key",
+            Part::Value => "value",
+            Part::Out => "out buffer",
+        }
+    }
+}
+
+/// Pages of an op's own for one of its parts, with a guard page behind them.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub start: NonNull<u8>,
+    pub room: usize,
+    /// Bytes at its end that the last call was given.
+    length: usize,
+}
+
+impl Place {
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the pages are open, and the arena that they belong to is borrowed mutably by whoever comes here.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.room) }
+    }
+
+    /// Where what was given begins, and how far the bytes before it are looked at.
+    fn split(&mut self) -> (&mut [u8], &mut [u8]) {
+        let begins = self.room - self.length;
+        let (before, given) = self.bytes().split_at_mut(begins);
+        (&mut before[begins.saturating_sub(LOOK_BYTES)..], given)
+    }
+
+    /// Gives these bytes. Where they begin.
+    fn give(&mut self, bytes: &[u8]) -> *mut u8 {
+        self.length = bytes.len().min(self.room);
+        let (before, given) = self.split();
+        before.fill(FILL);
+        given.copy_from_slice(&bytes[..given.len()]);
+        given.as_mut_ptr()
+    }
+}
+
+/// The places of each op of an arena.
+pub(super) struct Guards {
+    places: Box<[[Place; 3]]>,
+    /// The first rule that the last call broke.
+    pub trespass: Option<(usize, String)>,
+    watched: Watched,
+}
+
+// SAFETY: the places lie in the arena's own memory.
+unsafe impl Send for Guards {}
+
+/// Bytes that the places of a shape take, guard pages included.
+pub(super) fn span(shape: &Shape) -> usize {
+    let of_op = rooms(shape).iter().map(|room| room + page()).sum::<usize>();
+    of_op * shape.ops
+}
+
+fn rooms(shape: &Shape) -> [usize; 3] {
+    [shape.key_bytes, shape.value_bytes, shape.out_bytes].map(|bytes| whole_pages(bytes.max(1)))
+}
+
+impl Guards {
+    /// Places for each op, from `from` on, before which lies a guard page.
+    pub fn new(shape: &Shape, memory: &Memory, from: usize) -> Guards {
+        let mut at = from;
+        let places: Box<[[Place; 3]]> = (0..shape.ops)
+            .map(|_| {
+                rooms(shape).map(|room| {
+                    let start = memory.open(at, room);
+                    at += room + page();
+                    Place { start, room, length: 0 }
+                })
+            })
+            .collect();
+        let watched = Watched::new(&places);
+        Guards { places, trespass: None, watched }
+    }
+}
+
+impl Arena {
+    /// Moves what ops are given to where a guard page ends it.
+    #[cold]
+    pub(super) fn give_guarded(&mut self, first: usize, count: usize) {
+        let Some(mut guards) = self.guards.take() else { return };
+        guards.trespass = None;
+        for at in first..first + count {
+            let [key, value, out] = &mut guards.places[at];
+            let room = (self.op(at).out_size as usize).min(self.shape.out_bytes);
+            let pointers =
+                (key.give(self.key(at)), value.give(self.value(at)), out.give(self.slot(at, room)));
+            let op = self.op_mut(at);
+            (op.key, op.value, op.out) = pointers;
+        }
+        guards.watched.note(&self.ops()[first..first + count], first);
+        self.guards = Some(guards);
+    }
+
+    /// Takes what came to where the core looks for it, and looks at what a driver may not write to.
+    #[cold]
+    pub(in crate::engine) fn take_guarded(&mut self, first: usize, count: usize) {
+        let Some(mut guards) = self.guards.take() else { return };
+        for at in first..first + count {
+            let kind = kind_name(self.sent_kind(at));
+            for (part, place) in Part::ALL.into_iter().zip(&mut guards.places[at]) {
+                let (before, given) = place.split();
+                let is_changed = match part {
+                    Part::Key => *given != *self.sent_key(at, given.len()),
+                    Part::Value => *given != *self.sent_value(at, given.len()),
+                    Part::Out => {
+                        self.slot_mut(at, given.len()).copy_from_slice(given);
+                        false
+                    }
+                };
+                let is_spilt = before.iter().any(|byte| *byte != FILL);
+                let what = match (is_spilt, is_changed) {
+                    (true, _) => "wrote before the",
+                    (false, true) => "changed the",
+                    (false, false) => continue,
+                };
+                let name = part.name();
+                guards
+                    .trespass
+                    .get_or_insert_with(|| (at, format!("rule 5: the driver {what} {name} of a {kind}")));
+            }
+        }
+        self.guards = Some(guards);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::abi::*;
+    use std::sync::atomic::AtomicU32;
+
+    static NEVER: AtomicU32 = AtomicU32::new(0);
+
+    #[test]
+    fn keys_values_and_out_buffers_end_where_a_page_begins_and_bytes_before_them_are_watched() {
+        let shape = Shape { ops: 3, key_bytes: 20, value_bytes: 5000, out_bytes: 100 };
+        let mut arena = Arena::guarded(shape, 0, &NEVER);
+        for at in 0..3 {
+            arena.key_mut(at)[..7].copy_from_slice(b"the key");
+            arena.value_mut(at)[..4999].fill(7);
+            let op = arena.op_mut(at);
+            (op.kind, op.key_length, op.value_length, op.out_size) = (KV_GET, 7, 4999, 99);
+        }
+        type Wrong = fn(&kv_op);
+        // SAFETY: each writes within the pages of its own op.
+        let wrongs: [(Wrong, Option<&str>); 6] = [
+            (|op| unsafe { op.out.write_bytes(3, 99) }, None),
+            (|op| unsafe { op.out.sub(1).write(0) }, Some("wrote before the out buffer of a get")),
+            (|op| unsafe { op.out.sub(3000).write(0) }, Some("wrote before the out buffer of a get")),
+            (|op| unsafe { op.key.cast_mut().write(0) }, Some("changed the key of a get")),
+            (|op| unsafe { op.value.cast_mut().add(4998).write(0) }, Some("changed the value of a get")),
+            (|op| unsafe { op.value.cast_mut().sub(1).write(0) }, Some("wrote before the value of a get")),
+        ];
+        for (wrong, wanted) in wrongs {
+            arena.prepare_batch(1, 2);
+            let op = *arena.op(2);
+            for end in [op.key.addr() + 7, op.value.addr() + 4999, op.out.addr() + 99] {
+                assert_eq!(end % page(), 0);
+            }
+            assert_eq!((arena.key(2), arena.value(2).len()), (&b"the key"[..], 4999));
+            wrong(&op);
+            arena.take_guarded(1, 2);
+            let found = arena.guards.as_ref().and_then(|guards| guards.trespass.clone());
+            assert_eq!(found.as_ref().map(|found| found.0), wanted.map(|_| 2));
+            assert!(found.is_none_or(|(_, text)| text.ends_with(wanted.unwrap_or("?"))), "{wanted:?}");
+        }
+        arena.op_mut(2).length = 99;
+        assert_eq!(arena.delivered(2), [3; 99], "what came is where the core looks for it");
+    }
+}

@@ -1,0 +1,68 @@
+//! Memory whose ends are pages that nobody may touch: a driver that leaves it dies at once, instead of spoiling what lies
+//! beside it.
+
+use std::alloc::{Layout, handle_alloc_error};
+use std::ptr::{NonNull, null_mut};
+
+/// Bytes of a page.
+pub(super) fn page() -> usize {
+    // SAFETY: a plain system call; every system has pages.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+/// Bytes, up to the end of their last page.
+pub(super) fn whole_pages(bytes: usize) -> usize {
+    bytes.next_multiple_of(page())
+}
+
+/// A stretch of addresses, of which parts are open.
+pub(super) struct Memory {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: it owns its pages, and nothing in them belongs to a thread.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// Whole pages, none of which may be touched yet.
+    pub fn reserve(bytes: usize) -> Memory {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
+        // SAFETY: a new mapping, wherever the kernel wants it.
+        let start = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Memory { start, bytes },
+            _ => Memory::fail(bytes),
+        }
+    }
+
+    fn fail(bytes: usize) -> ! {
+        let layout = Layout::from_size_align(bytes, 1).expect("an arena is far below the address space");
+        handle_alloc_error(layout)
+    }
+
+    /// Opens whole pages, zeroed and each touched once. Where they begin.
+    pub fn open(&self, from: usize, bytes: usize) -> NonNull<u8> {
+        assert!(from + bytes <= self.bytes);
+        // SAFETY: within the mapping, as asserted.
+        let start = unsafe { self.start.add(from) };
+        // SAFETY: as above; the pages are ours.
+        let failed =
+            unsafe { libc::mprotect(start.as_ptr().cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) };
+        if failed != 0 {
+            Memory::fail(bytes);
+        }
+        for at in (0..bytes).step_by(page()) {
+            // SAFETY: within the open pages; volatile so that the touch is not left out.
+            unsafe { start.add(at).write_volatile(0) };
+        }
+        start
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: made by `reserve`, and unmapped once. It cannot fail with a mapping of our own.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}

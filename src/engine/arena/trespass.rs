@@ -1,0 +1,161 @@
+//! Says what a driver touched when it dies at a guard page. The handler allocates nothing and takes no lock; a signal that
+//! has nothing to do with guard pages goes to whoever handled it before.
+
+use super::guarded::{Part, Place};
+use super::memory::page;
+use crate::engine::abi::kv_op;
+use crate::engine::answers::kind_name;
+use std::fmt::Write;
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::sync::Once;
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+
+/// Begins the line that the process writes on stderr before it dies.
+const TRESPASS: &str = "kvdyno-guard: ";
+/// Arenas that are looked through; of more, a death is only a signal.
+const MOST: usize = 128;
+/// The signals that a guard page gives.
+const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+static ARENAS: [AtomicPtr<Arena>; MOST] = [const { AtomicPtr::new(null_mut()) }; MOST];
+static BEFORE: [AtomicPtr<libc::sigaction>; 2] = [const { AtomicPtr::new(null_mut()) }; 2];
+static INSTALLED: Once = Once::new();
+
+/// What the handler knows of an arena.
+struct Arena {
+    places: Box<[[Place; 3]]>,
+    /// Of the ops of the last call.
+    kinds: Box<[AtomicU8]>,
+}
+
+/// An arena that the handler knows, until this is dropped.
+pub(super) struct Watched(*mut Arena);
+
+impl Watched {
+    pub fn new(places: &[[Place; 3]]) -> Watched {
+        INSTALLED.call_once(install);
+        let kinds = places.iter().map(|_| AtomicU8::new(0)).collect();
+        let arena = Box::into_raw(Box::new(Arena { places: places.into(), kinds }));
+        let enter = |slot: &&AtomicPtr<Arena>| {
+            slot.compare_exchange(null_mut(), arena, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        ARENAS.iter().find(enter);
+        Watched(arena)
+    }
+
+    /// The ops of the call that begins, which lie from `first` on.
+    pub fn note(&self, ops: &[kv_op], first: usize) {
+        // SAFETY: it lives until this is dropped.
+        let arena = unsafe { &*self.0 };
+        for (op, kind) in ops.iter().zip(&arena.kinds[first..]) {
+            kind.store(op.kind, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        for slot in &ARENAS {
+            let _ = slot.compare_exchange(self.0, null_mut(), Ordering::AcqRel, Ordering::Relaxed);
+        }
+        // SAFETY: made by `new`, and no longer known to the handler. One that runs just now ends the process.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+/// Bytes of a line, without an allocation.
+struct Line {
+    bytes: [u8; 256],
+    length: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let room = &mut self.bytes[self.length..];
+        let length = text.len().min(room.len());
+        room[..length].copy_from_slice(&text.as_bytes()[..length]);
+        self.length += length;
+        Ok(())
+    }
+}
+
+impl Arena {
+    /// What lies at an address of a guard page.
+    fn describe(&self, address: usize, line: &mut Line) -> Option<()> {
+        let mut before = None;
+        for (at, places) in self.places.iter().enumerate() {
+            for (part, place) in [Part::Key, Part::Value, Part::Out].into_iter().zip(places) {
+                let start = place.start.addr().get();
+                let end = start + place.room;
+                let kind = |at: usize| kind_name(self.kinds[at].load(Ordering::Relaxed));
+                // Of the page between two places, each has the half that is its own.
+                if (start - page() / 2..start).contains(&address) && before.is_some() {
+                    let (name, kind) = (part.name(), kind(at));
+                    return write!(line, "{} bytes before the {name} of a {kind}", start - address).ok();
+                }
+                if (end..end + page() / 2).contains(&address) {
+                    let (name, kind) = (part.name(), kind(at));
+                    return write!(line, "byte {} behind the {name} of a {kind}", address - end + 1).ok();
+                }
+                before = Some(part);
+            }
+        }
+        None
+    }
+}
+
+/// Writes what lies at the address; whether it is a guard page's.
+fn tell(address: usize) -> bool {
+    for slot in &ARENAS {
+        // SAFETY: an arena leaves the list before it is freed.
+        let Some(arena) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { continue };
+        let mut line = Line { bytes: [0; 256], length: 0 };
+        let _ = write!(line, "\n{TRESPASS}rule 5: the driver touched ");
+        if arena.describe(address, &mut line).is_none() {
+            continue;
+        }
+        let _ = line.write_str(", where a guard page lies (--paranoid)\n");
+        // SAFETY: so many bytes lie there. Nothing can be done if it fails.
+        unsafe { libc::write(2, line.bytes.as_ptr().cast(), line.length) };
+        return true;
+    }
+    false
+}
+
+extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+    // SAFETY: the kernel gives a whole siginfo_t with these signals.
+    let address = unsafe { (*info).si_addr() }.addr();
+    let before = SIGNALS.iter().position(|known| *known == signal).map(|at| &BEFORE[at]);
+    // SAFETY: set before the handler was, and never freed.
+    let before = before.and_then(|before| unsafe { before.load(Ordering::Acquire).as_ref() });
+    if let (false, Some(before)) = (tell(address), before)
+        && before.sa_sigaction != libc::SIG_DFL
+        && before.sa_sigaction != libc::SIG_IGN
+        && before.sa_flags & libc::SA_SIGINFO != 0
+    {
+        // SAFETY: a handler with SA_SIGINFO has this type.
+        let handler = unsafe { std::mem::transmute::<usize, Handler>(before.sa_sigaction) };
+        return handler(signal, info, context);
+    }
+    // The instruction is tried again, and ends the process.
+    // SAFETY: a plain system call.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
+
+fn install() {
+    for (signal, before) in SIGNALS.into_iter().zip(&BEFORE) {
+        // SAFETY: all zero is a valid sigaction; the handler is as SA_SIGINFO wants it. SA_ONSTACK, for the Go runtime
+        // wants it of every handler in its process.
+        unsafe {
+            let mut old = Box::new(MaybeUninit::<libc::sigaction>::zeroed().assume_init());
+            libc::sigaction(signal, std::ptr::null(), &mut *old);
+            before.store(Box::into_raw(old), Ordering::Release);
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = on_signal as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigaction(signal, &action, null_mut());
+        }
+    }
+}
