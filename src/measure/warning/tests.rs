@@ -202,6 +202,7 @@ fn every_warning_there_is_can_be_raised() {
     found.extend(Warning::of_shrinking("quick", (200_000, 20_000), (5.0, 1.0)));
     found.extend(Warning::of_caches("read", Some("not permitted")));
     found.extend(Warning::of_checks("read", true));
+    found.extend(Warning::of_call_times("read", Some("the times leave 50 % of the calls unaccounted")));
     let raised: HashSet<&str> = ids(&found).into_iter().collect();
     let all: HashSet<&str> = Concern::ALL.iter().map(|concern| concern.id()).collect();
     assert_eq!(raised, all);
@@ -212,6 +213,7 @@ fn every_warning_there_is_can_be_raised() {
         Warning::of_shrinking("quick", (9, 9), (1.0, 1.0)),
         Warning::of_caches("read", None),
         Warning::of_checks("read", false),
+        Warning::of_call_times("read", None),
     ];
     assert!(none.iter().all(Option::is_none), "{none:?}");
 }
