@@ -33,13 +33,14 @@ impl Span {
 
 impl Arena {
     /// Whether the stamps of a call need no second look: from the batch's start to the end of its last op each op begins
-    /// where the one before ended, and all of it lies in the call; and what was waited for is beside the ops.
+    /// where the one before ended, and all of it lies in the call; none was to wait, and what was waited for is beside the ops.
     #[inline(always)]
     pub(super) fn are_stamps_plain(&self, first: usize, count: usize, span: Span, hands_over: bool) -> bool {
         let mut clock = self.batch().start;
         let mut odd = 0;
         for op in &self.ops()[first..first + count] {
-            odd |= (op.start ^ clock) | (op.end.wrapping_sub(op.start) >> 63) | u64::from(op.flags & KV_JOIN);
+            odd |= (op.start ^ clock) | (op.end.wrapping_sub(op.start) >> 63);
+            odd |= u64::from(op.flags & KV_JOIN) | op.due;
             clock = op.end;
         }
         let (is_chain, end) = if odd == 0 { (true, clock) } else { self.chain_of_groups(first, count) };
@@ -56,6 +57,7 @@ impl Arena {
         let mut odd = 0;
         for op in &self.ops()[first..first + count] {
             odd |= (op.start ^ clock) | ((op.end ^ group_end) & tied) | (op.end.wrapping_sub(op.start) >> 63);
+            odd |= op.due;
             // KV_JOIN is the lowest bit: all ones where the next op is of the same group.
             tied = u64::from(op.flags & KV_JOIN).wrapping_neg();
             group_end = op.end;
