@@ -12,10 +12,14 @@ mod escapes;
 mod faults;
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[path = "cli/keeps.rs"]
+mod keeps;
 #[path = "cli/kept.rs"]
 mod kept;
 #[path = "cli/layouts.rs"]
 mod layouts;
+#[path = "cli/liars.rs"]
+mod liars;
 #[path = "cli/limits.rs"]
 mod limits;
 #[path = "cli/live.rs"]

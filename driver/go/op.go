@@ -9,7 +9,7 @@ import (
 )
 
 // Op is one op, as an engine sees it. Key and Value are the caller's memory until the call returns, or copies of the
-// engine's own if it declares KeepsKey or KeepsValue.
+// engine's own in a write, if it declares KeepsKey or KeepsValue.
 type Op struct {
 	// Key of the op; of a scan: where it starts.
 	Key []byte

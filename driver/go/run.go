@@ -97,7 +97,13 @@ func (r *runner) one(op *Op) (Status, error) {
 	if r.isTooLong(raw) {
 		return TooLarge, Fail(TooLarge, "a key has %d bytes at most", r.keySizeMax)
 	}
-	switch raw.kind {
+	r.own(op)
+	return r.call(op)
+}
+
+// call hands an op to the session, which can do it.
+func (r *runner) call(op *Op) (Status, error) {
+	switch op.raw.kind {
 	case Get:
 		return r.session.Get(op)
 	case Put:
@@ -115,8 +121,7 @@ func (r *runner) one(op *Op) (Status, error) {
 	}
 }
 
-// shadow makes the Go side's view of a batch. An engine that keeps the slices it is given gets copies: one slab for keys
-// and one for values, so that keys that are kept do not keep values.
+// shadow makes the Go side's view of a batch.
 func (r *runner) shadow(raws []rawOp) []Op {
 	if len(r.ops) < len(raws) {
 		r.ops = make([]Op, len(raws))
@@ -127,48 +132,29 @@ func (r *runner) shadow(raws []rawOp) []Op {
 		op := &ops[i] // field by field: a whole Op takes five times as long
 		op.Key, op.Value, op.raw = unsafe.Slice(raw.key, raw.keyLength), unsafe.Slice(raw.value, raw.valueLength), raw
 	}
-	if r.capabilities&(KeepsKey|KeepsValue) != 0 {
-		r.copyWrites(ops)
-	}
 	return ops
 }
 
 func isWrite(kind Kind) bool { return kind == Put || kind == Delete || kind == Merge || kind == Push }
 
-// copyWrites gives all writes copies of what the engine keeps.
-func (r *runner) copyWrites(ops []Op) {
-	keyBytes, valueBytes := 0, 0
-	for i := range ops {
-		if isWrite(ops[i].raw.kind) {
-			keyBytes, valueBytes = keyBytes+len(ops[i].Key), valueBytes+len(ops[i].Value)
-		}
+// own gives a write copies of what the engine keeps, in the op's own time: another engine copies them itself, in its.
+func (r *runner) own(op *Op) {
+	if r.capabilities&(KeepsKey|KeepsValue) == 0 || !isWrite(op.raw.kind) {
+		return
 	}
-	var keys, values []byte
 	if r.capabilities&KeepsKey != 0 {
-		keys = make([]byte, 0, keyBytes)
+		op.Key = copied(op.Key)
 	}
 	if r.capabilities&KeepsValue != 0 {
-		values = make([]byte, 0, valueBytes)
-	}
-	for i := range ops {
-		op := &ops[i]
-		if !isWrite(op.raw.kind) {
-			continue
-		}
-		if r.capabilities&KeepsKey != 0 {
-			op.Key, keys = moved(op.Key, keys)
-		}
-		if r.capabilities&KeepsValue != 0 {
-			op.Value, values = moved(op.Value, values)
-		}
+		op.Value = copied(op.Value)
 	}
 }
 
-// moved is a copy behind what the slab holds, without room to grow, and the slab with it.
-func moved(bytes, slab []byte) (kept, grown []byte) {
-	from := len(slab)
-	slab = append(slab, bytes...)
-	return slab[from:len(slab):len(slab)], slab
+// copied is a copy without room to grow.
+func copied(bytes []byte) []byte {
+	made := make([]byte, len(bytes))
+	copy(made, bytes)
+	return made
 }
 
 func (batch *rawBatch) isOver(now uint64) bool {
@@ -275,7 +261,11 @@ func (r *runner) group(batch *rawBatch, ops []Op, start uint64) uint64 {
 		}
 		isRefused = isRefused || r.isTooLong(group[i].raw)
 	}
-	if !isRefused {
+	isOwned := !isRefused
+	if isOwned {
+		for i := range group {
+			r.own(&group[i])
+		}
 		status, err = r.grouper.Group(group, isAtomic)
 	}
 	switch {
@@ -286,7 +276,7 @@ func (r *runner) group(batch *rawBatch, ops []Op, start uint64) uint64 {
 		batch.fail(first, "this engine has no such transactions")
 		setAll(group, Unsupported)
 	case status == NotRun:
-		r.oneByOne(batch, group)
+		r.oneByOne(batch, group, isOwned)
 	case status != OK:
 		setAll(group, status)
 	}
@@ -298,9 +288,14 @@ func (r *runner) group(batch *rawBatch, ops []Op, start uint64) uint64 {
 	return end
 }
 
-func (r *runner) oneByOne(batch *rawBatch, group []Op) {
+// oneByOne runs the ops of a group that nothing special is done with; `isOwned`: what the engine keeps was copied.
+func (r *runner) oneByOne(batch *rawBatch, group []Op, isOwned bool) {
 	for i := range group {
-		status, err := r.one(&group[i])
+		run := (*runner).one
+		if isOwned {
+			run = (*runner).call
+		}
+		status, err := run(r, &group[i])
 		if err != nil {
 			status = statusOf(err)
 			batch.fail(r.at, err.Error())

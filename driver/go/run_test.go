@@ -250,3 +250,59 @@ func TestATextIsCutAtACharactersEdge(t *testing.T) {
 		}
 	}
 }
+
+// What the kit copies for an engine that keeps slices is that engine's time: others copy inside their calls.
+func TestCopiesAreInTheTimeOfTheirOp(t *testing.T) {
+	value := make([]byte, 4<<20)
+	best := 0.0
+	for range 9 {
+		b := newBench(Put, Put, Get)
+		for i := range b.raws {
+			b.raws[i].value, b.raws[i].valueLength = &value[0], uint32(len(value))
+		}
+		r := newRunner(&scripted{call: okay}, everything|KeepsValue, 1, 0)
+		began := ticks(b.batch.clock)
+		r.run(&b.batch)
+		took := ticks(b.batch.clock) - began
+		puts := b.raws[1].end - b.raws[0].start
+		best = max(best, float64(puts)/float64(took))
+		if b.raws[0].end == b.raws[0].start || b.raws[1].end == b.raws[1].start {
+			t.Fatal("a put that copies 4 MiB takes no time")
+		}
+	}
+	if best < 0.9 {
+		t.Fatalf("the puts are %.2f of the call at best", best)
+	}
+}
+
+func TestWritesOfAGroupGetCopiesOnceHoweverItIsRun(t *testing.T) {
+	for _, isSpecial := range []bool{true, false} {
+		var seen [][]byte
+		note := func(op *Op) (Status, error) {
+			seen = append(seen, op.Value)
+			return OK, nil
+		}
+		session := &scripted{call: note}
+		if isSpecial {
+			session.group = func(ops []Op, _ bool) (Status, error) {
+				for i := range ops {
+					ops[i].SetStatus(OK)
+					_, _ = note(&ops[i])
+				}
+				return OK, nil
+			}
+		}
+		b := newBench(Put, Get, Put)
+		b.raws[0].flags, b.raws[1].flags = flagJoin, flagJoin
+		b.run(session, everything|KeepsValue)
+		if b.statuses() != "0 0 0" || len(seen) != 3 {
+			t.Fatalf("special %v: statuses %s, %d ops", isSpecial, b.statuses(), len(seen))
+		}
+		for i, value := range seen {
+			isCaller := unsafe.SliceData(value) == b.raws[i].value
+			if isCaller != (b.raws[i].kind == Get) {
+				t.Errorf("special %v: op %d has the caller's bytes: %v", isSpecial, i, isCaller)
+			}
+		}
+	}
+}

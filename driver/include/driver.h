@@ -195,7 +195,10 @@ enum kv_clock {
 #define KV_COLLECTIONS (1ull << 13)          /* `split` is honoured natively */
 #define KV_TIME_TO_LIVE (1ull << 14)
 #define KV_FIXED_KEY_SIZE (1ull << 15)
-#define KV_KEEPS_KEY (1ull << 16)            /* keeps the caller's key slice: the kit must copy it */
+/* Keeps the bytes of keys, or values, that puts, deletes, merges and pushes bring: the kit gives it copies, made in the
+ * op's time. In C and C++ a copy comes from malloc and is the driver's to free, whatever becomes of the op; in Go the
+ * collector frees it. In Rust what an op borrows ends with the batch, so a driver cannot keep it, and copies itself. */
+#define KV_KEEPS_KEY (1ull << 16)
 #define KV_KEEPS_VALUE (1ull << 17)
 #define KV_IN_MEMORY (1ull << 18)            /* nothing is left after close */
 #define KV_SINGLE_WRITER (1ull << 19)        /* writers wait for each other */

@@ -131,11 +131,48 @@ KV_INLINE int kv_is_refused(const kv_op *op, uint64_t capabilities) {
   return op->kind == KV_NOTHING || op->kind > KV_POP;
 }
 
-/* Runs one op. */
-KV_INLINE uint32_t kv_run_one(kv_session *session, kv_op *op, kv_batch *batch, const kv_calls *calls) {
+/* ---- Bytes that an engine keeps (KV_KEEPS_KEY and KV_KEEPS_VALUE in driver.h) ---- */
+
+/* Whether a driver with these capabilities is given copies for this op. */
+KV_INLINE int kv_is_kept(const kv_op *op, uint64_t capabilities) {
+  if (!(capabilities & (KV_KEEPS_KEY | KV_KEEPS_VALUE))) return 0;
+  return op->kind == KV_PUT || op->kind == KV_DELETE || op->kind == KV_MERGE || op->kind == KV_PUSH;
+}
+
+/* A copy from malloc of at least one byte; null: there is no memory. */
+KV_OUTLINE const uint8_t *kv_copied(const uint8_t *bytes, uint32_t length) {
+  uint8_t *made = (uint8_t *)malloc(length != 0 ? length : 1);
+  if (made != NULL && length != 0) memcpy(made, bytes, length);
+  return made;
+}
+
+/* Points an op to copies of what the engine keeps. What is the core's lies meanwhile in the fields of the stamps, which
+ * are written after the call. 0: there is no memory, and nothing was changed. */
+KV_OUTLINE int kv_own(kv_op *op, uint64_t capabilities) {
+  const uint8_t *key = op->key, *value = op->value;
+  if (capabilities & KV_KEEPS_KEY) key = kv_copied(op->key, op->key_length);
+  if (capabilities & KV_KEEPS_VALUE) value = kv_copied(op->value, op->value_length);
+  if (key == NULL || value == NULL) {
+    if (capabilities & KV_KEEPS_KEY) free((void *)key);
+    if (capabilities & KV_KEEPS_VALUE) free((void *)value);
+    return 0;
+  }
+  op->start = (uint64_t)(uintptr_t)op->key;
+  op->end = (uint64_t)(uintptr_t)op->value;
+  op->key = key;
+  op->value = value;
+  return 1;
+}
+
+/* Gives the op back as it was sent; the copies are the driver's. */
+KV_INLINE void kv_disown(kv_op *op) {
+  op->key = (const uint8_t *)(uintptr_t)op->start;
+  op->value = (const uint8_t *)(uintptr_t)op->end;
+}
+
+/* Runs one op that the driver can do. */
+KV_INLINE uint32_t kv_call_one(kv_session *session, kv_op *op, kv_batch *batch, const kv_calls *calls) {
   kv_call *call = NULL;
-  op->retries = 0;
-  if (kv_is_refused(op, calls->capabilities)) return KV_UNSUPPORTED;
   switch (op->kind) {
   case KV_GET:
     return calls->get != NULL ? calls->get(session, op, batch) : (uint32_t)KV_UNSUPPORTED;
@@ -164,6 +201,48 @@ KV_INLINE uint32_t kv_run_one(kv_session *session, kv_op *op, kv_batch *batch, c
     break;
   }
   return call != NULL ? call(session, op, batch) : (uint32_t)KV_UNSUPPORTED;
+}
+
+/* Runs one op. */
+KV_INLINE uint32_t kv_run_one(kv_session *session, kv_op *op, kv_batch *batch, const kv_calls *calls) {
+  uint32_t status;
+  op->retries = 0;
+  if (kv_is_refused(op, calls->capabilities)) return KV_UNSUPPORTED;
+  if (!kv_is_kept(op, calls->capabilities)) return kv_call_one(session, op, batch, calls);
+  if (!kv_own(op, calls->capabilities)) return kv_fail(batch, op, KV_ERROR, "out of memory");
+  status = kv_call_one(session, op, batch, calls);
+  kv_disown(op);
+  return status;
+}
+
+/* Runs a group that the driver can do; KV_NOT_RUN for one with which it does nothing special: its ops are run one by
+ * one if the group is none that is atomic. */
+KV_INLINE uint32_t kv_call_group(kv_session *session, kv_batch *batch, const kv_calls *calls, uint32_t first,
+                                 uint32_t count, int atomic) {
+  kv_op *ops = batch->ops + first;
+  uint32_t status, owned, i;
+  for (owned = 0; owned < count; owned++)
+    if (kv_is_kept(&ops[owned], calls->capabilities) && !kv_own(&ops[owned], calls->capabilities)) break;
+  if (owned == count) {
+    status = calls->group(session, ops, count, atomic, batch);
+    if (status == KV_NOT_RUN && !atomic) {
+      for (i = 0; i < count; i++) {
+        ops[i].status = kv_call_one(session, &ops[i], batch, calls);
+        __atomic_store_n(&batch->done, first + i + 1, __ATOMIC_RELEASE);
+      }
+      status = KV_OK;
+    }
+  } else {
+    status = kv_fail(batch, ops, KV_ERROR, "out of memory");
+    for (i = 0; i < owned; i++) {
+      if (!kv_is_kept(&ops[i], calls->capabilities)) continue;
+      if (calls->capabilities & KV_KEEPS_KEY) free((void *)ops[i].key);
+      if (calls->capabilities & KV_KEEPS_VALUE) free((void *)ops[i].value);
+    }
+  }
+  for (i = 0; i < owned; i++)
+    if (kv_is_kept(&ops[i], calls->capabilities)) kv_disown(&ops[i]);
+  return status;
 }
 
 /* Whether no further op may start at tick `now`. */
@@ -200,7 +279,7 @@ KV_OUTLINE uint64_t kv_run_group(kv_session *session, kv_batch *batch, const kv_
     ops[i].retries = 0;
     is_refused |= kv_is_refused(&ops[i], calls->capabilities);
   }
-  if (!is_refused) status = calls->group(session, ops, count, atomic, batch);
+  if (!is_refused) status = kv_call_group(session, batch, calls, first, count, atomic);
   if (status == KV_NOT_RUN && !atomic) {
     for (i = 0; i < count; i++) {
       ops[i].status = kv_run_one(session, &ops[i], batch, calls);

@@ -8,7 +8,7 @@ use kvdyno_driver::ticks;
 use std::sync::atomic::Ordering;
 
 /// Ticks by which two processors' counters may differ: far below a call that would be cut short without a reason.
-const SLACK_TICKS: u64 = 1 << 12;
+pub(super) const SLACK_TICKS: u64 = 1 << 12;
 
 /// A status, so that a match over it must name each one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

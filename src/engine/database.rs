@@ -2,7 +2,9 @@
 
 use super::abi::*;
 use super::answers::Ran;
+use super::stamps::Span;
 use super::{Arena, Engine, EngineError, capability_names, level_name};
+use kvdyno_driver::ticks;
 use std::ffi::CString;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -310,6 +312,8 @@ pub struct Executed {
     /// The failure is that the driver broke a rule of driver.h: nothing that it answered counts, so `done` is 0 and the
     /// ops have KV_ERROR.
     pub is_breach: bool,
+    /// The call as it was seen from outside.
+    pub span: Span,
 }
 
 impl Session {
@@ -320,14 +324,14 @@ impl Session {
     }
 
     /// Runs `count` ops of the arena from op `first` on, all of which the engine can do: a status that is no answer of
-    /// its kind is an error, with a text or without. Ops behind `done` were not run, because of the stop word or the
-    /// deadline, or with an error.
+    /// its kind is an error, with a text or without, and stamps that cannot be true are a broken rule. Ops behind `done`
+    /// were not run, because of the stop word or the deadline, or with an error.
     #[inline(always)]
     pub fn execute(&mut self, first: usize, count: usize) -> Executed {
         self.run(first, count, true)
     }
 
-    /// As `execute`, for callers who look at each status themselves: only a text is an error, and a broken rule.
+    /// As `execute`, for callers who look at each status and stamp themselves: only a text is an error, and a broken rule.
     #[inline(always)]
     pub fn attempt(&mut self, first: usize, count: usize) -> Executed {
         self.run(first, count, false)
@@ -337,20 +341,28 @@ impl Session {
     fn run(&mut self, first: usize, count: usize, is_strict: bool) -> Executed {
         self.arena.prepare_batch(first, count);
         let call = self.handle.table.execute.expect("the registry refuses tables that lack an entry");
+        let clock = self.arena.batch().clock;
+        let entered = ticks(clock);
         // SAFETY: the session is open; the batch and all it points to lie in its arena.
         let status = unsafe { call(self.raw, self.arena.batch_mut()) };
+        let span = Span { entered, left: ticks(clock) };
         if self.arena.is_guarded() {
             self.arena.take_guarded(first, count);
         }
-        if status == KV_OK && self.arena.batch().error[0] == 0 && self.arena.is_plain(first, count) {
-            return Executed { done: count, error: None, is_breach: false };
+        let hands_over = self.capabilities & KV_HANDS_OVER != 0;
+        if status == KV_OK
+            && self.arena.batch().error[0] == 0
+            && self.arena.is_plain(first, count)
+            && (!is_strict || self.arena.are_stamps_plain(first, count, span, hands_over))
+        {
+            return Executed { done: count, error: None, is_breach: false, span };
         }
-        self.look(first, count, status, is_strict)
+        self.look(first, count, (status, span), is_strict)
     }
 
     /// At a call that not all is plain about.
     #[inline(never)]
-    fn look(&mut self, first: usize, count: usize, status: u32, is_strict: bool) -> Executed {
+    fn look(&mut self, first: usize, count: usize, (status, span): (u32, Span), is_strict: bool) -> Executed {
         let batch = self.arena.batch();
         let done = batch.done.load(Ordering::Acquire) as usize;
         let has_failed = status != KV_OK || batch.error[0] != 0;
@@ -360,17 +372,21 @@ impl Session {
         });
         let error_op = first + (batch.error_op as usize).min(count.saturating_sub(1));
         let ran = Ran { first, count, done, has_failed };
-        if let Some((at, text)) = self.arena.breach(ran) {
+        let of_stamps = || {
+            let is_held = is_strict && !has_failed;
+            is_held.then(|| self.arena.stamp_breach(first, done, span, self.capabilities)).flatten()
+        };
+        if let Some((at, text)) = self.arena.breach(ran).or_else(of_stamps) {
             self.arena.void(first, count);
             let said = said.map_or_else(String::new, |said| format!("; it says: {said}"));
-            return Executed { done: 0, error: Some((at, format!("{text}{said}"))), is_breach: true };
+            return Executed { done: 0, error: Some((at, format!("{text}{said}"))), is_breach: true, span };
         }
         let error = match said {
             Some(text) => Some((error_op, text)),
             None if is_strict => self.arena.refused(ran, self.capabilities),
             None => None,
         };
-        Executed { done, error, is_breach: false }
+        Executed { done, error, is_breach: false, span }
     }
 
     /// Ends the session and gives its memory back.

@@ -8,6 +8,7 @@ mod catalogue;
 mod database;
 mod plugin;
 mod registry;
+mod stamps;
 
 pub use answers::Status;
 pub use arena::{Arena, Shape};
@@ -17,6 +18,7 @@ pub use database::{Database, Executed, InForce, Request, Session, Work};
 pub use kvdyno_driver::abi;
 pub use plugin::{Refused, plugin_folders};
 pub use registry::{Absent, Lookup, Registry, mutant_names};
+pub use stamps::Span;
 
 use kvdyno_driver::abi::{KV_ABI, kv_driver};
 use std::ffi::c_char;

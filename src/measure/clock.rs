@@ -133,8 +133,8 @@ impl Clock {
         }
     }
 
-    /// Cost of one read: the best of some rounds, for interruptions only ever add.
-    fn cost_ns(&self) -> f64 {
+    /// Cost of one read, nanoseconds: the best of some rounds, for interruptions only ever add. Takes at most a few ms.
+    pub fn cost_ns(&self) -> f64 {
         const READS: u32 = 1000;
         let round = || {
             let begin = monotonic_ns();

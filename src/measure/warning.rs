@@ -101,6 +101,8 @@ concerns! {
     SpinDrift, "spin-drift", "Repeat when the machine is cool and quiet: its CPUs changed speed on the way.";
     /// Much of the time was the harness's.
     HarnessShare, "harness-share", "Read the rate as a lower bound: larger values or more work per op reduce the share.";
+    /// The driver's times leave out too much of its calls.
+    UnaccountedTime, "unaccounted-time", "Do not use this row's times: run kvdyno verify on the engine, and see docs/methodology.md, section 3.";
     /// Too few ops for high percentiles.
     ShortSample, "short-sample", "Run longer: --seconds or --ops.";
     /// A phase was cut short.
@@ -156,6 +158,11 @@ impl Warning {
             Concern::HarnessShare
                 .because(format!("In phase {phase} {} of the time was the harness's own.", share_text(share)))
         })
+    }
+
+    /// If a driver's times do not account for its calls in a phase, that they do not, and why.
+    pub fn of_call_times(phase: &str, why: Option<&str>) -> Option<Self> {
+        why.map(|why| Concern::UnaccountedTime.because(format!("In phase {phase} {why}.")))
     }
 
     /// If a phase ended before it was done because no key was left to insert (`ended_by` says how it ended), that it did.

@@ -284,6 +284,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         disk_end: stores.then(|| disk(450_000 + u64::from(trial.repetition) * 4_096)),
         disk_settled: None,
         batch_mean: if ops == 0 { 0.0 } else { 64.0 },
+        call_times: None,
         harness_share: if ops == 0 { 0.0 } else { outside_ns as f64 / elapsed_ns as f64 },
         check: Check {
             level: if stores { CheckLevel::Full } else { CheckLevel::None },

@@ -15,6 +15,7 @@ mod schema;
 pub mod statistics;
 pub mod store;
 pub mod summary;
+mod times;
 mod variance;
 
 pub use identity::{now_rfc3339, random_suffix, rfc3339, run_id};
@@ -23,6 +24,7 @@ pub use parts::Parts;
 pub use reserve::Reserve;
 pub use sane::{sane, sane_record};
 pub use schema::schema;
+pub use times::CallTimes;
 
 use crate::measure::{
     CapRecord, CapUse, ClockFacts, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement, SeriesRow,
@@ -254,6 +256,9 @@ pub struct PhaseRecord {
     pub engine_stats: Vec<(String, String)>,
     /// Ops per call of the driver, mean.
     pub batch_mean: f64,
+    /// How far the driver's times account for its calls; none: it did not run, or an older version measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_times: Option<CallTimes>,
     /// The share of the phase's thread time that passed outside the driver's calls, 0 to 1.
     pub harness_share: f64,
     /// What was checked.
@@ -404,6 +409,7 @@ impl PhaseRecord {
             disk_settled: None,
             engine_stats: Vec::new(),
             batch_mean: 0.0,
+            call_times: None,
             harness_share: 0.0,
             check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },
         }

@@ -1,6 +1,6 @@
 //! Rounds of one phase put together: what a phase was as a whole, however often a trial ran it.
 
-use super::{Check, KindRecord, PhaseRecord, Record, ThreadRecord};
+use super::{CallTimes, Check, KindRecord, PhaseRecord, Record, ThreadRecord};
 use crate::measure::{DiskUse, Usage};
 use std::borrow::Cow;
 
@@ -99,6 +99,8 @@ fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
     whole.disk_end = round.disk_end;
     whole.disk_settled = round.disk_settled;
     whole.engine_stats.clone_from(&round.engine_stats);
+    let times = whole.call_times.take().into_iter().chain(round.call_times.clone());
+    whole.call_times = CallTimes::of_all(times);
     add_check(&mut whole.check, &round.check);
 }
 

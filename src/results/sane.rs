@@ -165,6 +165,12 @@ fn check_shares(phase: &PhaseRecord, violations: &mut Vec<String>) {
     expect((0.0..=1.0).contains(&share), violations, || {
         format!("the harness's share is {share}, not within 0 to 1")
     });
+    if let Some(times) = &phase.call_times {
+        let told = times.unaccounted_ns.saturating_add(times.waited_ns);
+        expect(told <= times.called_ns.saturating_add(times.calls), violations, || {
+            format!("{told} ns of calls of {} ns are in no op's time", times.called_ns)
+        });
+    }
     let batch = phase.batch_mean;
     expect(phase.ops == 0 || (batch.is_finite() && batch > 0.0), violations, || {
         format!("{batch} ops per call on average")

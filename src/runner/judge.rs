@@ -2,6 +2,7 @@
 
 mod groups;
 mod lists;
+mod times;
 
 use super::check::{Faults, Window};
 use super::draw::{Draw, Item};
@@ -11,9 +12,9 @@ use super::unit::Kind;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Executed, Status};
 use crate::measure::Clock;
+use times::Times;
 
-/// From a microsecond on, the way into a driver and out of it is short against the call.
-const LONG_CALL_NS: u64 = 1000;
+pub use times::Bound;
 
 /// What one thread has found so far.
 pub struct Judge {
@@ -35,15 +36,8 @@ pub struct Judge {
     pub ops: u64,
     /// Ticks inside the driver's calls, as its own stamps say.
     pub inside_ticks: u64,
-    /// A call that takes as many ticks, seen from outside, is long.
-    long_call_ticks: u64,
-    /// Long calls, and those of them of which the driver's stamps account for less than half.
-    long_calls: u64,
-    understated_calls: u64,
-    /// Calls that say they waited for longer than they took.
-    overwaited_calls: u64,
-    /// Ticks of the units in them, added up.
-    unit_ticks: u64,
+    /// What those leave unaccounted of the calls.
+    pub times: Times,
     /// Calls of the driver, and ops in them.
     pub batches: u64,
     /// Ops in those calls.
@@ -52,7 +46,7 @@ pub struct Judge {
 
 impl Judge {
     /// Nothing found yet.
-    pub fn new(interval: Tallies, clock: Clock) -> Judge {
+    pub fn new(interval: Tallies, clock: Clock, bound: Bound) -> Judge {
         Judge {
             interval,
             faults: Faults::default(),
@@ -63,11 +57,7 @@ impl Judge {
             merges: 0,
             ops: 0,
             inside_ticks: 0,
-            long_call_ticks: clock.from_ns(LONG_CALL_NS),
-            long_calls: 0,
-            understated_calls: 0,
-            overwaited_calls: 0,
-            unit_ticks: 0,
+            times: Times::new(clock, bound),
             batches: 0,
             batch_ops: 0,
         }
@@ -139,7 +129,6 @@ impl Judge {
     pub fn tally(&mut self, shared: &Shared<'_>, unit: &Item, ticks: u64) {
         let counted = unit.kind.counted_ops(usize::from(unit.unit_ops), shared.row_ops);
         self.ops += counted;
-        self.unit_ticks += ticks;
         if let Some(tally) = &mut self.interval[unit.kind as usize] {
             tally.ops += counted;
             tally.service.record(shared.clock.to_ns(ticks));
@@ -147,25 +136,19 @@ impl Judge {
     }
 
     /// Notes a call that begins or ends a transaction: the engine's time, and no op's.
-    pub fn control(&mut self, ticks: u64) {
+    pub fn control(&mut self, ticks: u64, waited: u64, executed: &Executed) {
         self.inside_ticks += ticks;
-        self.unit_ticks += ticks;
+        self.times.call_alone(ticks, waited, executed.span);
     }
 
-    /// Notes a call of the driver that took `ticks` by its own stamps and `outside` seen from here, of which it says that
-    /// `waited` were no op's (rule 7 of driver.h). Those are not missed in the stamps, and are the harness's.
+    /// Notes a call of the driver that took `ticks` by its own stamps, of which it says that `waited` beside them were no
+    /// op's (rule 7 of driver.h).
     #[inline(always)]
-    pub fn call(&mut self, ticks: u64, waited: u64, outside: u64, ops: usize) {
+    pub fn call(&mut self, ticks: u64, waited: u64, executed: &Executed) {
         self.inside_ticks += ticks;
-        let of_ops = outside.saturating_sub(waited);
-        if of_ops >= self.long_call_ticks {
-            self.long_calls += 1;
-            self.understated_calls += u64::from(ticks < of_ops / 2);
-        }
-        // Two reads of the counter on two processors may come out swapped, by less than a microsecond.
-        self.overwaited_calls += u64::from(waited > outside + self.long_call_ticks);
+        self.times.call(ticks, waited, executed.span, executed.done);
         self.batches += 1;
-        self.batch_ops += ops as u64;
+        self.batch_ops += executed.done as u64;
     }
 
     fn fail(&mut self, shared: &Shared<'_>, arena: &Arena, draw: &Draw, at: usize, text: &str) {
@@ -377,31 +360,11 @@ impl Judge {
         true
     }
 
-    /// Do the driver's stamps account for the time that its calls took? They may leave out the way in and out, which is
-    /// short against calls of a microsecond. Calls are counted, not added up: one that waited for a processor between
-    /// our stamp and the driver's is nobody's lie, and on a busy machine such waits can outweigh all the rest.
-    pub fn check_stamps(&mut self, clock: Clock) {
-        const CALLS: u64 = 100;
-        let overwaited = self.overwaited_calls;
-        if overwaited != 0 {
-            self.faults.add(|| format!("{overwaited} calls say that they waited for longer than they took"));
-        }
-        if self.long_calls < CALLS {
-            return;
-        }
-        let (understated, long) = (self.understated_calls, self.long_calls);
-        if understated > long / 2 {
-            self.faults.add(|| {
-                format!(
-                    "of {long} calls the driver's stamps account for less than half the time in {understated}"
-                )
-            });
-        }
-        if self.unit_ticks < self.inside_ticks / 2 {
-            let (said, seen) = (clock.to_ns(self.unit_ticks), clock.to_ns(self.inside_ticks));
-            self.faults.add(|| {
-                format!("the stamps of ops add up to {said} ns, those of their batches to {seen} ns")
-            });
+    /// Do the driver's stamps account for most of what its calls took? Calls are counted, not added up: one that waited for
+    /// a processor between our stamp and the driver's is nobody's lie.
+    pub fn check_times(&mut self) {
+        if let Some(text) = self.times.understated() {
+            self.faults.add(|| text);
         }
     }
 
@@ -443,52 +406,4 @@ fn roll_back(shared: &Shared<'_>, index: u64) {
 fn is_foreseen(shared: &Shared<'_>, item: Item) -> bool {
     let is_last = || shared.versions.and_then(|table| table.started(item.index)) == Some(item.state);
     item.is_known() && !item.is_unsure() && (shared.epochs.is_none() || is_last())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is found after 200 calls of `stamps` ns by the driver's stamps, `waited` ns and `outside` ns, whose units take
-    /// all of the stamps.
-    fn found(stamps: u64, waited: u64, outside: u64) -> Vec<String> {
-        let clock = Clock::monotonic();
-        let mut judge = Judge::new(Tallies::default(), clock);
-        for _ in 0..200 {
-            judge.call(clock.from_ns(stamps), clock.from_ns(waited), clock.from_ns(outside), 1);
-            judge.unit_ticks += clock.from_ns(stamps);
-        }
-        assert_eq!(judge.inside_ticks, 200 * clock.from_ns(stamps), "waiting is not inside the ops");
-        judge.check_stamps(clock);
-        judge.faults.first
-    }
-
-    #[test]
-    fn stamps_account_for_what_was_not_waited_for() {
-        assert!(found(10_000, 0, 12_000).is_empty());
-        // Handed over to another thread: no op's time, so nothing is missing.
-        assert!(found(10_000, 30_000, 42_000).is_empty());
-        for (stamps, waited, outside) in [(10_000, 0, 42_000), (10_000, 15_000, 42_000), (100, 1_000, 42_000)]
-        {
-            let faults = found(stamps, waited, outside);
-            assert!(
-                faults[0].contains("account for less than half"),
-                "{stamps} {waited} {outside}: {faults:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn nobody_waits_for_longer_than_the_call_takes() {
-        assert!(found(10_000, 42_000, 42_000).is_empty());
-        assert!(found(10_000, 42_500, 42_000).is_empty(), "two processors' counters differ a little");
-        for (waited, outside) in [(60_000, 42_000), (u64::MAX / 4, 42_000), (5_000, 100)] {
-            let faults = found(10_000, waited, outside);
-            assert_eq!(
-                faults,
-                ["200 calls say that they waited for longer than they took"],
-                "{waited} {outside}"
-            );
-        }
-    }
 }

@@ -13,7 +13,7 @@ use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
 use crate::generator::Distribution;
 use crate::measure::{CapUse, ThreadTimes, Usage};
-use crate::results::{Check, CheckLevel, KindRecord, PhaseRecord, ThreadRecord};
+use crate::results::{CallTimes, Check, CheckLevel, KindRecord, PhaseRecord, ThreadRecord};
 use crate::workload::{Durability, Emulate, Phase};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -383,6 +383,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         engine_stats: Vec::new(),
         disk_settled: None,
         batch_mean: if batches > 0 { sum(|judge| judge.batch_ops) as f64 / batches as f64 } else { 0.0 },
+        call_times: CallTimes::of_all(outcomes.iter().map(|outcome| outcome.judge.times.told())),
         harness_share: if busy > 0 { 1.0 - (inside as f64 / busy as f64).min(1.0) } else { 0.0 },
         check: check_of(shared, outcomes),
     }

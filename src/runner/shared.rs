@@ -2,6 +2,7 @@
 
 use super::check::Versions;
 use super::epochs::Epochs;
+use super::judge::Bound;
 use super::lists::Lists;
 use super::spaces::Spaces;
 use super::unit::{KINDS, Kind};
@@ -230,6 +231,8 @@ pub struct Shared<'p> {
     pub counters_from: u64,
     /// The clock.
     pub clock: Clock,
+    /// What the driver's kit may leave unaccounted of its calls.
+    pub bound: Bound,
     /// Capabilities in force, `KV_...` bits.
     pub capabilities: u64,
     /// The level in force.

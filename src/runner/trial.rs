@@ -9,6 +9,7 @@ use super::check::Versions;
 use super::data;
 use super::epochs::Epochs;
 use super::facts::level_of;
+use super::judge::Bound;
 use super::kept::fills;
 use super::lists::Lists;
 use super::phase::{self, Ran};
@@ -46,6 +47,8 @@ pub struct Running<'t> {
     engine: Engine,
     data: PathBuf,
     clock: Clock,
+    /// What it costs to read.
+    clock_cost_ns: f64,
     keys: Keys,
     spaces: Spaces,
     values: Vec<Values>,
@@ -144,6 +147,7 @@ impl<'t> Running<'t> {
             engine,
             data: folders.data.to_path_buf(),
             clock,
+            clock_cost_ns: clock.cost_ns(),
             keys,
             spaces,
             values,
@@ -380,6 +384,7 @@ impl<'t> Running<'t> {
             insert_end: self.insert_end,
             counters_from: self.insert_end,
             clock: self.clock,
+            bound: Bound::of(self.engine.capabilities(), self.clock, self.clock_cost_ns),
             capabilities: database.map_or(0, |database| database.in_force().capabilities),
             level: level_of(database.map_or(KV_NONE, |database| database.in_force().level)),
             checked: !self.engine.stores_nothing(),

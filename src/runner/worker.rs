@@ -155,7 +155,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             ops: &slot.ops,
             session,
             draw: Draw::new(shared, thread)?,
-            judge: Judge::new(tallies_for(chooser.kinds()), shared.clock),
+            judge: Judge::new(tallies_for(chooser.kinds()), shared.clock, shared.bound),
             rows: RowsCheck::default(),
             total: tallies_for(chooser.kinds()),
             quota,
@@ -211,9 +211,8 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         let times = ThreadTimes::of_this_thread().since(&times);
         self.publish(u64::MAX);
-        // With guard pages a call seen from outside holds our own copies too.
-        if self.shared.checked && !self.shared.is_guarded {
-            self.judge.check_stamps(clock);
+        if self.shared.checked {
+            self.judge.check_times();
         }
         let outcome = Outcome {
             total: self.total,
@@ -254,11 +253,10 @@ impl<'s, 'p> Worker<'s, 'p> {
             return None;
         }
         let before = self.judge.ops;
-        let sent = shared.clock.now();
         let executed = self.session.execute(0, self.draw.items.len());
-        let returned = shared.clock.now();
+        let returned = executed.span.left;
         self.pass(returned);
-        let ticks = self.call_ticks(&executed, returned.saturating_sub(sent));
+        let ticks = self.call_ticks(&executed);
         let waited = self.session.arena().batch().waited;
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
         let scans = self.judge.interval[Kind::Scan as usize].is_some();
@@ -272,14 +270,14 @@ impl<'s, 'p> Worker<'s, 'p> {
         (!scans).then_some(returned)
     }
 
-    /// Ticks of a call by the driver's stamps, counted as time inside it; it took `outside` ticks seen from here.
+    /// Ticks of a call by the driver's stamps, counted as time inside it.
     #[inline(always)]
-    fn call_ticks(&mut self, executed: &Executed, outside: u64) -> u64 {
+    fn call_ticks(&mut self, executed: &Executed) -> u64 {
         let arena = self.session.arena();
         let Some(last) = executed.done.checked_sub(1) else { return 0 };
         let ticks = arena.op(last).end.saturating_sub(arena.batch().start);
         if self.counts {
-            self.judge.call(ticks, arena.batch().waited, outside, executed.done);
+            self.judge.call(ticks, arena.batch().waited, executed);
         }
         ticks
     }
@@ -377,12 +375,9 @@ impl<'s, 'p> Worker<'s, 'p> {
         op.limit = rows_of_call(&self.shared.phase.scan, self.rows.left());
         // A scan of many calls is one op: without this a long one would seem to hang. Only rows are progress.
         self.heartbeat(usize::from(has_moved));
-        let sent = self.shared.clock.now();
         let executed = self.session.execute(at, 1);
-        let returned = self.shared.clock.now();
-        self.pass(returned);
-        let outside = returned.saturating_sub(sent);
-        if let Some((_, text)) = executed.error {
+        self.pass(executed.span.left);
+        if let Some((_, text)) = &executed.error {
             self.shared
                 .fail("engine-error", format!("phase {}: resumed scan: {text}", self.shared.phase.name));
             return None;
@@ -391,7 +386,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let op = arena.op(at);
         let ticks = op.end.saturating_sub(op.start);
         if self.counts {
-            self.judge.call(ticks, arena.batch().waited, outside, 1);
+            self.judge.call(ticks, arena.batch().waited, &executed);
         }
         (executed.done == 1).then_some(ticks)
     }

@@ -20,6 +20,8 @@ const SLACK_NS: u64 = 1000;
 pub(super) struct Caller {
     session: Session,
     clock: Clock,
+    /// Its kit may hand batches over, and say that it waited for that.
+    hands_over: bool,
     out_bytes: usize,
     /// Lies in the fields that a driver must write, so that one which does not is seen; 0 for a floor.
     poison: u64,
@@ -87,7 +89,8 @@ impl Caller {
         let shadows = vec![vec![0; shape.out_bytes]; ops];
         let is_floor = database.in_force().capabilities & KV_STORES_NOTHING != 0;
         let poison = if is_floor { 0 } else { POISON };
-        Ok(Caller { session, clock, out_bytes, poison, shadows, stop, faults })
+        let hands_over = database.in_force().capabilities & KV_HANDS_OVER != 0;
+        Ok(Caller { session, clock, hands_over, out_bytes, poison, shadows, stop, faults })
     }
 
     pub fn end(self) -> Result<(), String> {
@@ -117,9 +120,8 @@ impl Caller {
         }
         self.session.arena().set_deadline(deadline);
         let sent = self.ops(first, acts.len());
-        let before = self.clock.now();
         let executed = self.session.attempt(first, acts.len());
-        let after = self.clock.now();
+        let (before, after) = (executed.span.entered, executed.span.left);
         if let (true, Some((index, text))) = (executed.is_breach, &executed.error) {
             let act = acts.get(index - first).map_or(String::new(), |act| format!(" ({act})"));
             return Err(format!("op {}{act}: {text}", index - first));
@@ -137,6 +139,9 @@ impl Caller {
         let wall = after.saturating_sub(before);
         if waited > wall.saturating_add(slack) {
             self.faults.push(format!("rule 7: says that {waited} ticks were no op's, in a call of {wall}"));
+        }
+        if waited != 0 && !self.hands_over && acts.iter().all(|act| act.due == 0) {
+            self.faults.push(format!("rule 7: `waited` is {waited} ticks, and no op was due later"));
         }
         let answers = (0..acts.len())
             .map(|index| self.answer(first + index, &ops[index]).saying(executed.error.as_ref()))

@@ -1,7 +1,7 @@
 //! Checks of the timed loop: stamps, the stop word, the deadline, due ticks; and that the times are not made up.
 
 use super::Found;
-use super::act::{Act, group};
+use super::act::{Act, Answer, group};
 use super::caller::{Call, set};
 use super::draw::bytes;
 use super::subject::{BATCH, Context, Setup, Subject};
@@ -47,11 +47,16 @@ fn plain(context: &Context<'_>, count: usize) -> Vec<Act> {
     (0..count).map(act).map(|act| if is_allowed(&act) { act } else { Act::get(&act.key) }).collect()
 }
 
-/// The ops' times make up at least half of the call's, seen from outside, where the ops are heavy.
+/// No processor copies more in a nanosecond.
+const COPIED_BYTES_PER_NS: u64 = 400;
+
+/// The ops' times make up nearly all of the call's, seen from outside, where the ops are heavy; or half of it, where the kit
+/// hands batches over.
 pub(super) fn honest(context: &Context<'_>) -> Found {
     const TRIES: usize = 9;
     let length = context.facts.value_bytes;
     let mut subject = context.open(Setup { value_bytes: length, out_bytes: length, ..context.setup()? })?;
+    let wanted = if subject.has(KV_HANDS_OVER) { 0.5 } else { 0.95 };
     let mut random = context.random(16);
     let keys: Vec<_> = (0..BATCH / 2).map(|number| context.key(&format!("h{number:02}"))).collect();
     let puts: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, length))).collect();
@@ -61,17 +66,28 @@ pub(super) fn honest(context: &Context<'_>) -> Found {
         if what == "puts" && !context.has(KV_OVERWRITE) {
             continue;
         }
+        // Each get delivers all of the value in its own time, which nobody copies faster than this.
+        let least = subject.setup.clock.from_ns(length as u64 / COPIED_BYTES_PER_NS);
         // The best of some tries, for the machine may interrupt between the kit and the core, and a batch that is handed
         // over waits for a processor; neither adds to the ops. What was waited for is not taken off, so a lie is seen.
         let mut best = 0.0_f64;
         for _ in 0..TRIES {
             let call = subject.caller()?.call_from(0, &acts, 0)?;
             best = best.max(share(&call));
-            if best >= 0.5 {
+            let is_too_fast = |answer: &Answer| answer.end.saturating_sub(answer.start) < least;
+            if let (true, Some(at)) = (what == "gets", call.answers.iter().position(is_too_fast)) {
+                let ticks = call.answers[at].end.saturating_sub(call.answers[at].start);
+                return Err(format!(
+                    "rule 7: get {at} of {} delivers {length} bytes in {ticks} ticks: its time is in another op",
+                    acts.len()
+                )
+                .into());
+            }
+            if best >= wanted {
                 break;
             }
         }
-        if best < 0.5 {
+        if best < wanted {
             let percent = 100.0 * best;
             return Err(format!(
                 "rule 7: {} {what} of {length} bytes: the stamps account for {percent:.0} % of the call's time",

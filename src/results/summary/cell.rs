@@ -240,6 +240,9 @@ pub struct RunFigures {
     pub harness_share: Option<f64>,
     /// Ops per call of the driver.
     pub batch_mean: Option<f64>,
+    /// Why its driver's times do not count; then the cell is not ranked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unaccounted: Option<String>,
     /// What disturbed it over the limits, a few words each: `run delay 48 %`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<String>,
@@ -319,6 +322,7 @@ pub(super) fn figures(
         space_amplification: phase.and_then(|phase| space_amplification(phase, disk?, live_bytes_per_key?)),
         harness_share: phase.map(|phase| phase.harness_share),
         batch_mean: phase.map(|phase| phase.batch_mean),
+        unaccounted: phase.and_then(|phase| phase.call_times.as_ref()?.beyond.clone()),
         disturbed: Vec::new(),
     }
 }

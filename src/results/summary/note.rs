@@ -69,6 +69,7 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
             format!("{class}: its ops go over a socket to another process, so its rank is not among equals");
         notes.push(Note::detailed(mark, detail));
     }
+    notes.extend(unaccounted(cell));
     notes.extend(disturbed(cell));
     if cell.harness_share.is_some_and(|share| share > HARNESS_SHARE_LIMIT) {
         let percent = cell.harness_share.unwrap_or_default() * 100.0;
@@ -79,6 +80,15 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     }
     notes.extend(cell.emulated.iter().map(|text| Note::detailed("emulated", text.clone())));
     notes
+}
+
+/// Runs whose driver's times do not account for its calls.
+fn unaccounted(cell: &Cell) -> Option<Note> {
+    let told: Vec<(u32, &str)> =
+        cell.runs.iter().filter_map(|run| Some((run.repetition, run.unaccounted.as_deref()?))).collect();
+    let mark = format!("{}/{} times unaccounted", told.len(), cell.runs.len());
+    (!told.is_empty())
+        .then(|| Note::detailed(mark, format!("{}; not ranked", in_one(&told, cell.runs.len()))))
 }
 
 /// Runs whose figures count and that something else on the machine disturbed.

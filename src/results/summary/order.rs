@@ -39,9 +39,11 @@ pub(super) fn rank(cells: &mut [Cell], baseline: Option<&str>) {
     }
 }
 
-/// Every run counts, and was run with the settings of the table.
+/// Every run counts, with times that account for its calls, and was run with the settings of the table.
 fn is_whole(cell: &Cell) -> bool {
-    !cell.settings_differ && cell.ops_per_second.is_some() && cell.runs.iter().all(|run| run.state.counts())
+    !cell.settings_differ
+        && cell.ops_per_second.is_some()
+        && cell.runs.iter().all(|run| run.state.counts() && run.unaccounted.is_none())
 }
 
 /// The ranked cells of a table, compared; none: a single block.

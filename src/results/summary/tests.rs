@@ -1,6 +1,7 @@
 //! Tests of the summary: what is counted, what is ranked, and that nothing is dropped.
 
 use super::*;
+use crate::results::CallTimes;
 use crate::results::fixture::{
     self,
     sketch::{PhaseSketch, Sketch, drawn},
@@ -27,6 +28,28 @@ fn cell<'a>(phase: &'a PhaseSummary, engine: &str) -> &'a Cell {
 
 fn marks(cell: &Cell) -> Vec<&str> {
     cell.notes.iter().map(|note| note.mark.as_str()).collect()
+}
+
+#[test]
+fn a_cell_whose_times_do_not_account_for_its_calls_is_shown_without_a_rank() {
+    let mut records = fixture::records();
+    let record = records.iter_mut().find(|record| record.trial.engine == "redb").unwrap();
+    record.phases[0].call_times = Some(CallTimes {
+        calls: 100,
+        called_ns: 6_400,
+        waited_ns: 0,
+        unaccounted_ns: 3_200,
+        bound_ns: 200,
+        calls_over_bound: 100,
+        beyond: Some("the driver's times leave 50 % of the calls unaccounted".into()),
+    });
+    let (run, name) = (fixture::run(), record.phases[0].phase.name.clone());
+    let summary = Summary::new(&run, records);
+    let found = cell(phase(&summary, &name), "redb");
+    assert!(found.rank.is_none() && found.ops_per_second.is_some(), "{found:?}");
+    assert!(marks(found).contains(&"1/3 times unaccounted"), "{:?}", marks(found));
+    let before = self::summary();
+    assert!(cell(phase(&before, &name), "redb").rank.is_some(), "it has one without that");
 }
 
 #[test]

@@ -36,6 +36,7 @@ mod tests {
     use crate::engine::Shape;
     use crate::engine::abi::*;
     use crate::measure::Clock;
+    use crate::runner::judge::Bound;
     use crate::runner::shared::tallies_for;
     use crate::runner::unit::Kind;
     use std::sync::atomic::AtomicU32;
@@ -51,7 +52,8 @@ mod tests {
             for (at, status) in statuses.into_iter().enumerate() {
                 arena.op_mut(at).status = status;
             }
-            let mut judge = Judge::new(tallies_for([Kind::Put].into_iter()), clock);
+            let bound = Bound::of(0, clock, 20.0);
+            let mut judge = Judge::new(tallies_for([Kind::Put].into_iter()), clock, bound);
             judge.transaction(&arena, Item::new(Kind::Put, 7), (0, 4), done);
             judge.faults.first
         };

@@ -1,6 +1,7 @@
 //! Trials over keyspaces and indexes, on every engine that is linked in.
 
 use super::super::check::Versions;
+use super::super::judge::Bound;
 use super::super::shared::{Population, Shared};
 use super::super::spaces::{Spaces, indexed_value};
 use super::super::{data, sweep};
@@ -207,6 +208,7 @@ fn index_rows_of_an_unordered_engine_are_looked_for_by_their_keys() {
             insert_end: dense,
             counters_from: dense,
             clock: Clock::calibrate(),
+            bound: Bound::of(0, Clock::monotonic(), 20.0),
             capabilities: engine.capabilities(),
             checked: true,
             is_guarded: false,

@@ -37,6 +37,8 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
         if !is_floor(&record.trial.engine) {
             warnings.extend(Warning::of_harness_share(name, share));
         }
+        let beyond = rounds().find_map(|other| other.call_times.as_ref()?.beyond.as_deref());
+        warnings.extend(Warning::of_call_times(name, beyond));
         warnings.extend(Warning::of_sample(name, rounds().map(|other| other.ops).sum()));
         warnings.extend(Warning::of_series(name, &phase.series).filter(|_| phase.round.is_none()));
         let early = rounds().find(|other| other.ended_by == "keys");

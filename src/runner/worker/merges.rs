@@ -56,11 +56,9 @@ impl Worker<'_, '_> {
 
     /// Executes the first `count` ops; what came of it, and its ticks.
     fn timed(&mut self, count: usize) -> (Executed, u64) {
-        let sent = self.shared.clock.now();
         let executed = self.session.execute(0, count);
-        let returned = self.shared.clock.now();
-        self.pass(returned);
-        let ticks = self.call_ticks(&executed, returned.saturating_sub(sent));
+        self.pass(executed.span.left);
+        let ticks = self.call_ticks(&executed);
         (executed, ticks)
     }
 

@@ -35,7 +35,8 @@ impl Worker<'_, '_> {
         if executed.done == 0 && executed.error.is_none() {
             return;
         }
-        self.judge.control(ticks);
+        let waited = self.session.arena().batch().waited;
+        self.judge.control(ticks, waited, &executed);
         let phase = &self.shared.phase.name;
         match executed.error {
             Some((_, text)) => {
