@@ -12,7 +12,9 @@ pub mod machine;
 pub mod memory_cap;
 mod mounts;
 pub mod noise;
+pub mod output;
 pub mod placement;
+mod read;
 pub mod resources;
 pub mod signals;
 pub mod units;
@@ -28,6 +30,7 @@ pub use machine::{Conditions, Machine, raise_open_files};
 pub use memory_cap::{CapRecord, CapUse, MemoryCap};
 pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
+pub use read::{read_limited, read_text};
 pub use resources::{ThreadTimes, Usage};
 pub use warning::{Concern, Warning, warnings_of};
 
