@@ -60,6 +60,11 @@ impl KeepArgs {
             Some(folder) => kept::all(folder).map_err(CliError::usage)?,
             None => Vec::new(),
         };
+        if let Some(folder) = &self.keep {
+            crate::runner::check_place(folder).map_err(|text| {
+                CliError::usage(format!("--keep: {text}")).hint("name a folder that can be written to")
+            })?;
+        }
         for trial in &run.trials {
             if trial.reused != self.reuse.is_some() {
                 let text = if trial.reused {
