@@ -74,7 +74,8 @@ const VALUES: &[&str] = &[
 fn words(command: &clap::Command, random: &mut Random, words: &mut Vec<String>) {
     let mut pick = |count: usize| random.below(count as u64) as usize;
     let args: Vec<&clap::Arg> = command.get_arguments().collect();
-    for _ in 0..pick(5) {
+    let count = if args.is_empty() { 0 } else { pick(5) };
+    for _ in 0..count {
         let arg = args[pick(args.len())];
         let value = VALUES[pick(VALUES.len())];
         let takes = arg.get_action().takes_values();
