@@ -35,9 +35,9 @@ const NUMBERS: &[(&str, &str)] = &[
     ("verify memory-btree --seconds 0", "expected a time over 0"),
     ("verify memory-btree --seconds nan", "expected seconds"),
     ("verify memory-btree --seconds -1", "expected seconds"),
-    ("serve memory-btree --threads 0", "0 is not in 1..1024"),
-    ("serve memory-btree --threads 18446744073709551615", "is not in 1..1024"),
-    ("serve memory-btree --max-clients 18446744073709551615", "is not in 1..1000000"),
+    ("serve memory-btree --threads 0", "0 is not in 1..=1024"),
+    ("serve memory-btree --threads 18446744073709551615", "is not in 1..=1024"),
+    ("serve memory-btree --max-clients 18446744073709551615", "is not in 1..=1000000"),
     ("keys make k --count 4000000000000 --key-size 16", "more than a key file may have"),
     ("keys make k --count 18446744073709551615 --key-size 8", "tell 9223372036854775808 apart"),
 ];
