@@ -60,11 +60,6 @@ impl KeepArgs {
             Some(folder) => kept::all(folder).map_err(CliError::usage)?,
             None => Vec::new(),
         };
-        if let Some(folder) = &self.keep {
-            crate::runner::check_place(folder).map_err(|text| {
-                CliError::usage(format!("--keep: {text}")).hint("name a folder that can be written to")
-            })?;
-        }
         for trial in &run.trials {
             if trial.reused != self.reuse.is_some() {
                 let text = if trial.reused {
@@ -85,6 +80,12 @@ impl KeepArgs {
                 let kept = kept::choose(&all, trial).map_err(CliError::usage)?;
                 start.insert(trial.id.clone(), kept.folder.clone());
             }
+        }
+        // Last, for it makes the folder.
+        if let Some(folder) = &self.keep {
+            crate::runner::check_place(folder).map_err(|text| {
+                CliError::usage(format!("--keep: {text}")).hint("name a folder that can be written to")
+            })?;
         }
         Ok(start)
     }
