@@ -3,9 +3,10 @@
 
 use super::verify::{Outcome, Report};
 use crate::engine::{Engine, level_name};
+use crate::measure::read_text;
 use serde::Deserialize;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The check that proves an ability, where it has another name.
@@ -131,18 +132,37 @@ pub fn proven(engine: &str) -> Option<&'static Proven> {
 /// Enters a row in a file, in the place of the engine's older one; all other rows stay. The file is made if it is not
 /// there, and replaced as a whole. Fails with a text that names the file.
 pub fn keep(file: &Path, row: Proven) -> Result<(), String> {
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let mut rows = match std::fs::read_to_string(file) {
-        Ok(text) => parse(&text).map_err(|error| failed(&error))?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(failed(&error)),
-    };
+    let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
+    let mut rows = read(file)?;
     rows.retain(|other| other.name != row.name);
     rows.push(row);
     rows.sort_by(|one, other| one.name.cmp(&other.name));
-    let part = file.with_extension("part");
-    std::fs::write(&part, render(&rows)).map_err(|error| failed(&error))?;
-    std::fs::rename(&part, file).map_err(|error| failed(&error))
+    let part = part(file);
+    std::fs::write(&part, render(&rows)).and_then(|()| std::fs::rename(&part, file)).map_err(failed)
+}
+
+/// Whether rows can be entered in a file; an `Err` says why not. It is asked before the proofs, which take minutes.
+pub fn check(file: &Path) -> Result<(), String> {
+    read(file)?;
+    let part = part(file);
+    let written = std::fs::write(&part, "").and_then(|()| std::fs::remove_file(&part));
+    written.map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+/// Where the next form of a file is written before it takes its place.
+fn part(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_os_string();
+    name.push(".part");
+    file.with_file_name(name)
+}
+
+/// The rows of a file; none if it is not there.
+fn read(file: &Path) -> Result<Vec<Proven>, String> {
+    match read_text(file) {
+        Ok(text) => parse(&text).map_err(|error| format!("{}: {error}", file.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(format!("cannot read {}: {error}", file.display())),
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ pub struct CompletionsArgs {
 
 /// Prints the script.
 pub fn run(args: &CompletionsArgs) -> Result<u8, CliError> {
-    clap_complete::generate(args.shell, &mut super::Cli::command(), "kvdyno", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut super::Cli::command(), "kvdyno", &mut script);
+    print!("{}", String::from_utf8_lossy(&script));
     Ok(0)
 }

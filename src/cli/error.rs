@@ -16,6 +16,8 @@ pub const NOT_COMPARABLE: u8 = 5;
 pub const REGRESSION: u8 = 10;
 /// `compare --fail-on inconclusive`: a regression was neither found nor ruled out.
 pub const INCONCLUSIVE: u8 = 11;
+/// A defect of this program: it panicked. What was measured is saved.
+pub const DEFECT: u8 = 70;
 
 /// A command's failure.
 #[derive(Debug)]

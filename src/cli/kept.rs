@@ -81,6 +81,12 @@ impl KeepArgs {
                 start.insert(trial.id.clone(), kept.folder.clone());
             }
         }
+        // Last, for it makes the folder.
+        if let Some(folder) = &self.keep {
+            crate::runner::check_place(folder).map_err(|text| {
+                CliError::usage(format!("--keep: {text}")).hint("name a folder that can be written to")
+            })?;
+        }
         Ok(start)
     }
 

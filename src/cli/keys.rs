@@ -2,8 +2,10 @@
 
 use super::error::CliError;
 use crate::generator::{
-    KeyFile, KeyRules, Keys, LEAST_KEY_BYTES, MOST_KEY_BYTES, Permutation, Random, SizeSpec,
+    KeyFile, KeyRules, Keys, LEAST_KEY_BYTES, MOST_KEY_BYTES, MOST_KEY_FILE_BYTES, Permutation, Random,
+    SizeSpec,
 };
+use crate::measure::read_limited;
 use crate::workload::{parse_bytes, parse_count};
 use clap::Subcommand;
 use std::fs::{self, File, OpenOptions};
@@ -122,6 +124,11 @@ fn make(args: &MakeArgs) -> Result<u8, CliError> {
         let text = format!("keys of {} bytes tell {numbers} apart, {} are wanted", args.key_size, args.count);
         return Err(CliError::usage(text).hint("a larger --key-size, or a smaller --count"));
     }
+    if args.count.saturating_mul(args.key_size) > MOST_KEY_FILE_BYTES {
+        let text =
+            format!("{} keys of {} bytes are more than a key file may have", args.count, args.key_size);
+        return Err(CliError::usage(text).hint("8 GiB are the most, for each trial holds them in memory"));
+    }
     // Distinct numbers in random order make the leading bytes; what is left is random.
     let order = Permutation::new(numbers, args.seed);
     let mut random = Random::stream(args.seed, 0);
@@ -146,7 +153,7 @@ fn make(args: &MakeArgs) -> Result<u8, CliError> {
 
 /// The bytes of a key file whose first `count` keys (none: all) are whole and distinct, and that count.
 fn read(path: &Path, key_size: u64, count: Option<u64>) -> Result<(Vec<u8>, u64), CliError> {
-    let bytes = Arc::new(cannot("read", path, fs::read(path))?);
+    let bytes = Arc::new(cannot("read", path, read_limited(path, MOST_KEY_FILE_BYTES))?);
     let count = count.unwrap_or((bytes.len() as u64 / key_size).max(1));
     let wrong = |error: String| CliError::usage(format!("{}: {error}", path.display()));
     let size = SizeSpec::Fixed(u32::try_from(key_size).unwrap_or(u32::MAX));

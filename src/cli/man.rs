@@ -10,9 +10,11 @@ pub fn run() -> Result<u8, CliError> {
     let mut pages = vec![command.clone()];
     pages.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
     for page in pages {
+        let mut text = Vec::new();
         clap_mangen::Man::new(page)
-            .render(&mut std::io::stdout())
+            .render(&mut text)
             .map_err(|error| CliError::failed(format!("cannot write the manual page: {error}")))?;
+        print!("{}", String::from_utf8_lossy(&text));
     }
     Ok(0)
 }

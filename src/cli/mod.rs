@@ -3,6 +3,7 @@
 mod args;
 mod compare;
 mod completions;
+mod defect;
 mod doctor;
 mod engines;
 mod error;
@@ -19,6 +20,7 @@ mod outside;
 mod passwords;
 mod plan;
 mod plot;
+mod refusal;
 mod report;
 mod run;
 mod selftest;
@@ -30,9 +32,11 @@ mod verify;
 mod versions;
 mod workloads;
 
-use crate::measure::signals;
-use clap::{Parser, Subcommand};
-use error::CliError;
+use crate::measure::{output, signals};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use error::{CliError, FAILED, USAGE};
+use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -96,17 +100,86 @@ enum Command {
     VerifyOne(verify::VerifyOneArgs),
 }
 
-/// Parses the arguments, runs the command, and tells how it ended (exit codes: docs/glossary.md).
+impl Command {
+    /// Whether this process works for another one of ours, which looks at how it ends.
+    fn is_inner(&self) -> bool {
+        matches!(
+            self,
+            Command::Trial(_) | Command::OutsideOne(_) | Command::VersionOne(_) | Command::VerifyOne(_)
+        )
+    }
+}
+
+/// Parses the arguments, runs the command, and tells how it ended (exit codes: README.md).
 pub fn main() -> ExitCode {
     signals::end_with_the_reader();
-    let cli = Cli::parse();
-    match dispatch(cli) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(error.code)
-        }
+    let parsed = parsed(std::env::args_os());
+    if parsed.as_ref().is_ok_and(|cli| cli.command.as_ref().is_some_and(Command::is_inner)) {
+        return ExitCode::from(printed(ended(parsed)));
     }
+    ExitCode::from(defect::guarded(|| printed(ended(parsed))))
+}
+
+/// The commands; `-1` behind a flag is its value, so that the message says what the flag expects.
+fn definition() -> clap::Command {
+    fn with_negative(command: clap::Command) -> clap::Command {
+        let takes = |arg: clap::Arg| match arg.get_action().takes_values() {
+            true => arg.allow_negative_numbers(true),
+            false => arg,
+        };
+        command.mut_args(takes).mut_subcommands(with_negative)
+    }
+    with_negative(Cli::command())
+}
+
+/// What the words of a command line ask for.
+fn parsed<Word: Into<OsString> + Clone>(words: impl IntoIterator<Item = Word>) -> Result<Cli, clap::Error> {
+    let matches = definition().try_get_matches_from(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut definition()))
+}
+
+/// Runs what was asked for; help and wrong arguments are clap's to print.
+fn ended(parsed: Result<Cli, clap::Error>) -> u8 {
+    let outcome = match parsed {
+        Ok(cli) => dispatch(cli),
+        Err(error) if error.use_stderr() => {
+            // Who hears nothing still gets the exit code.
+            let _ = error.print();
+            return USAGE;
+        }
+        Err(help) => help
+            .print()
+            .map(|()| 0)
+            .map_err(|error| CliError::failed(format!("cannot write to stdout: {error}"))),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        if std::env::current_dir().is_err() {
+            eprintln!("hint: the current folder is gone, or may not be read: change to another one");
+        }
+        error.code
+    })
+}
+
+/// The engines that the command line of a run names; none: all that are here, or those of a suite.
+fn asked_by_name(words: &[String]) -> Vec<String> {
+    match parsed(words) {
+        Ok(Cli { command: Some(Command::Run(args)), .. }) => args.engines,
+        _ => Vec::new(),
+    }
+}
+
+/// The exit code, now that all is printed: what nobody could read is a failure.
+fn printed(code: u8) -> u8 {
+    let Err(error) = output::finish() else { return code };
+    if error.kind() == ErrorKind::BrokenPipe {
+        if code == 0 {
+            signals::end_by_pipe();
+        }
+        return code;
+    }
+    eprintln!("error: cannot write to stdout: {error}");
+    if code == 0 { FAILED } else { code }
 }
 
 fn dispatch(cli: Cli) -> Result<u8, CliError> {
@@ -135,3 +208,6 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::VerifyOne(args)) => verify::run_one(&args, plugins),
     }
 }
+
+#[cfg(test)]
+mod tests;

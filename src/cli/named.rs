@@ -78,7 +78,7 @@ fn is_path(name: &str) -> bool {
 }
 
 fn read(path: &Path) -> Result<String, WorkloadError> {
-    std::fs::read_to_string(path).map_err(|error| {
+    crate::measure::read_text(path).map_err(|error| {
         WorkloadError::new("", format!("cannot read the workload {}: {error}", path.display()))
     })
 }

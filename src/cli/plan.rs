@@ -101,7 +101,7 @@ fn served_and_absent(registry: &Registry, name: &str) -> Option<(String, String)
 }
 
 /// The workloads as they are to be run, and the names that they were asked for by.
-fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError> {
+pub(super) fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError> {
     if args.workloads.is_empty() {
         return Err(CliError::usage("no workload given")
             .hint("`kvdyno run quick`, or a name of `kvdyno workloads`, or a TOML file"));
@@ -182,7 +182,7 @@ fn entries(
 /// The command that repeats the run, without paths of this machine.
 fn command_line() -> Vec<String> {
     let mut words = vec!["kvdyno".to_string()];
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     while let Some(word) = arguments.next() {
         const PATHS: [&str; 6] = ["--results", "--data", "--plugins", "--resume", "--keep", "--metrics"];
         let is_path = |flag: &str| PATHS.contains(&flag);
@@ -230,6 +230,38 @@ fn check_space(args: &RunArgs, data: &Path, entries: &[Entry]) -> Result<(), Cli
     }
 }
 
+/// Refuses a plan that the memory is too small for, whatever the engine.
+fn check_memory(entries: &[Entry], machine: &Machine) -> Result<(), CliError> {
+    let Some(here) = machine.memory_bytes else { return Ok(()) };
+    for Entry { workload, .. } in entries {
+        let needed = runner::memory_estimate_bytes(workload);
+        if needed > here {
+            return Err(CliError::usage(format!(
+                "workload {}: the threads of a trial need {} of memory for their keys and values, this machine has {}",
+                workload.name,
+                bytes_text(needed),
+                bytes_text(here)
+            ))
+            .hint("smaller values (--value-size), fewer threads (--threads), or smaller groups (`join`)"));
+        }
+    }
+    Ok(())
+}
+
+/// Trials of a run, at most: all are in its plan, which each start reads.
+const MOST_TRIALS: u64 = 100_000;
+
+/// Refuses a plan that nobody can wait for.
+fn check_trials(entries: &[Entry]) -> Result<(), CliError> {
+    let of = |entry: &Entry| u64::from(entry.workload.runs.max(1)) * entry.contestants.len() as u64;
+    let trials: u64 = entries.iter().map(of).sum();
+    if trials <= MOST_TRIALS {
+        return Ok(());
+    }
+    Err(CliError::usage(format!("this plan has {trials} trials, {MOST_TRIALS} are the most"))
+        .hint("fewer repetitions (--runs), engines (--engines) or workloads"))
+}
+
 /// A new run: everything that can be refused is refused before the first trial.
 pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
     let (members, name) = with_cpus(args.limits.cpu_count(), || members(args))?;
@@ -239,14 +271,21 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
     if let Some(data) = &args.data {
         runner::check_parent(data).map_err(CliError::usage)?;
     }
+    check_trials(&entries)?;
+    let machine = Machine::observe(data);
+    check_memory(&entries, &machine)?;
     check_space(args, data, &entries)?;
     let mut trials =
         runner::trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed), args.seeds());
     args.limits.hold(&mut trials);
     args.kept.hold(&mut trials);
     limits::check(&trials)?;
+    if let Some(data) = &args.data {
+        runner::check_place(data).map_err(|text| {
+            CliError::usage(format!("--data: {text}")).hint("name a folder that can be written to")
+        })?;
+    }
     let started_at = now_rfc3339();
-    let machine = Machine::observe(data);
     let clock = Clock::calibrate().facts();
     let mut warnings = warnings_of(&machine, &Conditions::observe(data), Some(&clock));
     warnings.extend(shrunk);

@@ -8,6 +8,7 @@ use super::live::LiveArgs;
 use super::outside;
 use super::passwords;
 use super::plan;
+use super::refusal::refusals;
 use super::sizes::Sizes;
 use crate::engine::Registry;
 use crate::measure::signals;
@@ -113,6 +114,14 @@ fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliErr
 /// Runs the command.
 pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     args.live.check()?;
+    // What it tells on the way nobody need read; its results are in files too.
+    signals::outlive_the_reader();
+    for (flag, folder) in [("--results", Some(&args.results)), ("--data", args.data.as_ref())] {
+        if folder.is_some_and(|folder| folder.to_str().is_none()) {
+            return Err(CliError::usage(format!("{flag}: the folder's name is not UTF-8"))
+                .hint("name another one: records and engines take names as UTF-8"));
+        }
+    }
     let registry = Registry::load_for(plugins, &args.engines);
     for refused in registry.refused() {
         eprintln!("warning: plug-in {} was not loaded: {}", refused.file.display(), refused.reason);
@@ -150,6 +159,8 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         )?;
     remove_data(args, &data);
     let records = results.finished().map_err(failed)?;
+    let refusals = refusals(&run, &records, &registry);
+    let has_failed = has_failed || !refusals.is_empty();
     let code = exit_code(&records, ending).max(u8::from(has_failed) * FAILED);
     let summary = Summary::new(&run, records);
     show(&run, &summary, &layouts, results.path())?;
@@ -162,6 +173,7 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         );
     }
     write_page(&results, &summary, &run);
+    refusals.iter().for_each(|refusal| eprintln!("error: {refusal}"));
     Ok(code)
 }
 

@@ -9,6 +9,7 @@ use crate::engine::{Database, Engine, Registry, Request, capability_names, level
 use crate::measure::{Clock, raise_open_files, signals};
 use crate::resp::{Limits, Server, Settings};
 use crate::runner::level_number;
+use clap::builder::RangedU64ValueParser;
 use folder::Folder;
 use statistics::Statistics;
 use std::net::{IpAddr, SocketAddr};
@@ -41,7 +42,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Threads; default: the processors that this process may use.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
     /// Cache budget of the engine: `64MiB`.
     #[arg(long, value_parser = crate::workload::parse_bytes)]
@@ -50,7 +51,7 @@ pub struct ServeArgs {
     #[arg(long = "option", value_name = "NAME=VALUE")]
     options: Vec<String>,
     /// Clients at once.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     max_clients: usize,
     /// The largest argument of a command, 512MiB at most.
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = crate::workload::parse_bytes)]
@@ -94,6 +95,7 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         .map_err(|error| failed(&format!("cannot listen on {address}"), &error))?;
     let listening = server.address().map_err(|error| failed("cannot listen", &error))?;
     signals::count_interrupts();
+    signals::outlive_the_reader();
     println!(
         "{} {} at level {} in {}, on {listening}, {} threads",
         engine.name(),
@@ -142,7 +144,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
     let password = match (&args.password, &args.password_file) {
         (Some(password), _) => Some(password.clone()),
         (None, Some(file)) => {
-            let text = std::fs::read_to_string(file)
+            let text = crate::measure::read_text(file)
                 .map_err(|error| CliError::usage(format!("cannot read {}: {error}", file.display())))?;
             Some(text.lines().next().unwrap_or_default().to_string())
         }

@@ -61,8 +61,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn factor(text: &str) -> Result<f64, String> {
-    let factor = text.parse::<f64>().ok().filter(|factor| factor.is_finite() && *factor > 0.0);
-    factor.ok_or_else(|| "expected a factor over 0, such as 0.1".to_string())
+    let factor = text.parse::<f64>().ok().filter(|factor| (1e-6..=1e6).contains(factor));
+    factor.ok_or_else(|| "expected a factor from 0.000001 to 1000000, such as 0.1".to_string())
 }
 
 impl Sizes {

@@ -6,6 +6,7 @@ use crate::audit::verify::{Effort, Outcome, Report, verify};
 use crate::engine::{Engine, Registry, environment_of, mutant_names};
 use crate::measure::{Event, TrialProcess, become_trial_process, signals};
 use crate::runner::DataFolder;
+use crate::workload::parse_seconds;
 use std::fs::{self, File, TryLockError};
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -44,11 +45,17 @@ struct How {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Random ops of the model check.
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     ops: u64,
     /// Seconds after which a check draws no more ops.
-    #[arg(long, default_value_t = 5.0)]
+    #[arg(long, default_value_t = 5.0, value_parser = seconds)]
     seconds: f64,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = parse_seconds(text)?;
+    let holds = seconds > 0.0 && seconds <= MOST_SECONDS;
+    if holds { Ok(seconds) } else { Err(format!("expected a time over 0 and up to {MOST_SECONDS} seconds")) }
 }
 
 /// One engine in this process.
@@ -66,6 +73,8 @@ impl How {
     }
 }
 
+/// A day.
+const MOST_SECONDS: f64 = 86400.0;
 /// Begins the line that names a check before it runs.
 const BEGUN: &str = "kvdyno-check ";
 /// Begins the line with the report.
@@ -113,6 +122,12 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         names = registry.engines().iter().map(|engine| engine.name().to_string()).collect();
     }
     let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
+    if let Some(file) = &args.proven {
+        proven::check(file).map_err(|text| {
+            CliError::usage(format!("--proven: {text}"))
+                .hint("name a file in a folder that can be written to")
+        })?;
+    }
     let held = hold(&args.data)?;
     signals::count_interrupts();
     let mut is_red = false;

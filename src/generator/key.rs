@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 /// The largest key, in bytes.
 pub const MOST_KEY_BYTES: u32 = 65_536;
+/// The largest file of keys: each trial holds one in memory.
+pub const MOST_KEY_FILE_BYTES: u64 = 8 << 30;
 /// The smallest key, in bytes.
 pub const LEAST_KEY_BYTES: u32 = 4;
 /// What YCSB puts before the digits of a key.

@@ -12,8 +12,10 @@ pub mod machine;
 pub mod memory_cap;
 mod mounts;
 pub mod noise;
+pub mod output;
 pub mod placement;
 pub mod processes;
+mod read;
 pub mod resources;
 pub mod signals;
 pub mod units;
@@ -30,6 +32,7 @@ pub use memory_cap::{CapRecord, CapUse, MemoryCap};
 pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
 pub use processes::{End, Event, TrialProcess, become_trial_process};
+pub use read::{read_limited, read_text};
 pub use resources::{ThreadTimes, Usage};
 pub use warning::{Concern, Warning, warnings_of};
 

@@ -87,16 +87,45 @@ pub fn count_interrupts() {
 #[cfg(not(unix))]
 pub fn count_interrupts() {}
 
-/// From now on a pipe whose reader is gone ends the process quietly, as `kvdyno engines | head` wants.
+/// From now on a pipe whose reader is gone ends the process quietly, as `kvdyno engines | head` wants, and a file that is
+/// too large is an error.
 #[cfg(unix)]
 pub fn end_with_the_reader() {
+    // SAFETY: plain system calls without pointers.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
+/// From now on a pipe whose reader is gone is an error: what has begun is brought to its end.
+#[cfg(unix)]
+pub fn outlive_the_reader() {
     // SAFETY: plain system call without pointers.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
+/// Ends the process as a pipe does whose reader is gone.
+#[cfg(unix)]
+pub fn end_by_pipe() {
+    // SAFETY: plain system calls without pointers.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::raise(libc::SIGPIPE);
+    }
 }
 
 /// Nothing to do here.
 #[cfg(not(unix))]
 pub fn end_with_the_reader() {}
+
+/// Nothing to do here.
+#[cfg(not(unix))]
+pub fn outlive_the_reader() {}
+
+/// Nothing to do here.
+#[cfg(not(unix))]
+pub fn end_by_pipe() {}
 
 /// Processes that the kernel has killed for lack of memory since it started; none: unknown.
 pub fn out_of_memory_kills() -> Option<u64> {

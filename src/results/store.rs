@@ -7,10 +7,11 @@ use super::identity::is_safe_name;
 use super::journal::{self, Entry};
 use super::load::{LoadError, RECORD_LIMIT_BYTES, RUN_LIMIT_BYTES, parse_record, parse_run};
 use super::{Outcome, Parts, Record, Run, Trial};
+use crate::measure::read_limited;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 const RUN_FILE: &str = "run.json";
@@ -463,22 +464,6 @@ fn sync_folder(folder: &Path) -> Result<(), StoreError> {
         }
         synced => synced.doing("write", folder),
     }
-}
-
-fn read_limited(path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
-    // A pipe in the place of a file would hold the opening for ever, and a device the reading.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(limit_bytes + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit_bytes {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("it is larger than {limit_bytes} bytes"),
-        ));
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

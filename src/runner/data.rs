@@ -3,16 +3,18 @@
 use super::draw::MOST_UNIT_OPS;
 use super::phase;
 use super::schedule::schedule;
-use crate::generator::{KeyRules, Keys, Part, Sampler, ValueRules, Values};
+use crate::generator::{KeyRules, Keys, MOST_KEY_FILE_BYTES, Part, Sampler, ValueRules, Values};
+use crate::measure::read_limited;
 use crate::workload::{Phase, Workload};
+use std::path::Path;
 use std::sync::Arc;
 
 fn key_rules(workload: &Workload) -> Result<KeyRules, String> {
     let spec = &workload.key;
     let file = match &spec.file {
         Some(path) => {
-            let bytes =
-                std::fs::read(path).map_err(|error| format!("cannot read the key file {path}: {error}"))?;
+            let bytes = read_limited(Path::new(path), MOST_KEY_FILE_BYTES)
+                .map_err(|error| format!("cannot read the key file {path}: {error}"))?;
             Some(Arc::new(bytes) as crate::generator::KeyFile)
         }
         None => None,
@@ -80,14 +82,14 @@ fn inserts(workload: &Workload, phase: &Phase) -> (u64, u64) {
     let warm_up = in_time(phase.warmup_seconds);
     let by_count = if phase.each_key { workload.keys } else { phase.ops };
     if by_count == 0 {
-        return (0, warm_up + in_time(phase.seconds));
+        return (0, warm_up.saturating_add(in_time(phase.seconds)));
     }
     // Threads end one insert apart at most, and the next phase goes on behind the one that went farthest.
-    let by_count = by_count + inserters - 1;
+    let by_count = by_count.saturating_add(inserters - 1);
     if phase.seconds > 0.0 {
-        return (0, warm_up + by_count.min(in_time(phase.seconds)));
+        return (0, warm_up.saturating_add(by_count.min(in_time(phase.seconds))));
     }
-    (by_count, warm_up + by_count)
+    (by_count, warm_up.saturating_add(by_count))
 }
 
 /// Whether any phase counts with merges.
@@ -99,7 +101,10 @@ pub fn has_merges(workload: &Workload) -> bool {
 /// enough for those that are counted. Counters lie behind that.
 pub fn keys(workload: &Workload, growth: Growth, counters: u64) -> Result<(Keys, u64), String> {
     let rules = key_rules(workload)?;
-    let make = |end: u64| Keys::new(&KeyRules { range: end + counters, ..rules.clone() }, workload.seed);
+    let make = |end: u64| {
+        let range = end.saturating_add(counters);
+        Keys::new(&KeyRules { range, ..rules.clone() }, workload.seed)
+    };
     if let Ok(keys) = make(growth.most) {
         return Ok((keys, growth.most));
     }

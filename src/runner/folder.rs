@@ -126,6 +126,16 @@ pub fn is_of_run(folder: &Path, run: &str) -> bool {
     fs::read_to_string(folder.join(MARKER)).is_ok_and(|marker| marker == run)
 }
 
+/// Makes a folder that the user named, and refuses one in which no other can be made, before anything is measured.
+pub fn check_place(folder: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| {
+        format!("cannot make the folder of a database in {}: {error}", folder.display())
+    };
+    fs::create_dir_all(folder).map_err(failed)?;
+    let probe = folder.join(format!("kvdyno-probe-{}", std::process::id()));
+    fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)).map_err(failed)
+}
+
 /// Refuses a data folder given by the user that is not empty and not ours.
 pub fn check_parent(parent: &Path) -> Result<(), String> {
     let entries = match fs::read_dir(parent) {

@@ -5,7 +5,7 @@ use super::check::Versions;
 use super::data::{self, Growth};
 use super::folder::is_marked;
 use super::shared::Population;
-use crate::measure::DiskUse;
+use crate::measure::{DiskUse, read_text};
 use crate::results::Trial;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -201,7 +201,7 @@ pub fn all(parent: &Path) -> Result<Vec<Kept>, String> {
 fn load(folder: &Path) -> Result<Kept, String> {
     let file = folder.join(STATE);
     let wrong = |error: String| format!("{}: {error}", file.display());
-    let text = fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
+    let text = read_text(&file).map_err(|error| wrong(error.to_string()))?;
     let state: State = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     if state.format != FORMAT {
         return Err(wrong(format!("it has the form {}, this kvdyno reads {FORMAT}", state.format)));

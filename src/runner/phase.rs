@@ -18,6 +18,7 @@ use crate::workload::{Durability, Emulate, Phase};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
+use std::thread::{Scope, ScopedJoinHandle};
 
 /// A phase that was run: its record, and what the next ones have to know.
 pub struct Ran {
@@ -189,6 +190,20 @@ fn stats(shared: &Shared<'_>, database: &Database) -> Vec<(String, String)> {
     })
 }
 
+/// A thread of a phase. Where the system gives no more of them, those before it wait for all for ever, so this process ends.
+fn started<'scope, Done: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> Done + Send + 'scope,
+) -> ScopedJoinHandle<'scope, Done> {
+    std::thread::Builder::new().spawn_scoped(scope, work).unwrap_or_else(|error| {
+        eprintln!(
+            "cannot start another thread: {error}; use fewer threads, or raise the limits of processes (ulimit -u) and \
+             memory"
+        );
+        std::process::exit(1)
+    })
+}
+
 /// Runs the threads of a phase to its end.
 pub fn run(
     shared: &Shared<'_>,
@@ -217,7 +232,7 @@ pub fn run(
             .into_iter()
             .map(|worker| {
                 let (barrier, finished) = (&barrier, watch.finished());
-                scope.spawn(move || {
+                started(scope, move || {
                     let _ending = Ending(finished);
                     worker.run(barrier)
                 })

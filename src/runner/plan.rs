@@ -1,11 +1,13 @@
 //! Engines x workloads x repetitions: the trials of a run, in randomised complete blocks. Each block holds every cell
 //! once, so that whatever drifts on the machine hits all engines alike.
 
+use super::draw::Draw;
+use super::phase::roles;
 use super::schedule::times;
-use crate::generator::{Random, Sizes, mix64};
+use crate::generator::{Random, SizeSpec, Sizes, mix64};
 use crate::measure::Placement;
 use crate::results::Trial;
-use crate::workload::Workload;
+use crate::workload::{Phase, Workload};
 use std::sync::Arc;
 
 /// An engine to measure, with options.
@@ -112,7 +114,21 @@ pub fn disk_estimate_bytes(workload: &Workload) -> u64 {
             inserts * f64::from(times(workload, phase))
         })
         .sum();
-    ((workload.keys as f64 + inserts) * row * 4.0) as u64 + IN_ADVANCE
+    (((workload.keys as f64 + inserts) * row * 4.0) as u64).saturating_add(IN_ADVANCE)
+}
+
+/// Bytes of memory that a trial of this workload needs at least, whatever the engine: each thread holds its largest group,
+/// with room for each op's key, for the value that it writes and for the one that it reads.
+pub fn memory_estimate_bytes(workload: &Workload) -> u64 {
+    let most = |size: &SizeSpec| Sizes::new(size).map_or(0, |sizes| u64::from(sizes.max()));
+    let key = most(&workload.key.size);
+    let of = |phase: &Phase| {
+        let value = most(phase.value_size.as_ref().unwrap_or(&workload.value.size));
+        let op = key.saturating_add(value.saturating_mul(2));
+        let group = |role| Draw::largest_unit(phase, role, 1 + workload.indexes.len()) as u64;
+        roles(phase).into_iter().fold(0, |sum: u64, role| sum.saturating_add(group(role).saturating_mul(op)))
+    };
+    workload.phases.iter().map(of).max().unwrap_or(0)
 }
 
 #[cfg(test)]

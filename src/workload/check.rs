@@ -20,6 +20,11 @@ const MOST_GROUPED: u32 = 65536;
 const MOST_KEYSPACES: u32 = 4096;
 const MOST_INDEXES: usize = 8;
 
+/// Keys, or ops of a phase: more take an engine of a million ops a second thirty years.
+const MOST_COUNT: u64 = 1_000_000_000_000_000;
+/// Seconds of a phase: a year and more.
+const MOST_SECONDS: f64 = 1e8;
+
 /// A cap below this leaves an engine nothing beside the harness.
 const LEAST_MEMORY: u64 = 16 << 20;
 
@@ -59,7 +64,12 @@ impl Subject<'_> {
     }
 
     fn time(self, value: f64, field: &'static str) -> Checked {
-        self.expect(value.is_finite() && value >= 0.0, field, "a time of 0 seconds or more", value)
+        let expected = format!("a time from 0 to {MOST_SECONDS} seconds");
+        self.expect((0.0..=MOST_SECONDS).contains(&value), field, expected, value)
+    }
+
+    fn count(self, value: u64, field: &'static str) -> Checked {
+        self.expect(value <= MOST_COUNT, field, format!("up to {MOST_COUNT}"), value)
     }
 
     fn size(self, size: &SizeSpec, field: &'static str, (least, most): (f64, f64)) -> Checked {
@@ -98,9 +108,9 @@ impl Workload {
         this.expect(self.runs >= 1, "runs", "1 or more", self.runs)?;
         if let Some(budget) = self.budget_seconds {
             this.expect(
-                budget.is_finite() && budget > 0.0,
+                budget > 0.0 && budget <= MOST_SECONDS,
                 "budget_seconds",
-                "a time over 0 seconds",
+                format!("a time over 0 and up to {MOST_SECONDS} seconds"),
                 budget,
             )?;
         }
@@ -146,6 +156,7 @@ impl Workload {
         let key = &self.key;
         this.size(&key.size, "key.size", KEY_SIZES)?;
         this.expect(key.spacing >= 1, "key.spacing", "1 or more", key.spacing)?;
+        this.count(self.keys, "keys")?;
         let fits = self.keys.checked_mul(key.spacing).is_some();
         this.expect(
             fits,
@@ -335,6 +346,7 @@ fn sound_mix(subject: Subject, phase: &Phase) -> Checked {
 fn sound_end(subject: Subject, phase: &Phase) -> Checked {
     subject.time(phase.seconds, "seconds")?;
     subject.time(phase.warmup_seconds, "warmup_seconds")?;
+    subject.count(phase.ops, "ops")?;
     let ends = phase.ops > 0 || phase.each_key || phase.seconds > 0.0;
     subject.expect(ends, "", "an end (ops, seconds or each_key = true)", "none")?;
     if phase.each_key {

@@ -1,0 +1,57 @@
+//! Engines that were asked for by name and could do nothing of what was asked.
+
+use super::args;
+use crate::engine::{Engine, Registry, level_name};
+use crate::results::{Outcome, Record, Run};
+use crate::runner::level_number;
+use crate::workload::{Durability, Workload};
+
+/// A text for each engine that the run names and that was refused in every phase but fills: why, and what would help.
+pub fn refusals(run: &Run, records: &[Record], registry: &Registry) -> Vec<String> {
+    let mut names: Vec<String> = super::asked_by_name(&run.command);
+    names.iter_mut().for_each(|name| *name = args::named(name).0.to_string());
+    names.sort();
+    names.dedup();
+    let of = |name: &String| {
+        let own: Vec<&Record> = records.iter().filter(|record| record.trial.engine == *name).collect();
+        let reasons: Option<Vec<String>> = own.iter().map(|record| reason(record)).collect();
+        let reason = reasons?.into_iter().next()?;
+        let hint = hint(name, own.iter().map(|record| &*record.trial.workload), registry);
+        Some(format!("{name} was refused in every phase: {reason}\nhint: {hint}"))
+    };
+    names.iter().filter_map(of).collect()
+}
+
+/// Why a trial measured nothing; none: it did, or it failed otherwise.
+fn reason(record: &Record) -> Option<String> {
+    match &record.outcome {
+        Outcome::Failed { cause, text } if cause == "refused" => Some(text.clone()),
+        Outcome::Ok => {
+            let measured = record.phases.iter().filter(|phase| !phase.phase.is_fill());
+            let reasons: Option<Vec<&String>> = measured.map(|phase| phase.not_run.as_ref()).collect();
+            reasons?.first().map(|reason| reason.to_string())
+        }
+        _ => None,
+    }
+}
+
+fn hint<'w>(name: &str, mut workloads: impl Iterator<Item = &'w Workload>, registry: &Registry) -> String {
+    let by_level = |engine: Engine| workloads.find_map(|workload| level_hint(&engine, workload));
+    registry.engine(name).ok().and_then(by_level).unwrap_or_else(|| {
+        format!("`kvdyno engines {name}` shows what it can do; name other engines, or another workload")
+    })
+}
+
+/// What to ask for where a level is too strong for an engine.
+fn level_hint(engine: &Engine, workload: &Workload) -> Option<String> {
+    let strongest =
+        (0..=crate::engine::abi::KV_POWER).rev().find(|level| engine.levels() & (1 << level) != 0)?;
+    let asked = |phase: &crate::workload::Phase| phase.durability.unwrap_or(workload.durability);
+    let is_too_strong = |level: Durability| level != Durability::Default && level_number(level) > strongest;
+    let phase = workload.phases.iter().find(|phase| is_too_strong(asked(phase)))?;
+    let level = level_name(strongest);
+    Some(match phase.durability {
+        Some(_) => format!("--set {}.durability={level} asks for what it has", phase.name),
+        None => format!("--durability {level} asks for what it has"),
+    })
+}

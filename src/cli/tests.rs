@@ -1,0 +1,133 @@
+//! Whatever stands behind the flags: it is parsed and planned, or refused with a text, and nothing panics.
+
+use super::{Cli, Command, definition, parsed, plan};
+use crate::generator::Random;
+
+/// What a flag may be given, sound and not.
+const VALUES: &[&str] = &[
+    "",
+    "0",
+    "1",
+    "-1",
+    "2",
+    "7.5",
+    "1e-300",
+    "1e308",
+    "NaN",
+    "inf",
+    "-inf",
+    "18446744073709551615",
+    "18446744073709551616",
+    "1000000000000000",
+    "9007199254740993",
+    "4294967296",
+    "1G",
+    "64MiB",
+    "1000TiB",
+    "1h",
+    "0.0000001ns",
+    "uniform:1-4294967295",
+    "uniform:9-1",
+    "normal:1,1e300",
+    "zipf:1-0",
+    "histogram:1*0",
+    "histogram:",
+    "=",
+    ".=.",
+    "read.seconds=1e300",
+    "read.threads=0",
+    "keys=18446744073709551615",
+    "key.size=4",
+    "key.spacing=0",
+    "key.spacing=18446744073709551615",
+    "read.ops=1000000000000000",
+    "fill.join=65536",
+    "rounds=10000",
+    "keyspaces=4096",
+    "value.size=1GiB",
+    "mix.mix={}",
+    "read.mix={ get = nan }",
+    "key.file=/dev/zero",
+    "a.b.c.d=1",
+    "cpus",
+    "cpus-99999999",
+    "power",
+    "none,none",
+    "0-4294967295",
+    "1,,2",
+    ",",
+    "quick",
+    "ycsb-a",
+    "mininb-suite",
+    "/dev/zero",
+    "..",
+    "memory-btree",
+    "memory-btree.log=on",
+    "json",
+    "bash",
+    "c",
+    "127.0.0.1",
+    "65536",
+];
+
+/// Words of a command: random flags of its definition, each with a random value where it takes one.
+fn words(command: &clap::Command, random: &mut Random, words: &mut Vec<String>) {
+    let mut pick = |count: usize| random.below(count as u64) as usize;
+    let args: Vec<&clap::Arg> = command.get_arguments().collect();
+    let count = if args.is_empty() { 0 } else { pick(5) };
+    for _ in 0..count {
+        let arg = args[pick(args.len())];
+        let value = VALUES[pick(VALUES.len())];
+        let takes = arg.get_action().takes_values();
+        match (arg.get_long(), takes) {
+            (Some(flag), true) => words.push(format!("--{flag}={value}")),
+            (Some(flag), false) => words.push(format!("--{flag}")),
+            (None, _) => words.push(value.into()),
+        }
+    }
+    let below: Vec<&clap::Command> = command.get_subcommands().collect();
+    if !below.is_empty() {
+        let next = below[pick(below.len())];
+        words.push(next.get_name().into());
+        self::words(next, random, words);
+    }
+}
+
+#[test]
+fn random_flags_with_hostile_values_are_planned_or_refused_and_never_panic() {
+    let mut definition = definition();
+    definition.build();
+    let (mut planned, mut refused) = (0, 0);
+    for seed in 0..1500 {
+        let mut random = Random::seeded(seed);
+        let mut all = vec!["kvdyno".to_string()];
+        if seed % 2 == 0 {
+            all.extend(["run".into(), "quick".into()]);
+            let run = definition.find_subcommand("run").expect("it is a command");
+            words(run, &mut random, &mut all);
+        } else {
+            words(&definition, &mut random, &mut all);
+        }
+        // A panic fails the test; these are the words to repeat it with.
+        std::println!("{all:?}");
+        match parsed(&all) {
+            Ok(Cli { command: Some(Command::Run(args)), .. }) => match plan::members(&args) {
+                Ok((members, _)) => {
+                    planned += 1;
+                    for member in members {
+                        crate::runner::disk_estimate_bytes(&member.workload);
+                        crate::runner::memory_estimate_bytes(&member.workload);
+                        member.workload.clone().shrink_to(0.001);
+                    }
+                }
+                Err(error) => {
+                    refused += 1;
+                    assert!(!error.to_string().is_empty(), "{all:?}");
+                }
+            },
+            Ok(_) => {}
+            Err(error) => assert!(!error.to_string().is_empty(), "{all:?}"),
+        }
+    }
+    assert!(planned > 20 && refused > 10, "{planned} planned, {refused} refused");
+}
