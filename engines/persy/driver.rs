@@ -1,10 +1,12 @@
 //! The driver of Persy: a B+tree index in one file, behind a journal.
 
+mod rows;
+
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Config, Driver, Error, Info, Level, ORDERED_MAP, Op, Opened, Session, Status};
 use kvdyno_driver::{Vote, Work, each};
-use persy::{ByteVec, Snapshot, Transaction, TransactionConfig, ValueIter, ValueMode};
-use std::ops::Bound;
+use persy::{ByteVec, Snapshot, Transaction, TransactionConfig, ValueMode};
+use rows::{own, rows};
 use std::sync::{Mutex, MutexGuard, RwLock};
 
 const VERSION: &str = "1.8.1";
@@ -58,14 +60,9 @@ impl Driver for Persy {
         opened.version(VERSION);
         opened.compression("none");
         opened.cache_bytes(cache);
-        opened.setting("background-sync", level == Level::Process);
-        Ok(Persy {
-            database,
-            background: level == Level::Process,
-            indexes,
-            writing: Mutex::new(()),
-            applying: RwLock::new(()),
-        })
+        let background = level == Level::Process;
+        opened.setting("background-sync", background);
+        Ok(Persy { database, background, indexes, writing: Mutex::default(), applying: RwLock::default() })
     }
 
     fn session(&self) -> Result<PersySession<'_>, Error> {
@@ -151,24 +148,6 @@ impl<'db> PersySession<'db> {
         let found = snapshot.range(index, (own(lower), own(upper)))?;
         if op.is_reverse() { rows(op, found.rev()) } else { rows(op, found) }
     }
-}
-
-fn own(bound: Bound<&[u8]>) -> Bound<ByteVec> {
-    bound.map(ByteVec::from)
-}
-
-fn rows(
-    op: &mut Op<'_>,
-    found: impl Iterator<Item = (ByteVec, ValueIter<ByteVec>)>,
-) -> Result<Status, Error> {
-    let mut writer = op.rows();
-    for (key, mut values) in found {
-        let value = values.next().ok_or_else(|| Error::new("a key without a value"))?;
-        if !writer.push(&key, &value) {
-            break;
-        }
-    }
-    Ok(writer.status())
 }
 
 impl Session for PersySession<'_> {
