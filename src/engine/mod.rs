@@ -6,14 +6,16 @@ mod builtin;
 mod capability;
 mod catalogue;
 mod database;
+mod defect;
 mod plugin;
 mod registry;
 
 pub use answers::Status;
 pub use arena::{Arena, Shape};
 pub use capability::{capability_names, level_name};
-pub use catalogue::{Known, catalogue, environment_of};
+pub use catalogue::{Known, catalogue, defects_of, environment_of};
 pub use database::{Database, Executed, InForce, Request, Session, Work};
+pub use defect::{Asked, Defect, DefectOutcome, Meets};
 pub use kvdyno_driver::abi;
 pub use plugin::{Refused, plugin_folders};
 pub use registry::{Absent, Lookup, Registry, mutant_names};
