@@ -4,7 +4,8 @@ use super::Observer;
 use super::board::Board;
 use super::folder::DataFolder;
 use super::kept;
-use super::trial::{self, Folders};
+use super::shared::Failure;
+use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
 use crate::measure::units::bytes_text;
@@ -22,7 +23,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// What a trial's process is told, in a file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// The trial.
     pub trial: Trial,
@@ -41,6 +42,10 @@ pub struct Task {
     pub board: Option<i32>,
     /// The plug-in of its engine, alone: what another one brings would be in this one's memory figures. None: built in.
     pub plugin: Option<PathBuf>,
+    /// This executable, for the fresh process.
+    pub executable: PathBuf,
+    /// The fresh process is told what the trial's own hands over; none: this is the trial's own.
+    pub end: Option<HandOver>,
 }
 
 /// Begins each line that the process writes for its parent; all else on its stdout is some engine's.
@@ -49,6 +54,8 @@ const TICK: &str = "kvdyno-tick ";
 const RESERVED_FILES: usize = 4;
 /// How often the parent looks at the board, and at whether the user has had enough.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The file of what the trial's processes say on stderr.
+const STDERR: &str = "stderr.txt";
 /// Lines of stderr that a record keeps.
 const STDERR_LINES: usize = 20;
 
@@ -84,9 +91,60 @@ pub fn run_task(file: &Path) -> Result<(), String> {
         })
     };
     let folders = Folders { data: &task.data, start: task.start.as_deref(), leave: task.leave.as_deref() };
-    let record =
-        trial::run_in(&task.trial, engine, folders, (Clock::calibrate(), board), &mut on_tick, &keep)?;
+    let versions = task.record.with_file_name("versions");
+    let around = (Clock::calibrate(), board.clone());
+    let record = match &task.end {
+        Some(hand_over) => {
+            let handed = (hand_over, versions.as_path());
+            trial::run_end(&task.trial, engine, folders, around, handed, &mut on_tick, &keep)?
+        }
+        None => {
+            let run = |hand_over: &HandOver| end_elsewhere(&task, hand_over, &board);
+            let elsewhere = Elsewhere { versions: &versions, run: &run };
+            trial::run_in(&task.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
+        }
+    };
     keep(&record)
+}
+
+/// Has a fresh process do the end of a trial. It has this one's limits, environment and output, and dies with it.
+fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Record, Failure> {
+    let failed = |text: String| Failure { cause: "io", text };
+    let file = |name: &str| task.record.with_file_name(name);
+    let (task_file, record) = (file("end-task.json"), file("end.json"));
+    let end = Task {
+        record: record.clone(),
+        leave: None,
+        board: None,
+        end: Some(hand_over.clone()),
+        ..task.clone()
+    };
+    let text = serde_json::to_string(&end).map_err(|error| failed(error.to_string()))?;
+    fs::write(&task_file, text)
+        .map_err(|error| failed(format!("cannot write {}: {error}", task_file.display())))?;
+    board.step("reopen");
+    let status = Command::new(&task.executable).arg("trial").arg(&task_file).stdin(Stdio::null()).status();
+    let found = read_record(&record);
+    for file in [task_file, record, file("versions")] {
+        // It may never have been made.
+        let _ = fs::remove_file(file);
+    }
+    let status =
+        status.map_err(|error| failed(format!("cannot start {}: {error}", task.executable.display())))?;
+    match found {
+        Some(record) if status.success() => Ok(record),
+        found => {
+            let how = status.signal().map_or_else(|| status.to_string(), signals::signal_name);
+            let said = last_lines(&file(STDERR)).pop().map_or_else(String::new, |line| format!(": {line}"));
+            let has_opened =
+                found.is_some_and(|record| record.steps.iter().any(|step| step.name == "reopen"));
+            let stage = if has_opened { "sweep" } else { "reopen" };
+            let text = format!(
+                "the fresh process that opens the database again ended with {how} in `{stage}`{said}"
+            );
+            Err(Failure { cause: "crashed", text })
+        }
+    }
 }
 
 /// Puts this process under its limits.
@@ -187,9 +245,11 @@ impl Runner {
             entrance: cap.map(MemoryCap::entrance),
             board: board.as_ref().and_then(Board::descriptor),
             plugin: self.plugins.get(&trial.engine).cloned(),
+            executable: self.executable.clone(),
+            end: None,
         };
         let task_file = scratch.join("task.json");
-        let stderr_file = scratch.join("stderr.txt");
+        let stderr_file = scratch.join(STDERR);
         let text = serde_json::to_string(&task).map_err(|error| refused(error.to_string()))?;
         fs::write(&task_file, text)
             .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
@@ -208,7 +268,8 @@ impl Runner {
                     _ => signals::out_of_memory_kills() > kills_before,
                 };
                 let memory = Memory { out_of_memory, cap };
-                Err(Box::new((why(status, ended, self.stall, stderr, memory), partial)))
+                let doing = board.as_ref().map_or("start", |board| board.look().doing);
+                Err(Box::new((why(status, (ended, doing), self.stall, stderr, memory), partial)))
             }
         }
     }
@@ -304,7 +365,7 @@ struct Memory {
 /// What ended a process that did not finish by itself.
 fn why(
     status: Option<ExitStatus>,
-    ended: Ended,
+    (ended, doing): (Ended, &str),
     stall: Duration,
     stderr: Vec<String>,
     memory: Memory,
@@ -314,8 +375,14 @@ fn why(
         Ended::Interrupted => return failed("interrupted", "stopped by the user".into()),
         Ended::Stalled => {
             let text = format!(
-                "no op ended for {} s, so it was killed; give it more with --stall-seconds",
-                stall.as_secs()
+                "no op ended for {} s{}, so it was killed; give it more with --stall-seconds",
+                stall.as_secs(),
+                match doing {
+                    "phase" => String::new(),
+                    // What the fresh process does behind it, it shows to nobody.
+                    "reopen" => " in `reopen`, or in the sweep behind it".to_string(),
+                    doing => format!(" in `{doing}`"),
+                }
             );
             return failed("timeout", text);
         }
