@@ -36,6 +36,8 @@ mod pages;
 mod plots;
 #[path = "cli/readme.rs"]
 mod readme;
+#[path = "cli/reopen.rs"]
+mod reopen;
 #[path = "cli/runs.rs"]
 mod runs;
 #[path = "cli/servers.rs"]

@@ -1,11 +1,13 @@
 //! The driver of Persy: a B+tree index in one file, behind a journal.
 
+mod rows;
+
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Config, Driver, Error, Info, Level, ORDERED_MAP, Op, Opened, Session, Status};
 use kvdyno_driver::{Vote, Work, each};
-use persy::{ByteVec, Snapshot, Transaction, TransactionConfig, ValueIter, ValueMode};
-use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard};
+use persy::{ByteVec, Snapshot, Transaction, TransactionConfig, ValueMode};
+use rows::{own, rows};
+use std::sync::{Mutex, MutexGuard, RwLock};
 
 const VERSION: &str = "1.8.1";
 const CACHE_BYTES: u64 = 32 << 20; // the default of `persy::Config`
@@ -21,6 +23,9 @@ pub struct Persy {
     indexes: Vec<String>,
     /// Held while a transaction writes: of two at once, rows get lost (README.md).
     writing: Mutex<()>,
+    /// Held for writing while a prepared transaction is applied, and for reading by each read: a read beside it sees
+    /// half of the commit (README.md).
+    applying: RwLock<()>,
 }
 
 impl Driver for Persy {
@@ -55,8 +60,9 @@ impl Driver for Persy {
         opened.version(VERSION);
         opened.compression("none");
         opened.cache_bytes(cache);
-        opened.setting("background-sync", level == Level::Process);
-        Ok(Persy { database, background: level == Level::Process, indexes, writing: Mutex::new(()) })
+        let background = level == Level::Process;
+        opened.setting("background-sync", background);
+        Ok(Persy { database, background, indexes, writing: Mutex::default(), applying: RwLock::default() })
     }
 
     fn session(&self) -> Result<PersySession<'_>, Error> {
@@ -104,6 +110,13 @@ impl<'db> PersySession<'db> {
         Ok((self.driver.writing.lock()?, self.driver.database.begin_with(config)?))
     }
 
+    /// Applies a transaction while nobody reads. What takes long, the sync of level power, is in its preparation.
+    fn commit(&self, transaction: Transaction) -> Result<(), Error> {
+        let prepared = transaction.prepare()?;
+        let _unread = self.driver.applying.write()?;
+        Ok(prepared.commit()?)
+    }
+
     fn write(&self, transaction: &mut Transaction, op: &mut Op<'_>) -> Result<Status, Error> {
         let index = self.index(op)?;
         let key = ByteVec::from(op.key());
@@ -137,27 +150,10 @@ impl<'db> PersySession<'db> {
     }
 }
 
-fn own(bound: Bound<&[u8]>) -> Bound<ByteVec> {
-    bound.map(ByteVec::from)
-}
-
-fn rows(
-    op: &mut Op<'_>,
-    found: impl Iterator<Item = (ByteVec, ValueIter<ByteVec>)>,
-) -> Result<Status, Error> {
-    let mut writer = op.rows();
-    for (key, mut values) in found {
-        let value = values.next().ok_or_else(|| Error::new("a key without a value"))?;
-        if !writer.push(&key, &value) {
-            break;
-        }
-    }
-    Ok(writer.status())
-}
-
 impl Session for PersySession<'_> {
     fn get(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         let index = self.index(op)?;
+        let _whole = self.driver.applying.read()?;
         let value = self.driver.database.one::<ByteVec, ByteVec>(index, &ByteVec::from(op.key()))?;
         Ok(value.map_or(Status::NotFound, |value| op.deliver(&value)))
     }
@@ -169,7 +165,7 @@ impl Session for PersySession<'_> {
         let (_alone, mut transaction) = self.begin()?;
         let status = self.write(&mut transaction, op)?;
         if status == Status::Ok {
-            transaction.commit()?;
+            self.commit(transaction)?;
         }
         Ok(status)
     }
@@ -179,18 +175,20 @@ impl Session for PersySession<'_> {
     }
 
     fn scan(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        let _whole = self.driver.applying.read()?;
         self.read(&self.driver.database.snapshot()?, op)
     }
 
     fn group(&mut self, ops: &mut [Op<'_>], _atomic: bool) -> Result<bool, Error> {
         if ops.iter().all(|op| matches!(op.kind(), KV_GET | KV_SCAN)) {
+            let _whole = self.driver.applying.read()?;
             let snapshot = self.driver.database.snapshot()?;
             each(ops, |op| self.read(&snapshot, op))?;
             return Ok(true);
         }
         let (_alone, mut transaction) = self.begin()?;
         if each(ops, |op| self.write(&mut transaction, op))? == Vote::Commit {
-            transaction.commit()?;
+            self.commit(transaction)?;
         }
         Ok(true)
     }

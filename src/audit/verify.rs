@@ -18,6 +18,7 @@ mod check_threads;
 mod check_time;
 mod check_values;
 mod draw;
+mod fresh;
 mod model;
 mod subject;
 #[cfg(test)]
@@ -32,6 +33,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use subject::Context;
+
+pub use fresh::{Fresh, reopened};
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -237,10 +240,17 @@ pub fn check_names() -> Vec<&'static str> {
 }
 
 /// Runs every check on an engine. `data` is an empty folder of this run's own; databases are made below it and left
-/// for the caller to delete. `begun` is told each check's name before it runs. Fails only where nothing can be checked
+/// for the caller to delete. What is kept is opened again by `fresh`; none: in this process alone. `begun` is told each
+/// check's name before it runs. Fails only where nothing can be checked
 /// at all; what the engine does wrong is in the report.
-pub fn verify(engine: &Engine, data: &Path, effort: Effort, mut begun: impl FnMut(&str)) -> Report {
-    let mut context = Context::new(engine, data, effort, Clock::calibrate());
+pub fn verify(
+    engine: &Engine,
+    data: &Path,
+    effort: Effort,
+    fresh: Option<Fresh<'_>>,
+    mut begun: impl FnMut(&str),
+) -> Report {
+    let mut context = Context::new(engine, data, (effort, Clock::calibrate()), fresh);
     let mut report = Report {
         engine: engine.name().to_string(),
         version: None,

@@ -129,6 +129,7 @@ impl Row {
             "build": self.known.map(|known| &known.build),
             "needs_env": self.known.map(|known| &known.needs_env),
             "fairness": self.known.map(|known| &known.fairness),
+            "defects": self.known.map(|known| &known.defects),
             "levels": self.levels(),
             "key_size_max_bytes": engine.map(Engine::key_size_max),
             "capabilities_declared": self.declared(),

@@ -98,6 +98,9 @@ enum Command {
     /// One engine's conformance in this process; for kvdyno's own use.
     #[command(hide = true)]
     VerifyOne(verify::VerifyOneArgs),
+    /// A database of one engine in a fresh process; for kvdyno's own use.
+    #[command(hide = true)]
+    VerifyReopened(verify::VerifyReopenedArgs),
 }
 
 impl Command {
@@ -206,6 +209,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::OutsideOne(args)) => outside::run_one(&args, plugins),
         Some(Command::VersionOne(args)) => versions::run_one(&args),
         Some(Command::VerifyOne(args)) => verify::run_one(&args, plugins),
+        Some(Command::VerifyReopened(args)) => verify::run_reopened(&args, plugins),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::error::{CliError, WRONG};
 use crate::audit::proven::{self, Proven};
-use crate::audit::verify::{Effort, Outcome, Report, verify};
+use crate::audit::verify::{Effort, Outcome, Report, reopened, verify};
 use crate::engine::{Engine, Registry, environment_of, mutant_names};
-use crate::measure::{Event, TrialProcess, become_trial_process, signals};
+use crate::measure::{Event, TrialProcess, become_part_of_trial, become_trial_process, signals};
 use crate::runner::DataFolder;
 use crate::workload::parse_seconds;
 use std::fs::{self, File, TryLockError};
@@ -67,6 +67,13 @@ pub struct VerifyOneArgs {
     how: How,
 }
 
+/// A database of one engine, in a fresh process.
+#[derive(Debug, clap::Args)]
+pub struct VerifyReopenedArgs {
+    engine: String,
+    file: PathBuf,
+}
+
 impl How {
     fn effort(&self) -> Effort {
         Effort { seed: self.seed, ops: self.ops, seconds: self.seconds }
@@ -88,13 +95,48 @@ pub fn run_one(args: &VerifyOneArgs, plugins: &[PathBuf]) -> Result<u8, CliError
     // Its plug-in alone, as a trial does.
     let registry = Registry::load(plugins);
     let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?;
-    let report = verify(&engine[0], &args.data, args.how.effort(), |name| {
+    let fresh = |file: &Path| in_fresh_process(&args.engine, plugins, file);
+    let report = verify(&engine[0], &args.data, args.how.effort(), Some(&fresh), |name| {
         println!("{BEGUN}{name}");
         let _ = std::io::stdout().flush();
     });
     let json = serde_json::to_string(&report).map_err(|error| CliError::failed(error.to_string()))?;
     println!("{REPORT}{json}");
     Ok(0)
+}
+
+/// The fresh process's side: what it finds wrong goes to stdout.
+pub fn run_reopened(args: &VerifyReopenedArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+    become_part_of_trial();
+    let registry = Registry::load(plugins);
+    let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?;
+    match reopened(&engine[0], &args.file) {
+        Ok(()) => Ok(0),
+        Err(text) => {
+            println!("{text}");
+            Ok(WRONG)
+        }
+    }
+}
+
+/// Has a fresh process look at the database that `file` tells of. It has this one's environment, and dies with it.
+fn in_fresh_process(engine: &str, plugins: &[PathBuf], file: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("cannot start a process for {engine}: {error}");
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.arg("verify-reopened").arg(engine).arg(file);
+    plugins.iter().for_each(|plugin| {
+        command.arg("--plugins").arg(plugin);
+    });
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().map_err(failed)?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    match (output.status.signal(), output.status.code()) {
+        (_, Some(0)) => Ok(()),
+        (_, Some(code)) if i32::from(WRONG) == code => {
+            Err(said.lines().last().unwrap_or_default().to_string())
+        }
+        (Some(signal), _) => Err(format!("it died of {}", signals::signal_name(signal))),
+        (None, _) => Err(format!("it ended early with {}", output.status)),
+    }
 }
 
 /// How an engine's process ended.

@@ -1,6 +1,7 @@
 //! Every engine that the project knows, whether it is here or not: what the `engine.toml` of each folder says,
 //! collected by the build script.
 
+use super::defect::Defect;
 use serde::Deserialize;
 use std::sync::LazyLock;
 
@@ -30,6 +31,8 @@ pub struct Known {
     pub needs_env: Vec<String>,
     /// What a reader of its figures must know, a sentence each.
     pub fairness: Vec<String>,
+    /// What is known to be wrong with it.
+    pub defects: Vec<Defect>,
 }
 
 impl Known {
@@ -58,6 +61,8 @@ struct File {
     get: String,
     needs_env: Vec<String>,
     fairness: Sentences,
+    #[serde(default)]
+    defect: Vec<Defect>,
 }
 
 /// The engines of one file: `name` is a list where an engine has variants; so is `family` where theirs differ.
@@ -87,6 +92,7 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
         get: file.get.clone(),
         needs_env: file.needs_env.clone(),
         fairness: fairness.clone(),
+        defects: file.defect.clone(),
     });
     Ok(known.collect())
 }
@@ -102,6 +108,11 @@ static CATALOGUE: LazyLock<Vec<Known>> = LazyLock::new(|| {
 /// All of them but those with planted faults, by name.
 pub fn catalogue() -> &'static [Known] {
     &CATALOGUE
+}
+
+/// The known defects of the engine `name`.
+pub fn defects_of(name: &str) -> &'static [Defect] {
+    catalogue().iter().find(|known| known.name == name).map_or(&[], |known| &known.defects)
 }
 
 /// What must stand in the environment of a process before it loads the engine `name`: names and values. What the user
@@ -136,6 +147,10 @@ mod tests {
                     fields.iter().all(|field| !field.trim().is_empty()),
                     "engines/{folder}: an empty field"
                 );
+                let says = |defect: &Defect| {
+                    [&defect.version, &defect.what, &defect.reproduction].iter().all(|text| !text.is_empty())
+                };
+                assert!(known.defects.iter().all(says), "engines/{folder}: an empty field of a defect");
                 let is_variable =
                     |text: &String| text.split_once('=').is_some_and(|(name, _)| !name.is_empty());
                 assert!(known.needs_env.iter().all(is_variable), "engines/{folder}: needs_env is NAME=value");

@@ -31,7 +31,7 @@ pub use machine::{Conditions, Machine, raise_open_files};
 pub use memory_cap::{CapRecord, CapUse, MemoryCap};
 pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
-pub use processes::{End, Event, TrialProcess, become_trial_process};
+pub use processes::{End, Event, TrialProcess, become_part_of_trial, become_trial_process};
 pub use read::{read_limited, read_text};
 pub use resources::{ThreadTimes, Usage};
 pub use warning::{Concern, Warning, warnings_of};

@@ -4,7 +4,7 @@
 mod group;
 mod guard;
 
-pub use guard::become_trial_process;
+pub use guard::{become_part_of_trial, become_trial_process};
 
 use group::Group;
 use std::io::{self, BufRead, BufReader, Read};

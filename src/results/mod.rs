@@ -120,7 +120,8 @@ pub enum Outcome {
     },
     /// An error of the engine or of the machine.
     Failed {
-        /// `engine-error`, `no-space`, `too-many-files`, `out-of-memory`, `timeout`, `interrupted`, `io`, `refused`.
+        /// `engine-error`, `no-space`, `too-many-files`, `out-of-memory`, `timeout`, `interrupted`, `io`, `refused`;
+        /// `crashed`: the fresh process that opens the database at the end.
         cause: String,
         /// What happened, where.
         text: String,

@@ -75,6 +75,13 @@ impl Lists {
         popped.load(Ordering::Acquire)..pushed.load(Ordering::Acquire)
     }
 
+    /// Takes over what a list holds.
+    pub fn hold(&self, list: u64, held: &std::ops::Range<u64>) {
+        let List { pushed, popped } = &self.0[list as usize];
+        popped.store(held.start, Ordering::Release);
+        pushed.store(held.end, Ordering::Release);
+    }
+
     /// Elements that all lists hold.
     pub fn left(&self) -> u64 {
         (0..self.count()).map(|list| self.held(list).end - self.held(list).start).sum()

@@ -4,12 +4,13 @@ use super::Observer;
 use super::board::Board;
 use super::folder::DataFolder;
 use super::kept;
-use super::trial::{self, Folders};
+use super::shared::Failure;
+use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
 use crate::measure::units::bytes_text;
 use crate::measure::{CapRecord, Clock, End, Event, MemoryCap, TrialProcess, Warning};
-use crate::measure::{become_trial_process, memory_cap, signals};
+use crate::measure::{become_part_of_trial, become_trial_process, memory_cap, signals};
 use crate::results::{Outcome, Record, SCHEMA, Trial};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -22,7 +23,7 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// What a trial's process is told, in a file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// The trial.
     pub trial: Trial,
@@ -44,6 +45,10 @@ pub struct Task {
     pub board: Option<i32>,
     /// The plug-in of its engine, alone: what another one brings would be in this one's memory figures. None: built in.
     pub plugin: Option<PathBuf>,
+    /// This executable, for the fresh process.
+    pub executable: PathBuf,
+    /// The fresh process is told what the trial's own hands over; none: this is the trial's own.
+    pub end: Option<HandOver>,
 }
 
 /// Begins each line that the process writes for its parent; all else on its stdout is some engine's.
@@ -54,6 +59,8 @@ const RESERVED_FILES: usize = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// What a process does that has written its record.
 const EXIT: &str = "exit";
+/// The file of what the trial's processes say on stderr.
+const STDERR: &str = "stderr.txt";
 /// Lines of stderr that a record keeps.
 const STDERR_LINES: usize = 20;
 /// Bytes of stderr that stay beside it.
@@ -61,10 +68,13 @@ const STDERR_BYTES: u64 = 64 << 10;
 
 /// The process's own side: runs the task in `file`, writes the record. An `Err` is for stderr.
 pub fn run_task(file: &Path) -> Result<(), String> {
-    become_trial_process();
     let text =
         fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let task: Task = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    match task.end {
+        None => become_trial_process(),
+        Some(_) => become_part_of_trial(),
+    }
     let board = Board::inherited(task.board);
     // Before anything large is in memory, and before any thread is started.
     if let Err(text) = hold(&task) {
@@ -90,8 +100,19 @@ pub fn run_task(file: &Path) -> Result<(), String> {
         Ok(())
     };
     let folders = Folders { data: &task.data, start: task.start.as_deref(), leave: task.leave.as_deref() };
-    let record =
-        trial::run_in(&task.trial, engine, folders, (Clock::calibrate(), board), &mut on_tick, &keep)?;
+    let versions = task.record.with_file_name("versions");
+    let around = (Clock::calibrate(), board.clone());
+    let record = match &task.end {
+        Some(hand_over) => {
+            let handed = (hand_over, versions.as_path());
+            trial::run_end(&task.trial, engine, folders, around, handed, &mut on_tick, &keep)?
+        }
+        None => {
+            let run = |hand_over: &HandOver| end_elsewhere(&task, hand_over, &board);
+            let elsewhere = Elsewhere { versions: &versions, run: &run };
+            trial::run_in(&task.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
+        }
+    };
     keep_record(&record, &task, || reserve.borrow_mut().clear())
 }
 
@@ -115,6 +136,47 @@ fn keep_record(record: &Record, task: &Task, release_files: impl Fn()) -> Result
 /// Where what there is of a record lies while its trial runs.
 fn unfinished(record: &Path) -> PathBuf {
     record.with_extension("unfinished")
+}
+
+/// Has a fresh process do the end of a trial. It has this one's limits, environment and output, and dies with it.
+fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Record, Failure> {
+    let failed = |text: String| Failure { cause: "io", text };
+    let file = |name: &str| task.record.with_file_name(name);
+    let (task_file, record) = (file("end-task.json"), file("end.json"));
+    let end = Task {
+        record: record.clone(),
+        leave: None,
+        board: None,
+        end: Some(hand_over.clone()),
+        ..task.clone()
+    };
+    let text = serde_json::to_string(&end).map_err(|error| failed(error.to_string()))?;
+    fs::write(&task_file, text)
+        .map_err(|error| failed(format!("cannot write {}: {error}", task_file.display())))?;
+    board.step("reopen");
+    let status = Command::new(&task.executable).arg("trial").arg(&task_file).stdin(Stdio::null()).status();
+    let whole = read_record(&record);
+    let begun = read_record(&unfinished(&record));
+    for file in [task_file, unfinished(&record), record, file("versions")] {
+        // It may never have been made.
+        let _ = fs::remove_file(file);
+    }
+    let status =
+        status.map_err(|error| failed(format!("cannot start {}: {error}", task.executable.display())))?;
+    match whole {
+        Some(record) if status.success() => Ok(record),
+        whole => {
+            let how = status.signal().map_or_else(|| status.to_string(), signals::signal_name);
+            let said = last_lines(&file(STDERR)).pop().map_or_else(String::new, |line| format!(": {line}"));
+            let has_opened = |record: Record| record.steps.iter().any(|step| step.name == "reopen");
+            let has_opened = whole.or(begun).is_some_and(has_opened);
+            let stage = if has_opened { "sweep" } else { "reopen" };
+            let text = format!(
+                "the fresh process that opens the database again ended with {how} in `{stage}`{said}"
+            );
+            Err(Failure { cause: "crashed", text })
+        }
+    }
 }
 
 /// Puts this process under its limits.
@@ -233,9 +295,11 @@ impl Runner {
             entrance: cap.map(MemoryCap::entrance),
             board: board.as_ref().and_then(Board::descriptor),
             plugin: self.plugins.get(&trial.engine).cloned(),
+            executable: self.executable.clone(),
+            end: None,
         };
         let task_file = scratch.join("task.json");
-        let stderr_file = scratch.join("stderr.txt");
+        let stderr_file = scratch.join(STDERR);
         let text = serde_json::to_string(&task).map_err(|error| refused(error.to_string()))?;
         fs::write(&task_file, text)
             .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
@@ -384,7 +448,7 @@ struct Memory {
 /// What ended a process that did not finish by itself.
 fn why(
     status: Option<ExitStatus>,
-    ended: Ended,
+    (ended, doing): (Ended, &str),
     stall: Duration,
     stderr: Vec<String>,
     memory: Memory,
@@ -397,6 +461,8 @@ fn why(
             let what = match doing {
                 "phase" | "sweep" => format!("no op ended for {seconds} s"),
                 "start" => format!("the trial did not begin within {seconds} s"),
+                // What the fresh process does after it opened the database, it shows to nobody.
+                "reopen" => format!("reopen and sweep did not end within {seconds} s"),
                 EXIT => format!("its process did not exit within {seconds} s"),
                 step => format!("{step} did not return within {seconds} s"),
             };

@@ -1,8 +1,11 @@
 //! One trial, inside its own process: open, phases, close, reopen, sweep; and the record of all that.
 
 mod finish;
+mod fresh;
 mod kept;
 mod open;
+
+pub use fresh::{Elsewhere, HandOver, run_end};
 
 use super::board::Board;
 use super::check::Versions;
@@ -72,6 +75,7 @@ pub struct Running<'t> {
     noise: NoiseProbe,
     rss_before_open_bytes: Option<u64>,
     board: Board,
+    elsewhere: Option<&'t Elsewhere<'t>>,
 }
 
 /// Keeps what has been measured so far, in case the rest goes wrong.
@@ -88,7 +92,7 @@ pub fn run(
     keep: Keep<'_>,
 ) -> Result<Record, String> {
     let folders = Folders { data, start: None, leave: None };
-    run_in(trial, engine, folders, (clock, Board::alone()), on_tick, keep)
+    run_in(trial, engine, folders, (clock, Board::alone()), None, on_tick, keep)
 }
 
 /// The folders of a trial.
@@ -101,17 +105,19 @@ pub struct Folders<'f> {
     pub leave: Option<&'f Path>,
 }
 
-/// [`run`], on a kept database or to leave one, and on a board that others can see.
+/// [`run`], on a kept database or to leave one, on a board that others can see, and with its end in a fresh process.
 pub fn run_in(
     trial: &Trial,
     engine: Engine,
     folders: Folders<'_>,
     (clock, board): (Clock, Board),
+    elsewhere: Option<&Elsewhere<'_>>,
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
 ) -> Result<Record, String> {
     let mut running = Running::new(trial, engine, &folders, clock)?;
     running.board = board;
+    running.elsewhere = elsewhere;
     running.rss_before_open_bytes = Usage::now().rss_bytes;
     running.go(on_tick, keep)?;
     if let Some(Err(text)) = folders.leave.map(|folder| running.leave(folder)) {
@@ -170,6 +176,7 @@ impl<'t> Running<'t> {
             noise: NoiseProbe::start(),
             rss_before_open_bytes: None,
             board: Board::alone(),
+            elsewhere: None,
         })
     }
 
@@ -223,11 +230,15 @@ impl<'t> Running<'t> {
 
     /// Of a reopen: the keys that the engine has brought back.
     fn note_keys(&mut self) {
-        // Counters are none of the keys that are known.
-        let keys = if self.has_run() && self.merges == 0 { self.keys_now() } else { None };
+        let keys = self.keys_brought_back();
         if let Some(step) = self.steps.last_mut() {
             step.keys = keys;
         }
+    }
+
+    fn keys_brought_back(&self) -> Option<u64> {
+        // Counters are none of the keys that are known.
+        if self.has_run() && self.merges == 0 { self.keys_now() } else { None }
     }
 
     /// Whether a phase has been run, so that an open brings something back.
@@ -334,10 +345,7 @@ impl<'t> Running<'t> {
             self.note_keys();
         }
         let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
-        match phase::lacks(phase, capabilities, &self.spaces) {
-            Some(reason) => Err(reason),
-            None => Ok(()),
-        }
+        phase::lacks(phase, capabilities, &self.spaces).or_else(|| self.defect(phase)).map_or(Ok(()), Err)
     }
 
     fn settle(&mut self, before: Option<&str>) {

@@ -66,6 +66,11 @@ impl Model {
         acts.iter().for_each(|act| self.apply(act));
     }
 
+    /// Takes a row for there, as [`Model::rows`] gives it.
+    pub fn hold_row(&mut self, keyspace: u16, key: &[u8], value: &[u8]) {
+        self.rows.insert((keyspace, key.to_vec()), value.to_vec());
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.rows.clear();

@@ -2,6 +2,7 @@
 
 use super::act::{Act, Answer};
 use super::caller::{Caller, Slots, StampFaults};
+use super::fresh::{self, Fresh};
 use super::model::Model;
 use super::{Effort, LevelRow};
 use crate::engine::abi::*;
@@ -45,6 +46,7 @@ pub(super) struct Context<'a> {
     pub effort: Effort,
     pub facts: Facts,
     root: PathBuf,
+    fresh: Option<Fresh<'a>>,
     folders: Cell<u32>,
     pub notes: RefCell<Vec<String>>,
     pub levels: RefCell<Vec<LevelRow>>,
@@ -70,7 +72,12 @@ pub(super) struct Setup {
 }
 
 impl<'a> Context<'a> {
-    pub fn new(engine: &'a Engine, root: &Path, effort: Effort, clock: Clock) -> Context<'a> {
+    pub fn new(
+        engine: &'a Engine,
+        root: &Path,
+        (effort, clock): (Effort, Clock),
+        fresh: Option<Fresh<'a>>,
+    ) -> Context<'a> {
         let facts = Facts {
             capabilities: engine.capabilities(),
             key_bytes: (engine.key_size_max() as usize).min(LONG_KEY_BYTES),
@@ -83,6 +90,7 @@ impl<'a> Context<'a> {
             effort,
             facts,
             root: root.to_path_buf(),
+            fresh,
             folders: Cell::new(0),
             notes: RefCell::default(),
             levels: RefCell::default(),
@@ -136,7 +144,7 @@ impl<'a> Context<'a> {
     }
 
     pub fn open(&self, setup: Setup) -> Result<Subject<'a>, String> {
-        Subject::open(self.engine, setup)
+        Subject::open(self.engine, setup, self.fresh)
     }
 
     /// The source of one check's decisions.
@@ -239,6 +247,7 @@ fn op_flags(capabilities: u64) -> u32 {
 pub(super) struct Subject<'a> {
     engine: &'a Engine,
     pub setup: Setup,
+    fresh: Option<Fresh<'a>>,
     database: Option<Database>,
     caller: Option<Caller>,
     pub model: Model,
@@ -257,11 +266,11 @@ pub(super) fn open_caller(database: &Database, setup: &Setup) -> Result<Caller, 
 }
 
 impl<'a> Subject<'a> {
-    fn open(engine: &'a Engine, setup: Setup) -> Result<Subject<'a>, String> {
+    pub fn open(engine: &'a Engine, setup: Setup, fresh: Option<Fresh<'a>>) -> Result<Subject<'a>, String> {
         let database = open_database(engine, &setup)?;
         let caller = open_caller(&database, &setup)?;
         let model = Model::new(database.in_force().capabilities, setup.indexes.clone());
-        Ok(Subject { engine, setup, database: Some(database), caller: Some(caller), model })
+        Ok(Subject { engine, setup, fresh, database: Some(database), caller: Some(caller), model })
     }
 
     pub fn database(&self) -> Result<&Database, String> {
@@ -369,13 +378,20 @@ impl<'a> Subject<'a> {
         database.map_or(Ok(()), |database| database.close().map_err(|error| format!("close: {error}")))
     }
 
-    /// Closes the database and opens it again. What is not kept is forgotten by the oracle too.
+    /// Closes the database and opens it again: if it is kept, in a fresh process first, which must find all of the oracle's
+    /// rows. What is not kept is forgotten by the oracle too.
     pub fn reopen(&mut self) -> Result<(), String> {
         let is_kept = self.is_kept();
         self.close()?;
         self.setup.create = !is_kept;
         if !is_kept {
             self.model.clear();
+        } else if let Some(fresh) = self.fresh {
+            let file = self.setup.folder.with_extension("rows");
+            fresh::write(&file, &self.setup, &self.model)?;
+            let found = fresh(&file);
+            fs::remove_file(&file).map_err(|error| format!("cannot remove {}: {error}", file.display()))?;
+            found.map_err(|text| format!("closed, and opened in a fresh process: {text}"))?;
         }
         let database =
             open_database(self.engine, &self.setup).map_err(|text| format!("the second {text}"))?;

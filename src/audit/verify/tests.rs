@@ -8,7 +8,7 @@ const EFFORT: Effort = Effort { seed: 7, ops: 4000, seconds: 10.0 };
 fn verified(name: &str, effort: Effort) -> Report {
     let engine = Registry::load(&[]).engine(name).unwrap_or_else(|error| panic!("{name}: {error:?}"));
     let folder = tempfile::tempdir().unwrap();
-    verify(&engine, folder.path(), effort, |_| ())
+    verify(&engine, folder.path(), effort, None, |_| ())
 }
 
 #[test]

@@ -119,6 +119,11 @@ fn legend(here: &[&Row]) -> String {
     let meanings: Vec<String> = all.map(|(letter, name)| format!("{letter} {name}")).collect();
     let mut text = wrapped("can do: ", &meanings, ", ");
     text += "`kvdyno engines NAME` shows one, with its options; engines with planted faults: mutant:FAULT\n";
+    let defects = here.iter().filter(|row| row.known.is_some_and(|known| !known.defects.is_empty()));
+    let defects: Vec<String> = defects.map(|row| row.name.clone()).collect();
+    if !defects.is_empty() {
+        text += &wrapped("known defects, on their pages: ", &defects, ", ");
+    }
     let unknown: Vec<String> =
         here.iter().filter(|row| row.version.is_none()).map(|row| row.name.clone()).collect();
     if !unknown.is_empty() {

@@ -39,6 +39,9 @@ pub(super) fn text(row: &Row) -> String {
             out += &line(if index == 0 { "fairness" } else { "" }, sentence);
         }
     }
+    for (index, defect) in row.known.iter().flat_map(|known| &known.defects).enumerate() {
+        out += &line(if index == 0 { "known defects" } else { "" }, &defect.text());
+    }
     out += &line("levels", &row.levels().map_or("-".to_string(), |levels| levels.join(", ")));
     out + &abilities(row) + &options(row)
 }

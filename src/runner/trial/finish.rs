@@ -1,10 +1,10 @@
-//! The end of a trial: close, reopen, and the sweep.
+//! The end of a trial: close, reopen in a fresh process, and the sweep.
 
 use super::{OnTick, Running};
 use crate::engine::Database;
 use crate::measure::noise::run_delay_share_of;
 use crate::measure::warning::{Concern, warnings_of_noise};
-use crate::measure::{Noise, PhaseNoise, Usage, Warning};
+use crate::measure::{DiskUse, Noise, PhaseNoise, Usage, Warning};
 use crate::results::summary::is_floor;
 use crate::results::{CheckLevel, PhaseRecord, Record, Step};
 use crate::runner::{count, lists, phase, sweep};
@@ -66,32 +66,66 @@ impl Running<'_> {
         phases.chain(Usage::now().rss_peak_bytes).max()
     }
 
-    /// Close, reopen, look at everything once more, close.
+    /// Close, reopen, look at everything once more, close. What an engine stores is opened in a fresh process.
     pub(super) fn finish(&mut self, on_tick: OnTick<'_>) {
-        let in_memory = self.in_memory();
-        let level = self.level;
-        if !in_memory {
-            if !self.close(None) {
-                return;
-            }
-            if let Err(text) = self.open("reopen", level, None) {
-                self.fail("engine-error", format!("reopen at the end: {text}"));
-                return;
-            }
-            self.note_keys();
+        let stores = !self.engine.stores_nothing();
+        let has_rows = self.lists.is_some() || self.population.dense > 0 || self.has_undone();
+        let is_swept = stores && has_rows;
+        if self.in_memory() {
+            self.look_at_all(is_swept, on_tick);
+            self.close(None);
+            return;
         }
-        if !self.engine.stores_nothing() && self.lists.is_some() {
-            self.sweep_lists();
-        } else if !self.engine.stores_nothing() && (self.population.dense > 0 || self.has_undone()) {
-            self.sweep(on_tick);
+        if !self.close(None) {
+            return;
         }
-        if self.merges > 0 && !in_memory {
+        if stores && self.population.dense > 0 {
+            self.check_folder();
+        }
+        match self.elsewhere {
+            Some(elsewhere) if stores => self.finish_elsewhere(elsewhere, is_swept),
+            _ => {
+                if self.reopen() {
+                    self.look_and_close(is_swept, on_tick);
+                }
+            }
+        }
+    }
+
+    /// Opens the closed database again; false: that failed.
+    pub(super) fn reopen(&mut self) -> bool {
+        if let Err(text) = self.open("reopen", self.level, None) {
+            self.fail("engine-error", format!("reopen at the end: {text}"));
+            return false;
+        }
+        self.note_keys();
+        true
+    }
+
+    /// Looks at everything in the database that was opened again, and closes it.
+    pub(super) fn look_and_close(&mut self, is_swept: bool, on_tick: OnTick<'_>) {
+        self.look_at_all(is_swept, on_tick);
+        if self.merges > 0 {
             self.check_counters("after the reopen at the end");
         }
-        if in_memory {
-            self.close(None);
-        } else {
-            self.close_after_sweep();
+        self.close_after_sweep();
+    }
+
+    fn look_at_all(&mut self, is_swept: bool, on_tick: OnTick<'_>) {
+        if is_swept && self.lists.is_some() {
+            self.sweep_lists();
+        } else if is_swept {
+            self.sweep(on_tick);
+        }
+    }
+
+    /// An engine that says that it stores rows has files of them. A server that was there before has its own elsewhere.
+    fn check_folder(&mut self) {
+        let is_elsewhere = self.record().is_of_client_alone();
+        if !is_elsewhere && DiskUse::of(&self.data).is_some_and(|disk| disk.apparent_bytes == 0) {
+            let text = "after the close there is nothing in the database's folder, and the engine does not say that it \
+                        is in memory";
+            self.faults.push(text.into());
         }
     }
 

@@ -2,11 +2,12 @@
 
 use super::Running;
 use crate::engine::abi::*;
-use crate::engine::{Arena, Database, Request, Shape};
+use crate::engine::{Arena, Asked, Database, Request, Shape, defects_of};
 use crate::generator::Values;
 use crate::runner::facts::{facts_of, level_number};
 use crate::runner::phase;
 use crate::runner::schedule::times;
+use crate::runner::unit::Kind;
 use crate::workload::{Durability, Phase};
 use std::sync::atomic::AtomicU32;
 
@@ -86,6 +87,19 @@ impl Running<'_> {
                 Err(error.to_string())
             }
         }
+    }
+
+    /// The known defect of the engine that a phase would meet.
+    pub(super) fn defect(&self, phase: &Phase) -> Option<String> {
+        let version = &self.facts.as_ref()?.version;
+        let kinds: Vec<&str> = phase::kinds_of(phase).into_iter().map(Kind::name).collect();
+        let asked = Asked {
+            kinds: &kinds,
+            reverse: phase.scan.reverse,
+            threads: phase::roles(phase).len(),
+            keys: self.trial.workload.keys,
+        };
+        defects_of(&self.trial.engine).iter().find_map(|defect| defect.refusal(version, &asked))
     }
 
     /// Whether transactions can be of all keyspaces. No capability says so: a group of deletes, of keys that are not

@@ -1,0 +1,118 @@
+//! The end of a trial in a fresh process: what an engine kept in the memory of the trial's own process, and never
+//! wrote, is not there.
+
+use super::{Folders, Keep, OnTick, Running};
+use crate::engine::Engine;
+use crate::measure::Clock;
+use crate::results::{EngineFacts, Outcome, Record, Trial};
+use crate::runner::board::Board;
+use crate::runner::kept::VersionsFile;
+use crate::runner::shared::{Failure, Population};
+use crate::workload::Durability;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::path::Path;
+
+/// What must be known of a closed database, to open it and look at everything.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HandOver {
+    population: Population,
+    level: Durability,
+    merges: u64,
+    /// Whether there are rows to look at.
+    is_swept: bool,
+    is_atomic: bool,
+    facts: Option<EngineFacts>,
+    versions: Option<VersionsFile>,
+    lists: Option<Vec<Range<u64>>>,
+}
+
+/// How a trial's process has a fresh one do the end.
+pub struct Elsewhere<'e> {
+    /// Where the versions of all keys are written for it.
+    pub versions: &'e Path,
+    /// Starts it, waits for it, and gives its record; a [`Failure`] says how it ended without one.
+    pub run: &'e dyn Fn(&HandOver) -> Result<Record, Failure>,
+}
+
+/// The fresh process's side: opens the database again, looks at everything, closes it. Of the record its outcome and
+/// its steps count.
+pub fn run_end(
+    trial: &Trial,
+    engine: Engine,
+    folders: Folders<'_>,
+    (clock, board): (Clock, Board),
+    (hand_over, versions): (&HandOver, &Path),
+    on_tick: OnTick<'_>,
+    keep: Keep<'_>,
+) -> Result<Record, String> {
+    let mut running = Running::new(trial, engine, &folders, clock)?;
+    running.board = board;
+    running.take_over(hand_over, versions)?;
+    if running.reopen() {
+        // Whoever waits then knows how far it came, if it does not come to the end.
+        keep(&running.record())?;
+        running.look_and_close(hand_over.is_swept, on_tick);
+    }
+    Ok(running.record())
+}
+
+impl Running<'_> {
+    /// Has a fresh process open the closed database and look at everything; takes over what it found.
+    pub(super) fn finish_elsewhere(&mut self, elsewhere: &Elsewhere<'_>, is_swept: bool) {
+        let handed = self.hand_over(elsewhere.versions, is_swept);
+        let handed = handed.map_err(|text| Failure { cause: "io", text });
+        match handed.and_then(|hand_over| (elsewhere.run)(&hand_over)) {
+            Ok(record) => self.take(record),
+            Err(failure) => self.fail(failure.cause, failure.text),
+        }
+    }
+
+    fn hand_over(&self, versions: &Path, is_swept: bool) -> Result<HandOver, String> {
+        Ok(HandOver {
+            population: self.population,
+            level: self.level,
+            merges: self.merges,
+            is_swept,
+            is_atomic: self.spaces.is_atomic(),
+            facts: self.facts.clone(),
+            versions: self.versions.as_ref().map(|table| table.write(versions)).transpose()?,
+            lists: self.lists.as_ref().map(|lists| (0..lists.count()).map(|list| lists.held(list)).collect()),
+        })
+    }
+
+    fn take_over(&mut self, hand_over: &HandOver, versions: &Path) -> Result<(), String> {
+        self.population = hand_over.population;
+        self.level = hand_over.level;
+        self.merges = hand_over.merges;
+        self.has_created = true;
+        self.facts = hand_over.facts.clone();
+        self.spaces.set_atomic(hand_over.is_atomic);
+        if let (Some(table), Some(wanted)) = (&self.versions, hand_over.versions) {
+            table.forget(0);
+            table.read(versions, wanted)?;
+        }
+        if let (Some(lists), Some(held)) = (&self.lists, &hand_over.lists) {
+            held.iter().zip(0..lists.count()).for_each(|(held, list)| lists.hold(list, held));
+        }
+        Ok(())
+    }
+
+    /// What the fresh process found is this trial's.
+    fn take(&mut self, record: Record) {
+        let first = self.steps.len();
+        self.steps.extend(record.steps);
+        // Only the trial's own process knows what its phases left.
+        let keys = self.keys_brought_back();
+        self.steps[first..].iter_mut().filter(|step| step.name == "reopen").for_each(|step| step.keys = keys);
+        match record.outcome {
+            Outcome::Ok => {}
+            Outcome::WrongAnswers { faults } => self.faults.extend(faults),
+            // The text of one failure lives as long as the process.
+            Outcome::Failed { cause, text } => self.fail(cause.leak(), text),
+            Outcome::Crashed { signal, .. } => {
+                self.fail("io", format!("the fresh process says {signal} of itself"))
+            }
+        }
+    }
+}
