@@ -1,7 +1,10 @@
 //! The driver of LMDB through heed: a copy-on-write B+tree in a memory map, written by one thread at a time.
 
+mod held;
+
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, RwTxn};
+use held::Held;
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Config, Driver, Error, Info, Level, ORDERED_MAP, Op, Opened, Session, Status};
 use kvdyno_driver::{TRANSACTIONS, Vote, Work, each, option};
@@ -29,7 +32,8 @@ impl Driver for Lmdb {
             | KV_DELETE_TELLS
             | KV_KEYSPACES
             | KV_SINGLE_WRITER
-            | KV_CAN_TOUCH,
+            | KV_CAN_TOUCH
+            | KV_CAN_HOLD,
         levels: &[Level::Process, Level::Power],
         key_size_max: KEY_BYTES_MAX,
         options: &[
@@ -78,7 +82,7 @@ impl Driver for Lmdb {
     }
 
     fn session(&self) -> Result<LmdbSession<'_>, Error> {
-        Ok(LmdbSession { driver: self })
+        Ok(LmdbSession { driver: self, held: None })
     }
 
     fn maintain(&self, work: Work) -> Result<Status, Error> {
@@ -106,6 +110,8 @@ impl Driver for Lmdb {
 /// A session: each op that is not in a group is a transaction of its own.
 pub struct LmdbSession<'db> {
     driver: &'db Lmdb,
+    /// Of a scan in calls of few rows. All else lets it go: a thread has one read transaction at a time.
+    held: Option<Held>,
 }
 
 impl LmdbSession<'_> {
@@ -162,11 +168,13 @@ fn failure(error: heed::Error) -> Error {
 impl Session for LmdbSession<'_> {
     #[inline]
     fn get(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        self.held = None;
         let transaction = self.driver.environment.read_txn()?;
         self.read(&transaction, op)
     }
 
     fn put(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        self.held = None;
         let mut transaction = self.driver.environment.write_txn()?;
         let status = self.write(&mut transaction, op)?;
         // What changed nothing is dropped, which aborts it.
@@ -181,10 +189,27 @@ impl Session for LmdbSession<'_> {
     }
 
     fn scan(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
-        self.get(op)
+        let held = self.held.take().filter(|held| held.is_of(op));
+        if op.raw().flags & KV_HOLD == 0 || op.range().is_empty() {
+            return self.get(op);
+        }
+        let mut held = match held {
+            Some(held) => held,
+            None => Held::begin(&self.driver.environment, self.database(op)?, op)?,
+        };
+        let status = held.deliver(op)?;
+        self.held = op.is_held().then_some(held);
+        Ok(status)
+    }
+
+    /// `KV_DROP`: there are no transactions over several calls.
+    fn control(&mut self, _op: &mut Op<'_>) -> Result<Status, Error> {
+        self.held = None;
+        Ok(Status::Ok)
     }
 
     fn group(&mut self, ops: &mut [Op<'_>], _atomic: bool) -> Result<bool, Error> {
+        self.held = None;
         if ops.iter().all(|op| matches!(op.kind(), KV_GET | KV_SCAN)) {
             let transaction = self.driver.environment.read_txn()?;
             each(ops, |op| self.read(&transaction, op))?;
