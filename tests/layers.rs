@@ -40,6 +40,7 @@ const UNSAFE: &[&str] = &[
     "benches/harness/fidelity.rs",
     "driver/rust/src/",
     "engines/lmdb/driver.rs",
+    "engines/lmdb/held.rs",
     "engines/mutant/execute.rs",
     "engines/mutant/session.rs",
     "engines/redis/server.rs",

@@ -41,8 +41,11 @@
  *     prefix every key must have), or the end. If the buffer fills before that, the status is KV_SHORT with
  *     `rows` and `length` telling what was written and `needed` the bytes of the row that did not fit; the
  *     core sends the op again with KV_RESUME and, as `key`, the last key written, which the driver
- *     leaves out. With KV_HOLD the iterator stays open in `slot`, and RESUME goes on with it; KV_DROP
- *     lets it go. Rows are never given by callback.
+ *     leaves out. Rows are never given by callback. With KV_HOLD the iterator stays open as `slot`; KV_RESUME with
+ *     KV_HOLD and the same slot goes on with it if it still stands on `key`, and is a search behind `key` otherwise. A
+ *     driver may let go of it at any time, and must where it would hide what the session itself writes (each write,
+ *     group, begin, commit and abort; a held scan may show another session's writes or the state in which it began).
+ *     KV_DROP lets it go and is KV_OK also where nothing is held; so does the end of the session.
  *  9. A session is used by one thread at a time; a database by many. The core never opens two sessions of an
  *     engine that declares KV_SINGLE_WRITER in one thread. Drivers never print, exit or catch signals. Errors
  *     inside (panic, exception) become KV_ERROR, once per batch. Nothing runs after close.

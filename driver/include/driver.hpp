@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <exception>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -108,33 +109,81 @@ inline bool seek_back(Cursor &cursor, std::string_view from) {
   }
 }
 
-/* Runs the scan `op` over a cursor, whose methods are: bool first(), last(), seek(key) (to the first key >= `key`),
- * next(), previous(), each telling whether it stands on a row; std::string_view key(), value() of that row; and, where
- * the engine has it, bool seek_back(key) (to the last key <= `key`). Errors it throws. */
+/* Offers the rows of the scan, from where the cursor stands. */
 template <class Cursor>
-inline uint32_t scan_over(Cursor &cursor, kv_op &op) {
-  std::string space(op.value_length, 0);
-  const kv_place place = kv_scan_place(&op, reinterpret_cast<uint8_t *>(space.data()));
-  const std::string_view from(reinterpret_cast<const char *>(place.key), place.length);
+inline void push_rows(Cursor &cursor, kv_rows &rows, bool is_there) {
+  const kv_op &op = *rows.op;
   const bool is_reverse = (op.flags & KV_REVERSE) != 0;
-  kv_rows rows = kv_rows_begin(&op);
-  bool is_there;
-  if (from.empty()) {
-    is_there = is_reverse ? cursor.last() : cursor.first();
-  } else if (is_reverse) {
-    is_there = seek_back(cursor, from);
-    if (is_there && place.is_exclusive && cursor.key() == from) is_there = cursor.previous();
-  } else {
-    is_there = cursor.seek(from);
-  }
   while (is_there) {
     const std::string_view key = cursor.key();
     const std::string_view value = (op.flags & KV_KEYS) != 0 ? std::string_view() : cursor.value();
     if (!kv_rows_push(&rows, key.data(), key.size(), value.data(), value.size())) break;
     is_there = is_reverse ? cursor.previous() : cursor.next();
   }
+}
+
+/* Puts a cursor on the first row of the scan `op`; whether there is one. */
+template <class Cursor>
+inline bool stand(Cursor &cursor, const kv_op &op) {
+  std::string space(op.value_length, 0);
+  const kv_place place = kv_scan_place(&op, reinterpret_cast<uint8_t *>(space.data()));
+  const std::string_view from(reinterpret_cast<const char *>(place.key), place.length);
+  const bool is_reverse = (op.flags & KV_REVERSE) != 0;
+  if (from.empty()) return is_reverse ? cursor.last() : cursor.first();
+  if (!is_reverse) return cursor.seek(from);
+  const bool is_there = seek_back(cursor, from);
+  return is_there && place.is_exclusive && cursor.key() == from ? cursor.previous() : is_there;
+}
+
+/* Runs the scan `op` over a cursor, whose methods are: bool first(), last(), seek(key) (to the first key >= `key`),
+ * next(), previous(), each telling whether it stands on a row; std::string_view key(), value() of that row; and, where
+ * the engine has it, bool seek_back(key) (to the last key <= `key`). Errors it throws. */
+template <class Cursor>
+inline uint32_t scan_over(Cursor &cursor, kv_op &op) {
+  kv_rows rows = kv_rows_begin(&op);
+  push_rows(cursor, rows, stand(cursor, op));
   return rows.status;
 }
+
+/* The cursor of a session's scans, which stays open from call to call where an op asks for it (KV_HOLD):
+ *
+ *     if (!held.goes_on(op)) held.begin(the cursor's arguments);
+ *     return held.scan(op);
+ *
+ * and in all that writes `held.let_go()`, as in `control` for KV_DROP. */
+template <class Cursor>
+class Held {
+ public:
+  bool goes_on(const kv_op &op) const {
+    if (!held_.is_held) return false;
+    const std::string_view key = cursor_->key();
+    return kv_goes_on(&held_, &op, key.data(), key.size());
+  }
+  template <class... Arguments>
+  void begin(Arguments &&...arguments) {
+    held_.is_held = 0;
+    cursor_.emplace(std::forward<Arguments>(arguments)...);
+  }
+  uint32_t scan(kv_op &op) {
+    const bool goes_on = held_.is_held != 0;
+    kv_rows rows = kv_rows_begin(&op);
+    held_.is_held = 0; /* should the engine throw */
+    if (!goes_on)
+      push_rows(*cursor_, rows, stand(*cursor_, op));
+    else if (!rows.is_full)
+      push_rows(*cursor_, rows, (op.flags & KV_REVERSE) != 0 ? cursor_->previous() : cursor_->next());
+    if (!kv_keep(&held_, &rows)) cursor_.reset();
+    return rows.status;
+  }
+  void let_go() {
+    held_.is_held = 0;
+    cursor_.reset();
+  }
+
+ private:
+  kv_held held_ = {};
+  std::optional<Cursor> cursor_;
+};
 
 /* ---- Open and stats ----------------------------------------------------------------------------------------- */
 

@@ -127,4 +127,32 @@ KV_INLINE int kv_rows_push(kv_rows *rows, const void *key, size_t key_length, co
   return !rows->is_full;
 }
 
+/* ---- Held scans (rule 8) ------------------------------------------------------------------------------------ */
+
+/* Which scan an iterator is held for; the iterator is the driver's, one a session will do. */
+typedef struct kv_held {
+  int is_held;
+  uint8_t slot;
+  uint16_t keyspace, flags;
+} kv_held;
+
+enum { KV_HELD_FLAGS = KV_REVERSE | KV_PREFIX | KV_KEYS };
+
+/* Whether the scan `op` goes on with the held iterator, which stands on a row with this key: then with the next row. */
+KV_INLINE int kv_goes_on(const kv_held *held, const kv_op *op, const void *key, size_t length) {
+  const uint32_t both = KV_RESUME | KV_HOLD;
+  return held->is_held && (op->flags & both) == both && op->slot == held->slot && op->keyspace == held->keyspace &&
+         (op->flags & KV_HELD_FLAGS) == held->flags && length == op->key_length && memcmp(key, op->key, length) == 0;
+}
+
+/* After the rows of a call: whether to keep the iterator, which then stands on the last row that was written. */
+KV_INLINE int kv_keep(kv_held *held, const kv_rows *rows) {
+  const kv_op *op = rows->op;
+  held->is_held = (op->flags & KV_HOLD) != 0 && rows->is_full && rows->status == KV_OK && op->rows != 0;
+  held->slot = op->slot;
+  held->keyspace = op->keyspace;
+  held->flags = op->flags & KV_HELD_FLAGS;
+  return held->is_held;
+}
+
 #endif

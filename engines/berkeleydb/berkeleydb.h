@@ -49,7 +49,10 @@ enum { KEY_ROOM = 65536, HASH_KEY_MAX = 1024 };
 
 struct kv_session {
   kv_database *database;
-  DB_TXN *open;  /* between KV_BEGIN and its end, else null */
+  DB_TXN *open; /* between KV_BEGIN and its end, else null */
+  DBC *cursor;  /* of a held scan, on the row whose key stands in `key`; else null */
+  uint32_t key_length;
+  kv_held held;
   uint8_t *bulk; /* what bulk calls give and take, and single values of scans */
   uint32_t bulk_size;
   uint32_t row_size; /* of the rows of the last scan, to ask for no more pages than needed */
@@ -93,6 +96,7 @@ uint32_t fail(const kv_op *op, kv_batch *batch, int code);
 /* scan.c */
 int scan_in(kv_session *session, kv_op *op, DB_TXN *transaction);
 int make_room(kv_session *session, uint64_t bytes);
+int let_go(kv_session *session);
 
 /* maintain.c */
 int start_checkpoints(kv_database *database);

@@ -35,6 +35,8 @@ KV_INLINE int write_in(kv_session *session, kv_op *op, DB_TXN *transaction) {
   DBT key = input(op->key, op->key_length);
   DBT value = input(op->value, op->value_length);
   int code;
+  code = let_go(session);
+  if (code != 0) return code;
   if (space == NULL) return NO_KEYSPACE;
   if (space->secondary != NULL) return INDEX_WRITTEN;
   if (op->kind == KV_PUT && op->value_length < space->value_min) return VALUE_TOO_SHORT;
@@ -67,7 +69,7 @@ static uint32_t write_one(kv_session *session, kv_op *op, kv_batch *batch) { ret
 static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) { return one(session, op, batch, scan_in); }
 
 #define ANY_CAPABILITIES (KV_CAN_DELETE | KV_DELETE_TELLS | KV_OVERWRITE | KV_CAN_NEW | KV_CAN_PREFIX | KV_KEYSPACES)
-#define TREE_CAPABILITIES (ANY_CAPABILITIES | KV_ORDERED | KV_CAN_REVERSE)
+#define TREE_CAPABILITIES (ANY_CAPABILITIES | KV_ORDERED | KV_CAN_REVERSE | KV_CAN_HOLD)
 #define TRANSACTION_CAPABILITIES (KV_TRANSACTION | KV_TRANSACTION_READS | KV_CAN_LONG_TRANSACTION)
 
 /* Each variant has a part of these. */
@@ -133,7 +135,7 @@ VARIANT(btree, "berkeleydb", "B+tree with transactions and a log", "b+tree", TRA
 VARIANT(hash, "berkeleydb-hash", "linear hash table with transactions and a log", "hash", TRANSACTIONAL, DB_HASH,
         HASH_KEY_MAX, ANY_CAPABILITIES | TRANSACTION_CAPABILITIES, ALL_LEVELS, run_group, ALL - 1, options + 1)
 VARIANT(cds, "berkeleydb-cds", "B+tree for many readers or one writer, without a log", "b+tree", CONCURRENT, DB_BTREE,
-        0, TREE_CAPABILITIES | KV_SINGLE_WRITER, 1u << KV_NONE, NULL, 2, options)
+        0, TREE_CAPABILITIES | KV_SINGLE_WRITER | KV_SCAN_BLOCKS_WRITES, 1u << KV_NONE, NULL, 2, options)
 VARIANT(plain, "berkeleydb-plain", "B+tree without an environment: no locks, no log", "b+tree", PLAIN, DB_BTREE, 0,
         TREE_CAPABILITIES | KV_SINGLE_THREAD, 1u << KV_NONE, NULL, 2, options)
 

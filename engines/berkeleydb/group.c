@@ -56,6 +56,11 @@ uint32_t run_group(kv_session *session, kv_op *ops, uint32_t count, int atomic, 
   uint32_t culprit;
   int code;
   if (!atomic && kv_only_reads(ops, count)) return KV_NOT_RUN;
+  code = let_go(session);
+  if (code != 0) {
+    for (uint32_t i = 0; i < count; i++) ops[i].status = KV_ABORTED;
+    return ops->status = status_of(ops, batch, code), KV_OK;
+  }
   do code = run_once(session, ops, count, &culprit);
   while (is_retried(session, ops, code));
   if (code == 0) return KV_OK;

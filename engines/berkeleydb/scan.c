@@ -1,7 +1,11 @@
 /* Scans of Berkeley DB: upward by bulk get, whole pages a call; downward and through an index row by row. */
 #include "berkeleydb.h"
 
-enum { BULK_MAX = 256 << 10, ROW_SIZE_FIRST = 128 };
+enum {
+  BULK_MAX = 256 << 10,
+  ROW_SIZE_FIRST = 128,
+  HELD_ROWS_MAX = 16 /* of a call of a held scan: for more a search and bulk get are faster than steps */
+};
 
 /* Makes the session's buffer at least so large. */
 int make_room(kv_session *session, uint64_t bytes) {
@@ -88,19 +92,44 @@ static int seek_down(kv_session *session, DBC *cursor, DBT *key, DBT *value, con
   return step(session, cursor, key, value, DB_PREV);
 }
 
+/* From `place`; without one the cursor stands on the row that was written last. */
 static int scan_steps(kv_session *session, DBC *cursor, kv_rows *rows, const kv_place *place, int hides_values) {
   const int is_down = (rows->op->flags & KV_REVERSE) != 0;
-  DBT key = {.data = session->key, .size = place->length, .ulen = KEY_ROOM, .flags = DB_DBT_USERMEM};
+  DBT key = {
+      .data = session->key, .size = place != NULL ? place->length : 0, .ulen = KEY_ROOM, .flags = DB_DBT_USERMEM};
   DBT value = {.data = session->bulk, .ulen = session->bulk_size, .flags = DB_DBT_USERMEM};
   int code;
   if (hides_values || (rows->op->flags & KV_KEYS) != 0) value.flags |= DB_DBT_PARTIAL; /* of no bytes */
-  if (is_down)
+  if (place == NULL)
+    code = step(session, cursor, &key, &value, is_down ? DB_PREV : DB_NEXT);
+  else if (is_down)
     code = seek_down(session, cursor, &key, &value, place);
   else
     code = step(session, cursor, &key, &value, place->length == 0 ? DB_FIRST : DB_SET_RANGE);
   while (code == 0 && kv_rows_push(rows, key.data, key.size, value.data, value.size))
     code = step(session, cursor, &key, &value, is_down ? DB_PREV : DB_NEXT);
+  session->key_length = key.size;
   return code == DB_NOTFOUND ? 0 : code;
+}
+
+/* Closes the cursor of a held scan, before what its locks would stand in the way of, and before its transaction ends.
+ */
+int let_go(kv_session *session) {
+  DBC *cursor = session->cursor;
+  session->cursor = NULL;
+  session->held.is_held = 0;
+  return cursor != NULL ? cursor->close(cursor) : 0;
+}
+
+/* The next rows of a held scan. */
+static int go_on(kv_session *session, kv_op *op) {
+  const keyspace *space = &session->database->keyspaces[op->keyspace];
+  kv_rows rows = kv_rows_begin(op);
+  const int code = rows.is_full ? 0 : scan_steps(session, session->cursor, &rows, NULL, space->hides_values);
+  int closed = 0;
+  if (code != 0 || !kv_keep(&session->held, &rows)) closed = let_go(session);
+  if (code != 0 || closed != 0) return code != 0 ? code : closed;
+  return rows.status == KV_SHORT ? DB_BUFFER_SMALL : 0;
 }
 
 /* Runs a scan in `transaction` (null: by itself), with a cursor that gives up the lock of a page when it leaves it: so
@@ -108,11 +137,15 @@ static int scan_steps(kv_session *session, DBC *cursor, kv_rows *rows, const kv_
 int scan_in(kv_session *session, kv_op *op, DB_TXN *transaction) {
   kv_database *database = session->database;
   keyspace *space = op->keyspace < database->keyspace_count ? &database->keyspaces[op->keyspace] : NULL;
-  const int is_stepped = (op->flags & KV_REVERSE) != 0 || (space != NULL && space->db == space->secondary);
+  const int is_held = (op->flags & KV_HOLD) != 0 && transaction == around(session) && op->limit <= HELD_ROWS_MAX;
+  const int is_stepped = is_held || (op->flags & KV_REVERSE) != 0 || (space != NULL && space->db == space->secondary);
   kv_rows rows = kv_rows_begin(op);
   uint32_t flags = 0;
   DBC *cursor;
   int code, closed;
+  if (is_held && kv_goes_on(&session->held, op, session->key, session->key_length)) return go_on(session, op);
+  code = let_go(session);
+  if (code != 0) return code;
   if (space == NULL) return NO_KEYSPACE;
   if (op->value_length > KEY_ROOM || op->key_length > KEY_ROOM) return KEY_TOO_LONG;
   kv_place place = kv_scan_place(op, session->place);
@@ -128,8 +161,12 @@ int scan_in(kv_session *session, kv_op *op, DB_TXN *transaction) {
     code = scan_steps(session, cursor, &rows, &place, space->hides_values);
   else
     code = scan_bulk(session, cursor, &rows, &place, space->hides_values);
-  closed = cursor->close(cursor);
-  if (code == 0) code = closed;
+  if (code == 0 && is_held && kv_keep(&session->held, &rows)) {
+    session->cursor = cursor;
+  } else {
+    closed = cursor->close(cursor);
+    if (code == 0) code = closed;
+  }
   if (op->rows >= 8) session->row_size = (uint32_t)(op->length / op->rows);
   return code == 0 && rows.status == KV_SHORT ? DB_BUFFER_SMALL : code;
 }

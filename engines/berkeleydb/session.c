@@ -42,6 +42,8 @@ uint32_t begin_session(kv_database *database, const kv_arena *arena, kv_session 
 uint32_t control(kv_session *session, kv_op *op, kv_batch *batch) {
   const kv_database *database = session->database;
   DB_TXN *transaction = session->open;
+  const int code = let_go(session);
+  if (code != 0 || op->kind == KV_DROP) return status_of(op, batch, code);
   if ((op->kind == KV_BEGIN) == (transaction != NULL))
     return kv_fail(batch, op, KV_ERROR,
                    transaction != NULL ? "a transaction is open already" : "no transaction is open");
@@ -56,7 +58,9 @@ uint32_t control(kv_session *session, kv_op *op, kv_batch *batch) {
 uint32_t end_session(kv_session *session, char *error) {
   kv_database *database = session->database;
   DB_TXN *whole = NULL;
+  const int closed = let_go(session);
   int code = session->open != NULL ? session->open->abort(session->open) : 0;
+  if (code == 0) code = closed;
   pthread_mutex_lock(&database->sessions_lock);
   if (--database->sessions == 0) whole = database->whole, database->whole = NULL;
   pthread_mutex_unlock(&database->sessions_lock);

@@ -34,15 +34,15 @@ class Leveldb {
       {"bloom_bits", "count", "0", "bits per key of a Bloom filter; 0 = no filter, as shipped"},
       {"compression", "choice:snappy|none", "snappy", "of blocks"},
   };
-  static constexpr kvdyno::Info info{
-      "leveldb",
-      "log-structured merge tree of Google",
-      "C++",
-      "lsm",
-      KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_TRANSACTION | KV_CAN_DELETE | KV_OVERWRITE | KV_CAN_TOUCH,
-      1 << KV_PROCESS | 1 << KV_POWER,
-      0,
-      options};
+  static constexpr kvdyno::Info info{"leveldb",
+                                     "log-structured merge tree of Google",
+                                     "C++",
+                                     "lsm",
+                                     KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_TRANSACTION | KV_CAN_DELETE |
+                                         KV_OVERWRITE | KV_CAN_TOUCH | KV_CAN_HOLD,
+                                     1 << KV_PROCESS | 1 << KV_POWER,
+                                     0,
+                                     options};
 
   explicit Leveldb(kvdyno::Opening &opening);
   bool maintain(uint32_t work);
@@ -90,22 +90,28 @@ class Leveldb::Session {
   }
 
   uint32_t put(kv_op &op) {
+    held.let_go();
     check(db.Put(write_options, slice(kvdyno::key_of(op)), slice(kvdyno::value_of(op))), "put");
     return KV_OK;
   }
 
   uint32_t remove(kv_op &op) {
+    held.let_go();
     check(db.Delete(write_options, slice(kvdyno::key_of(op))), "delete");
     return KV_OK;
   }
 
   uint32_t scan(kv_op &op) {
-    Cursor cursor(db);
-    return kvdyno::scan_over(cursor, op);
+    if (!held.goes_on(op)) held.begin(db);
+    return held.scan(op);
   }
+
+  /* KV_DROP: there are no transactions over several calls. */
+  uint32_t control(kv_op &) { return held.let_go(), KV_OK; }
 
   /* Joined writes are one batch, which LevelDB applies as a whole; joined gets have no call of their own. */
   uint32_t group(kv_op *ops, uint32_t count, bool is_atomic) {
+    held.let_go();
     batch.Clear();
     for (uint32_t i = 0; i < count; i++) {
       const kv_op &op = ops[i];
@@ -130,6 +136,7 @@ class Leveldb::Session {
   const leveldb::ReadOptions read_options;
   leveldb::WriteBatch batch;
   std::string found; /* keeps its room from get to get */
+  kvdyno::Held<Cursor> held;
 };
 
 Leveldb::Leveldb(kvdyno::Opening &opening) {

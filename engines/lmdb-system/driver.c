@@ -1,54 +1,12 @@
 /* The driver of the system's LMDB: a copy-on-write B+tree in a memory map, written by one thread at a time. */
 #include "database.h"
 
-/* An op's failure. A transaction in which this happened is aborted by the caller. */
-static uint32_t failed(kv_batch *batch, const kv_op *op, int code) {
-  switch (code) {
-  case MDB_MAP_FULL:
-    return kv_fail(batch, op, KV_FULL, "the map is full; raise option map-size");
-  case MDB_BAD_VALSIZE:
-    return kv_fail(batch, op, KV_TOO_LARGE, "keys have 1 to %d bytes", KEY_BYTES_MAX);
-  case ENOSPC:
-    return kv_fail(batch, op, KV_FULL, "%s", mdb_strerror(code));
-  default:
-    return kv_fail(batch, op, KV_ERROR, "%s", mdb_strerror(code));
-  }
-}
-
-KV_INLINE MDB_val bytes(const uint8_t *data, size_t size) { return (MDB_val){size, (void *)data}; }
-
 KV_INLINE uint32_t get_in(MDB_txn *transaction, const kv_database *database, kv_op *op, kv_batch *batch) {
   MDB_val key = bytes(op->key, op->key_length), value;
   if (op->keyspace >= database->keyspaces) return KV_UNSUPPORTED;
   const int code = mdb_get(transaction, database->databases[op->keyspace], &key, &value);
   if (code == MDB_NOTFOUND) return KV_NOT_FOUND;
-  return code == 0 ? kv_deliver(op, value.mv_data, value.mv_size) : failed(batch, op, code);
-}
-
-/* Puts a cursor on the first row of a scan. */
-static int stand(MDB_cursor *cursor, const kv_op *op, MDB_val *key, MDB_val *value) {
-  uint8_t space[KEY_BYTES_MAX];
-  const int is_reverse = (op->flags & KV_REVERSE) != 0;
-  const kv_place place = kv_scan_place(op, space);
-  if (place.length == 0) return mdb_cursor_get(cursor, key, value, is_reverse ? MDB_LAST : MDB_FIRST);
-  *key = bytes(place.key, place.length);
-  const int code = mdb_cursor_get(cursor, key, value, MDB_SET_RANGE);
-  if (!is_reverse) return code;
-  if (code == MDB_NOTFOUND) return mdb_cursor_get(cursor, key, value, MDB_LAST);
-  if (code != 0) return code;
-  const int order = kv_compare(key->mv_data, key->mv_size, place.key, place.length);
-  return order > 0 || (order == 0 && place.is_exclusive) ? mdb_cursor_get(cursor, key, value, MDB_PREV) : 0;
-}
-
-static uint32_t scan_with(MDB_cursor *cursor, kv_op *op, kv_batch *batch) {
-  const MDB_cursor_op step = (op->flags & KV_REVERSE) != 0 ? MDB_PREV : MDB_NEXT;
-  MDB_val key, value;
-  kv_rows rows = kv_rows_begin(op);
-  if ((op->flags & KV_PREFIX) != 0 && op->value_length > KEY_BYTES_MAX) return rows.status; /* no key is that long */
-  int code = stand(cursor, op, &key, &value);
-  while (code == 0 && kv_rows_push(&rows, key.mv_data, key.mv_size, value.mv_data, value.mv_size))
-    code = mdb_cursor_get(cursor, &key, &value, step);
-  return code == 0 || code == MDB_NOTFOUND ? rows.status : failed(batch, op, code);
+  return code == 0 ? kv_deliver(op, value.mv_data, value.mv_size) : lmdb_failed(batch, op, code);
 }
 
 /* In the session's read transaction, which is renewed, with its cursor of the keyspace. */
@@ -56,7 +14,7 @@ static uint32_t scan_renewed(kv_session *session, kv_op *op, kv_batch *batch) {
   if (op->keyspace >= session->database->keyspaces) return KV_UNSUPPORTED;
   MDB_cursor *cursor = session->cursors[op->keyspace];
   const int code = mdb_cursor_renew(session->reader, cursor);
-  return code == 0 ? scan_with(cursor, op, batch) : failed(batch, op, code);
+  return code == 0 ? lmdb_scan_with(cursor, op, batch, 0, NULL) : lmdb_failed(batch, op, code);
 }
 
 static uint32_t read_one(kv_session *session, kv_op *op, kv_batch *batch) {
@@ -73,8 +31,8 @@ static uint32_t write_one(kv_session *session, kv_op *op, kv_batch *batch) {
   if (op->kind == KV_SCAN) {
     MDB_cursor *cursor;
     const int code = mdb_cursor_open(session->writer, keyspace, &cursor);
-    if (code != 0) return failed(batch, op, code);
-    const uint32_t status = scan_with(cursor, op, batch);
+    if (code != 0) return lmdb_failed(batch, op, code);
+    const uint32_t status = lmdb_scan_with(cursor, op, batch, 0, NULL);
     mdb_cursor_close(cursor);
     return status;
   }
@@ -88,23 +46,24 @@ static uint32_t write_one(kv_session *session, kv_op *op, kv_batch *batch) {
   }
   if (code == MDB_KEYEXIST) return KV_EXISTS;
   if (code == MDB_NOTFOUND) return KV_NOT_FOUND;
-  return code == 0 ? KV_OK : failed(batch, op, code);
+  return code == 0 ? KV_OK : lmdb_failed(batch, op, code);
 }
 
 static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
+  lmdb_let_go(session);
   const int code = mdb_txn_renew(session->reader);
-  if (code != 0) return failed(batch, op, code);
+  if (code != 0) return lmdb_failed(batch, op, code);
   const uint32_t status = get_in(session->reader, session->database, op, batch);
   mdb_txn_reset(session->reader);
   return status;
 }
 
-static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
-  const int code = mdb_txn_renew(session->reader);
-  if (code != 0) return failed(batch, op, code);
-  const uint32_t status = scan_renewed(session, op, batch);
-  mdb_txn_reset(session->reader);
-  return status;
+/* KV_DROP: there are no transactions over several calls. */
+static uint32_t control(kv_session *session, kv_op *op, kv_batch *batch) {
+  (void)op;
+  (void)batch;
+  lmdb_let_go(session);
+  return KV_OK;
 }
 
 /* Commits, or aborts what changed nothing: that costs no sync. */
@@ -116,33 +75,40 @@ static int finish(kv_session *session, int is_worth_it) {
 
 /* A put or delete of its own is a transaction. */
 static uint32_t change(kv_session *session, kv_op *op, kv_batch *batch) {
+  lmdb_let_go(session);
   int code = mdb_txn_begin(session->database->environment, NULL, 0, &session->writer);
-  if (code != 0) return failed(batch, op, code);
+  if (code != 0) return lmdb_failed(batch, op, code);
   const uint32_t status = write_one(session, op, batch);
   code = finish(session, status == KV_OK);
-  return code == 0 ? status : failed(batch, op, code);
+  return code == 0 ? status : lmdb_failed(batch, op, code);
 }
 
 /* Joined ops are one transaction: one snapshot if they only read. */
 static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomic, kv_batch *batch) {
   (void)atomic;
   int code;
+  lmdb_let_go(session);
   if (kv_only_reads(ops, count)) {
     code = mdb_txn_renew(session->reader);
-    if (code != 0) return failed(batch, ops, code);
+    if (code != 0) return lmdb_failed(batch, ops, code);
     kv_each(session, ops, count, batch, read_one);
     mdb_txn_reset(session->reader);
     return KV_OK;
   }
   code = mdb_txn_begin(session->database->environment, NULL, 0, &session->writer);
-  if (code != 0) return failed(batch, ops, code);
+  if (code != 0) return lmdb_failed(batch, ops, code);
   code = finish(session, kv_each(session, ops, count, batch, write_one));
-  return code == 0 ? KV_OK : failed(batch, ops, code);
+  return code == 0 ? KV_OK : lmdb_failed(batch, ops, code);
 }
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
-  static const kv_calls calls = {
-      .capabilities = CAPABILITIES, .get = get, .put = change, .remove = change, .scan = scan, .group = group};
+  static const kv_calls calls = {.capabilities = CAPABILITIES,
+                                 .get = get,
+                                 .put = change,
+                                 .remove = change,
+                                 .scan = lmdb_scan,
+                                 .control = control,
+                                 .group = group};
   return kv_run(session, batch, &calls);
 }
 

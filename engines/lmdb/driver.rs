@@ -1,10 +1,14 @@
 //! The driver of LMDB through heed: a copy-on-write B+tree in a memory map, written by one thread at a time.
 
+mod held;
+mod session;
+
 use heed::types::Bytes;
-use heed::{Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, RwTxn};
+use heed::{Database, Env, EnvFlags, EnvOpenOptions};
 use kvdyno_driver::abi::*;
-use kvdyno_driver::{Config, Driver, Error, Info, Level, ORDERED_MAP, Op, Opened, Session, Status};
-use kvdyno_driver::{TRANSACTIONS, Vote, Work, each, option};
+use kvdyno_driver::option;
+use kvdyno_driver::{Config, Driver, Error, Info, Level, ORDERED_MAP, Opened, Status, TRANSACTIONS, Work};
+use session::LmdbSession;
 
 const MAP_BYTES: u64 = 64 << 30;
 /// LMDB's own default; a reader holds a slot while its thread lives.
@@ -29,7 +33,8 @@ impl Driver for Lmdb {
             | KV_DELETE_TELLS
             | KV_KEYSPACES
             | KV_SINGLE_WRITER
-            | KV_CAN_TOUCH,
+            | KV_CAN_TOUCH
+            | KV_CAN_HOLD,
         levels: &[Level::Process, Level::Power],
         key_size_max: KEY_BYTES_MAX,
         options: &[
@@ -78,7 +83,7 @@ impl Driver for Lmdb {
     }
 
     fn session(&self) -> Result<LmdbSession<'_>, Error> {
-        Ok(LmdbSession { driver: self })
+        Ok(LmdbSession { driver: self, held: None })
     }
 
     fn maintain(&self, work: Work) -> Result<Status, Error> {
@@ -100,100 +105,5 @@ impl Driver for Lmdb {
         self.environment.force_sync()?;
         self.environment.prepare_for_closing().wait();
         Ok(())
-    }
-}
-
-/// A session: each op that is not in a group is a transaction of its own.
-pub struct LmdbSession<'db> {
-    driver: &'db Lmdb,
-}
-
-impl LmdbSession<'_> {
-    fn database(&self, op: &Op<'_>) -> Result<Database<Bytes, Bytes>, Error> {
-        self.driver.databases.get(op.keyspace()).copied().ok_or_else(|| Error::unsupported("such keyspace"))
-    }
-
-    fn read(&self, transaction: &RoTxn<'_>, op: &mut Op<'_>) -> Result<Status, Error> {
-        let database = self.database(op)?;
-        if op.kind() == KV_GET {
-            let value = database.get(transaction, op.key()).map_err(failure)?;
-            return Ok(value.map_or(Status::NotFound, |value| op.deliver(value)));
-        }
-        let range = op.range();
-        if range.is_empty() {
-            return Ok(op.rows().status());
-        }
-        if op.is_reverse() {
-            op.deliver_rows(database.rev_range(transaction, &range.bounds())?)
-        } else {
-            op.deliver_rows(database.range(transaction, &range.bounds())?)
-        }
-    }
-
-    fn write(&self, transaction: &mut RwTxn<'_>, op: &mut Op<'_>) -> Result<Status, Error> {
-        let database = self.database(op)?;
-        match op.kind() {
-            KV_GET | KV_SCAN => return self.read(transaction, op),
-            KV_PUT if op.is_new() => {
-                let old = database.get_or_put(transaction, op.key(), op.value()).map_err(failure)?;
-                return Ok(if old.is_some() { Status::Exists } else { Status::Ok });
-            }
-            KV_PUT => database.put(transaction, op.key(), op.value()).map_err(failure)?,
-            KV_DELETE if !database.delete(transaction, op.key()).map_err(failure)? => {
-                return Ok(Status::NotFound);
-            }
-            KV_DELETE => (),
-            _ => return Err(Error::unsupported("such op")),
-        }
-        Ok(Status::Ok)
-    }
-}
-
-fn failure(error: heed::Error) -> Error {
-    match error {
-        heed::Error::Mdb(MdbError::MapFull) => {
-            Error::with(Status::Full, "the map is full; raise option map-size")
-        }
-        heed::Error::Mdb(MdbError::BadValSize) => Error::with(Status::TooLarge, "keys have 1 to 511 bytes"),
-        error => error.into(),
-    }
-}
-
-impl Session for LmdbSession<'_> {
-    #[inline]
-    fn get(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
-        let transaction = self.driver.environment.read_txn()?;
-        self.read(&transaction, op)
-    }
-
-    fn put(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
-        let mut transaction = self.driver.environment.write_txn()?;
-        let status = self.write(&mut transaction, op)?;
-        // What changed nothing is dropped, which aborts it.
-        if status == Status::Ok {
-            transaction.commit().map_err(failure)?;
-        }
-        Ok(status)
-    }
-
-    fn delete(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
-        self.put(op)
-    }
-
-    fn scan(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
-        self.get(op)
-    }
-
-    fn group(&mut self, ops: &mut [Op<'_>], _atomic: bool) -> Result<bool, Error> {
-        if ops.iter().all(|op| matches!(op.kind(), KV_GET | KV_SCAN)) {
-            let transaction = self.driver.environment.read_txn()?;
-            each(ops, |op| self.read(&transaction, op))?;
-            return Ok(true);
-        }
-        let mut transaction = self.driver.environment.write_txn()?;
-        if each(ops, |op| self.write(&mut transaction, op))? == Vote::Commit {
-            transaction.commit().map_err(failure)?;
-        }
-        Ok(true)
     }
 }

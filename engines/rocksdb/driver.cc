@@ -1,4 +1,5 @@
 /* RocksDB through its C++ interface: a log-structured merge tree with column families and background threads. */
+#include "cursor.h"
 #include "database.h"
 
 #include <rocksdb/snapshot.h>
@@ -9,33 +10,6 @@ namespace engine_rocksdb {
 
 using rocksdb::PinnableSlice;
 using rocksdb::Slice;
-
-inline Slice slice(std::string_view bytes) { return Slice(bytes.data(), bytes.size()); }
-inline std::string_view view(const Slice &bytes) { return {bytes.data(), bytes.size()}; }
-
-/* Stands in the order of keys; kit's scan_over drives it. */
-class Cursor {
- public:
-  Cursor(rocksdb::DB &db, const rocksdb::ReadOptions &options, rocksdb::ColumnFamilyHandle *column)
-      : iterator(db.NewIterator(options, column)) {}
-  bool first() { return iterator->SeekToFirst(), stands(); }
-  bool last() { return iterator->SeekToLast(), stands(); }
-  bool seek(std::string_view key) { return iterator->Seek(slice(key)), stands(); }
-  bool seek_back(std::string_view key) { return iterator->SeekForPrev(slice(key)), stands(); }
-  bool next() { return iterator->Next(), stands(); }
-  bool previous() { return iterator->Prev(), stands(); }
-  std::string_view key() const { return view(iterator->key()); }
-  std::string_view value() const { return view(iterator->value()); }
-
- private:
-  bool stands() {
-    if (iterator->Valid()) return true;
-    check(iterator->status(), "scan");
-    return false;
-  }
-
-  std::unique_ptr<rocksdb::Iterator> iterator;
-};
 
 class Rocksdb::Session {
  public:
@@ -48,29 +22,38 @@ class Rocksdb::Session {
   }
 
   uint32_t put(kv_op &op) {
+    held.let_go();
     check(db.Put(write_options, column_of(op), slice(kvdyno::key_of(op)), slice(kvdyno::value_of(op))), "put");
     return KV_OK;
   }
 
   uint32_t remove(kv_op &op) {
+    held.let_go();
     check(db.Delete(write_options, column_of(op), slice(kvdyno::key_of(op))), "delete");
     return KV_OK;
   }
 
   uint32_t merge(kv_op &op) {
+    held.let_go();
     check(db.Merge(write_options, column_of(op), slice(kvdyno::key_of(op)), operand(op)), "merge");
     return KV_OK;
   }
 
   uint32_t scan(kv_op &op) {
-    bound(op);
-    Cursor cursor(db, scan_options, column_of(op));
-    return kvdyno::scan_over(cursor, op);
+    if (!held.goes_on(op)) {
+      bound(op);
+      held.begin(db, scan_options, column_of(op));
+    }
+    return held.scan(op);
   }
+
+  /* KV_DROP: there are no transactions over several calls. */
+  uint32_t control(kv_op &) { return held.let_go(), KV_OK; }
 
   /* Joined gets are one MultiGet, joined writes one batch, which RocksDB applies as a whole: the transaction. */
   uint32_t group(kv_op *ops, uint32_t count, bool is_atomic) {
     uint32_t gets = 0;
+    held.let_go();
     for (uint32_t i = 0; i < count; i++) {
       gets += ops[i].kind == KV_GET;
       if (ops[i].kind != KV_SCAN) continue;
@@ -179,6 +162,7 @@ class Rocksdb::Session {
   const rocksdb::WriteOptions write_options;
   const rocksdb::ReadOptions read_options;
   rocksdb::ReadOptions scan_options;
+  kvdyno::Held<Cursor> held; /* it reads up to `end` */
   PinnableSlice pinned;
   rocksdb::WriteBatch batch;
   rocksdb::WriteBatchWithIndex indexed;

@@ -62,14 +62,24 @@ static uint32_t transact(kv_session *session, kv_op *ops, uint32_t count, kv_bat
 /* An op by itself: a transaction of its own, if it does not stand in an open one. */
 static uint32_t alone(kv_session *session, kv_op *op, kv_batch *batch) {
   const kv_database *database = session->database;
+  const int error = op->kind != KV_GET ? tokukv_let_go(session) : 0;
+  if (error != 0) return tokukv_outcome(batch, op, error, "end of a held scan");
   if (!database->has_transactions || (session->open != NULL && !database->has_child_transactions))
     return tokukv_run(session, op, batch, session->open);
   const uint32_t status = transact(session, op, 1, batch);
   return status == KV_OK ? op->status : status;
 }
 
+/* A scan that is to be held stands in the transaction that is open, or in one of its own. */
+static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
+  const int is_held = (op->flags & KV_HOLD) != 0 && !session->database->has_child_transactions;
+  return is_held ? tokukv_scan_held(session, op, batch) : alone(session, op, batch);
+}
+
 static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomic, kv_batch *batch) {
   if (!atomic && !has_writes(ops, count)) return KV_NOT_RUN; /* it has no call for several gets */
+  const int error = tokukv_let_go(session);
+  if (error != 0) return tokukv_outcome(batch, ops, error, "end of a held scan");
   const uint32_t status = transact(session, ops, count, batch);
   return status == KV_SHORT ? KV_OK : status; /* if short, each op has its status */
 }
@@ -77,6 +87,8 @@ static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomi
 static uint32_t control(kv_session *session, kv_op *op, kv_batch *batch) {
   const kv_database *database = session->database;
   DB_TXN *txn = session->open;
+  const int closed = tokukv_let_go(session);
+  if (closed != 0 || op->kind == KV_DROP) return tokukv_outcome(batch, op, closed, "end of a held scan");
   if ((op->kind == KV_BEGIN) == (txn != NULL))
     return kv_fail(batch, op, KV_ERROR, txn != NULL ? "a transaction is open already" : "no transaction is open");
   if (op->kind == KV_BEGIN) {
@@ -91,7 +103,7 @@ static uint32_t control(kv_session *session, kv_op *op, kv_batch *batch) {
 
 #define PLAIN_CAPABILITIES                                                                                       \
   (KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_CAN_DELETE | KV_OVERWRITE | KV_MERGE_ADD | KV_MERGE_APPEND | \
-   KV_KEYSPACES | KV_CAN_TOUCH)
+   KV_KEYSPACES | KV_CAN_TOUCH | KV_CAN_HOLD)
 #define CAPABILITIES \
   (PLAIN_CAPABILITIES | KV_CAN_NEW | KV_TRANSACTION | KV_TRANSACTION_READS | KV_CAN_LONG_TRANSACTION | KV_INDEXES)
 
@@ -100,7 +112,7 @@ static uint32_t execute(kv_session *session, kv_batch *batch) {
                                  .get = alone,
                                  .put = alone,
                                  .remove = alone,
-                                 .scan = alone,
+                                 .scan = scan,
                                  .merge = alone,
                                  .control = control,
                                  .group = group};
@@ -108,8 +120,13 @@ static uint32_t execute(kv_session *session, kv_batch *batch) {
 }
 
 static uint32_t execute_plain(kv_session *session, kv_batch *batch) {
-  static const kv_calls calls = {
-      .capabilities = PLAIN_CAPABILITIES, .get = alone, .put = alone, .remove = alone, .scan = alone, .merge = alone};
+  static const kv_calls calls = {.capabilities = PLAIN_CAPABILITIES,
+                                 .get = alone,
+                                 .put = alone,
+                                 .remove = alone,
+                                 .scan = scan,
+                                 .merge = alone,
+                                 .control = control};
   return kv_run(session, batch, &calls);
 }
 

@@ -40,46 +40,6 @@ static uint32_t get_within(kv_session *session, kv_op *op, kv_batch *batch, DB_T
   return error == 0 ? wanted.status : tokukv_outcome(batch, op, error, "get");
 }
 
-typedef struct walk {
-  kv_rows rows;
-  const kv_place *left_out; /* the place itself, if the scan begins below it */
-  int is_over;
-} walk;
-
-/* Takes rows as long as the engine has some of the same basement node at hand. */
-static int push(const DBT *key, const DBT *value, void *extra) {
-  walk *scan = extra;
-  const kv_place *out = scan->left_out;
-  if (out != NULL && kv_compare(key->data, key->size, out->key, out->length) == 0) return TOKUDB_CURSOR_CONTINUE;
-  scan->is_over = !kv_rows_push(&scan->rows, key->data, key->size, value->data, value->size);
-  return scan->is_over ? 0 : TOKUDB_CURSOR_CONTINUE;
-}
-
-static uint32_t scan_within(kv_session *session, kv_op *op, kv_batch *batch, DB_TXN *txn) {
-  DB *dictionary = session->database->spaces[op->keyspace].dictionaries[0];
-  const int is_reverse = (op->flags & KV_REVERSE) != 0;
-  uint8_t *space = tokukv_space_of(session, op->value_length);
-  if (space == NULL) return kv_fail(batch, op, KV_ERROR, "out of memory");
-  kv_place place = kv_scan_place(op, space);
-  walk scan = {kv_rows_begin(op), place.is_exclusive ? &place : NULL, op->limit == 0};
-  DBT key = tokukv_bytes(place.key, place.length);
-  DBC *cursor;
-  int error = dictionary->cursor(dictionary, txn, &cursor, 0);
-  if (error != 0) return tokukv_outcome(batch, op, error, "cursor");
-  if (!scan.is_over) {
-    if (place.length == 0)
-      error = is_reverse ? cursor->c_getf_last(cursor, 0, push, &scan) : cursor->c_getf_first(cursor, 0, push, &scan);
-    else if (is_reverse)
-      error = cursor->c_getf_set_range_reverse(cursor, 0, &key, push, &scan);
-    else
-      error = cursor->c_getf_set_range(cursor, 0, &key, push, &scan);
-  }
-  while (error == 0 && !scan.is_over) /* the engine stops at the end of each basement node */
-    error = is_reverse ? cursor->c_getf_prev(cursor, 0, push, &scan) : cursor->c_getf_next(cursor, 0, push, &scan);
-  cursor->c_close(cursor);
-  return error == 0 || error == DB_NOTFOUND ? scan.rows.status : tokukv_outcome(batch, op, error, "scan");
-}
-
 /* A merge is a message that is resolved later: how (add or append), then the operand. */
 static int merge(kv_session *session, const kv_op *op, DB *dictionary, DB_TXN *txn, const DBT *key) {
   uint8_t *message = tokukv_space_of(session, (size_t)op->value_length + 1);
@@ -134,7 +94,7 @@ uint32_t tokukv_run(kv_session *session, kv_op *op, kv_batch *batch, DB_TXN *txn
   if (op->keyspace >= session->database->space_count)
     return kv_fail(batch, op, KV_UNSUPPORTED, "there is no keyspace %u", op->keyspace);
   if (op->kind == KV_GET) return get_within(session, op, batch, txn);
-  if (op->kind == KV_SCAN) return scan_within(session, op, batch, txn);
+  if (op->kind == KV_SCAN) return tokukv_scan_within(session, op, batch, txn);
   if (op->kind <= KV_MERGE) return write_within(session, op, batch, txn);
   return kv_fail(batch, op, KV_UNSUPPORTED, "a group cannot begin or end a transaction");
 }

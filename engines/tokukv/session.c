@@ -57,10 +57,12 @@ uint32_t tokukv_end_session(kv_session *session, char *error) {
   const kv_database *database = session->database;
   DB_TXN *txn = session->open;
   int code = 0;
+  const int closed = tokukv_let_go(session);
   if (txn != NULL && database->has_single_transaction && !database->does_abort)
     code = txn->commit(txn, database->commit_flags);
   else if (txn != NULL)
     code = txn->abort(txn);
   free_session(session);
+  if (code == 0) code = closed;
   return code == 0 ? KV_OK : kv_fail_call(error, KV_ERROR, "the session's last transaction: %s", tokukv_text(code));
 }

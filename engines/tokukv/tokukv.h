@@ -36,6 +36,11 @@ struct kv_session {
   uint8_t *is_locked;       /* by keyspace: the open root transaction has the lock of its tables */
   DBT_ARRAY *keys, *values; /* rows of indexes; keys twice, for the old ones */
   uint32_t *flags;          /* of a write, by dictionary */
+  DBC *cursor;              /* of a held scan; else null */
+  DB_TXN *reader;           /* that it reads in, if it has one of its own; else null */
+  kv_held held;
+  uint32_t key_length;
+  uint8_t key[KEY_SIZE_MAX]; /* of the row that the held scan stands on */
   uint8_t *space;
   size_t space_size;
 };
@@ -61,6 +66,12 @@ uint32_t tokukv_outcome(kv_batch *batch, const kv_op *op, int error, const char 
 /* Resolves a merge message, whenever the engine does it: at a flush, a read or in recovery. */
 int tokukv_update(DB *dictionary, const DBT *key, const DBT *old, const DBT *operand,
                   void (*set)(const DBT *value, void *extra), void *extra);
+
+/* scan.c: one within a transaction, or none; one by itself that is held; and the end of that one, before a write,
+ * before the transaction that it stands in ends, and before the session does. */
+uint32_t tokukv_scan_within(kv_session *session, kv_op *op, kv_batch *batch, DB_TXN *txn);
+uint32_t tokukv_scan_held(kv_session *session, kv_op *op, kv_batch *batch);
+int tokukv_let_go(kv_session *session);
 
 /* index.c: rows of secondary indexes. */
 int tokukv_generate_put(DB *to, DB *from, DBT_ARRAY *keys, DBT_ARRAY *values, const DBT *key, const DBT *value);

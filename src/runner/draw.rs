@@ -6,7 +6,7 @@ mod keys;
 mod lists;
 mod scans;
 
-pub use scans::rows_of_call;
+pub use scans::{holds_scans, rows_of_call};
 
 use self::keys::Exact;
 use super::check::State;

@@ -143,7 +143,9 @@ pub fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String
         Kind::Merge if merges_by_get(phase, capabilities) => Some("merge = get + put"),
         Kind::MultiGet if !has(KV_MULTI_GET) => Some("multi-get = gets"),
         Kind::Insert if !has(KV_CAN_NEW) => Some("insert = put of a new key"),
-        Kind::Scan if phase.scan.rows_per_call > 0 => Some("scan goes on by a search in each call"),
+        Kind::Scan if phase.scan.rows_per_call > 0 && !has(KV_CAN_HOLD) => {
+            Some("scan goes on by a search in each call")
+        }
         Kind::Push | Kind::Pop if !has(KV_LISTS) => Some("lists emulated by keys"),
         _ => None,
     };

@@ -4,7 +4,7 @@
 mod merges;
 mod transaction;
 
-use super::draw::{Draw, Item, rows_of_call};
+use super::draw::{Draw, Item, holds_scans, rows_of_call};
 use super::epochs::Cursor;
 use super::judge::Judge;
 use super::phase::merges_by_get;
@@ -132,6 +132,8 @@ pub struct Worker<'s, 'p> {
     /// How far it has looked for threads that hold the epoch back.
     cursor: Cursor,
     emulates_merge: bool,
+    /// Scans keep their iterator from call to call, one at a time.
+    holds_scans: bool,
     /// For merges by get and put: the counters of a unit and their places in it.
     sums: Vec<(u64, usize)>,
 }
@@ -168,6 +170,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             counts: false,
             cursor: Cursor::default(),
             emulates_merge: merges_by_get(shared.phase, shared.capabilities) && mix.merge > 0.0,
+            holds_scans: holds_scans(shared.phase, shared.capabilities),
             sums: Vec::with_capacity(shared.phase.join as usize),
         })
     }
@@ -243,7 +246,7 @@ impl<'s, 'p> Worker<'s, 'p> {
     #[inline(always)]
     fn whole_batch(&mut self, left: u64) -> Option<u64> {
         let shared = self.shared;
-        let target = if self.emulates_merge { 1 } else { self.target };
+        let target = if self.emulates_merge || self.holds_scans { 1 } else { self.target };
         self.draw.fill(shared, self.session.arena(), target, left);
         if self.draw.items.is_empty() {
             return None;
@@ -346,6 +349,9 @@ impl<'s, 'p> Worker<'s, 'p> {
                 let Some(piece) = self.resume(at) else { break };
                 ticks += piece;
             }
+            if self.holds_scans {
+                ticks += self.let_go(at).unwrap_or(0);
+            }
             self.judge.scan(&self.rows, self.counts);
         }
         if self.counts {
@@ -375,11 +381,22 @@ impl<'s, 'p> Worker<'s, 'p> {
         op.limit = rows_of_call(&self.shared.phase.scan, self.rows.left());
         // A scan of many calls is one op: without this a long one would seem to hang. Only rows are progress.
         self.heartbeat(usize::from(has_moved));
+        self.again(at, "resumed scan")
+    }
+
+    /// Lets go of the iterator that a scan has held; its ticks, or none after a failure.
+    fn let_go(&mut self, at: usize) -> Option<u64> {
+        let op = self.session.arena().op_mut(at);
+        (op.kind, op.flags, op.key_length, op.value_length) = (KV_DROP, 0, 0, 0);
+        self.again(at, "end of a held scan")
+    }
+
+    /// One more call for an op that is part of a scan; its ticks, or none after a failure.
+    fn again(&mut self, at: usize, what: &str) -> Option<u64> {
         let executed = self.session.execute(at, 1);
         self.pass(executed.span.left);
         if let Some((_, text)) = &executed.error {
-            self.shared
-                .fail("engine-error", format!("phase {}: resumed scan: {text}", self.shared.phase.name));
+            self.shared.fail("engine-error", format!("phase {}: {what}: {text}", self.shared.phase.name));
             return None;
         }
         let arena = self.session.arena();

@@ -199,6 +199,32 @@ fn an_engine_without_order_names_what_it_lacks() {
 }
 
 #[test]
+fn an_engine_that_gives_the_rows_of_a_prefix_lists_and_empties_its_databases_in_order() {
+    for engine in engines_here(&["go-map", "berkeleydb-hash", "tkrzw-hash"]) {
+        let folder = tempfile::tempdir().unwrap();
+        let served = Served::start(folder.path(), &[engine]);
+        let mut client = served.client();
+        let keys: Vec<String> = (0..1_500).map(|n| format!("k{:04}", n * 7 % 1_500)).collect();
+        for key in &keys {
+            assert_eq!(client.ask(&["SET", key, "v"]), ok(), "{engine}");
+        }
+        client.ask(&["SELECT", "1"]);
+        assert_eq!(client.ask(&["SET", "other", "v"]), ok());
+        client.ask(&["SELECT", "0"]);
+        let wanted = |numbers: std::ops::Range<usize>| {
+            Reply::Array(numbers.map(|n| Reply::Bulk(format!("k{n:04}").into_bytes())).collect())
+        };
+        assert_eq!(client.ask(&["KEYS", "*"]), wanted(0..1_500), "{engine}");
+        assert_eq!(client.ask(&["KEYS", "k012*"]), wanted(120..130), "{engine}");
+        assert_eq!(client.ask(&["RANGE", "k0003", "k0008"]), wanted(3..8), "{engine}");
+        assert_eq!(client.ask(&["FLUSHDB"]), ok(), "{engine}");
+        assert_eq!(client.ask(&["DBSIZE"]), Reply::Integer(0), "{engine}");
+        client.ask(&["SELECT", "1"]);
+        assert_eq!(client.ask(&["GET", "other"]), Reply::Bulk(b"v".to_vec()), "{engine}");
+    }
+}
+
+#[test]
 fn without_the_password_nothing_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path(), &["memory-btree", "--password", "secret"]);

@@ -220,6 +220,21 @@ impl<'a> Op<'a> {
         Status::Ok
     }
 
+    /// Which scan an iterator is held for: slot, keyspace and direction.
+    pub fn scan_name(&self) -> (u8, u16, u16) {
+        (self.raw.slot, self.raw.keyspace, self.raw.flags & (KV_REVERSE | KV_PREFIX | KV_KEYS))
+    }
+
+    /// Scan: goes on with the iterator that is held for [`Op::scan_name`], if it still stands on the key; else a search.
+    pub fn goes_on(&self) -> bool {
+        self.has(KV_HOLD) && self.has(KV_RESUME)
+    }
+
+    /// After its rows: whether to hold the iterator, which stands on the last row that was written.
+    pub fn is_held(&self) -> bool {
+        self.has(KV_HOLD) && self.raw.rows > 0 && self.raw.rows == self.raw.limit
+    }
+
     /// The keys that this scan walks, in either direction.
     pub fn range(&self) -> Range<'a> {
         let key = self.key();

@@ -23,7 +23,7 @@ type Driver struct {
 }
 
 const both = driver.MultiGet | driver.Transaction | driver.TransactionReads | driver.CanDelete | driver.DeleteTells |
-	driver.Overwrite | driver.CanNew | driver.SingleWriter | driver.CanTouch
+	driver.Overwrite | driver.CanNew | driver.SingleWriter | driver.CanTouch | driver.CanPrefix
 
 // Info of it.
 func (d Driver) Info() driver.Info {
@@ -33,7 +33,7 @@ func (d Driver) Info() driver.Info {
 	}
 	if d.Ordered {
 		info.Name, info.Engine = "go-btree", "tidwall's B-tree behind a lock, with an append-only file"
-		info.Capabilities |= driver.Ordered | driver.CanReverse | driver.CanPrefix
+		info.Capabilities |= driver.Ordered | driver.CanReverse
 	}
 	if d.InMemory {
 		info.Name, info.Engine = info.Name+"-memory", info.Engine[:len(info.Engine)-len(", with an append-only file")]
@@ -166,11 +166,15 @@ func failed(err error) error {
 	return err
 }
 
-// Scan of the B-tree.
+// Scan of the B-tree; of the map, for a prefix, all of its keys are looked at.
 func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	d.lock.RLock()
 	defer d.lock.RUnlock()
 	rows := op.Rows()
+	if d.tree == nil {
+		d.rows.(goMap).scan(op, &rows)
+		return rows.Status(), nil
+	}
 	place := op.Place()
 	push := func(key string, value []byte) bool {
 		return (place.Exclusive && key == string(place.Key)) || rows.PushString(key, value)

@@ -2,6 +2,13 @@
 
 package memory
 
+import (
+	"slices"
+	"strings"
+
+	"kvdyno/driver"
+)
+
 // rows are what is kept: a map or a B-tree.
 type rows interface {
 	Get(key string) ([]byte, bool)
@@ -20,4 +27,21 @@ func (m goMap) Delete(key string) ([]byte, bool) {
 	value, is := m[key]
 	delete(m, key)
 	return value, is
+}
+
+// scan pushes the rows of a prefix, sorted, so that a further call can go on behind a key: a map cannot be entered at one.
+func (m goMap) scan(op *driver.Op, rows *driver.Rows) {
+	prefix, from := string(op.Value), string(op.Key)
+	var keys []string
+	for key := range m {
+		if strings.HasPrefix(key, prefix) && key >= from {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if !rows.PushString(key, m[key]) {
+			return
+		}
+	}
 }

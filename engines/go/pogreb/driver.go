@@ -20,8 +20,7 @@ type Driver struct{}
 func (Driver) Info() driver.Info {
 	return driver.Info{
 		Name: "pogreb", Engine: "hash table on disk, for reading", Family: "hash",
-		// Not CanDelete: what is deleted can come back (README.md).
-		Capabilities: driver.Overwrite | driver.SingleWriter,
+		Capabilities: driver.Overwrite | driver.SingleWriter | driver.CanDelete,
 		Levels:       []driver.Level{driver.Process, driver.Power},
 		KeySizeMax:   pogreb.MaxKeyLength,
 	}
@@ -99,6 +98,18 @@ func (d *database) Get(op *driver.Op) (driver.Status, error) {
 // Put of a key.
 func (d *database) Put(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(d.db.Put(op.Key, op.Value))
+}
+
+// Delete of a key, again while it is there: the engine may have it twice (README.md).
+func (d *database) Delete(op *driver.Op) (driver.Status, error) {
+	for {
+		if err := d.db.Delete(op.Key); err != nil {
+			return driver.Failed, failed(err)
+		}
+		if is, err := d.db.Has(op.Key); err != nil || !is {
+			return driver.OK, err
+		}
+	}
 }
 
 // Engine is the database itself, for the bench of the driver against a plain loop.

@@ -1,6 +1,6 @@
 //! Checks of scans: order, bounds, limits, pieces.
 
-use super::act::{Act, Row};
+use super::act::{Act, Row, group};
 use super::draw::bytes;
 use super::subject::{Context, Subject};
 use super::{Found, skip};
@@ -172,6 +172,57 @@ fn changes_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16)
     Ok(())
 }
 
+/// Scans in calls of few rows, each held open from call to call in a slot of its own, with all that a session may do in
+/// between: each call's rows are those behind its key as the session left them.
+fn held_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) -> Result<(), String> {
+    let mut random = context.random(13);
+    let ways = [flags, flags | KV_KEYS];
+    let begin = |slot: u8, way: u16| Act { slot, ..Act::scan(&[]).with(way | KV_HOLD) };
+    let mut scans: Vec<Act> = [0, 1, 3].map(|slot| begin(slot, ways[usize::from(slot) % 2])).into();
+    let mut at = 0;
+    for _ in 0..600 {
+        // Mostly the same scan goes on, so that it is held while something else is done.
+        if random.below(4) == 0 {
+            at = random.below(scans.len() as u64) as usize;
+        }
+        for _ in 0..=random.below(2) {
+            let next = scans[at].clone().rows(1 + random.below(4) as u32);
+            let answer = subject.run(std::slice::from_ref(&next))?.remove(0);
+            scans[at] = match answer.rows()?.pop() {
+                Some((last, _)) => Act { key: last, ..scans[at].clone().with(KV_RESUME) },
+                None => begin(next.slot, next.flags & !(KV_RESUME | KV_HOLD)),
+            };
+        }
+        // Where the scan stands and the rows that it comes to next: a change there is seen, or hidden.
+        let here = scans[at].key.clone();
+        let ahead = subject.model.walk(&scans[at].clone().rows(3));
+        let Some((next, _)) = ahead.get(random.below(3) as usize) else { continue };
+        let written = bytes(&mut random, 20);
+        let can_delete = context.has(KV_CAN_DELETE);
+        match random.below(9) {
+            0 | 1 => subject.run(&[Act::put(next, &written)])?,
+            2 if !here.is_empty() => subject.run(&[Act::put(&here, &written)])?,
+            3 if can_delete => subject.run(&[Act::delete(next)])?,
+            4 if can_delete && !here.is_empty() => subject.run(&[Act::delete(&here)])?,
+            5 => subject.run(&[Act::get(next)])?,
+            6 => subject.run(&[Act::scan(next).with(flags).rows(5)])?,
+            7 if context.has(KV_TRANSACTION) => {
+                let puts = vec![Act::put(next, &written), Act::put(&ahead[0].0, &written)];
+                subject.run(&group(puts, KV_ATOMIC))?
+            }
+            8 => subject.call(&[Act { slot: scans[at].slot, ..Act::control(KV_DROP) }])?,
+            // A row that was not there: behind one that is, or where there can be none one that was deleted.
+            _ if context.has(KV_FIXED_KEY_SIZE) => {
+                let number = random.below(2 * ROWS as u64) as usize;
+                subject.run(&[Act::put(&key(context, number), &written)])?
+            }
+            _ => subject.run(&[Act::put(&[next, &[0][..]].concat(), &written)])?,
+        };
+    }
+    // Left as they are: the end of the session lets go of them.
+    Ok(())
+}
+
 /// A held scan goes on where it was, and is let go of.
 pub(super) fn hold(context: &Context<'_>) -> Found {
     if !context.has(KV_CAN_HOLD) {
@@ -198,5 +249,10 @@ pub(super) fn hold(context: &Context<'_>) -> Found {
         subject.call(&[Act { slot, ..Act::control(KV_DROP) }])?;
     }
     subject.run(&[Act::put(&key(context, 1), b"after the hold"), whole])?;
+    for flags in if context.has(KV_CAN_REVERSE) { vec![0, KV_REVERSE] } else { vec![0] } {
+        held_between(context, &mut subject, flags)?;
+        subject.renew_session()?;
+    }
+    subject.compare(&[])?;
     Ok(subject.close()?)
 }

@@ -135,7 +135,7 @@ impl Row<'_> {
 
     /// Why figures are missing: a line for each phase that the engine did not do.
     pub fn missing(&self) -> Vec<String> {
-        let mut lines: Vec<String> = Vec::new();
+        let mut lines: Vec<(&str, String)> = Vec::new();
         for cell in self.cells.iter().flatten().filter(|cell| cell.runs.is_empty()) {
             let why = cell.cell.runs.iter().find_map(|run| match &run.state {
                 RunState::NotRun { reason } => Some(reason.clone()),
@@ -143,12 +143,19 @@ impl Row<'_> {
                 RunState::Pending => Some("not measured yet".to_string()),
                 RunState::Counted | RunState::FailedLater { .. } => None,
             });
-            let line = format!("{}, {}: {}", self.name, cell.phase.name, why.unwrap_or_default());
+            let line = (cell.phase.name.as_str(), why.unwrap_or_default());
             if !lines.contains(&line) {
                 lines.push(line);
             }
         }
-        lines
+        let is_one = self.figures.iter().all(Option::is_none);
+        match lines.first() {
+            // What kept it from all phases is told once.
+            Some((_, first)) if is_one && lines.iter().all(|(_, why)| why == first) => {
+                vec![format!("{}: {first}", self.name)]
+            }
+            _ => lines.iter().map(|(phase, why)| format!("{}, {phase}: {why}", self.name)).collect(),
+        }
     }
 }
 
@@ -196,6 +203,23 @@ pub(super) fn levels<'a>(all: &'a [Measured<'a>]) -> Vec<Level<'a>> {
     levels.sort_by_key(|level| ["none", "process", "power"].iter().position(|name| *name == level.level));
     levels.sort_by(|left, right| (&left.base, left.keys).cmp(&(&right.base, right.keys)));
     levels
+}
+
+/// Engines that were asked for at this level and have another one in force: a line for each.
+pub(super) fn elsewhere(level: &Level, all: &[Measured]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for cell in all.iter().filter(|cell| (cell.base(), cell.phase.keys) == (level.base.as_str(), level.keys))
+    {
+        let is_here = level.rows.iter().any(|row| row.name == cell.name());
+        if is_here || cell.runs.is_empty() || cell.cell.durability_asked.to_string() != level.level {
+            continue;
+        }
+        let line = format!("{}: it has no level {}, and ran at {}", cell.name(), level.level, cell.level());
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// Phases of the same trials: the same workload, engine and options.

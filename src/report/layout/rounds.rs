@@ -265,8 +265,12 @@ fn scan(phase: &PhaseRecord) -> Vec<String> {
 fn cache(record: &Record) -> Option<String> {
     let stats = &record.phases.last()?.engine_stats;
     let of = |word: &str| stats.iter().find(|(name, _)| name.contains("cache") && name.contains(word));
-    let (miss, hit) = (of("miss")?, of("hit")?);
-    Some(format!("miss={} hit={} ({}, {}, since the open)", miss.1, hit.1, miss.0, hit.0))
+    let miss = of("miss")?;
+    // Some count only what was not there.
+    Some(match of("hit") {
+        Some(hit) => format!("miss={} hit={} ({}, {}, since the open)", miss.1, hit.1, miss.0, hit.0),
+        None => format!("miss={} hit=- ({}, since the open; the engine counts no hits)", miss.1, miss.0),
+    })
 }
 
 /// Memory of the process at the end of the last phase, before the close; the harness is in it.

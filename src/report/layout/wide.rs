@@ -1,7 +1,8 @@
 //! The wide layout of KVBench: a Markdown table for each level, a row for each engine, a column for each metric.
 
+use super::cells::Measured;
 use super::cells::{exact, file_part};
-use super::metrics::{Figure, Level, METRICS, Metric, cells, heading, levels};
+use super::metrics::{Figure, Level, METRICS, Metric, cells, elsewhere, heading, levels};
 use super::{Page, Runs};
 use crate::report::escape::{csv_cell, markdown_text};
 use crate::report::figure::{UNKNOWN, three_digits};
@@ -43,7 +44,7 @@ pub(super) fn pages(summary: &Summary, _: Runs) -> Vec<Page> {
     let page = |level: &Level| Page {
         folder: None,
         file: format!("{}-{}-{}.md", file_part(&level.base), level.keys, level.level),
-        text: text(level, &heading(level, &levels)),
+        text: text(level, &heading(level, &levels), &cells),
     };
     levels.iter().filter(|level| has_figures(level)).map(page).collect()
 }
@@ -52,7 +53,7 @@ fn has_figures(level: &Level) -> bool {
     level.rows.iter().any(|row| row.figures.iter().any(Option::is_some))
 }
 
-fn text(level: &Level, heading: &str) -> String {
+fn text(level: &Level, heading: &str, all: &[Measured]) -> String {
     let titles: Vec<&str> = METRICS.iter().map(|metric| metric.title).collect();
     let mut lines = vec![heading.to_string(), String::new(), "**throughputs**".to_string(), String::new()];
     lines.extend([format!("| name | {} |", titles.join(" | ")), RULE.to_string()]);
@@ -62,7 +63,8 @@ fn text(level: &Level, heading: &str) -> String {
     }
     lines.push(String::new());
     lines.extend(LEGEND.map(String::from));
-    let missing: Vec<String> = level.rows.iter().flat_map(|row| row.missing()).collect();
+    let mut missing: Vec<String> = level.rows.iter().flat_map(|row| row.missing()).collect();
+    missing.extend(elsewhere(level, all));
     if !missing.is_empty() {
         lines.push(String::new());
         lines.extend(missing.iter().map(|line| format!("* {}", markdown_text(line))));

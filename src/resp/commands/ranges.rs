@@ -1,4 +1,5 @@
-//! Many keys at once: SCAN, KEYS, RANGE, DBSIZE, and what empties a database. All need an engine with ordered keys.
+//! Many keys at once: SCAN, KEYS, RANGE, DBSIZE, and what empties a database. All need an engine that gives its rows: in
+//! order, or all that have a prefix, which are then sorted here.
 
 use super::access::{SYNTAX, integer};
 use crate::engine::abi::KV_CAN_DELETE;
@@ -189,25 +190,28 @@ pub fn dbsize(call: &mut Call) -> Result<(), Refusal> {
 const FLUSHED: usize = 512;
 
 fn flush(call: &mut Call, prefix: Vec<u8>) -> Result<(), Refusal> {
-    call.store.needs_order()?;
+    call.store.needs_rows()?;
     if call.store.engine().capabilities & KV_CAN_DELETE == 0 {
         return Err("ERR this engine cannot delete".into());
     }
     let to = behind(&prefix);
     let mut from = prefix;
+    let most = if call.store.is_sorted_here() { usize::MAX } else { FLUSHED };
     loop {
         let mut rows: Vec<Vec<u8>> = Vec::new();
         let stretch = Stretch { from: from.clone(), to: to.clone(), reverse: false, rows: FLUSHED as u32 };
         call.store.rows(&stretch, &mut |row, _| {
             rows.push(row.to_vec());
-            rows.len() < FLUSHED
+            rows.len() < most
         })?;
         let Some(last) = rows.last() else { return Ok(()) };
         from = last.clone();
-        call.store.lock(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-        rows.iter().try_for_each(|row| call.store.delete(row))?;
-        if call.client.queue.is_none() {
-            call.store.commit();
+        for rows in rows.chunks(FLUSHED) {
+            call.store.lock(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+            rows.iter().try_for_each(|row| call.store.delete(row))?;
+            if call.client.queue.is_none() {
+                call.store.commit();
+            }
         }
         from.push(0);
     }

@@ -6,6 +6,8 @@ use crate::engine::abi::*;
 
 /// Room for the rows of one call.
 const PIECE_BYTES: usize = 64 << 10;
+/// The same of an engine without an order, which begins anew in each call.
+const LARGE_PIECE_BYTES: usize = 16 << 20;
 
 /// Takes a row, its key and its value, and says whether more are wanted.
 pub type Take<'t> = &'t mut dyn FnMut(&[u8], &[u8]) -> bool;
@@ -33,9 +35,19 @@ impl Store<'_> {
             .to_string())
     }
 
+    /// Whether a stretch costs as much as all rows: they are sorted here.
+    pub fn is_sorted_here(&self) -> bool {
+        self.engine.capabilities & KV_ORDERED == 0
+    }
+
+    /// Fails, with the missing capability, where the engine gives no rows.
+    pub fn needs_rows(&self) -> Result<(), String> {
+        if self.engine.capabilities & KV_CAN_PREFIX != 0 { Ok(()) } else { self.needs_order() }
+    }
+
     /// Gives `take` each row of the stretch until it wants no more.
     pub fn rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
-        self.needs_order()?;
+        self.needs_rows()?;
         if stretch.reverse && self.engine.capabilities & KV_CAN_REVERSE == 0 {
             return self.rows_turned(stretch, take);
         }
@@ -75,18 +87,51 @@ impl Store<'_> {
 
     fn engine_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
         self.read_all();
+        if self.is_sorted_here() {
+            return self.sorted_rows(stretch, take);
+        }
         // Upward the bound is excluded; downward it is the row before the last, which none of ours equals.
-        let (mut start, bound) = match stretch.reverse {
-            true => (stretch.to.clone(), &stretch.from),
-            false => (stretch.from.clone(), &stretch.to),
+        let (start, bound, flags) = match stretch.reverse {
+            true => (&stretch.to, &stretch.from, KV_REVERSE),
+            false => (&stretch.from, &stretch.to, 0),
         };
-        let (mut resume, mut out_bytes) = (0, PIECE_BYTES);
-        let mut limit = if stretch.rows == 0 { u32::MAX } else { stretch.rows };
+        let limit = if stretch.rows == 0 { u32::MAX } else { stretch.rows };
+        self.pieces((start, bound), flags, limit, take)
+    }
+
+    /// The rows of an engine without an order: all that begin alike, sorted here.
+    fn sorted_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
+        let (from, to) = (&stretch.from, &stretch.to);
+        let alike = from.iter().zip(to).take_while(|(left, right)| left == right).count();
+        let mut rows: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        self.pieces((&[], &from[..alike]), KV_PREFIX, u32::MAX, &mut |key, value| {
+            if key >= &from[..] && key < &to[..] {
+                rows.push((key.to_vec(), value.to_vec()));
+            }
+            true
+        })?;
+        rows.sort_unstable();
+        if stretch.reverse {
+            rows.reverse();
+        }
+        let _ = rows.iter().all(|(key, value)| take(key, value));
+        Ok(())
+    }
+
+    /// Asks the engine for rows from a start to a bound (with `KV_PREFIX`: of a prefix), at first for `limit` of them.
+    fn pieces(
+        &mut self,
+        (start, bound): (&[u8], &[u8]),
+        flags: u16,
+        mut limit: u32,
+        take: Take,
+    ) -> Result<(), String> {
+        let (mut start, mut resume, mut out_bytes) = (start.to_vec(), 0, PIECE_BYTES);
         loop {
             self.reserve(1, start.len() + bound.len() + out_bytes)?;
             self.pack(0, KV_SCAN, &start, bound, out_bytes);
             let op = self.session().arena().op_mut(0);
-            op.flags = resume | if stretch.reverse { KV_REVERSE } else { 0 };
+            op.flags = resume | flags;
             op.limit = limit;
             let executed = self.session().attempt(0, 1);
             let arena: &Arena = self.session().arena();
@@ -106,6 +151,9 @@ impl Store<'_> {
             }
             if let Some(key) = last {
                 (start, resume) = (key.to_vec(), KV_RESUME);
+            }
+            if flags & KV_PREFIX != 0 {
+                out_bytes = (2 * out_bytes).min(LARGE_PIECE_BYTES);
             }
             out_bytes = out_bytes.max(needed + OUT_BYTES);
             limit = limit.saturating_mul(4);

@@ -6,11 +6,16 @@ use crate::engine::abi::*;
 use crate::runner::shared::Shared;
 use crate::runner::spaces::indexed_value;
 use crate::runner::unit::Kind;
-use crate::workload::Scan;
+use crate::workload::{Phase, Scan};
 
 /// The rows that the next call asks for, of `left`.
 pub fn rows_of_call(scan: &Scan, left: u32) -> u32 {
     if scan.rows_per_call == 0 { left } else { left.min(scan.rows_per_call) }
+}
+
+/// Whether the iterator of a scan stays open from call to call.
+pub fn holds_scans(phase: &Phase, capabilities: u64) -> bool {
+    phase.scan.rows_per_call > 0 && capabilities & KV_CAN_HOLD != 0
 }
 
 impl Draw {
@@ -43,6 +48,9 @@ impl Draw {
             if shared.spaces.mark_len() > 0 {
                 (key, value) = self.bound(shared, arena, item, key);
             }
+        }
+        if holds_scans(&self.phase, shared.capabilities) {
+            flags |= KV_HOLD;
         }
         set(arena.op_mut(slot), KV_SCAN, flags, (key, space), value);
         let wanted = match (scan.rows, scan.uniform_rows) {

@@ -1,0 +1,57 @@
+//! A cursor that stays open from call to call, with the read transaction that it needs.
+
+use heed::types::Bytes;
+use heed::{Database, Env, RoRange, RoRevRange, RoTxn, WithTls};
+use kvdyno_driver::{Error, Op, Status};
+
+enum Walk {
+    Up(RoRange<'static, Bytes, Bytes>),
+    Down(RoRevRange<'static, Bytes, Bytes>),
+}
+
+/// A scan that is held. Its rows are those of the moment in which it began.
+pub struct Held {
+    /// Dropped before the transaction that it reads in.
+    walk: Walk,
+    /// The key of the row that was written last; it lies in the map, which the transaction keeps as it is.
+    last: &'static [u8],
+    name: (u8, u16, u16),
+    _transaction: Box<RoTxn<'static, WithTls>>,
+}
+
+impl Held {
+    /// Begins a scan.
+    pub fn begin(environment: &Env, database: Database<Bytes, Bytes>, op: &Op<'_>) -> Result<Held, Error> {
+        let transaction = Box::new(environment.clone().static_read_txn()?);
+        // SAFETY: the walk, which borrows it, is dropped before the box that it lies in, and is not given away.
+        let lent: &'static RoTxn<'static, WithTls> = unsafe { &*std::ptr::from_ref(transaction.as_ref()) };
+        let (range, name) = (op.range(), op.scan_name());
+        let walk = if op.is_reverse() {
+            Walk::Down(database.rev_range(lent, &range.bounds())?)
+        } else {
+            Walk::Up(database.range(lent, &range.bounds())?)
+        };
+        Ok(Held { walk, last: &[], name, _transaction: transaction })
+    }
+
+    /// Whether the scan goes on with it.
+    pub fn is_of(&self, op: &Op<'_>) -> bool {
+        op.goes_on() && self.name == op.scan_name() && self.last == op.key()
+    }
+
+    /// The next rows.
+    pub fn deliver(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        let mut rows = op.rows();
+        while let Some(row) = match &mut self.walk {
+            Walk::Up(walk) => walk.next(),
+            Walk::Down(walk) => walk.next(),
+        } {
+            let (key, value) = row?;
+            self.last = key;
+            if !rows.push(key, value) {
+                break;
+            }
+        }
+        Ok(rows.status())
+    }
+}
