@@ -4,9 +4,10 @@ mod list;
 mod show;
 
 use super::error::CliError;
+use super::plugins;
 use super::versions::versions;
 use crate::audit::proven::{Proven, level_names, proven};
-use crate::engine::{Absent, Engine, Known, Registry, capability_names, catalogue, plugin_folders};
+use crate::engine::{Absent, Engine, Known, Registry, capability_names, catalogue};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,8 +44,8 @@ struct Row {
 }
 
 /// Prints them.
-pub fn run(args: &EnginesArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    let registry = Registry::load(&plugin_folders(plugins));
+pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
+    let registry = plugins::registry(given, &[])?;
     let mut rows = rows(&registry);
     if let Some(name) = &args.name {
         match registry.engine(name) {

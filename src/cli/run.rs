@@ -113,10 +113,8 @@ fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliErr
 /// Runs the command.
 pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     args.live.check()?;
-    let registry = Registry::load_for(plugins, &args.engines);
-    for refused in registry.refused() {
-        eprintln!("warning: plug-in {} was not loaded: {}", refused.file.display(), refused.reason);
-    }
+    let registry = super::plugins::registry(plugins, &args.engines)?;
+    super::plugins::warn(&registry, &args.engines);
     let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
     let mut results = folder_of(args, &registry)?;
     let layouts = layouts::of_run(&args.layout, results.run())?;

@@ -75,7 +75,7 @@ const REPORT: &str = "kvdyno-report ";
 pub fn run_one(args: &VerifyOneArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     signals::become_trial_process();
     // Its plug-in alone, as a trial does.
-    let registry = Registry::load(plugins);
+    let registry = Registry::alone(plugins.first().map(PathBuf::as_path)).map_err(CliError::failed)?;
     let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?;
     let report = verify(&engine[0], &args.data, args.how.effort(), |name| {
         println!("{BEGUN}{name}");
@@ -95,10 +95,8 @@ enum Verdict {
 
 /// Runs the command.
 pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    let registry = Registry::load_for(plugins, &args.engines);
-    for refused in registry.refused() {
-        eprintln!("warning: plug-in {} was not loaded: {}", refused.file.display(), refused.reason);
-    }
+    let registry = super::plugins::registry(plugins, &args.engines)?;
+    super::plugins::warn(&registry, &args.engines);
     let mut names: Vec<String> = Vec::new();
     for name in &args.engines {
         if name == "mutants" {

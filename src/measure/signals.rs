@@ -69,6 +69,15 @@ pub fn become_trial_process() {
 #[cfg(not(target_os = "linux"))]
 pub fn become_trial_process() {}
 
+/// Ends all processes of the group whose first process has or had this number.
+#[cfg(unix)]
+pub fn kill_group(first: u32) {
+    if let Ok(first @ 2..) = libc::pid_t::try_from(first) {
+        // SAFETY: plain system call without pointers. A group that is gone is no concern.
+        unsafe { libc::kill(-first, libc::SIGKILL) };
+    }
+}
+
 /// Processes that the kernel has killed for lack of memory since it started; none: unknown.
 pub fn out_of_memory_kills() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/vmstat").ok()?;

@@ -5,6 +5,7 @@ mod check;
 mod contended;
 mod count;
 mod data;
+mod described;
 mod draw;
 mod epochs;
 mod facts;
@@ -28,6 +29,7 @@ mod worker;
 
 pub use board::{Board, Look};
 pub use data::check_workload;
+pub use described::described;
 pub use facts::level_number;
 pub use folder::{DataFolder, check_parent, is_of_run};
 pub use plan::{Contestant, Entry, Seeds, disk_estimate_bytes, trials};

@@ -61,8 +61,8 @@ pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
             out += &what_brings(row);
         }
     }
-    for refused in refused {
-        let _ = writeln!(out, "\nrefused: {}: {}", refused.file.display(), refused.reason);
+    for (index, refused) in refused.iter().enumerate() {
+        let _ = writeln!(out, "{}refused: {refused}", if index == 0 { "\n" } else { "" });
     }
     let _ = write!(out, "\n{}", legend(&here));
     out
