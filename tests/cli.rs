@@ -16,6 +16,8 @@ mod layouts;
 mod limits;
 #[path = "cli/live.rs"]
 mod live;
+#[path = "cli/loading.rs"]
+mod loading;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/new_engine.rs"]

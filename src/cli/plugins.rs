@@ -1,7 +1,7 @@
 //! `--plugins`: the folders that are given, the engines that plug-ins bring, and what is told of those that are refused.
 
 use super::error::CliError;
-use crate::engine::{Registry, harmless, is_plugin_name};
+use crate::engine::{Lookup, Registry, harmless, is_plugin_name};
 use crate::runner::described;
 use std::path::PathBuf;
 
@@ -45,8 +45,11 @@ pub fn registry(given: &[PathBuf], names: &[String]) -> Result<Registry, CliErro
 /// Tells of plug-ins that were refused, where that may be why the command does something else than expected: no engine
 /// was named, one that was named is not known, or has its name from another plug-in.
 pub fn warn(registry: &Registry, names: &[String]) {
-    let is_here = |name: &String| name == "mutants" || registry.engine(super::args::named(name).0).is_ok();
-    let concerns_all = !names.iter().all(is_here) || names.is_empty();
+    let is_unknown = |name: &String| {
+        let found = registry.engine(super::args::named(name).0);
+        name != "mutants" && matches!(found, Err(Lookup::Unknown(_)))
+    };
+    let concerns_all = names.iter().any(is_unknown) || names.is_empty();
     for refused in registry.refused() {
         let is_named = refused.engine.as_ref().is_some_and(|engine| names.contains(engine));
         if is_named || concerns_all {

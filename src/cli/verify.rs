@@ -2,7 +2,7 @@
 
 use super::error::{CliError, WRONG};
 use crate::audit::proven::{self, Proven};
-use crate::audit::verify::{Effort, Outcome, Report, verify};
+use crate::audit::verify::{Choice, Effort, Outcome, Report, check_names, verify};
 use crate::engine::{Engine, Registry, environment_of, mutant_names};
 use crate::measure::signals;
 use crate::runner::DataFolder;
@@ -30,7 +30,7 @@ pub struct VerifyArgs {
     #[arg(long)]
     json: bool,
     /// Enter what green engines have proven in this file (TOML), beside what stands there of others.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["checks", "options"])]
     proven: Option<PathBuf>,
     /// End a check that takes longer than this.
     #[arg(long, value_name = "N", default_value_t = 120)]
@@ -49,6 +49,12 @@ struct How {
     /// Seconds after which a check draws no more ops.
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
+    /// Run this check alone; may be given more than once.
+    #[arg(long = "check", value_name = "NAME")]
+    checks: Vec<String>,
+    /// Set an option of an engine; may be given more than once.
+    #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
+    options: Vec<String>,
 }
 
 /// One engine in this process.
@@ -76,8 +82,11 @@ pub fn run_one(args: &VerifyOneArgs, plugins: &[PathBuf]) -> Result<u8, CliError
     signals::become_trial_process();
     // Its plug-in alone, as a trial does.
     let registry = Registry::alone(plugins.first().map(PathBuf::as_path)).map_err(CliError::failed)?;
-    let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?;
-    let report = verify(&engine[0], &args.data, args.how.effort(), |name| {
+    let names = std::slice::from_ref(&args.engine);
+    let engine = super::args::engines(&registry, names)?;
+    let settings = super::args::options(&engine, names, &args.how.options)?.remove(0).options;
+    let choice = Choice { checks: args.how.checks.clone(), settings };
+    let report = verify(&engine[0], &args.data, args.how.effort(), &choice, |name| {
         println!("{BEGUN}{name}");
         let _ = std::io::stdout().flush();
     });
@@ -109,6 +118,11 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         names = registry.engines().iter().map(|engine| engine.name().to_string()).collect();
     }
     let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
+    super::args::options(&engines, &names, &args.how.options)?;
+    let known = check_names();
+    if let Some(name) = args.how.checks.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(super::args::unknown("check", name, &known, "kvdyno verify --all ENGINE"));
+    }
     let mut is_red = false;
     let mut reports = Vec::new();
     for (name, engine) in names.iter().zip(&engines) {
@@ -191,6 +205,10 @@ fn spawn(args: &VerifyArgs, plugin: Option<&Path>, name: &str, data: &Path) -> R
     command.arg("verify-one").arg(name).arg(data);
     command.arg(format!("--seed={}", args.how.seed)).arg(format!("--ops={}", args.how.ops));
     command.arg(format!("--seconds={}", args.how.seconds));
+    command.args(args.how.checks.iter().map(|check| format!("--check={check}")));
+    let own = format!("{}.", super::args::named(name).0);
+    let options = args.how.options.iter().filter(|option| option.starts_with(&own));
+    command.args(options.map(|option| format!("--option={option}")));
     if let Some(file) = plugin {
         command.arg("--plugins").arg(file);
     }

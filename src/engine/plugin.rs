@@ -212,9 +212,14 @@ pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> T {
 pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
     let file = check_file(file)?;
     let flags = libloading::os::unix::RTLD_NOW | libloading::os::unix::RTLD_LOCAL;
+    let own = std::process::id();
     // SAFETY: running a plug-in's constructors is what the user asks for; who may write the file was checked above.
     let library = unsafe { libloading::os::unix::Library::open(Some(&file), flags) }
         .map_err(|error| format!("cannot be loaded: {}", loader_reason(&file, &error)))?;
+    if std::process::id() != own {
+        // SAFETY: ends a copy of this process that a constructor made, and that must not do its work a second time.
+        unsafe { libc::_exit(0) };
+    }
     // SAFETY: the symbol has this type in every plug-in (driver.h); what it returns is checked below.
     let entry = unsafe { library.get::<kv_plugin_entry>(b"kv_plugin\0") };
     let Ok(entry) = entry.map(|symbol| *symbol) else {

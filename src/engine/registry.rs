@@ -100,9 +100,9 @@ impl Registry {
         let mut found = look(&sound).into_iter();
         for (file, real) in checked {
             match real {
-                Ok(real) => {
+                Ok(_) => {
                     let engines = found.next().unwrap_or_else(|| Err("was not looked into".into()));
-                    self.add(&real, engines);
+                    self.add(&file, engines);
                 }
                 Err(reason) => self.add(&file, Err(reason)),
             }

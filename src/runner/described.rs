@@ -101,13 +101,13 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Told>, String), String
 /// How a process ended that was not done.
 fn why(status: Option<ExitStatus>, stderr: &str) -> String {
     let how = match status {
-        None => format!("it was not loaded after {} s", LIMIT.as_secs()),
+        None => format!("was not loaded after {} s", LIMIT.as_secs()),
         Some(status) => match (status.signal(), status.code()) {
             (Some(signal), _) => {
-                format!("the process that loaded it died of {}", signals::signal_name(signal))
+                format!("crashed while it was loaded ({})", signals::signal_name(signal))
             }
-            (None, Some(code)) => format!("it ended the process that loaded it, with exit code {code}"),
-            (None, None) => "the process that loaded it ended".into(),
+            (None, Some(code)) => format!("ended the process while it was loaded (exit code {code})"),
+            (None, None) => "ended the process while it was loaded".into(),
         },
     };
     let said = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");

@@ -29,7 +29,7 @@ __attribute__((constructor)) static void at_load(void) {
   fputs("last \033[31mwords\n", stderr);
   abort();
 #elif defined KIND_SEGFAULT
-  raise(SIGSEGV);
+  *(volatile int *)8 = 1;
 #elif defined KIND_HANG
   for (;;) pause();
 #elif defined KIND_PRINT
@@ -60,10 +60,13 @@ static const kv_driver table;
 static char handle;
 
 static uint32_t open_nothing(const kv_config *config, kv_opened *opened, kv_database **database) {
-  for (uint32_t i = 0; i < config->setting_count; i++)
-    if (strcmp(config->settings[i].name, "size") != 0)
-      return kv_fail_open(opened, KV_ERROR, "no \033[31moption %s", config->settings[i].name);
   uint32_t status = kv_open_begin(&table, config, opened);
+  if (status != KV_OK) return status;
+  for (uint32_t i = 0; i < config->setting_count; i++) {
+    const char *value = config->settings[i].value;
+    if (*value < '1' || *value > '9' || strspn(value, "0123456789") != strlen(value))
+      return kv_fail_open(opened, KV_ERROR, "size is \033[31m%s", value);
+  }
   opened->level = KV_NONE;
   snprintf(opened->version, sizeof(opened->version), "1.0\033[31m");
   snprintf(opened->compression, sizeof(opened->compression), "none");
