@@ -140,7 +140,10 @@ pub fn proven_here(engine: &Engine) -> Option<Proven> {
     }
     let text = std::fs::read_to_string(engine.plugin_file()?.with_file_name(BESIDE)).ok()?;
     let row = parse(&text).ok()?.into_iter().find(|row| row.name == engine.name())?;
-    row.lacks(&capability_names(engine.capabilities()), engine.levels()).is_empty().then_some(row)
+    // Of what a floor could keep nothing can be proven.
+    let is_whole = engine.stores_nothing()
+        || row.lacks(&capability_names(engine.capabilities()), engine.levels()).is_empty();
+    is_whole.then_some(row)
 }
 
 /// Enters a row in a file, in the place of the engine's older one; all other rows stay. The file is made if it is not

@@ -34,8 +34,8 @@ __attribute__((constructor)) static void at_load(void) {
   for (;;) pause();
 #elif defined KIND_PRINT
   puts("{\"Ended\":[0,{\"Ok\":[]}]}");
-  puts("noise on stdout");
-  fputs("noise on stderr\n", stderr);
+  puts("babble on stdout");
+  fputs("babble on stderr\n", stderr);
 #elif defined KIND_FORK
   /* Both go on: the copy, too, returns from dlopen. */
   if (fork() < 0) abort();
