@@ -47,7 +47,7 @@ fn told(context: &Context<'_>, level: u32, steps: Vec<Step>, text: String) -> Ha
     let text = format!("after {ops} ops of seed {}: {text}", context.effort.seed);
     let open = || context.open(setup(context, level)?);
     Halt::Failed(match shrink::shortest(&open, steps) {
-        Some(found) => format!("{text}\n{found}"),
+        Some(found) => format!("{text}\n      {found}"),
         None => format!("{text} (it did not come again when the ops were repeated)"),
     })
 }

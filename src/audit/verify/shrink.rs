@@ -52,6 +52,13 @@ impl Step {
         }
         parts
     }
+
+    /// A step for each of its ops, in no group.
+    fn loosen(step: &Rc<Step>) -> Vec<Rc<Step>> {
+        let Step::Call(acts) = &**step else { return vec![Rc::clone(step)] };
+        let alone = |act: &Act| Act { flags: act.flags & !(KV_JOIN | KV_ATOMIC), ..act.clone() };
+        acts.iter().map(|act| Rc::new(Step::Call(vec![alone(act)]))).collect()
+    }
 }
 
 /// Tries sequences until one of the limits is reached.
@@ -104,10 +111,13 @@ pub(super) fn shortest<'e>(
     let mut trials = Trials { open, left: TRIALS, until: Instant::now() + LIMIT };
     let mut fault = trials.fault(&steps)?;
     trials.thin(&mut steps, &mut fault);
-    let parts: Vec<Rc<Step>> = steps.iter().flat_map(Step::split).collect();
-    if let Some(text) = trials.fault(&parts) {
-        (steps, fault) = (parts, text);
-        trials.thin(&mut steps, &mut fault);
+    // Then group by group, and last op by op, each in a call of its own, where it still shows.
+    for split in [Step::split, Step::loosen] {
+        let parts: Vec<Rc<Step>> = steps.iter().flat_map(split).collect();
+        if let Some(text) = trials.fault(&parts) {
+            (steps, fault) = (parts, text);
+            trials.thin(&mut steps, &mut fault);
+        }
     }
     let count: usize = steps.iter().map(|step| step.ops()).sum();
     let lines = lines(&steps);
