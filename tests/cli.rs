@@ -26,6 +26,8 @@ mod liars;
 mod limits;
 #[path = "cli/live.rs"]
 mod live;
+#[path = "cli/loading.rs"]
+mod loading;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/new_engine.rs"]

@@ -2,7 +2,7 @@
 //! an engine can do is known, with proof, also where it is not.
 
 use super::verify::{Outcome, Report};
-use crate::engine::{Engine, level_name};
+use crate::engine::{Engine, capability_names, level_name};
 use crate::measure::read_text;
 use serde::Deserialize;
 use std::fmt::Write;
@@ -127,6 +127,24 @@ static EMBEDDED: LazyLock<Vec<Proven>> =
 /// What was proven of an engine when this executable was built; none: nothing.
 pub fn proven(engine: &str) -> Option<&'static Proven> {
     EMBEDDED.iter().find(|row| row.name == engine)
+}
+
+/// The file beside plug-ins in which a user keeps what was proven of them.
+const BESIDE: &str = "proven.toml";
+
+/// What was proven of an engine that is here: when this executable was built, or, of an engine that the project does not
+/// know, by its user, who keeps it in `proven.toml` beside the plug-in. A row that proves less than the engine declares
+/// now is none.
+pub fn proven_here(engine: &Engine) -> Option<Proven> {
+    if let Some(row) = proven(engine.name()) {
+        return Some(row.clone());
+    }
+    let text = std::fs::read_to_string(engine.plugin_file()?.with_file_name(BESIDE)).ok()?;
+    let row = parse(&text).ok()?.into_iter().find(|row| row.name == engine.name())?;
+    // Of what a floor could keep nothing can be proven.
+    let is_whole = engine.stores_nothing()
+        || row.lacks(&capability_names(engine.capabilities()), engine.levels()).is_empty();
+    is_whole.then_some(row)
 }
 
 /// Enters a row in a file, in the place of the engine's older one; all other rows stay. The file is made if it is not

@@ -20,6 +20,7 @@ mod check_values;
 mod draw;
 mod fresh;
 mod model;
+mod shrink;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -52,6 +53,15 @@ impl Default for Effort {
     fn default() -> Effort {
         Effort { seed: 1, ops: 20_000, seconds: 5.0 }
     }
+}
+
+/// Which checks are run, and with which options; by default all, with none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Names of checks; none: all.
+    pub checks: Vec<String>,
+    /// `name=value` of the driver's options that are set in every database.
+    pub settings: Vec<(String, String)>,
 }
 
 /// How a check ended.
@@ -247,10 +257,12 @@ pub fn verify(
     engine: &Engine,
     data: &Path,
     effort: Effort,
+    choice: &Choice,
     fresh: Option<Fresh<'_>>,
     mut begun: impl FnMut(&str),
 ) -> Report {
     let mut context = Context::new(engine, data, (effort, Clock::calibrate()), fresh);
+    context.settings.clone_from(&choice.settings);
     let mut report = Report {
         engine: engine.name().to_string(),
         version: None,
@@ -268,10 +280,12 @@ pub fn verify(
         }
         Err(Halt::Failed(text) | Halt::Skipped(text)) => Some(text),
     };
-    for check in CHECKS {
+    let is_chosen =
+        |check: &&Check| choice.checks.is_empty() || choice.checks.iter().any(|name| name == check.name);
+    for check in CHECKS.iter().filter(is_chosen) {
         begun(check.name);
         let outcome = match &lack {
-            Some(text) if check.name == "open" => Outcome::Failed(text.clone()),
+            Some(text) if check.name == "open" || !choice.checks.is_empty() => Outcome::Failed(text.clone()),
             Some(_) => Outcome::Skipped("the engine cannot be used".into()),
             None if engine.capabilities() & KV_STORES_NOTHING != 0 && !check.of_floors => {
                 Outcome::Skipped("it keeps nothing".into())

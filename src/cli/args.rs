@@ -2,8 +2,8 @@
 
 use super::error::CliError;
 use crate::engine::{Engine, Lookup, Registry, mutant_names};
-use crate::generator::{nearest, parse_bytes};
-use crate::runner::Contestant;
+use crate::generator::nearest;
+use crate::runner::{Contestant, option_value};
 
 /// What to say of a name that is not known: the nearest one, or where the list is.
 pub fn unknown(what: &str, name: &str, known: &[&str], list: &str) -> CliError {
@@ -94,20 +94,4 @@ fn option_of(engine: &Engine, name: &str, option: &str, value: &str) -> Result<(
         CliError::usage(format!("`--option {name}.{option}={value}`: expected {expected}"))
     })?;
     Ok((option.to_string(), value))
-}
-
-/// Checks a value against an option's type; sizes become digits.
-fn option_value(kind: &str, value: &str) -> Result<String, String> {
-    if let Some(choices) = kind.strip_prefix("choice:") {
-        let is_one = choices.split('|').any(|choice| choice == value);
-        return if is_one { Ok(value.into()) } else { Err(format!("one of {}", choices.replace('|', ", "))) };
-    }
-    match kind {
-        "bytes" => {
-            parse_bytes(value).map(|bytes| bytes.to_string()).map_err(|_| "bytes, such as 64MiB".into())
-        }
-        "count" => value.parse::<u64>().map(|count| count.to_string()).map_err(|_| "a number".into()),
-        "flag" => value.parse::<bool>().map(|flag| flag.to_string()).map_err(|_| "true or false".to_string()),
-        _ => Ok(value.into()),
-    }
 }

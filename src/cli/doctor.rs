@@ -1,8 +1,9 @@
 //! `kvdyno doctor`: what can be measured on this machine.
 
 use super::error::CliError;
+use super::plugins;
 use crate::audit::doctor::{Doctor, Finding, Verdict};
-use crate::engine::{Registry, plugin_folders};
+use crate::engine::Registry;
 use std::path::PathBuf;
 
 /// Look at the machine.
@@ -17,9 +18,9 @@ pub struct DoctorArgs {
 }
 
 /// Prints what was found; always exit code 0: a machine that is not ideal is not an error.
-pub fn run(args: &DoctorArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+pub fn run(args: &DoctorArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     let mut doctor = Doctor::examine(&args.data);
-    let registry = Registry::load(&plugin_folders(plugins));
+    let registry = plugins::registry(given, &[])?;
     doctor.push(engines(&registry));
     if args.json {
         let json = serde_json::to_string_pretty(&doctor)

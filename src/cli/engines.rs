@@ -4,9 +4,10 @@ mod list;
 mod show;
 
 use super::error::CliError;
+use super::plugins;
 use super::versions::versions;
-use crate::audit::proven::{Proven, level_names, proven};
-use crate::engine::{Absent, Engine, Known, Registry, capability_names, catalogue, plugin_folders};
+use crate::audit::proven::{Proven, level_names, proven, proven_here};
+use crate::engine::{Absent, Engine, Known, Registry, capability_names, catalogue};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,20 +38,24 @@ struct Row {
     engine: Option<Engine>,
     /// For an absent one.
     absent: Option<Absent>,
-    proven: Option<&'static Proven>,
+    proven: Option<Proven>,
     /// Found now; none: unknown.
     version: Option<String>,
 }
 
 /// Prints them.
-pub fn run(args: &EnginesArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    let registry = Registry::load(&plugin_folders(plugins));
+pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
+    let registry = plugins::registry(given, &[])?;
     let mut rows = rows(&registry);
     if let Some(name) = &args.name {
         match registry.engine(name) {
             Ok(engine) => rows = vec![Row::of(name, Some(engine), None)],
             Err(_) if rows.iter().any(|row| row.name == *name) => rows.retain(|row| row.name == *name),
-            Err(_) => super::args::engines(&registry, std::slice::from_ref(name)).map(|_| ())?,
+            Err(_) => {
+                let names = std::slice::from_ref(name);
+                plugins::warn(&registry, names);
+                super::args::engines(&registry, names).map(|_| ())?;
+            }
         }
     }
     let budget = if args.name.is_some() { SHOW_BUDGET } else { LIST_BUDGET };
@@ -77,7 +82,11 @@ fn rows(registry: &Registry) -> Vec<Row> {
 impl Row {
     fn of(name: &str, engine: Option<Engine>, absent: Option<Absent>) -> Row {
         let known = catalogue().iter().find(|known| known.name == name);
-        Row { name: name.to_string(), known, engine, absent, proven: proven(name), version: None }
+        let proven = match &engine {
+            Some(engine) => proven_here(engine),
+            None => proven(name).cloned(),
+        };
+        Row { name: name.to_string(), known, engine, absent, proven, version: None }
     }
 
     /// A field of its engine.toml; `-` for a plug-in that the project does not know.
@@ -98,7 +107,7 @@ impl Row {
     /// The levels that it has: as its table says, else as it was when it was proven; none: unknown.
     fn levels(&self) -> Option<Vec<String>> {
         let own = self.engine.as_ref().map(|engine| level_names(engine.levels()));
-        own.or_else(|| self.proven.map(|proven| proven.levels.clone()))
+        own.or_else(|| self.proven.as_ref().map(|proven| proven.levels.clone()))
     }
 
     /// As the table of an engine that is here declares them; those proven among them, and the rest.
@@ -133,9 +142,9 @@ impl Row {
             "levels": self.levels(),
             "key_size_max_bytes": engine.map(Engine::key_size_max),
             "capabilities_declared": self.declared(),
-            "capabilities_proven": self.proven.map(|proven| &proven.capabilities),
-            "traits": self.proven.map(|proven| &proven.traits),
-            "version_proven": self.proven.and_then(|proven| proven.version.as_ref()),
+            "capabilities_proven": self.proven.as_ref().map(|proven| &proven.capabilities),
+            "traits": self.proven.as_ref().map(|proven| &proven.traits),
+            "version_proven": self.proven.as_ref().and_then(|proven| proven.version.as_ref()),
             "options": options.collect::<Vec<_>>(),
         })
     }

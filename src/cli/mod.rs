@@ -20,6 +20,7 @@ mod outside;
 mod passwords;
 mod plan;
 mod plot;
+mod plugins;
 mod refusal;
 mod report;
 mod run;
@@ -92,6 +93,9 @@ enum Command {
     /// One trial by another program; for kvdyno's own use.
     #[command(hide = true)]
     OutsideOne(outside::OutsideArgs),
+    /// What plug-ins hold; for kvdyno's own use.
+    #[command(hide = true)]
+    DescribePlugins(plugins::DescribeArgs),
     /// One engine's version; for kvdyno's own use.
     #[command(hide = true)]
     VersionOne(versions::VersionOneArgs),
@@ -187,6 +191,7 @@ fn printed(code: u8) -> u8 {
 
 fn dispatch(cli: Cli) -> Result<u8, CliError> {
     let plugins = &cli.plugins;
+    plugins::check(plugins)?;
     match cli.command {
         None => run::run(&run::RunArgs::quick(), plugins),
         Some(Command::Run(args)) => run::run(&args, plugins),
@@ -207,6 +212,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Man) => man::run(),
         Some(Command::Trial(args)) => trial::run(&args),
         Some(Command::OutsideOne(args)) => outside::run_one(&args, plugins),
+        Some(Command::DescribePlugins(args)) => plugins::describe(&args),
         Some(Command::VersionOne(args)) => versions::run_one(&args),
         Some(Command::VerifyOne(args)) => verify::run_one(&args, plugins),
         Some(Command::VerifyReopened(args)) => verify::run_reopened(&args, plugins),

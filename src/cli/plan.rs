@@ -6,7 +6,7 @@ use super::limits;
 use super::named::{Named, named};
 use super::passwords;
 use super::run::RunArgs;
-use crate::audit::proven::proven;
+use crate::audit::proven::proven_here;
 use crate::engine::{Lookup, Registry};
 use crate::measure::units::bytes_text;
 use crate::measure::{Clock, Conditions, Machine, Warning, disk, warnings_of};
@@ -44,7 +44,7 @@ fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<En
     let kept = if args.engines.is_empty() { args.kept.engines()? } else { args.engines.clone() };
     if !kept.is_empty() {
         let names = with_floor(&kept);
-        return Ok(Engines { of: vec![names; members.len()], absent: absent(registry) });
+        return Ok(Engines { of: vec![names; members.len()], absent: Vec::new() });
     }
     let mut found = Engines { of: Vec::new(), absent: Vec::new() };
     for member in members {
@@ -295,7 +295,8 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
         id: run_id(&started_at, &name, &parameters(&entries), random_suffix()),
         started_at,
         command: command_line(),
-        proofs: proofs(&trials),
+        proofs: proofs(&trials, registry),
+        unverified: unverified(&trials, registry),
         absent: engines.absent,
         trials,
         warnings,
@@ -304,16 +305,29 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
     })
 }
 
-/// What was proven of the engines of these trials when this executable was built.
-fn proofs(trials: &[Trial]) -> Vec<Proof> {
+/// Engines of plug-ins of which nothing is proven.
+fn unverified(trials: &[Trial], registry: &Registry) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for engine in trials.iter().filter_map(|trial| registry.engine(&trial.engine).ok()) {
+        let is_of_plugin = engine.plugin_file().is_some();
+        if is_of_plugin && proven_here(&engine).is_none() && !found.iter().any(|name| name == engine.name()) {
+            found.push(engine.name().to_string());
+        }
+    }
+    found
+}
+
+/// What was proven of the engines of these trials.
+fn proofs(trials: &[Trial], registry: &Registry) -> Vec<Proof> {
     let mut proofs: Vec<Proof> = Vec::new();
-    for row in trials.iter().filter_map(|trial| proven(&trial.engine)) {
+    let engines = trials.iter().filter_map(|trial| registry.engine(&trial.engine).ok());
+    for row in engines.filter_map(|engine| proven_here(&engine)) {
         if proofs.iter().all(|proof| proof.engine != row.name) {
             proofs.push(Proof {
-                engine: row.name.clone(),
-                version: row.version.clone(),
-                levels: row.levels.clone(),
-                capabilities: row.capabilities.iter().chain(&row.traits).cloned().collect(),
+                engine: row.name,
+                version: row.version,
+                levels: row.levels,
+                capabilities: row.capabilities.into_iter().chain(row.traits).collect(),
             });
         }
     }

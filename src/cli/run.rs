@@ -122,10 +122,8 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
                 .hint("name another one: records and engines take names as UTF-8"));
         }
     }
-    let registry = Registry::load_for(plugins, &args.engines);
-    for refused in registry.refused() {
-        eprintln!("warning: plug-in {} was not loaded: {}", refused.file.display(), refused.reason);
-    }
+    let registry = super::plugins::registry(plugins, &args.engines)?;
+    super::plugins::warn(&registry, &args.engines);
     let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
     let mut results = folder_of(args, &registry)?;
     let layouts = layouts::of_run(&args.layout, results.run())?;

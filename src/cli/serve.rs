@@ -5,7 +5,7 @@ mod statistics;
 
 use super::args;
 use super::error::CliError;
-use crate::engine::{Database, Engine, Registry, Request, capability_names, level_name};
+use crate::engine::{Database, Engine, Request, capability_names, level_name};
 use crate::measure::{Clock, raise_open_files, signals};
 use crate::resp::{Limits, Server, Settings};
 use crate::runner::level_number;
@@ -71,7 +71,7 @@ const MOST_BULK: u64 = 512 << 20;
 /// Serves until SHUTDOWN or a signal.
 pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let settings = Settings { clients: clients_that_fit(args.max_clients), ..settings(args)? };
-    let registry = Registry::load_for(plugins, std::slice::from_ref(&args.engine));
+    let registry = super::plugins::registry(plugins, std::slice::from_ref(&args.engine))?;
     let engine = args::engines(&registry, std::slice::from_ref(&args.engine))?.remove(0);
     let fixed = engine.capabilities() & crate::engine::abi::KV_FIXED_KEY_SIZE != 0;
     if fixed || engine.stores_nothing() {

@@ -2,7 +2,7 @@
 
 use super::error::{CliError, WRONG};
 use crate::audit::proven::{self, Proven};
-use crate::audit::verify::{Effort, Outcome, Report, reopened, verify};
+use crate::audit::verify::{Choice, Effort, Outcome, Report, check_names, reopened, verify};
 use crate::engine::{Engine, Registry, environment_of, mutant_names};
 use crate::measure::{Event, TrialProcess, become_part_of_trial, become_trial_process, signals};
 use crate::runner::DataFolder;
@@ -31,7 +31,7 @@ pub struct VerifyArgs {
     #[arg(long)]
     json: bool,
     /// Enter what green engines have proven in this file (TOML), beside what stands there of others.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["checks", "options"])]
     proven: Option<PathBuf>,
     /// End a check that takes longer than this.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
@@ -50,6 +50,12 @@ struct How {
     /// Seconds after which a check draws no more ops.
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]
     seconds: f64,
+    /// Run this check alone; may be given more than once.
+    #[arg(long = "check", value_name = "NAME")]
+    checks: Vec<String>,
+    /// Set an option of an engine; may be given more than once.
+    #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
+    options: Vec<String>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -93,10 +99,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub fn run_one(args: &VerifyOneArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     become_trial_process();
     // Its plug-in alone, as a trial does.
-    let registry = Registry::load(plugins);
-    let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?;
+    let registry = Registry::alone(plugins.first().map(PathBuf::as_path)).map_err(CliError::failed)?;
+    let names = std::slice::from_ref(&args.engine);
+    let engine = super::args::engines(&registry, names)?;
+    let settings = super::args::options(&engine, names, &args.how.options)?.remove(0).options;
+    let choice = Choice { checks: args.how.checks.clone(), settings };
     let fresh = |file: &Path| in_fresh_process(&args.engine, plugins, file);
-    let report = verify(&engine[0], &args.data, args.how.effort(), Some(&fresh), |name| {
+    let report = verify(&engine[0], &args.data, args.how.effort(), &choice, Some(&fresh), |name| {
         println!("{BEGUN}{name}");
         let _ = std::io::stdout().flush();
     });
@@ -108,7 +117,7 @@ pub fn run_one(args: &VerifyOneArgs, plugins: &[PathBuf]) -> Result<u8, CliError
 /// The fresh process's side: what it finds wrong goes to stdout.
 pub fn run_reopened(args: &VerifyReopenedArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     become_part_of_trial();
-    let registry = Registry::load(plugins);
+    let registry = Registry::alone(plugins.first().map(PathBuf::as_path)).map_err(CliError::failed)?;
     let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?;
     match reopened(&engine[0], &args.file) {
         Ok(()) => Ok(0),
@@ -148,10 +157,8 @@ enum Verdict {
 
 /// Runs the command.
 pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    let registry = Registry::load_for(plugins, &args.engines);
-    for refused in registry.refused() {
-        eprintln!("warning: plug-in {} was not loaded: {}", refused.file.display(), refused.reason);
-    }
+    let registry = super::plugins::registry(plugins, &args.engines)?;
+    super::plugins::warn(&registry, &args.engines);
     let mut names: Vec<String> = Vec::new();
     for name in &args.engines {
         if name == "mutants" {
@@ -164,6 +171,11 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         names = registry.engines().iter().map(|engine| engine.name().to_string()).collect();
     }
     let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
+    super::args::options(&engines, &names, &args.how.options)?;
+    let known = check_names();
+    if let Some(name) = args.how.checks.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(super::args::unknown("check", name, &known, "kvdyno verify --all ENGINE"));
+    }
     if let Some(file) = &args.proven {
         proven::check(file).map_err(|text| {
             CliError::usage(format!("--proven: {text}"))
@@ -285,6 +297,10 @@ fn start(
     command.arg("verify-one").arg(name).arg(std::path::absolute(data).map_err(failed)?);
     command.arg(format!("--seed={}", args.how.seed)).arg(format!("--ops={}", args.how.ops));
     command.arg(format!("--seconds={}", args.how.seconds));
+    command.args(args.how.checks.iter().map(|check| format!("--check={check}")));
+    let own = format!("{}.", super::args::named(name).0);
+    let options = args.how.options.iter().filter(|option| option.starts_with(&own));
+    command.args(options.map(|option| format!("--option={option}")));
     if let Some(file) = plugin {
         command.arg("--plugins").arg(file);
     }

@@ -33,10 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The child's side.
 pub fn run_one(args: &VersionOneArgs) -> Result<u8, CliError> {
     become_trial_process();
-    let registry = match &args.file {
-        Some(file) => Registry::load_file(file).map_err(CliError::failed)?,
-        None => Registry::load(&[]),
-    };
+    let registry = Registry::alone(args.file.as_deref()).map_err(CliError::failed)?;
     let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?.remove(0);
     std::fs::create_dir(&args.folder)
         .map_err(|error| CliError::failed(format!("cannot make {}: {error}", args.folder.display())))?;

@@ -34,6 +34,14 @@ const NAMES: &[(u64, &str)] = &[
     (KV_HANDS_OVER, "hands-over"),
 ];
 
+/// The durability levels that an engine can have itself: bits `1 << level`.
+pub(super) const LEVELS: u64 = 1 << KV_NONE | 1 << KV_PROCESS | 1 << KV_POWER;
+
+/// Every bit that has a name.
+pub(super) fn known_capabilities() -> u64 {
+    NAMES.iter().fold(0, |bits, (bit, _)| bits | bit)
+}
+
 /// The names of the bits set, in the header's order.
 pub fn capability_names(bits: u64) -> Vec<&'static str> {
     NAMES.iter().filter(|(bit, _)| bits & bit != 0).map(|&(_, name)| name).collect()
@@ -77,6 +85,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), NAMES.len());
-        assert_eq!(NAMES.iter().fold(0, |bits, (bit, _)| bits | bit), (KV_HANDS_OVER << 1) - 1);
+        assert_eq!(known_capabilities(), (KV_HANDS_OVER << 1) - 1);
     }
 }

@@ -3,7 +3,7 @@
 use super::abi::*;
 use super::answers::Ran;
 use super::stamps::Span;
-use super::{Arena, Engine, EngineError, capability_names, level_name};
+use super::{Arena, Engine, EngineError, capability_names, harmless, level_name};
 use kvdyno_driver::ticks;
 use std::ffi::CString;
 use std::path::Path;
@@ -131,8 +131,13 @@ fn said(field: &[u8], what: &str) -> Result<String, EngineError> {
     })
 }
 
+/// A field that is one text.
+fn line_text(field: &[u8]) -> String {
+    harmless(&field_text(field))
+}
+
 fn outcome(status: u32, error: &[u8; KV_TEXT]) -> Result<(), EngineError> {
-    if status == KV_OK { Ok(()) } else { Err(EngineError { status, text: field_text(error) }) }
+    if status == KV_OK { Ok(()) } else { Err(EngineError { status, text: line_text(error) }) }
 }
 
 fn c_text(text: &str, what: &str) -> Result<CString, EngineError> {
@@ -140,7 +145,7 @@ fn c_text(text: &str, what: &str) -> Result<CString, EngineError> {
 }
 
 fn owned_pair((name, value): (&str, &str)) -> (String, String) {
-    (name.to_string(), value.to_string())
+    (harmless(name), harmless(value))
 }
 
 impl InForce {
@@ -154,12 +159,12 @@ impl InForce {
         }
         let settings = said(&opened.settings, "list of options")?;
         let pairs = settings.lines().filter_map(|line| line.split_once('=')).map(owned_pair);
-        let compression = said(&opened.compression, "compression")?;
+        let compression = harmless(&said(&opened.compression, "compression")?);
         Ok(InForce {
             level: opened.level,
             capabilities: opened.capabilities,
             cache_bytes: (opened.cache_bytes != u64::MAX).then_some(opened.cache_bytes),
-            version: said(&opened.version, "version")?,
+            version: harmless(&said(&opened.version, "version")?),
             compression: (!compression.is_empty()).then_some(compression),
             settings: pairs.collect(),
         })
@@ -224,14 +229,15 @@ impl Database {
         let mut opened: Box<kv_opened> = Box::new(unsafe { std::mem::zeroed() });
         opened.size = size_of::<kv_opened>() as u32;
         let mut raw = null_mut();
-        let open = engine.table.open.expect("the registry refuses tables that lack an entry");
+        let table = engine.table().map_err(|text| EngineError { status: KV_ERROR, text })?;
+        let open = table.open.expect("the registry refuses tables that lack an entry");
         // SAFETY: all structs live until open returns, as rule 10 wants.
         let status = unsafe { open(&config, &mut *opened, &mut raw) };
         outcome(status, &opened.error)?;
         if raw.is_null() {
             return Err(EngineError { status: KV_ERROR, text: "open said ok and gave no database".into() });
         }
-        let handle = Arc::new(Handle { table: engine.table, raw });
+        let handle = Arc::new(Handle { table, raw });
         match InForce::read(&opened).and_then(|in_force| in_force.hold_against(engine)) {
             Ok(in_force) => Ok(Database { handle, in_force }),
             Err(error) => {
@@ -367,7 +373,7 @@ impl Session {
         let done = batch.done.load(Ordering::Acquire) as usize;
         let has_failed = status != KV_OK || batch.error[0] != 0;
         let said = has_failed.then(|| {
-            let text = field_text(&batch.error);
+            let text = line_text(&batch.error);
             if text.is_empty() { format!("execute returned status {status} without a text") } else { text }
         });
         let error_op = first + (batch.error_op as usize).min(count.saturating_sub(1));

@@ -7,9 +7,11 @@ mod capability;
 mod catalogue;
 mod database;
 mod defect;
+mod description;
 mod plugin;
 mod registry;
 mod stamps;
+mod told;
 
 pub use answers::Status;
 pub use arena::{Arena, Shape};
@@ -17,14 +19,16 @@ pub use capability::{capability_names, level_name};
 pub use catalogue::{Known, catalogue, defects_of, environment_of};
 pub use database::{Database, Executed, InForce, Request, Session, Work};
 pub use defect::{Asked, Defect, DefectOutcome, Meets};
+pub use description::{Description, OptionInfo, harmless, is_engine_name};
 pub use kvdyno_driver::abi;
-pub use plugin::{Refused, plugin_folders};
-pub use registry::{Absent, Lookup, Registry, mutant_names};
+pub use plugin::{Refused, is_plugin_name, plugin_folders};
+pub use registry::{Absent, Look, Lookup, Registry, mutant_names};
 pub use stamps::Span;
+pub use told::{TOLD, Told, describe};
 
-use kvdyno_driver::abi::{KV_ABI, kv_driver};
-use std::ffi::c_char;
+use kvdyno_driver::abi::kv_driver;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 /// Where a driver comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,25 +48,13 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// An option that a driver has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OptionInfo {
-    /// `name` of `name=value`.
-    pub name: String,
-    /// `bytes`, `count`, `flag`, `choice:a|b`, `text`.
-    pub kind: String,
-    /// What holds when it is not set.
-    pub default_value: String,
-    /// One line.
-    pub help: String,
-}
-
-/// A driver's table, checked.
+/// An engine that can be opened: what its driver's table says, and where the table is.
 #[derive(Clone)]
 pub struct Engine {
-    table: &'static kv_driver,
-    name: String,
+    description: Arc<Description>,
     origin: Origin,
+    /// Empty until its plug-in is loaded.
+    table: Arc<OnceLock<&'static kv_driver>>,
 }
 
 /// Something an engine or its driver did wrong.
@@ -85,87 +77,32 @@ impl std::fmt::Display for EngineError {
 
 impl std::error::Error for EngineError {}
 
-/// Bytes of a driver's own text (a name, a line of help), at most.
-const TEXT_BYTES: usize = 4096;
-/// Options of a driver, at most.
-const MOST_OPTIONS: u32 = 1024;
-
-/// A NUL-terminated text of the boundary; empty where the pointer is null. One that does not end is cut.
-fn boundary_text(pointer: *const c_char) -> String {
-    if pointer.is_null() {
-        return String::new();
-    }
-    let length = bounded_length(pointer);
-    // SAFETY: so many bytes were just read there.
-    let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), length) };
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// How long a text is; `TEXT_BYTES`: it does not end before.
-fn bounded_length(pointer: *const c_char) -> usize {
-    // SAFETY: a driver's texts are constants that end with NUL (driver.h); no more is read of one that does not.
-    unsafe { libc::strnlen(pointer, TEXT_BYTES) }
-}
-
-/// Refuses a table with a text that does not end, or with more options than anybody has.
-fn check_texts(table: &kv_driver) -> Result<(), String> {
-    let is_endless = |pointer: *const c_char| !pointer.is_null() && bounded_length(pointer) == TEXT_BYTES;
-    let endless = |what: &str| Err(format!("the driver's {what} does not end within {TEXT_BYTES} bytes"));
-    let of_table = [
-        (table.name, "name"),
-        (table.engine, "line on the engine"),
-        (table.language, "language"),
-        (table.family, "family"),
-    ];
-    if let Some((_, what)) = of_table.iter().find(|(pointer, _)| is_endless(*pointer)) {
-        return endless(what);
-    }
-    if table.option_count > MOST_OPTIONS {
-        return Err(format!("the driver has {} options, at most {MOST_OPTIONS} can be", table.option_count));
-    }
-    for (at, option) in options_of(table).iter().enumerate() {
-        if [option.name, option.kind, option.default_value, option.help].into_iter().any(is_endless) {
-            return endless(&format!("text of option {at}"));
-        }
-    }
-    Ok(())
-}
-
-fn options_of(table: &kv_driver) -> &[abi::kv_option] {
-    let count = table.option_count as usize;
-    if count == 0 || table.options.is_null() {
-        return &[];
-    }
-    // SAFETY: a table has `option_count` options (driver.h).
-    unsafe { std::slice::from_raw_parts(table.options, count) }
-}
-
 impl Engine {
-    /// Checks a table: its ABI, its size, its name and that every entry is there.
+    /// Checks a table that is in this process.
     fn check(table: &'static kv_driver, origin: Origin) -> Result<Engine, String> {
-        if table.abi != KV_ABI {
-            return Err(format!("its driver table has ABI {}, this kvdyno speaks {KV_ABI}", table.abi));
+        let description = Arc::new(Description::of(table)?);
+        Ok(Engine { description, origin, table: Arc::new(OnceLock::from(table)) })
+    }
+
+    /// An engine of a plug-in that another process has looked into. The plug-in is loaded into this one when a database
+    /// is opened.
+    pub fn described(description: Description, file: &Path) -> Result<Engine, String> {
+        let description = Arc::new(description.checked()?);
+        Ok(Engine { description, origin: Origin::Plugin(file.to_path_buf()), table: Arc::default() })
+    }
+
+    /// The table; loads the plug-in where that was not done yet.
+    fn table(&self) -> Result<&'static kv_driver, String> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
         }
-        if (table.size as usize) < size_of::<kv_driver>() {
-            let wanted = size_of::<kv_driver>();
-            return Err(format!("its driver table has {} bytes, ABI {KV_ABI} has {wanted}", table.size));
-        }
-        check_texts(table)?;
-        let name = boundary_text(table.name);
-        if !is_engine_name(&name) {
-            return Err(format!("`{}` is no engine name ([a-z0-9][a-z0-9_.-]*)", name.escape_default()));
-        }
-        let complete = table.open.is_some()
-            && table.session.is_some()
-            && table.execute.is_some()
-            && table.session_end.is_some()
-            && table.maintain.is_some()
-            && table.stats.is_some()
-            && table.close.is_some();
-        if !complete {
-            return Err(format!("the driver table of `{name}` lacks an entry"));
-        }
-        Ok(Engine { table, name, origin })
+        let file = self.plugin_file().unwrap_or(Path::new(""));
+        let engines = plugin::quietly(|| plugin::load(file));
+        let engines = engines.map_err(|reason| format!("{}: {reason}", file.display()))?;
+        let own = engines.into_iter().find(|engine| engine.name() == self.name());
+        let table = own.and_then(|engine| engine.table.get().copied());
+        let table = table.ok_or_else(|| format!("{} has no `{}` any more", file.display(), self.name()))?;
+        Ok(self.table.get_or_init(|| table))
     }
 
     /// An engine of a test.
@@ -176,22 +113,22 @@ impl Engine {
 
     /// What people type.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.description.name
     }
 
     /// One line: what it is.
     pub fn about(&self) -> String {
-        boundary_text(self.table.engine)
+        self.description.about.clone()
     }
 
     /// The engine's language.
     pub fn language(&self) -> String {
-        boundary_text(self.table.language)
+        self.description.language.clone()
     }
 
     /// `lsm`, `b+tree` ...
     pub fn family(&self) -> String {
-        boundary_text(self.table.family)
+        self.description.family.clone()
     }
 
     /// Where the driver comes from.
@@ -209,35 +146,27 @@ impl Engine {
 
     /// Declared capabilities: `KV_...` bits.
     pub fn capabilities(&self) -> u64 {
-        self.table.capabilities
+        self.description.capabilities
     }
 
     /// The durability levels that the engine has itself: bit `1 << level`.
     pub fn levels(&self) -> u64 {
-        self.table.levels
+        self.description.levels
     }
 
     /// Largest key, bytes; 65536 where the engine has no smaller limit.
     pub fn key_size_max(&self) -> u32 {
-        if self.table.key_size_max == 0 { 65536 } else { self.table.key_size_max }
+        if self.description.key_size_max == 0 { 65536 } else { self.description.key_size_max }
     }
 
     /// The options, in the driver's order.
     pub fn options(&self) -> Vec<OptionInfo> {
-        options_of(self.table)
-            .iter()
-            .map(|option| OptionInfo {
-                name: boundary_text(option.name),
-                kind: boundary_text(option.kind),
-                default_value: boundary_text(option.default_value),
-                help: boundary_text(option.help),
-            })
-            .collect()
+        self.description.options.clone()
     }
 
     /// Whether it keeps anything; a floor does not.
     pub fn stores_nothing(&self) -> bool {
-        self.table.capabilities & abi::KV_STORES_NOTHING != 0
+        self.capabilities() & abi::KV_STORES_NOTHING != 0
     }
 
     /// Whether a comparison of all engines includes it: floors, examples, mutants and servers are asked for by name.
@@ -253,15 +182,6 @@ fn is_compared_family(family: &str) -> bool {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "Engine({}, {})", self.name, self.origin)
+        write!(out, "Engine({}, {})", self.name(), self.origin)
     }
-}
-
-/// Whether a name is `[a-z0-9][a-z0-9_.-]{0,63}`.
-pub fn is_engine_name(name: &str) -> bool {
-    let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = name.as_bytes();
-    (1..=64).contains(&bytes.len())
-        && letters(bytes[0])
-        && bytes.iter().all(|&byte| letters(byte) || b"_.-".contains(&byte))
 }

@@ -3,8 +3,10 @@
 //! unloaded: code of an engine may still be on some thread's stack.
 
 use super::abi::{KV_ABI, kv_plugin_entry};
-use super::{Engine, Origin};
+use super::{Engine, Origin, harmless};
 use std::fs;
+use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +15,21 @@ use std::path::{Path, PathBuf};
 pub struct Refused {
     /// The file.
     pub file: PathBuf,
+    /// The engine that is left out alone; none: the whole plug-in is.
+    pub engine: Option<String>,
     /// Why.
     pub reason: String,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}: {}", shown(&self.file), self.reason)
+    }
+}
+
+/// A path as it may be shown on a terminal.
+pub(super) fn shown(path: &Path) -> String {
+    harmless(&path.to_string_lossy())
 }
 
 /// Where plug-ins are looked for, in this order: the folders given, `KVDYNO_PLUGINS` (separated by `:`),
@@ -36,32 +51,29 @@ pub fn plugin_folders(given: &[PathBuf]) -> Vec<PathBuf> {
     folders
 }
 
-/// Loads every plug-in in `folders`, one of which may also be a plug-in's file; what is not there is passed over.
-pub(super) fn load_all(folders: &[PathBuf]) -> (Vec<Engine>, Vec<Refused>) {
-    let mut engines = Vec::new();
-    let mut refused = Vec::new();
+/// Every file in `folders` that is named as a plug-in, each once, in the order in which they are looked at: by folder,
+/// then by name. One of the folders may also be a plug-in's file; what is not there is passed over.
+pub(super) fn files_in(folders: &[PathBuf]) -> Vec<PathBuf> {
     let mut seen = Vec::new();
+    let mut found = Vec::new();
     for folder in folders {
-        let Ok(folder) = folder.canonicalize() else { continue };
-        if seen.contains(&folder) {
-            continue;
-        }
         let mut files: Vec<PathBuf> = if folder.is_file() {
             vec![folder.clone()]
         } else {
-            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            let Ok(entries) = fs::read_dir(folder) else { continue };
             entries.flatten().map(|entry| entry.path()).collect()
         };
-        seen.push(folder);
         files.sort();
         for file in files.into_iter().filter(|file| is_plugin_name(file)) {
-            match load(&file) {
-                Ok(found) => engines.extend(found),
-                Err(reason) => refused.push(Refused { file, reason }),
+            // The same file by two ways is one plug-in.
+            let real = file.canonicalize().unwrap_or_else(|_| file.clone());
+            if !seen.contains(&real) {
+                seen.push(real);
+                found.push(file);
             }
         }
     }
-    (engines, refused)
+    found
 }
 
 /// What the builds that left plug-ins out of these folders say of them: name and reason, the first of a name wins.
@@ -85,7 +97,7 @@ pub(super) fn plugin_name(file: &Path) -> Option<&str> {
 }
 
 /// `libkvdyno_NAME.so` with NAME of `[a-z0-9_.-]`.
-fn is_plugin_name(file: &Path) -> bool {
+pub fn is_plugin_name(file: &Path) -> bool {
     let name = plugin_name(file).unwrap_or("");
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.-".contains(&byte);
     !name.is_empty() && name.bytes().all(allowed)
@@ -117,14 +129,97 @@ fn check_owner(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Loads one plug-in and checks each of its tables.
-pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
-    let file = file.canonicalize().map_err(|error| format!("cannot be found: {error}"))?;
+/// Whether a file can be a plug-in at all, by what can be seen of it without loading it: its real path.
+pub(super) fn check_file(file: &Path) -> Result<PathBuf, String> {
+    let link = fs::read_link(file).ok();
+    let file = file.canonicalize().map_err(|error| match link {
+        Some(target) => format!("is a link to {}, which cannot be found: {error}", shown(&target)),
+        None => format!("cannot be found: {error}"),
+    })?;
+    let facts = fs::metadata(&file).map_err(|error| format!("cannot be looked at: {error}"))?;
+    if !facts.is_file() {
+        return Err(if facts.is_dir() { "is a folder".into() } else { "is no regular file".into() });
+    }
     check_owner(&file)?;
+    let mut head = Vec::new();
+    let opened = fs::File::open(&file).map_err(|error| format!("cannot be read: {error}"))?;
+    opened.take(20).read_to_end(&mut head).map_err(|error| format!("cannot be read: {error}"))?;
+    check_head(&head).map(|()| file)
+}
+
+/// The first bytes of a library; those of other systems than Linux are left to the loader.
+fn check_head(head: &[u8]) -> Result<(), String> {
+    if head.is_empty() {
+        return Err("is an empty file".into());
+    }
+    if !cfg!(target_os = "linux") {
+        return Ok(());
+    }
+    if head.len() < 20 || !head.starts_with(b"\x7fELF") {
+        return Err("is no shared library: it does not begin as an ELF file does".into());
+    }
+    let machine = u16::from_ne_bytes([head[18], head[19]]);
+    let own = MACHINES.iter().find(|(_, name)| *name == std::env::consts::ARCH);
+    match own {
+        Some((own, name)) if *own != machine => {
+            let other = MACHINES.iter().find(|(number, _)| *number == machine);
+            let other =
+                other.map_or_else(|| format!("machine {machine} of ELF"), |(_, name)| name.to_string());
+            Err(format!("was built for {other}, this machine is {name}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Numbers of ELF, with the names that Rust gives.
+const MACHINES: &[(u16, &str)] =
+    &[(62, "x86_64"), (183, "aarch64"), (3, "x86"), (40, "arm"), (243, "riscv64"), (21, "powerpc64")];
+
+/// What the loader says, without the name of the file, which is told already.
+fn loader_reason(file: &Path, error: &libloading::Error) -> String {
+    let reason = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    let path = file.to_string_lossy();
+    let reason = reason.strip_prefix(&*path).map_or(&*reason, |rest| rest.trim_start_matches([':', ' ']));
+    harmless(reason)
+}
+
+/// Runs `work` with what it prints to stdout and stderr thrown away: a plug-in may talk while it is loaded. For a process
+/// with one thread.
+pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    let Ok(null) = fs::OpenOptions::new().write(true).open("/dev/null") else { return work() };
+    let streams = [libc::STDOUT_FILENO, libc::STDERR_FILENO];
+    // SAFETY: descriptors of this process; a copy that could not be made is -1 and is not put back.
+    let kept = streams.map(|stream| unsafe {
+        let kept = libc::dup(stream);
+        if kept >= 0 {
+            libc::dup2(null.as_raw_fd(), stream);
+        }
+        kept
+    });
+    let done = work();
+    // SAFETY: as above; all streams of C are written out while they still lead nowhere.
+    unsafe {
+        libc::fflush(std::ptr::null_mut());
+        for (stream, kept) in streams.into_iter().zip(kept).filter(|(_, kept)| *kept >= 0) {
+            libc::dup2(kept, stream);
+            libc::close(kept);
+        }
+    }
+    done
+}
+
+/// Loads one plug-in into this process and checks each of its tables.
+pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
+    let file = check_file(file)?;
     let flags = libloading::os::unix::RTLD_NOW | libloading::os::unix::RTLD_LOCAL;
+    let own = std::process::id();
     // SAFETY: running a plug-in's constructors is what the user asks for; who may write the file was checked above.
     let library = unsafe { libloading::os::unix::Library::open(Some(&file), flags) }
-        .map_err(|error| format!("is no shared library that can be loaded here: {error}"))?;
+        .map_err(|error| format!("cannot be loaded: {}", loader_reason(&file, &error)))?;
+    if std::process::id() != own {
+        // SAFETY: ends a copy of this process that a constructor made, and that must not do its work a second time.
+        unsafe { libc::_exit(0) };
+    }
     // SAFETY: the symbol has this type in every plug-in (driver.h); what it returns is checked below.
     let entry = unsafe { library.get::<kv_plugin_entry>(b"kv_plugin\0") };
     let Ok(entry) = entry.map(|symbol| *symbol) else {
@@ -138,11 +233,15 @@ pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
         return Err("its `kv_plugin` returned nothing".into());
     };
     if abi != KV_ABI {
-        return Err(format!("it was built for ABI {abi}, this kvdyno speaks {KV_ABI}; build it again"));
+        let cure = if abi > KV_ABI { "get a newer kvdyno" } else { "build it again" };
+        return Err(format!("was built for ABI {abi}, this kvdyno speaks {KV_ABI}; {cure}"));
     }
     // SAFETY: the ABI matches, so the list is as in driver.h and lives for ever.
     let list = unsafe { &*list };
-    let mut engines = Vec::new();
+    if list.count == 0 || list.drivers.is_null() {
+        return Err("its `kv_plugin` returned an empty list".into());
+    }
+    let mut engines: Vec<Engine> = Vec::new();
     for index in 0..list.count as usize {
         // SAFETY: a list has `count` tables.
         let table = unsafe { *list.drivers.add(index) };
@@ -150,7 +249,11 @@ pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
             return Err(format!("table {index} is null"));
         }
         // SAFETY: tables are constants of the library, which is never unloaded.
-        engines.push(Engine::check(unsafe { &*table }, Origin::Plugin(file.clone()))?);
+        let engine = Engine::check(unsafe { &*table }, Origin::Plugin(file.clone()))?;
+        if engines.iter().any(|other| other.name() == engine.name()) {
+            return Err(format!("has two engines named `{}`", engine.name()));
+        }
+        engines.push(engine);
     }
     Ok(engines)
 }
@@ -180,10 +283,8 @@ mod tests {
         let file = folder.path().join("libkvdyno_bad.so");
         fs::write(&file, b"").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-        let (engines, refused) = load_all(&[folder.path().to_path_buf()]);
-        assert!(engines.is_empty());
-        assert_eq!(refused.len(), 1);
-        assert!(refused[0].reason.contains("chmod go-w"), "{}", refused[0].reason);
+        let reason = check_file(&file).unwrap_err();
+        assert!(reason.contains("chmod go-w"), "{reason}");
     }
 
     #[test]
@@ -193,9 +294,9 @@ mod tests {
         for file in [&one, &other] {
             fs::write(file, b"not a library").unwrap();
         }
-        let (_, refused) = load_all(std::slice::from_ref(&one));
-        assert_eq!(refused.len(), 1);
-        assert!(refused[0].file.ends_with("libkvdyno_one.so"));
+        assert_eq!(files_in(std::slice::from_ref(&one)), [one.clone()]);
+        let folders = [one.clone(), folder.path().to_path_buf()];
+        assert_eq!(files_in(&folders), [one, other], "no file twice");
     }
 
     #[test]
@@ -211,9 +312,12 @@ mod tests {
     #[test]
     fn a_file_that_is_no_library_is_refused_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("libkvdyno_text.so"), b"not a library").unwrap();
-        let (engines, refused) = load_all(&[folder.path().to_path_buf()]);
-        assert!(engines.is_empty());
-        assert!(refused[0].reason.contains("no shared library"), "{}", refused[0].reason);
+        let file = folder.path().join("libkvdyno_text.so");
+        assert!(check_file(&file).unwrap_err().contains("cannot be found"));
+        for (text, wanted) in [(&b""[..], "empty file"), (b"not a library", "no shared library")] {
+            fs::write(&file, text).unwrap();
+            let reason = check_file(&file).unwrap_err();
+            assert!(reason.contains(wanted), "{reason}");
+        }
     }
 }

@@ -39,7 +39,10 @@ impl Absent {
     }
 }
 
-/// All engines of this process.
+/// Looks into plug-ins: what each holds, or why it cannot be loaded, in the order of the files.
+pub type Look<'a> = &'a dyn Fn(&[PathBuf]) -> Vec<Result<Vec<Engine>, String>>;
+
+/// All engines that can be had.
 pub struct Registry {
     engines: Vec<Engine>,
     absent: Vec<Absent>,
@@ -54,7 +57,8 @@ impl Registry {
             match entry.table.map(|table| Engine::check(table, Origin::BuiltIn)) {
                 Some(Ok(engine)) => registry.engines.push(engine),
                 Some(Err(reason)) => {
-                    registry.refused.push(Refused { file: PathBuf::from(entry.name), reason });
+                    let (file, engine) = (PathBuf::from(entry.name), None);
+                    registry.refused.push(Refused { file, engine, reason });
                 }
                 None => {}
             }
@@ -62,64 +66,112 @@ impl Registry {
         registry
     }
 
-    fn add(&mut self, found: Vec<Engine>) {
-        for engine in found {
-            if self.find(engine.name()).is_none() {
+    /// Enters the engines of one plug-in. A name stands for one engine: the first that bears it.
+    fn add(&mut self, file: &Path, found: Result<Vec<Engine>, String>) {
+        let refused = |engine, reason| Refused { file: file.to_path_buf(), engine, reason };
+        let engines = match found {
+            Ok(engines) => engines,
+            Err(reason) => return self.refused.push(refused(None, reason)),
+        };
+        for engine in engines {
+            let name = engine.name().to_string();
+            let Some(first) = self.find(&name) else {
                 self.engines.push(engine);
+                continue;
+            };
+            let owner = match first.plugin_file() {
+                None => "a built-in engine".into(),
+                Some(file) => plugin::shown(file),
+            };
+            let reason =
+                format!("its engine `{name}` is left out, for {owner} has that name; rename one of them");
+            self.refused.push(refused(Some(name), reason));
+        }
+    }
+
+    /// Enters the engines of those files that `look` is to look into, and the rest as refused.
+    fn add_all(&mut self, files: Vec<PathBuf>, look: Look<'_>) {
+        let checked: Vec<(PathBuf, Result<PathBuf, String>)> = files
+            .into_iter()
+            .map(|file| (plugin::check_file(&file), file))
+            .map(|(real, file)| (file, real))
+            .collect();
+        let sound: Vec<PathBuf> = checked.iter().filter_map(|(_, real)| real.clone().ok()).collect();
+        let mut found = look(&sound).into_iter();
+        for (file, real) in checked {
+            match real {
+                Ok(_) => {
+                    let engines = found.next().unwrap_or_else(|| Err("was not looked into".into()));
+                    self.add(&file, engines);
+                }
+                Err(reason) => self.add(&file, Err(reason)),
             }
         }
     }
 
-    /// The built-in engines and the plug-ins in `folders`; the first of a name wins.
-    pub fn load(folders: &[PathBuf]) -> Registry {
-        let mut registry = Registry::built_in();
-        let (found, refused) = plugin::load_all(folders);
-        registry.add(found);
-        registry.refused.extend(refused);
+    /// Enters the engines that are known and not here, each with the reason as far as `folders` tell it.
+    fn add_absent(&mut self, folders: &[PathBuf]) {
         let left_out = plugin::left_out(folders);
-        let missing = catalogue().iter().filter(|known| registry.find(&known.name).is_none());
+        let missing = catalogue().iter().filter(|known| self.find(&known.name).is_none());
         let reason = |known: &Known| {
             let is_its = |name: &str| name == known.name || name == known.plugin();
-            let refused =
-                registry.refused.iter().find(|refused| plugin_name(&refused.file).is_some_and(is_its));
-            let refused = refused.map(|refused| format!("{}: {}", refused.file.display(), refused.reason));
             let left_out =
                 || left_out.iter().find(|(name, _)| is_its(name)).map(|(_, reason)| reason.clone());
-            refused.or_else(left_out)
+            self.refused_as(is_its).map(Refused::to_string).or_else(left_out)
         };
-        let absent = missing.map(|known| Absent { known, reason: reason(known) }).collect();
-        registry.absent = absent;
+        self.absent = missing.map(|known| Absent { known, reason: reason(known) }).collect();
+    }
+
+    /// The plug-in that was not loaded and whose file has such a name.
+    fn refused_as(&self, is_its: impl Fn(&str) -> bool) -> Option<&Refused> {
+        let whole = self.refused.iter().filter(|refused| refused.engine.is_none());
+        whole.into_iter().find(|refused| plugin_name(&refused.file).is_some_and(&is_its))
+    }
+
+    /// The built-in engines and the plug-ins in `folders`, which are loaded into this process; the first of a name wins.
+    pub fn load(folders: &[PathBuf]) -> Registry {
+        Registry::look_into(folders, &|files| files.iter().map(|file| plugin::load(file)).collect())
+    }
+
+    /// The same, but for what `look` says of the plug-ins.
+    fn look_into(folders: &[PathBuf], look: Look<'_>) -> Registry {
+        let mut registry = Registry::built_in();
+        registry.add_all(plugin::files_in(folders), look);
+        registry.add_absent(folders);
         registry
     }
 
     /// What `names` need, with the plug-ins in the folders `given` before the usual ones; all there is for no names. A
-    /// plug-in that nobody asked for is not loaded where that can be: what it does at load is then no concern.
-    pub fn load_for(given: &[PathBuf], names: &[String]) -> Registry {
+    /// plug-in that nobody asked for is not looked into where that can be: what it does at load is then no concern.
+    pub fn look_for(given: &[PathBuf], names: &[String], look: Look<'_>) -> Registry {
         let folders = plugin_folders(given);
         let is_usual = given.is_empty() && std::env::var_os("KVDYNO_PLUGINS").is_none();
-        let mut registry = Registry::built_in();
-        for name in names {
-            let known = catalogue().iter().find(|known| known.name == *name);
-            if registry.find(name).is_some() || !is_usual {
-                continue;
-            }
-            let files = [Some(name.as_str()), known.map(Known::plugin)];
-            let files = files.into_iter().flatten().map(|name| format!("libkvdyno_{name}.so"));
-            let file = files.flat_map(|file| folders.iter().map(move |folder| folder.join(&file)));
-            if let Some(Ok(found)) = file.filter(|file| file.is_file()).map(|file| plugin::load(&file)).next()
-            {
-                registry.add(found);
-            }
+        if !is_usual || names.is_empty() {
+            return Registry::look_into(&folders, look);
         }
+        let mut registry = Registry::built_in();
+        let mut files: Vec<PathBuf> = Vec::new();
+        for name in names.iter().filter(|name| registry.find(name).is_none()) {
+            let known = catalogue().iter().find(|known| known.name == *name);
+            let own = [Some(name.as_str()), known.map(Known::plugin)];
+            let own = own.into_iter().flatten().map(|name| format!("libkvdyno_{name}.so"));
+            let file = own.flat_map(|file| folders.iter().map(move |folder| folder.join(&file)));
+            files.extend(file.filter(|file| file.is_file()).take(1));
+        }
+        files.sort();
+        files.dedup();
+        registry.add_all(files, look);
         let is_here = |name: &String| name.starts_with("mutant") || registry.find(name).is_some();
-        let is_enough = is_usual && !names.is_empty() && names.iter().all(is_here);
-        if is_enough { registry } else { Registry::load(&folders) }
+        if names.iter().all(is_here) { registry } else { Registry::look_into(&folders, look) }
     }
 
-    /// The built-in engines and those of one plug-in.
-    pub fn load_file(file: &Path) -> Result<Registry, String> {
+    /// The built-in engines and those of one plug-in, if one is given, which is loaded into this process.
+    pub fn alone(file: Option<&Path>) -> Result<Registry, String> {
         let mut registry = Registry::built_in();
-        registry.add(plugin::load(file)?);
+        if let Some(file) = file {
+            let found = plugin::load(file).map_err(|reason| format!("{}: {reason}", plugin::shown(file)))?;
+            registry.add(file, Ok(found));
+        }
         Ok(registry)
     }
 
@@ -163,6 +215,9 @@ impl Registry {
         }
         if let Some(absent) = self.absent.iter().find(|absent| absent.known.name == name) {
             return Err(Lookup::Absent(absent.advice()));
+        }
+        if let Some(refused) = self.refused_as(|own| own == name) {
+            return Err(Lookup::Absent(refused.to_string()));
         }
         let present = self.engines.iter().map(|engine| engine.name().to_string());
         Err(Lookup::Unknown(

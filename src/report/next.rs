@@ -10,14 +10,32 @@ use crate::results::summary::{BY_ENGINE_TIME, Cell, Summary, is_mutant};
 /// The most commands that are shown.
 const LIMIT: usize = 3;
 
+/// The values of a flag that the run was given, as they are typed once more; of `--option` those of one engine.
+fn given(run: &Run, flag: &str, engine: &str) -> String {
+    let start = if engine.is_empty() { String::new() } else { format!("{engine}.") };
+    let mut words = run.command.iter();
+    let mut out = String::new();
+    while let Some(word) = words.next() {
+        let value = match word.split_once('=') {
+            Some((name, value)) if name == flag => Some(value),
+            _ if word == flag => words.next().map(String::as_str),
+            _ => None,
+        };
+        if let Some(value) = value.filter(|value| value.starts_with(&start)) {
+            out += &format!(" {flag} {}", shell_word(value));
+        }
+    }
+    out
+}
+
 /// Commands to try, each with what it is for; at most three, the most telling first.
 pub fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
     let candidates = [
         go_on(summary, run),
-        find_fault(summary),
+        find_fault(summary, run),
         decide(summary, run),
         more_runs(summary, run),
-        absent(summary),
+        absent(summary, run),
         export(),
     ];
     candidates.into_iter().flatten().take(LIMIT).collect()
@@ -29,12 +47,16 @@ fn go_on(summary: &Summary, run: &Run) -> Option<(String, String)> {
     (summary.pending > 0).then_some(step)
 }
 
-fn find_fault(summary: &Summary) -> Option<(String, String)> {
+fn find_fault(summary: &Summary, run: &Run) -> Option<(String, String)> {
     // A mutant is there to fail.
     let failure = summary.failures.iter().find(|failure| !is_mutant(&failure.engine))?;
     let engine = shell_word(&failure.engine);
     Some((
-        format!("kvdyno verify {engine}"),
+        format!(
+            "kvdyno verify {engine}{}{}",
+            given(run, "--plugins", ""),
+            given(run, "--option", &failure.engine)
+        ),
         format!("see what is wrong with {engine}, which failed in a trial"),
     ))
 }
@@ -87,12 +109,32 @@ fn more_runs(summary: &Summary, run: &Run) -> Option<(String, String)> {
     few.then(|| (format!("{command} --runs 5"), "get enough runs to name a winner".to_string()))
 }
 
-fn absent(summary: &Summary) -> Option<(String, String)> {
+fn absent(summary: &Summary, run: &Run) -> Option<(String, String)> {
     let number = counted(summary.absent.len() as u64, "engine", "engines");
-    (!summary.absent.is_empty())
-        .then(|| ("kvdyno engines".to_string(), format!("see what the {number} absent here would need")))
+    (!summary.absent.is_empty()).then(|| {
+        (
+            format!("kvdyno engines{}", given(run, "--plugins", "")),
+            format!("see what the {number} absent here would need"),
+        )
+    })
 }
 
 fn export() -> Option<(String, String)> {
     Some(("kvdyno report --format csv".to_string(), "get every run's figures for a spreadsheet".to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::fixture;
+
+    #[test]
+    fn the_flags_that_find_an_engine_are_given_again() {
+        let mut run = fixture::run();
+        let words = "kvdyno run quick --plugins a --option one.x=1 --option=two.y=2 --plugins=b --runs 3";
+        run.command = words.split(' ').map(String::from).collect();
+        assert_eq!(given(&run, "--plugins", ""), " --plugins a --plugins b");
+        assert_eq!(given(&run, "--option", "two"), " --option two.y=2");
+        assert_eq!(given(&run, "--option", "on"), "", "not the options of an engine whose name begins so");
+    }
 }

@@ -66,6 +66,7 @@ pub(crate) fn run() -> Run {
             levels: vec!["power".to_string()],
             capabilities: vec!["ordered".to_string()],
         }],
+        unverified: Vec::new(),
         absent: vec![("rocksdb".to_string(), "plug-in not built".to_string())],
         machine: machine(),
         clock: clock(),

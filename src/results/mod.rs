@@ -331,6 +331,9 @@ pub struct Run {
     /// What `kvdyno verify` had proven of the engines when the run was planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
+    /// Engines of plug-ins of which `kvdyno verify` had proven nothing when the run was planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unverified: Vec<String>,
     /// The machine.
     pub machine: Machine,
     /// The clock.

@@ -82,7 +82,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
         let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
         return keep_record(&record, &task, || ());
     }
-    let registry = Registry::load(task.plugin.as_slice());
+    let registry = Registry::alone(task.plugin.as_deref())?;
     let engine = registry
         .engine(&task.trial.engine)
         .map_err(|_| format!("the engine `{}` is not here any more", task.trial.engine))?;

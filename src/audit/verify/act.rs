@@ -135,17 +135,34 @@ impl std::fmt::Display for Act {
         write!(out, " {}", shown(&self.key))?;
         match self.kind {
             KV_SCAN => write!(out, " to {} limit {}", shown(&self.value), self.limit),
-            KV_PUT | KV_PUSH => write!(out, " of {} bytes", self.value.len()),
+            KV_PUT | KV_PUSH => write!(out, " ({} bytes)", self.value.len()),
             _ => Ok(()),
-        }
+        }?;
+        if self.keyspace > 0 { write!(out, " in keyspace {}", self.keyspace) } else { Ok(()) }
     }
 }
 
-/// Bytes for a message: hexadecimal, cut.
+/// The longest key in a message, characters; a longer one is cut.
+const SHOWN: usize = 40;
+
+/// Bytes for a message: as text where all of them can be printed, else hexadecimal.
 pub(super) fn shown(bytes: &[u8]) -> String {
-    let text: String = bytes.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-    let rest = if bytes.len() > 12 { format!("..({} bytes)", bytes.len()) } else { String::new() };
-    format!("[{text}{rest}]")
+    let is_text = !bytes.is_empty() && bytes.iter().all(|byte| (b'!'..=b'~').contains(byte) && *byte != b'`');
+    let text: String = if is_text {
+        bytes.iter().take(SHOWN).map(|byte| char::from(*byte)).collect()
+    } else {
+        bytes.iter().take(SHOWN / 2).map(|byte| format!("{byte:02x}")).collect()
+    };
+    let rest = if bytes.len() > if is_text { SHOWN } else { SHOWN / 2 } {
+        format!("..({} bytes)", bytes.len())
+    } else {
+        String::new()
+    };
+    match (bytes.is_empty(), is_text) {
+        (true, _) => "(no bytes)".into(),
+        (_, true) => format!("`{text}{rest}`"),
+        (_, false) => format!("0x{text}{rest}"),
+    }
 }
 
 /// What came back for one act.

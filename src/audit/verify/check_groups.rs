@@ -209,7 +209,7 @@ pub(super) fn failure(context: &Context<'_>) -> Found {
         }
         if context.has(KV_KEYSPACES) {
             let space = Act::put(&keys[11], b"v").within(7);
-            refused(&mut subject, &writes(place, space), "a keyspace that is not there")?;
+            refused(&mut subject, &writes(place, space), "a keyspace beyond `config.keyspaces`")?;
             tried = true;
         }
         subject.compare(&keys)?;

@@ -138,7 +138,13 @@ pub(super) fn keyspaces(context: &Context<'_>) -> Found {
     let beyond = subject.one(Act::get(&keys[0]).within(SPACES))?;
     if beyond.is_answer() {
         return Err(
-            format!("a keyspace that was not asked for answers {}", status_name(beyond.status)).into()
+            format!(
+                "a get in keyspace {SPACES} is answered with {}, and `config.keyspaces` is {SPACES}: there are the \
+                 keyspaces 0 to {}, and ops in others are to be refused",
+                status_name(beyond.status),
+                SPACES - 1
+            )
+            .into()
         );
     }
     Ok(subject.close()?)

@@ -2,8 +2,9 @@
 
 use super::act::Act;
 use super::draw::Draw;
+use super::shrink::{self, Step};
 use super::subject::{BATCH, Context, Setup, Subject};
-use super::{Found, skip};
+use super::{Found, Halt, skip};
 use crate::engine::abi::*;
 
 /// Keys that the ops are drawn over: few, so that rows are overwritten, deleted and read again.
@@ -22,16 +23,33 @@ fn draw(context: &Context<'_>, subject: &Subject<'_>, stream: u64) -> Result<Dra
 }
 
 /// Draws and runs `ops` ops; how many were run before time was up.
-fn drive(context: &Context<'_>, subject: &mut Subject<'_>, draw: &mut Draw, ops: u64) -> Result<u64, String> {
+fn drive(
+    context: &Context<'_>,
+    subject: &mut Subject<'_>,
+    draw: &mut Draw,
+    steps: &mut Vec<Step>,
+    ops: u64,
+) -> Result<u64, String> {
     let budget = context.budget();
     let mut count = 0;
     while count < ops && !budget.is_spent() {
         let acts = draw.batch(BATCH, &subject.model);
-        let at = |text| format!("after {count} ops of seed {}: {text}", context.effort.seed);
-        subject.run(&acts).map_err(at)?;
         count += acts.len() as u64;
+        steps.push(Step::Call(acts));
+        steps[steps.len() - 1].run(subject)?;
     }
     Ok(count)
+}
+
+/// A failure with the seed, and with the fewest ops that were found to bring it about.
+fn told(context: &Context<'_>, level: u32, steps: Vec<Step>, text: String) -> Halt {
+    let ops: usize = steps.iter().map(Step::ops).sum();
+    let text = format!("after {ops} ops of seed {}: {text}", context.effort.seed);
+    let open = || context.open(setup(context, level)?);
+    Halt::Failed(match shrink::shortest(&open, steps) {
+        Some(found) => format!("{text}\n      {found}"),
+        None => format!("{text} (it did not come again when the ops were repeated)"),
+    })
 }
 
 /// Everything that the engine has, in calls of 1 to 64 ops; then all rows.
@@ -41,10 +59,18 @@ pub(super) fn random(context: &Context<'_>) -> Found {
     let all: Vec<_> = draw.keys().cloned().collect();
     let mut count = 0;
     let parts = 4;
+    let mut steps = Vec::new();
     for _ in 0..parts {
-        count += drive(context, &mut subject, &mut draw, context.effort.ops / parts)?;
-        subject.renew_session()?;
-        subject.compare(&all)?;
+        let mut part = || -> Result<(), String> {
+            count += drive(context, &mut subject, &mut draw, &mut steps, context.effort.ops / parts)?;
+            subject.renew_session()?;
+            steps.push(Step::Compare(all.clone()));
+            steps[steps.len() - 1].run(&mut subject)
+        };
+        if let Err(text) = part() {
+            drop(subject.close());
+            return Err(told(context, KV_NONE, steps, text));
+        }
     }
     if count < context.effort.ops / parts * parts {
         context.note(format!("model: time was up after {count} of {} ops", context.effort.ops));
@@ -54,26 +80,38 @@ pub(super) fn random(context: &Context<'_>) -> Found {
 
 /// The same at a level that keeps, closed and opened again and again.
 pub(super) fn with_reopen(context: &Context<'_>) -> Found {
-    let mut subject = kept_subject(context)?;
+    let (mut subject, level) = kept_subject(context)?;
     let mut draw = draw(context, &subject, 21)?;
     let all: Vec<_> = draw.keys().cloned().collect();
     let rounds = 6;
+    let mut steps = Vec::new();
     for round in 0..rounds {
-        drive(context, &mut subject, &mut draw, context.effort.ops / 40)?;
-        // What was written last is what is lost most easily.
-        subject.run(&[Act::put(&all[1], &[round as u8; 100]), Act::put(&all[2], &[round as u8; 10])])?;
-        subject.reopen()?;
-        subject.compare(&all).map_err(|text| format!("after close and open {round}: {text}"))?;
+        let mut part = || -> Result<(), String> {
+            drive(context, &mut subject, &mut draw, &mut steps, context.effort.ops / 40)?;
+            // What was written last is what is lost most easily.
+            let last = vec![Act::put(&all[1], &[round as u8; 100]), Act::put(&all[2], &[round as u8; 10])];
+            for step in [Step::Call(last), Step::Reopen, Step::Compare(all.clone())] {
+                steps.push(step);
+                steps[steps.len() - 1]
+                    .run(&mut subject)
+                    .map_err(|text| format!("at close and open {round}: {text}"))?;
+            }
+            Ok(())
+        };
+        if let Err(text) = part() {
+            drop(subject.close());
+            return Err(told(context, level, steps, text));
+        }
     }
     Ok(subject.close()?)
 }
 
-/// A database that is there after close and open, at the weakest level where there is one.
-fn kept_subject<'a>(context: &Context<'a>) -> Result<Subject<'a>, super::Halt> {
+/// A database that is there after close and open, at the weakest level where there is one, and that level.
+fn kept_subject<'a>(context: &Context<'a>) -> Result<(Subject<'a>, u32), Halt> {
     for level in [KV_NONE, KV_PROCESS, KV_POWER] {
         let Ok(mut subject) = context.open(setup(context, level)?) else { continue };
         if subject.is_kept() {
-            return Ok(subject);
+            return Ok((subject, level));
         }
         subject.close()?;
     }

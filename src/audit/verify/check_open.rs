@@ -5,6 +5,7 @@ use super::subject::{Context, Setup, VALUE_BYTES, open_database};
 use super::{Found, Halt, skip};
 use crate::engine::abi::*;
 use crate::engine::{Database, OptionInfo};
+use crate::runner::option_value;
 use std::fs;
 
 /// Finds out what the other checks need to know: capabilities in force, and which values the engine takes. The
@@ -68,7 +69,9 @@ pub(super) fn in_force(context: &Context<'_>) -> Found {
 }
 
 fn open_with(context: &Context<'_>, name: &str, value: &str) -> Result<Result<Database, String>, String> {
-    let setup = Setup { settings: vec![(name.into(), value.into())], ..context.setup()? };
+    let mut setup = context.setup()?;
+    setup.settings.retain(|(other, _)| other != name);
+    setup.settings.push((name.into(), value.into()));
     Ok(open_database(context.engine, &setup))
 }
 
@@ -105,7 +108,13 @@ fn option_is_honoured(context: &Context<'_>, option: &OptionInfo) -> Found {
     if name.is_empty() || help.is_empty() {
         return Err(format!("rule 10: an option without a name or help: `{name}`").into());
     }
-    let fine = open_with(context, name, default_value)?;
+    let default = option_value(kind, default_value).map_err(|expected| {
+        format!(
+            "rule 10: the default of the option `{name}` is `{default_value}`, and {kind} means {expected}"
+        )
+    });
+    // A type that there is not is told below.
+    let fine = open_with(context, name, &default?)?;
     let fine =
         fine.map_err(|text| format!("the option `{name}` refuses its default `{default_value}`: {text}"))?;
     fine.close().map_err(|error| format!("close: {error}"))?;

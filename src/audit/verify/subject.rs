@@ -51,6 +51,8 @@ pub(super) struct Context<'a> {
     pub notes: RefCell<Vec<String>>,
     pub levels: RefCell<Vec<LevelRow>>,
     pub faults: StampFaults,
+    /// Options that are set in every database.
+    pub settings: Vec<(String, String)>,
 }
 
 /// How a database is opened.
@@ -95,6 +97,7 @@ impl<'a> Context<'a> {
             notes: RefCell::default(),
             levels: RefCell::default(),
             faults: StampFaults::default(),
+            settings: Vec::new(),
         }
     }
 
@@ -128,7 +131,7 @@ impl<'a> Context<'a> {
             keyspaces: 1,
             indexes: Vec::new(),
             threads: 1,
-            settings: Vec::new(),
+            settings: self.settings.clone(),
             clock: self.clock,
             ops: BATCH,
             key_bytes: self.facts.key_bytes + 1,

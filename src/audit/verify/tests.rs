@@ -1,14 +1,18 @@
 //! Verify over the reference engines, which must be green, and over every mutant, which must be red.
 
-use super::{Effort, Outcome, Report, check_names, verify};
+use super::{Choice, Effort, Outcome, Report, check_names, verify};
 use crate::engine::{Registry, mutant_names};
 
 const EFFORT: Effort = Effort { seed: 7, ops: 4000, seconds: 10.0 };
 
 fn verified(name: &str, effort: Effort) -> Report {
+    chosen(name, effort, &Choice::default())
+}
+
+fn chosen(name: &str, effort: Effort, choice: &Choice) -> Report {
     let engine = Registry::load(&[]).engine(name).unwrap_or_else(|error| panic!("{name}: {error:?}"));
     let folder = tempfile::tempdir().unwrap();
-    verify(&engine, folder.path(), effort, None, |_| ())
+    verify(&engine, folder.path(), effort, choice, None, |_| ())
 }
 
 #[test]
@@ -59,4 +63,17 @@ fn the_same_seed_gives_the_same_failures() {
     let (first, second) = (failures(), failures());
     assert!(!first.is_empty());
     assert_eq!(first, second, "seed {}", EFFORT.seed);
+}
+
+#[test]
+fn a_model_check_that_fails_shows_the_few_ops_that_are_enough_for_it() {
+    let choice = Choice { checks: vec!["model".into()], settings: Vec::new() };
+    let report = chosen("mutant:new-overwrites", EFFORT, &choice);
+    assert_eq!(report.checks.len(), 1, "the check that was chosen alone");
+    let (_, text) = report.failures().next().unwrap();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    assert!(lines[1].starts_with("2 of these ") && lines[1].ends_with("ops are enough:"), "{text}");
+    assert_eq!(lines.len(), 5, "{text}");
+    assert!(lines[2].starts_with("put ") && lines[2].contains(" = v1 ("), "{text}");
+    assert!(lines[3].starts_with("put new ") && lines[4].starts_with("then: "), "{text}");
 }

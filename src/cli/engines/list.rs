@@ -61,8 +61,8 @@ pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
             out += &what_brings(row);
         }
     }
-    for refused in refused {
-        let _ = writeln!(out, "\nrefused: {}: {}", refused.file.display(), refused.reason);
+    for (index, refused) in refused.iter().enumerate() {
+        let _ = writeln!(out, "{}refused: {refused}", if index == 0 { "\n" } else { "" });
     }
     let _ = write!(out, "\n{}", legend(&here));
     out
@@ -79,9 +79,9 @@ fn cells(row: &Row) -> [String; 7] {
     let first_word = |text: &str| text.split_whitespace().next().unwrap_or("-").to_string();
     let licence = row.fact(|known| &known.licence);
     let licence = licence.replace(" OR ", "/").replace("-or-later", "+").replace("-only", "");
-    let can_do = match row.proven {
+    let can_do = match &row.proven {
         Some(proven) => letters(&proven.capabilities),
-        None => "not proven yet".to_string(),
+        None => "not verified".to_string(),
     };
     [
         row.name.clone(),
@@ -194,7 +194,7 @@ mod tests {
             for row in &rows {
                 let line = text.lines().find(|line| line.split_whitespace().next() == Some(&row.name));
                 let line = line.unwrap_or_else(|| panic!("no row of {}", row.name));
-                assert!(proven(&row.name).is_some() || line.ends_with("not proven yet"), "{line}");
+                assert!(proven(&row.name).is_some() || line.ends_with("not verified"), "{line}");
             }
         }
     }

@@ -55,8 +55,9 @@ fn abilities(row: &Row) -> String {
     if let Some(declared) = row.declared() {
         out += &line("capabilities", &declared.join(", "));
     }
-    let Some(proven) = row.proven else {
-        return out + &line("proven", &format!("not yet; `kvdyno verify {}` tries it", row.name));
+    let Some(proven) = &row.proven else {
+        return out
+            + &line("proven", &format!("nothing: not verified; `kvdyno verify {}` tries it", row.name));
     };
     let of = proven.version.as_ref().map(|version| format!(" (version {version})")).unwrap_or_default();
     out += &line("proven", &format!("{}{of}", proven.capabilities.join(", ")));

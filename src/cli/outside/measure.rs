@@ -2,6 +2,7 @@
 
 use super::{FILE, HEAD, is_of_servers, rows, shape, store};
 use crate::cli::error::CliError;
+use crate::cli::plugins;
 use crate::engine::{Database, Registry, Request, level_name};
 use crate::measure::{Clock, Event, TrialProcess, become_trial_process, signals};
 use crate::results::store::RunFolder;
@@ -107,12 +108,12 @@ pub struct OutsideArgs {
 }
 
 /// The child's side: prints the lines of one trial.
-pub fn run_one(args: &OutsideArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+pub fn run_one(args: &OutsideArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     become_trial_process();
     let folder = RunFolder::open(&args.run).map_err(|error| CliError::failed(error.to_string()))?;
     let trial = folder.run().trials.iter().find(|trial| trial.id == args.trial);
     let trial = trial.ok_or_else(|| CliError::usage(format!("the run has no trial {}", args.trial)))?;
-    let registry = Registry::load_for(plugins, std::slice::from_ref(&trial.engine));
+    let registry = plugins::registry(given, std::slice::from_ref(&trial.engine))?;
     let told: Result<String, String> = one(trial, &registry, &args.data).map(|lines| lines.join("\n"));
     let json = serde_json::to_string(&told).map_err(|error| CliError::failed(error.to_string()))?;
     println!("{TOLD}{json}");

@@ -60,6 +60,16 @@ pub(super) fn stranger(run: &Run, record: &Record) -> Option<Note> {
     })
 }
 
+/// What a reader must know of an engine that nobody has held against the rules.
+pub(super) fn unverified(run: &Run, engine: &str) -> Option<Note> {
+    run.unverified.iter().any(|name| name == engine).then(|| {
+        let text = format!(
+            "nothing that {engine} declares was proven when the run was planned; `kvdyno verify {engine}` tries it"
+        );
+        Note::detailed("not verified", text)
+    })
+}
+
 /// All notes of a cell, the gravest first.
 pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     let mut notes = failures(cell);

@@ -1,7 +1,7 @@
 //! One phase of a workload over all engines: the floor, a ranked group for each level in force, and what has no place.
 
 use super::cell::{Cell, Name, RunFigures, cell, disturbed, figures, state_of};
-use super::note::{Note, stranger};
+use super::note::{Note, stranger, unverified};
 use super::order::rank;
 use super::{Found, is_floor, is_mutant};
 use crate::results::{PhaseRecord, Record, Run, Trial};
@@ -209,6 +209,7 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
                 cell.notes.push(note.clone());
             }
         }
+        cell.notes.extend(unverified(records.run, &cell.engine));
         cell
     };
     levels.iter().map(cell_at).collect()

@@ -1,0 +1,187 @@
+//! Of a sequence of ops that made an engine differ from the oracle, the part that is needed for it: steps are left out,
+//! half of them first and single ones last, as long as the engine still differs on a new database.
+
+use super::act::{Act, group_end};
+use super::subject::Subject;
+use crate::engine::abi::*;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Sequences that are tried, at most.
+const TRIALS: usize = 400;
+/// No more are tried after this time.
+const LIMIT: Duration = Duration::from_secs(8);
+/// Ops that are shown, at most.
+const LINES: usize = 20;
+
+/// One step of a check.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// Ops of one call.
+    Call(Vec<Act>),
+    /// Close and open.
+    Reopen,
+    /// All rows are read, and keys that may be absent.
+    Compare(Vec<Vec<u8>>),
+}
+
+impl Step {
+    /// Does it and holds the answers against the oracle.
+    pub fn run(&self, subject: &mut Subject<'_>) -> Result<(), String> {
+        match self {
+            Step::Call(acts) => subject.run(acts).map(drop),
+            Step::Reopen => subject.reopen(),
+            Step::Compare(keys) => subject.compare(keys),
+        }
+    }
+
+    /// The ops that it names.
+    pub fn ops(&self) -> usize {
+        if let Step::Call(acts) = self { acts.len() } else { 0 }
+    }
+
+    /// A step for each group of its ops.
+    fn split(step: &Rc<Step>) -> Vec<Rc<Step>> {
+        let Step::Call(acts) = &**step else { return vec![Rc::clone(step)] };
+        let mut parts = Vec::new();
+        let mut first = 0;
+        while first < acts.len() {
+            let end = group_end(acts, first);
+            parts.push(Rc::new(Step::Call(acts[first..end].to_vec())));
+            first = end;
+        }
+        parts
+    }
+
+    /// A step for each of its ops, in no group.
+    fn loosen(step: &Rc<Step>) -> Vec<Rc<Step>> {
+        let Step::Call(acts) = &**step else { return vec![Rc::clone(step)] };
+        let alone = |act: &Act| Act { flags: act.flags & !(KV_JOIN | KV_ATOMIC), ..act.clone() };
+        acts.iter().map(|act| Rc::new(Step::Call(vec![alone(act)]))).collect()
+    }
+}
+
+/// Tries sequences until one of the limits is reached.
+struct Trials<'a, 'e> {
+    open: &'a dyn Fn() -> Result<Subject<'e>, String>,
+    left: usize,
+    until: Instant,
+}
+
+impl Trials<'_, '_> {
+    /// What is wrong after these steps on a new database; none: nothing, or it was not tried.
+    fn fault(&mut self, steps: &[Rc<Step>]) -> Option<String> {
+        if self.left == 0 || Instant::now() > self.until {
+            return None;
+        }
+        self.left -= 1;
+        let mut subject = (self.open)().ok()?;
+        let fault = steps.iter().find_map(|step| step.run(&mut subject).err());
+        // The database is in doubt, and is needed no more.
+        let _ = subject.close();
+        let _ = std::fs::remove_dir_all(&subject.setup.folder);
+        fault
+    }
+
+    /// Leaves out steps, so many at a time, then half as many, as long as the rest fails.
+    fn thin(&mut self, steps: &mut Vec<Rc<Step>>, fault: &mut String) {
+        let mut size = steps.len().div_ceil(2);
+        while size > 0 {
+            let mut at = 0;
+            while at < steps.len() {
+                let mut rest = steps.clone();
+                rest.drain(at..(at + size).min(steps.len()));
+                match self.fault(&rest) {
+                    Some(text) => (*steps, *fault) = (rest, text),
+                    None => at += size,
+                }
+            }
+            size = if size == 1 { 0 } else { size.div_ceil(2) };
+        }
+    }
+}
+
+/// The shortest sequence found, as text; none: the steps do not fail when they are repeated.
+pub(super) fn shortest<'e>(
+    open: &dyn Fn() -> Result<Subject<'e>, String>,
+    steps: Vec<Step>,
+) -> Option<String> {
+    let all: usize = steps.iter().map(Step::ops).sum();
+    let mut steps: Vec<Rc<Step>> = steps.into_iter().map(Rc::new).collect();
+    let mut trials = Trials { open, left: TRIALS, until: Instant::now() + LIMIT };
+    let mut fault = trials.fault(&steps)?;
+    trials.thin(&mut steps, &mut fault);
+    // Then group by group, and last op by op, each in a call of its own, where it still shows.
+    for split in [Step::split, Step::loosen] {
+        let parts: Vec<Rc<Step>> = steps.iter().flat_map(split).collect();
+        if let Some(text) = trials.fault(&parts) {
+            (steps, fault) = (parts, text);
+            trials.thin(&mut steps, &mut fault);
+        }
+    }
+    let count: usize = steps.iter().map(|step| step.ops()).sum();
+    let lines = lines(&steps);
+    // The last ones are those at which it shows.
+    let hidden = lines.len().saturating_sub(LINES);
+    let mut out = format!("{count} of these {all} ops are enough:");
+    if hidden > 0 {
+        out += &format!("\n      ({hidden} more lines before these)");
+    }
+    for line in &lines[hidden..] {
+        out += &format!("\n      {line}");
+    }
+    Some(format!("{out}\n      then: {fault}"))
+}
+
+/// A line for each op; equal values have one name.
+fn lines(steps: &[Rc<Step>]) -> Vec<String> {
+    let mut values: Vec<&[u8]> = Vec::new();
+    let mut lines = Vec::new();
+    for step in steps {
+        match &**step {
+            Step::Call(acts) => lines.extend(acts.iter().map(|act| line(act, &mut values))),
+            Step::Reopen => lines.push("close and open".into()),
+            Step::Compare(_) => lines.push("read all rows".into()),
+        }
+    }
+    lines
+}
+
+fn line<'a>(act: &'a Act, values: &mut Vec<&'a [u8]>) -> String {
+    if !matches!(act.kind, KV_PUT | KV_MERGE | KV_PUSH) {
+        return act.to_string();
+    }
+    let place = values.iter().position(|value| *value == act.value).unwrap_or_else(|| {
+        values.push(&act.value);
+        values.len() - 1
+    });
+    let text = act.to_string();
+    let head = text.split(" (").next().unwrap_or(&text);
+    let space = if act.keyspace > 0 { format!(" in keyspace {}", act.keyspace) } else { String::new() };
+    let head = head.strip_suffix(&space).unwrap_or(head);
+    format!("{head} = v{} ({} bytes){space}", place + 1, act.value.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::act::shown;
+    use super::*;
+
+    #[test]
+    fn ops_are_shown_with_readable_keys_and_one_name_for_equal_values() {
+        let steps = [
+            Step::Call(vec![Act::put(b"a", b"one"), Act::put(b"b", b"two").within(1)]),
+            Step::Reopen,
+            Step::Call(vec![Act::put(&[0, 255], b"one").with(KV_NEW), Act::get(b"a")]),
+        ];
+        let wanted = [
+            "put `a` = v1 (3 bytes)",
+            "put `b` = v2 (3 bytes) in keyspace 1",
+            "close and open",
+            "put new 0x00ff = v1 (3 bytes)",
+            "get `a`",
+        ];
+        assert_eq!(lines(&steps.map(Rc::new)), wanted);
+        assert_eq!(shown(&[b'k'; 50]), format!("`{}..(50 bytes)`", "k".repeat(40)));
+    }
+}

@@ -1,0 +1,56 @@
+//! The side of the process that looks into plug-ins for another one: it loads them one after the other, and writes what
+//! each holds to its stdout, a line before each and one behind it.
+
+use super::{Description, plugin};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::FromRawFd;
+use std::path::PathBuf;
+
+/// Begins each line; JSON follows.
+pub const TOLD: &str = "kvdyno-told ";
+
+/// A line.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Told {
+    /// It loads the plug-in of that place in the list.
+    Begun(usize),
+    /// What the plug-in holds, or why it cannot be loaded.
+    Ended(usize, Result<Vec<Description>, String>),
+}
+
+/// Loads each file and tells what it holds. What the plug-ins print themselves leads nowhere (stdout) or to the parent
+/// (stderr). Ends the process without running anything that a plug-in wants run at the end.
+pub fn describe(files: &[PathBuf]) -> ! {
+    let code = i32::from(tell_all(files).is_err());
+    // SAFETY: ends the process at once.
+    unsafe { libc::_exit(code) }
+}
+
+fn tell_all(files: &[PathBuf]) -> std::io::Result<()> {
+    // SAFETY: a descriptor of this process is copied, and the copy has no other owner.
+    let mut out = unsafe {
+        let copy = libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3);
+        if copy < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        File::from_raw_fd(copy)
+    };
+    let null = File::options().write(true).open("/dev/null")?;
+    // SAFETY: both descriptors are open.
+    if unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&null), libc::STDOUT_FILENO) } < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    let mut tell = |told: &Told| {
+        let line = serde_json::to_string(told).map_err(std::io::Error::other)?;
+        out.write_all(format!("{TOLD}{line}\n").as_bytes())
+    };
+    for (place, file) in files.iter().enumerate() {
+        tell(&Told::Begun(place))?;
+        let engines = plugin::load(file)
+            .map(|engines| engines.iter().map(|engine| (*engine.description).clone()).collect());
+        tell(&Told::Ended(place, engines))?;
+    }
+    Ok(())
+}

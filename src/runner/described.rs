@@ -1,0 +1,135 @@
+//! Plug-ins are first loaded in a process of their own, which tells what they hold: one that ends, crashes or hangs while
+//! it is loaded costs its own engines and nothing else.
+
+use crate::engine::{Engine, TOLD, Told, harmless};
+use crate::measure::{Event, TrialProcess, signals};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The hidden command.
+const COMMAND: &str = "describe-plugins";
+/// A process that is not done by then is ended.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Between two looks at a process.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// What is known of each plug-in.
+type Found = Vec<Option<Result<Vec<Engine>, String>>>;
+
+/// What each plug-in holds, or why it cannot be loaded. `executable` knows the hidden command. All are loaded in one
+/// process; when that ends early, the rest are in the next one.
+pub fn described(executable: &Path, files: &[PathBuf]) -> Vec<Result<Vec<Engine>, String>> {
+    let mut found: Found = files.iter().map(|_| None).collect();
+    loop {
+        let open: Vec<usize> = (0..files.len()).filter(|place| found[*place].is_none()).collect();
+        let Some(&first) = open.first() else { break };
+        let mut ended = look(executable, files, &open, &mut found);
+        if let Some((place, _)) = ended
+            && place != first
+        {
+            // What was loaded before it may have broken it.
+            ended = look(executable, files, &[place], &mut found);
+        }
+        if let Some((place, why)) = ended {
+            found[place] = Some(Err(why));
+        }
+    }
+    found.into_iter().flatten().collect()
+}
+
+/// Lets a process load the plug-ins at `places` and enters what it told. The one at which it ended early, and how.
+fn look(
+    executable: &Path,
+    files: &[PathBuf],
+    places: &[usize],
+    found: &mut Found,
+) -> Option<(usize, String)> {
+    let chosen: Vec<&Path> = places.iter().map(|place| &*files[*place]).collect();
+    let mut at = places[0];
+    let (told, why) = match run(executable, &chosen) {
+        Ok(ran) => ran,
+        Err(why) => return Some((at, why)),
+    };
+    for line in told {
+        match line {
+            Told::Begun(index) => at = *places.get(index)?,
+            Told::Ended(index, engines) => {
+                let place = *places.get(index)?;
+                let engine = |description| Engine::described(description, &files[place]);
+                found[place] = Some(engines.and_then(|all| all.into_iter().map(engine).collect()));
+            }
+        }
+    }
+    found[at].is_none().then_some((at, why))
+}
+
+/// What a process told, and how it ended.
+fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Told>, String), String> {
+    let failed = |error: std::io::Error| {
+        let folder = std::env::temp_dir();
+        format!("cannot start a process that loads it (what it says goes to {}): {error}", folder.display())
+    };
+    let mut err = nameless_file().map_err(failed)?;
+    let mut command = Command::new(executable);
+    command.arg(COMMAND).args(files).stderr(err.try_clone().map_err(failed)?);
+    let mut process = TrialProcess::start(&mut command).map_err(failed)?;
+    let until = Instant::now() + LIMIT;
+    let mut told = Vec::new();
+    let mut is_late = false;
+    let end = loop {
+        match process.next(PAUSE) {
+            Event::Line(line) => {
+                told.extend(line.strip_prefix(TOLD).and_then(|json| serde_json::from_str(json).ok()));
+            }
+            Event::Quiet if !is_late && Instant::now() >= until => {
+                is_late = true;
+                process.kill();
+            }
+            Event::Quiet => {}
+            Event::Ended(end) => break end,
+        }
+    };
+    let status = end.status.filter(|_| !is_late);
+    Ok((told, why(status, &content(&mut err))))
+}
+
+/// How a process ended that was not done.
+fn why(status: Option<ExitStatus>, stderr: &str) -> String {
+    let how = match status {
+        None => format!("was not loaded after {} s", LIMIT.as_secs()),
+        Some(status) => match (status.signal(), status.code()) {
+            (Some(signal), _) => {
+                format!("crashed while it was loaded ({})", signals::signal_name(signal))
+            }
+            (None, Some(code)) => format!("ended the process while it was loaded (exit code {code})"),
+            (None, None) => "ended the process while it was loaded".into(),
+        },
+    };
+    let said = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
+    let said: String = harmless(said).chars().take(200).collect();
+    if said.is_empty() { how } else { format!("{how}; it said: {said}") }
+}
+
+fn content(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    // What cannot be read was not told.
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A file for reading and writing that is gone when it is closed.
+fn nameless_file() -> std::io::Result<File> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("kvdyno-told-{}-{number}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
