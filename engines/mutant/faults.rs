@@ -59,6 +59,7 @@ faults! {
     ScanPastBound "scan-past-bound" 1 4 "a scan delivers a row beyond its bound, its prefix or its limit"
     ScanEarlyEnd "scan-early-end" 1 4 "a scan ends after half of its rows and calls that the end"
     PhantomPut "phantom-put" 7 32 "a put of a new key is acknowledged and not made"
+    AbortCommits "abort-commits" 0 1 "a transaction over several calls that is aborted stays"
     NonAtomicTransaction "non-atomic-transaction" 7 16 "a transaction that fails leaves its first half"
     LosesTailOnReopen "loses-tail-on-reopen" 0 1 "the last sixteenth of the log is gone after a reopen"
     LosesCreation "loses-creation" 0 1 "a reopen finds an empty database"

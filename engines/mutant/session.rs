@@ -346,6 +346,14 @@ impl<const FAULT: u8> Session for MutantSession<'_, FAULT> {
         Ok(status)
     }
 
+    /// Begins, commits or aborts: writes are made when they are sent, and the mutant that is asked to undo them does not.
+    fn control(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        match op.kind() {
+            KV_BEGIN | KV_COMMIT | KV_ABORT if self.is(Fault::AbortCommits) => Ok(Status::Ok),
+            _ => self.inner.control(op),
+        }
+    }
+
     fn push(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         if self.strikes(Fault::PushLost) {
             return Ok(Status::Ok);

@@ -202,6 +202,7 @@ pub fn run(
     let barrier = Barrier::new(workers.len() + 1);
     let mut watch = Watch::new(shared, data, quotas.iter().sum());
     let mut outcomes = Vec::new();
+    let before_abort = reread::before_abort(shared);
     std::thread::scope(|scope| {
         let threads: Vec<_> = workers
             .into_iter()
@@ -236,7 +237,8 @@ pub fn run(
     let times: Vec<ThreadTimes> = outcomes.iter().map(|outcome| outcome.times).collect();
     let watched = watch.finish(counted_ns(shared, &outcomes), &times, on_tick);
     let engine_stats = database.stats();
-    let (reread, faults) = reread(shared, database);
+    let undone = before_abort.map(|before| reread::undo(shared, &before));
+    let (reread, faults) = reread(shared, database, undone.as_deref());
     let failure = shared.failure.lock().ok().and_then(|failure| failure.clone());
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();
     let mut record = record_of(shared, &outcomes, failure.as_ref());
@@ -250,12 +252,17 @@ pub fn run(
     Ok(Ran { record, failure, merges })
 }
 
-/// What is open of keys that several threads wrote is looked up, unless the phase was cut short.
-fn reread(shared: &Shared<'_>, database: &Database) -> (u64, Faults) {
+/// What is open of keys that several threads wrote is looked up, and whether the keys that were `undone` are as before,
+/// unless the phase was cut short.
+fn reread(shared: &Shared<'_>, database: &Database, undone: Option<&[u64]>) -> (u64, Faults) {
     if shared.failure.lock().is_ok_and(|failure| failure.is_some()) {
         return Default::default();
     }
-    reread::close_open_keys(shared, database).unwrap_or_else(|text| {
+    let read = match undone {
+        Some(written) => reread::look_at_undone(shared, database, written),
+        None => reread::close_open_keys(shared, database),
+    };
+    read.unwrap_or_else(|text| {
         shared.fail("engine-error", format!("phase {}: {text}", shared.phase.name));
         Default::default()
     })

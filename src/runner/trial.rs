@@ -217,10 +217,11 @@ impl<'t> Running<'t> {
         }
     }
 
-    /// Of a reopen: the keys that the engine has brought back.
+    /// Of a reopen, or the open of a kept database: the keys that the engine has brought back.
     fn note_keys(&mut self) {
         // Counters are none of the keys that are known.
-        let keys = if self.has_run() && self.merges == 0 { self.keys_now() } else { None };
+        let brings_back = self.has_run() || self.trial.reused;
+        let keys = if brings_back && self.merges == 0 { self.keys_now() } else { None };
         if let Some(step) = self.steps.last_mut() {
             step.keys = keys;
         }
@@ -415,11 +416,6 @@ impl<'t> Running<'t> {
         drop(shared);
         match ran {
             Ok(Ran { mut record, failure, merges }) => {
-                if phase.transaction == Some(Transaction::Aborted)
-                    && let Some(versions) = &self.versions
-                {
-                    versions.forget(after.next_insert);
-                }
                 self.population = population(phase, &record, after, workload.keys);
                 if workload.rounds > MOST_ROUNDS_IN_SECONDS && turn.round.is_some() {
                     record.series.clear();
@@ -427,7 +423,9 @@ impl<'t> Running<'t> {
                 record.durability_in_force = Some(level);
                 record.durability_asked = self.asked(phase);
                 record.keys_after = self.keys_after(phase);
-                self.merges += merges;
+                if phase.transaction != Some(Transaction::Aborted) {
+                    self.merges += merges;
+                }
                 let round = turn.round.map_or_else(String::new, |round| format!(", round {round}"));
                 let faults = record.check.first_faults.iter();
                 self.faults.extend(faults.map(|fault| format!("phase {}{round}: {fault}", phase.name)));
@@ -478,7 +476,7 @@ impl<'t> Running<'t> {
 /// The keys there are after a phase.
 fn population(phase: &Phase, record: &PhaseRecord, after: Population, keys: u64) -> Population {
     let puts = phase.mix.put > 0.0 || phase.writers > 0;
-    if !puts || phase.existing.is_some() {
+    if !puts || phase.existing.is_some() || phase.transaction == Some(Transaction::Aborted) {
         return after;
     }
     let is_complete = phase.each_key && record.ended_by == "count";
