@@ -163,7 +163,8 @@ pub struct Step {
     pub elapsed_ns: u64,
     /// What came of it if not simply done: `unsupported`, `not permitted` ...
     pub note: Option<String>,
-    /// Of a reopen: the keys (of lists: the elements) that the database then held; none where that is not known.
+    /// Of a reopen, or the open of a kept database: the keys (of lists: the elements) that the database then held; none
+    /// where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<u64>,
 }

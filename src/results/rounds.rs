@@ -4,6 +4,14 @@ use super::{Check, KindRecord, PhaseRecord, Record, ThreadRecord};
 use crate::measure::{DiskUse, Usage};
 use std::borrow::Cow;
 
+impl PhaseRecord {
+    /// Where on a time axis the next round's rows begin: a phase's first row begins before its first thread does, and may
+    /// end behind the time that the threads took.
+    pub fn span_ns(&self) -> u64 {
+        self.series.last().map_or(0, |row| row.at_ns).max(self.elapsed_ns)
+    }
+}
+
 impl Record {
     /// What the record has of a phase, a record for each round in their order; one alone where it has no rounds.
     pub fn rounds_of<'a>(&'a self, phase: &'a str) -> impl Iterator<Item = &'a PhaseRecord> {
