@@ -49,6 +49,7 @@ faults! {
     LostRace "lost-race" 3 8 "an overwrite of what a session wrote that lived at the same time is acknowledged and not made"
     GhostAfterDelete "ghost-after-delete" 1 4 "a deleted row is there again sixteen ops later"
     BitFlip "bit-flip" 100 10000 "one bit of a value read is wrong, at a place drawn from a seed"
+    CacheSwaps "cache-swaps" 7 64 "a cache that has let a row go answers with the value of the next key"
     SwappedValues "swapped-values" 7 64 "a get answers with the value of the next key"
     TruncatedValue "truncated-value" 7 64 "a get delivers the first half of a value"
     ZeroPage "zero-page" 7 64 "the first 4 KiB of a value read are zeros"

@@ -99,9 +99,9 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
                     value.clone_from(old);
                 }
             }
-            Fault::SwappedValues => {
+            Fault::SwappedValues | Fault::CacheSwaps => {
                 if let Some(other) = self.neighbour(op, &value)?
-                    && Fault::SwappedValues.strikes()
+                    && Mutant::<FAULT>::FAULT.strikes()
                 {
                     value = other;
                 }

@@ -32,6 +32,7 @@ const NAMES: &[(u64, &str)] = &[
     (KV_INDEXES, "indexes"),
     (KV_LISTS, "lists"),
     (KV_HANDS_OVER, "hands-over"),
+    (KV_EVICTS, "evicts"),
 ];
 
 /// The names of the bits set, in the header's order.
@@ -77,6 +78,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), NAMES.len());
-        assert_eq!(NAMES.iter().fold(0, |bits, (bit, _)| bits | bit), (KV_HANDS_OVER << 1) - 1);
+        assert_eq!(NAMES.iter().fold(0, |bits, (bit, _)| bits | bit), (KV_EVICTS << 1) - 1);
     }
 }

@@ -129,7 +129,7 @@ fn engines(summary: &Summary) -> String {
 fn phase_blocks(phase: &PhaseSummary, baseline: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::Part(phase_name(phase)), Block::Lines(vec![phase_settings(phase)])];
     for group in &phase.groups {
-        blocks.push(Block::Section(format!("At level {} (in force)", group.durability_in_force)));
+        blocks.push(Block::Section(format!("At level {} (in force)", group.name())));
         blocks.push(Block::Table(ranking(&group.cells)));
         if let Some(baseline) = baseline.filter(|_| group.cells.iter().all(|cell| cell.ratio.is_none())) {
             blocks.push(Block::Lines(vec![plain_text(&format!(

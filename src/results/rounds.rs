@@ -117,6 +117,7 @@ fn add_kind(kinds: &mut Vec<KindRecord>, round: &KindRecord) {
     };
     kind.ops = kind.ops.saturating_add(round.ops);
     kind.misses = kind.misses.saturating_add(round.misses);
+    kind.evicted = kind.evicted.saturating_add(round.evicted);
     kind.rows = kind.rows.saturating_add(round.rows);
     kind.retries = kind.retries.saturating_add(round.retries);
     kind.service_ns.merge(&round.service_ns);

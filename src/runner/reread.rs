@@ -129,7 +129,9 @@ fn read(
 /// The state that a key is in, of which `value` was read (none: it is absent); an `Err` is a fault.
 fn seen(shared: &Shared<'_>, item: u64, value: Option<&[u8]>, window: Window) -> Result<State, String> {
     let Some(value) = value else {
-        return match window.allows_absent(shared.deletes) {
+        return match window.allows_absent(shared.deletes) || shared.evicts() {
+            // What a cache has let go it may not bring back in an older version.
+            true if shared.evicts() => Ok(window.newest),
             true if window.oldest == State::default() && !shared.deletes => Ok(window.oldest),
             true => Ok(window.newest.deleted()),
             false => Err(format!("not found, expected {}", window.text())),

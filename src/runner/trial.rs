@@ -457,7 +457,7 @@ impl<'t> Running<'t> {
 
     /// The keys, or elements of lists, that the database holds; none: not known.
     fn keys_now(&self) -> Option<u64> {
-        if self.engine.stores_nothing() {
+        if self.engine.stores_nothing() || self.engine.capabilities() & KV_EVICTS != 0 {
             return None;
         }
         if let Some(lists) = &self.lists {

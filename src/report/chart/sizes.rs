@@ -9,7 +9,7 @@ use super::{Chart, Scales};
 use crate::report::describe::cell_name;
 use crate::report::escape::plain_text;
 use crate::results::statistics::{Interval, interval_of_median, median};
-use crate::results::summary::{Cell, PhaseSummary};
+use crate::results::summary::{Cell, Group, PhaseSummary};
 use std::collections::BTreeMap;
 
 /// The fewest sizes that make a line.
@@ -49,7 +49,7 @@ pub(crate) fn sizes(scene: &Scene, scales: Scales) -> Vec<Chart> {
                     None if phase.variant_of.is_some() => ("keys in the workload", vec![whole(phase, cell)]),
                     None => continue,
                 };
-                let title = title(phase, &group.durability_in_force.to_string());
+                let title = title(phase, group);
                 let known = tables.iter().position(|table| table.title == title);
                 let place = known.unwrap_or_else(|| {
                     tables.push(Table { title, x, engines: Vec::new() });
@@ -85,11 +85,12 @@ fn by_round(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Vec<Size> {
 }
 
 /// What the cells of a chart have in common; the level asked for too, for one engine may be there with two.
-fn title(phase: &PhaseSummary, level: &str) -> String {
+fn title(phase: &PhaseSummary, group: &Group) -> String {
+    let level = group.durability_in_force.to_string();
     let base = phase.variant_of.as_deref().unwrap_or(&phase.workload);
     let asked = phase.durability_asked.to_string();
     let asked = if asked == level { String::new() } else { format!(" ({asked} asked for)") };
-    plain_text(&format!("{base} / {}: ops/s by size, level {level}{asked}", phase.name))
+    plain_text(&format!("{base} / {}: ops/s by size, level {}{asked}", phase.name, group.name()))
 }
 
 fn add(scene: &Scene, table: &mut Table, cell: &Cell, sizes: Vec<Size>) {

@@ -7,7 +7,7 @@ use crate::workload::{Emulate, Mix, Transaction};
 use std::cell::Cell;
 
 fn engines() -> Vec<Engine> {
-    Registry::load(&[]).engines().iter().filter(|engine| engine.is_compared()).cloned().collect()
+    keeping_engines()
 }
 
 /// A workload that inserts and gets in turn.
