@@ -17,7 +17,7 @@ space := $(empty) $(empty)
 
 # With CI=true the tests fail when one of these is not there, so that nothing is skipped unseen.
 REQUIRED_ENGINES := $(subst $(space),$(comma),$(strip \
-  null memory-map memory-btree redb fjall sled canopydb surrealkv persy lmdb sqlite redis example example-cpp null-c \
+  null memory-map memory-btree redb fjall sled canopydb surrealkv persy lmdb sqlite redis quick-cache example example-cpp null-c \
   leveldb rocksdb kyotocabinet kyotocabinet-hash berkeleydb berkeleydb-hash berkeleydb-cds berkeleydb-plain \
   wiredtiger wiredtiger-lsm tkrzw tkrzw-hash tokyocabinet tokyocabinet-hash gdbm lmdb-system sqlite-system \
   null-go null-go-keeps example-go badger badger-memory bbolt bolt buntdb buntdb-memory goleveldb kv pebble pogreb nutsdb sniper \

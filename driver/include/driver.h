@@ -214,6 +214,9 @@ enum kv_clock {
 #define KV_INDEXES (1ull << 26)              /* keeps the rows of secondary indexes itself (see kv_index) */
 #define KV_LISTS (1ull << 27)                /* KV_PUSH and KV_POP; no key names a list and a row; never in transactions */
 #define KV_HANDS_OVER (1ull << 28)           /* the kit may run batches on a thread of its own: larger ones cost less (rule 7) */
+#define KV_EVICTS (1ull << 29)               /* a cache: a row that was written may be gone at any time, without a word. What it
+                                                answers is the last value written or KV_NOT_FOUND, never an older value, another
+                                                key's or a part; of a few rows far within its budget it keeps some */
 
 /* An option of a driver: name=value. */
 typedef struct kv_option {

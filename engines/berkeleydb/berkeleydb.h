@@ -32,7 +32,7 @@ struct kv_database {
   uint32_t keyspace_count, index_count;
   uint32_t page_size, fill_factor;
   uint32_t key_max; /* of the hash table: it loses rows with longer keys */
-  int is_single, is_in_children, is_aborted, is_locked, is_snapshot, is_synced, is_bulk_put; /* the options */
+  int is_single, is_in_children, is_locked, is_snapshot, is_synced, is_bulk_put; /* the options */
   pthread_mutex_t sessions_lock;
   uint32_t sessions;
   DB_TXN *whole; /* the one transaction, from the first session to the end of the last */

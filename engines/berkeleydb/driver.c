@@ -78,7 +78,6 @@ static const kv_option options[] = {
     {"page_size", "bytes", "0", "bytes of a page, 512 to 65536; 0 = the file system's block"},
     {"single_transaction", "flag", "false", "one transaction around everything; for one thread; level none"},
     {"child_transactions", "flag", "false", "in the single transaction: each op or group is a child of it"},
-    {"abort", "flag", "false", "the single transaction is undone at its end: nothing stays"},
     {"table_lock", "flag", "false", "lock whole databases, not pages (DB->set_lk_exclusive); for one thread"},
     {"snapshot", "flag", "false", "reads see a snapshot and wait for no lock (DB_MULTIVERSION)"},
     {"bulk_put", "flag", "true", "joined puts of one keyspace in one call (DB_MULTIPLE_KEY)"},

@@ -45,7 +45,6 @@ static uint32_t read_flags(kv_database *database, const kv_config *config, kv_op
     int *flag;
   } flags[] = {{"single_transaction", &database->is_single},
                {"child_transactions", &database->is_in_children},
-               {"abort", &database->is_aborted},
                {"table_lock", &database->is_locked},
                {"snapshot", &database->is_snapshot},
                {"bulk_put", &database->is_bulk_put}};
@@ -56,9 +55,8 @@ static uint32_t read_flags(kv_database *database, const kv_config *config, kv_op
     status = kv_setting_number(driver, config, "checkpoint_seconds", &database->checkpoint_seconds, opened);
   if (status == KV_OK) status = kv_setting_number(driver, config, "checkpoint_log", &database->checkpoint_log, opened);
   if (status != KV_OK) return status;
-  if (!database->is_single && (database->is_in_children || database->is_aborted))
-    return kv_fail_open(opened, KV_ERROR, "option %s needs single_transaction=true",
-                        database->is_aborted ? "abort" : "child_transactions");
+  if (!database->is_single && database->is_in_children)
+    return kv_fail_open(opened, KV_ERROR, "option child_transactions needs single_transaction=true");
   if (database->is_snapshot && (database->is_single || database->is_locked))
     return kv_fail_open(opened, KV_ERROR, "option snapshot excludes single_transaction and table_lock");
   if (database->is_locked && config->index_count != 0)

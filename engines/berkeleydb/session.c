@@ -65,7 +65,7 @@ uint32_t end_session(kv_session *session, char *error) {
   if (--database->sessions == 0) whole = database->whole, database->whole = NULL;
   pthread_mutex_unlock(&database->sessions_lock);
   if (whole != NULL) {
-    const int ended = database->is_aborted ? whole->abort(whole) : whole->commit(whole, 0);
+    const int ended = whole->commit(whole, 0);
     if (code == 0) code = ended;
   }
   free(session->bulk);

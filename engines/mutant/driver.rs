@@ -9,7 +9,7 @@ mod tests;
 pub use faults::{Fault, MUTANTS};
 pub use session::MutantSession;
 
-use kvdyno_driver::abi::KV_COLLECTIONS;
+use kvdyno_driver::abi::{KV_CAN_LONG_TRANSACTION, KV_COLLECTIONS, KV_EVICTS};
 use kvdyno_driver::{Config, Driver, Error, Info, Level, Opened, Status, Work};
 use kvdyno_memory::{Indexes, LOG_FILE, MemoryBtree, Options};
 use std::collections::{HashMap, VecDeque};
@@ -74,6 +74,10 @@ impl<const FAULT: u8> Driver for Mutant<FAULT> {
         capabilities: match Self::FAULT {
             // Bytes of a key that name a collection keep it apart, whoever knows of that.
             Fault::CollectionMixed => MemoryBtree::INFO.capabilities | KV_COLLECTIONS,
+            // It may answer that there is nothing, and answers with something else.
+            Fault::CacheSwaps => MemoryBtree::INFO.capabilities | KV_EVICTS,
+            // Its writes are made at once, so a commit has nothing left to do.
+            Fault::AbortCommits => MemoryBtree::INFO.capabilities | KV_CAN_LONG_TRANSACTION,
             _ => MemoryBtree::INFO.capabilities,
         },
         ..MemoryBtree::INFO

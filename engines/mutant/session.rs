@@ -99,9 +99,9 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
                     value.clone_from(old);
                 }
             }
-            Fault::SwappedValues => {
+            Fault::SwappedValues | Fault::CacheSwaps => {
                 if let Some(other) = self.neighbour(op, &value)?
-                    && Fault::SwappedValues.strikes()
+                    && Mutant::<FAULT>::FAULT.strikes()
                 {
                     value = other;
                 }
@@ -344,6 +344,14 @@ impl<const FAULT: u8> Session for MutantSession<'_, FAULT> {
             return self.inner.merge(op);
         }
         Ok(status)
+    }
+
+    /// Begins, commits or aborts: writes are made when they are sent, and the mutant that is asked to undo them does not.
+    fn control(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        match op.kind() {
+            KV_BEGIN | KV_COMMIT | KV_ABORT if self.is(Fault::AbortCommits) => Ok(Status::Ok),
+            _ => self.inner.control(op),
+        }
     }
 
     fn push(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {

@@ -150,7 +150,6 @@ static const kv_option options[] = {
     {"prelock", "flag", "false", "a transaction that writes locks whole tables first, and no rows"},
     {"single_transaction", "flag", "false", "all ops of a session are one transaction, ended with it: level none"},
     {"child_transactions", "flag", "false", "what would be a transaction runs in a child of one"},
-    {"abort", "flag", "false", "single_transaction is aborted at its end"},
 };
 
 static uint32_t open_session(kv_database *database, const kv_arena *arena, kv_session **session, char *error) {

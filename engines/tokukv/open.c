@@ -102,7 +102,6 @@ static void set_ways(kv_database *made, const kv_config *config, const tokukv_wi
   made->prelock = wanted->prelock;
   made->has_single_transaction = wanted->single_transaction;
   made->has_child_transactions = wanted->child_transactions;
-  made->does_abort = wanted->abort;
 }
 
 uint32_t tokukv_open(const kv_driver *driver, const kv_config *config, kv_opened *opened, kv_database **database) {

@@ -68,8 +68,7 @@ uint32_t tokukv_read_options(const kv_driver *driver, const kv_config *config, t
   } flags[] = {{"direct_io", &wanted->direct_io},
                {"prelock", &wanted->prelock},
                {"single_transaction", &wanted->single_transaction},
-               {"child_transactions", &wanted->child_transactions},
-               {"abort", &wanted->abort}};
+               {"child_transactions", &wanted->child_transactions}};
   memset(wanted, 0, sizeof(*wanted));
   uint32_t status = read_compression(driver, config, wanted, opened);
   if (status == KV_OK) status = read_numbers(driver, config, wanted, opened);
@@ -80,7 +79,5 @@ uint32_t tokukv_read_options(const kv_driver *driver, const kv_config *config, t
   wanted->transactions = has_option(driver, "prelock");
   if (wanted->basement_size > wanted->node_size)
     return kv_fail_open(opened, KV_ERROR, "option basement_size: a basement node is part of a node");
-  if (wanted->abort && !wanted->single_transaction)
-    return kv_fail_open(opened, KV_ERROR, "option abort: it ends a single_transaction, which is not asked for");
   return KV_OK;
 }

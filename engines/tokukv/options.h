@@ -8,7 +8,7 @@ typedef struct tokukv_wishes {
   TOKU_COMPRESSION_METHOD compression;
   uint64_t node_size, basement_size, fanout, checkpoint_period_s, cleaner_period_s, cleaner_iterations;
   uint64_t log_sync_period_ms, lock_timeout_ms, lock_memory;
-  int direct_io, prelock, single_transaction, child_transactions, abort;
+  int direct_io, prelock, single_transaction, child_transactions;
   int transactions; /* the table's: it has the option prelock */
 } tokukv_wishes;
 

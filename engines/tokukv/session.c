@@ -58,7 +58,7 @@ uint32_t tokukv_end_session(kv_session *session, char *error) {
   DB_TXN *txn = session->open;
   int code = 0;
   const int closed = tokukv_let_go(session);
-  if (txn != NULL && database->has_single_transaction && !database->does_abort)
+  if (txn != NULL && database->has_single_transaction)
     code = txn->commit(txn, database->commit_flags);
   else if (txn != NULL)
     code = txn->abort(txn);

@@ -129,5 +129,4 @@ void tokukv_report(const kv_database *database, const tokukv_wishes *wanted, kv_
   kv_opened_setting(opened, "prelock", "%s", wanted->prelock ? "true" : "false");
   kv_opened_setting(opened, "single_transaction", "%s", wanted->single_transaction ? "true" : "false");
   kv_opened_setting(opened, "child_transactions", "%s", wanted->child_transactions ? "true" : "false");
-  kv_opened_setting(opened, "abort", "%s", wanted->abort ? "true" : "false");
 }

@@ -27,7 +27,7 @@ struct kv_database {
   uint32_t commit_flags;
   uint32_t write_flags; /* of put, delete and update */
   int has_transactions, is_read_only;
-  int prelock, has_single_transaction, has_child_transactions, does_abort;
+  int prelock, has_single_transaction, has_child_transactions;
 };
 
 struct kv_session {

@@ -29,6 +29,7 @@ const TRAITS: &[&str] = &[
     "single-thread",
     "stores-nothing",
     "hands-over",
+    "evicts",
 ];
 
 const HEAD: &str = "\

@@ -4,6 +4,7 @@
 
 mod act;
 mod caller;
+mod check_cache;
 mod check_contended;
 mod check_groups;
 mod check_indexes;
@@ -218,6 +219,7 @@ static CHECKS: &[Check] = &[
     check("scan-prefix", check_scans::prefix),
     check("scan-pieces", check_scans::pieces),
     check("scan-hold", check_scans::hold),
+    check("cache", check_cache::keeps_some_and_never_a_wrong_value),
     check("groups", check_groups::joined),
     check("multi-get", check_groups::multi_get),
     check("transaction", check_groups::transaction),

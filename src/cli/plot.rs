@@ -3,19 +3,18 @@
 use super::args::unknown;
 use super::error::CliError;
 use super::report::open;
-use crate::report::{PLOTS, Plot, PlotChoice};
+use crate::report::{OVERVIEW, PLOTS, Plot, PlotChoice};
 use crate::results::summary::Summary;
 use std::path::{Path, PathBuf};
 
-/// Draw charts of a results folder; without KIND it lists the kinds.
+/// Draw charts of a results folder; without KIND the overview, and without a folder too it lists the kinds.
 #[derive(Debug, clap::Args)]
 pub struct PlotArgs {
-    /// throughput, latency, series, resources or sizes.
+    /// overview, throughput, latency, series, resources or sizes; without one this is DIR.
     kind: Option<String>,
-    /// The folder of a run, or one that holds runs: then its newest.
-    #[arg(default_value = "kvdyno-results")]
-    dir: PathBuf,
-    /// Where to: FILE.svg or FILE.png; `-` prints SVG.
+    /// The folder of a run, or one that holds runs: then its newest [default: kvdyno-results].
+    dir: Option<PathBuf>,
+    /// Where to: FILE.svg or FILE.png; `-` prints SVG. Default: KIND.svg in the run's folder.
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Only this phase, or this WORKLOAD/PHASE.
@@ -28,20 +27,25 @@ pub struct PlotArgs {
 
 /// Draws, or lists the kinds.
 pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
-    let Some(name) = &args.kind else {
+    let Some(first) = &args.kind else {
         for plot in PLOTS {
             println!("{:<11} {}", plot.name, plot.about);
         }
         println!("\nkvdyno plot KIND DIR -o FILE.svg");
         return Ok(0);
     };
+    // A kind's name is a kind, also where a folder has that name.
+    let is_dir = args.dir.is_none() && crate::report::plot(first).is_none() && Path::new(first).is_dir();
+    let (name, dir) = match &args.dir {
+        _ if is_dir => (OVERVIEW, PathBuf::from(first)),
+        dir => (first.as_str(), dir.clone().unwrap_or_else(|| PathBuf::from("kvdyno-results"))),
+    };
     let known: Vec<&str> = PLOTS.iter().map(|plot| plot.name).collect();
     let plot = crate::report::plot(name).ok_or_else(|| unknown("plot", name, &known, "kvdyno plot"))?;
-    let out = args.out.as_deref().ok_or_else(|| {
-        CliError::usage("where to is not said").hint(format!("add -o {name}.svg, or `-o -` to print it"))
-    })?;
-    let kind = kind_of(out)?;
-    let results = open(&args.dir)?;
+    args.out.as_deref().map(kind_of).transpose()?;
+    let results = open(&dir)?;
+    let out = args.out.clone().unwrap_or_else(|| results.path().join(format!("{name}.svg")));
+    let kind = kind_of(&out)?;
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let records = results.finished().map_err(|error| CliError::failed(error.to_string()))?;
     let summary = Summary::new(results.run(), records);
@@ -57,8 +61,8 @@ pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
     })?;
     match kind {
         Kind::Print => print!("{svg}"),
-        Kind::Svg => write(out, svg.as_bytes())?,
-        Kind::Png => write(out, &png(plot, &svg)?)?,
+        Kind::Svg => write(&out, svg.as_bytes())?,
+        Kind::Png => write(&out, &png(plot, &svg)?)?,
     }
     Ok(0)
 }

@@ -51,4 +51,5 @@ pub(super) static BUILT_IN: &[BuiltIn] = &[
     with_feature!("lmdb", "lmdb", kvdyno_lmdb::Lmdb),
     with_feature!("sqlite", "sqlite", kvdyno_sqlite::Sqlite),
     with_feature!("redis", "redis", kvdyno_redis::Redis),
+    with_feature!("quick-cache", "quick-cache", kvdyno_quick_cache::QuickCache),
 ];

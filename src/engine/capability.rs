@@ -32,6 +32,7 @@ const NAMES: &[(u64, &str)] = &[
     (KV_INDEXES, "indexes"),
     (KV_LISTS, "lists"),
     (KV_HANDS_OVER, "hands-over"),
+    (KV_EVICTS, "evicts"),
 ];
 
 /// The durability levels that an engine can have itself: bits `1 << level`.
@@ -85,6 +86,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), NAMES.len());
-        assert_eq!(known_capabilities(), (KV_HANDS_OVER << 1) - 1);
+        assert_eq!(known_capabilities(), (KV_EVICTS << 1) - 1);
     }
 }

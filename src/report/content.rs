@@ -2,7 +2,7 @@
 
 use super::describe::{clock, command, engine_name, machine, memory, phase_name, phase_settings, trials};
 use super::escape::plain_text;
-use super::figure::{UNKNOWN, known, listed, time};
+use super::figure::{UNKNOWN, bytes, known, listed, time};
 use super::limits;
 use super::next::next_steps;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
@@ -30,6 +30,10 @@ pub(super) enum Block {
     Commands(Vec<(String, String)>),
 }
 
+/// What the columns of the engines mean.
+const ENGINES_LEGEND: &str = "cache: the budget of the engine's own cache; -: it has no such setting. compression: -: not \
+    known. The HTML report and the records have all options in force.";
+
 /// The most columns of steps in one table, so that it fits a terminal.
 const STEP_COLUMNS: usize = 7;
 
@@ -49,6 +53,7 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     }
     blocks.extend(failure_blocks(summary));
     blocks.extend(warning_blocks(summary));
+    blocks.extend(engine_blocks(summary));
     if !summary.absent.is_empty() {
         let absent = summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})")));
         blocks.push(Block::Part("Absent engines".to_string()));
@@ -124,7 +129,7 @@ fn engines(summary: &Summary) -> String {
 fn phase_blocks(phase: &PhaseSummary, baseline: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::Part(phase_name(phase)), Block::Lines(vec![phase_settings(phase)])];
     for group in &phase.groups {
-        blocks.push(Block::Section(format!("At level {} (in force)", group.durability_in_force)));
+        blocks.push(Block::Section(format!("At level {} (in force)", group.name())));
         blocks.push(Block::Table(ranking(&group.cells)));
         if let Some(baseline) = baseline.filter(|_| group.cells.iter().all(|cell| cell.ratio.is_none())) {
             blocks.push(Block::Lines(vec![plain_text(&format!(
@@ -237,6 +242,34 @@ fn step_table(steps: &[&StepSummary], places: &[StepPlace], all: &[StepPlace]) -
         table.push([engine_name(engine, options)].into_iter().chain(places.iter().map(figure)).collect());
     }
     table
+}
+
+/// The engines as they were in force: caches and compression beside each other, for they decide what figures are worth.
+fn engine_blocks(summary: &Summary) -> Vec<Block> {
+    let titles = ["engine", "version", "cache", "compression"];
+    let mut table = Table::with_titles(&titles.map(|title| (title, Align::Left)));
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for engine in &summary.engines {
+        let row = vec![
+            engine_name(&engine.name, &[]),
+            plain_text(&engine.version),
+            known(engine.cache_bytes, bytes),
+            known(engine.compression.as_deref(), plain_text),
+        ];
+        // Other options may differ from workload to workload.
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows.into_iter().for_each(|row| table.push(row));
+    if table.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Block::Part("Engines in force".to_string()),
+        Block::Table(table),
+        Block::Lines(vec![ENGINES_LEGEND.to_string()]),
+    ]
 }
 
 pub(super) fn failure_blocks(summary: &Summary) -> Vec<Block> {

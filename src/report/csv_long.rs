@@ -67,6 +67,9 @@ fn rows(summary: &Summary, phase: &PhaseSummary, run: &RunFigures) -> Vec<String
     for own in whole.iter().flat_map(|whole| &whole.kinds) {
         figure(&own.kind, "ops", "ops", own.ops.to_string());
         figure(&own.kind, "misses", "ops", own.misses.to_string());
+        if own.evicted > 0 {
+            figure(&own.kind, "evicted", "ops", own.evicted.to_string());
+        }
         figure(&own.kind, "rows", "rows", own.rows.to_string());
         figure(&own.kind, "retries", "retries", own.retries.to_string());
         times(&mut figure, &own.kind, &Latency::of(&own.service_ns));

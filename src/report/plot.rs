@@ -32,8 +32,23 @@ pub struct PlotChoice {
     pub is_log: Option<bool>,
 }
 
+/// The kind that is drawn where none is asked for.
+pub const OVERVIEW: &str = "overview";
+
 /// The kinds, in the order that people see.
 pub const PLOTS: &[Plot] = &[
+    Plot {
+        name: OVERVIEW,
+        about: "Throughput and latency of each phase, and rates by size where there are several.",
+        needs: "a phase that was measured",
+        charts: |scene, choice| {
+            let both = |phase| {
+                let throughput = chart::throughput(phase, choice.scales()).into_iter();
+                throughput.chain(named(phase, chart::latency(scene, phase, choice.scales())))
+            };
+            choice.phases(scene).flat_map(both).chain(chart::sizes(scene, choice.scales())).collect()
+        },
+    },
     Plot {
         name: "throughput",
         about: "Ops per second of each engine with the interval of the median, by level in force.",
@@ -63,7 +78,7 @@ pub const PLOTS: &[Plot] = &[
     Plot {
         name: "sizes",
         about: "Ops per second against the number of keys.",
-        needs: "a workload that was run with several numbers of keys (--keys 100k,1M)",
+        needs: "a workload that was run with several numbers of keys (--keys 100k,1M), or one whose keys grow in rounds",
         charts: |scene, choice| chart::sizes(scene, choice.scales()),
     },
 ];
@@ -91,14 +106,14 @@ impl PlotChoice {
 
     /// The charts of each phase, each with the phase's name in its title.
     fn each(&self, scene: &Scene, of: impl Fn(&PhaseSummary) -> Vec<Chart>) -> Vec<Chart> {
-        let named = |phase: &PhaseSummary| {
-            let charts = of(phase).into_iter();
-            let name =
-                |chart: Chart| Chart { title: format!("{}: {}", phase_name(phase), chart.title), ..chart };
-            charts.map(name).collect::<Vec<_>>()
-        };
-        self.phases(scene).flat_map(named).collect()
+        self.phases(scene).flat_map(|phase| named(phase, of(phase))).collect()
     }
+}
+
+/// The charts with the phase's name in their titles.
+fn named(phase: &PhaseSummary, charts: Vec<Chart>) -> impl Iterator<Item = Chart> {
+    let lead = phase_name(phase);
+    charts.into_iter().map(move |chart| Chart { title: format!("{lead}: {}", chart.title), ..chart })
 }
 
 const MARGIN: f64 = 20.0;

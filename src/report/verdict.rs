@@ -15,7 +15,7 @@ pub fn verdict(summary: &Summary) -> Vec<String> {
     for phase in &summary.phases {
         let name = phase_name(phase);
         for group in &phase.groups {
-            verdicts.push(format!("{name}, level {}: {}", group.durability_in_force, sentence(group)));
+            verdicts.push(format!("{name}, level {}: {}", group.name(), sentence(group)));
         }
         if phase.groups.is_empty() {
             verdicts.push(format!("{name}: no engine was measured."));

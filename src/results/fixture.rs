@@ -314,7 +314,15 @@ fn kinds(phase: &Phase, ops: u64, cost_ns: u64, seed: &mut u64) -> Vec<KindRecor
             let tail = if op % 100 == 99 { cost_ns } else { 0 };
             service_ns.record(cost_ns * 9 / 10 + jitter + tail);
         }
-        KindRecord { kind: name.to_string(), ops: share, misses: 0, rows: 0, retries: 0, service_ns }
+        KindRecord {
+            kind: name.to_string(),
+            ops: share,
+            misses: 0,
+            evicted: 0,
+            rows: 0,
+            retries: 0,
+            service_ns,
+        }
     };
     names.iter().map(kind).collect()
 }

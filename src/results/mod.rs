@@ -171,7 +171,8 @@ pub struct Step {
     pub elapsed_ns: u64,
     /// What came of it if not simply done: `unsupported`, `not permitted` ...
     pub note: Option<String>,
-    /// Of a reopen: the keys (of lists: the elements) that the database then held; none where that is not known.
+    /// Of a reopen, or the open of a kept database: the keys (of lists: the elements) that the database then held; none
+    /// where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<u64>,
 }
@@ -266,6 +267,11 @@ pub struct PhaseRecord {
     pub check: Check,
 }
 
+/// For figures that most records do not have.
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// One kind of op in a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KindRecord {
@@ -274,8 +280,11 @@ pub struct KindRecord {
     pub kind: String,
     /// Ops counted.
     pub ops: u64,
-    /// Of these, expected misses (gets and deletes).
+    /// Of these, those that found nothing as they may (gets and deletes).
     pub misses: u64,
+    /// Of the misses, those of keys that had been written, and that a cache had let go.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub evicted: u64,
     /// Rows delivered by scans.
     pub rows: u64,
     /// Retries inside the driver.

@@ -4,6 +4,14 @@ use super::{CallTimes, Check, KindRecord, PhaseRecord, Record, ThreadRecord};
 use crate::measure::{DiskUse, Usage};
 use std::borrow::Cow;
 
+impl PhaseRecord {
+    /// Where on a time axis the next round's rows begin: a phase's first row begins before its first thread does, and may
+    /// end behind the time that the threads took.
+    pub fn span_ns(&self) -> u64 {
+        self.series.last().map_or(0, |row| row.at_ns).max(self.elapsed_ns)
+    }
+}
+
 impl Record {
     /// What the record has of a phase, a record for each round in their order; one alone where it has no rounds.
     pub fn rounds_of<'a>(&'a self, phase: &'a str) -> impl Iterator<Item = &'a PhaseRecord> {
@@ -111,6 +119,7 @@ fn add_kind(kinds: &mut Vec<KindRecord>, round: &KindRecord) {
     };
     kind.ops = kind.ops.saturating_add(round.ops);
     kind.misses = kind.misses.saturating_add(round.misses);
+    kind.evicted = kind.evicted.saturating_add(round.evicted);
     kind.rows = kind.rows.saturating_add(round.rows);
     kind.retries = kind.retries.saturating_add(round.retries);
     kind.service_ns.merge(&round.service_ns);

@@ -71,6 +71,9 @@ fn check_kind(kind: &KindRecord, violations: &mut Vec<String>) {
     let units = kind.service_ns.count();
     expect(units <= kind.ops, violations, || format!("{name}: {units} times for {} ops", kind.ops));
     expect(units > 0 || kind.ops == 0, violations, || format!("{name}: {} ops without a time", kind.ops));
+    expect(kind.evicted <= kind.misses, violations, || {
+        format!("{name}: {} evicted of {} misses", kind.evicted, kind.misses)
+    });
     expect(kind.misses <= kind.ops, violations, || {
         format!("{name}: {} misses in {} ops", kind.misses, kind.ops)
     });

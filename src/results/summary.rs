@@ -9,7 +9,7 @@ mod order;
 mod phase;
 mod step;
 
-pub use cell::{Cell, KindSummary, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
+pub use cell::{CACHE, Cell, KindSummary, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
 pub use note::{Note, cause};
 pub use order::BY_ENGINE_TIME;
 pub use phase::{Group, PhaseSummary};

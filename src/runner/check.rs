@@ -180,11 +180,12 @@ impl Versions {
         }
     }
 
-    /// The keys from `first` on were never written: what wrote them was undone.
-    pub fn forget(&self, first: u64) {
+    /// Goes back to what `bytes` gave: what was written since was undone.
+    pub fn restore(&self, bytes: &[u8]) {
         for states in [&self.started, &self.acked] {
-            states.iter().skip(first as usize).for_each(|state| state.store(0, Ordering::Release));
+            states.iter().for_each(|state| state.store(0, Ordering::Release));
         }
+        self.take(bytes);
     }
 
     /// What was acknowledged, when nothing is in flight: four bytes a key, little-endian, up to the last key that was

@@ -230,8 +230,8 @@ impl Judge {
             }
             Status::NotFound => {
                 let expected = item.is_in_vain() || self.may_be_absent(shared, item);
-                if expected {
-                    self.count_miss(item.kind);
+                if expected || shared.evicts() {
+                    self.count_miss(item.kind, !expected);
                 } else {
                     let window = self.window(shared, item);
                     self.faults.add(|| {
@@ -256,9 +256,10 @@ impl Judge {
     }
 
     #[inline(always)]
-    fn count_miss(&mut self, kind: Kind) {
+    fn count_miss(&mut self, kind: Kind, is_evicted: bool) {
         if let Some(tally) = &mut self.interval[kind as usize] {
             tally.misses += 1;
+            tally.evicted += u64::from(is_evicted);
         }
     }
 
@@ -329,7 +330,7 @@ impl Judge {
     #[cold]
     fn refused_insert(&mut self, item: Item, status: u32) -> bool {
         match Status::of(status) {
-            Status::Exists => self.count_miss(Kind::Insert),
+            Status::Exists => self.count_miss(Kind::Insert, false),
             Status::Ok => {
                 self.faults.add(|| format!("insert of key {}: it is there, and was not refused", item.index))
             }
@@ -348,12 +349,13 @@ impl Judge {
         if op.status != KV_OK && !(tells && op.status == KV_NOT_FOUND) {
             return self.is_done(item, op.status, "delete");
         }
-        if tells && is_foreseen(shared, item) && was_found != item.is_exact() {
+        let is_evicted = shared.evicts() && !was_found;
+        if tells && !is_evicted && is_foreseen(shared, item) && was_found != item.is_exact() {
             let (said, truth) = if was_found { ("found", "absent") } else { ("absent", "there") };
             self.faults.add(|| format!("delete of key {}: said {said}, it was {truth}", item.index));
         }
         if !was_found {
-            self.count_miss(Kind::Delete);
+            self.count_miss(Kind::Delete, false);
         }
         self.written_bytes += u64::from(op.key_length) - shared.mark_bytes;
         acknowledge(shared, item);

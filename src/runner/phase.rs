@@ -101,6 +101,12 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
     for kind in kinds_of(phase) {
         let is_atomic = phase.atomic && kind.is_joined();
         let lack = match kind {
+            Kind::Merge | Kind::Push | Kind::Pop | Kind::InsertIndexed if has(KV_EVICTS) => {
+                "counters, lists and indexes, for it is a cache: what it lets go would be missing in them"
+            }
+            Kind::Insert if phase.existing.is_some() && has(KV_EVICTS) => {
+                "inserts that refuse a key that is there, for it is a cache"
+            }
             _ if is_atomic && !has(KV_TRANSACTION) => "transactions",
             _ if is_atomic && spaces.total() > 1 && !spaces.is_atomic() => {
                 "transactions over several keyspaces"
@@ -229,6 +235,7 @@ pub fn run(
     let barrier = Barrier::new(workers.len() + 1);
     let mut watch = Watch::new(shared, data, quotas.iter().sum());
     let mut outcomes = Vec::new();
+    let before_abort = reread::before_abort(shared);
     std::thread::scope(|scope| {
         let threads: Vec<_> = workers
             .into_iter()
@@ -263,7 +270,7 @@ pub fn run(
     let times: Vec<ThreadTimes> = outcomes.iter().map(|outcome| outcome.times).collect();
     let watched = watch.finish(counted_ns(shared, &outcomes), &times, on_tick);
     let engine_stats = stats(shared, database);
-    let (reread, faults) = reread(shared, database);
+    let (reread, faults) = reread(shared, database, before_abort);
     let failure = shared.failure.lock().ok().and_then(|failure| failure.clone());
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();
     let mut record = record_of(shared, &outcomes, failure.as_ref());
@@ -277,12 +284,18 @@ pub fn run(
     Ok(Ran { record, failure, merges })
 }
 
-/// What is open of keys that several threads wrote is looked up, unless the phase was cut short.
-fn reread(shared: &Shared<'_>, database: &Database) -> (u64, Faults) {
+/// What is open of keys that several threads wrote is looked up, and whether the keys of a transaction that was aborted are
+/// as `before` it, unless the phase was cut short.
+fn reread(shared: &Shared<'_>, database: &Database, before: Option<Vec<u8>>) -> (u64, Faults) {
+    let undone = before.map(|before| reread::undo(shared, &before));
     if shared.failure.lock().is_ok_and(|failure| failure.is_some()) {
         return Default::default();
     }
-    reread::close_open_keys(shared, database).unwrap_or_else(|text| {
+    let read = match undone {
+        Some(written) => reread::look_at_undone(shared, database, &written),
+        None => reread::close_open_keys(shared, database),
+    };
+    read.unwrap_or_else(|text| {
         shared.fail("engine-error", format!("phase {}: {text}", shared.phase.name));
         Default::default()
     })
@@ -333,6 +346,7 @@ fn kind_records(outcomes: &[Outcome]) -> Vec<KindRecord> {
             kind: kind.name().into(),
             ops: sum.ops,
             misses: sum.misses,
+            evicted: sum.evicted,
             rows: sum.rows,
             retries: sum.retries,
             service_ns: sum.service.packed(),

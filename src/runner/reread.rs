@@ -1,23 +1,68 @@
-//! The look at the keys of a contended phase of which it is open which of their last versions was applied last: read once
-//! more when the phase is over, so that the next one begins with one known version of each key. Not measured.
+//! Keys that are read once more when a phase is over. After a contended one: those of which it is open which of their last
+//! versions was applied last, so that the next phase begins with one known version of each. After a transaction that was
+//! aborted: those that it wrote, which must be as they were before it. Not measured.
 
 use super::check::{Faults, State, Versions, Window};
 use super::shared::Shared;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session, Shape, Status};
-use std::sync::atomic::AtomicU32;
+use crate::workload::Transaction;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Keys read in one call.
 const OPS: usize = 64;
+
+/// Keys of an aborted transaction that are read; of more, this many that lie evenly among them.
+const UNDONE: usize = 200_000;
 
 /// A phase that time has stopped is over, and this is not.
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
 /// Reads the open keys: how many they were, and what was wrong. An `Err` is an error of the engine.
 pub fn close_open_keys(shared: &Shared<'_>, database: &Database) -> Result<(u64, Faults), String> {
-    let mut faults = Faults::default();
-    let Some(versions) = shared.versions.filter(|_| shared.epochs.is_some()) else { return Ok((0, faults)) };
+    let Some(versions) = shared.versions.filter(|_| shared.epochs.is_some()) else {
+        return Ok(Default::default());
+    };
     let open: Vec<u64> = versions.open().collect();
+    read_all(shared, versions, database, &open, "after the phase")
+}
+
+/// What the keys were before a phase that will be aborted; none: it will not be, or the versions are not known.
+pub fn before_abort(shared: &Shared<'_>) -> Option<Vec<u8>> {
+    let is_aborted = shared.phase.transaction == Some(Transaction::Aborted);
+    shared.versions.filter(|_| is_aborted).map(Versions::bytes)
+}
+
+/// Puts the versions back to those of `before`; the keys that the phase wrote.
+pub fn undo(shared: &Shared<'_>, before: &[u8]) -> Vec<u64> {
+    let Some(versions) = shared.versions else { return Vec::new() };
+    let sent: Vec<u32> = versions.all_started().iter().map(|state| state.load(Ordering::Relaxed)).collect();
+    versions.restore(before);
+    let was = |item: &u64| versions.started(*item).map(State::bits);
+    let written: Vec<u64> =
+        (0..sent.len() as u64).filter(|item| was(item) != Some(sent[*item as usize])).collect();
+    let step = written.len().div_ceil(UNDONE).max(1);
+    written.into_iter().step_by(step).collect()
+}
+
+/// Reads `written`, the keys of an aborted transaction: how many they were, and what was wrong.
+pub fn look_at_undone(
+    shared: &Shared<'_>,
+    database: &Database,
+    written: &[u64],
+) -> Result<(u64, Faults), String> {
+    let Some(versions) = shared.versions else { return Ok(Default::default()) };
+    read_all(shared, versions, database, written, "after its transaction was aborted")
+}
+
+fn read_all(
+    shared: &Shared<'_>,
+    versions: &Versions,
+    database: &Database,
+    open: &[u64],
+    when: &str,
+) -> Result<(u64, Faults), String> {
+    let mut faults = Faults::default();
     if open.is_empty() {
         return Ok((0, faults));
     }
@@ -31,7 +76,7 @@ pub fn close_open_keys(shared: &Shared<'_>, database: &Database) -> Result<(u64,
     arena.set_split(shared.spaces.split());
     let mut session = database.session(arena).map_err(|error| error.to_string())?;
     for items in open.chunks(OPS) {
-        read(shared, versions, &mut session, items, &mut faults)?;
+        read(shared, versions, &mut session, items, when, &mut faults)?;
     }
     session.end().map_err(|error| error.to_string())?;
     Ok((open.len() as u64, faults))
@@ -42,6 +87,7 @@ fn read(
     versions: &Versions,
     session: &mut Session,
     items: &[u64],
+    when: &str,
     faults: &mut Faults,
 ) -> Result<(), String> {
     for (at, &item) in items.iter().enumerate() {
@@ -53,7 +99,7 @@ fn read(
     }
     let executed = session.execute(0, items.len());
     if let Some((_, text)) = executed.error {
-        return Err(format!("reading keys that several threads wrote: {text}"));
+        return Err(format!("reading keys {when}: {text}"));
     }
     for (at, &item) in items.iter().enumerate().take(executed.done) {
         let (Some(oldest), Some(newest)) = (versions.acked(item), versions.started(item)) else { continue };
@@ -65,9 +111,7 @@ fn read(
             Status::NotFound => None,
             Status::Short => {
                 let needed = arena.op(at).needed;
-                faults.add(|| {
-                    format!("get of key {item}, after the phase: {needed} bytes, more than any written")
-                });
+                faults.add(|| format!("get of key {item}, {when}: {needed} bytes, more than any written"));
                 versions.close(item, newest);
                 continue;
             }
@@ -85,7 +129,7 @@ fn read(
         };
         let found = seen(shared, item, value, window);
         if let Err(text) = &found {
-            faults.add(|| format!("get of key {item}, after the phase: {text}"));
+            faults.add(|| format!("get of key {item}, {when}: {text}"));
         }
         // After a fault it does not matter which.
         versions.close(item, found.unwrap_or(newest));
@@ -96,7 +140,9 @@ fn read(
 /// The state that a key is in, of which `value` was read (none: it is absent); an `Err` is a fault.
 fn seen(shared: &Shared<'_>, item: u64, value: Option<&[u8]>, window: Window) -> Result<State, String> {
     let Some(value) = value else {
-        return match window.allows_absent(shared.deletes) {
+        return match window.allows_absent(shared.deletes) || shared.evicts() {
+            // What a cache has let go it may not bring back in an older version.
+            true if shared.evicts() => Ok(window.newest),
             true if window.oldest == State::default() && !shared.deletes => Ok(window.oldest),
             true => Ok(window.newest.deleted()),
             false => Err(format!("not found, expected {}", window.text())),

@@ -88,8 +88,9 @@ impl RowsCheck {
             return self.begin_indexed(shared, item);
         }
         self.space = shared.spaces.of(item);
-        let is_known = shared.versions.is_some_and(|table| shared.population.next_insert <= table.len())
-            || (shared.versions.is_none() && shared.population.is_without_holes());
+        let is_known = !shared.evicts()
+            && (shared.versions.is_some_and(|table| shared.population.next_insert <= table.len())
+                || (shared.versions.is_none() && shared.population.is_without_holes()));
         let from = shared.keys.place_of(item);
         self.is_counted = is_hash && !shared.writes && is_known;
         self.is_exact = !shared.writes && is_known && from.is_some() && !scan.prefix && self.is_ordered;

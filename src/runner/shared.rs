@@ -6,6 +6,7 @@ use super::judge::Bound;
 use super::lists::Lists;
 use super::spaces::Spaces;
 use super::unit::{KINDS, Kind};
+use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
 use crate::measure::{Clock, Counters, Histogram};
 use crate::workload::{Durability, Phase, Transaction};
@@ -58,8 +59,10 @@ impl Role {
 pub struct Tally {
     /// Ops (see `Kind::counted_ops`).
     pub ops: u64,
-    /// Expected misses.
+    /// Reads and deletes that found nothing, as they may.
     pub misses: u64,
+    /// Of these, those of keys that were written, and that a cache had let go.
+    pub evicted: u64,
     /// Rows of scans.
     pub rows: u64,
     /// Retries inside the driver.
@@ -71,13 +74,14 @@ pub struct Tally {
 impl Tally {
     /// Nothing yet.
     pub fn new() -> Tally {
-        Tally { ops: 0, misses: 0, rows: 0, retries: 0, service: Histogram::new() }
+        Tally { ops: 0, misses: 0, evicted: 0, rows: 0, retries: 0, service: Histogram::new() }
     }
 
     /// Adds another.
     pub fn merge(&mut self, other: &Tally) {
         self.ops += other.ops;
         self.misses += other.misses;
+        self.evicted += other.evicted;
         self.rows += other.rows;
         self.retries += other.retries;
         self.service.merge(&other.service);
@@ -85,7 +89,7 @@ impl Tally {
 
     /// Back to nothing.
     pub fn clear(&mut self) {
-        (self.ops, self.misses, self.rows, self.retries) = (0, 0, 0, 0);
+        (self.ops, self.misses, self.evicted, self.rows, self.retries) = (0, 0, 0, 0, 0);
         self.service.clear();
     }
 }
@@ -282,10 +286,17 @@ impl Shared<'_> {
         self.stop.store(1, Ordering::Release);
     }
 
+    /// Whether the engine is a cache, which may have let any row go.
+    #[inline(always)]
+    pub fn evicts(&self) -> bool {
+        self.capabilities & KV_EVICTS != 0
+    }
+
     /// Rows in a keyspace of rows, when nothing is in flight; none: not known.
     pub fn rows_in(&self, space: u16) -> Option<u64> {
         let count = self.spaces.count();
         match self.versions {
+            _ if self.evicts() => None,
             Some(table) if self.population.next_insert <= table.len() => {
                 let items = (u64::from(space)..table.len()).step_by(count as usize);
                 let is_there = |item: &u64| table.acked(*item).is_some_and(|state| !state.is_absent());

@@ -7,6 +7,7 @@ use super::spaces::{Spaces, indexed_value};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session, Shape, Status};
 use crate::generator::{Distribution, Random};
+use crate::results::KindRecord;
 use crate::workload::{Mix, Phase, Scan};
 
 /// Keys that are read one by one; of more, this many are drawn.
@@ -54,6 +55,28 @@ pub fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
 pub fn note(keys: u64, capabilities: u64) -> Option<String> {
     (keys > GETS && !is_scanned(keys, capabilities))
         .then(|| format!("{GETS} of {keys} keys, drawn at random"))
+}
+
+/// What a cache has let go of what the sweep read.
+#[derive(Default)]
+pub struct Lost {
+    read: u64,
+    evicted: u64,
+}
+
+impl Lost {
+    /// What a phase of the sweep found.
+    pub fn add(&mut self, kinds: &[KindRecord]) {
+        for kind in kinds.iter().filter(|kind| kind.kind == "get") {
+            self.read += kind.ops;
+            self.evicted += kind.evicted;
+        }
+    }
+
+    /// For the record; none: nothing.
+    pub fn note(&self) -> Option<String> {
+        (self.evicted > 0).then(|| format!("{} of {} keys read were evicted", self.evicted, self.read))
+    }
 }
 
 /// Looks for the index rows of up to 200,000 rows by their keys, where indexes cannot be scanned as a whole. Rows that

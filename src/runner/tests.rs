@@ -1,5 +1,6 @@
 //! Whole trials in this process, on the reference engines.
 
+mod cache;
 mod collections;
 mod contended;
 mod noise;
@@ -9,10 +10,16 @@ mod spaces;
 mod ycsb;
 
 use super::*;
-use crate::engine::{Registry, abi};
+use crate::engine::{Engine, Registry, abi};
 use crate::measure::Clock;
 use crate::results::{CheckLevel, Outcome, Record, Trial};
 use crate::workload::{Durability, Phase, Workload, builtin};
+
+/// The engines that are linked in and keep all rows.
+fn keeping_engines() -> Vec<Engine> {
+    let keeps = |engine: &&Engine| engine.is_compared() && engine.capabilities() & abi::KV_EVICTS == 0;
+    Registry::load(&[]).engines().iter().filter(keeps).cloned().collect()
+}
 
 /// A built-in workload, made small.
 fn small(name: &str) -> Workload {

@@ -228,7 +228,7 @@ impl<'t> Running<'t> {
         }
     }
 
-    /// Of a reopen: the keys that the engine has brought back.
+    /// Of a reopen, or the open of a kept database: the keys that the engine has brought back.
     fn note_keys(&mut self) {
         let keys = self.keys_brought_back();
         if let Some(step) = self.steps.last_mut() {
@@ -238,7 +238,8 @@ impl<'t> Running<'t> {
 
     fn keys_brought_back(&self) -> Option<u64> {
         // Counters are none of the keys that are known.
-        if self.has_run() && self.merges == 0 { self.keys_now() } else { None }
+        let brings_back = self.has_run() || self.trial.reused;
+        if brings_back && self.merges == 0 { self.keys_now() } else { None }
     }
 
     /// Whether a phase has been run, so that an open brings something back.
@@ -429,11 +430,6 @@ impl<'t> Running<'t> {
         drop(shared);
         match ran {
             Ok(Ran { mut record, failure, merges }) => {
-                if phase.transaction == Some(Transaction::Aborted)
-                    && let Some(versions) = &self.versions
-                {
-                    versions.forget(after.next_insert);
-                }
                 self.population = population(phase, &record, after, workload.keys);
                 if workload.rounds > MOST_ROUNDS_IN_SECONDS && turn.round.is_some() {
                     record.series.clear();
@@ -441,7 +437,9 @@ impl<'t> Running<'t> {
                 record.durability_in_force = Some(level);
                 record.durability_asked = self.asked(phase);
                 record.keys_after = self.keys_after(phase);
-                self.merges += merges;
+                if phase.transaction != Some(Transaction::Aborted) {
+                    self.merges += merges;
+                }
                 let round = turn.round.map_or_else(String::new, |round| format!(", round {round}"));
                 let faults = record.check.first_faults.iter();
                 self.faults.extend(faults.map(|fault| format!("phase {}{round}: {fault}", phase.name)));
@@ -473,7 +471,7 @@ impl<'t> Running<'t> {
 
     /// The keys, or elements of lists, that the database holds; none: not known.
     fn keys_now(&self) -> Option<u64> {
-        if self.engine.stores_nothing() {
+        if self.engine.stores_nothing() || self.engine.capabilities() & KV_EVICTS != 0 {
             return None;
         }
         if let Some(lists) = &self.lists {
@@ -492,7 +490,7 @@ impl<'t> Running<'t> {
 /// The keys there are after a phase.
 fn population(phase: &Phase, record: &PhaseRecord, after: Population, keys: u64) -> Population {
     let puts = phase.mix.put > 0.0 || phase.writers > 0;
-    if !puts || phase.existing.is_some() {
+    if !puts || phase.existing.is_some() || phase.transaction == Some(Transaction::Aborted) {
         return after;
     }
     let is_complete = phase.each_key && record.ended_by == "count";

@@ -213,8 +213,8 @@ pub(super) struct PhaseFile {
     join: Option<Count<u32>>,
     /// Joined writes are a transaction: all of a group are done, or none. Default: false.
     atomic: Option<bool>,
-    /// All of the phase is one transaction, `whole` (committed at its end) or `aborted` (undone then): of one thread, and
-    /// if aborted of new keys only. Default: each op or group is by itself.
+    /// All of the phase is one transaction of one thread, `whole` (committed at its end) or `aborted` (undone then: the keys
+    /// must be as before). Default: each op or group is by itself.
     transaction: Option<Transaction>,
     /// What is emulated even where the engine has it: `merge`, by get and put. Default: nothing.
     emulate: Option<List<Emulate>>,

@@ -30,13 +30,40 @@ fn a_plot_is_written_and_named() {
     assert!(kinds.status.success() && String::from_utf8_lossy(&kinds.stdout).contains("throughput "));
 }
 
+/// A copy of the fixture, for what is written into it.
+fn copied(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() {
+            copied(&path, &to.join(name));
+        } else {
+            std::fs::copy(&path, to.join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_folder_without_a_kind_is_drawn_as_a_whole_and_into_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    copied(&fixture(), &run);
+    let file = run.join("overview.svg");
+    let output = kvdyno(&["plot", run.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), file.to_str().unwrap());
+    let svg = std::fs::read_to_string(&file).unwrap();
+    assert!(svg.contains(": overview</text>") && svg.contains("quick / read: "), "{svg}");
+    // The results are as readable as before.
+    assert!(kvdyno(&["report", run.to_str().unwrap()]).status.success());
+}
+
 #[test]
 fn what_cannot_be_plotted_is_told_with_what_to_do() {
     let (results, folder) = (fixture(), tempfile::tempdir().unwrap());
     let (results, empty) = (results.to_str().unwrap(), folder.path().to_str().unwrap());
-    let cases: [(&[&str], &str, &str); 6] = [
+    let cases: [(&[&str], &str, &str); 5] = [
         (&["plot", "latenzy", results, "-o", "-"], "unknown plot `latenzy`", "did you mean `latency`?"),
-        (&["plot", "latency", results], "where to is not said", "-o latency.svg"),
         (&["plot", "latency", results, "-o", "x.pdf"], "x.pdf does not say what to write", ".svg or .png"),
         (
             &["plot", "sizes", results, "-o", "-"],

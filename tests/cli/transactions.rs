@@ -9,7 +9,7 @@ fn engines(folder: &std::path::Path) -> Vec<String> {
     let engines: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
     let engines = engines.as_array().unwrap().iter();
     let has = |engine: &&serde_json::Value| {
-        let capabilities = engine["capabilities"].as_array().into_iter().flatten();
+        let capabilities = engine["capabilities_declared"].as_array().into_iter().flatten();
         let is_compared = !engine["name"].as_str().unwrap().starts_with("null");
         let can = capabilities.filter_map(|name| name.as_str()).any(|name| name == "long-transaction");
         engine["is_present"] == true && is_compared && can
@@ -35,6 +35,7 @@ fn a_phase_is_one_transaction_that_is_committed_or_undone() {
     let engines = engines(folder.path());
     if engines.is_empty() {
         println!("skipped: no engine with transactions over several calls is here");
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs one (apt-get install libdb5.3-dev)");
     }
     for engine in engines {
         // Committed, undone and inserted again, with groups inside, and all undone.

@@ -186,6 +186,9 @@ impl Model {
         match act.kind {
             KV_GET => return self.judge_get(act, answer),
             KV_SCAN => return self.judge_scan(act, answer),
+            KV_PUT if is_there && act.has(KV_NEW) && self.can(KV_EVICTS) && answer.status == KV_OK => {
+                self.set((act.keyspace, act.key.clone()), Some(act.value.clone()));
+            }
             KV_PUT if is_there && act.has(KV_NEW) => expect(answer, KV_EXISTS)?,
             KV_PUT if is_there && !self.can(KV_OVERWRITE) => {
                 if answer.status != KV_UNSUPPORTED {
@@ -193,6 +196,11 @@ impl Model {
                 }
             }
             KV_DELETE if !is_there && self.can(KV_DELETE_TELLS) => expect(answer, KV_NOT_FOUND)?,
+            KV_DELETE if self.can(KV_EVICTS) && self.can(KV_DELETE_TELLS) => {
+                if answer.status != KV_NOT_FOUND {
+                    expect(answer, KV_OK)?;
+                }
+            }
             KV_NOTHING | KV_BEGIN..=KV_DROP => return Ok(()),
             _ => expect(answer, KV_OK)?,
         }
@@ -204,6 +212,9 @@ impl Model {
         let Some(value) = self.get(act.keyspace, &act.key) else {
             return expect(answer, KV_NOT_FOUND);
         };
+        if self.can(KV_EVICTS) && answer.status == KV_NOT_FOUND {
+            return Ok(());
+        }
         if act.has(KV_TOUCH) {
             expect(answer, KV_OK)?;
             let told = (answer.length, answer.detail);
@@ -278,6 +289,9 @@ impl Model {
             right.sort();
             got.sort();
         }
+        if self.can(KV_EVICTS) {
+            return self.judge_scan_of_cache(act, &right, &got);
+        }
         let wanted = right.len().min(act.limit as usize);
         if got.len() > wanted {
             let what = if got.len() > right.len() { "rows there are" } else { "rows asked for" };
@@ -301,6 +315,20 @@ impl Model {
             return check_short(act, answer, &right[got.len()..]);
         }
         Ok(())
+    }
+
+    /// Rows may be missing. Those that come must be right, in order and no more than asked for.
+    fn judge_scan_of_cache(&self, act: &Act, right: &[Row], got: &[Row]) -> Result<(), String> {
+        if got.len() > act.limit as usize {
+            return Err(format!("{} rows, more than the {} asked for", got.len(), act.limit));
+        }
+        let mut rest = right.iter();
+        match got.iter().find(|row| !rest.any(|other| other == *row)) {
+            Some(row) => {
+                Err(format!("row {} is not there, out of order, or has another value", shown(&row.0)))
+            }
+            None => Ok(()),
+        }
     }
 }
 

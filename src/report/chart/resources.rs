@@ -58,7 +58,7 @@ fn draw(phase: &PhaseSummary, figure: &Figure, scales: Scales) -> Option<Chart> 
     };
     let several = phase.groups.len() > 1;
     let part = |group: &crate::results::summary::Group| Part {
-        heading: several.then(|| format!("level {} in force", group.durability_in_force)),
+        heading: several.then(|| format!("level {} in force", group.name())),
         rows: group.cells.iter().map(row).collect(),
     };
     let parts = phase.groups.iter().map(part).collect();

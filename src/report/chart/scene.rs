@@ -73,5 +73,5 @@ pub(super) fn left_out(lines: usize) -> String {
 
 /// The levels of a phase, each with its cells that have figures.
 pub(super) fn levels(phase: &PhaseSummary) -> impl Iterator<Item = (String, Vec<&Cell>)> {
-    phase.groups.iter().map(|group| (group.durability_in_force.to_string(), group.cells.iter().collect()))
+    phase.groups.iter().map(|group| (group.name(), group.cells.iter().collect()))
 }

@@ -91,17 +91,24 @@ pub(crate) fn series(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Vec
         let all = cells.iter().filter_map(|cell| of_cell(scene, phase, cell));
         let (long, short): (Vec<Series>, Vec<Series>) = all.partition(|series| series.rows.len() >= FEWEST);
         for figure in &FIGURES {
-            charts.extend(draw(scene, figure, &level, &long, short.len(), scales));
+            let of = Of { level: &level, is_in_rounds: phase.rounds.is_some() };
+            charts.extend(draw(scene, figure, of, &long, short.len(), scales));
         }
     }
     charts
+}
+
+/// What the series of a chart are of.
+struct Of<'a> {
+    level: &'a str,
+    is_in_rounds: bool,
 }
 
 /// A chart of the series that are long enough; none where each has a single point.
 fn draw(
     scene: &Scene,
     figure: &Figure,
-    level: &str,
+    of: Of,
     all: &[Series],
     short: usize,
     scales: Scales,
@@ -128,9 +135,17 @@ fn draw(
         Line { engine: name, style: scene.style(series.cell), points, is_extra: place >= LINES_SHOWN, tip }
     };
     let drawn = Lines {
-        title: format!("{} over time, level {level}", figure.title),
+        title: format!("{} over time, level {}", figure.title, of.level),
         about: if is_rate { about(all, short) } else { String::new() },
-        x: Axis { title: "seconds of the phase", unit: Unit::Seconds, is_log: false },
+        x: Axis {
+            title: if of.is_in_rounds {
+                "seconds of the phase, its rounds one behind the other"
+            } else {
+                "seconds of the phase"
+            },
+            unit: Unit::Seconds,
+            is_log: false,
+        },
         y: Axis { title: figure.axis, unit: figure.unit, is_log: figure.is_log },
         lines: all.iter().take(LINES_KEPT).enumerate().map(line).collect(),
         of: all.len(),
@@ -184,7 +199,7 @@ fn intervals(record: &Record, phase: &str) -> Vec<Interval> {
             is_stall: false,
         };
         rows.extend(round.series.iter().map(interval));
-        before_ns = before_ns.saturating_add(round.elapsed_ns);
+        before_ns = before_ns.saturating_add(round.span_ns());
     }
     mark_stalls(&mut rows);
     rows
@@ -256,6 +271,24 @@ mod tests {
         short[3].ns = 10_000_000;
         assert_eq!(stalls(short), [false; 4], "the end of a phase is no stall");
         assert_eq!(stalls(Vec::new()), [false; 0]);
+    }
+
+    #[test]
+    fn rounds_follow_each_other_however_late_their_threads_began() {
+        let mut record = crate::results::fixture::records().remove(0);
+        let mut phase = record.phases[0].clone();
+        let row = SeriesRow { interval_ns: 1, ops: 10, ..Default::default() };
+        // Rounds of about a millisecond; in the first the row begins 20 ms before the thread does.
+        let rounds = [(20_000_000, 900_000), (1_100_000, 900_000), (950_000, 900_000)];
+        record.phases.clear();
+        for (round, (at_ns, elapsed_ns)) in (1..).zip(rounds) {
+            phase.round = Some(round);
+            phase.series = vec![SeriesRow { at_ns, ..row.clone() }];
+            phase.elapsed_ns = elapsed_ns;
+            record.phases.push(phase.clone());
+        }
+        let ends: Vec<f64> = intervals(&record, &phase.phase.name).iter().map(|row| row.end_s).collect();
+        assert_eq!(ends, [0.02, 0.0211, 0.02205]);
     }
 
     #[test]

@@ -1,93 +1,141 @@
-//! Ops per second against the size of the database, where a run has a workload with several numbers of keys.
+//! Ops per second against the size of the database, where a run has a workload with several numbers of keys, or one whose
+//! database grows from round to round.
 
 use super::lines::{self, Axis, Line, Lines, Point};
+use super::palette::Style;
 use super::scale::Unit;
 use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, left_out};
 use super::{Chart, Scales};
 use crate::report::describe::cell_name;
 use crate::report::escape::plain_text;
-use crate::results::summary::{Cell, PhaseSummary};
+use crate::results::statistics::{Interval, interval_of_median, median};
+use crate::results::summary::{Cell, Group, PhaseSummary};
+use std::collections::BTreeMap;
 
 /// The fewest sizes that make a line.
 const FEWEST: usize = 2;
+/// Points of a line that have a marker and a whisker each; with more they would hide it.
+const MARKED: usize = 24;
 
-/// A phase at one level, over all sizes of its workload: each engine's cells with their numbers of keys.
-struct Table<'a> {
+/// Ops per second at a number of keys.
+struct Size {
+    keys: u64,
+    ops_per_second: Option<f64>,
+    interval: Option<Interval>,
+}
+
+/// An engine: how it looks, and its figures at each size.
+struct Engine {
+    name: String,
+    style: Style,
+    sizes: Vec<Size>,
+}
+
+/// A phase at one level, over all sizes of its workload.
+struct Table {
     title: String,
-    engines: Vec<(String, Vec<(u64, &'a Cell)>)>,
+    x: &'static str,
+    engines: Vec<Engine>,
 }
 
 /// A chart for each phase and level of workloads with several sizes; none where the run has none.
 pub(crate) fn sizes(scene: &Scene, scales: Scales) -> Vec<Chart> {
     let mut tables: Vec<Table> = Vec::new();
-    for phase in scene.summary.phases.iter().filter(|phase| phase.variant_of.is_some()) {
+    for phase in &scene.summary.phases {
         for group in &phase.groups {
             for cell in &group.cells {
-                let title = title(phase, &group.durability_in_force.to_string());
+                let (x, sizes) = match phase.rounds {
+                    Some(_) => ("keys in the database after the round", by_round(scene, phase, cell)),
+                    None if phase.variant_of.is_some() => ("keys in the workload", vec![whole(phase, cell)]),
+                    None => continue,
+                };
+                let title = title(phase, group);
                 let known = tables.iter().position(|table| table.title == title);
                 let place = known.unwrap_or_else(|| {
-                    tables.push(Table { title, engines: Vec::new() });
+                    tables.push(Table { title, x, engines: Vec::new() });
                     tables.len() - 1
                 });
-                add(&mut tables[place], phase.keys, cell);
+                add(scene, &mut tables[place], cell, sizes);
             }
         }
     }
-    tables.iter().filter_map(|table| draw(scene, table, scales)).collect()
+    tables.into_iter().filter_map(|table| draw(table, scales)).collect()
+}
+
+fn whole(phase: &PhaseSummary, cell: &Cell) -> Size {
+    Size { keys: phase.keys, ops_per_second: cell.ops_per_second, interval: cell.ops_per_second_interval }
+}
+
+/// The median of the runs for each number of keys that a round ended with; nothing where the keys are not known.
+fn by_round(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Vec<Size> {
+    let mut rates: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for (_, record) in scene.counted(cell) {
+        for round in record.rounds_of(&phase.name).filter(|round| round.elapsed_ns > 0) {
+            if let Some(keys) = round.keys_after {
+                rates.entry(keys).or_default().push(round.ops as f64 * 1e9 / round.elapsed_ns as f64);
+            }
+        }
+    }
+    let size = |(keys, rates): (u64, Vec<f64>)| Size {
+        keys,
+        ops_per_second: median(&rates),
+        interval: interval_of_median(&rates),
+    };
+    rates.into_iter().map(size).collect()
 }
 
 /// What the cells of a chart have in common; the level asked for too, for one engine may be there with two.
-fn title(phase: &PhaseSummary, level: &str) -> String {
+fn title(phase: &PhaseSummary, group: &Group) -> String {
+    let level = group.durability_in_force.to_string();
     let base = phase.variant_of.as_deref().unwrap_or(&phase.workload);
     let asked = phase.durability_asked.to_string();
     let asked = if asked == level { String::new() } else { format!(" ({asked} asked for)") };
-    plain_text(&format!("{base} / {}: ops/s by size, level {level}{asked}", phase.name))
+    plain_text(&format!("{base} / {}: ops/s by size, level {}{asked}", phase.name, group.name()))
 }
 
-fn add<'a>(table: &mut Table<'a>, keys: u64, cell: &'a Cell) {
+fn add(scene: &Scene, table: &mut Table, cell: &Cell, sizes: Vec<Size>) {
     let name = cell_name(cell);
-    match table.engines.iter_mut().find(|(engine, _)| *engine == name) {
-        Some((_, sizes)) => sizes.push((keys, cell)),
-        None => table.engines.push((name, vec![(keys, cell)])),
+    match table.engines.iter_mut().find(|engine| engine.name == name) {
+        Some(engine) => engine.sizes.extend(sizes),
+        None => table.engines.push(Engine { name, style: scene.style(cell), sizes }),
     }
 }
 
-/// An engine, and its cells by their numbers of keys.
-type Sizes<'c> = (String, Vec<(u64, &'c Cell)>);
-
-fn draw(scene: &Scene, table: &Table, scales: Scales) -> Option<Chart> {
+fn draw(mut table: Table, scales: Scales) -> Option<Chart> {
+    table.engines.retain(|engine| !engine.sizes.is_empty());
     let mut all: Vec<u64> =
-        table.engines.iter().flat_map(|(_, sizes)| sizes.iter().map(|(keys, _)| *keys)).collect();
+        table.engines.iter().flat_map(|engine| engine.sizes.iter().map(|size| size.keys)).collect();
     all.sort_unstable();
     all.dedup();
     if all.len() < FEWEST {
         return None;
     }
-    let line = |(place, (engine, sizes)): (usize, &Sizes<'_>)| {
-        let mut sizes = sizes.clone();
-        sizes.sort_by_key(|(keys, _)| *keys);
-        let point = |(keys, cell): &(u64, &Cell)| Point {
-            x: *keys as f64,
-            y: cell.ops_per_second,
-            interval: cell.ops_per_second_interval,
-            is_marked: true,
+    let of = table.engines.len();
+    let line = |(place, mut engine): (usize, Engine)| {
+        engine.sizes.sort_by_key(|size| size.keys);
+        let every = engine.sizes.len().div_ceil(MARKED).max(1);
+        let point = |(at, size): (usize, &Size)| Point {
+            x: size.keys as f64,
+            y: size.ops_per_second,
+            interval: size.interval.filter(|_| every == 1),
+            is_marked: at % every == 0,
             is_stall: false,
         };
-        Some(Line {
-            engine: engine.clone(),
-            style: scene.style(sizes.first()?.1),
-            points: sizes.iter().map(point).collect(),
+        Line {
+            tip: format!("{}: ops/s at {} sizes", engine.name, engine.sizes.len()),
+            points: engine.sizes.iter().enumerate().map(point).collect(),
+            engine: engine.name,
+            style: engine.style,
             is_extra: place >= LINES_SHOWN,
-            tip: format!("{engine}: ops/s at {} sizes", sizes.len()),
-        })
+        }
     };
     let lines = Lines {
-        title: table.title.clone(),
-        about: format!("Medians with their intervals.{}", left_out(table.engines.len())),
-        x: Axis { title: "keys in the workload", unit: Unit::Count, is_log: true },
+        title: table.title,
+        about: format!("Medians with their intervals.{}", left_out(of)),
+        x: Axis { title: table.x, unit: Unit::Count, is_log: true },
         y: Axis { title: "ops/s", unit: Unit::Rate, is_log: false },
-        lines: table.engines.iter().take(LINES_KEPT).enumerate().filter_map(line).collect(),
-        of: table.engines.len(),
+        lines: table.engines.into_iter().take(LINES_KEPT).enumerate().map(line).collect(),
+        of,
     };
     lines::draw(&lines, scales)
 }

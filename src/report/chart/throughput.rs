@@ -26,7 +26,7 @@ fn draw(phase: &PhaseSummary, scales: Scales, most: usize, title: String) -> Opt
     let mut hidden = 0;
     for group in &phase.groups {
         hidden += group.cells.len().saturating_sub(most);
-        let heading = Some(format!("level {} in force", group.durability_in_force));
+        let heading = Some(format!("level {} in force", group.name()));
         parts.push(Part { heading, rows: group.cells.iter().take(most).map(row).collect() });
     }
     let without: Vec<&Cell> = phase.unranked.iter().collect();

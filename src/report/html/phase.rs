@@ -13,7 +13,7 @@ pub(super) fn section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers
     let mut section = html!("<section id=\"p{}\" class=\"phase\">\n<h2>{}</h2>\n", place, phase_name(phase));
     section.push(&html!("<p>{}</p>\n", phase_settings(phase)));
     for group in &phase.groups {
-        section.push(&html!("<h3>At level {} (in force)</h3>\n", group.durability_in_force.to_string()));
+        section.push(&html!("<h3>At level {} (in force)</h3>\n", group.name()));
         section.push(&ranking(&group.cells).html());
     }
     let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();

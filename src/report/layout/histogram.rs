@@ -58,6 +58,11 @@ impl<'a> Block<'a> {
         self.runs.iter().map(of).collect()
     }
 
+    fn evicted(&self) -> u64 {
+        let kinds = self.runs.iter().flat_map(|run| &run.whole.kinds);
+        kinds.filter(|kind| kind.kind == self.kind).map(|kind| kind.evicted).sum()
+    }
+
     fn misses(&self) -> u64 {
         let kinds = self.runs.iter().flat_map(|run| &run.whole.kinds);
         kinds.filter(|kind| kind.kind == self.kind).map(|kind| kind.misses).sum()
@@ -197,8 +202,12 @@ fn settings(block: &Block) -> Vec<String> {
         ),
         format!("Runs: {}", runs(block)),
     ];
-    if block.misses() > 0 {
-        lines.push(format!("Not found: {}, as asked for", block.misses()));
+    if block.evicted() > 0 {
+        lines.push(format!("Evicted: {}, of a cache", block.evicted()));
+    }
+    let misses = block.misses().saturating_sub(block.evicted());
+    if misses > 0 {
+        lines.push(format!("Not found: {misses}, as asked for"));
     }
     let ops: u64 = block.ops().iter().sum();
     if block.histogram.count() < ops {

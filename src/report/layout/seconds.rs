@@ -5,8 +5,8 @@ use super::{Page, Runs};
 use crate::measure::{Histogram, SeriesRow};
 use crate::report::escape::{csv_cell, plain_text};
 use crate::report::figure::{counted, known};
+use crate::results::KindRecord;
 use crate::results::summary::Summary;
-use crate::results::{KindRecord, ThreadRecord};
 
 /// The columns as CSV. Rows are `second` or `thread`.
 pub(super) const COLUMNS: &[&str] = &[
@@ -60,6 +60,11 @@ struct Second {
 }
 
 impl Second {
+    /// Whether it is no part of a second, but for what a phase ends late by.
+    fn is_whole(&self) -> bool {
+        self.interval_ns >= WHOLE_SECOND_NS
+    }
+
     fn rate(&self, count: u64) -> f64 {
         if self.interval_ns == 0 { 0.0 } else { count as f64 * 1e9 / self.interval_ns as f64 }
     }
@@ -114,7 +119,7 @@ fn series(measured: &Measured, run: &OneRun) -> Vec<Second> {
                 total_writes: totals.map(|totals| totals.1),
             });
         }
-        began_ns += phase.elapsed_ns;
+        began_ns += phase.span_ns();
     }
     all
 }
@@ -160,8 +165,10 @@ fn text(measured: &Measured, run: &OneRun, series: &[Second], runs: Runs) -> Str
         measured.level()
     )];
     lines.extend(restored(measured, run));
-    let (readers, writers) = threads(run);
-    lines.extend([format!("init {writers} write threads"), format!("init {readers} read threads")]);
+    let [writers, readers, both] = threads(run);
+    let init = |count: usize, what: &str| format!("init {count} {what}");
+    lines.extend([init(writers, "write threads"), init(readers, "read threads")]);
+    lines.extend((both > 0).then(|| init(both, "threads that read and write")));
     lines.push("------- ops in seconds -----------".to_string());
     lines.push("time (ms),   read ops,   not found,  write ops,  total read,  total write".to_string());
     lines.extend(series.iter().map(line));
@@ -179,8 +186,10 @@ fn text(measured: &Measured, run: &OneRun, series: &[Second], runs: Runs) -> Str
 fn line(second: &Second) -> String {
     let rate = |count: Option<u64>| known(count, |count| format!("{:.0}", second.rate(count)));
     let total = |count: Option<u64>| known(count, |count| count.to_string());
+    let part =
+        if second.is_whole() { String::new() } else { format!("  ({} ms)", second.interval_ns / 1_000_000) };
     format!(
-        "{:<12}{:<12}{:<12}{:<12}{:<13}{}",
+        "{:<12}{:<12}{:<12}{:<12}{:<13}{}{part}",
         second.at_ns / 1_000_000,
         rate(second.reads),
         rate(Some(second.misses)),
@@ -190,28 +199,39 @@ fn line(second: &Second) -> String {
     )
 }
 
-/// What was there when the database was opened again, and how long that took, as a line of the engine's log has it.
+/// What was there when the database was opened again, or a kept one was opened, and how long that took, as a line of the
+/// engine's log has it.
 fn restored(measured: &Measured, run: &OneRun) -> Option<String> {
-    let step = run.step("reopen", Some(&measured.phase.name))?;
+    let before = Some(measured.phase.name.as_str());
+    let kept = || run.step("open", before).filter(|_| run.record.trial.reused);
+    let step = run.step("reopen", before).or_else(kept)?;
     let records = known(step.keys, |records| records.to_string());
     Some(format!("In restoring: {records} records, {:.3} ms", step.elapsed_ns as f64 / 1e6))
 }
 
-/// Threads that only read, and those that write.
-fn threads(run: &OneRun) -> (usize, usize) {
-    let only_reads = kinds(run, false).next().is_none();
-    let reads = |thread: &&ThreadRecord| match thread.role.as_str() {
-        "reader" => true,
-        "writer" => false,
-        _ => only_reads,
+/// Threads that only write, that only read, and that do both.
+fn threads(run: &OneRun) -> [usize; 3] {
+    let has = |reads: bool| kinds(run, reads).next().is_some();
+    let of_a_mix = match (has(false), has(true)) {
+        (true, true) => 2,
+        (true, false) => 0,
+        (false, _) => 1,
     };
-    let readers = run.whole.threads.iter().filter(reads).count();
-    (readers, run.whole.threads.len() - readers)
+    let mut counts = [0; 3];
+    for thread in &run.whole.threads {
+        let place = match thread.role.as_str() {
+            "reader" => 1,
+            "writer" => 0,
+            _ => of_a_mix,
+        };
+        counts[place] += 1;
+    }
+    counts
 }
 
 /// Averages over the whole seconds, by their real lengths, and which rows they are.
 fn statistics(run: &OneRun, series: &[Second]) -> Vec<String> {
-    let whole = |second: &&Second| second.interval_ns >= WHOLE_SECOND_NS;
+    let whole = |second: &&Second| second.is_whole();
     let steady: Vec<&Second> = series.iter().filter(whole).collect();
     let (used, which) = match steady.len() {
         0 => (

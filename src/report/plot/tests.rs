@@ -61,6 +61,24 @@ fn every_kind_is_a_whole_picture_with_its_title_and_source() {
 }
 
 #[test]
+fn a_workload_that_grows_in_rounds_has_its_rates_by_size() {
+    let insert = PhaseSketch { each_round: true, ..PhaseSketch::new("insert", &["insert"], 1_000) };
+    let sketch = Sketch { name: "nudb-mixed", rounds: 3, phases: &[insert], ..Sketch::EMPTY };
+    let (run, mut records) = drawn(&[sketch]);
+    for record in &mut records {
+        for (round, phase) in (1..).zip(&mut record.phases) {
+            phase.keys_after = Some(round * 20_000);
+        }
+    }
+    let summary = Summary::new(&run, records);
+    let svg = plot("sizes").unwrap().svg(&summary, &run, &PlotChoice::default()).unwrap();
+    let texts = texts(&svg);
+    assert!(texts.contains(&"keys in the database after the round".to_string()), "{texts:?}");
+    assert!(["20k", "50k"].iter().all(|tick| texts.contains(&tick.to_string())), "{texts:?}");
+    assert_eq!(svg.matches("data-e=").count(), 2, "a line for each engine");
+}
+
+#[test]
 fn of_many_lines_the_fastest_are_drawn_and_the_rest_is_counted() {
     let (run, summary) = sizes_of_ten();
     let svg = plot("sizes").unwrap().svg(&summary, &run, &PlotChoice::default()).unwrap();

@@ -48,9 +48,14 @@ pub struct Cell {
     pub space_amplification: Option<f64>,
     /// How far reads were checked, the least of all runs.
     pub check_level: Option<CheckLevel>,
-    /// What the engine is if it is none that runs in the trial's own process: `server, one machine`, `distributed`.
+    /// What the engine is if it is none that runs in the trial's own process and keeps all rows: `server, one machine`,
+    /// `distributed`, `cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
+    /// Of a cache: the share of its reads of keys that had been written that found nothing, in all runs together, 0 to 1;
+    /// none: no cache, or it had none to read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evicted_share: Option<f64>,
     /// Emulated op kinds.
     pub emulated: Vec<String>,
     /// Retries inside the driver, in all runs together.
@@ -164,8 +169,11 @@ pub struct KindSummary {
     pub kind: String,
     /// Ops in all runs together.
     pub ops: u64,
-    /// Of these, expected misses.
+    /// Of these, those that found nothing as they may.
     pub misses: u64,
+    /// Of the misses, those of keys that a cache had let go.
+    #[serde(skip_serializing_if = "crate::results::is_zero")]
+    pub evicted: u64,
     /// Rows delivered by scans.
     pub rows: u64,
     /// Retries inside the driver.
@@ -423,6 +431,7 @@ pub(super) fn cell(
         write_amplification: middle(|run| run.write_amplification),
         space_amplification: middle(|run| run.space_amplification),
         check_level: counted.iter().map(|phase| phase.check.level).min_by_key(|level| *level as u8),
+        evicted_share: class.as_deref().filter(|class| *class == CACHE).and_then(|_| evicted_share(counted)),
         class,
         emulated,
         retries: retries.fold(0, u64::saturating_add),
@@ -436,6 +445,29 @@ pub(super) fn cell(
     cell
 }
 
+/// The class of engines that may let rows go. They are ranked among themselves: keeping less is less work.
+pub const CACHE: &str = "cache";
+
+impl Cell {
+    /// Whether its engine may let rows go.
+    pub fn is_cache(&self) -> bool {
+        self.class.as_deref() == Some(CACHE)
+    }
+}
+
+fn evicted_share(counted: &[&PhaseRecord]) -> Option<f64> {
+    let reads = ["get", "multi-get", "read-modify-write"];
+    let kinds =
+        counted.iter().flat_map(|phase| &phase.kinds).filter(|kind| reads.contains(&kind.kind.as_str()));
+    let (mut written, mut evicted) = (0_u64, 0_u64);
+    for kind in kinds {
+        // Misses that were asked for are of keys that nobody wrote.
+        written += kind.ops.saturating_sub(kind.misses.saturating_sub(kind.evicted));
+        evicted += kind.evicted;
+    }
+    (written > 0).then(|| evicted as f64 / written as f64)
+}
+
 fn kinds(counted: &[&PhaseRecord]) -> Vec<KindSummary> {
     let mut kinds: Vec<KindSummary> = Vec::new();
     for found in counted.iter().flat_map(|phase| &phase.kinds) {
@@ -446,6 +478,7 @@ fn kinds(counted: &[&PhaseRecord]) -> Vec<KindSummary> {
                 kind: found.kind.clone(),
                 ops: 0,
                 misses: 0,
+                evicted: 0,
                 rows: 0,
                 retries: 0,
                 latency,
@@ -455,6 +488,7 @@ fn kinds(counted: &[&PhaseRecord]) -> Vec<KindSummary> {
         let kind = &mut kinds[place];
         kind.ops = kind.ops.saturating_add(found.ops);
         kind.misses = kind.misses.saturating_add(found.misses);
+        kind.evicted = kind.evicted.saturating_add(found.evicted);
         kind.rows = kind.rows.saturating_add(found.rows);
         kind.retries = kind.retries.saturating_add(found.retries);
     }

@@ -1,6 +1,7 @@
 //! What a reader must know of a cell: a mark for a narrow column, and a sentence for below the table.
 
 use super::cell::{Cell, RunState};
+use crate::measure::units::share_text;
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
 use crate::results::{Outcome, Record, Run};
 use serde::Serialize;
@@ -73,7 +74,14 @@ pub(super) fn unverified(run: &Run, engine: &str) -> Option<Note> {
 /// All notes of a cell, the gravest first.
 pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     let mut notes = failures(cell);
-    if let Some(class) = &cell.class {
+    if let Some(share) = cell.evicted_share.filter(|_| cell.is_cache()) {
+        let share = share_text(share);
+        let detail = format!(
+            "{share} of its reads of keys that had been written found nothing, as those of a cache may"
+        );
+        notes.push(Note::detailed(format!("evicted {share}"), detail));
+    }
+    if let Some(class) = cell.class.as_ref().filter(|_| !cell.is_cache()) {
         let mark = class.split(',').next().unwrap_or(class);
         let detail =
             format!("{class}: its ops go over a socket to another process, so its rank is not among equals");

@@ -1,6 +1,6 @@
 //! One phase of a workload over all engines: the floor, a ranked group for each level in force, and what has no place.
 
-use super::cell::{Cell, Name, RunFigures, cell, disturbed, figures, state_of};
+use super::cell::{CACHE, Cell, Name, RunFigures, cell, disturbed, figures, state_of};
 use super::note::{Note, stranger, unverified};
 use super::order::rank;
 use super::{Found, is_floor, is_mutant};
@@ -47,11 +47,15 @@ pub struct PhaseSummary {
     pub unranked: Vec<Cell>,
 }
 
-/// The cells of one level in force: those with a rank first, and the highest median first.
+/// The cells of one level in force, caches apart from engines that keep all rows: those with a rank first, and the highest
+/// median first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// The level in force.
     pub durability_in_force: Durability,
+    /// Whether its engines are caches.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub are_caches: bool,
     /// The cells; those whose runs failed in part have figures but no rank.
     pub cells: Vec<Cell>,
 }
@@ -113,21 +117,29 @@ fn summarize_phase(
         match (cell.durability_in_force, cell.counted_runs) {
             _ if is_floor(&cell.engine) => summary.floors.push(cell),
             _ if is_mutant(&cell.engine) => summary.unranked.push(cell),
-            (Some(level), 1..) => group_of(&mut summary.groups, level).cells.push(cell),
+            (Some(level), 1..) => group_of(&mut summary.groups, level, cell.is_cache()).cells.push(cell),
             _ => summary.unranked.push(cell),
         }
     }
-    summary.groups.sort_by_key(|group| group.durability_in_force);
+    summary.groups.sort_by_key(|group| (group.are_caches, group.durability_in_force));
     for group in &mut summary.groups {
         rank(&mut group.cells, baseline);
     }
     summary
 }
 
-fn group_of(groups: &mut Vec<Group>, level: Durability) -> &mut Group {
-    let known = groups.iter().position(|group| group.durability_in_force == level);
-    let place = known.unwrap_or_else(|| {
-        groups.push(Group { durability_in_force: level, cells: Vec::new() });
+impl Group {
+    /// What its engines have in common: `process`, or `none, caches`.
+    pub fn name(&self) -> String {
+        let caches = if self.are_caches { ", caches" } else { "" };
+        format!("{}{caches}", self.durability_in_force)
+    }
+}
+
+fn group_of(groups: &mut Vec<Group>, level: Durability, are_caches: bool) -> &mut Group {
+    let is_it = |group: &Group| (group.durability_in_force, group.are_caches) == (level, are_caches);
+    let place = groups.iter().position(is_it).unwrap_or_else(|| {
+        groups.push(Group { durability_in_force: level, are_caches, cells: Vec::new() });
         groups.len() - 1
     });
     &mut groups[place]
@@ -215,9 +227,13 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
     levels.iter().map(cell_at).collect()
 }
 
-/// What the driver says that the engine is: a setting in force named `class`.
+/// What the driver says that the engine is: a capability of caches, or a setting in force named `class`.
 fn class_of(record: &Record) -> Option<String> {
-    let options = &record.engine.as_ref()?.options;
+    let engine = record.engine.as_ref()?;
+    if engine.capabilities.iter().any(|name| name == "evicts") {
+        return Some(CACHE.to_string());
+    }
+    let options = &engine.options;
     options.iter().find(|(name, _)| name == "class").map(|(_, class)| class.clone())
 }
 

@@ -346,6 +346,29 @@ fn five_blocks_rank_what_is_apart_and_drift_does_not_hide_it() {
 }
 
 #[test]
+fn caches_are_ranked_among_themselves_and_show_what_they_let_go() {
+    let fast = [1.00, 1.01, 0.99, 1.00, 1.005];
+    let slow = [1.35, 1.36, 1.34, 1.35, 1.355];
+    let (run, mut records) = timed(&[("lmdb", &slow), ("quick-cache", &fast), ("fjall", &fast)]);
+    for record in records.iter_mut().filter(|record| record.trial.engine == "quick-cache") {
+        let facts = std::sync::Arc::make_mut(record.engine.as_mut().unwrap());
+        facts.capabilities.push("evicts".to_string());
+        let get = &mut record.phases[0].kinds[0];
+        // Of 2000 reads 400 were of keys that nobody wrote, and 200 of what was let go.
+        (get.ops, get.misses, get.evicted) = (2_000, 600, 200);
+    }
+    let summary = Summary::new(&run, records);
+    let groups = &summary.phases[0].groups;
+    let names: Vec<String> = groups.iter().map(|group| group.name()).collect();
+    assert_eq!(names, ["process", "process, caches"]);
+    assert_eq!(ranks(&summary), ["fjall 1", "lmdb 2"]);
+    let cache = &groups[1].cells[0];
+    assert_eq!((cache.evicted_share, cache.rank), (Some(0.125), Some(Rank { best: 1, worst: 1, of: 1 })));
+    assert!(marks(cache).contains(&"evicted 12.5 %"), "{:?}", marks(cache));
+    assert!(groups[0].cells.iter().all(|cell| cell.evicted_share.is_none() && !cell.is_cache()));
+}
+
+#[test]
 fn the_harness_does_not_decide_an_order() {
     let fast = [1.00, 1.01, 0.99, 1.00, 1.005];
     let slow = [1.05, 1.06, 1.04, 1.05, 1.055];

@@ -68,7 +68,7 @@ impl Judge {
                 let fault = lists.fault(shared.values, item.index, value);
                 fault.into_iter().for_each(|text| self.faults.add(|| format!("pop: {text}")));
             }
-            Status::NotFound if item.is_in_vain() => self.count_miss(Kind::Pop),
+            Status::NotFound if item.is_in_vain() => self.count_miss(Kind::Pop, false),
             Status::NotFound => self.faults.add(|| {
                 format!("pop: list {list} says that it is empty, element {number} was pushed and not popped")
             }),

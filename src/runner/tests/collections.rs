@@ -4,7 +4,7 @@ use super::*;
 use crate::workload::{Collections, DataType, Mix, Scan};
 
 fn engines() -> Vec<crate::engine::Engine> {
-    Registry::load(&[]).engines().iter().filter(|engine| engine.is_compared()).cloned().collect()
+    keeping_engines()
 }
 
 /// Point ops and scans in collections of a type.

@@ -3,11 +3,11 @@
 use super::super::data::growth;
 use super::*;
 use crate::engine::Engine;
-use crate::workload::{Emulate, Mix};
+use crate::workload::{Emulate, Mix, Transaction};
 use std::cell::Cell;
 
 fn engines() -> Vec<Engine> {
-    Registry::load(&[]).engines().iter().filter(|engine| engine.is_compared()).cloned().collect()
+    keeping_engines()
 }
 
 /// A workload that inserts and gets in turn.
@@ -162,6 +162,58 @@ fn faults_in_rounds_and_turns_are_found() {
         is_caught(&format!("mutant:{fault}"), not_atomic("toku-update"));
     }
     is_caught("mutant:index-row-lost", not_atomic("toku-insert-multiple"));
+}
+
+/// A phase of each kind of write, undone, between others that see what was there before it.
+fn undone() -> Workload {
+    let mut workload = small("overwrite");
+    let writes =
+        Mix { get: 2.0, insert: 1.0, update: 1.0, delete: 1.0, read_modify_write: 1.0, ..Mix::default() };
+    let phase = |name: &str, mix: &Mix, transaction| Phase {
+        name: name.into(),
+        mix: mix.clone(),
+        ops: 1_000,
+        seconds: 0.0,
+        transaction,
+        ..Phase::default()
+    };
+    let reads = Mix { get: 1.0, ..Mix::default() };
+    workload.keys = 500;
+    workload.phases.truncate(1);
+    workload.phases.push(phase("undone", &writes, Some(Transaction::Aborted)));
+    workload.phases.push(phase("reads", &reads, None));
+    workload.phases.push(phase("writes", &writes, None));
+    workload
+}
+
+#[test]
+fn what_a_transaction_wrote_that_is_aborted_is_gone_after_it() {
+    let can = |engine: &&Engine| engine.capabilities() & abi::KV_CAN_LONG_TRANSACTION != 0;
+    for engine in engines().iter().filter(can) {
+        let record = run_on(engine.name(), undone());
+        assert_eq!(record.outcome, Outcome::Ok, "{}", engine.name());
+        let undone = &record.phases[1];
+        assert_eq!((undone.keys_after, undone.not_run.as_deref()), (Some(500), None), "{}", engine.name());
+        let read = undone.kinds.iter().find(|kind| kind.kind == "get").unwrap();
+        assert!(undone.check.values > read.ops, "{}: its keys are read once more", engine.name());
+    }
+}
+
+#[test]
+fn an_abort_that_commits_is_found_at_once() {
+    // One that is seen where the same keys are written again and the sweep has nothing to find too.
+    for last in [2, 4] {
+        let mut workload = undone();
+        workload.phases.truncate(last);
+        let record = run_on("mutant:abort-commits", workload);
+        let Outcome::WrongAnswers { faults } = &record.outcome else {
+            panic!("{:?}", record.outcome);
+        };
+        assert!(faults[0].contains("after its transaction was aborted"), "{faults:?}");
+    }
+    let mut committed = undone();
+    committed.phases[1].transaction = Some(Transaction::Whole);
+    assert_eq!(run_on("mutant:abort-commits", committed).outcome, Outcome::Ok);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn tiny(name: &str) -> Workload {
 }
 
 fn engines() -> Vec<Engine> {
-    Registry::load(&[]).engines().iter().filter(|engine| engine.is_compared()).cloned().collect()
+    keeping_engines()
 }
 
 #[test]

@@ -184,6 +184,7 @@ impl Running<'_> {
         if !is_one_size {
             return;
         }
+        let mut lost = sweep::Lost::default();
         for phase in sweep::phases(self.population.dense, capabilities, &self.spaces) {
             let mut shared = self.shared((&phase, None), &self.values[0], self.trial.workload.seed);
             self.board.begin(None, &mut shared.slots);
@@ -192,6 +193,7 @@ impl Running<'_> {
             drop(shared);
             match ran {
                 Ok(ran) => {
+                    lost.add(&ran.record.kinds);
                     let faults = ran.record.check.first_faults.iter();
                     self.faults.extend(faults.map(|fault| format!("{} at the end: {fault}", phase.name)));
                     if let Some(failure) = ran.failure {
@@ -204,7 +206,9 @@ impl Running<'_> {
         if self.failure.is_none() {
             self.index_gets();
         }
-        self.end_sweep(start, sweep::note(self.population.dense, capabilities));
+        let notes = [sweep::note(self.population.dense, capabilities), lost.note()];
+        let notes: Vec<String> = notes.into_iter().flatten().collect();
+        self.end_sweep(start, (!notes.is_empty()).then(|| notes.join("; ")));
     }
 
     /// The index rows of an engine whose indexes cannot be scanned.

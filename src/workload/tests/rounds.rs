@@ -101,9 +101,9 @@ fn says_what_is_wrong_with_transactions_over_all_of_a_phase() {
             "w.toml:6: phase `a`: `transaction`: expected 1 thread for a transaction over all of a phase, got 2",
         ),
         (
-            "",
-            phases(&[("a", "mix = { put = 1 }\ntransaction = 'aborted'")]),
-            "w.toml:5: phase `a`: `transaction`: expected new keys only (insert, or put with existing = 0)",
+            "collections = { count = 2, type = 'list' }\nkey = { size = 8 }\n",
+            phases(&[("a", "mix = { push = 1 }\ntransaction = 'aborted'")]),
+            "w.toml:7: phase `a`: `transaction`: expected no lists in a transaction, got push or pop in the mix",
         ),
         (
             "",

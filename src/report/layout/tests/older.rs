@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::measure::{Histogram, SeriesRow};
-use crate::results::PhaseRecord;
 use crate::results::fixture::sketch::{PhaseSketch, Sketch};
+use crate::results::{PhaseRecord, Step};
 
 /// The records of one engine, changed, and the summary of them.
 fn of(sketch: Sketch, change: impl Fn(&mut Record)) -> Summary {
@@ -270,13 +270,40 @@ fn kvdk_prints_the_same_rows_by_the_real_interval() {
         assert!(rest.any(|own| own == *line), "{line:?} is not in its place in\n{text}");
     }
     assert!(
-        text.contains("\n2501        40000000    0           2000000     145060000    9236000\n"),
+        text.contains("\n2501        40000000    0           2000000     145060000    9236000  (500 ms)\n"),
         "{text}"
     );
     assert!(text.contains("\nread ops 62530000, write ops 4118000\n"), "whole seconds alone: {text}");
     // The older tool divided the time of writes by the number of reads: 0.09.
     assert!(text.contains("\nread latencies (us): Avg: 0.89, P50: 0.89, P99: 0.89, P99.5: 0.89,"), "{text}");
     assert!(text.contains("\nwrite latencies (us): Avg: 1.26, P50: 1.26, P99: 1.26, P99.5: 1.26,"), "{text}");
+}
+
+#[test]
+fn kvdk_names_threads_by_what_they_do_and_what_a_kept_database_brought() {
+    let list = [PhaseSketch::new("push-pop", &["push", "pop"], 1_000)];
+    let text_of = |step: &str, is_reused: bool| {
+        let summary = of(Sketch { name: "kvdk-list", phases: &list, ..Sketch::EMPTY }, |record| {
+            record.trial.reused = is_reused;
+            let (name, before_phase) = (step.to_string(), Some("push-pop".to_string()));
+            record.steps =
+                vec![Step { name, before_phase, elapsed_ns: 1_500_000, note: None, keys: Some(7) }];
+            let thread = record.phases[0].threads[0].clone();
+            record.phases[0].threads.push(thread);
+        });
+        text("seconds", &summary)
+    };
+    let restored = "In restoring: 7 records, 1.500 ms\n";
+    let init = "init 0 write threads\ninit 0 read threads\ninit 2 threads that read and write\n";
+    for (step, is_reused) in [("reopen", false), ("open", true), ("reopen", true)] {
+        let text = text_of(step, is_reused);
+        assert!(text.contains(&format!("{restored}{init}")), "{step}: {text}");
+    }
+    let fresh = text_of("open", false);
+    assert!(
+        !fresh.contains("In restoring") && fresh.contains(init),
+        "a new database brings nothing: {fresh}"
+    );
 }
 
 #[test]

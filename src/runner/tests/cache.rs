@@ -1,0 +1,75 @@
+//! Trials on caches: what they let go is counted, and what they answer is checked as everywhere.
+
+use super::*;
+use crate::results::KindRecord;
+
+/// Reads and updates by four threads of 5000 rows of a kilobyte, with a budget for the engine's cache.
+fn with_budget(cache_bytes: u64) -> Workload {
+    let mut workload = small("ycsb-a");
+    workload.durability = Durability::None;
+    workload.cache_bytes = Some(cache_bytes);
+    workload.phases.iter_mut().skip(1).for_each(|phase| phase.threads = 4);
+    workload
+}
+
+fn of<'a>(record: &'a Record, kind: &str) -> &'a KindRecord {
+    let kinds = record.phases.iter().flat_map(|phase| &phase.kinds);
+    kinds.into_iter().find(|found| found.kind == kind).unwrap()
+}
+
+fn sweep_note(record: &Record) -> Option<&str> {
+    record.steps.iter().find(|step| step.name == "sweep").unwrap().note.as_deref()
+}
+
+#[test]
+#[cfg(feature = "quick-cache")]
+fn rows_that_a_cache_has_let_go_are_counted_and_no_fault() {
+    let record = run_on("quick-cache", with_budget(1 << 20));
+    assert_eq!(record.outcome, Outcome::Ok);
+    let get = of(&record, "get");
+    assert!(get.evicted > 100 && get.evicted == get.misses && get.misses < get.ops, "{get:?}");
+    assert!(
+        sweep_note(&record).unwrap().ends_with(" of 5000 keys read were evicted"),
+        "{:?}",
+        sweep_note(&record)
+    );
+    for phase in &record.phases {
+        assert_eq!((phase.keys_after, phase.check.level), (None, CheckLevel::Full));
+        assert!(crate::results::sane(phase).is_empty(), "{:?}", crate::results::sane(phase));
+    }
+    let record = run_on("quick-cache", with_budget(64 << 20));
+    assert_eq!((of(&record, "get").evicted, sweep_note(&record)), (0, None), "all of it fits");
+}
+
+#[test]
+#[cfg(feature = "quick-cache")]
+fn what_needs_rows_to_stay_is_not_run_on_a_cache() {
+    for (name, reason) in
+        [("toku-update", "counters, lists and indexes"), ("kvdk-list", "counters, lists and indexes")]
+    {
+        let mut workload = small(name);
+        workload.durability = Durability::None;
+        workload.phases.iter_mut().for_each(|phase| phase.atomic = false);
+        let record = run_on("quick-cache", workload);
+        let Outcome::Failed { cause, text } = &record.outcome else { panic!("{name}: {:?}", record.outcome) };
+        assert!(
+            cause == "refused" && text.contains(reason) && text.contains("it is a cache"),
+            "{name}: {text}"
+        );
+    }
+}
+
+#[test]
+fn another_keys_value_is_a_fault_of_a_cache_too() {
+    let Outcome::WrongAnswers { faults } = run_on("mutant:cache-swaps", with_budget(64 << 20)).outcome else {
+        panic!("not found");
+    };
+    assert!(faults[0].contains("get of key "), "{faults:?}");
+}
+
+#[test]
+fn an_engine_that_is_no_cache_may_not_lose_a_row_at_any_level() {
+    let record = run_on("mutant:miss-for-present", with_budget(64 << 20));
+    assert!(matches!(record.outcome, Outcome::WrongAnswers { .. }), "{:?}", record.outcome);
+    assert!(record.phases.iter().flat_map(|phase| &phase.kinds).all(|kind| kind.evicted == 0));
+}
