@@ -175,7 +175,9 @@ impl InForce {
         let broken = |text: String| Err(EngineError { status: KV_ERROR, text });
         if engine.levels() & 1 << self.level == 0 {
             let name = level_name(self.level);
-            return broken(format!("rule 10: the level in force is `{name}`, which the table does not declare"));
+            return broken(format!(
+                "rule 10: the level in force is `{name}`, which the table does not declare"
+            ));
         }
         // Where the data is depends on options.
         let added = self.capabilities & !engine.capabilities() & !KV_IN_MEMORY;

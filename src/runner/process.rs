@@ -19,7 +19,7 @@ use std::fs;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// What a trial's process is told, in a file.
@@ -448,7 +448,7 @@ struct Memory {
 /// What ended a process that did not finish by itself.
 fn why(
     status: Option<ExitStatus>,
-    (ended, doing): (Ended, &str),
+    ended: Ended,
     stall: Duration,
     stderr: Vec<String>,
     memory: Memory,

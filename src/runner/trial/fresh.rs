@@ -89,7 +89,7 @@ impl Running<'_> {
         self.facts = hand_over.facts.clone();
         self.spaces.set_atomic(hand_over.is_atomic);
         if let (Some(table), Some(wanted)) = (&self.versions, hand_over.versions) {
-            table.forget(0);
+            table.restore(&[]);
             table.read(versions, wanted)?;
         }
         if let (Some(lists), Some(held)) = (&self.lists, &hand_over.lists) {
