@@ -256,6 +256,7 @@ fn small_limits_of_the_system_are_messages() {
 #[test]
 fn an_engine_that_is_named_and_refused_in_every_phase_is_exit_code_1_with_what_would_help() {
     let folder = tempfile::tempdir().unwrap();
+    let mut last = String::new();
     let cases = [
         ("run fill-seq --engines memory-map,memory-btree --durability none", 0, ""),
         (
@@ -272,9 +273,11 @@ fn an_engine_that_is_named_and_refused_in_every_phase_is_exit_code_1_with_what_w
         assert_eq!(printed.code, Some(code), "kvdyno {words}\n{}", printed.stderr);
         assert_eq!(printed.stderr.contains("was refused in every phase"), code == 1, "{}", printed.stderr);
         assert!(printed.stderr.contains(hint), "kvdyno {words}\n{}", printed.stderr);
+        let results = printed.stdout.lines().find_map(|line| line.strip_prefix("results: "));
+        last = results.expect("a run names its folder").to_string();
     }
     // What goes on with such a run ends as it did.
-    let printed = kvdyno(folder.path(), "run --resume --quiet");
+    let printed = kvdyno(folder.path(), &format!("run --resume={last} --quiet"));
     assert_eq!(printed.code, Some(1), "{}", printed.stderr);
     assert!(printed.stderr.contains("sled was refused in every phase"), "{}", printed.stderr);
 }
