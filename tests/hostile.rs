@@ -249,7 +249,7 @@ fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
     match run {
         Fails(wanted) => see("run", printed, 1, wanted),
         Wrong(wanted) => see("run", printed, 3, wanted),
-        Passes(_) => see("run", printed, 0, ""),
+        Passes(why) => see(&format!("run ({why})"), printed, 0, ""),
     }
     let printed =
         kvdyno(folder, &format!("verify hostile-{language} --plugins plugins --stall-seconds 20"), fault);

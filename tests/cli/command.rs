@@ -33,6 +33,7 @@ pub fn prepared(folder: &Path, words: &str) -> Command {
 }
 
 /// Runs it to its end.
+#[allow(dead_code, reason = "each test program needs what it needs")]
 pub fn kvdyno(folder: &Path, words: &str) -> Printed {
     prepared(folder, words).output().expect("the command can be started").into()
 }

@@ -67,8 +67,8 @@ fn look(ops: &[kv_op], sent: &[Half]) -> Seen {
     let (mut changed, mut status, mut over, mut kinds) = ([0; 8], 0, 0, 0);
     for (op, sent) in ops.iter().zip(sent) {
         let now = half(op);
-        for word in 0..8 {
-            changed[word] |= now.0[word] ^ sent.0[word];
+        for (changed, (now, sent)) in changed.iter_mut().zip(now.0.iter().zip(&sent.0)) {
+            *changed |= now ^ sent;
         }
         status |= op.status;
         kinds |= op.kind;

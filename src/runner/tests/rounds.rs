@@ -171,7 +171,7 @@ fn undone() -> Workload {
         Mix { get: 2.0, insert: 1.0, update: 1.0, delete: 1.0, read_modify_write: 1.0, ..Mix::default() };
     let phase = |name: &str, mix: &Mix, transaction| Phase {
         name: name.into(),
-        mix: mix.clone(),
+        mix: *mix,
         ops: 1_000,
         seconds: 0.0,
         transaction,
