@@ -215,6 +215,11 @@ impl Warning {
         })
     }
 
+    /// If the trial had guard pages, that it had.
+    pub fn of_guard_pages(are_there: bool) -> Option<Self> {
+        are_there.then(|| Concern::GuardPages.because("Keys, values and out buffers ended at guard pages."))
+    }
+
     /// If processes that the engine had started still ran when the trial had ended, that they did; their names and how many
     /// of each.
     pub fn of_left(names: &BTreeMap<&str, usize>) -> Option<Self> {

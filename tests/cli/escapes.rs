@@ -234,9 +234,20 @@ const RUN: &str =
     "run tiny.toml --engines escapes --runs 1 --plugins plugins --option escapes.escape=execute/hang";
 const VERIFY: &str = "verify escapes --ops 100 --seconds 0.05 --plugins plugins";
 
+/// Whether this process ignores SIGHUP, as under nohup; what it starts does so too, and is meant to.
+fn ignores_sighup() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask of signals");
+    u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 == 1
+}
+
 #[test]
 fn sigterm_and_sighup_stop_at_once_and_clean_up() {
     for (name, code) in [("TERM", 143), ("HUP", 129)] {
+        if name == "HUP" && ignores_sighup() {
+            eprintln!("SIGHUP is ignored here (nohup), so it is left out");
+            continue;
+        }
         let place = Place::new();
         let child = place.start(RUN, "none");
         hangs(&place);

@@ -320,7 +320,9 @@ fn every_built_in_suite_runs_in_miniature() {
         assert!(printed.stdout.contains("[[part]]"), "{}", printed.stdout);
         ran(folder.path(), &format!("run {suite} --scale 0.001 --runs 1 --engines memory-btree --quiet"));
         let engines = planned(folder.path()).into_iter().filter(|(.., engine)| engine == "memory-btree");
-        assert!(engines.count() >= 3, "{suite}");
+        // mininb-suite puts once and gets what it put: one workload.
+        let wanted = if suite == "mininb-suite" { 1 } else { 3 };
+        assert!(engines.count() >= wanted, "{suite}");
         let report = ran(folder.path(), "report");
         assert!(report.stdout.contains("memory-btree"), "{}", report.stdout);
     }

@@ -203,6 +203,7 @@ fn every_warning_there_is_can_be_raised() {
     found.extend(Warning::of_caches("read", Some("not permitted")));
     found.extend(Warning::of_checks("read", true));
     found.extend(Warning::of_left(&[("server", 2)].into()));
+    found.extend(Warning::of_guard_pages(true));
     found.extend(Warning::of_call_times("read", Some("the times leave 50 % of the calls unaccounted")));
     let raised: HashSet<&str> = ids(&found).into_iter().collect();
     let all: HashSet<&str> = Concern::ALL.iter().map(|concern| concern.id()).collect();
@@ -215,6 +216,7 @@ fn every_warning_there_is_can_be_raised() {
         Warning::of_caches("read", None),
         Warning::of_checks("read", false),
         Warning::of_left(&[].into()),
+        Warning::of_guard_pages(false),
         Warning::of_call_times("read", None),
     ];
     assert!(none.iter().all(Option::is_none), "{none:?}");

@@ -3,7 +3,7 @@
 use super::{OnTick, Running};
 use crate::engine::Database;
 use crate::measure::noise::run_delay_share_of;
-use crate::measure::warning::{Concern, warnings_of_noise};
+use crate::measure::warning::warnings_of_noise;
 use crate::measure::{DiskUse, Noise, PhaseNoise, Usage, Warning};
 use crate::results::summary::is_floor;
 use crate::results::{CheckLevel, PhaseRecord, Record, Step};
@@ -21,9 +21,7 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
         let phase = step.before_phase.as_deref().unwrap_or("-");
         warnings.extend(Warning::of_caches(phase, step.note.as_deref()));
     }
-    if record.trial.paranoid {
-        warnings.push(Concern::GuardPages.because("Keys, values and out buffers ended at guard pages."));
-    }
+    warnings.extend(Warning::of_guard_pages(record.trial.paranoid));
     let stateless =
         ran.iter().find(|phase| phase.check.level == CheckLevel::Stateless && phase.check.values > 0);
     warnings.extend(stateless.and_then(|phase| Warning::of_checks(&phase.phase.name, true)));
