@@ -69,6 +69,7 @@ test-all: test
 	@$(CARGO) bench --workspace --features all-engines,png --bench statistics
 	@$(CARGO) test $(WHOLE) --lib ten_million -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --test go_soak -- --ignored --nocapture
+	@$(CARGO) test $(WHOLE) --test hostile -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --test replaces -- --ignored --nocapture
 	@$(CARGO) test $(WHOLE) --test resp -- --ignored --nocapture
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/sanitized \
@@ -91,7 +92,7 @@ check: toolchains
 	@if command -v clang-format >/dev/null; then \
 	  clang-format --style=file:driver/.clang-format --dry-run --Werror $(C_SOURCES); \
 	else echo "clang-format is not here, so its check is left out (apt-get install clang-format)" >&2; [ "$(CI)" != true ]; fi
-	@if command -v $(GO) >/dev/null; then for module in driver/go engines/go benches/redcon tests/resp/go-redis; do \
+	@if command -v $(GO) >/dev/null; then for module in driver/go engines/go benches/redcon tests/resp/go-redis tests/hostile/go; do \
 	  (cd $$module && found=$$(gofmt -l .) && [ -z "$$found" ] && $(GO) vet ./...) || \
 	  { echo "$$module: gofmt -l or go vet found something" >&2; exit 1; }; done; \
 	else echo "go is not here, so its checks are left out" >&2; [ "$(CI)" != true ]; fi

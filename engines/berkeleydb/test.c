@@ -335,13 +335,7 @@ static uint32_t count_rows(bench *b, const char *last) {
 
 /* All of it in one transaction, more pages than Berkeley DB has locks as shipped. */
 static void runs_in_one_transaction(bench *b, const char *child, const char *table) {
-  want want = {table,
-               KV_DEFAULT,
-               1,
-               1,
-               NULL,
-               0,
-               {{"single_transaction", "true"}, {"child_transactions", child}}};
+  want want = {table, KV_DEFAULT, 1, 1, NULL, 0, {{"single_transaction", "true"}, {"child_transactions", child}}};
   const uint32_t rows = 60000, is_tree = strcmp(table, "berkeleydb") == 0;
   char key[ROW_SIZE];
   begin(b, &want, KV_CREATE);

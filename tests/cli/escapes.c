@@ -1,5 +1,6 @@
 /* A null engine that does once what no driver may, at a place and in a way that its option names, PLACE/HOW, or
- * ESCAPE in the environment: leaves processes, ends or kills what is not its own, spoils what it shares, fills the disk.
+ * ESCAPE in the environment: leaves processes, ends or kills what is not its own, spoils what it shares, fills the
+ * disk.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -192,12 +192,12 @@ static uint32_t close_hostile(kv_database *database, char *error) {
   return KV_OK;
 }
 
-#define DRIVER(NAME, CAN, OPEN)                                                                              \
-  {                                                                                                          \
-    .abi = KV_ABI, .size = sizeof(kv_driver), .name = NAME, .engine = "breaks a rule", .language = "C",      \
-    .family = "example", .capabilities = CAPABILITIES | (CAN), .levels = 1u << KV_NONE, .option_count = 1,   \
-    .options = options, .open = OPEN, .close = close_hostile, .session = kv_same_session,                    \
-    .session_end = kv_same_session_end, .execute = execute, .maintain = kv_no_maintain, .stats = stats \
+#define DRIVER(NAME, CAN, OPEN)                                                                            \
+  {                                                                                                        \
+    .abi = KV_ABI, .size = sizeof(kv_driver), .name = NAME, .engine = "breaks a rule", .language = "C",    \
+    .family = "example", .capabilities = CAPABILITIES | (CAN), .levels = 1u << KV_NONE, .option_count = 1, \
+    .options = options, .open = OPEN, .close = close_hostile, .session = kv_same_session,                  \
+    .session_end = kv_same_session_end, .execute = execute, .maintain = kv_no_maintain, .stats = stats     \
   }
 
 #ifdef ENDLESS_NAME

@@ -1,5 +1,5 @@
-/* Plug-ins that go wrong while they are loaded, and tables that are not as driver.h wants them: one for each KIND_... that
- * is defined. Without one it is a sound engine named `sound`, which keeps nothing. */
+/* Plug-ins that go wrong while they are loaded, and tables that are not as driver.h wants them: one for each KIND_...
+ * that is defined. Without one it is a sound engine named `sound`, which keeps nothing. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,9 +82,9 @@ static uint32_t close_nothing(kv_database *database, char *error) {
 
 static const kv_option options[] = {
 #ifdef KIND_NULL_OPTION
-  {NULL, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL},
 #else
-  {"size", "bytes", DEFAULT, "of \033[31mnothing"},
+    {"size", "bytes", DEFAULT, "of \033[31mnothing"},
 #endif
 };
 
@@ -95,25 +95,25 @@ static const char unterminated[4096] = {[0 ... 4095] = 'a'};
 #endif
 
 static const kv_driver table = {
-  .abi = KV_ABI,
-  .size = sizeof(kv_driver),
-  .name = NAME,
-  .engine = TEXT,
-  .language = "C",
-  .family = "none",
-  .capabilities = CAPABILITIES,
-  .levels = 1u << KV_NONE,
-  .option_count = 1,
-  .options = options,
+    .abi = KV_ABI,
+    .size = sizeof(kv_driver),
+    .name = NAME,
+    .engine = TEXT,
+    .language = "C",
+    .family = "none",
+    .capabilities = CAPABILITIES,
+    .levels = 1u << KV_NONE,
+    .option_count = 1,
+    .options = options,
 #ifndef KIND_NO_ENTRY
-  .open = open_nothing,
+    .open = open_nothing,
 #endif
-  .session = kv_same_session,
-  .execute = execute,
-  .session_end = kv_same_session_end,
-  .maintain = kv_no_maintain,
-  .stats = kv_no_stats,
-  .close = close_nothing,
+    .session = kv_same_session,
+    .execute = execute,
+    .session_end = kv_same_session_end,
+    .maintain = kv_no_maintain,
+    .stats = kv_no_stats,
+    .close = close_nothing,
 };
 
 #ifdef KIND_TWO

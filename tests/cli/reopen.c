@@ -4,9 +4,9 @@
  * the process ends outside  in the folder that OUTSIDE names, and nothing in
  * its own decoy    so too, with a file in its own crash    as it should, but a
  * reopen ends the process hang     as it should, but a reopen never ends */
-#include "kit.h"
 #include <sys/stat.h>
 #include <unistd.h>
+#include "kit.h"
 
 #define CAPABILITIES (KV_OVERWRITE | KV_SINGLE_THREAD)
 
@@ -32,8 +32,7 @@ static int stores(const char *how) {
 static row *find(const kv_database *database, const kv_op *op) {
   for (size_t i = 0; i < database->count; i++) {
     row *at = &database->rows[i];
-    if (kv_compare(at->bytes, at->key_length, op->key, op->key_length) == 0)
-      return at;
+    if (kv_compare(at->bytes, at->key_length, op->key, op->key_length) == 0) return at;
   }
   return NULL;
 }
@@ -46,21 +45,16 @@ static void add(kv_database *database, row made) {
 static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
   const row *found = find((kv_database *)session, op);
   (void)batch;
-  return found == NULL ? (uint32_t)KV_NOT_FOUND
-                       : kv_deliver(op, found->bytes + found->key_length,
-                                    found->value_length);
+  return found == NULL ? (uint32_t)KV_NOT_FOUND : kv_deliver(op, found->bytes + found->key_length, found->value_length);
 }
 
 static uint32_t put(kv_session *session, kv_op *op, kv_batch *batch) {
   kv_database *database = (kv_database *)session;
-  row made = {op->key_length, op->value_length,
-              malloc((size_t)op->key_length + op->value_length + 1)};
+  row made = {op->key_length, op->value_length, malloc((size_t)op->key_length + op->value_length + 1)};
   row *found = find(database, op);
   (void)batch;
-  if (op->key_length != 0)
-    memcpy(made.bytes, op->key, op->key_length);
-  if (op->value_length != 0)
-    memcpy(made.bytes + op->key_length, op->value, op->value_length);
+  if (op->key_length != 0) memcpy(made.bytes, op->key, op->key_length);
+  if (op->value_length != 0) memcpy(made.bytes + op->key_length, op->value, op->value_length);
   if (found == NULL) {
     add(database, made);
   } else {
@@ -71,15 +65,13 @@ static uint32_t put(kv_session *session, kv_op *op, kv_batch *batch) {
 }
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
-  static const kv_calls calls = {
-      .capabilities = CAPABILITIES, .get = get, .put = put};
+  static const kv_calls calls = {.capabilities = CAPABILITIES, .get = get, .put = put};
   return kv_run(session, batch, &calls);
 }
 
 static void save(const kv_database *database) {
   FILE *file = fopen(database->file, "w");
-  if (file == NULL)
-    return;
+  if (file == NULL) return;
   for (size_t i = 0; i < database->count; i++) {
     const row *at = &database->rows[i];
     fwrite(at, sizeof(uint32_t), 2, file);
@@ -91,63 +83,50 @@ static void save(const kv_database *database) {
 static void load(kv_database *database) {
   FILE *file = fopen(database->file, "r");
   uint32_t lengths[2];
-  if (file == NULL)
-    return;
+  if (file == NULL) return;
   while (fread(lengths, sizeof(uint32_t), 2, file) == 2) {
-    row made = {lengths[0], lengths[1],
-                malloc((size_t)lengths[0] + lengths[1] + 1)};
-    if (fread(made.bytes, 1, (size_t)lengths[0] + lengths[1], file) == 0)
-      break;
+    row made = {lengths[0], lengths[1], malloc((size_t)lengths[0] + lengths[1] + 1)};
+    if (fread(made.bytes, 1, (size_t)lengths[0] + lengths[1], file) == 0) break;
     add(database, made);
   }
   fclose(file);
 }
 
 static void save_all(void) {
-  for (const kv_database *one = left; one != NULL; one = one->next)
-    save(one);
+  for (const kv_database *one = left; one != NULL; one = one->next) save(one);
 }
 
 static const kv_driver driver;
 
-static uint32_t open_database(const kv_config *config, kv_opened *opened,
-                              kv_database **database) {
+static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_database **database) {
   static int is_told;
   struct stat facts;
   uint32_t status = kv_open_begin(&driver, config, opened);
-  if (status == KV_OK)
-    status = kv_pick_level(&driver, config, KV_POWER, opened);
-  if (status != KV_OK)
-    return status;
+  if (status == KV_OK) status = kv_pick_level(&driver, config, KV_POWER, opened);
+  if (status != KV_OK) return status;
   if (stat(config->path, &facts) != 0 || !S_ISDIR(facts.st_mode))
     return kv_fail_open(opened, KV_ERROR, "%s is no folder", config->path);
-  if (!(config->flags & KV_CREATE) && stores("crash"))
-    abort();
-  while (!(config->flags & KV_CREATE) && stores("hang"))
-    pause();
+  if (!(config->flags & KV_CREATE) && stores("crash")) abort();
+  while (!(config->flags & KV_CREATE) && stores("hang")) pause();
   kv_database *made = calloc(1, sizeof(kv_database));
   const int is_outside = stores("outside") || stores("decoy");
-  snprintf(made->file, sizeof(made->file), "%s/rows",
-           is_outside ? getenv("OUTSIDE") : config->path);
+  snprintf(made->file, sizeof(made->file), "%s/rows", is_outside ? getenv("OUTSIDE") : config->path);
   snprintf(opened->version, sizeof(opened->version), "1");
   snprintf(opened->compression, sizeof(opened->compression), "none");
   if (!stores("outside")) {
     char decoy[4096];
     snprintf(decoy, sizeof(decoy), "%s/decoy", config->path);
     FILE *file = fopen(decoy, "w");
-    if (file != NULL)
-      fputs("no rows here", file), fclose(file);
+    if (file != NULL) fputs("no rows here", file), fclose(file);
   }
-  if (stores("exit") && !is_told++)
-    atexit(save_all);
+  if (stores("exit") && !is_told++) atexit(save_all);
   for (kv_database *one = left; one != NULL; one = one->next)
     if (strcmp(one->file, made->file) == 0) {
       free(made);
       *database = one;
       return KV_OK;
     }
-  if (!stores("memory"))
-    load(made);
+  if (!stores("memory")) load(made);
   *database = made;
   return KV_OK;
 }
@@ -156,15 +135,12 @@ static uint32_t close_database(kv_database *database, char *error) {
   (void)error;
   if (stores("memory") || stores("exit")) {
     kv_database *one = left;
-    while (one != NULL && one != database)
-      one = one->next;
-    if (one == NULL)
-      database->next = left, left = database;
+    while (one != NULL && one != database) one = one->next;
+    if (one == NULL) database->next = left, left = database;
     return KV_OK;
   }
   save(database);
-  for (size_t i = 0; i < database->count; i++)
-    free(database->rows[i].bytes);
+  for (size_t i = 0; i < database->count; i++) free(database->rows[i].bytes);
   free(database->rows);
   free(database);
   return KV_OK;
@@ -173,8 +149,7 @@ static uint32_t close_database(kv_database *database, char *error) {
 static const kv_driver driver = {.abi = KV_ABI,
                                  .size = sizeof(kv_driver),
                                  .name = "reopen",
-                                 .engine =
-                                     "stores its rows elsewhere than it says",
+                                 .engine = "stores its rows elsewhere than it says",
                                  .language = "C",
                                  .family = "example",
                                  .capabilities = CAPABILITIES,
