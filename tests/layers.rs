@@ -1,9 +1,9 @@
-//! Rules of the code, held by tests: who may know whom, sizes, heads, and what must not stand in any file.
+//! Rules of the code, held by tests: who may know whom, heads, and what must not stand in any file.
 
 #[path = "layers/source.rs"]
 mod source;
 
-use source::{SOURCES, Source, body, closing, functions, is_test, root, words};
+use source::{SOURCES, Source, body, closing, is_test, root, words};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -64,18 +64,11 @@ const UNSAFE: &[&str] = &[
 /// Names of engines may stand in the list of built-in ones, in the names of workloads that are called after a tool, and in
 /// examples of the command line's help.
 const MAY_NAME_ENGINES: &[&str] = &["src/engine/builtin.rs", "src/workload/builtin.rs", "src/cli/"];
-/// Larger than the rules allow, with the size: this list may only shrink.
-const LARGE_FUNCTIONS: &[(&str, usize)] = &[];
-const LARGE_FILES: &[(&str, usize)] = &[];
-const LARGE_DRIVERS: &[(&str, usize)] = &[];
 /// Files that may hold more than ASCII.
 const NOT_ASCII: &[&str] = &[];
 /// Names that say nothing about what is inside.
 const NO_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc", "manager", "core"];
 
-const FUNCTION_LINES: usize = 70;
-const FILE_LINES: usize = 500;
-const DRIVER_LINES: usize = 200;
 const ROOT_ENTRIES: usize = 20;
 
 fn violations(rule: impl Fn(&Source) -> Vec<String>) -> Vec<String> {
@@ -145,24 +138,6 @@ fn room_violations(source: &Source) -> Vec<String> {
     };
     let wrong = uses(source, room).into_iter().filter(|(_, name)| !allowed.contains(&name.as_str()));
     wrong.map(|(at, name)| source.at(at, format!("{room} may not use {name}"))).collect()
-}
-
-/// Checks sizes against a limit and a list of exceptions, each of which must still be needed as it stands.
-fn over(found: Vec<(String, usize, String)>, limit: usize, exceptions: &[(&str, usize)]) -> Vec<String> {
-    let allowed = |key: &str| exceptions.iter().find(|(name, _)| *name == key).map(|(_, size)| *size);
-    let mut wrong: Vec<String> = found
-        .iter()
-        .filter(|(key, size, _)| *size > allowed(key).unwrap_or(limit))
-        .map(|(key, size, place)| format!("{place}: {key} has {size} lines, {limit} are allowed"))
-        .collect();
-    for (key, size) in exceptions {
-        let now =
-            found.iter().filter(|(name, _, _)| name == key).map(|(_, size, _)| *size).max().unwrap_or(0);
-        if now < *size {
-            wrong.push(format!("the exception of {key} with {size} lines can shrink to {now}"));
-        }
-    }
-    wrong
 }
 
 fn head_violation(source: &Source) -> Option<String> {
@@ -352,36 +327,6 @@ fn every_file_begins_with_a_sentence() {
 }
 
 #[test]
-fn functions_fit_on_a_screen() {
-    let of = |source: &Source| {
-        let key = |name: &str| format!("{} {name}", source.path);
-        let all = functions(source).into_iter();
-        all.map(|(at, name, lines)| (key(&name), lines, source.at(at, "").trim_end_matches(": ").to_string()))
-            .collect::<Vec<_>>()
-    };
-    let found = SOURCES.iter().flat_map(of).collect();
-    assert_none(over(found, FUNCTION_LINES, LARGE_FUNCTIONS));
-}
-
-fn sizes(is_meant: impl Fn(&Source) -> bool) -> Vec<(String, usize, String)> {
-    let meant = SOURCES.iter().filter(|source| is_meant(source));
-    meant
-        .map(|source| (source.path.clone(), source.text.lines().count(), format!("{}:1", source.path)))
-        .collect()
-}
-
-#[test]
-fn files_stay_small() {
-    assert_none(over(sizes(|source| !source.code.is_empty()), FILE_LINES, LARGE_FILES));
-}
-
-#[test]
-fn drivers_stay_small() {
-    let is_driver = |source: &Source| source.path.starts_with("engines/") && source.path.contains("/driver.");
-    assert_none(over(sizes(is_driver), DRIVER_LINES, LARGE_DRIVERS));
-}
-
-#[test]
 fn text_is_ascii() {
     assert_none(violations(not_ascii));
 }
@@ -461,21 +406,6 @@ fn every_rule_finds_what_it_is_for() {
     );
     assert_eq!(not_ascii(&rust("fine\n\u{e9}\n")), ["src/report/planted.rs:2: not ASCII: \u{e9}"]);
     assert_eq!(dead_paths(&Source::new("PLANTED.md", "[a](nowhere.md) `src/nowhere.rs`\n")).len(), 2);
-    let long = format!("fn f() {{\n{}}}\n", "    ();\n".repeat(70));
-    assert_eq!(functions(&rust(&long))[0].2, 72);
-    let c = Source::new("planted.c", &format!("static int f(int a) {{\n{}}}\n", "  a++;\n".repeat(70)));
-    assert_eq!((functions(&c)[0].1.as_str(), functions(&c)[0].2), ("f", 72));
-    let method = "namespace {\nclass A : public B {\n public:\n  A(int a)\n      : b(a), c(0) {\n    if (a) {\n    }\n";
-    let cc = format!(
-        "#include <x>\n{method}{}  }}\n  int d = 0;\n}};\n}} // namespace\n",
-        "    b++;\n".repeat(70)
-    );
-    let found = functions(&Source::new("planted.cc", &cc));
-    assert_eq!(found.iter().map(|(_, name, lines)| (&name[..], *lines)).collect::<Vec<_>>(), [("A", 75)]);
-    let sizes = || vec![("a".to_string(), 80, "a:1".to_string())];
-    assert_eq!(over(sizes(), 70, &[]).len(), 1);
-    assert!(over(sizes(), 70, &[("a", 80)]).is_empty());
-    assert_eq!(over(sizes(), 70, &[("a", 90)]), ["the exception of a with 90 lines can shrink to 80"]);
 }
 
 #[test]
