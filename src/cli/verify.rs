@@ -3,7 +3,7 @@
 use super::error::{CliError, WRONG};
 use crate::audit::proven::{self, Proven};
 use crate::audit::verify::{Choice, Effort, Outcome, Report, check_names, reopened, verify};
-use crate::engine::{Engine, Registry, environment_of, mutant_names};
+use crate::engine::{Engine, Registry, TRESPASS, environment_of, mutant_names};
 use crate::measure::{Event, TrialProcess, become_part_of_trial, become_trial_process, signals};
 use crate::runner::DataFolder;
 use crate::workload::parse_seconds;
@@ -313,6 +313,8 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
     let on_terminal = std::io::stderr().is_terminal();
     let mut check = "open".to_string();
     let mut report: Option<Report> = None;
+    // What was touched where a guard page lies.
+    let mut trespass = String::new();
     let mut last_change = Instant::now();
     let mut stalled = false;
     let end = loop {
@@ -325,6 +327,8 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
                     }
                 } else if let Some(json) = line.strip_prefix(REPORT) {
                     report = serde_json::from_str(json).ok();
+                } else if let Some(text) = line.strip_prefix(TRESPASS) {
+                    trespass = format!(" ({text})");
                 }
                 last_change = Instant::now();
             }
@@ -354,7 +358,9 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
         (None, true, _) => Verdict::Died(check, format!("nothing happened for {} s", stall.as_secs())),
         (report, _, signal) => {
             let how = match (signal, code) {
-                (Some(signal), _) => format!("the process died of {}", signals::signal_name(signal)),
+                (Some(signal), _) => {
+                    format!("the process died of {}{trespass}", signals::signal_name(signal))
+                }
                 (None, Some(code)) => format!("the process ended early, with exit code {code}"),
                 (None, None) => "the process could not be ended".into(),
             };

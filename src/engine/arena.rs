@@ -11,6 +11,7 @@ mod trespass;
 use self::guarded::Guards;
 use self::memory::{Memory, page, whole_pages};
 use self::sent::{Half, SentBatch};
+pub use self::trespass::TRESPASS;
 use super::abi::{kv_arena, kv_batch, kv_op};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -14,7 +14,7 @@ mod stamps;
 mod told;
 
 pub use answers::Status;
-pub use arena::{Arena, Shape};
+pub use arena::{Arena, Shape, TRESPASS};
 pub use capability::{capability_names, level_name};
 pub use catalogue::{Known, catalogue, defects_of, environment_of};
 pub use database::{Database, Executed, InForce, Request, Session, Work};

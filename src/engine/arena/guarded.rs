@@ -121,6 +121,15 @@ impl Arena {
         self.guards = Some(guards);
     }
 
+    /// Whether the out buffer of an op was written to after its call, where there are guard pages.
+    pub fn is_changed_since(&mut self, at: usize) -> bool {
+        let Some(mut guards) = self.guards.take() else { return false };
+        let (_, given) = guards.places[at][2].split();
+        let is_changed = *given != *self.slot(at, given.len());
+        self.guards = Some(guards);
+        is_changed
+    }
+
     /// Takes what came to where the core looks for it, and looks at what a driver may not write to.
     #[cold]
     pub(in crate::engine) fn take_guarded(&mut self, first: usize, count: usize) {
@@ -196,5 +205,9 @@ mod tests {
         }
         arena.op_mut(2).length = 99;
         assert_eq!(arena.delivered(2), [3; 99], "what came is where the core looks for it");
+        assert!(!arena.is_changed_since(2));
+        // SAFETY: it writes within the pages of its own op.
+        unsafe { arena.op(2).out.write(4) };
+        assert!(arena.is_changed_since(2), "a write after the call");
     }
 }

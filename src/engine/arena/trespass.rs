@@ -11,8 +11,8 @@ use std::ptr::null_mut;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
-/// Begins the line that the process writes on stderr before it dies.
-const TRESPASS: &str = "kvdyno-guard: ";
+/// Begins the line that the process writes on stderr and stdout before it dies.
+pub const TRESPASS: &str = "kvdyno-guard: ";
 /// Arenas that are looked through; of more, a death is only a signal.
 const MOST: usize = 128;
 /// The signals that a guard page gives.
@@ -115,9 +115,12 @@ fn tell(address: usize) -> bool {
         if arena.describe(address, &mut line).is_none() {
             continue;
         }
-        let _ = line.write_str(", where a guard page lies (--paranoid)\n");
-        // SAFETY: so many bytes lie there. Nothing can be done if it fails.
-        unsafe { libc::write(2, line.bytes.as_ptr().cast(), line.length) };
+        let _ = line.write_str(", where a guard page lies\n");
+        // Stderr is for the record of a trial, stdout for `verify`.
+        for file in [2, 1] {
+            // SAFETY: so many bytes lie there. Nothing can be done if it fails.
+            unsafe { libc::write(file, line.bytes.as_ptr().cast(), line.length) };
+        }
         return true;
     }
     false

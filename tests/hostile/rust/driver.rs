@@ -87,7 +87,7 @@ fn trespass(op: &mut Op<'_>) {
             "raw-user" => (*raw).user ^= 1,
             "raw-status" => (*raw).status = 77,
             "raw-length" => (*raw).length = u64::MAX,
-            "raw-key-bytes" => *(*raw).key.cast_mut() ^= 1,
+            "raw-key-bytes" if (*raw).key_length > 0 => *(*raw).key.cast_mut() ^= 1,
             "raw-value-bytes" if (*raw).value_length > 0 => *(*raw).value.cast_mut() ^= 1,
             "raw-out-behind" => *(*raw).out.add((*raw).out_size as usize) = 0,
             _ => {}
