@@ -171,7 +171,7 @@ impl InForce {
     }
 
     /// Rules 10 and 11: what is in force is something that the table declares.
-    fn hold_against(self, engine: &Engine) -> Result<InForce, EngineError> {
+    fn hold_against(self, engine: &Engine, has_options: bool) -> Result<InForce, EngineError> {
         let broken = |text: String| Err(EngineError { status: KV_ERROR, text });
         if engine.levels() & 1 << self.level == 0 {
             let name = level_name(self.level);
@@ -179,9 +179,9 @@ impl InForce {
                 "rule 10: the level in force is `{name}`, which the table does not declare"
             ));
         }
-        // Where the data is depends on options.
+        // What an engine can do, and where its data is, may depend on options.
         let added = self.capabilities & !engine.capabilities() & !KV_IN_MEMORY;
-        if added != 0 {
+        if added != 0 && !has_options {
             let names = capability_names(added).join(", ");
             return broken(format!("rule 11: open adds what the table does not declare: {names}"));
         }
@@ -240,7 +240,9 @@ impl Database {
             return Err(EngineError { status: KV_ERROR, text: "open said ok and gave no database".into() });
         }
         let handle = Arc::new(Handle { table, raw });
-        match InForce::read(&opened).and_then(|in_force| in_force.hold_against(engine)) {
+        match InForce::read(&opened)
+            .and_then(|in_force| in_force.hold_against(engine, !request.settings.is_empty()))
+        {
             Ok(in_force) => Ok(Database { handle, in_force }),
             Err(error) => {
                 // What it says of its close does not matter any more.

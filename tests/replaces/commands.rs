@@ -50,7 +50,7 @@ const WARM: &[(&str, &[&str])] = &[
 ];
 
 /// Engines that take the place of all, where a command names none.
-const FEW: &str = "memory-btree,memory-map";
+const FEW: &str = "memory-btree,redb";
 
 /// The engines that are here.
 fn present() -> BTreeSet<String> {
