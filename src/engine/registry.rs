@@ -27,10 +27,10 @@ pub struct Absent {
 }
 
 impl Absent {
-    /// One line: why it is not here, as far as known, and what brings it.
+    /// One line: why it is not here, as far as known, and how to install it.
     pub fn advice(&self) -> String {
         let reason = self.reason.as_ref().map(|reason| format!("{reason}; ")).unwrap_or_default();
-        format!("{reason}what brings it: {}", self.known.get)
+        format!("{reason}to install: {}", self.known.get)
     }
 
     /// Whether a comparison of all engines would include it.
@@ -254,7 +254,7 @@ mod tests {
         std::fs::write(folder.path().join("absent.txt"), "example\tno compiler\n").unwrap();
         let registry = Registry::load(&[folder.path().to_path_buf()]);
         let Err(Lookup::Absent(advice)) = registry.engine("example") else { panic!("it is here") };
-        assert!(advice.starts_with("no compiler; what brings it: ") && advice.ends_with("make"), "{advice}");
+        assert!(advice.starts_with("no compiler; to install: ") && advice.ends_with("make"), "{advice}");
         std::fs::write(folder.path().join("libkvdyno_example.so"), "no library").unwrap();
         let registry = Registry::load(&[folder.path().to_path_buf()]);
         let Err(Lookup::Absent(advice)) = registry.engine("example") else { panic!("it is here") };

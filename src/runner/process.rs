@@ -303,7 +303,7 @@ impl Runner {
         let text = serde_json::to_string(&task).map_err(|error| refused(error.to_string()))?;
         fs::write(&task_file, text)
             .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
-        // Of an earlier try, before the run was broken off.
+        // Of an earlier try, before the run was interrupted.
         for old in [&task.record, &unfinished(&task.record)] {
             let _ = fs::remove_file(old);
         }

@@ -114,7 +114,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < HANGS, "it was waited in vain until {what}");
+        assert!(begun.elapsed() < HANGS, "timed out waiting until {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -96,7 +96,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// No call yet.
+    /// Before the first call.
     pub fn new(clock: Clock, bound: Bound) -> Times {
         Times {
             clock,
