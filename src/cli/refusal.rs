@@ -2,7 +2,7 @@
 
 use super::args;
 use crate::engine::{Engine, Registry, level_name};
-use crate::results::{Outcome, Record, Run};
+use crate::results::{Cause, Outcome, Record, Run};
 use crate::runner::level_number;
 use crate::workload::{Durability, Workload};
 
@@ -25,7 +25,7 @@ pub fn refusals(run: &Run, records: &[Record], registry: &Registry) -> Vec<Strin
 /// Why a trial measured nothing; none: it did, or it failed otherwise.
 fn reason(record: &Record) -> Option<String> {
     match &record.outcome {
-        Outcome::Failed { cause, text } if cause == "refused" => Some(text.clone()),
+        Outcome::Failed { cause, text } if *cause == Cause::Refused => Some(text.clone()),
         Outcome::Ok => {
             let measured = record.phases.iter().filter(|phase| !phase.phase.is_fill());
             let reasons: Option<Vec<&String>> = measured.map(|phase| phase.not_run.as_ref()).collect();

@@ -15,7 +15,7 @@ use crate::measure::signals;
 use crate::report::Layout;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
-use crate::results::{Outcome, Record, Run};
+use crate::results::{Cause, Outcome, Record, Run};
 use crate::runner::{self, Ending, Runner, Seeds};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -253,7 +253,7 @@ fn environment(args: &RunArgs, plugins: &[PathBuf]) -> Result<Vec<(String, Strin
 fn exit_code(records: &[Record], ending: Ending) -> u8 {
     let any = |test: &dyn Fn(&Record) -> bool| records.iter().any(test);
     let is_refused =
-        |record: &Record| matches!(&record.outcome, Outcome::Failed { cause, .. } if cause == "refused");
+        |record: &Record| matches!(&record.outcome, Outcome::Failed { cause, .. } if *cause == Cause::Refused);
     let is_floor = |record: &Record| crate::results::summary::is_floor(&record.trial.engine);
     if any(&|record| matches!(record.outcome, Outcome::WrongAnswers { .. })) {
         return WRONG;

@@ -5,8 +5,8 @@ use super::results::Results;
 use crate::measure::units::time_text;
 use crate::report::plain_text;
 use crate::results::summary::is_floor;
-use crate::results::{Outcome, Record, Run, Trial};
-use crate::runner::{Look, Tick, schedule};
+use crate::results::{Outcome, Record, Run, StepKind, Trial};
+use crate::runner::{Doing, Look, Tick, schedule};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -97,7 +97,7 @@ pub struct Now {
     /// The one that runs, or the last that has.
     pub last_turn: Option<usize>,
     /// `phase`, or the step that it is in.
-    pub doing: &'static str,
+    pub doing: Doing,
     /// Ops since the phase began.
     pub ops: u64,
     /// Threads of the phase.
@@ -197,7 +197,7 @@ impl State {
             turns: schedule(workload).map(turn).collect(),
             turn: None,
             last_turn: None,
-            doing: "start",
+            doing: Doing::Start,
             ops: 0,
             threads: 0,
             phase_share: None,
@@ -310,7 +310,7 @@ impl Now {
         let is_it = |turn: &Turn| turn.raw == tick.phase && turn.round == tick.round;
         let turn = self.turns.iter().position(is_it);
         if turn != self.turn || turn.is_none() {
-            self.begin(turn, if turn.is_some() { "phase" } else { "sweep" });
+            self.begin(turn, if turn.is_some() { Doing::Phase } else { Doing::Step(StepKind::Sweep) });
         }
         let seconds = tick.interval_ns as f64 / 1e9;
         let per_second =
@@ -375,7 +375,7 @@ impl Now {
         self.phase_share = share.map(|share| share.min(1.0));
     }
 
-    fn begin(&mut self, turn: Option<usize>, doing: &'static str) {
+    fn begin(&mut self, turn: Option<usize>, doing: Doing) {
         if self.turn.is_none() {
             self.in_steps += self.phase_began.elapsed();
         }

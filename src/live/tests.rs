@@ -1,8 +1,9 @@
 //! The state of a run as ticks, looks and records change it; and the texts that are made of it.
 
+use crate::runner::Doing;
 use super::state::{Fate, State, rate_text, seconds_text};
 use super::*;
-use crate::results::Outcome;
+use crate::results::{Cause, Outcome, StepKind};
 use crate::results::fixture;
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ pub(super) fn tick(ops: u64) -> Tick {
 }
 
 fn look(changes: u64, place: Option<usize>, threads: Vec<u64>) -> Look {
-    Look { changes, doing: if place.is_some() { "phase" } else { "settle" }, place, round: None, threads }
+    Look { changes, doing: if place.is_some() { Doing::Phase } else { Doing::Step(StepKind::Settle) }, place, round: None, threads }
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn hostile_names_are_harmless_in_what_is_drawn_and_told() {
     state.trial_begins(&run.trials[0], 0);
     state.tick(&Tick { phase: evil.into(), ..tick(1) });
     let mut record = fixture::record(run.trials[0].clone());
-    record.outcome = Outcome::Failed { cause: evil.into(), text: evil.into() };
+    record.outcome = Outcome::Failed { cause: Cause::EngineError, text: evil.into() };
     let now = state.now.as_ref().unwrap();
     let texts = [state.run.clone(), state.trial_text(), now.phase_text(), now.id.clone()];
     let line = state.trial_ended(&record).unwrap();

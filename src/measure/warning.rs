@@ -165,11 +165,9 @@ impl Warning {
         why.map(|why| Concern::UnaccountedTime.because(format!("In phase {phase} {why}.")))
     }
 
-    /// If a phase ended before it was done because no key was left to insert (`ended_by` says how it ended), that it did.
-    pub fn of_end(phase: &str, ended_by: &str) -> Option<Self> {
-        (ended_by == "keys").then(|| {
-            Concern::NotWhole.because(format!("Phase {phase} ended early, for no key was left to insert."))
-        })
+    /// A phase ended early because no key was left to insert.
+    pub fn of_missing_keys(phase: &str) -> Self {
+        Concern::NotWhole.because(format!("Phase {phase} ended early because no key was left to insert."))
     }
 
     /// If the rate of a phase still moved at its end, that it did; `series` as its record has it.

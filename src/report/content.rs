@@ -8,7 +8,7 @@ use super::next::next_steps;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::table::{Align, Column, Table};
 use super::verdict::verdict;
-use crate::results::Run;
+use crate::results::{Run, StepKind};
 use crate::results::statistics::{FEWEST_FOR_ORDER, interval_of_median};
 use crate::results::summary::{Cell, PhaseSummary, StepSummary, Summary, TrialWarning};
 
@@ -157,13 +157,13 @@ fn phase_blocks(phase: &PhaseSummary, baseline: Option<&str>) -> Vec<Block> {
 /// A step's place in a trial.
 #[derive(Clone, PartialEq)]
 struct StepPlace<'a> {
-    name: &'a str,
+    name: StepKind,
     before_phase: Option<&'a str>,
 }
 
 impl StepPlace<'_> {
     fn of(step: &StepSummary) -> StepPlace<'_> {
-        StepPlace { name: &step.name, before_phase: step.before_phase.as_deref() }
+        StepPlace { name: step.name, before_phase: step.before_phase.as_deref() }
     }
 
     /// `settle > read`, or the name alone if that is enough.
@@ -171,7 +171,7 @@ impl StepPlace<'_> {
         let alone = all.iter().filter(|other| other.name == self.name).count() == 1;
         match self.before_phase {
             Some(phase) if !alone => plain_text(&format!("{} > {phase}", self.name)),
-            _ => plain_text(self.name),
+            _ => self.name.to_string(),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::escape::csv_cell;
 use super::ranking::check_name;
 use crate::measure::CapRecord;
 use crate::results::summary::{Cell, Latency, PhaseSummary, RunFigures, RunState, Summary};
-use crate::results::{Record, Run};
+use crate::results::{Record, Run, StepKind};
 
 /// What a row is made of.
 struct Row<'a> {
@@ -82,9 +82,9 @@ const COLUMNS: &[Column] = &[
     ("cell_check_level", |row| row.cell.check_level.map(check_name).unwrap_or_default().to_string()),
     ("cell_emulated", |row| csv_cell(&row.cell.emulated.join("; "))),
     ("cell_notes", |row| csv_cell(&notes(row.cell))),
-    ("trial_open_ns", |row| text(step_ns(row, "open", false))),
-    ("trial_close_ns", |row| text(step_ns(row, "close", true))),
-    ("trial_reopen_ns", |row| text(step_ns(row, "reopen", true))),
+    ("trial_open_ns", |row| text(step_ns(row, StepKind::Open, false))),
+    ("trial_close_ns", |row| text(step_ns(row, StepKind::Close, true))),
+    ("trial_reopen_ns", |row| text(step_ns(row, StepKind::Reopen, true))),
     ("trial_rss_peak_bytes", |row| text(row.record.and_then(|record| record.rss_peak_bytes))),
     ("trial_memory_cap_bytes", |row| text(cap(row).and_then(|cap| cap.limit_bytes))),
     ("trial_memory_peak_bytes", |row| text(cap(row).and_then(|cap| cap.peak_bytes))),
@@ -118,7 +118,7 @@ fn latency(row: &Row, say: fn(&Latency) -> String) -> String {
 
 /// How long a step of the trial took, the first of that name; `at_end`: of those behind the last phase. None if it was
 /// not done, or not as it should be.
-fn step_ns(row: &Row, name: &str, at_end: bool) -> Option<u64> {
+fn step_ns(row: &Row, name: StepKind, at_end: bool) -> Option<u64> {
     let steps = &row.record?.steps;
     let step = steps.iter().find(|step| step.name == name && step.before_phase.is_none() >= at_end)?;
     step.note.is_none().then_some(step.elapsed_ns)

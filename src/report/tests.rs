@@ -3,7 +3,7 @@
 use super::*;
 use crate::results::fixture;
 use crate::results::store::RunFolder;
-use crate::results::{Outcome, Record};
+use crate::results::{Cause, Outcome, Record};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -132,7 +132,7 @@ fn hostile_strings_do_no_harm_in_any_format() {
         workload.phases[0].name = evil.to_string();
     }
     for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
-        record.outcome = Outcome::Failed { cause: evil.to_string(), text: evil.to_string() };
+        record.outcome = Outcome::Failed { cause: Cause::EngineError, text: evil.to_string() };
         record.phases[0].kinds[0].kind = evil.to_string();
         Arc::make_mut(record.engine.as_mut().unwrap()).version = evil.to_string();
         record.steps[0].note = Some(evil.to_string());

@@ -2,6 +2,7 @@
 
 pub(crate) mod sketch;
 
+use crate::results::{EndedBy, StepKind};
 use super::store::RunFolder;
 use super::{
     Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Proof, Record, Run, SCHEMA, Step,
@@ -193,19 +194,19 @@ fn engine_facts(trial: &Trial) -> EngineFacts {
 }
 
 fn steps(trial: &Trial) -> Vec<Step> {
-    let step = |name: &str, before: Option<&str>, elapsed_ns: u64| step(trial, name, before, elapsed_ns);
+    let step = |name: StepKind, before: Option<&str>, elapsed_ns: u64| step(trial, name, before, elapsed_ns);
     vec![
-        step("open", Some("fill"), 1_200_000),
-        step("settle", Some("read"), 30_000_000),
-        Step { note: Some("not permitted".to_string()), ..step("drop-caches", Some("mixed"), 0) },
-        step("reopen", Some("sync"), 2_500_000),
-        step("close", None, 900_000),
+        step(StepKind::Open, Some("fill"), 1_200_000),
+        step(StepKind::Settle, Some("read"), 30_000_000),
+        Step { note: Some("not permitted".to_string()), ..step(StepKind::DropCaches, Some("mixed"), 0) },
+        step(StepKind::Reopen, Some("sync"), 2_500_000),
+        step(StepKind::Close, None, 900_000),
     ]
 }
 
-fn step(trial: &Trial, name: &str, before: Option<&str>, elapsed_ns: u64) -> Step {
+fn step(trial: &Trial, name: StepKind, before: Option<&str>, elapsed_ns: u64) -> Step {
     Step {
-        name: name.to_string(),
+        name,
         before_phase: before.map(String::from),
         elapsed_ns: elapsed_ns + u64::from(trial.repetition) * 1_000,
         note: None,
@@ -268,7 +269,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         },
         elapsed_ns,
         ops,
-        ended_by: "count".to_string(),
+        ended_by: EndedBy::Count,
         keys_after: Some(trial.workload.keys),
         threads: (0..phase.threads)
             .map(|thread| thread_record(thread, ops / threads, elapsed_ns, inside_ns))

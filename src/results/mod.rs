@@ -12,6 +12,7 @@ mod reserve;
 mod rounds;
 mod sane;
 mod schema;
+mod state;
 pub mod statistics;
 pub mod store;
 pub mod summary;
@@ -24,6 +25,7 @@ pub use parts::Parts;
 pub use reserve::Reserve;
 pub use sane::{sane, sane_record};
 pub use schema::schema;
+pub use state::{Cause, EndedBy, StepKind};
 pub use times::CallTimes;
 
 use crate::measure::{
@@ -120,9 +122,8 @@ pub enum Outcome {
     },
     /// An error of the engine or of the machine.
     Failed {
-        /// `engine-error`, `no-space`, `too-many-files`, `out-of-memory`, `timeout`, `interrupted`, `io`, `refused`;
-        /// `crashed`: the fresh process that opens the database at the end.
-        cause: String,
+        /// Why.
+        cause: Cause,
         /// What happened, where.
         text: String,
     },
@@ -160,11 +161,11 @@ pub struct EngineFacts {
     pub options: Vec<(String, String)>,
 }
 
-/// A step outside the phases: `open`, `close`, `settle`, `reopen`, `flush`, `drop-caches`, `sweep`.
+/// A step outside the phases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Its name.
-    pub name: String,
+    /// What it did.
+    pub name: StepKind,
     /// The phase that it prepared; none: the end.
     pub before_phase: Option<String>,
     /// How long, nanoseconds.
@@ -225,8 +226,8 @@ pub struct PhaseRecord {
     /// Ops in that time (a group of K joined puts counts K; a transaction, a read-modify-write or a row with its
     /// index rows counts 1).
     pub ops: u64,
-    /// `count` or `time`, or `failure`.
-    pub ended_by: String,
+    /// What ended it.
+    pub ended_by: EndedBy,
     /// Keys in the database after it, if known.
     pub keys_after: Option<u64>,
     /// Per kind of op.
@@ -407,7 +408,7 @@ impl PhaseRecord {
             emulated: Vec::new(),
             elapsed_ns: 0,
             ops: 0,
-            ended_by: "failure".into(),
+            ended_by: EndedBy::Failure,
             keys_after: None,
             kinds: Vec::new(),
             threads: Vec::new(),

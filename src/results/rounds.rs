@@ -1,5 +1,6 @@
 //! Rounds of one phase put together: what a phase was as a whole, however often a trial ran it.
 
+use crate::results::EndedBy;
 use super::{CallTimes, Check, KindRecord, PhaseRecord, Record, ThreadRecord};
 use crate::measure::{DiskUse, Usage};
 use std::borrow::Cow;
@@ -42,7 +43,7 @@ impl Record {
         weights.set(&mut whole);
         let planned = self.trial.workload.rounds;
         if count < planned && whole.not_run.is_none() {
-            whole.ended_by = "failure".to_string();
+            whole.ended_by = EndedBy::Failure;
             whole.not_run = Some(format!("ended after {count} of {planned} rounds"));
         }
         Some(Cow::Owned(whole))
@@ -78,7 +79,7 @@ impl Weights {
 fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
     if whole.not_run.is_none() {
         whole.not_run.clone_from(&round.not_run);
-        whole.ended_by.clone_from(&round.ended_by);
+        whole.ended_by = round.ended_by;
     }
     whole.durability_in_force = whole.durability_in_force.or(round.durability_in_force);
     for emulated in &round.emulated {

@@ -429,7 +429,7 @@ fn status(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Ok => "ok",
         Outcome::WrongAnswers { .. } => "wrong-answers",
-        Outcome::Failed { cause, .. } => cause,
+        Outcome::Failed { cause, .. } => cause.name(),
         Outcome::Crashed { .. } => "crashed",
     }
 }

@@ -4,7 +4,9 @@
 use super::schedule::Turn;
 use super::shared::{Count, Slot};
 use crate::measure::Counters;
+use crate::results::StepKind;
 use crate::workload::Workload;
+use std::fmt;
 use std::sync::Arc;
 
 /// "kvdyno" and the version of the layout, 1.
@@ -15,11 +17,17 @@ const DOING: usize = 2;
 const PLACE: usize = 3;
 const ROUND: usize = 4;
 const THREADS: usize = 5;
-/// Codes of what a trial is doing; the place in this list.
-const DOINGS: [&str; 9] =
-    ["start", "phase", "open", "close", "reopen", "settle", "drop-caches", "check", "sweep"];
-const PHASE: u64 = 1;
-const SWEEP: u64 = 8;
+/// What a trial is doing, by its code.
+const DOINGS: [(u64, Doing); 8] = [
+    (0, Doing::Start),
+    (1, Doing::Phase),
+    (2, Doing::Step(StepKind::Open)),
+    (3, Doing::Step(StepKind::Close)),
+    (4, Doing::Step(StepKind::Reopen)),
+    (5, Doing::Step(StepKind::Settle)),
+    (6, Doing::Step(StepKind::DropCaches)),
+    (8, Doing::Step(StepKind::Sweep)),
+];
 /// No place.
 const NONE: u64 = u64::MAX;
 
@@ -27,13 +35,38 @@ const NONE: u64 = u64::MAX;
 #[derive(Clone)]
 pub struct Board(Arc<Counters>);
 
+/// What a trial is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Doing {
+    /// It has not begun.
+    #[default]
+    Start,
+    /// A phase.
+    Phase,
+    /// A step between two phases, or after the last.
+    Step(StepKind),
+    /// Its process is to exit; only the parent knows.
+    Exit,
+}
+
+impl fmt::Display for Doing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Doing::Start => "start",
+            Doing::Phase => "phase",
+            Doing::Step(step) => step.name(),
+            Doing::Exit => "exit",
+        })
+    }
+}
+
 /// What was seen of a trial at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// Grows with each phase and each step.
     pub changes: u64,
-    /// `phase`, or the step that it is in: `open`, `settle`, `sweep` ...
-    pub doing: &'static str,
+    /// What it was doing.
+    pub doing: Doing,
     /// The phase's place in the workload; none: it is in no phase.
     pub place: Option<usize>,
     /// The phase's round, from 1; none: it is run once.
@@ -93,19 +126,19 @@ impl Board {
         self.set(THREADS, slots.len().min(self.0.lines() - 1) as u64);
         self.set(PLACE, turn.map_or(NONE, |turn| turn.place as u64));
         self.set(ROUND, turn.and_then(|turn| turn.round).map_or(0, u64::from));
-        self.change(if turn.is_some() { PHASE } else { SWEEP });
+        self.change(if turn.is_some() { Doing::Phase } else { Doing::Step(StepKind::Sweep) });
     }
 
     /// A step begins.
-    pub fn step(&self, name: &str) {
-        let code = DOINGS.iter().position(|doing| *doing == name).unwrap_or(0);
+    pub fn step(&self, step: StepKind) {
         self.set(THREADS, 0);
         self.set(PLACE, NONE);
-        self.change(code as u64);
+        self.change(Doing::Step(step));
     }
 
-    fn change(&self, doing: u64) {
-        self.set(DOING, doing);
+    fn change(&self, doing: Doing) {
+        let code = DOINGS.iter().find(|(_, known)| *known == doing).map_or(0, |(code, _)| *code);
+        self.set(DOING, code);
         self.set(CHANGES, self.0.get(0, CHANGES).wrapping_add(1));
     }
 
@@ -116,8 +149,9 @@ impl Board {
     /// What stands there now. An engine that writes where it must not may have spoilt it, so nothing is believed.
     pub fn look(&self) -> Look {
         let word = |word: usize| self.0.get(0, word);
-        let doing = DOINGS.get(word(DOING) as usize).copied().unwrap_or(DOINGS[0]);
-        let is_phase = word(DOING) == PHASE;
+        let known = DOINGS.iter().find(|(code, _)| *code == word(DOING));
+        let doing = known.map_or(Doing::Start, |(_, doing)| *doing);
+        let is_phase = doing == Doing::Phase;
         let threads = (word(THREADS) as usize).min(self.0.lines() - 1);
         Look {
             changes: word(CHANGES),
@@ -143,20 +177,20 @@ mod tests {
     #[test]
     fn a_look_sees_the_phase_its_round_and_what_each_thread_counts() {
         let board = Board::shared(&builtin("quick").unwrap()).unwrap();
-        assert_eq!((board.look().doing, board.look().place), ("start", None));
-        board.step("open");
-        assert_eq!(board.look().doing, "open");
+        assert_eq!((board.look().doing, board.look().place), (Doing::Start, None));
+        board.step(StepKind::Open);
+        assert_eq!(board.look().doing, Doing::Step(StepKind::Open));
         let before = board.look().changes;
         let mut slots = slots(2);
         board.begin(Some(Turn { place: 3, round: Some(7) }), &mut slots);
         slots[0].ops.store(5, Ordering::Relaxed);
         slots[1].ops.store(6, Ordering::Relaxed);
         let look = board.look();
-        assert_eq!((look.doing, look.place, look.round), ("phase", Some(3), Some(7)));
+        assert_eq!((look.doing, look.place, look.round), (Doing::Phase, Some(3), Some(7)));
         assert_eq!((look.threads.clone(), look.ops()), (vec![5, 6], 11));
         assert!(look.changes > before);
         board.begin(None, &mut slots);
-        assert_eq!((board.look().doing, board.look().place, board.look().ops()), ("sweep", None, 0));
+        assert_eq!((board.look().doing, board.look().place, board.look().ops()), (Doing::Step(StepKind::Sweep), None, 0));
     }
 
     #[test]
@@ -175,7 +209,7 @@ mod tests {
         (0..16).for_each(|word| counters.set(0, word, u64::MAX));
         counters.set(1, 0, u64::MAX);
         let look = Board(Arc::new(counters)).look();
-        assert_eq!((look.doing, look.place, look.round, look.threads.len()), ("start", None, None, 1));
+        assert_eq!((look.doing, look.place, look.round, look.threads.len()), (Doing::Start, None, None, 1));
         assert_eq!(Board::inherited(Some(1 << 20)).look(), Board::alone().look());
     }
 }

@@ -4,6 +4,7 @@ mod groups;
 mod lists;
 mod times;
 
+use crate::results::Cause;
 use super::check::{Faults, Window};
 use super::draw::{Draw, Item};
 use super::rows::RowsCheck;
@@ -156,11 +157,11 @@ impl Judge {
         let (kind, index) = item.map_or(("op", 0), |item| (item.kind.name(), item.index));
         let status = if at < arena.shape().ops { arena.op(at).status } else { KV_ERROR };
         let cause = match status {
-            KV_FULL => "no-space",
-            _ if text.contains("No space left") => "no-space",
-            _ if text.contains("Too many open files") => "too-many-files",
-            _ if text.contains("Cannot allocate memory") => "out-of-memory",
-            _ => "engine-error",
+            KV_FULL => Cause::NoSpace,
+            _ if text.contains("No space left") => Cause::NoSpace,
+            _ if text.contains("Too many open files") => Cause::TooManyFiles,
+            _ if text.contains("Cannot allocate memory") => Cause::OutOfMemory,
+            _ => Cause::EngineError,
         };
         shared.fail(cause, format!("phase {}: {kind} of key {index}: {text}", shared.phase.name));
     }

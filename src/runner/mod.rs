@@ -28,7 +28,7 @@ mod unit;
 mod watch;
 mod worker;
 
-pub use board::{Board, Look};
+pub use board::{Board, Doing, Look};
 pub use data::check_workload;
 pub use described::described;
 pub use facts::level_number;

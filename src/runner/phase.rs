@@ -13,7 +13,7 @@ use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
 use crate::generator::Distribution;
 use crate::measure::{CapUse, ThreadTimes, Usage};
-use crate::results::{CallTimes, Check, CheckLevel, KindRecord, PhaseRecord, ThreadRecord};
+use crate::results::{CallTimes, Cause, Check, CheckLevel, EndedBy, KindRecord, PhaseRecord, ThreadRecord};
 use crate::workload::{Durability, Emulate, Phase};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -183,7 +183,7 @@ fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session
             let mut arena = new(shape, clock, shared.stop);
             arena.set_split(shared.spaces.split());
             database.session(arena).map_err(|error| Failure {
-                cause: "engine-error",
+                cause: Cause::EngineError,
                 text: format!("phase {}: session of thread {thread}: {error}", shared.phase.name),
             })
         })
@@ -193,7 +193,7 @@ fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session
 /// What the engine tells of its inside.
 fn stats(shared: &Shared<'_>, database: &Database) -> Vec<(String, String)> {
     database.stats().unwrap_or_else(|error| {
-        shared.fail("engine-error", format!("stats after phase {}: {error}", shared.phase.name));
+        shared.fail(Cause::EngineError, format!("stats after phase {}: {error}", shared.phase.name));
         Vec::new()
     })
 }
@@ -219,7 +219,7 @@ pub fn run(
     data: &Path,
     on_tick: &mut dyn FnMut(&Tick),
 ) -> Result<Ran, Failure> {
-    let usage_failure = |text: String| Failure { cause: "refused", text };
+    let usage_failure = |text: String| Failure { cause: Cause::Refused, text };
     let sessions = open_sessions(shared, database)?;
     let mut passes = Vec::new();
     for thread in 0..sessions.len() {
@@ -259,7 +259,7 @@ pub fn run(
             match thread.join() {
                 Ok((outcome, ended)) => {
                     if let Err(error) = ended {
-                        shared.fail("engine-error", format!("end of a session: {error}"));
+                        shared.fail(Cause::EngineError, format!("end of a session: {error}"));
                     }
                     outcomes.push(outcome);
                 }
@@ -296,7 +296,7 @@ fn reread(shared: &Shared<'_>, database: &Database, before: Option<Vec<u8>>) -> 
         None => reread::close_open_keys(shared, database),
     };
     read.unwrap_or_else(|text| {
-        shared.fail("engine-error", format!("phase {}: {text}", shared.phase.name));
+        shared.fail(Cause::EngineError, format!("phase {}: {text}", shared.phase.name));
         Default::default()
     })
 }
@@ -380,10 +380,10 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
     let busy: u64 = outcomes.iter().map(|outcome| outcome.end.saturating_sub(outcome.start)).sum();
     let inside = sum(|judge| judge.inside_ticks);
     let ended_by = match failure {
-        Some(_) => "failure",
-        None if outcomes.iter().any(|outcome| outcome.out_of_keys) => "keys",
-        None if outcomes.iter().all(|outcome| outcome.by_count) => "count",
-        None => "time",
+        Some(_) => EndedBy::Failure,
+        None if outcomes.iter().any(|outcome| outcome.out_of_keys) => EndedBy::Keys,
+        None if outcomes.iter().all(|outcome| outcome.by_count) => EndedBy::Count,
+        None => EndedBy::Time,
     };
     let batches = sum(|judge| judge.batches);
     PhaseRecord {
@@ -395,7 +395,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         emulated: emulated(shared.phase, shared.capabilities, shared.spaces),
         elapsed_ns: shared.clock.to_ns(end.saturating_sub(start)),
         ops: sum(|judge| judge.ops),
-        ended_by: ended_by.into(),
+        ended_by,
         keys_after: None,
         kinds: kind_records(outcomes),
         threads: outcomes

@@ -1,5 +1,6 @@
 //! One trial in a process of its own: a crash, a hang or a full disk in it becomes a record, and the rest goes on.
 
+use crate::runner::Doing;
 use super::Observer;
 use super::board::Board;
 use super::folder::DataFolder;
@@ -11,7 +12,7 @@ use crate::engine::{Registry, environment_of};
 use crate::measure::units::bytes_text;
 use crate::measure::{CapRecord, Clock, End, Event, MemoryCap, TrialProcess, Warning};
 use crate::measure::{become_part_of_trial, become_trial_process, memory_cap, signals};
-use crate::results::{Outcome, Record, SCHEMA, Trial};
+use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -57,8 +58,6 @@ const TICK: &str = "kvdyno-tick ";
 const RESERVED_FILES: usize = 4;
 /// How often the parent looks at the board, and at whether the user has had enough.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// What a process does that has written its record.
-const EXIT: &str = "exit";
 /// The file of what the trial's processes say on stderr.
 const STDERR: &str = "stderr.txt";
 /// Lines of stderr that a record keeps.
@@ -78,7 +77,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     let board = Board::inherited(task.board);
     // Before anything large is in memory, and before any thread is started.
     if let Err(text) = hold(&task) {
-        let outcome = Outcome::Failed { cause: "refused".into(), text };
+        let outcome = Outcome::Failed { cause: Cause::Refused, text };
         let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
         return keep_record(&record, &task, || ());
     }
@@ -140,7 +139,7 @@ fn unfinished(record: &Path) -> PathBuf {
 
 /// Has a fresh process do the end of a trial. It has this one's limits, environment and output, and dies with it.
 fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Record, Failure> {
-    let failed = |text: String| Failure { cause: "io", text };
+    let failed = |text: String| Failure { cause: Cause::Io, text };
     let file = |name: &str| task.record.with_file_name(name);
     let (task_file, record) = (file("end-task.json"), file("end.json"));
     let end = Task {
@@ -153,7 +152,7 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
     let text = serde_json::to_string(&end).map_err(|error| failed(error.to_string()))?;
     fs::write(&task_file, text)
         .map_err(|error| failed(format!("cannot write {}: {error}", task_file.display())))?;
-    board.step("reopen");
+    board.step(StepKind::Reopen);
     let status = Command::new(&task.executable).arg("trial").arg(&task_file).stdin(Stdio::null()).status();
     let whole = read_record(&record);
     let begun = read_record(&unfinished(&record));
@@ -168,13 +167,13 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
         whole => {
             let how = status.signal().map_or_else(|| status.to_string(), signals::signal_name);
             let said = last_lines(&file(STDERR)).pop().map_or_else(String::new, |line| format!(": {line}"));
-            let has_opened = |record: Record| record.steps.iter().any(|step| step.name == "reopen");
+            let has_opened = |record: Record| record.steps.iter().any(|step| step.name == StepKind::Reopen);
             let has_opened = whole.or(begun).is_some_and(has_opened);
-            let stage = if has_opened { "sweep" } else { "reopen" };
+            let stage = if has_opened { StepKind::Sweep } else { StepKind::Reopen };
             let text = format!(
                 "the fresh process that opens the database again ended with {how} in `{stage}`{said}"
             );
-            Err(Failure { cause: "crashed", text })
+            Err(Failure { cause: Cause::Crashed, text })
         }
     }
 }
@@ -230,7 +229,7 @@ pub struct Files<'f> {
 enum Ended {
     Itself,
     /// In this step.
-    Stalled(&'static str),
+    Stalled(Doing),
     Interrupted,
 }
 
@@ -255,7 +254,7 @@ impl Runner {
                 let tried = self.try_run(trial, data, files, cap.as_ref(), observer);
                 (tried, cap.map(|cap| cap.record()))
             }
-            Err(text) => (Err(Box::new((Outcome::Failed { cause: "refused".into(), text }, None))), None),
+            Err(text) => (Err(Box::new((Outcome::Failed { cause: Cause::Refused, text }, None))), None),
         };
         let mut record = match tried {
             Ok(record) => record,
@@ -280,7 +279,7 @@ impl Runner {
         cap: Option<&MemoryCap>,
         observer: &mut dyn Observer,
     ) -> Result<Record, Box<(Outcome, Option<Record>)>> {
-        let refused = |text: String| Box::new((Outcome::Failed { cause: "io".into(), text }, None));
+        let refused = |text: String| Box::new((Outcome::Failed { cause: Cause::Io, text }, None));
         // Whole paths, for an engine may change the working folder.
         let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let scratch = whole(files.scratch);
@@ -331,7 +330,7 @@ impl Runner {
                     _ => signals::out_of_memory_kills() > kills_before,
                 };
                 let ended = match (&whole, ended) {
-                    (Some(_), Ended::Stalled(_)) => Ended::Stalled(EXIT),
+                    (Some(_), Ended::Stalled(_)) => Ended::Stalled(Doing::Exit),
                     (_, ended) => ended,
                 };
                 let memory = Memory { out_of_memory, cap };
@@ -395,7 +394,7 @@ impl Runner {
                 if signals::interrupts() >= 2 {
                     ended = Ended::Interrupted;
                 } else if last_change.elapsed() > self.stall {
-                    ended = Ended::Stalled(look.map_or("phase", |look| look.doing));
+                    ended = Ended::Stalled(look.map_or(Doing::Phase, |look| look.doing));
                 }
                 if ended != Ended::Itself {
                     process.kill();
@@ -453,20 +452,20 @@ fn why(
     stderr: Vec<String>,
     memory: Memory,
 ) -> Outcome {
-    let failed = |cause: &str, text: String| Outcome::Failed { cause: cause.into(), text };
+    let failed = |cause: Cause, text: String| Outcome::Failed { cause, text };
     match ended {
-        Ended::Interrupted => return failed("interrupted", "stopped by the user".into()),
+        Ended::Interrupted => return failed(Cause::Interrupted, "stopped by the user".into()),
         Ended::Stalled(doing) => {
             let seconds = stall.as_secs();
             let what = match doing {
-                "phase" | "sweep" => format!("no op ended for {seconds} s"),
-                "start" => format!("the trial did not begin within {seconds} s"),
+                Doing::Phase | Doing::Step(StepKind::Sweep) => format!("no op ended for {seconds} s"),
+                Doing::Start => format!("the trial did not begin within {seconds} s"),
                 // What the fresh process does after it opened the database, it shows to nobody.
-                "reopen" => format!("reopen and sweep did not end within {seconds} s"),
-                EXIT => format!("its process did not exit within {seconds} s"),
-                step => format!("{step} did not return within {seconds} s"),
+                Doing::Step(StepKind::Reopen) => format!("reopen and sweep did not end within {seconds} s"),
+                Doing::Exit => format!("its process did not exit within {seconds} s"),
+                Doing::Step(step) => format!("{step} did not return within {seconds} s"),
             };
-            return failed("timeout", format!("{what}, so it was killed; give it more with --stall-seconds"));
+            return failed(Cause::Timeout, format!("{what}, so it was killed; give it more with --stall-seconds"));
         }
         Ended::Itself => {}
     }
@@ -475,7 +474,7 @@ fn why(
     if has_no_memory || (signal == Some(9) && memory.out_of_memory) {
         let cap = memory.cap.and_then(|cap| cap.limit_bytes);
         let cap = cap.map_or_else(String::new, |bytes| format!(" under a cap of {}", bytes_text(bytes)));
-        return failed("out-of-memory", format!("the trial's process ran out of memory{cap}"));
+        return failed(Cause::OutOfMemory, format!("the trial's process ran out of memory{cap}"));
     }
     let signal = match (signal, status.and_then(|status| status.code())) {
         (Some(number), _) => signals::signal_name(number),

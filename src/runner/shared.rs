@@ -1,5 +1,6 @@
 //! What the threads of a phase share: its plan, the population of keys, and where they publish.
 
+use crate::results::Cause;
 use super::check::Versions;
 use super::epochs::Epochs;
 use super::judge::Bound;
@@ -270,15 +271,15 @@ pub struct Shared<'p> {
 /// Why a phase was cut short.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// As `results::Outcome::Failed` names causes.
-    pub cause: &'static str,
+    /// The kind of failure.
+    pub cause: Cause,
     /// What happened, where.
     pub text: String,
 }
 
 impl Shared<'_> {
     /// Notes the first failure and stops all threads.
-    pub fn fail(&self, cause: &'static str, text: String) {
+    pub fn fail(&self, cause: Cause, text: String) {
         let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if failure.is_none() {
             *failure = Some(Failure { cause, text });

@@ -12,7 +12,7 @@ mod ycsb;
 use super::*;
 use crate::engine::{Engine, Registry, abi};
 use crate::measure::Clock;
-use crate::results::{CheckLevel, Outcome, Record, Trial};
+use crate::results::{Cause, CheckLevel, Outcome, Record, Trial};
 use crate::workload::{Durability, Phase, Workload, builtin};
 
 /// The engines that are linked in and keep all rows.
@@ -131,7 +131,7 @@ fn an_engine_without_the_level_is_refused_or_runs_weaker_as_the_workload_says() 
     };
     let refused = run_on("sled", workload(false));
     assert!(
-        matches!(&refused.outcome, Outcome::Failed { cause, .. } if cause == "refused"),
+        matches!(&refused.outcome, Outcome::Failed { cause, .. } if *cause == Cause::Refused),
         "{:?}",
         refused.outcome
     );

@@ -25,7 +25,7 @@ use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
 use crate::measure::placement::cpus_in_force;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
-use crate::results::{EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, Trial};
+use crate::results::{Cause, EndedBy, EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, StepKind, Trial};
 use crate::workload::{Durability, Phase, Transaction};
 use kept::Start;
 use std::path::{Path, PathBuf};
@@ -121,7 +121,7 @@ pub fn run_in(
     running.rss_before_open_bytes = Usage::now().rss_bytes;
     running.go(on_tick, keep)?;
     if let Some(Err(text)) = folders.leave.map(|folder| running.leave(folder)) {
-        running.fail("io", text);
+        running.fail(Cause::Io, text);
     }
     let mut record = running.record();
     let clock = clock.facts();
@@ -183,7 +183,7 @@ impl<'t> Running<'t> {
     /// What there is so far.
     fn record(&self) -> Record {
         let outcome = match (&self.failure, self.faults.is_empty()) {
-            (Some(failure), _) => Outcome::Failed { cause: failure.cause.into(), text: failure.text.clone() },
+            (Some(failure), _) => Outcome::Failed { cause: failure.cause, text: failure.text.clone() },
             (None, false) => Outcome::WrongAnswers { faults: self.faults.clone() },
             (None, true) => Outcome::Ok,
         };
@@ -208,12 +208,12 @@ impl<'t> Running<'t> {
     }
 
     /// Times `work` as a step.
-    fn step<T>(&mut self, name: &str, before: Option<&str>, work: impl FnOnce(&mut Self) -> T) -> T {
+    fn step<T>(&mut self, name: StepKind, before: Option<&str>, work: impl FnOnce(&mut Self) -> T) -> T {
         self.board.step(name);
         let start = self.clock.now();
         let result = work(self);
         self.steps.push(Step {
-            name: name.into(),
+            name,
             before_phase: before.map(String::from),
             elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
             note: None,
@@ -249,17 +249,17 @@ impl<'t> Running<'t> {
 
     fn close(&mut self, before: Option<&str>) -> bool {
         let Some(database) = self.database.take() else { return true };
-        let closed = self.step("close", before, |_| database.close());
+        let closed = self.step(StepKind::Close, before, |_| database.close());
         match closed {
             Ok(()) => true,
             Err(error) => {
-                self.fail("engine-error", format!("close: {error}"));
+                self.fail(Cause::EngineError, format!("close: {error}"));
                 false
             }
         }
     }
 
-    fn fail(&mut self, cause: &'static str, text: String) {
+    fn fail(&mut self, cause: Cause, text: String) {
         if self.failure.is_none() {
             self.failure = Some(Failure { cause, text });
         }
@@ -294,7 +294,7 @@ impl<'t> Running<'t> {
             // That a load was not needed is no reason for the others.
             let reasons = || self.phases.iter().filter_map(|phase| phase.not_run.clone());
             let reason = reasons().find(|reason| reason != REUSED).or_else(|| reasons().next());
-            self.fail("refused", reason.unwrap_or_else(|| "no phase ran".into()));
+            self.fail(Cause::Refused, reason.unwrap_or_else(|| "no phase ran".into()));
         }
         if self.failure.is_none() {
             self.finish(on_tick);
@@ -335,13 +335,13 @@ impl<'t> Running<'t> {
             }
         }
         if phase.drop_caches_before {
-            let dropped = self.step("drop-caches", name, |_| crate::measure::disk::drop_caches());
+            let dropped = self.step(StepKind::DropCaches, name, |_| crate::measure::disk::drop_caches());
             if let Err(error) = dropped {
                 self.note_step(&error);
             }
         }
         if self.database.is_none() {
-            let step = if self.facts.is_some() { "reopen" } else { "open" };
+            let step = if self.facts.is_some() { StepKind::Reopen } else { StepKind::Open };
             self.open(step, wanted, name)?;
             self.note_keys();
         }
@@ -350,13 +350,13 @@ impl<'t> Running<'t> {
     }
 
     fn settle(&mut self, before: Option<&str>) {
-        let settled = self.step("settle", before, |running| {
+        let settled = self.step(StepKind::Settle, before, |running| {
             running.database.as_ref().map(|database| database.maintain(Work::Settle))
         });
         match settled {
             Some(Ok(true)) | None => {}
             Some(Ok(false)) => self.note_step("the engine has no way to tell"),
-            Some(Err(error)) => self.fail("engine-error", format!("settle: {error}")),
+            Some(Err(error)) => self.fail(Cause::EngineError, format!("settle: {error}")),
         }
         if let Some(last) = self.phases.last_mut() {
             last.disk_settled = DiskUse::of(&self.data);
@@ -493,7 +493,7 @@ fn population(phase: &Phase, record: &PhaseRecord, after: Population, keys: u64)
     if !puts || phase.existing.is_some() || phase.transaction == Some(Transaction::Aborted) {
         return after;
     }
-    let is_complete = phase.each_key && record.ended_by == "count";
+    let is_complete = phase.each_key && record.ended_by == EndedBy::Count;
     Population {
         dense: after.dense.max(keys),
         whole: after.whole && (is_complete || after.dense >= keys),

@@ -4,6 +4,7 @@
 mod merges;
 mod transaction;
 
+use crate::results::Cause;
 use super::draw::{Draw, Item, holds_scans, rows_of_call};
 use super::epochs::Cursor;
 use super::judge::Judge;
@@ -396,7 +397,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let executed = self.session.execute(at, 1);
         self.pass(executed.span.left);
         if let Some((_, text)) = &executed.error {
-            self.shared.fail("engine-error", format!("phase {}: {what}: {text}", self.shared.phase.name));
+            self.shared.fail(Cause::EngineError, format!("phase {}: {what}: {text}", self.shared.phase.name));
             return None;
         }
         let arena = self.session.arena();

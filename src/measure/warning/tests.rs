@@ -197,7 +197,7 @@ fn every_warning_there_is_can_be_raised() {
     found.extend(warnings_of_noise(&noise, &[]));
     found.extend(Warning::of_harness_share("fill", 0.5));
     found.extend(Warning::of_sample("fill", 1));
-    found.extend(Warning::of_end("fill", "keys"));
+    found.push(Warning::of_missing_keys("fill"));
     found.extend(Warning::of_series("fill", &seconds(&[9, 9, 9, 9, 9, 9, 1, 1, 1])));
     found.extend(Warning::of_shrinking("quick", (200_000, 20_000), (5.0, 1.0)));
     found.extend(Warning::of_caches("read", Some("not permitted")));
@@ -210,8 +210,6 @@ fn every_warning_there_is_can_be_raised() {
     assert_eq!(raised, all);
     assert!(found.iter().all(|warning| warning.text.ends_with('.')), "{found:?}");
     let none = [
-        Warning::of_end("fill", "count"),
-        Warning::of_end("fill", "time"),
         Warning::of_shrinking("quick", (9, 9), (1.0, 1.0)),
         Warning::of_caches("read", None),
         Warning::of_checks("read", false),

@@ -3,7 +3,7 @@
 use crate::report::describe::cell_name;
 use crate::report::escape::{csv_cell, plain_text};
 use crate::results::summary::{Cell, PhaseSummary, Summary, is_floor};
-use crate::results::{PhaseRecord, Record, Step};
+use crate::results::{PhaseRecord, Record, Step, StepKind};
 use std::borrow::Cow;
 
 /// A cell in a phase.
@@ -104,7 +104,7 @@ impl<'a> Measured<'a> {
 
 impl OneRun<'_> {
     /// The last step of that name before the phase `before`, or after all of them; none if it was not done.
-    pub fn step(&self, name: &str, before: Option<&str>) -> Option<&Step> {
+    pub fn step(&self, name: StepKind, before: Option<&str>) -> Option<&Step> {
         let is_it = |step: &&Step| step.name == name && step.before_phase.as_deref() == before;
         self.record.steps.iter().find(is_it).filter(|step| step.note.is_none())
     }

@@ -5,7 +5,7 @@ use super::{Page, Runs};
 use crate::report::escape::{csv_cell, plain_text};
 use crate::report::figure::{bytes, known};
 use crate::results::summary::Summary;
-use crate::results::{PhaseRecord, Record};
+use crate::results::{PhaseRecord, Record, StepKind};
 
 /// The columns as CSV. Rows are `round` (a phase, or a round of one) or `step` (a close after the last phase).
 pub(super) const COLUMNS: &[&str] = &[
@@ -214,7 +214,7 @@ fn ending(run: &OneRun, so_far: &Line, noun: &str, is_single: bool) -> Vec<Strin
         let rate = rate(so_far.ops, so_far.elapsed_ns);
         lines.push(format!("total {} {:.3} {}", so_far.ops, seconds(so_far.elapsed_ns), rate.trim_start()));
     }
-    let shutdown = run.step("close", None);
+    let shutdown = run.step(StepKind::Close, None);
     lines.push(format!("Shutdown {}", known(shutdown, |step| format!("{:>9.6}s", seconds(step.elapsed_ns)))));
     let total_ns = shutdown.map(|step| so_far.elapsed_ns.saturating_add(step.elapsed_ns));
     if let Some(total_ns) = total_ns {
@@ -303,7 +303,7 @@ pub(super) fn rows(summary: &Summary) -> Vec<Vec<String>> {
                 }
                 rows.push([names.clone(), phase_row(phase, phase.round.map(|_| &so_far))].concat());
             }
-            if let Some(step) = run.step("close", None) {
+            if let Some(step) = run.step(StepKind::Close, None) {
                 let mut row = names.clone();
                 row.extend(["step".to_string(), "close".to_string(), String::new(), String::new()]);
                 row.push(seconds(step.elapsed_ns).to_string());

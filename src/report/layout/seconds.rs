@@ -5,7 +5,7 @@ use super::{Page, Runs};
 use crate::measure::{Histogram, SeriesRow};
 use crate::report::escape::{csv_cell, plain_text};
 use crate::report::figure::{counted, known};
-use crate::results::KindRecord;
+use crate::results::{KindRecord, StepKind};
 use crate::results::summary::Summary;
 
 /// The columns as CSV. Rows are `second` or `thread`.
@@ -203,8 +203,8 @@ fn line(second: &Second) -> String {
 /// engine's log has it.
 fn restored(measured: &Measured, run: &OneRun) -> Option<String> {
     let before = Some(measured.phase.name.as_str());
-    let kept = || run.step("open", before).filter(|_| run.record.trial.reused);
-    let step = run.step("reopen", before).or_else(kept)?;
+    let kept = || run.step(StepKind::Open, before).filter(|_| run.record.trial.reused);
+    let step = run.step(StepKind::Reopen, before).or_else(kept)?;
     let records = known(step.keys, |records| records.to_string());
     Some(format!("In restoring: {records} records, {:.3} ms", step.elapsed_ns as f64 / 1e6))
 }

@@ -6,7 +6,7 @@ use crate::report::escape::{csv_cell, plain_text};
 use crate::report::figure::{UNKNOWN, counted};
 use crate::results::statistics::median;
 use crate::results::summary::Summary;
-use crate::results::{PhaseRecord, Record};
+use crate::results::{EndedBy, PhaseRecord, Record};
 use std::collections::BTreeMap;
 
 /// The columns as CSV: those of the older tool's raw output, then what tells its rows apart here.
@@ -163,7 +163,7 @@ fn figure_text(figure: f64, in_seconds: bool) -> String {
 
 /// True if the phase ended by a count of ops; then seconds can be compared, else rates.
 fn by_count(measured: &Measured) -> bool {
-    measured.runs.iter().all(|run| run.whole.ended_by == "count")
+    measured.runs.iter().all(|run| run.whole.ended_by == EndedBy::Count)
 }
 
 /// True if the phase put each key there once, as the older tool's insert does.

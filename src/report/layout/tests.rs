@@ -5,7 +5,7 @@ mod runs;
 
 use super::*;
 use crate::results::fixture::{self, sketch::drawn};
-use crate::results::{Outcome, Record, Run};
+use crate::results::{Cause, Outcome, Record, Run};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -124,7 +124,7 @@ fn the_files_of_a_run_have_names_of_their_own() {
 fn a_failed_engine_stays_in_the_table_with_dashes_and_its_cause() {
     let (run, mut records) = drawn(&[runs::KVBENCH]);
     for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
-        record.outcome = Outcome::Failed { cause: "no-space".into(), text: "the disk is full".into() };
+        record.outcome = Outcome::Failed { cause: Cause::NoSpace, text: "the disk is full".into() };
         record.phases.clear();
     }
     let wide = text("wide", &Summary::new(&run, records));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::results::fixture;
-use crate::results::{SCHEMA, parse_record, parse_run};
+use crate::results::{Cause, SCHEMA, parse_record, parse_run};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -150,7 +150,7 @@ fn a_trial_that_was_broken_off_is_kept_and_measured_again() {
     let (run, records) = small_run();
     let mut folder = RunFolder::create(parent.path(), &run).unwrap();
     let mut broken_off = records[0].clone();
-    broken_off.outcome = Outcome::Failed { cause: "interrupted".to_string(), text: "Ctrl-C".to_string() };
+    broken_off.outcome = Outcome::Failed { cause: Cause::Interrupted, text: "Ctrl-C".to_string() };
     folder.save(&broken_off).unwrap();
     assert!(!folder.is_done(&broken_off.trial.id));
     assert_eq!(folder.finished().unwrap().len(), 1);

@@ -4,7 +4,7 @@ use super::note::{Note, cause, notes};
 use crate::measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
 use crate::measure::{Histogram, PhaseNoise};
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
-use crate::results::{CheckLevel, Outcome, PhaseRecord, Record};
+use crate::results::{Cause, CheckLevel, EndedBy, Outcome, PhaseRecord, Record};
 use crate::workload::Durability;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -276,13 +276,13 @@ pub(super) fn state_of<'a>(
     }
     // What an engine cannot do is no failure of its.
     let is_refusal = match &record.outcome {
-        Outcome::Failed { cause, .. } => cause == "refused",
+        Outcome::Failed { cause, .. } => *cause == Cause::Refused,
         outcome => *outcome == Outcome::Ok,
     };
     if let (Some(reason), true, 0) = (&found.not_run, is_refusal, found.ops) {
         return (RunState::NotRun { reason: reason.clone() }, None);
     }
-    if found.ended_by == "failure" {
+    if found.ended_by == EndedBy::Failure {
         let cause = cause
             .or_else(|| found.not_run.clone())
             .unwrap_or_else(|| "a failure ended the phase".to_string());

@@ -33,7 +33,7 @@ pub fn cause(outcome: &Outcome) -> Option<String> {
             Some(first) => format!("wrong answers: {first}"),
             None => "wrong answers".to_string(),
         },
-        Outcome::Failed { cause, text } if text.is_empty() => cause.clone(),
+        Outcome::Failed { cause, text } if text.is_empty() => cause.to_string(),
         Outcome::Failed { cause, text } => format!("{cause}: {text}"),
         Outcome::Crashed { signal, .. } => format!("crashed: {signal}"),
     })

@@ -2,7 +2,7 @@
 
 use super::Found;
 use crate::results::statistics::median;
-use crate::results::{Run, Step, Trial};
+use crate::results::{Run, Step, StepKind, Trial};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub struct StepSummary {
     /// The options asked for.
     pub options: Vec<(String, String)>,
     /// `open`, `close`, `settle` ...
-    pub name: String,
+    pub name: StepKind,
     /// The phase that it prepared; none: the end.
     pub before_phase: Option<String>,
     /// Times that it was done.
@@ -43,7 +43,7 @@ pub(super) fn summarize(run: &Run, found: &Found) -> Vec<StepSummary> {
         for step in &record.steps {
             let trial = &record.trial;
             let cell = (&trial.workload.name, &trial.engine, &trial.options);
-            let place = *known.entry((cell, &step.name, &step.before_phase)).or_insert_with(|| {
+            let place = *known.entry((cell, step.name, &step.before_phase)).or_insert_with(|| {
                 places.push(Vec::new());
                 places.len() - 1
             });
@@ -66,7 +66,7 @@ fn step_summary(steps: &[Place]) -> Option<StepSummary> {
         workload: first.trial.workload.name.clone(),
         engine: first.trial.engine.clone(),
         options: first.trial.options.clone(),
-        name: first.step.name.clone(),
+        name: first.step.name,
         before_phase: first.step.before_phase.clone(),
         count: done.len() as u32,
         median_ns: median(&durations).map(|ns| ns.round() as u64),

@@ -1,7 +1,7 @@
 //! Tests of the summary: what is counted, what is ranked, and that nothing is dropped.
 
 use super::*;
-use crate::results::CallTimes;
+use crate::results::{CallTimes, StepKind};
 use crate::results::fixture::{
     self,
     sketch::{PhaseSketch, Sketch, drawn},
@@ -265,12 +265,12 @@ fn wrong_answers_anywhere_cost_the_trial_all_its_figures() {
 fn steps_have_medians_and_notes() {
     let summary = summary();
     let step =
-        |name: &str| summary.steps.iter().find(|step| step.engine == "lmdb" && step.name == name).unwrap();
-    assert_eq!((step("open").median_ns, step("open").count), (Some(1_202_000), 3));
-    assert_eq!(step("open").before_phase.as_deref(), Some("fill"));
-    assert_eq!(step("close").before_phase, None);
-    assert_eq!((step("drop-caches").median_ns, step("drop-caches").count), (None, 0));
-    assert_eq!(step("drop-caches").notes, ["not permitted"]);
+        |name: StepKind| summary.steps.iter().find(|step| step.engine == "lmdb" && step.name == name).unwrap();
+    assert_eq!((step(StepKind::Open).median_ns, step(StepKind::Open).count), (Some(1_202_000), 3));
+    assert_eq!(step(StepKind::Open).before_phase.as_deref(), Some("fill"));
+    assert_eq!(step(StepKind::Close).before_phase, None);
+    assert_eq!((step(StepKind::DropCaches).median_ns, step(StepKind::DropCaches).count), (None, 0));
+    assert_eq!(step(StepKind::DropCaches).notes, ["not permitted"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Trials on caches: what they let go is counted, and what they answer is checked as everywhere.
 
 use super::*;
-use crate::results::KindRecord;
+use crate::results::{Cause, KindRecord, StepKind};
 
 /// Reads and updates by four threads of 5000 rows of a kilobyte, with a budget for the engine's cache.
 fn with_budget(cache_bytes: u64) -> Workload {
@@ -18,7 +18,7 @@ fn of<'a>(record: &'a Record, kind: &str) -> &'a KindRecord {
 }
 
 fn sweep_note(record: &Record) -> Option<&str> {
-    record.steps.iter().find(|step| step.name == "sweep").unwrap().note.as_deref()
+    record.steps.iter().find(|step| step.name == StepKind::Sweep).unwrap().note.as_deref()
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn what_needs_rows_to_stay_is_not_run_on_a_cache() {
         let record = run_on("quick-cache", workload);
         let Outcome::Failed { cause, text } = &record.outcome else { panic!("{name}: {:?}", record.outcome) };
         assert!(
-            cause == "refused" && text.contains(reason) && text.contains("it is a cache"),
+            *cause == Cause::Refused && text.contains(reason) && text.contains("it is a cache"),
             "{name}: {text}"
         );
     }

@@ -1,5 +1,6 @@
 //! Trials over collections and lists, on every engine that is linked in.
 
+use crate::results::StepKind;
 use super::*;
 use crate::workload::{Collections, DataType, Mix, Scan};
 
@@ -106,7 +107,7 @@ fn the_sweep_counts_what_is_left_in_lists() {
     };
     assert!(faults[0].starts_with("sweep of the lists at the end: "), "{faults:?}");
     let record = run_on("memory-btree", fill_only());
-    let sweep = record.steps.iter().find(|step| step.name == "sweep").unwrap();
+    let sweep = record.steps.iter().find(|step| step.name == StepKind::Sweep).unwrap();
     assert_eq!((record.outcome, sweep.note.clone()), (Outcome::Ok, None));
 }
 
@@ -127,12 +128,12 @@ fn a_reopen_tells_the_keys_that_came_back() {
         (phase.ops, phase.seconds, phase.warmup_seconds) = (50, 0.0, 0.0);
         let record = run_on("memory-btree", workload);
         assert_eq!(record.outcome, Outcome::Ok, "{name}");
-        let step = |name: &str, before: Option<&str>| {
+        let step = |name: StepKind, before: Option<&str>| {
             let same =
                 |step: &&crate::results::Step| step.name == name && step.before_phase.as_deref() == before;
             record.steps.iter().find(same).unwrap().keys
         };
-        assert_eq!(step("open", Some("fill")), None);
-        assert_eq!(step("reopen", Some(&record.phases[1].phase.name)), Some(keys), "{name}");
+        assert_eq!(step(StepKind::Open, Some("fill")), None);
+        assert_eq!(step(StepKind::Reopen, Some(&record.phases[1].phase.name)), Some(keys), "{name}");
     }
 }

@@ -1,5 +1,6 @@
 //! Trials with rounds, keys in turns, atomic groups and scans in calls of some rows.
 
+use crate::results::StepKind;
 use super::super::data::growth;
 use super::*;
 use crate::engine::Engine;
@@ -92,12 +93,12 @@ fn steps_before_a_phase_are_taken_in_each_round() {
     (workload.phases[0].settle_before, workload.phases[1].reopen_before) = (true, true);
     let record = run_on("memory-btree", workload);
     assert_eq!(record.outcome, Outcome::Ok);
-    let count = |name: &str, before: &str| {
+    let count = |name: StepKind, before: &str| {
         let is =
             |step: &&crate::results::Step| step.name == name && step.before_phase.as_deref() == Some(before);
         record.steps.iter().filter(is).count()
     };
-    assert_eq!((count("reopen", "fetch"), count("close", "fetch"), count("settle", "insert")), (3, 3, 2));
+    assert_eq!((count(StepKind::Reopen, "fetch"), count(StepKind::Close, "fetch"), count(StepKind::Settle, "insert")), (3, 3, 2));
 }
 
 #[test]

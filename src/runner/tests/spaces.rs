@@ -1,5 +1,6 @@
 //! Trials over keyspaces and indexes, on every engine that is linked in.
 
+use crate::results::Cause;
 use super::super::check::Versions;
 use super::super::judge::Bound;
 use super::super::shared::{Population, Shared};
@@ -123,7 +124,7 @@ fn keys_that_get_too_long_are_refused_before_the_engine_is_opened() {
     workload.key.size = crate::generator::SizeSpec::Fixed(1020);
     let record = run_on("mutant:error-swallowed", workload);
     let Outcome::Failed { cause, text } = &record.outcome else { panic!("{:?}", record.outcome) };
-    assert_eq!(cause, "refused");
+    assert_eq!(*cause, Cause::Refused);
     assert_eq!(
         text,
         "keys have up to 1028 bytes (8 of them for keyspace and index), the engine takes 1024 at most"

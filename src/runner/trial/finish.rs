@@ -6,7 +6,7 @@ use crate::measure::noise::run_delay_share_of;
 use crate::measure::warning::warnings_of_noise;
 use crate::measure::{DiskUse, Noise, PhaseNoise, Usage, Warning};
 use crate::results::summary::is_floor;
-use crate::results::{CheckLevel, PhaseRecord, Record, Step};
+use crate::results::{Cause, CheckLevel, EndedBy, PhaseRecord, Record, Step, StepKind};
 use crate::runner::{count, lists, phase, sweep};
 use crate::workload::{Phase, Transaction};
 
@@ -16,7 +16,7 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
     let noises: Vec<(&str, PhaseNoise)> =
         ran.iter().filter_map(|phase| Some((phase.phase.name.as_str(), phase.noise?))).collect();
     let mut warnings = warnings_of_noise(&record.noise.unwrap_or_default(), &noises);
-    let is_undropped = |step: &&Step| step.name == "drop-caches" && step.note.is_some();
+    let is_undropped = |step: &&Step| step.name == StepKind::DropCaches && step.note.is_some();
     if let Some(step) = record.steps.iter().find(is_undropped) {
         let phase = step.before_phase.as_deref().unwrap_or("-");
         warnings.extend(Warning::of_caches(phase, step.note.as_deref()));
@@ -39,8 +39,8 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
         warnings.extend(Warning::of_call_times(name, beyond));
         warnings.extend(Warning::of_sample(name, rounds().map(|other| other.ops).sum()));
         warnings.extend(Warning::of_series(name, &phase.series).filter(|_| phase.round.is_none()));
-        let early = rounds().find(|other| other.ended_by == "keys");
-        warnings.extend(early.and_then(|other| Warning::of_end(name, &other.ended_by)));
+        let early = rounds().find(|other| other.ended_by == EndedBy::Keys);
+        warnings.extend(early.map(|_| Warning::of_missing_keys(name)));
     }
     warnings
 }
@@ -92,8 +92,8 @@ impl Running<'_> {
 
     /// Opens the closed database again; false: that failed.
     pub(super) fn reopen(&mut self) -> bool {
-        if let Err(text) = self.open("reopen", self.level, None) {
-            self.fail("engine-error", format!("reopen at the end: {text}"));
+        if let Err(text) = self.open(StepKind::Reopen, self.level, None) {
+            self.fail(Cause::EngineError, format!("reopen at the end: {text}"));
             return false;
         }
         self.note_keys();
@@ -129,9 +129,9 @@ impl Running<'_> {
 
     /// Nothing was written since the close that is a step; with this one in it that step's figure would be too good.
     fn close_after_sweep(&mut self) {
-        self.board.step("close");
+        self.board.step(StepKind::Close);
         if let Some(Err(error)) = self.database.take().map(Database::close) {
-            self.fail("engine-error", format!("close after the sweep: {error}"));
+            self.fail(Cause::EngineError, format!("close after the sweep: {error}"));
         }
     }
 
@@ -143,7 +143,7 @@ impl Running<'_> {
 
     /// What is left in the lists.
     fn sweep_lists(&mut self) {
-        self.board.step("sweep");
+        self.board.step(StepKind::Sweep);
         let start = self.clock.now();
         let base = Phase::default();
         let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
@@ -157,7 +157,7 @@ impl Running<'_> {
                 note
             }
             Err(text) => {
-                self.fail("engine-error", format!("sweep of the lists: {text}"));
+                self.fail(Cause::EngineError, format!("sweep of the lists: {text}"));
                 None
             }
         };
@@ -166,7 +166,7 @@ impl Running<'_> {
 
     fn end_sweep(&mut self, start: u64, note: Option<String>) {
         self.steps.push(Step {
-            name: "sweep".into(),
+            name: StepKind::Sweep,
             before_phase: None,
             elapsed_ns: self.clock.to_ns(self.clock.now().saturating_sub(start)),
             note,
@@ -221,7 +221,7 @@ impl Running<'_> {
                 let faults = faults.first.into_iter();
                 self.faults.extend(faults.map(|fault| format!("sweep by get at the end: {fault}")));
             }
-            Err(text) => self.fail("engine-error", format!("sweep: {text}")),
+            Err(text) => self.fail(Cause::EngineError, format!("sweep: {text}")),
         }
     }
 
@@ -257,7 +257,7 @@ mod tests {
         // A step of it is: drop-caches, not permitted.
         assert_eq!(ids(&record), ["caches-not-dropped"]);
         record.phases[1].check.level = CheckLevel::Stateless;
-        record.phases[2].ended_by = "keys".into();
+        record.phases[2].ended_by = EndedBy::Keys;
         record.phases[2].harness_share = 0.5;
         record.phases[3].noise = Some(PhaseNoise { steal_share: Some(0.5), ..PhaseNoise::default() });
         assert_eq!(

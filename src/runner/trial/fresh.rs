@@ -4,7 +4,7 @@
 use super::{Folders, Keep, OnTick, Running};
 use crate::engine::Engine;
 use crate::measure::Clock;
-use crate::results::{EngineFacts, Outcome, Record, Trial};
+use crate::results::{Cause, EngineFacts, Outcome, Record, StepKind, Trial};
 use crate::runner::board::Board;
 use crate::runner::kept::VersionsFile;
 use crate::runner::shared::{Failure, Population};
@@ -61,7 +61,7 @@ impl Running<'_> {
     /// Has a fresh process open the closed database and look at everything; takes over what it found.
     pub(super) fn finish_elsewhere(&mut self, elsewhere: &Elsewhere<'_>, is_swept: bool) {
         let handed = self.hand_over(elsewhere.versions, is_swept);
-        let handed = handed.map_err(|text| Failure { cause: "io", text });
+        let handed = handed.map_err(|text| Failure { cause: Cause::Io, text });
         match handed.and_then(|hand_over| (elsewhere.run)(&hand_over)) {
             Ok(record) => self.take(record),
             Err(failure) => self.fail(failure.cause, failure.text),
@@ -104,14 +104,13 @@ impl Running<'_> {
         self.steps.extend(record.steps);
         // Only the trial's own process knows what its phases left.
         let keys = self.keys_brought_back();
-        self.steps[first..].iter_mut().filter(|step| step.name == "reopen").for_each(|step| step.keys = keys);
+        self.steps[first..].iter_mut().filter(|step| step.name == StepKind::Reopen).for_each(|step| step.keys = keys);
         match record.outcome {
             Outcome::Ok => {}
             Outcome::WrongAnswers { faults } => self.faults.extend(faults),
-            // The text of one failure lives as long as the process.
-            Outcome::Failed { cause, text } => self.fail(cause.leak(), text),
+            Outcome::Failed { cause, text } => self.fail(cause, text),
             Outcome::Crashed { signal, .. } => {
-                self.fail("io", format!("the fresh process says {signal} of itself"))
+                self.fail(Cause::Io, format!("the fresh process says {signal} of itself"))
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Merges that the core makes itself: the counters of a unit are got, added up and put back.
 
+use crate::results::Cause;
 use super::Worker;
 use crate::engine::abi::*;
 use crate::engine::{Executed, Status};
@@ -38,7 +39,7 @@ impl Worker<'_, '_> {
         if let Some((at, text)) = error {
             let index = self.draw.items.get(at).map_or(0, |item| item.index);
             let phase = &shared.phase.name;
-            shared.fail("engine-error", format!("phase {phase}: merge of key {index}: {text}"));
+            shared.fail(Cause::EngineError, format!("phase {phase}: merge of key {index}: {text}"));
         }
         self.judge.merges += merged as u64;
         if merged == count && self.counts {

@@ -1,5 +1,6 @@
 //! The transaction that a phase may be as a whole: begun before its first op, ended after its last, in its time.
 
+use crate::results::Cause;
 use super::Worker;
 use crate::engine::abi::*;
 use crate::workload::Transaction;
@@ -40,12 +41,12 @@ impl Worker<'_, '_> {
         let phase = &self.shared.phase.name;
         match executed.error {
             Some((_, text)) => {
-                self.shared.fail("engine-error", format!("phase {phase}: {what} of its transaction: {text}"));
+                self.shared.fail(Cause::EngineError, format!("phase {phase}: {what} of its transaction: {text}"));
             }
             None if status == KV_OK => {}
             None => self
                 .shared
-                .fail("engine-error", format!("phase {phase}: {what} of its transaction: status {status}")),
+                .fail(Cause::EngineError, format!("phase {phase}: {what} of its transaction: status {status}")),
         }
     }
 }

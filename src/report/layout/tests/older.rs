@@ -3,7 +3,7 @@
 use super::*;
 use crate::measure::{Histogram, SeriesRow};
 use crate::results::fixture::sketch::{PhaseSketch, Sketch};
-use crate::results::{PhaseRecord, Step};
+use crate::results::{PhaseRecord, Step, StepKind};
 
 /// The records of one engine, changed, and the summary of them.
 fn of(sketch: Sketch, change: impl Fn(&mut Record)) -> Summary {
@@ -282,10 +282,10 @@ fn kvdk_prints_the_same_rows_by_the_real_interval() {
 #[test]
 fn kvdk_names_threads_by_what_they_do_and_what_a_kept_database_brought() {
     let list = [PhaseSketch::new("push-pop", &["push", "pop"], 1_000)];
-    let text_of = |step: &str, is_reused: bool| {
+    let text_of = |name: StepKind, is_reused: bool| {
         let summary = of(Sketch { name: "kvdk-list", phases: &list, ..Sketch::EMPTY }, |record| {
             record.trial.reused = is_reused;
-            let (name, before_phase) = (step.to_string(), Some("push-pop".to_string()));
+            let before_phase = Some("push-pop".to_string());
             record.steps =
                 vec![Step { name, before_phase, elapsed_ns: 1_500_000, note: None, keys: Some(7) }];
             let thread = record.phases[0].threads[0].clone();
@@ -295,11 +295,11 @@ fn kvdk_names_threads_by_what_they_do_and_what_a_kept_database_brought() {
     };
     let restored = "In restoring: 7 records, 1.500 ms\n";
     let init = "init 0 write threads\ninit 0 read threads\ninit 2 threads that read and write\n";
-    for (step, is_reused) in [("reopen", false), ("open", true), ("reopen", true)] {
+    for (step, is_reused) in [(StepKind::Reopen, false), (StepKind::Open, true), (StepKind::Reopen, true)] {
         let text = text_of(step, is_reused);
         assert!(text.contains(&format!("{restored}{init}")), "{step}: {text}");
     }
-    let fresh = text_of("open", false);
+    let fresh = text_of(StepKind::Open, false);
     assert!(
         !fresh.contains("In restoring") && fresh.contains(init),
         "a new database brings nothing: {fresh}"

@@ -1,0 +1,129 @@
+//! The words of a record: why a trial failed, what ended a phase, what a step did. The file keeps the names in kebab case.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Why a trial failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The engine reported an error.
+    EngineError,
+    /// The disk, or a configured limit, is full.
+    NoSpace,
+    /// No file can be opened any more.
+    TooManyFiles,
+    /// No memory is left, on the machine or under the trial's cap.
+    OutOfMemory,
+    /// No progress for `--stall-seconds`.
+    Timeout,
+    /// The user stopped it.
+    Interrupted,
+    /// A file of ours could not be read or written.
+    Io,
+    /// The engine cannot do what the workload asks, or not with these options.
+    Refused,
+    /// The fresh process that opens the database at the end died.
+    Crashed,
+}
+
+/// What ended a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndedBy {
+    /// All of its ops were done.
+    Count,
+    /// Its time was over.
+    Time,
+    /// No key was left to insert.
+    Keys,
+    /// The trial failed.
+    Failure,
+}
+
+/// What a step outside the phases does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepKind {
+    /// Opens the database for the first time in the trial.
+    Open,
+    /// Closes it.
+    Close,
+    /// Opens it again.
+    Reopen,
+    /// Waits for the engine's background work.
+    Settle,
+    /// Drops the page cache.
+    DropCaches,
+    /// Reads everything once more at the end.
+    Sweep,
+}
+
+impl Cause {
+    /// As records have it: `engine-error`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::EngineError => "engine-error",
+            Cause::NoSpace => "no-space",
+            Cause::TooManyFiles => "too-many-files",
+            Cause::OutOfMemory => "out-of-memory",
+            Cause::Timeout => "timeout",
+            Cause::Interrupted => "interrupted",
+            Cause::Io => "io",
+            Cause::Refused => "refused",
+            Cause::Crashed => "crashed",
+        }
+    }
+}
+
+impl StepKind {
+    /// As records have it: `drop-caches`.
+    pub fn name(self) -> &'static str {
+        match self {
+            StepKind::Open => "open",
+            StepKind::Close => "close",
+            StepKind::Reopen => "reopen",
+            StepKind::Settle => "settle",
+            StepKind::DropCaches => "drop-caches",
+            StepKind::Sweep => "sweep",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl fmt::Display for StepKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_in_the_file() {
+        use Cause::*;
+        for cause in
+            [EngineError, NoSpace, TooManyFiles, OutOfMemory, Timeout, Interrupted, Io, Refused, Crashed]
+        {
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
+        }
+        for step in [
+            StepKind::Open,
+            StepKind::Close,
+            StepKind::Reopen,
+            StepKind::Settle,
+            StepKind::DropCaches,
+            StepKind::Sweep,
+        ] {
+            assert_eq!(serde_json::to_value(step).unwrap(), step.name());
+        }
+    }
+}
