@@ -2,6 +2,8 @@
 
 #[path = "layers/source.rs"]
 mod source;
+#[path = "layers/wording.rs"]
+mod wording;
 
 use source::{SOURCES, Source, body, closing, is_test, root, words};
 use std::fs;
@@ -329,6 +331,11 @@ fn every_file_begins_with_a_sentence() {
 #[test]
 fn text_is_ascii() {
     assert_none(violations(not_ascii));
+}
+
+#[test]
+fn what_people_read_is_plain_english() {
+    assert_none(violations(wording::violations));
 }
 
 #[test]

@@ -233,6 +233,7 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
         placement: Default::default(),
         reused: false,
         paranoid: false,
+        is_floor: false,
     };
     let engine = registry.engine(engine).expect("it is built in");
     let clock = Clock::calibrate();

@@ -61,7 +61,11 @@ pub fn options(
     for (name, engine) in names.iter().zip(engines) {
         let (name, own) = named(name);
         let options = own.into_iter().map(|(option, value)| option_of(engine, name, option, value));
-        contestants.push(Contestant { engine: name.into(), options: options.collect::<Result<_, _>>()? });
+        contestants.push(Contestant {
+            engine: name.into(),
+            options: options.collect::<Result<_, _>>()?,
+            is_floor: engine.stores_nothing(),
+        });
     }
     for setting in settings {
         let form = || {

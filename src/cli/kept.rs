@@ -94,7 +94,7 @@ impl KeepArgs {
     pub fn tell(&self, run: &Run) {
         let Some(folder) = &self.keep else { return };
         let cells: BTreeSet<String> =
-            run.trials.iter().filter(|trial| !is_floor(trial)).map(kept::name).collect();
+            run.trials.iter().filter(|trial| !trial.is_floor).map(kept::name).collect();
         let (kept, lost): (Vec<&String>, Vec<&String>) =
             cells.iter().partition(|name| folder.join(name).is_dir());
         if !kept.is_empty() {
@@ -104,10 +104,6 @@ impl KeepArgs {
         lost.iter()
             .for_each(|name| eprintln!("not kept: {name}, for no trial of it was sound, or none left files"));
     }
-}
-
-fn is_floor(trial: &Trial) -> bool {
-    crate::results::summary::is_floor(&trial.engine)
 }
 
 fn check_keep(folder: &Path, trial: &Trial, engine: &Engine, run: &str) -> Result<(), CliError> {

@@ -16,10 +16,12 @@ use crate::workload::{Member, Workload, count_text, with_cpus};
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Puts the floor behind the names and leaves each there once.
-fn with_floor(names: &[String]) -> Vec<String> {
+/// Adds the null engine unless the names have a floor, and drops duplicates.
+fn with_floor(names: &[String], registry: &Registry) -> Vec<String> {
+    let is_floor =
+        |name: &String| registry.engine(args::named(name).0).is_ok_and(|engine| engine.stores_nothing());
     let mut all = names.to_vec();
-    if !all.iter().any(|name| name.starts_with("null")) {
+    if !all.iter().any(is_floor) {
         all.push("null".into());
     }
     let mut seen = HashSet::new();
@@ -43,7 +45,7 @@ struct Engines {
 fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<Engines, CliError> {
     let kept = if args.engines.is_empty() { args.kept.engines()? } else { args.engines.clone() };
     if !kept.is_empty() {
-        let names = with_floor(&kept);
+        let names = with_floor(&kept, registry);
         return Ok(Engines { of: vec![names; members.len()], absent: Vec::new() });
     }
     let mut found = Engines { of: Vec::new(), absent: Vec::new() };
@@ -86,7 +88,7 @@ fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<En
     }
     told.iter().for_each(|line| eprintln!("not here, and left out: {line}"));
     for names in found.of.iter_mut().filter(|names| !names.is_empty()) {
-        *names = with_floor(names);
+        *names = with_floor(names, registry);
     }
     Ok(found)
 }

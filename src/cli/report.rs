@@ -4,7 +4,7 @@ use super::error::CliError;
 use super::layouts;
 use super::outside;
 use crate::results::store::{RunFolder, newest};
-use crate::results::summary::{Summary, is_floor, is_mutant};
+use crate::results::summary::{Summary, is_mutant};
 use std::path::{Path, PathBuf};
 
 /// Report on a results folder.
@@ -44,7 +44,8 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
         if !engines.contains(&name.as_str()) {
             return Err(super::args::unknown("engine", name, &engines, "kvdyno report"));
         }
-        if is_floor(name) || is_mutant(name) {
+        let is_floor = results.run().trials.iter().any(|trial| trial.is_floor && trial.engine == *name);
+        if is_floor || is_mutant(name) {
             return Err(CliError::usage(format!("{name} is never ranked, so there are no ratios to it"))
                 .hint("name an engine that has a rank"));
         }

@@ -252,9 +252,7 @@ fn environment(args: &RunArgs, plugins: &[PathBuf]) -> Result<Vec<(String, Strin
 /// Wrong answers outrank failures; a refusal is an answer, unless nothing else came.
 fn exit_code(records: &[Record], ending: Ending) -> u8 {
     let any = |test: &dyn Fn(&Record) -> bool| records.iter().any(test);
-    let is_refused =
-        |record: &Record| matches!(&record.outcome, Outcome::Failed { cause, .. } if *cause == Cause::Refused);
-    let is_floor = |record: &Record| crate::results::summary::is_floor(&record.trial.engine);
+    let is_refused = |record: &Record| matches!(&record.outcome, Outcome::Failed { cause, .. } if *cause == Cause::Refused);
     if any(&|record| matches!(record.outcome, Outcome::WrongAnswers { .. })) {
         return WRONG;
     }
@@ -266,6 +264,6 @@ fn exit_code(records: &[Record], ending: Ending) -> u8 {
     if ending == Ending::Interrupted {
         return signals::stopped_code();
     }
-    let asked: Vec<&Record> = records.iter().filter(|record| !is_floor(record)).collect();
+    let asked: Vec<&Record> = records.iter().filter(|record| !record.trial.is_floor).collect();
     if !asked.is_empty() && asked.iter().all(|record| is_refused(record)) { FAILED } else { 0 }
 }

@@ -4,7 +4,6 @@
 use super::state::name;
 use crate::report::plain_text;
 use crate::results::statistics::median;
-use crate::results::summary::is_floor;
 use crate::results::{Outcome, Record};
 
 /// All phases that something is known of, in the order in which it came.
@@ -89,8 +88,7 @@ impl Results {
         });
         let (rows, engine) = (&mut self.phases[at].rows, name(trial));
         let at = rows.iter().position(|row| row.engine == engine).unwrap_or_else(|| {
-            let is_floor = is_floor(&trial.engine);
-            rows.push(Row { engine, is_floor, rates: Vec::new(), p99_ns: None });
+            rows.push(Row { engine, is_floor: trial.is_floor, rates: Vec::new(), p99_ns: None });
             rows.len() - 1
         });
         &mut rows[at]

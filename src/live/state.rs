@@ -4,7 +4,6 @@ use super::left::{At, Expected, Times};
 use super::results::Results;
 use crate::measure::units::time_text;
 use crate::report::plain_text;
-use crate::results::summary::is_floor;
 use crate::results::{Outcome, Record, Run, StepKind, Trial};
 use crate::runner::{Doing, Look, Tick, schedule};
 use std::collections::{BTreeMap, VecDeque};
@@ -40,6 +39,8 @@ pub struct Planned {
     pub workload: String,
     /// From 1.
     pub repetition: u32,
+    /// Whether its engine stores nothing.
+    pub(super) is_floor: bool,
     /// What became of it.
     pub fate: Fate,
     /// What the plan says that it takes.
@@ -149,6 +150,7 @@ impl State {
             engine: name(trial),
             workload: plain_text(&trial.workload.name),
             repetition: trial.repetition,
+            is_floor: trial.is_floor,
             fate: Fate::Waiting,
             expected: Expected::planned(trial),
         };
@@ -298,7 +300,7 @@ impl State {
         let now = self.now.as_ref()?;
         let (planned, tick, rate) = (self.trials.get(now.place)?, now.tick_now()?, now.rate?);
         let turn = now.turns.get(now.turn?)?;
-        if is_floor(planned.engine.split(' ').next().unwrap_or("")) {
+        if planned.is_floor {
             return None;
         }
         self.results.place(&planned.workload, &turn.phase, &tick.level.to_string(), &planned.engine, rate)

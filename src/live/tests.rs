@@ -1,10 +1,10 @@
 //! The state of a run as ticks, looks and records change it; and the texts that are made of it.
 
-use crate::runner::Doing;
 use super::state::{Fate, State, rate_text, seconds_text};
 use super::*;
-use crate::results::{Cause, Outcome, StepKind};
 use crate::results::fixture;
+use crate::results::{Cause, Outcome, StepKind};
+use crate::runner::Doing;
 use std::sync::Arc;
 
 /// A run that has hostile names in it, its third trial on its way.
@@ -44,7 +44,13 @@ pub(super) fn tick(ops: u64) -> Tick {
 }
 
 fn look(changes: u64, place: Option<usize>, threads: Vec<u64>) -> Look {
-    Look { changes, doing: if place.is_some() { Doing::Phase } else { Doing::Step(StepKind::Settle) }, place, round: None, threads }
+    Look {
+        changes,
+        doing: if place.is_some() { Doing::Phase } else { Doing::Step(StepKind::Settle) },
+        place,
+        round: None,
+        threads,
+    }
 }
 
 #[test]
@@ -110,7 +116,7 @@ fn the_rank_so_far_counts_the_engines_that_are_ahead_at_the_same_level() {
         state.earlier(record);
     }
     let first = &records[0];
-    let mut trial = first.trial.clone();
+    let trial = first.trial.clone();
     state.trial_begins(&trial, trial.order as usize);
     let level = first.phases[0].durability_in_force.unwrap();
     let rate = |state: &mut State, rate: f64| {
@@ -121,8 +127,7 @@ fn the_rank_so_far_counts_the_engines_that_are_ahead_at_the_same_level() {
     let (worst, _) = rate(&mut state, 1e-3).unwrap();
     assert_eq!((best, worst), (1, of));
     assert!(of > 2, "{of}");
-    trial.engine = "null".into();
-    state.trials[trial.order as usize].engine = "null".into();
+    state.trials[trial.order as usize].is_floor = true;
     assert_eq!(rate(&mut state, 1e12), None, "the floor has no rank");
 }
 

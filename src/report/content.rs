@@ -8,9 +8,9 @@ use super::next::next_steps;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::table::{Align, Column, Table};
 use super::verdict::verdict;
-use crate::results::{Run, StepKind};
 use crate::results::statistics::{FEWEST_FOR_ORDER, interval_of_median};
 use crate::results::summary::{Cell, PhaseSummary, StepSummary, Summary, TrialWarning};
+use crate::results::{Run, StepKind};
 
 /// A piece of a report; its text is plain (printable ASCII, one line).
 pub(super) enum Block {

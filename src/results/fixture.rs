@@ -2,7 +2,6 @@
 
 pub(crate) mod sketch;
 
-use crate::results::{EndedBy, StepKind};
 use super::store::RunFolder;
 use super::{
     Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Proof, Record, Run, SCHEMA, Step,
@@ -11,6 +10,7 @@ use super::{
 use crate::measure::{
     ClockFacts, Concern, DiskUse, Histogram, Machine, Noise, Placement, SeriesRow, Usage, Warning,
 };
+use crate::results::{EndedBy, StepKind};
 use crate::workload::{Collections, Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -96,6 +96,7 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         placement: Placement::default(),
         reused: false,
         paranoid: false,
+        is_floor: engine == "null",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads records and runs from JSON that may be newer, damaged or hostile.
 
-use super::{PhaseRecord, Record, Run, SCHEMA};
+use super::{PhaseRecord, Record, Run, SCHEMA, Trial};
 use crate::measure::Usage;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -52,6 +52,7 @@ struct Versioned {
 /// Reads a record; fails on a newer schema and on anything that is not a record. Never panics, whatever the bytes.
 pub fn parse_record(json: &[u8]) -> Result<Record, LoadError> {
     let mut record: Record = parse(json)?;
+    mark_floor(&mut record.trial);
     if record.is_of_client_alone() {
         record.phases.iter_mut().for_each(forget_usage);
         record.forget_others();
@@ -86,7 +87,14 @@ fn forget_usage(phase: &mut PhaseRecord) {
 
 /// Reads a `run.json`; fails on a newer schema and on anything that is not a run. Never panics, whatever the bytes.
 pub fn parse_run(json: &[u8]) -> Result<Run, LoadError> {
-    parse(json)
+    let mut run: Run = parse(json)?;
+    run.trials.iter_mut().for_each(mark_floor);
+    Ok(run)
+}
+
+/// Marks the floors of files that were written before trials said which engines are: they had these names.
+fn mark_floor(trial: &mut Trial) {
+    trial.is_floor |= ["null", "null-c", "null-go", "null-go-keeps"].contains(&trial.engine.as_str());
 }
 
 fn parse<Kept: DeserializeOwned>(json: &[u8]) -> Result<Kept, LoadError> {

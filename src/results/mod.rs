@@ -107,6 +107,9 @@ pub struct Trial {
     /// Whether keys, values and out buffers end at guard pages, which costs time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paranoid: bool,
+    /// Whether its engine stores nothing: it measures the harness, and is never ranked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_floor: bool,
 }
 
 /// How a trial ended.

@@ -1,8 +1,8 @@
 //! Rounds of one phase put together: what a phase was as a whole, however often a trial ran it.
 
-use crate::results::EndedBy;
 use super::{CallTimes, Check, KindRecord, PhaseRecord, Record, ThreadRecord};
 use crate::measure::{DiskUse, Usage};
+use crate::results::EndedBy;
 use std::borrow::Cow;
 
 impl PhaseRecord {

@@ -115,11 +115,6 @@ impl Summary {
     }
 }
 
-/// True for engines that measure the harness and not a store: they are the floor, and are never ranked.
-pub fn is_floor(engine: &str) -> bool {
-    engine.starts_with("null")
-}
-
 /// True for engines with a planted fault: they show that faults are found, and are never ranked.
 pub fn is_mutant(engine: &str) -> bool {
     engine.starts_with("mutant:")

@@ -190,7 +190,10 @@ mod tests {
         assert_eq!((look.threads.clone(), look.ops()), (vec![5, 6], 11));
         assert!(look.changes > before);
         board.begin(None, &mut slots);
-        assert_eq!((board.look().doing, board.look().place, board.look().ops()), (Doing::Step(StepKind::Sweep), None, 0));
+        assert_eq!(
+            (board.look().doing, board.look().place, board.look().ops()),
+            (Doing::Step(StepKind::Sweep), None, 0)
+        );
     }
 
     #[test]

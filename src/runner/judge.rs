@@ -4,7 +4,6 @@ mod groups;
 mod lists;
 mod times;
 
-use crate::results::Cause;
 use super::check::{Faults, Window};
 use super::draw::{Draw, Item};
 use super::rows::RowsCheck;
@@ -13,6 +12,7 @@ use super::unit::Kind;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Executed, Status};
 use crate::measure::Clock;
+use crate::results::Cause;
 use times::Times;
 
 pub use times::Bound;
@@ -158,9 +158,7 @@ impl Judge {
         let status = if at < arena.shape().ops { arena.op(at).status } else { KV_ERROR };
         let cause = match status {
             KV_FULL => Cause::NoSpace,
-            _ if text.contains("No space left") => Cause::NoSpace,
-            _ if text.contains("Too many open files") => Cause::TooManyFiles,
-            _ if text.contains("Cannot allocate memory") => Cause::OutOfMemory,
+            _ if no_file_can_be_opened() => Cause::TooManyFiles,
             _ => Cause::EngineError,
         };
         shared.fail(cause, format!("phase {}: {kind} of key {index}: {text}", shared.phase.name));
@@ -409,4 +407,10 @@ fn roll_back(shared: &Shared<'_>, index: u64) {
 fn is_foreseen(shared: &Shared<'_>, item: Item) -> bool {
     let is_last = || shared.versions.and_then(|table| table.started(item.index)) == Some(item.state);
     item.is_known() && !item.is_unsure() && (shared.epochs.is_none() || is_last())
+}
+
+/// Whether this process is at its limit of open files now, whatever the engine's words for that are.
+#[cold]
+fn no_file_can_be_opened() -> bool {
+    std::fs::File::open("/dev/null").is_err_and(|error| error.raw_os_error() == Some(libc::EMFILE))
 }

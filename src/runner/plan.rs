@@ -17,6 +17,8 @@ pub struct Contestant {
     pub engine: String,
     /// `name=value`.
     pub options: Vec<(String, String)>,
+    /// Whether it stores nothing.
+    pub is_floor: bool,
 }
 
 /// A workload, and the engines that it is done to.
@@ -89,6 +91,7 @@ pub fn trials(entries: &[Entry], seed: u64, seeds: Seeds) -> Vec<Trial> {
                 placement: Placement::default(),
                 reused: false,
                 paranoid: false,
+                is_floor: contestant.is_floor,
             });
         }
     }
@@ -139,7 +142,7 @@ mod tests {
     #[test]
     fn every_block_holds_every_cell_once_in_another_order() {
         let contestants: Vec<Contestant> = ["a", "b", "c", "d", "e"]
-            .map(|engine| Contestant { engine: engine.into(), options: Vec::new() })
+            .map(|engine| Contestant { engine: engine.into(), options: Vec::new(), is_floor: false })
             .to_vec();
         let workload = builtin("quick").unwrap();
         let runs = workload.runs as usize;
@@ -163,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_plan() {
-        let contestants = vec![Contestant { engine: "null".into(), options: Vec::new() }];
+        let contestants = vec![Contestant { engine: "null".into(), options: Vec::new(), is_floor: false }];
         let entries = ["quick", "ycsb-a"]
             .map(|name| Entry { workload: builtin(name).unwrap(), contestants: contestants.clone() });
         assert_eq!(trials(&entries, 5, Seeds::OfAll), trials(&entries, 5, Seeds::OfAll));
@@ -172,7 +175,11 @@ mod tests {
     #[test]
     fn each_workload_has_its_own_engines_and_number_of_runs() {
         let entry = |name: &str, runs: u32, engines: &[&str]| {
-            let contestant = |engine: &&str| Contestant { engine: engine.to_string(), options: Vec::new() };
+            let contestant = |engine: &&str| Contestant {
+                engine: engine.to_string(),
+                options: Vec::new(),
+                is_floor: false,
+            };
             let workload = Workload { runs, ..builtin(name).unwrap() };
             Entry { workload, contestants: engines.iter().map(contestant).collect() }
         };
@@ -194,7 +201,8 @@ mod tests {
     #[test]
     fn each_block_has_a_seed_of_its_own_which_all_its_engines_share() {
         let seed = 7;
-        let contestant = |engine: &str| Contestant { engine: engine.into(), options: Vec::new() };
+        let contestant =
+            |engine: &str| Contestant { engine: engine.into(), options: Vec::new(), is_floor: false };
         let contestants = vec![contestant("a"), contestant("b")];
         let workload = Workload { seed, runs: 40, ..builtin("quick").unwrap() };
         let entries = [Entry { workload, contestants }];

@@ -1,6 +1,5 @@
 //! One trial in a process of its own: a crash, a hang or a full disk in it becomes a record, and the rest goes on.
 
-use crate::runner::Doing;
 use super::Observer;
 use super::board::Board;
 use super::folder::DataFolder;
@@ -13,6 +12,7 @@ use crate::measure::units::bytes_text;
 use crate::measure::{CapRecord, Clock, End, Event, MemoryCap, TrialProcess, Warning};
 use crate::measure::{become_part_of_trial, become_trial_process, memory_cap, signals};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
+use crate::runner::Doing;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -465,7 +465,10 @@ fn why(
                 Doing::Exit => format!("its process did not exit within {seconds} s"),
                 Doing::Step(step) => format!("{step} did not return within {seconds} s"),
             };
-            return failed(Cause::Timeout, format!("{what}, so it was killed; give it more with --stall-seconds"));
+            return failed(
+                Cause::Timeout,
+                format!("{what}, so it was killed; give it more with --stall-seconds"),
+            );
         }
         Ended::Itself => {}
     }

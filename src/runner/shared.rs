@@ -1,6 +1,5 @@
 //! What the threads of a phase share: its plan, the population of keys, and where they publish.
 
-use crate::results::Cause;
 use super::check::Versions;
 use super::epochs::Epochs;
 use super::judge::Bound;
@@ -10,6 +9,7 @@ use super::unit::{KINDS, Kind};
 use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
 use crate::measure::{Clock, Counters, Histogram};
+use crate::results::Cause;
 use crate::workload::{Durability, Phase, Transaction};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -25,7 +25,9 @@ use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
 use crate::measure::placement::cpus_in_force;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
-use crate::results::{Cause, EndedBy, EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, StepKind, Trial};
+use crate::results::{
+    Cause, EndedBy, EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, StepKind, Trial,
+};
 use crate::workload::{Durability, Phase, Transaction};
 use kept::Start;
 use std::path::{Path, PathBuf};

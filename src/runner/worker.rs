@@ -4,7 +4,6 @@
 mod merges;
 mod transaction;
 
-use crate::results::Cause;
 use super::draw::{Draw, Item, holds_scans, rows_of_call};
 use super::epochs::Cursor;
 use super::judge::Judge;
@@ -17,6 +16,7 @@ use crate::engine::abi::*;
 use crate::engine::{Arena, EngineError, Executed, Session, Shape, Status};
 use crate::generator::SpecError;
 use crate::measure::ThreadTimes;
+use crate::results::Cause;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, PoisonError};
 

@@ -6,7 +6,6 @@ use crate::cli::plugins;
 use crate::engine::{Database, Registry, Request, level_name};
 use crate::measure::{Clock, Event, TrialProcess, become_trial_process, signals};
 use crate::results::store::RunFolder;
-use crate::results::summary::is_floor;
 use crate::results::{Run, Trial};
 use crate::runner::{DataFolder, level_number};
 use std::fs::OpenOptions;
@@ -44,7 +43,7 @@ pub fn measure(
     }
     let done = rows(folder);
     let mut has_failed = false;
-    let of_servers = |trial: &&Trial| is_of_servers(&trial.workload) && !is_floor(&trial.engine);
+    let of_servers = |trial: &&Trial| is_of_servers(&trial.workload) && !trial.is_floor;
     for trial in run.trials.iter().filter(of_servers) {
         if signals::interrupts() > 0 {
             break;

@@ -3,7 +3,7 @@
 use super::{WORKLOAD, is_of_servers, rows, shape, store};
 use crate::cli::error::CliError;
 use crate::results::statistics::median;
-use crate::results::summary::{Summary, is_floor};
+use crate::results::summary::Summary;
 use crate::results::{Run, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -58,8 +58,7 @@ impl Table {
 
 /// The stores, baselines first, and the rates of each row.
 fn gathered(run: &Run, summary: &Summary, folder: &Path) -> (Vec<String>, BTreeMap<Place, Rates>) {
-    let of_servers =
-        run.trials.iter().filter(|trial| is_of_servers(&trial.workload) && !is_floor(&trial.engine));
+    let of_servers = run.trials.iter().filter(|trial| is_of_servers(&trial.workload) && !trial.is_floor);
     let served = |trial: &Trial| trial.options.iter().any(|(name, _)| name == "serve");
     let stores: BTreeSet<(bool, String)> =
         of_servers.map(|trial| (served(trial), store(&trial.engine, &trial.options))).collect();
@@ -74,7 +73,7 @@ fn gathered(run: &Run, summary: &Summary, folder: &Path) -> (Vec<String>, BTreeM
         };
     for phase in summary.phases.iter().filter(|phase| ["set", "get"].contains(&phase.name.as_str())) {
         let cells = phase.groups.iter().flat_map(|group| &group.cells).chain(&phase.unranked);
-        for cell in cells.filter(|cell| !is_floor(&cell.engine)) {
+        for cell in cells {
             let is_it =
                 |trial: &&Trial| trial.workload.name == phase.workload && is_of_servers(&trial.workload);
             let planned = run.trials.iter().find(is_it);

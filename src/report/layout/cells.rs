@@ -2,7 +2,7 @@
 
 use crate::report::describe::cell_name;
 use crate::report::escape::{csv_cell, plain_text};
-use crate::results::summary::{Cell, PhaseSummary, Summary, is_floor};
+use crate::results::summary::{Cell, PhaseSummary, Summary};
 use crate::results::{PhaseRecord, Record, Step, StepKind};
 use std::borrow::Cow;
 
@@ -26,17 +26,20 @@ pub(in crate::report) struct OneRun<'a> {
 /// engine. Floors are left out unless nothing else was asked for: they show the harness and no engine.
 pub(in crate::report) fn measured(summary: &Summary) -> Vec<Measured<'_>> {
     let only_floors = summary.phases.iter().all(|phase| phase.groups.is_empty() && phase.unranked.is_empty());
-    let mut all = measured_with_floors(summary);
-    all.retain(|found| only_floors || !is_floor(&found.cell.engine));
-    all
+    measured_with(summary, only_floors)
 }
 
 /// [`measured`], and the floors.
 pub(in crate::report) fn measured_with_floors(summary: &Summary) -> Vec<Measured<'_>> {
+    measured_with(summary, true)
+}
+
+fn measured_with(summary: &Summary, floors: bool) -> Vec<Measured<'_>> {
     let mut all = Vec::new();
     for phase in &summary.phases {
+        let floors = phase.floors.iter().filter(|_| floors);
         let ranked = phase.groups.iter().flat_map(|group| &group.cells);
-        let mut cells: Vec<&Cell> = phase.floors.iter().chain(ranked).chain(&phase.unranked).collect();
+        let mut cells: Vec<&Cell> = floors.chain(ranked).chain(&phase.unranked).collect();
         cells.sort_by_key(|cell| (cell.durability_in_force, &cell.engine, &cell.options));
         all.extend(cells.into_iter().map(|cell| Measured { phase, cell, runs: runs(summary, phase, cell) }));
     }

@@ -5,8 +5,8 @@ use super::{Page, Runs};
 use crate::measure::{Histogram, SeriesRow};
 use crate::report::escape::{csv_cell, plain_text};
 use crate::report::figure::{counted, known};
-use crate::results::{KindRecord, StepKind};
 use crate::results::summary::Summary;
+use crate::results::{KindRecord, StepKind};
 
 /// The columns as CSV. Rows are `second` or `thread`.
 pub(super) const COLUMNS: &[&str] = &[

@@ -3,12 +3,12 @@
 use super::cell::{CACHE, Cell, Name, RunFigures, cell, disturbed, figures, state_of};
 use super::note::{Note, stranger, unverified};
 use super::order::rank;
-use super::{Found, is_floor, is_mutant};
+use super::{Found, is_mutant};
 use crate::results::{PhaseRecord, Record, Run, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// A phase over all engines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -113,9 +113,11 @@ fn summarize_phase(
         groups: Vec::new(),
         unranked: Vec::new(),
     };
+    let floors: HashSet<&str> =
+        run.trials.iter().filter(|trial| trial.is_floor).map(|trial| trial.engine.as_str()).collect();
     for cell in cells(run, records, &reference) {
         match (cell.durability_in_force, cell.counted_runs) {
-            _ if is_floor(&cell.engine) => summary.floors.push(cell),
+            _ if floors.contains(cell.engine.as_str()) => summary.floors.push(cell),
             _ if is_mutant(&cell.engine) => summary.unranked.push(cell),
             (Some(level), 1..) => group_of(&mut summary.groups, level, cell.is_cache()).cells.push(cell),
             _ => summary.unranked.push(cell),

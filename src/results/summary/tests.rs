@@ -1,12 +1,12 @@
 //! Tests of the summary: what is counted, what is ranked, and that nothing is dropped.
 
 use super::*;
-use crate::results::{CallTimes, StepKind};
 use crate::results::fixture::{
     self,
     sketch::{PhaseSketch, Sketch, drawn},
 };
 use crate::results::statistics::Rank;
+use crate::results::{CallTimes, StepKind};
 use crate::workload::Durability;
 
 fn summary() -> Summary {
@@ -264,8 +264,9 @@ fn wrong_answers_anywhere_cost_the_trial_all_its_figures() {
 #[test]
 fn steps_have_medians_and_notes() {
     let summary = summary();
-    let step =
-        |name: StepKind| summary.steps.iter().find(|step| step.engine == "lmdb" && step.name == name).unwrap();
+    let step = |name: StepKind| {
+        summary.steps.iter().find(|step| step.engine == "lmdb" && step.name == name).unwrap()
+    };
     assert_eq!((step(StepKind::Open).median_ns, step(StepKind::Open).count), (Some(1_202_000), 3));
     assert_eq!(step(StepKind::Open).before_phase.as_deref(), Some("fill"));
     assert_eq!(step(StepKind::Close).before_phase, None);

@@ -1,7 +1,7 @@
 //! Trials over collections and lists, on every engine that is linked in.
 
-use crate::results::StepKind;
 use super::*;
+use crate::results::StepKind;
 use crate::workload::{Collections, DataType, Mix, Scan};
 
 fn engines() -> Vec<crate::engine::Engine> {

@@ -1,9 +1,9 @@
 //! Trials with rounds, keys in turns, atomic groups and scans in calls of some rows.
 
-use crate::results::StepKind;
 use super::super::data::growth;
 use super::*;
 use crate::engine::Engine;
+use crate::results::StepKind;
 use crate::workload::{Emulate, Mix, Transaction};
 use std::cell::Cell;
 
@@ -69,7 +69,8 @@ fn many_short_rounds_are_kept_now_and_then_and_have_no_rows_per_second() {
         seed: None,
         placement: Default::default(),
         reused: Default::default(),
-        paranoid: Default::default(),
+        paranoid: false,
+        is_floor: false,
         workload: workload.into(),
     };
     let engine = Registry::load(&[]).engine("memory-btree").unwrap();
@@ -98,7 +99,14 @@ fn steps_before_a_phase_are_taken_in_each_round() {
             |step: &&crate::results::Step| step.name == name && step.before_phase.as_deref() == Some(before);
         record.steps.iter().filter(is).count()
     };
-    assert_eq!((count(StepKind::Reopen, "fetch"), count(StepKind::Close, "fetch"), count(StepKind::Settle, "insert")), (3, 3, 2));
+    assert_eq!(
+        (
+            count(StepKind::Reopen, "fetch"),
+            count(StepKind::Close, "fetch"),
+            count(StepKind::Settle, "insert")
+        ),
+        (3, 3, 2)
+    );
 }
 
 #[test]

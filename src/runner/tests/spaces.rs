@@ -1,6 +1,5 @@
 //! Trials over keyspaces and indexes, on every engine that is linked in.
 
-use crate::results::Cause;
 use super::super::check::Versions;
 use super::super::judge::Bound;
 use super::super::shared::{Population, Shared};
@@ -8,6 +7,7 @@ use super::super::spaces::{Spaces, indexed_value};
 use super::super::{data, sweep};
 use super::*;
 use crate::engine::{Arena, Database, Engine, Request, Shape};
+use crate::results::Cause;
 use crate::workload::{Index, Mix, Scan};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};

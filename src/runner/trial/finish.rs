@@ -5,7 +5,6 @@ use crate::engine::Database;
 use crate::measure::noise::run_delay_share_of;
 use crate::measure::warning::warnings_of_noise;
 use crate::measure::{DiskUse, Noise, PhaseNoise, Usage, Warning};
-use crate::results::summary::is_floor;
 use crate::results::{Cause, CheckLevel, EndedBy, PhaseRecord, Record, Step, StepKind};
 use crate::runner::{count, lists, phase, sweep};
 use crate::workload::{Phase, Transaction};
@@ -32,7 +31,7 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
         let own: f64 = rounds().map(|other| other.elapsed_ns as f64 * other.harness_share).sum();
         let share = if phase.round.is_none() { phase.harness_share } else { own / time.max(1.0) };
         // All of a null engine's time is the harness's: that is what it is there for.
-        if !is_floor(&record.trial.engine) {
+        if !record.trial.is_floor {
             warnings.extend(Warning::of_harness_share(name, share));
         }
         let beyond = rounds().find_map(|other| other.call_times.as_ref()?.beyond.as_deref());

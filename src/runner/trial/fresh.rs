@@ -104,7 +104,10 @@ impl Running<'_> {
         self.steps.extend(record.steps);
         // Only the trial's own process knows what its phases left.
         let keys = self.keys_brought_back();
-        self.steps[first..].iter_mut().filter(|step| step.name == StepKind::Reopen).for_each(|step| step.keys = keys);
+        self.steps[first..]
+            .iter_mut()
+            .filter(|step| step.name == StepKind::Reopen)
+            .for_each(|step| step.keys = keys);
         match record.outcome {
             Outcome::Ok => {}
             Outcome::WrongAnswers { faults } => self.faults.extend(faults),

@@ -1,10 +1,10 @@
 //! The opening of a trial's database: what is asked of the engine, and what only a trial of it shows.
 
-use crate::results::StepKind;
 use super::Running;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Asked, Database, Request, Shape, defects_of};
 use crate::generator::Values;
+use crate::results::StepKind;
 use crate::runner::facts::{facts_of, level_number};
 use crate::runner::phase;
 use crate::runner::schedule::times;
@@ -64,7 +64,12 @@ impl Running<'_> {
     }
 
     /// Opens the database, or makes it.
-    pub(super) fn open(&mut self, name: StepKind, level: Durability, before: Option<&str>) -> Result<(), String> {
+    pub(super) fn open(
+        &mut self,
+        name: StepKind,
+        level: Durability,
+        before: Option<&str>,
+    ) -> Result<(), String> {
         if let Some(reason) = self.spaces.refusal(&self.engine, &self.keys) {
             return Err(reason);
         }

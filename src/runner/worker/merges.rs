@@ -1,9 +1,9 @@
 //! Merges that the core makes itself: the counters of a unit are got, added up and put back.
 
-use crate::results::Cause;
 use super::Worker;
 use crate::engine::abi::*;
 use crate::engine::{Executed, Status};
+use crate::results::Cause;
 
 impl Worker<'_, '_> {
     /// The merges of the batch, which are one unit: gets, each alone, then puts, joined as the merges were. The unit's

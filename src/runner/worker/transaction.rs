@@ -1,8 +1,8 @@
 //! The transaction that a phase may be as a whole: begun before its first op, ended after its last, in its time.
 
-use crate::results::Cause;
 use super::Worker;
 use crate::engine::abi::*;
+use crate::results::Cause;
 use crate::workload::Transaction;
 
 impl Worker<'_, '_> {
@@ -41,12 +41,14 @@ impl Worker<'_, '_> {
         let phase = &self.shared.phase.name;
         match executed.error {
             Some((_, text)) => {
-                self.shared.fail(Cause::EngineError, format!("phase {phase}: {what} of its transaction: {text}"));
+                self.shared
+                    .fail(Cause::EngineError, format!("phase {phase}: {what} of its transaction: {text}"));
             }
             None if status == KV_OK => {}
-            None => self
-                .shared
-                .fail(Cause::EngineError, format!("phase {phase}: {what} of its transaction: status {status}")),
+            None => self.shared.fail(
+                Cause::EngineError,
+                format!("phase {phase}: {what} of its transaction: status {status}"),
+            ),
         }
     }
 }
