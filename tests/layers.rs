@@ -7,7 +7,7 @@ use source::{SOURCES, Source, body, closing, is_test, root, words};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms, and those that each may use (ARCHITECTURE.md, "Code map").
+/// The rooms, and those that each may use (ARCHITECTURE.md, "Modules").
 const ROOMS: &[(&str, &[&str])] = &[
     ("measure", &[]),
     ("generator", &[]),
