@@ -31,7 +31,7 @@ fn is_a_test(name: &str) -> bool {
 fn every_fault_is_listed_and_every_test_that_is_named_is_there() {
     for (path, count) in TOOLS {
         let rows = rows(path);
-        let faults: Vec<_> = rows.iter().filter(|row| row.heading == "Its faults").collect();
+        let faults: Vec<_> = rows.iter().filter(|row| row.heading == "Known faults").collect();
         let numbers: Vec<usize> = faults.iter().filter_map(|row| row.cells[0].parse().ok()).collect();
         assert_eq!(numbers, (1..=*count).collect::<Vec<_>>(), "{path}");
         for row in faults {
@@ -58,7 +58,7 @@ fn every_page_of_a_tool_has_its_command_lines_its_outputs_and_its_faults() {
             assert!(silent.is_none(), "{}: an empty cell", silent.map_or("", |row| &row.at));
         }
         let text = super::page::text(path);
-        for heading in ["\n## Its output\n", "\n## Ours\n"] {
+        for heading in ["\n## Original output\n", "\n## Output of kvdyno\n"] {
             assert!(text.contains(heading), "{path}: no `{}`", heading.trim());
         }
     }

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Builds the plug-ins of the engines in Go: scripts/go-plugins.sh TARGET
+#
+# One plug-in has all engines, because a process can have one Go runtime; another has RocksDB through cgo, if its header is
+# installed. What cannot be built is reported and skipped; with CI=true that is an error.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go} target=$1
+plugins=$target/release/plugins
+build=$target/release/plugins-build/go
+mkdir -p "$build" "$plugins"
+
+wanted=$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' engines/go/go.mod)
+found=$({ "$go" version 2>/dev/null || true; } | sed -n 's/^go version go\([0-9]*\.[0-9]*\).*/\1/p')
+if ! printf '%s\n' "$wanted" "${found:-0.0}" | sort -V -C; then
+  echo "engines in Go: skipped (they need Go $wanted or newer, found ${found:-none}; https://go.dev/dl)" >&2
+  rm -f "$plugins/libkvdyno_go.so" "$plugins/libkvdyno_grocksdb.so"
+  [ "${CI:-}" != true ]
+  exit
+fi
+
+# plugin FOLDER PACKAGE NAME
+plugin() {
+  if (cd "$1" && "$go" build -buildmode=c-shared -trimpath \
+    -ldflags "-s -w -extldflags '-Wl,--version-script=$script'" -o "$build/$3" "$2") 2>"$build/../go.log"; then
+    cmp -s "$build/$3" "$plugins/$3" || install -m755 "$build/$3" "$plugins/"
+  else
+    echo "$3: skipped (it does not build)" >&2
+    head -20 "$build/../go.log" >&2
+    [ "${CI:-}" != true ]
+  fi
+}
+
+script=$(realpath driver/plugin.map)
+plugin engines/go ./plugin libkvdyno_go.so
+if "${CC:-cc}" -x c -fsyntax-only -include rocksdb/c.h /dev/null 2>/dev/null; then
+  plugin engines/go/grocksdb . libkvdyno_grocksdb.so
+fi
