@@ -90,7 +90,7 @@ fn refused(context: &Context<'_>, name: &str, value: &str) -> Found {
 fn check_text(text: &str) -> Found {
     let said = text.strip_prefix("open: ").unwrap_or(text);
     let silent =
-        ["error without a text", "not supported by this engine", "open said ok and gave no database"];
+        ["error without a text", "not supported by this engine", "open succeeded but returned no database"];
     if said.is_empty() || silent.contains(&said) { Err("open failed without a text".into()) } else { Ok(()) }
 }
 
