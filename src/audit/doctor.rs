@@ -287,8 +287,7 @@ fn noise_row(clock: &Clock, conditions: &Conditions, warnings: &mut Warnings) ->
     let is_noisy = jitter.lost_share > JITTER_LIMIT || steal.is_some_and(|share| share > STEAL_LIMIT);
     if is_noisy && row.verdict == Verdict::Ok {
         row.verdict = Verdict::Warn;
-        row.advice =
-            Some("Wait until the machine is quiet, or request more runs with --runs 10.".into());
+        row.advice = Some("Wait until the machine is quiet, or request more runs with --runs 10.".into());
     }
     row
 }
@@ -297,8 +296,10 @@ fn toolchain_row(found: &[(&'static str, Option<String>)]) -> Finding {
     let all = found.iter().map(|(name, version)| format!("{name} {}", version.as_deref().unwrap_or("-")));
     let absent: Vec<&str> =
         found.iter().filter(|(_, version)| version.is_none()).map(|(name, _)| *name).collect();
-    let advice =
-        format!("Engines that need {} cannot be built on this machine. Install the missing tools.", absent.join(", "));
+    let advice = format!(
+        "Engines that need {} cannot be built on this machine. Install the missing tools.",
+        absent.join(", ")
+    );
     Finding {
         name: "toolchains".into(),
         value: all.collect::<Vec<_>>().join("  "),

@@ -189,7 +189,8 @@ impl Arena {
         let at = refused().find(|&at| self.op(at).status != KV_ABORTED).or_else(|| refused().next())?;
         let op = self.op(at);
         let (kind, status) = (kind_name(op.kind), status_text(op.status));
-        let why = if op.status == KV_UNSUPPORTED { ", although it declares that it supports this" } else { "" };
+        let why =
+            if op.status == KV_UNSUPPORTED { ", although it declares that it supports this" } else { "" };
         Some((at, format!("the driver returned {status} for a {kind}{why}")))
     }
 }
@@ -215,9 +216,9 @@ fn op_breach(op: &kv_op) -> Option<String> {
         (Status::Ok, _) if brings_value && op.flags & KV_TOUCH == 0 && length > room => {
             Some(format!("rule 5: a {kind} reports length {length} for an out buffer of {room} bytes"))
         }
-        (Status::Short, _) if brings_value && needed <= room => {
-            Some(format!("rule 4: a {kind} is short although it needs only {needed} bytes of an out buffer of {room}"))
-        }
+        (Status::Short, _) if brings_value && needed <= room => Some(format!(
+            "rule 4: a {kind} is short although it needs only {needed} bytes of an out buffer of {room}"
+        )),
         (Status::Ok | Status::Short, KV_SCAN) if length > room => {
             Some(format!("rule 8: a scan reports length {length} for an out buffer of {room} bytes"))
         }
@@ -227,9 +228,10 @@ fn op_breach(op: &kv_op) -> Option<String> {
         (Status::Short, KV_SCAN) if op.rows == op.limit => {
             Some(format!("rule 8: a scan is short although it returned all {} requested rows", op.rows))
         }
-        (Status::Short, KV_SCAN) if needed <= room - length => {
-            Some(format!("rule 8: a scan is short although it needs only {needed} of the {} remaining bytes", room - length))
-        }
+        (Status::Short, KV_SCAN) if needed <= room - length => Some(format!(
+            "rule 8: a scan is short although it needs only {needed} of the {} remaining bytes",
+            room - length
+        )),
         _ => None,
     }
 }

@@ -134,7 +134,11 @@ mod tests {
         for (folder, text) in FILES {
             let found = parse(folder, text).unwrap_or_else(|error| panic!("{error}"));
             for known in found.iter().filter(|known| !known.name.contains(':')) {
-                assert!(is_engine_name(&known.name), "engines/{folder}: `{}` is not a valid name", known.name);
+                assert!(
+                    is_engine_name(&known.name),
+                    "engines/{folder}: `{}` is not a valid name",
+                    known.name
+                );
                 let fields = [
                     &known.upstream,
                     &known.licence,
@@ -153,7 +157,10 @@ mod tests {
                 assert!(known.defects.iter().all(says), "engines/{folder}: an empty field of a defect");
                 let is_variable =
                     |text: &String| text.split_once('=').is_some_and(|(name, _)| !name.is_empty());
-                assert!(known.needs_env.iter().all(is_variable), "engines/{folder}: needs_env must be NAME=value");
+                assert!(
+                    known.needs_env.iter().all(is_variable),
+                    "engines/{folder}: needs_env must be NAME=value"
+                );
             }
         }
         let names: BTreeSet<&str> = catalogue().iter().map(|known| known.name.as_str()).collect();

@@ -117,9 +117,8 @@ fn whole_text(field: &[u8]) -> Result<String, String> {
 
 /// An error text; one without a terminator is truncated, with a note.
 fn field_text(field: &[u8]) -> String {
-    let cut = |text| {
-        format!("{text}... (truncated: the driver's text does not end within {} bytes)", field.len())
-    };
+    let cut =
+        |text| format!("{text}... (truncated: the driver's text does not end within {} bytes)", field.len());
     whole_text(field).unwrap_or_else(cut)
 }
 
@@ -141,7 +140,8 @@ fn outcome(status: u32, error: &[u8; KV_TEXT]) -> Result<(), EngineError> {
 }
 
 fn c_text(text: &str, what: &str) -> Result<CString, EngineError> {
-    CString::new(text).map_err(|_| EngineError { status: KV_ERROR, text: format!("{what} contains a NUL byte") })
+    CString::new(text)
+        .map_err(|_| EngineError { status: KV_ERROR, text: format!("{what} contains a NUL byte") })
 }
 
 fn owned_pair((name, value): (&str, &str)) -> (String, String) {
@@ -151,10 +151,7 @@ fn owned_pair((name, value): (&str, &str)) -> (String, String) {
 impl InForce {
     fn read(opened: &kv_opened) -> Result<InForce, EngineError> {
         if opened.level > KV_POWER {
-            let text = format!(
-                "rule 10: the driver reports the unknown effective level {}",
-                opened.level
-            );
+            let text = format!("rule 10: the driver reports the unknown effective level {}", opened.level);
             return Err(EngineError { status: KV_ERROR, text });
         }
         let settings = said(&opened.settings, "list of options")?;
@@ -183,7 +180,9 @@ impl InForce {
         let added = self.capabilities & !engine.capabilities() & !KV_IN_MEMORY;
         if added != 0 && !has_options {
             let names = capability_names(added).join(", ");
-            return broken(format!("rule 11: open adds capabilities that the table does not declare: {names}"));
+            return broken(format!(
+                "rule 11: open adds capabilities that the table does not declare: {names}"
+            ));
         }
         Ok(self)
     }
@@ -237,7 +236,10 @@ impl Database {
         let status = unsafe { open(&config, &mut *opened, &mut raw) };
         outcome(status, &opened.error)?;
         if raw.is_null() {
-            return Err(EngineError { status: KV_ERROR, text: "open succeeded but returned no database".into() });
+            return Err(EngineError {
+                status: KV_ERROR,
+                text: "open succeeded but returned no database".into(),
+            });
         }
         let handle = Arc::new(Handle { table, raw });
         match InForce::read(&opened)
@@ -295,8 +297,10 @@ impl Database {
 
     /// Closes it; all sessions must have ended.
     pub fn close(self) -> Result<(), EngineError> {
-        let handle = Arc::try_unwrap(self.handle)
-            .map_err(|_| EngineError { status: KV_ERROR, text: "cannot close the database: a session is still open".into() })?;
+        let handle = Arc::try_unwrap(self.handle).map_err(|_| EngineError {
+            status: KV_ERROR,
+            text: "cannot close the database: a session is still open".into(),
+        })?;
         handle.close()
     }
 }

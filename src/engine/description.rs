@@ -43,11 +43,17 @@ impl Description {
     /// Reads a table and checks its ABI, its size, its texts and that no entry is missing.
     pub(super) fn of(table: &kv_driver) -> Result<Description, String> {
         if table.abi != KV_ABI {
-            return Err(format!("its driver table has ABI {}, but this kvdyno requires ABI {KV_ABI}", table.abi));
+            return Err(format!(
+                "its driver table has ABI {}, but this kvdyno requires ABI {KV_ABI}",
+                table.abi
+            ));
         }
         if (table.size as usize) < size_of::<kv_driver>() {
             let wanted = size_of::<kv_driver>();
-            return Err(format!("its driver table has {} bytes, but ABI {KV_ABI} requires {wanted}", table.size));
+            return Err(format!(
+                "its driver table has {} bytes, but ABI {KV_ABI} requires {wanted}",
+                table.size
+            ));
         }
         check_texts(table)?;
         let name = boundary_text(table.name);

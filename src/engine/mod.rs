@@ -101,7 +101,8 @@ impl Engine {
         let engines = engines.map_err(|reason| format!("{}: {reason}", file.display()))?;
         let own = engines.into_iter().find(|engine| engine.name() == self.name());
         let table = own.and_then(|engine| engine.table.get().copied());
-        let table = table.ok_or_else(|| format!("{} no longer contains the engine `{}`", file.display(), self.name()))?;
+        let table = table
+            .ok_or_else(|| format!("{} no longer contains the engine `{}`", file.display(), self.name()))?;
         Ok(self.table.get_or_init(|| table))
     }
 

@@ -163,8 +163,7 @@ fn check_head(head: &[u8]) -> Result<(), String> {
     match own {
         Some((own, name)) if *own != machine => {
             let other = MACHINES.iter().find(|(number, _)| *number == machine);
-            let other =
-                other.map_or_else(|| format!("ELF machine {machine}"), |(_, name)| name.to_string());
+            let other = other.map_or_else(|| format!("ELF machine {machine}"), |(_, name)| name.to_string());
             Err(format!("built for {other}, but this machine is {name}"))
         }
         _ => Ok(()),

@@ -83,8 +83,9 @@ impl Registry {
                 None => "a built-in engine".into(),
                 Some(file) => plugin::shown(file),
             };
-            let reason =
-                format!("its engine `{name}` was skipped because {owner} has the same name; rename one of them");
+            let reason = format!(
+                "its engine `{name}` was skipped because {owner} has the same name; rename one of them"
+            );
             self.refused.push(refused(Some(name), reason));
         }
     }

@@ -197,10 +197,7 @@ mod tests {
     fn stamps_that_cannot_be_true_are_named() {
         type Change = fn(&mut Arena);
         let lies: &[(Change, &str)] = &[
-            (
-                |arena| arena.batch_mut().start = 900_000,
-                "the batch's start is 100000 ticks before its call",
-            ),
+            (|arena| arena.batch_mut().start = 900_000, "the batch's start is 100000 ticks before its call"),
             (|arena| arena.batch_mut().start = 1_000_000, "starts 100 ticks after the previous op ended"),
             (|arena| arena.op_mut(2).start = 1_000_400, "starts 100 ticks before the previous op ended"),
             (|arena| arena.op_mut(2).start = 1_000_600, "starts 100 ticks after the previous op ended"),
@@ -215,6 +212,9 @@ mod tests {
             assert!(text.contains(wanted), "no `{wanted}` in `{text}`");
         }
         let text = said(KV_HANDS_OVER, |arena| arena.batch_mut().waited = 5_000).unwrap_or_default();
-        assert!(text.contains("`waited` is 5000 ticks, in a call of 1000 ticks with 800 in its ops"), "{text}");
+        assert!(
+            text.contains("`waited` is 5000 ticks, in a call of 1000 ticks with 800 in its ops"),
+            "{text}"
+        );
     }
 }

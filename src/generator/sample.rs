@@ -77,8 +77,9 @@ impl Sampler {
         }
         let own = |form| {
             if part.index >= part.count || part.len(n) == 0 {
-                let Part { index, count } = part;
-                let text = format!("{n} items cannot be split among {count} threads; use at most {n} threads");
+                let Part { count, .. } = part;
+                let text =
+                    format!("{n} items cannot be split among {count} threads; use at most {n} threads");
                 return Err(SpecError(text));
             }
             Ok(Sampler { n, part: Some(part), form })

@@ -217,7 +217,10 @@ mod tests {
             let mean = sum / f64::from(draws);
             let error = ((squares / f64::from(draws) - mean * mean).max(0.0) / f64::from(draws)).sqrt();
             let wanted = sizes.mean();
-            assert!((mean - wanted).abs() <= 5.0 * error + 1e-9, "seed 17, {spec}: mean {mean}, expected {wanted}");
+            assert!(
+                (mean - wanted).abs() <= 5.0 * error + 1e-9,
+                "seed 17, {spec}: mean {mean}, expected {wanted}"
+            );
         }
     }
 

@@ -170,7 +170,10 @@ mod tests {
                 }
             }
             // With `zipf` the new items are the coldest.
-            assert!(reached > 0 || *distribution == "zipf:2.5", "seed 5, {distribution}: no own insert was drawn");
+            assert!(
+                reached > 0 || *distribution == "zipf:2.5",
+                "seed 5, {distribution}: no own insert was drawn"
+            );
         }
     }
 

@@ -130,6 +130,8 @@ mod tests {
     fn a_link_is_refused() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::os::unix::fs::symlink("elsewhere", from.path().join("link")).unwrap();
-        assert!(copy_folder(from.path(), to.path()).unwrap_err().ends_with("it is neither a file nor a folder"));
+        assert!(
+            copy_folder(from.path(), to.path()).unwrap_err().ends_with("it is neither a file nor a folder")
+        );
     }
 }

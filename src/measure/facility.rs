@@ -57,7 +57,8 @@ pub fn facilities() -> Vec<Facility> {
         ),
         facility(
             "seccomp notification",
-            system_calls::has_user_notification().map(|()| "the kernel supports the action user_notif".into()),
+            system_calls::has_user_notification()
+                .map(|()| "the kernel supports the action user_notif".into()),
             "Needed to count sync calls per commit: use Linux 5.5 or newer with CONFIG_SECCOMP_FILTER.",
         ),
         facility(
@@ -113,9 +114,7 @@ fn cycle_counter() -> io::Result<String> {
     match system_calls::open_cycle_counter() {
         Ok(()) => Ok("cycles can be counted".into()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
-        Err(error) => {
-            Err(io::Error::new(error.kind(), format!("no cycle counter is available: {error}")))
-        }
+        Err(error) => Err(io::Error::new(error.kind(), format!("no cycle counter is available: {error}"))),
     }
 }
 
@@ -126,8 +125,10 @@ fn tracepoints() -> io::Result<String> {
     for folder in folders {
         match std::fs::read_to_string(Path::new(folder).join("events/syscalls/sys_enter_fdatasync/id")) {
             Ok(text) => {
-                let number =
-                    text.trim().parse().map_err(|_| io::Error::other("the tracepoint's id is not a number"))?;
+                let number = text
+                    .trim()
+                    .parse()
+                    .map_err(|_| io::Error::other("the tracepoint's id is not a number"))?;
                 return system_calls::open_tracepoint(number).map(|()| "sync calls can be counted".into());
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => failure = error,
@@ -135,7 +136,10 @@ fn tracepoints() -> io::Result<String> {
         }
     }
     if failure.kind() == io::ErrorKind::NotFound {
-        failure = io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted, or has no tracepoints for system calls");
+        failure = io::Error::new(
+            io::ErrorKind::NotFound,
+            "tracefs is not mounted, or has no tracepoints for system calls",
+        );
     }
     Err(failure)
 }

@@ -191,7 +191,8 @@ impl Drop for MemoryCap {
 /// Moves this process into the group with this entrance file. Memory that it already has stays charged to the old
 /// group.
 pub fn enter(entrance: &Path) -> Result<(), String> {
-    std::fs::write(entrance, "0").map_err(|error| format!("cannot enter the control group of the memory cap: {error}"))
+    std::fs::write(entrance, "0")
+        .map_err(|error| format!("cannot enter the control group of the memory cap: {error}"))
 }
 
 impl CapUse {

@@ -78,7 +78,9 @@ impl Placement {
             cpus = parse_cpu_list(text)?;
         }
         match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-            Some(cpu) => Err(format!("CPU {cpu} is not available; this process may use {}", cpu_list(allowed))),
+            Some(cpu) => {
+                Err(format!("CPU {cpu} is not available; this process may use {}", cpu_list(allowed)))
+            }
             None => Ok(cpus),
         }
     }
@@ -222,7 +224,10 @@ mod tests {
         assert_eq!(cpus(None, Some(0)).unwrap(), [0, 1, 2]);
         assert_eq!(cpus(Some("4"), Some(0)).unwrap(), [4]);
         assert_eq!(cpus(Some("4"), Some(2)).unwrap(), [4]);
-        assert_eq!(cpus(Some("0-3"), None).unwrap_err(), "CPU 3 is not available; this process may use 0-2,4");
+        assert_eq!(
+            cpus(Some("0-3"), None).unwrap_err(),
+            "CPU 3 is not available; this process may use 0-2,4"
+        );
         assert_eq!(cpus(None, Some(1)).unwrap_err(), "this machine has no NUMA node 1; it has 0,2");
         assert!(cpus(None, Some(2)).unwrap_err().contains("has no CPU"));
     }

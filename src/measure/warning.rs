@@ -155,8 +155,10 @@ impl Warning {
     /// A warning if the harness took too large a share of a phase's time; `share` from 0 to 1.
     pub fn of_harness_share(phase: &str, share: f64) -> Option<Self> {
         (share > HARNESS_SHARE_LIMIT).then(|| {
-            Concern::HarnessShare
-                .because(format!("In phase {phase} the harness itself took {} of the time.", share_text(share)))
+            Concern::HarnessShare.because(format!(
+                "In phase {phase} the harness itself took {} of the time.",
+                share_text(share)
+            ))
         })
     }
 

@@ -109,7 +109,9 @@ fn permutations(seed: u64) -> Finding {
             if !is_fresh || permutation.inverse(image) != item {
                 return Finding::broken(
                     name,
-                    format!("of {n}: item {item} maps to {image}, which is out of range, repeated or not inverted"),
+                    format!(
+                        "of {n}: item {item} maps to {image}, which is out of range, repeated or not inverted"
+                    ),
                 );
             }
         }

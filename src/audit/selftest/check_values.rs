@@ -30,7 +30,8 @@ fn compressibility(&(text, share, most): &(&str, f64, f64), seed: u64) -> Findin
         text.parse::<SizeSpec>().and_then(|size| shape::compressibility(&size, share, seed, BLOCK_BYTES));
     match found {
         Ok(kept) => {
-            let measured = format!("LZ4 keeps {kept:.3} in blocks of 16 KiB (requested {share}, tolerance {most})");
+            let measured =
+                format!("LZ4 keeps {kept:.3} in blocks of 16 KiB (requested {share}, tolerance {most})");
             Finding::new(name, (kept - share).abs() <= most, measured)
         }
         Err(error) => Finding::broken(name, error),

@@ -227,7 +227,8 @@ fn run(
 
 fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) -> Result<(), String> {
     let take = |slots: &[Mutex<Option<Sent>>; THREADS]| -> Result<Vec<Call>, String> {
-        let of = |slot: &Mutex<Option<Sent>>| locked(slot).take().unwrap_or(Err("the thread sent nothing".into()));
+        let of =
+            |slot: &Mutex<Option<Sent>>| locked(slot).take().unwrap_or(Err("the thread sent nothing".into()));
         slots
             .iter()
             .enumerate()
@@ -257,7 +258,11 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
     for key in 0..KEYS {
         let (one, other) = (seen(0, key), seen(1, key));
         if one != other {
-            return Err(format!("key {key}: one thread reads {}, the other reads {}", text(&one), text(&other)));
+            return Err(format!(
+                "key {key}: one thread reads {}, the other reads {}",
+                text(&one),
+                text(&other)
+            ));
         }
         judge_key(&sent, &keys.rows[key], &known.values[key], &one)?;
         known.values[key] = one;
@@ -279,7 +284,10 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
         && known.values.iter().any(|value| *value != known.values[0])
     {
         let values: Vec<String> = known.values.iter().map(text).collect();
-        return Err(format!("rule 6: rows that two transactions wrote are a mix of both: {}", values.join(", ")));
+        return Err(format!(
+            "rule 6: rows that two transactions wrote are a mix of both: {}",
+            values.join(", ")
+        ));
     }
     if form == Form::New {
         judge_new(&sent, [seen(0, 2 * KEYS), seen(1, 2 * KEYS)])
@@ -353,7 +361,11 @@ fn judge_new(sent: &[Call], seen: [Option<Vec<u8>>; THREADS]) -> Result<(), Stri
         [] if gave_up => Ok(()),
         [_] => {
             let [one, other] = seen;
-            Err(format!("one of two inserts succeeded, but the key holds {} and {}", text(&one), text(&other)))
+            Err(format!(
+                "one of two inserts succeeded, but the key holds {} and {}",
+                text(&one),
+                text(&other)
+            ))
         }
         // Which thread's value is stored is random, but a seed must produce the same text each time.
         _ => Err(format!("{} of two inserts succeeded", done.len())),

@@ -200,11 +200,7 @@ pub(super) fn failure(context: &Context<'_>) -> Found {
             tried = true;
         }
         if is_limited {
-            refused(
-                &mut subject,
-                &writes(place, Act::put(&vec![b'x'; limit + 1], b"v")),
-                "a too large key",
-            )?;
+            refused(&mut subject, &writes(place, Act::put(&vec![b'x'; limit + 1], b"v")), "a too large key")?;
             tried = true;
         }
         if context.has(KV_KEYSPACES) {
@@ -215,9 +211,7 @@ pub(super) fn failure(context: &Context<'_>) -> Found {
         subject.compare(&keys)?;
     }
     if !tried {
-        context.note(
-            "transaction-failure: no known way to make a transaction of this engine fail".into(),
-        );
+        context.note("transaction-failure: no known way to make a transaction of this engine fail".into());
     }
     if subject.is_kept() {
         subject.reopen()?;

@@ -138,15 +138,13 @@ pub(super) fn keyspaces(context: &Context<'_>) -> Found {
     }
     let beyond = subject.one(Act::get(&keys[0]).within(SPACES))?;
     if beyond.is_answer() {
-        return Err(
-            format!(
-                "a get in keyspace {SPACES} returned {}, but `config.keyspaces` is {SPACES}: only the keyspaces \
+        return Err(format!(
+            "a get in keyspace {SPACES} returned {}, but `config.keyspaces` is {SPACES}: only the keyspaces \
                  0 to {} exist, and ops in others must be refused",
-                status_name(beyond.status),
-                SPACES - 1
-            )
-            .into()
-        );
+            status_name(beyond.status),
+            SPACES - 1
+        )
+        .into());
     }
     Ok(subject.close()?)
 }
@@ -247,7 +245,9 @@ pub(super) fn time_to_live(context: &Context<'_>) -> Found {
     let answer = subject.one(Act::get(&short))?;
     // On a machine that was suspended for the whole time, the row may rightly be gone.
     if begun.elapsed() < Duration::from_secs(1) {
-        expect(&answer, KV_OK).map_err(|text| format!("a row with a time to live of 2 seconds, immediately after the put: {text}"))?;
+        expect(&answer, KV_OK).map_err(|text| {
+            format!("a row with a time to live of 2 seconds, immediately after the put: {text}")
+        })?;
     }
     while subject.one(Act::get(&short))?.status != KV_NOT_FOUND {
         if begun.elapsed() > LONGEST {

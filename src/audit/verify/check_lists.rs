@@ -41,7 +41,8 @@ impl Lists {
         expect(answer, KV_OK)?;
         if answer.bytes != *value {
             let place = held.iter().position(|value| *value == answer.bytes);
-            let what = place.map_or("it is not in the list".into(), |place| format!("it is {place} places after it"));
+            let what = place
+                .map_or("it is not in the list".into(), |place| format!("it is {place} places after it"));
             return Err(format!("it returned a value other than the list's first: {what}"));
         }
         held.pop_front();

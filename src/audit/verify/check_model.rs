@@ -73,7 +73,8 @@ pub(super) fn random(context: &Context<'_>) -> Found {
         }
     }
     if count < context.effort.ops / parts * parts {
-        context.note(format!("model: the time limit was reached after {count} of {} ops", context.effort.ops));
+        context
+            .note(format!("model: the time limit was reached after {count} of {} ops", context.effort.ops));
     }
     Ok(subject.close()?)
 }

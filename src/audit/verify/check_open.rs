@@ -60,7 +60,9 @@ pub(super) fn in_force(context: &Context<'_>) -> Found {
     };
     if let Some(option) = context.engine.options().iter().find(|option| !is_said(&option.name)) {
         let name = &option.name;
-        return Err(format!("rule 10: open does not report the effective value of the option `{name}`").into());
+        return Err(
+            format!("rule 10: open does not report the effective value of the option `{name}`").into()
+        );
     }
     if in_force.compression.is_none() {
         context.note("open does not report the effective compression".into());

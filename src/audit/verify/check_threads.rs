@@ -55,8 +55,9 @@ pub(super) fn disjoint(context: &Context<'_>) -> Found {
         whole.extend(model.rows().map(|(_, key, value)| (key.to_vec(), value.to_vec())));
     }
     if conflicts > 0 {
-        context
-            .note(format!("threads: KV_CONFLICT {conflicts} times, although no two threads write the same key"));
+        context.note(format!(
+            "threads: KV_CONFLICT {conflicts} times, although no two threads write the same key"
+        ));
     }
     compare_whole(&database, &setup, &whole)?;
     Ok(database.close().map_err(|error| format!("close: {error}"))?)

@@ -209,7 +209,10 @@ pub(super) fn due(context: &Context<'_>) -> Found {
     let told = call.waited + inside;
     if call.waited == 0 || told > call.wall + clock.from_ns(1_000) {
         let (waited, wall) = (call.waited, call.wall);
-        return Err(format!("rule 7: {waited} ticks waiting and {inside} ticks in ops do not fit a call of {wall} ticks").into());
+        return Err(format!(
+            "rule 7: {waited} ticks waiting and {inside} ticks in ops do not fit a call of {wall} ticks"
+        )
+        .into());
     }
     let tied = group(plain(context, 2), 0);
     let due = clock.now() + clock.from_ns(1_000_000);

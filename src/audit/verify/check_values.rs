@@ -148,9 +148,7 @@ pub(super) fn too_large_key(context: &Context<'_>) -> Found {
             subject.model.judge(&[empty], &[answer])?;
             subject.compare(&[])?;
             subject.database()?.maintain(Work::Flush).map_err(|error| format!("flush: {error}"))?;
-            subject
-                .compare(&[])
-                .map_err(|text| format!("a row with an empty key, after a flush: {text}"))?;
+            subject.compare(&[]).map_err(|text| format!("a row with an empty key, after a flush: {text}"))?;
             if subject.is_kept() {
                 subject.reopen()?;
                 subject
@@ -183,7 +181,8 @@ fn read_again(context: &Context<'_>, subject: &mut Subject<'_>, gets: &[Act], ro
     for round in 0..rounds.max(8) {
         subject.run(gets).map_err(|text| format!("round {round} of reading {} rows: {text}", gets.len()))?;
         if budget.is_spent() {
-            context.note(format!("volume: the time limit was reached after {} of {rounds} rounds", round + 1));
+            context
+                .note(format!("volume: the time limit was reached after {} of {rounds} rounds", round + 1));
             break;
         }
     }

@@ -124,7 +124,9 @@ impl Model {
         names.extend(answers.iter().find_map(|answer| answer.said.clone()));
         if done > 0 {
             let names = names.join(", ");
-            return Err(format!("rule 6: a transaction is all or nothing, but its statuses are mixed: {names}"));
+            return Err(format!(
+                "rule 6: a transaction is all or nothing, but its statuses are mixed: {names}"
+            ));
         }
         if self.may_conflict && answers.iter().any(|answer| answer.status == KV_CONFLICT) {
             self.conflicts += 1;
@@ -324,9 +326,10 @@ impl Model {
         }
         let mut rest = right.iter();
         match got.iter().find(|row| !rest.any(|other| other == *row)) {
-            Some(row) => {
-                Err(format!("row {} is not in the database, out of order, or has another value", shown(&row.0)))
-            }
+            Some(row) => Err(format!(
+                "row {} is not in the database, out of order, or has another value",
+                shown(&row.0)
+            )),
             None => Ok(()),
         }
     }

@@ -397,8 +397,7 @@ impl<'a> Subject<'a> {
             fs::remove_file(&file).map_err(|error| format!("cannot remove {}: {error}", file.display()))?;
             found.map_err(|text| format!("closed, then reopened in a fresh process: {text}"))?;
         }
-        let database =
-            open_database(self.engine, &self.setup).map_err(|text| format!("second {text}"))?;
+        let database = open_database(self.engine, &self.setup).map_err(|text| format!("second {text}"))?;
         self.caller = Some(open_caller(&database, &self.setup)?);
         self.database = Some(database);
         Ok(())

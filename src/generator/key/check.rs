@@ -29,7 +29,10 @@ pub(super) fn hashed_numbers(bytes: usize) -> u64 {
 pub(super) fn check_sizes(rules: &KeyRules, sizes: &Sizes) -> Result<(), SpecError> {
     let wrong = |text: String| Err(SpecError(text));
     if sizes.min() < LEAST_KEY_BYTES || sizes.max() > MOST_KEY_BYTES {
-        return wrong(format!("keys must have {LEAST_KEY_BYTES} to {MOST_KEY_BYTES} bytes, got `{}`", rules.size));
+        return wrong(format!(
+            "keys must have {LEAST_KEY_BYTES} to {MOST_KEY_BYTES} bytes, got `{}`",
+            rules.size
+        ));
     }
     if rules.range == 0 || rules.range > 1 << 62 {
         return wrong(format!("the number of keys must be 1 to 2^62, got {}", rules.range));
@@ -50,7 +53,8 @@ pub(super) fn check_sizes(rules: &KeyRules, sizes: &Sizes) -> Result<(), SpecErr
     }
     if (rules.prefix_groups == 0) != (rules.prefix_size == 0) {
         return wrong(
-            "`key.prefix_groups` and `key.prefix_size` must be used together: set both or neither".to_string(),
+            "`key.prefix_groups` and `key.prefix_size` must be used together: set both or neither"
+                .to_string(),
         );
     }
     let number = match rules.encoding {
@@ -111,12 +115,16 @@ pub(super) fn check_capacity(rules: &KeyRules, sizes: &Sizes) -> Result<(), Spec
 
 pub(super) fn check_file(rules: &KeyRules, sizes: &Sizes, file: &KeyFile) -> Result<KeyFile, SpecError> {
     let Some(size) = sizes.fixed() else {
-        let text =
-            format!("keys from a file must have a fixed size, got `{}`; set `key.size` to a number", rules.size);
+        let text = format!(
+            "keys from a file must have a fixed size, got `{}`; set `key.size` to a number",
+            rules.size
+        );
         return Err(SpecError(text));
     };
     if rules.prefix_groups > 0 {
-        return Err(SpecError("keys from a file cannot have prefix groups; set `key.prefix_groups` to 0".into()));
+        return Err(SpecError(
+            "keys from a file cannot have prefix groups; set `key.prefix_groups` to 0".into(),
+        ));
     }
     let bytes = (**file).as_ref().len() as u64;
     let (held, rest) = (bytes / u64::from(size), bytes % u64::from(size));
@@ -129,7 +137,9 @@ pub(super) fn check_file(rules: &KeyRules, sizes: &Sizes, file: &KeyFile) -> Res
     }
     if held < rules.range {
         let range = rules.range;
-        return Err(SpecError(format!("the key file contains {held} keys of {size} bytes, but {range} are needed")));
+        return Err(SpecError(format!(
+            "the key file contains {held} keys of {size} bytes, but {range} are needed"
+        )));
     }
     Ok(file.clone())
 }

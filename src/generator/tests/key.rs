@@ -288,7 +288,10 @@ fn refuses_what_does_not_fit() {
             "hex keys with a prefix of 4 bytes need at least 5 bytes, got 4",
         ),
         (base(10, "3", Encoding::Binary), "keys must have 4 to 65536 bytes, got `3`"),
-        (base(10, "uniform:8-65537", Encoding::Binary), "keys must have 4 to 65536 bytes, got `uniform:8-65537`"),
+        (
+            base(10, "uniform:8-65537", Encoding::Binary),
+            "keys must have 4 to 65536 bytes, got `uniform:8-65537`",
+        ),
         (base(0, "16", Encoding::Binary), "the number of keys must be 1 to 2^62, got 0"),
         (KeyRules { spacing: 0, ..base(1, "16", Encoding::Binary) }, "`key.spacing` must be at least 1"),
         (

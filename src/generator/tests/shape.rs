@@ -119,7 +119,7 @@ fn streams_are_disjoint_and_the_jump_is_proven() {
 }
 
 #[test]
-fn values_compress_as_requested() {
+fn values_compress_as_asked() {
     // (size, share, lowest and highest share measured); what the header and the noise cost is in body.rs.
     let cases = [
         ("100", 1.0, 0.90, 0.95),

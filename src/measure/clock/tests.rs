@@ -74,7 +74,7 @@ fn the_counter_is_used_only_at_a_plausible_rate() {
 }
 
 #[test]
-fn facts_survive_a_round_trip() {
+fn facts_are_stored_and_come_back() {
     let facts = Clock::monotonic().facts();
     let text = serde_json::to_string(&facts).unwrap();
     assert_eq!(serde_json::from_str::<super::ClockFacts>(&text).unwrap(), facts, "{text}");

@@ -167,7 +167,7 @@ fn values_past_the_end_are_counted_and_the_maximum_stays_exact() {
 }
 
 #[test]
-fn an_empty_histogram_has_no_statistics() {
+fn an_empty_one_knows_nothing() {
     for histogram in [Histogram::empty(), Histogram::new(), Histogram::default(), Histogram::new().packed()] {
         assert!(histogram.is_empty());
         assert_eq!((histogram.min_ns(), histogram.max_ns(), histogram.mean_ns()), (None, None, None));
@@ -190,7 +190,7 @@ fn an_empty_histogram_can_record() {
 }
 
 #[test]
-fn a_histogram_is_under_a_megabyte_and_recording_never_allocates() {
+fn one_takes_less_than_a_megabyte_and_recording_never_adds_to_it() {
     let mut histogram = Histogram::new();
     let before = histogram.counts.capacity();
     assert!(before * size_of::<u64>() < 1 << 20, "{before} buckets");

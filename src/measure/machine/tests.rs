@@ -11,7 +11,7 @@ fn reads_the_name_of_the_system() {
 }
 
 #[test]
-fn facts_survive_a_round_trip() {
+fn facts_are_stored_and_come_back() {
     let machine = Machine::observe(Path::new("."));
     let text = serde_json::to_string(&machine).unwrap();
     assert_eq!(serde_json::from_str::<Machine>(&text).unwrap(), machine, "{text}");

@@ -60,11 +60,11 @@ fn of_processor(machine: &Machine, conditions: &Conditions, found: &mut Vec<Warn
 
 fn of_memory(machine: &Machine, conditions: &Conditions, found: &mut Vec<Warning>) {
     if let Some(bytes) = conditions.memory_available_bytes.filter(|&bytes| bytes < LITTLE_MEMORY_BYTES) {
-        found.push(Concern::LowMemory.because(format!("Only {} of memory are available.", bytes_text(bytes))));
+        found
+            .push(Concern::LowMemory.because(format!("Only {} of memory are available.", bytes_text(bytes))));
     }
     if let Some(bytes) = machine.swap_bytes.filter(|&bytes| bytes > 0) {
-        found
-            .push(Concern::Swap.because(format!("{} of swap space are enabled.", bytes_text(bytes))));
+        found.push(Concern::Swap.because(format!("{} of swap space are enabled.", bytes_text(bytes))));
     }
     let whole = machine.memory_bytes.map_or(Limit::Unlimited, Limit::At);
     if let Some(limit @ Limit::At(bytes)) = machine.cgroup_memory_bytes
@@ -129,7 +129,9 @@ impl Disturbance {
         let share = share_text(self.share.abs());
         match self.concern {
             Concern::Steal => format!("The hypervisor gave {share} of the CPUs' time to other guests"),
-            Concern::RunDelay => format!("Threads that were ready to run waited for a CPU in {share} of the time"),
+            Concern::RunDelay => {
+                format!("Threads that were ready to run waited for a CPU in {share} of the time")
+            }
             Concern::OtherWork => format!("Other processes and the kernel used {share} of the CPUs"),
             _ => {
                 let direction = if self.share > 0.0 { "more time" } else { "less time" };

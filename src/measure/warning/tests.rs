@@ -84,7 +84,7 @@ fn worst() -> (Machine, Conditions, ClockFacts) {
 }
 
 #[test]
-fn each_fact_causes_its_warning() {
+fn each_fact_gives_its_warning() {
     let (machine, conditions, clock) = worst();
     let found = warnings_of(&machine, &conditions, Some(&clock));
     let wanted = [

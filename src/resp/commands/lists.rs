@@ -57,7 +57,8 @@ fn pop(call: &mut Call, at_front: bool) -> Result<(), Refusal> {
     for _ in 0..wanted {
         let place = if at_front { 0 } else { list.head.len - 1 };
         let element = element_at(call, &list, place);
-        let value = call.store.get(&element)?.ok_or("ERR a list has fewer elements than its length")?.to_vec();
+        let value =
+            call.store.get(&element)?.ok_or("ERR a list has fewer elements than its length")?.to_vec();
         call.store.delete(&element)?;
         list.head.len -= 1;
         if at_front {

@@ -31,8 +31,7 @@ impl Store<'_> {
         if self.engine.capabilities & KV_ORDERED != 0 {
             return Ok(());
         }
-        Err("ERR this command needs the capability `ordered`, which this engine lacks"
-            .to_string())
+        Err("ERR this command needs the capability `ordered`, which this engine lacks".to_string())
     }
 
     /// Whether a range costs as much as all rows, because they are sorted here.
