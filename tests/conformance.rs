@@ -1,5 +1,5 @@
-//! Every engine that is built passes `kvdyno verify`; every planted fault is caught, by it and by an ordinary run; the
-//! reference engines raise no alarm.
+//! Every available engine passes `kvdyno verify`; every planted fault is detected, by it and by an ordinary run; the
+//! reference engines cause no false alarm.
 
 #[path = "cli/command.rs"]
 mod command;
@@ -18,7 +18,7 @@ fn mutants(folder: &std::path::Path) -> Vec<String> {
     let printed = kvdyno(folder, "verify mutants --ops 1 --seconds 0.01 --json");
     let reports: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
     let names = reports.as_array().unwrap().iter();
-    // A report names the table, `mutant-stale-read`; people type `mutant:stale-read`.
+    // A report has the name in the table, `mutant-stale-read`; users type `mutant:stale-read`.
     names.map(|report| report["engine"].as_str().unwrap().replacen("mutant-", "mutant:", 1)).collect()
 }
 
@@ -26,12 +26,12 @@ fn mutants(folder: &std::path::Path) -> Vec<String> {
 fn every_engine_present_conforms() {
     let folder = tempfile::tempdir().unwrap();
     let mut red = Vec::new();
-    // The driver of servers is always here, the server may not be.
+    // The driver of servers is always available, but the server may not be.
     let has_server = std::process::Command::new("redis-server").arg("--version").output().is_ok();
     assert!(has_server || std::env::var("CI").as_deref() != Ok("true"), "CI needs redis-server");
     for name in present(folder.path()) {
         if name == "redis" && !has_server {
-            println!("skipped: redis-server is not here (apt-get install redis-server)");
+            println!("skipped: redis-server is not installed (apt-get install redis-server)");
             continue;
         }
         let printed = kvdyno(folder.path(), &format!("verify {name} --ops 5000 --seconds 3"));
@@ -67,7 +67,7 @@ fn every_planted_fault_is_caught_by_an_ordinary_run() {
     let mut passed = Vec::new();
     for name in mutants(folder.path()) {
         let printed = run(&name);
-        // Exit code 1: a trial failed, as when a transaction breaks off in the middle.
+        // Exit code 1: a trial failed, for example when a transaction ends in the middle.
         if ![Some(1), Some(3)].contains(&printed.code) {
             passed.push(format!("{name} (exit {:?})", printed.code));
         }

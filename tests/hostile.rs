@@ -1,5 +1,6 @@
-//! Drivers in Rust and Go that do one thing wrong through their kit. Each fault has the outcome that a run and `kvdyno verify`
-//! must have. Those of drivers in C stand in tests/cli: hostile.rs, liars.rs, escapes.rs, loading.rs and reopen.rs.
+//! Drivers in Rust and Go with one fault each, implemented through their kit. The table has the outcome of each fault
+//! in a run and in `kvdyno verify`. The tests for drivers in C are in tests/cli: hostile.rs, liars.rs, escapes.rs,
+//! loading.rs and reopen.rs.
 
 #[path = "cli/command.rs"]
 mod command;
@@ -8,19 +9,19 @@ use command::{Printed, prepared};
 use std::path::Path;
 use std::process::Command;
 
-/// What a run must say of a fault.
+/// The expected outcome of a run.
 enum Run {
     /// Exit 1: the trial fails with this text.
     Fails(&'static str),
-    /// Exit 3: a wrong answer is found, with this text.
+    /// Exit 3: a wrong answer is detected, with this text.
     Wrong(&'static str),
-    /// Exit 1 or 3: memory that is not its own any more holds other bytes, or is not there.
+    /// Exit 1 or 3: memory that the driver kept after a call contains other bytes, or is no longer mapped.
     Caught,
-    /// Exit 0: a run cannot know, for this reason.
+    /// Exit 0: a run cannot detect the fault, for this reason.
     Passes(&'static str),
 }
 
-/// What `kvdyno verify` must say.
+/// The expected outcome of `kvdyno verify`.
 enum Verify {
     Red(&'static str),
     Green,
@@ -31,7 +32,7 @@ use Verify::{Green, Red};
 
 type Fault = (&'static str, &'static str, Run, Verify);
 
-const NOT_MET: &str = "the workload does not meet it";
+const NOT_MET: &str = "the workload does not trigger it";
 const NO_FAULT: &str = "the driver keeps every rule";
 
 #[rustfmt::skip]
@@ -67,7 +68,7 @@ const FAULTS: &[Fault] = &[
     ("go", "maintain/panic", Fails("settle: the engine panicked"), Red("flush: the engine panicked")),
     ("go", "end/panic", Fails("end of a session: the engine panicked"), Red("end: the engine panicked")),
     ("go", "close/panic", Fails("close: the engine panicked"), Red("close: the engine panicked")),
-    // The end of the process, however it says that it went.
+    // The end of the process, in different ways.
     ("rust", "open/exit", Fails("crashed: exit 0"), Red("ended early, with exit code 0 in check open")),
     ("rust", "get/exit", Fails("crashed: exit 0"), Red("ended early, with exit code")),
     ("rust", "get/exit-5", Fails("crashed: exit 5"), Red("ended early, with exit code")),
@@ -88,13 +89,13 @@ const FAULTS: &[Fault] = &[
     ("go", "get/overflow", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
     ("go", "get/unlock", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
     ("go", "get/closed-files", Fails("after closing all files"), Red("ended early")),
-    // Open, and what it says is in force.
+    // Open, and the settings that it reports.
     ("rust", "open-mute", Fails("error without a text"), Red("open: error without a text")),
     ("rust", "open-escapes", Fails("[31mred"), Red("[31mred")),
     ("rust", "open-long", Fails("long long long"), Red("long long long")),
-    ("rust", "open-ok-error", Fails("open said ok and gave no database"), Red("open said ok and gave no database")),
-    ("rust", "level-not-declared", Fails("rule 10: the level in force is `power`"), Red("rule 10: the level in force")),
-    ("rust", "capability-gained", Fails("open adds what the table does not declare: merge-add, lists"), Red("rule 11")),
+    ("rust", "open-ok-error", Fails("open succeeded but returned no database"), Red("open succeeded but returned no database")),
+    ("rust", "level-not-declared", Fails("rule 10: the effective level is `power`"), Red("rule 10: the effective level")),
+    ("rust", "capability-gained", Fails("open adds capabilities that the table does not declare: merge-add, lists"), Red("rule 11")),
     ("rust", "capability-lost", Passes("options may take capabilities away"), Red("scan-reverse: ")),
     ("rust", "version-escapes", Passes("a version is any text; what is printed is escaped"), Green),
     ("rust", "version-long", Passes("a version is any text, cut to its field"), Green),
@@ -105,56 +106,56 @@ const FAULTS: &[Fault] = &[
     ("go", "open-escapes", Fails("[31mred"), Red("[31mred")),
     ("go", "open-zero", Fails("a zero"), Red("a zero")),
     ("go", "open-not-utf8", Fails("refused: "), Red("open: open: ")),
-    ("go", "level-not-declared", Fails("rule 10: the level in force is `power`"), Red("rule 10: the level in force")),
-    ("go", "level-unknown", Fails("level 77 is in force, which there is not"), Red("level 77 is in force")),
-    ("go", "capability-gained", Fails("open adds what the table does not declare: merge-add"), Red("rule 11")),
+    ("go", "level-not-declared", Fails("rule 10: the effective level is `power`"), Red("rule 10: the effective level")),
+    ("go", "level-unknown", Fails("unknown effective level 77"), Red("unknown effective level 77")),
+    ("go", "capability-gained", Fails("open adds capabilities that the table does not declare: merge-add"), Red("rule 11")),
     ("go", "version-zero", Passes("a version is any text, up to its first zero"), Green),
     ("go", "session-nil", Fails("nil pointer dereference"), Red("open: ")),
-    // What is not hot.
+    // Calls that are not timed.
     ("rust", "maintain-fails", Fails("settle: the log cannot be written"), Red("flush: the log cannot be written")),
     ("rust", "maintain-not-found", Fails("settle: not found"), Red("flush: not found")),
-    ("rust", "stats-odd", Passes("what an engine tells of itself is any text"), Red("stats gives a line that is no name=value")),
-    ("rust", "stats-long", Passes("what an engine tells of itself is any text"), Red("stats gives a line that is no name=value")),
+    ("rust", "stats-odd", Passes("what an engine tells of itself is any text"), Red("stats returns a line that is not name=value")),
+    ("rust", "stats-long", Passes("what an engine tells of itself is any text"), Red("stats returns a line that is not name=value")),
     ("rust", "close-fails", Fails("close: the last page cannot be written"), Red("close: the last page cannot be written")),
     ("go", "close-fails", Fails("close: the last page cannot be written"), Red("close: the last page cannot be written")),
     // Statuses and errors.
     ("rust", "get-mute", Fails("get of key 260: "), Red("KV_ERROR without a text")),
     ("rust", "get-ok-error", Fails("get of key 260: the value has 0 bytes"), Red("rule ")),
     ("rust", "get-missing-error", Fails("get of key 260: not found"), Red("execute failed (`it is not here`)")),
-    ("rust", "get-exists", Fails("status 2 (the key exists) to a get"), Red("answered KV_EXISTS")),
-    ("rust", "get-unsupported", Fails("status 8 (not supported by this engine) to a get"), Red("answered KV_UNSUPPORTED")),
-    ("rust", "get-short", Fails("rule 4: a get needs 0 bytes and is short"), Red("answered KV_SHORT")),
-    ("rust", "get-conflict", Fails("status 4 (conflict with another transaction) to a get"), Red("answered KV_CONFLICT")),
-    ("rust", "get-not-run", Fails("a get counts as done and has no status"), Red("a get counts as done and has no status")),
+    ("rust", "get-exists", Fails("status 2 (the key exists) for a get"), Red("status is KV_EXISTS")),
+    ("rust", "get-unsupported", Fails("status 8 (not supported by this engine) for a get"), Red("status is KV_UNSUPPORTED")),
+    ("rust", "get-short", Fails("rule 4: a get is short although it needs only 0 bytes"), Red("status is KV_SHORT")),
+    ("rust", "get-conflict", Fails("status 4 (conflict with another transaction) for a get"), Red("status is KV_CONFLICT")),
+    ("rust", "get-not-run", Fails("a get counts as done but has no status"), Red("a get counts as done but has no status")),
     ("rust", "put-full", Fails("no-space: phase fill: put of key 0: no space left"), Red("open: ")),
-    ("rust", "put-too-large", Fails("status 7 (key or value too large) to a put"), Red("open: ")),
+    ("rust", "put-too-large", Fails("status 7 (key or value too large) for a put"), Red("open: ")),
     ("rust", "put-not-found", Fails("put of key 0: the engine says not found"), Red("open: ")),
     ("rust", "put-retries", Passes("nobody but the driver knows how often it tried"), Green),
-    ("rust", "group-unanswered", Fails("a put counts as done and has no status"), Red("counts as done and has no status")),
-    ("rust", "group-refused", Fails("transaction of key 8: this engine has no such transactions"), Red("given up without need")),
+    ("rust", "group-unanswered", Fails("a put counts as done but has no status"), Red("counts as done but has no status")),
+    ("rust", "group-refused", Fails("transaction of key 8: this engine has no such transactions"), Red("aborted without a reason")),
     ("rust", "group-half-kept", Passes(NOT_MET), Red("transaction-failure: ")),
-    ("go", "get-unknown", Fails("status 77 to a get, which there is not"), Red("status 77 to a get")),
-    ("go", "get-exists", Fails("status 2 (the key exists) to a get"), Red("answered KV_EXISTS")),
-    ("go", "get-unsupported", Fails("status 8 (not supported by this engine) to a get"), Red("answered KV_UNSUPPORTED")),
-    ("go", "get-failed", Fails("status 10 (error without a text) to a get"), Red("KV_ERROR without a text")),
-    ("go", "get-not-run", Fails("a get counts as done and has no status"), Red("a get counts as done and has no status")),
+    ("go", "get-unknown", Fails("unknown status 77 for a get"), Red("unknown status 77 for a get")),
+    ("go", "get-exists", Fails("status 2 (the key exists) for a get"), Red("status is KV_EXISTS")),
+    ("go", "get-unsupported", Fails("status 8 (not supported by this engine) for a get"), Red("status is KV_UNSUPPORTED")),
+    ("go", "get-failed", Fails("status 10 (error without a text) for a get"), Red("KV_ERROR without a text")),
+    ("go", "get-not-run", Fails("a get counts as done but has no status"), Red("a get counts as done but has no status")),
     ("go", "get-mute", Fails("get of key 260: an error without a text"), Red("an error without a text")),
-    ("go", "group-unanswered", Fails("a put counts as done and has no status"), Red("counts as done and has no status")),
+    ("go", "group-unanswered", Fails("a put counts as done but has no status"), Red("counts as done but has no status")),
     // Answers.
-    ("rust", "miss-found", Wrong("was never written"), Red("answered KV_OK, right is KV_NOT_FOUND")),
-    ("rust", "get-missing", Wrong("not found, expected version"), Red("answered KV_NOT_FOUND, right is KV_OK")),
+    ("rust", "miss-found", Wrong("was never written"), Red("status is KV_OK, expected KV_NOT_FOUND")),
+    ("rust", "get-missing", Wrong("not found, expected version"), Red("status is KV_NOT_FOUND, expected KV_OK")),
     ("rust", "get-neighbour", Wrong("the value belongs to key"), Red("it is the value of")),
-    ("rust", "get-half", Wrong("the value has 50 bytes, 100 were written"), Red("bytes, right are")),
-    ("rust", "get-zeros", Wrong("header is damaged or of another run"), Red("is wrong")),
-    ("rust", "get-longer", Wrong("the value has 101 bytes, more than any written"), Red("bytes, right are")),
-    ("rust", "get-empty", Wrong("the value has 0 bytes, 100 were written"), Red("the value has 0 bytes")),
+    ("rust", "get-half", Wrong("the value has 50 bytes, but 100 were written"), Red("bytes, expected")),
+    ("rust", "get-zeros", Wrong("header is damaged or from another run"), Red("is wrong")),
+    ("rust", "get-longer", Wrong("the value has 101 bytes, more than any written"), Red("bytes, expected")),
+    ("rust", "get-empty", Wrong("the value has 0 bytes, but 100 were written"), Red("the value has 0 bytes")),
     ("rust", "get-nothing-delivered", Wrong("the value belongs to key"), Red("rule 5")),
-    ("rust", "delete-lies", Wrong("said absent, it was there"), Red("answered KV_NOT_FOUND, right is KV_OK")),
-    ("rust", "delete-ignored", Wrong("said found, it was absent"), Red("answered KV_OK, right is KV_NOT_FOUND")),
-    ("rust", "new-overwrites", Passes(NOT_MET), Red("answered KV_OK, right is KV_EXISTS")),
+    ("rust", "delete-lies", Wrong("said absent, it was there"), Red("status is KV_NOT_FOUND, expected KV_OK")),
+    ("rust", "delete-ignored", Wrong("said found, it was absent"), Red("status is KV_OK, expected KV_NOT_FOUND")),
+    ("rust", "new-overwrites", Passes(NOT_MET), Red("status is KV_OK, expected KV_EXISTS")),
     ("rust", "put-lost", Wrong("version 1, expected version 2"), Red("")),
     ("rust", "put-other-key", Wrong("was never written"), Red("it is the value of")),
-    ("rust", "put-bit", Wrong("the value is damaged from byte 99 on"), Red("is wrong")),
+    ("rust", "put-bit", Wrong("the value is damaged starting at byte 99"), Red("is wrong")),
     ("rust", "put-stale", Wrong("version 1, expected version 2"), Red("")),
     ("rust", "scan-forward", Wrong("phase back: scan: "), Red("scan-reverse: ")),
     ("rust", "scan-swapped", Wrong("came where key"), Red("scan-forward: ")),
@@ -164,31 +165,31 @@ const FAULTS: &[Fault] = &[
     ("rust", "scan-invented", Wrong("was never written"), Red("scan-forward: ")),
     ("rust", "scan-nothing", Wrong("ended after 0 rows"), Red("is missing")),
     ("rust", "scan-one", Wrong("ended after 1 rows"), Red("is missing")),
-    ("go", "get-missing", Wrong("not found, expected version"), Red("answered KV_NOT_FOUND, right is KV_OK")),
+    ("go", "get-missing", Wrong("not found, expected version"), Red("status is KV_NOT_FOUND, expected KV_OK")),
     ("go", "get-neighbour", Wrong("the value belongs to key"), Red("it is the value of")),
-    ("go", "get-half", Wrong("the value has 50 bytes, 100 were written"), Red("bytes, right are")),
+    ("go", "get-half", Wrong("the value has 50 bytes, but 100 were written"), Red("bytes, expected")),
     ("go", "get-nothing-delivered", Wrong("the value belongs to key"), Red("rule 5")),
-    ("go", "get-twice-delivered", Wrong("the value has 0 bytes, 100 were written"), Red("wrote behind the 0 bytes it delivered")),
+    ("go", "get-twice-delivered", Wrong("the value has 0 bytes, but 100 were written"), Red("wrote past the 0 bytes it delivered")),
     ("go", "put-lost", Wrong("version 1, expected version 2"), Red("")),
     ("go", "put-stale", Wrong("version 1, expected version 2"), Red("")),
-    ("go", "delete-ignored", Wrong("said found, it was absent"), Red("answered KV_OK, right is KV_NOT_FOUND")),
+    ("go", "delete-ignored", Wrong("said found, it was absent"), Red("status is KV_OK, expected KV_NOT_FOUND")),
     ("go", "group-half", Wrong("last written was 2"), Red("groups: ")),
     ("go", "scan-swapped", Wrong("came where key"), Red("scan-forward: ")),
     ("go", "scan-twice", Wrong("came twice"), Red("scan")),
     ("go", "scan-gap", Wrong("came where key"), Red("scan")),
     ("go", "scan-values-moved", Wrong("the value belongs to key"), Red("has a wrong value")),
     ("go", "scan-nothing", Wrong("ended after 0 rows"), Red("0 of")),
-    // Memory that is not the driver's.
+    // Memory that does not belong to the driver.
     ("rust", "raw-kind", Fails("changed the kind of a get"), Red("changed the kind of a get")),
     ("rust", "raw-user", Fails("changed the core's own word of a get"), Red("changed the core's own word of a get")),
     ("rust", "raw-status", Passes("the kit writes the status after the driver"), Green),
-    ("rust", "raw-length", Fails("a get says length 18446744073709551615"), Red("a get says length 18446744073709551615")),
+    ("rust", "raw-length", Fails("a get reports length 18446744073709551615"), Red("a get reports length 18446744073709551615")),
     ("rust", "raw-key-bytes", Passes("each key is made anew from its number"), Red("the driver changed the key of a get")),
     ("rust", "raw-value-bytes", Passes("each value is made anew, and the row is a copy made before"), Red("the driver changed the value of a ")),
-    ("rust", "raw-out-behind", Passes("what is behind a buffer is another's, or nobody's"), Red("the driver touched byte 1 behind the out buffer of a get")),
+    ("rust", "raw-out-behind", Passes("what is behind a buffer is another's, or nobody's"), Red("the driver touched byte 1 past the out buffer of a get")),
     ("go", "get-writes-key", Wrong("not found, expected version 2"), Red("the driver changed the key of a get")),
-    ("go", "get-beyond", Wrong("phase read: get of key"), Red("byte 1 behind the key of a get")),
-    ("go", "put-writes-value", Wrong("the value is damaged from byte 99 on"), Red("the driver changed the value of a put")),
+    ("go", "get-beyond", Wrong("phase read: get of key"), Red("byte 1 past the key of a get")),
+    ("go", "put-writes-value", Wrong("the value is damaged starting at byte 99"), Red("the driver changed the value of a put")),
     ("go", "put-keeps-key", Caught, Red("")),
     ("go", "put-keeps-value", Caught, Red("")),
     // Calls that do not return.
@@ -201,7 +202,7 @@ const FAULTS: &[Fault] = &[
     ("go", "get/endless", Fails("timeout: "), Red("")),
 ];
 
-/// Both plug-ins and the workload, in a folder of the test's own.
+/// Builds both plug-ins and the workload in a folder of the test.
 fn build(folder: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let plugins = folder.join("plugins");
@@ -229,7 +230,7 @@ fn kvdyno(folder: &Path, words: &str, fault: &str) -> Printed {
     prepared(folder, words).env("HOSTILE_FAULT", fault).output().expect("the command can be started").into()
 }
 
-/// What is wrong with the outcome of a fault; none: it is as the table says.
+/// What is wrong with the outcome of a fault; empty if it is as in the table.
 fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut see = |what: &str, printed: Printed, codes: &[i32], wanted: &str| {
@@ -269,7 +270,7 @@ fn matrix(first: usize, step: usize) {
     build(folder.path());
     let wrong: Vec<String> =
         FAULTS.iter().skip(first).step_by(step).flat_map(|fault| judge(folder.path(), fault)).collect();
-    assert!(wrong.is_empty(), "{} outcomes are not as the table says:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} outcomes differ from the table:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]

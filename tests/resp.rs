@@ -1,4 +1,4 @@
-//! `kvdyno serve` from outside, over its socket.
+//! Tests of `kvdyno serve` over its socket.
 
 #[path = "resp/client.rs"]
 mod client;

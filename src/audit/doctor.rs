@@ -1,4 +1,5 @@
-//! `doctor`: what this machine is, how well it can measure, and what it lets us do. Facts are tried, not assumed.
+//! `doctor`: describes the machine, how precisely it can measure, and what this user is allowed to do. Everything is
+//! tested, not assumed.
 
 mod probe;
 mod table;
@@ -17,40 +18,40 @@ use std::path::Path;
 
 /// How long the CPU is watched for interruptions.
 const WATCH_NS: u64 = 300_000_000;
-/// A sync faster than this has not waited for any disk: the fastest power-protected drives take about 10 us.
+/// A faster sync has not waited for a disk: the fastest drives with power-loss protection take about 10 us.
 const SUSPICIOUS_SYNC_NS: u64 = 8_000;
-/// A CPU that loses more than this to others gives figures that move.
+/// If a CPU loses a larger share than this to other work, results vary between runs.
 const JITTER_LIMIT: f64 = 0.02;
 const STEAL_LIMIT: f64 = 0.01;
 
-/// What a row says about measuring here.
+/// What a row means for measurements on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// As it should be.
     Ok,
-    /// Good to know.
+    /// Information only.
     Info,
-    /// It will show in the figures.
+    /// Affects the results.
     Warn,
-    /// Something cannot be measured here, or not by this user.
+    /// Something cannot be measured on this machine, or not by this user.
     Missing,
 }
 
-/// A row of the answer.
+/// A row of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What was looked at: `clock`.
+    /// What was examined: `clock`.
     pub name: String,
-    /// What was found.
+    /// The result.
     pub value: String,
-    /// What that means.
+    /// What the result means.
     pub verdict: Verdict,
-    /// What to do: whole sentences; none: nothing.
+    /// What to do, in complete sentences; `None` if there is nothing to do.
     pub advice: Option<String>,
 }
 
-/// The whole answer. As text an aligned table, as JSON through serde.
+/// The complete report. `Display` writes an aligned table, serde writes JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Doctor {
     /// The rows, in the order they are shown.
@@ -58,7 +59,8 @@ pub struct Doctor {
 }
 
 impl Doctor {
-    /// Looks at everything: about 2 s, mostly the 300 ms watch, up to 1 s of syncs and the toolchains' answers.
+    /// Examines everything. Takes about 2 s: mostly the 300 ms watch, up to 1 s of syncs, and the toolchains' version
+    /// queries.
     pub fn examine(data_path: &Path) -> Self {
         let clock = Clock::calibrate();
         let facts = clock.facts();
@@ -86,12 +88,12 @@ impl Doctor {
         Self { rows }
     }
 
-    /// Puts a row at the end: the command adds what only it knows, such as engines.
+    /// Appends a row. The command adds what only it knows, such as the engines.
     pub fn push(&mut self, row: Finding) {
         self.rows.push(row);
     }
 
-    /// Whether some row warns. Missing facilities are no problem in themselves.
+    /// Whether any row is a warning. Missing facilities are not problems.
     pub fn has_problems(&self) -> bool {
         self.rows.iter().any(|row| row.verdict == Verdict::Warn)
     }
@@ -103,18 +105,18 @@ impl std::fmt::Display for Doctor {
     }
 }
 
-/// Warnings that have not yet found their row.
+/// Warnings that no row has taken yet.
 struct Warnings(Vec<Warning>);
 
 impl Warnings {
-    /// A row that warns if there is one of these warnings.
+    /// A row that warns if any of these warnings is present.
     fn row(&mut self, name: &str, value: String, ids: &[&str]) -> Finding {
         let found = self.take(ids);
         let verdict = if found.is_empty() { Verdict::Ok } else { Verdict::Warn };
         finding(name, value, verdict, &found)
     }
 
-    /// A row whose warnings are only good to know.
+    /// A row whose warnings are information only.
     fn info(&mut self, name: &str, value: String, ids: &[&str]) -> Finding {
         let found = self.take(ids);
         let verdict = if found.is_empty() { Verdict::Ok } else { Verdict::Info };
@@ -126,7 +128,7 @@ impl Warnings {
         self.0.extract_if(.., is_ours).collect()
     }
 
-    /// Rows of their own for those that no row has asked for, so that none can be lost.
+    /// Separate rows for the warnings that no other row took, so that none is lost.
     fn rest(self) -> Vec<Finding> {
         let alone = |warning: Warning| Finding {
             name: warning.id,
@@ -150,7 +152,7 @@ fn tool_text(machine: &Machine) -> String {
 
 fn machine_text(machine: &Machine) -> String {
     let cpus = machine.cpus.map(|cpus| match machine.cpus_allowed {
-        Some(allowed) if allowed != cpus => format!("{cpus} CPUs, {allowed} for us"),
+        Some(allowed) if allowed != cpus => format!("{cpus} CPUs, {allowed} usable"),
         _ => format!("{cpus} CPUs"),
     });
     let parts = [
@@ -173,7 +175,7 @@ fn clock_text(facts: &ClockFacts) -> String {
     let parts = [
         Some(facts.source.clone()),
         Some(format!("read cost {}", time_text(facts.cost_ns))),
-        facts.smallest_step_ns.map(|step_ns| format!("least step {}", time_text(step_ns))),
+        facts.smallest_step_ns.map(|step_ns| format!("smallest step {}", time_text(step_ns))),
         across,
     ];
     joined(parts)
@@ -224,7 +226,7 @@ fn limits_text(machine: &Machine) -> String {
     let cpus =
         limit_text(machine.cgroup_cpu_thousandths, |thousandths| format!("{}", thousandths as f64 / 1000.0));
     format!(
-        "open files {} (at most {}), locked memory {}, cgroup memory {}, cgroup CPUs {cpus}",
+        "open files {} (hard limit {}), locked memory {}, cgroup memory {}, cgroup CPUs {cpus}",
         count(machine.open_files_soft),
         count(machine.open_files_hard),
         bytes(machine.locked_memory_soft_bytes),
@@ -251,7 +253,7 @@ fn sync_row(times: std::io::Result<SyncTimes>) -> Finding {
         Ok(times) => times,
         Err(error) => {
             let advice = "Choose a data path that this user may write to.";
-            return row(format!("could not be tried: {error}"), Verdict::Warn, Some(advice));
+            return row(format!("test failed: {error}"), Verdict::Warn, Some(advice));
         }
     };
     let text = |time: Option<u64>| time.map_or("-".into(), |ns| time_text(ns as f64));
@@ -263,7 +265,7 @@ fn sync_row(times: std::io::Result<SyncTimes>) -> Finding {
         times.count
     );
     if times.p50_ns.is_some_and(|ns| ns < SUSPICIOUS_SYNC_NS) {
-        let advice = "No disk answers that fast: nothing measured here at level power means anything. \
+        let advice = "No disk completes a sync that fast, so results at durability level power mean nothing here. \
                       Put the data path on a disk.";
         return row(value, Verdict::Warn, Some(advice));
     }
@@ -285,8 +287,7 @@ fn noise_row(clock: &Clock, conditions: &Conditions, warnings: &mut Warnings) ->
     let is_noisy = jitter.lost_share > JITTER_LIMIT || steal.is_some_and(|share| share > STEAL_LIMIT);
     if is_noisy && row.verdict == Verdict::Ok {
         row.verdict = Verdict::Warn;
-        row.advice =
-            Some("Wait until the machine is quiet, or ask for more repetitions with --runs 10.".into());
+        row.advice = Some("Wait until the machine is quiet, or request more runs with --runs 10.".into());
     }
     row
 }
@@ -295,8 +296,10 @@ fn toolchain_row(found: &[(&'static str, Option<String>)]) -> Finding {
     let all = found.iter().map(|(name, version)| format!("{name} {}", version.as_deref().unwrap_or("-")));
     let absent: Vec<&str> =
         found.iter().filter(|(_, version)| version.is_none()).map(|(name, _)| *name).collect();
-    let advice =
-        format!("Engines that need {} cannot be built here: install what is absent.", absent.join(", "));
+    let advice = format!(
+        "Engines that need {} cannot be built on this machine. Install the missing tools.",
+        absent.join(", ")
+    );
     Finding {
         name: "toolchains".into(),
         value: all.collect::<Vec<_>>().join("  "),
@@ -315,7 +318,7 @@ fn facility_row(facility: Facility) -> Finding {
     }
 }
 
-/// The parts that are known, with commas.
+/// The parts that are known, separated by commas.
 fn joined<const N: usize>(parts: [Option<String>; N]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

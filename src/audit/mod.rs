@@ -1,4 +1,4 @@
-//! What kvdyno proves instead of believing: drivers against the rules of driver.h, itself, and the machine.
+//! Checks of drivers against the rules of driver.h, of the harness itself, and of the machine.
 
 pub mod doctor;
 pub mod proven;

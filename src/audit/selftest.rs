@@ -1,5 +1,5 @@
-//! The harness measures itself: that its random numbers, its histogram, its clock and its value check are what it says
-//! they are. With one seed the same numbers are drawn, so that all findings but those about the clock repeat.
+//! The harness checks itself: random numbers, histogram, clock and value check must match their definitions. The same
+//! seed draws the same numbers, so all findings except those about the clock are reproducible.
 
 mod check_clock;
 mod check_distributions;
@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A statistical finding fails below this probability. With a fixed seed there is no chance in it: a seed passes for
-/// ever or fails for ever, and one in about 50,000 fails though nothing is wrong.
+/// A statistical finding fails below this probability. With a fixed seed the result does not vary: a given seed
+/// always passes or always fails, and about one seed in 50,000 fails although nothing is wrong.
 pub const LEAST_P: f64 = 1e-6;
 
 /// One thing that was tested.
@@ -21,9 +21,9 @@ pub const LEAST_P: f64 = 1e-6;
 pub struct Finding {
     /// What was tested.
     pub name: String,
-    /// What came out, and what was wanted.
+    /// The result and the expected result.
     pub measured: String,
-    /// Whether it is as wanted.
+    /// Whether the result is as expected.
     pub passed: bool,
 }
 
@@ -32,13 +32,13 @@ impl Finding {
         Finding { name: name.into(), measured: measured.into(), passed }
     }
 
-    /// What could not even be computed.
+    /// A finding that could not be computed.
     fn broken(name: impl Into<String>, error: impl fmt::Display) -> Finding {
         Finding::new(name, false, error.to_string())
     }
 }
 
-/// Widest name of the aligned form.
+/// Width of the name column.
 const NAME_WIDTH: usize = 38;
 
 impl fmt::Display for Finding {
@@ -61,7 +61,7 @@ impl fmt::Display for Listing<'_> {
     }
 }
 
-/// Runs all tests; takes a few seconds.
+/// Runs all tests. Takes a few seconds.
 pub fn run(seed: u64) -> Vec<Finding> {
     let mut findings = check_distributions::all(seed);
     findings.extend(check_histogram::all(seed));

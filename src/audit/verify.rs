@@ -1,6 +1,6 @@
-//! Conformance: holds an engine's driver against the rules of driver.h. What it declares is proven with random ops and
-//! an oracle, what it does not declare must be refused. Runs in this process; the command runs it in a child, so that
-//! a crash or a hang is a result too.
+//! Conformance: checks an engine's driver against the rules of driver.h. Declared capabilities are tested with random
+//! ops against an oracle; undeclared ones must be refused. The checks run in this process; the command starts it as a
+//! child, so that a crash or a hang is a result too.
 
 mod act;
 mod caller;
@@ -38,15 +38,15 @@ use subject::Context;
 
 pub use fresh::{Fresh, reopened};
 
-/// How much is tried.
+/// How much is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Effort {
-    /// Same seed, same ops.
+    /// The same seed draws the same ops.
     pub seed: u64,
     /// Random ops of the model check; the other checks draw a share of it.
     pub ops: u64,
-    /// A check stops drawing ops after this time, seconds; ops that were drawn are the first of those that the seed
-    /// gives.
+    /// A check stops drawing ops after this time, seconds. The ops drawn until then are the first ones that the seed
+    /// produces.
     pub seconds: f64,
 }
 
@@ -56,12 +56,12 @@ impl Default for Effort {
     }
 }
 
-/// Which checks are run, and with which options; by default all, with none.
+/// Which checks run and with which options; by default all checks and no options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Names of checks; none: all.
+    /// Names of checks; empty: all.
     pub checks: Vec<String>,
-    /// `name=value` of the driver's options that are set in every database.
+    /// `name=value` pairs of the driver's options, set in every database.
     pub settings: Vec<(String, String)>,
 }
 
@@ -69,33 +69,33 @@ pub struct Choice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// What was claimed holds.
+    /// The claim holds.
     Passed,
     /// What was seen, and which rule it breaks.
     Failed(String),
-    /// Why it says nothing about this engine.
+    /// Why the check does not apply to this engine.
     Skipped(String),
 }
 
 /// One check of one engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckResult {
-    /// As in [`check_names`].
+    /// One of [`check_names`].
     pub name: String,
-    /// How it ended.
+    /// Its result.
     pub outcome: Outcome,
 }
 
-/// What became of one durability level asked for.
+/// The result of requesting one durability level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelRow {
     /// `none`, `process`, `power` or `default`.
     pub asked: String,
-    /// The level in force; none: open refused.
+    /// The effective level; `None` if open refused.
     pub in_force: Option<String>,
-    /// What open said when it refused.
+    /// The error text of open when it refused.
     pub refusal: Option<String>,
-    /// Whether what was written was there after close and open; none: the engine is in memory, or open refused.
+    /// Whether the written data was there after close and reopen; `None` if the engine is in memory or open refused.
     pub is_kept: Option<bool>,
 }
 
@@ -104,28 +104,29 @@ pub struct LevelRow {
 pub struct Report {
     /// Its name.
     pub engine: String,
-    /// Its library's version, in force.
+    /// The version of the engine's library, as reported by the driver.
     pub version: Option<String>,
     /// Declared capabilities, by name.
     pub capabilities: Vec<String>,
-    /// What was tried.
+    /// How much was tested.
     pub effort: Effort,
     /// The durability levels.
     pub levels: Vec<LevelRow>,
     /// In the order in which they ran.
     pub checks: Vec<CheckResult>,
-    /// What is no fault and still worth knowing.
+    /// Observations that are not faults but worth knowing.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// Adds the check that no process is left when the engine's own has ended; `names`: those that were.
+    /// Adds the check that no process is left after the engine's own process has ended; `names`: the processes that
+    /// were.
     pub fn add_left(&mut self, names: &[String]) {
         let outcome = match names {
             [] => Outcome::Passed,
             names => Outcome::Failed(format!(
-                "{} started by the driver still ran when its process had ended: {}; close must end what the driver \
-                 has started (rule 9 of driver.h: nothing runs after close)",
+                "{} started by the driver still ran after the engine's process had ended: {}; close must end everything \
+                 that the driver has started (rule 9 of driver.h: nothing runs after close)",
                 if names.len() == 1 { "1 process".into() } else { format!("{} processes", names.len()) },
                 names.join(", ")
             )),
@@ -147,7 +148,7 @@ impl Report {
     }
 }
 
-/// Why a check ends before its end.
+/// Why a check ends early.
 enum Halt {
     Failed(String),
     Skipped(String),
@@ -165,18 +166,18 @@ impl From<&str> for Halt {
     }
 }
 
-/// Ends a check that says nothing about this engine.
+/// Ends a check that does not apply to this engine.
 fn skip<T>(reason: &str) -> Result<T, Halt> {
     Err(Halt::Skipped(reason.to_string()))
 }
 
-/// What a check finds.
+/// The result of a check.
 type Found = Result<(), Halt>;
 
 /// A check.
 struct Check {
     name: &'static str,
-    /// Whether it can say something about an engine that keeps nothing.
+    /// Whether it applies to an engine that stores nothing.
     of_floors: bool,
     run: fn(&Context<'_>) -> Found,
 }
@@ -189,7 +190,7 @@ const fn check_of_all(name: &'static str, run: fn(&Context<'_>) -> Found) -> Che
     Check { name, of_floors: true, run }
 }
 
-/// All checks, in the order in which they run: what others rely on comes first.
+/// All checks, in the order in which they run: those that others rely on come first.
 static CHECKS: &[Check] = &[
     check_of_all("open", check_open::in_force),
     check_of_all("options", check_open::options),
@@ -242,7 +243,7 @@ static CHECKS: &[Check] = &[
     check("creation", check_levels::creation),
     check("campaigns", check_levels::campaigns),
     check("maintain", check_levels::maintain),
-    // Last, for it also tells what the calls of all other checks showed.
+    // Last, because it also reports what the calls of all other checks showed.
     check_of_all("stamps", check_time::stamps),
 ];
 
@@ -251,10 +252,10 @@ pub fn check_names() -> Vec<&'static str> {
     CHECKS.iter().map(|check| check.name).collect()
 }
 
-/// Runs every check on an engine. `data` is an empty folder of this run's own; databases are made below it and left
-/// for the caller to delete. What is kept is opened again by `fresh`; none: in this process alone. `begun` is told each
-/// check's name before it runs. Fails only where nothing can be checked
-/// at all; what the engine does wrong is in the report.
+/// Runs every check on an engine. `data` is an empty folder; databases are created below it, and the caller deletes
+/// them. `fresh` reopens databases that must survive in a new process; if it is `None`, they are reopened in this
+/// process only. `begun` receives each check's name before it runs. An engine that cannot be checked at all and
+/// everything that it does wrong are in the report.
 pub fn verify(
     engine: &Engine,
     data: &Path,
@@ -290,7 +291,7 @@ pub fn verify(
             Some(text) if check.name == "open" || !choice.checks.is_empty() => Outcome::Failed(text.clone()),
             Some(_) => Outcome::Skipped("the engine cannot be used".into()),
             None if engine.capabilities() & KV_STORES_NOTHING != 0 && !check.of_floors => {
-                Outcome::Skipped("it keeps nothing".into())
+                Outcome::Skipped("the engine stores nothing".into())
             }
             None => match guarded(|| (check.run)(&context)) {
                 Ok(()) => Outcome::Passed,
@@ -305,7 +306,7 @@ pub fn verify(
     report
 }
 
-/// Runs a check; a panic in it is a failure of the check.
+/// Runs a check; a panic in it fails the check.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Halt>) -> Result<T, Halt> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
@@ -329,8 +330,8 @@ impl fmt::Display for Report {
         for row in &self.levels {
             let in_force = row.in_force.as_deref().unwrap_or("refused");
             let kept = match row.is_kept {
-                Some(true) => "kept over close and open",
-                Some(false) => "NOT kept over close and open",
+                Some(true) => "kept after close and reopen",
+                Some(false) => "NOT kept after close and reopen",
                 None => row.refusal.as_deref().unwrap_or("in memory"),
             };
             writeln!(out, "  level {:<16} {in_force:<7} {kept}", row.asked)?;

@@ -1,5 +1,5 @@
-//! Holds every call of `execute` against the rules of driver.h before anybody looks at what it brought: what it may have
-//! acknowledged, what it may have answered, and that it left alone what is the core's.
+//! Checks every call of `execute` against the rules of driver.h before anything uses its results: what the driver may
+//! acknowledge, what it may answer, and that it did not change the core's data.
 
 use super::Arena;
 use super::abi::*;
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 /// Ticks by which two processors' counters may differ: far below a call that would be cut short without a reason.
 pub(super) const SLACK_TICKS: u64 = 1 << 12;
 
-/// A status, so that a match over it must name each one.
+/// A status as an enum, so that a match over it must name each one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// `KV_OK`.
@@ -35,12 +35,12 @@ pub enum Status {
     NotRun,
     /// `KV_ERROR`.
     Error,
-    /// A number that is none of driver.h's.
+    /// A number that is not in driver.h.
     Unknown(u32),
 }
 
 impl Status {
-    /// Of the number in an op.
+    /// The status for the number in an op.
     #[inline(always)]
     pub fn of(number: u32) -> Status {
         match number {
@@ -59,13 +59,13 @@ impl Status {
         }
     }
 
-    /// Whether a transaction with this op is done: found or not, there already.
+    /// Whether a transaction with this op is complete: found or not, or already existing.
     #[inline(always)]
     pub fn is_answer(self) -> bool {
         matches!(self, Status::Ok | Status::NotFound | Status::Exists)
     }
 
-    /// Whether an op can be answered with it. Everything else is a failure, whoever asked.
+    /// Whether an op can be answered with it. Every other status is a failure.
     fn answers(self, op: &kv_op, capabilities: u64) -> bool {
         match self {
             Status::Ok => true,
@@ -98,20 +98,20 @@ pub(super) fn kind_name(kind: u8) -> &'static str {
     }
 }
 
-/// What a driver has done with ops [`first`, `first + count`) of an arena.
+/// The result of ops [`first`, `first + count`) of an arena.
 #[derive(Clone, Copy)]
 pub(super) struct Ran {
     pub first: usize,
     pub count: usize,
-    /// As the driver says, however large.
+    /// As reported by the driver, unvalidated.
     pub done: usize,
-    /// It says that something failed: then it may have stopped anywhere.
+    /// The driver reported a failure, so it may have stopped anywhere.
     pub has_failed: bool,
 }
 
 impl Arena {
-    /// Whether nothing about a call needs a second look: all ops were done with KV_OK, none delivered more than it had
-    /// room for, none is a scan, and the core's part of them is as it was sent.
+    /// Whether a call needs no closer check: all ops were done with KV_OK, none delivered more than fits, none is a
+    /// scan, and the core's part of them is unchanged.
     #[inline(always)]
     pub(super) fn is_plain(&self, first: usize, count: usize) -> bool {
         let batch = self.batch();
@@ -126,12 +126,12 @@ impl Arena {
             && !(may_scan && (first..first + count).any(|at| self.op(at).kind == KV_SCAN))
     }
 
-    /// The first rule that a call broke, with the op that shows it.
+    /// The first rule that a call broke, with the op where it did.
     #[cold]
     pub(super) fn breach(&self, ran: Ran) -> Option<(usize, String)> {
         let Ran { first, count, done, .. } = ran;
         if !self.is_batch_as_sent(first, count) {
-            return Some((first, "rule 3: the driver changed what the core wrote of the batch".into()));
+            return Some((first, "rule 3: the driver changed the core's part of the batch".into()));
         }
         if let Some(trespass) = self.trespass() {
             return Some(trespass.clone());
@@ -142,7 +142,7 @@ impl Arena {
             let what = self.changed_field(at);
             return Some((
                 at,
-                format!("rule 3: the driver changed {what} of a {sent}, which the core writes"),
+                format!("rule 3: the driver changed {what} of a {sent}, which belongs to the core"),
             ));
         }
         if done > count {
@@ -157,7 +157,7 @@ impl Arena {
         if done > 0 && self.op(at - 1).flags & KV_JOIN != 0 {
             return Some((
                 at,
-                format!("rule 6: `done` is {done}, inside a group of joined ops (at a {kind})"),
+                format!("rule 6: `done` is {done}, which is inside a group of joined ops (at a {kind})"),
             ));
         }
         if !self.is_over() {
@@ -168,7 +168,7 @@ impl Arena {
         }
         let ran = (at..first + count).find(|&at| self.op(at).status != KV_NOT_RUN)?;
         let (kind, status) = (kind_name(self.op(ran).kind), status_text(self.op(ran).status));
-        Some((ran, format!("rule 3: a {kind} behind `done` ({done}) has {status}")))
+        Some((ran, format!("rule 3: a {kind} past `done` ({done}) has {status}")))
     }
 
     /// Whether the driver had a reason to stop early.
@@ -178,8 +178,8 @@ impl Arena {
         self.is_stopped() || (batch.deadline != 0 && now() >= batch.deadline)
     }
 
-    /// The first op of those done that got no answer that its kind has. One that is aborted is so because of another,
-    /// which says more.
+    /// The first done op whose answer is not valid for its kind. An op is aborted because of another op, which is
+    /// reported instead if there is one.
     pub(super) fn refused(&self, ran: Ran, capabilities: u64) -> Option<(usize, String)> {
         let is_refused = |&at: &usize| {
             let op = self.op(at);
@@ -189,47 +189,49 @@ impl Arena {
         let at = refused().find(|&at| self.op(at).status != KV_ABORTED).or_else(|| refused().next())?;
         let op = self.op(at);
         let (kind, status) = (kind_name(op.kind), status_text(op.status));
-        let why = if op.status == KV_UNSUPPORTED { ", and declares that it can do this" } else { "" };
-        Some((at, format!("the driver answers {status} to a {kind}{why}")))
+        let why =
+            if op.status == KV_UNSUPPORTED { ", although it declares that it supports this" } else { "" };
+        Some((at, format!("the driver returned {status} for a {kind}{why}")))
     }
 }
 
-/// A status as messages name it.
+/// A status as it appears in messages.
 fn status_text(status: u32) -> String {
     match Status::of(status) {
-        Status::Unknown(number) => format!("status {number}, which there is not"),
+        Status::Unknown(number) => format!("the unknown status {number}"),
         _ => format!("status {status} ({})", status_name(status)),
     }
 }
 
-/// What is wrong with an op that was done, whatever it was asked.
+/// What is wrong with a done op, whatever its request.
 fn op_breach(op: &kv_op) -> Option<String> {
     let kind = kind_name(op.kind);
     let (length, needed, room) = (op.length, op.needed, u64::from(op.out_size));
     let brings_value = matches!(op.kind, KV_GET | KV_POP);
     match (Status::of(op.status), op.kind) {
         (Status::Unknown(number), _) => {
-            Some(format!("rule 4: the driver answers status {number} to a {kind}, which there is not"))
+            Some(format!("rule 4: the driver returned the unknown status {number} for a {kind}"))
         }
-        (Status::NotRun, _) => Some(format!("rule 3: a {kind} counts as done and has no status")),
+        (Status::NotRun, _) => Some(format!("rule 3: a {kind} counts as done but has no status")),
         (Status::Ok, _) if brings_value && op.flags & KV_TOUCH == 0 && length > room => {
-            Some(format!("rule 5: a {kind} says length {length}, for an out buffer of {room} bytes"))
+            Some(format!("rule 5: a {kind} reports length {length} for an out buffer of {room} bytes"))
         }
-        (Status::Short, _) if brings_value && needed <= room => {
-            Some(format!("rule 4: a {kind} needs {needed} bytes and is short, with an out buffer of {room}"))
-        }
+        (Status::Short, _) if brings_value && needed <= room => Some(format!(
+            "rule 4: a {kind} is short although it needs only {needed} bytes of an out buffer of {room}"
+        )),
         (Status::Ok | Status::Short, KV_SCAN) if length > room => {
-            Some(format!("rule 8: a scan says length {length}, for an out buffer of {room} bytes"))
+            Some(format!("rule 8: a scan reports length {length} for an out buffer of {room} bytes"))
         }
         (Status::Ok | Status::Short, KV_SCAN) if op.rows > op.limit => {
-            Some(format!("rule 8: a scan says {} rows, {} were asked for", op.rows, op.limit))
+            Some(format!("rule 8: a scan reports {} rows, but {} were requested", op.rows, op.limit))
         }
         (Status::Short, KV_SCAN) if op.rows == op.limit => {
-            Some(format!("rule 8: a scan is short, with all {} rows that were asked for", op.rows))
+            Some(format!("rule 8: a scan is short although it returned all {} requested rows", op.rows))
         }
-        (Status::Short, KV_SCAN) if needed <= room - length => {
-            Some(format!("rule 8: a scan is short of {needed} bytes, with {} to spare", room - length))
-        }
+        (Status::Short, KV_SCAN) if needed <= room - length => Some(format!(
+            "rule 8: a scan is short although it needs only {needed} of the {} remaining bytes",
+            room - length
+        )),
         _ => None,
     }
 }

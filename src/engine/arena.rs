@@ -1,6 +1,6 @@
-//! A session's memory: the batch, its ops, and for each op a slot for key, value and out bytes. One block, given to
-//! the driver by base and size (rule 5 of driver.h), between two pages that nobody may touch; every page is touched when
-//! it is made, because the first touch of a page inside a timed call would be charged to the engine.
+//! A session's memory: the batch, its ops, and for each op a slot for key, value and out bytes. One block, passed to
+//! the driver as base and size (rule 5 of driver.h), between two inaccessible pages. Every page is touched at
+//! creation, because the first touch of a page inside a timed call would be charged to the engine.
 
 mod guarded;
 mod memory;
@@ -16,10 +16,10 @@ use super::abi::{kv_arena, kv_batch, kv_op};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How large an arena is.
+/// The dimensions of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Ops of a batch, at most.
+    /// Maximum ops of a batch.
     pub ops: usize,
     /// Bytes of a key slot.
     pub key_bytes: usize,
@@ -62,21 +62,21 @@ impl Shape {
     }
 }
 
-/// One session's memory.
+/// The memory of one session.
 pub struct Arena {
     base: NonNull<u8>,
-    /// Bytes from there on that a driver is told of.
+    /// Size in bytes that is reported to the driver, from the base on.
     span: usize,
     shape: Shape,
     parts: Parts,
-    /// Bytes behind the ops that packed ops have taken.
+    /// Bytes after the ops that packed ops have used.
     packed: usize,
-    /// What was sent, op by op, and of the batch.
+    /// The ops and the batch as they were sent.
     sent: Box<[Half]>,
     sent_batch: SentBatch,
-    /// Where keys, values and out buffers of guarded ops lie for the driver; none: in the slots.
+    /// Where the driver sees keys, values and out buffers of guarded ops; `None`: in the slots.
     guards: Option<Box<Guards>>,
-    /// Holds all of it.
+    /// Owns all of the memory.
     _memory: Memory,
 }
 
@@ -84,13 +84,13 @@ pub struct Arena {
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// A zeroed arena whose ops point to their slots for good. `stop` is the word that ends a batch early.
+    /// Creates a zeroed arena whose ops permanently point to their slots. `stop` is the word that ends a batch early.
     pub fn new(shape: Shape, clock: u32, stop: &'static AtomicU32) -> Arena {
         Arena::in_memory(shape, clock, stop, false)
     }
 
-    /// The same with guard pages: each key, value and out buffer ends where a page begins that nobody may touch. That costs
-    /// copies around each call.
+    /// The same with guard pages: each key, value and out buffer ends at an inaccessible page. This costs copies
+    /// around each call.
     pub fn guarded(shape: Shape, clock: u32, stop: &'static AtomicU32) -> Arena {
         Arena::in_memory(shape, clock, stop, true)
     }
@@ -119,7 +119,7 @@ impl Arena {
         arena
     }
 
-    /// Says of all ops, for good, that so many leading bytes of their keys name a collection.
+    /// Sets for all ops, permanently, how many leading bytes of their keys name a collection.
     pub fn set_split(&mut self, bytes: u16) {
         for index in 0..self.shape.ops {
             self.op_mut(index).split = bytes;
@@ -128,7 +128,7 @@ impl Arena {
 
     #[inline(always)]
     fn at(&self, offset: usize) -> *mut u8 {
-        // SAFETY: offsets come from `parts` and lie within the block.
+        // SAFETY: offsets come from `parts` and are within the block.
         unsafe { self.base.as_ptr().add(offset) }
     }
 
@@ -137,7 +137,7 @@ impl Arena {
         self.shape
     }
 
-    /// What a driver is given at session.
+    /// The pointer that a driver gets at session.
     pub(super) fn raw(&self) -> kv_arena {
         kv_arena { base: self.base.as_ptr(), size: self.span as u64 }
     }
@@ -145,7 +145,7 @@ impl Arena {
     /// The batch.
     #[inline(always)]
     pub(super) fn batch_mut(&mut self) -> &mut kv_batch {
-        // SAFETY: the block begins with the batch, zeroed at first, which is a valid one.
+        // SAFETY: the block begins with the batch; all zeroes is a valid batch.
         unsafe { &mut *self.base.as_ptr().cast::<kv_batch>() }
     }
 
@@ -156,7 +156,7 @@ impl Arena {
         unsafe { &*self.base.as_ptr().cast::<kv_batch>() }
     }
 
-    /// Makes the batch of `count` ops from op `first` on.
+    /// Sets the batch to `count` ops from op `first` on.
     #[inline(always)]
     pub(super) fn prepare_batch(&mut self, first: usize, count: usize) {
         assert!(first + count <= self.shape.ops);
@@ -180,7 +180,7 @@ impl Arena {
         self.sent_batch.deadline = tick;
     }
 
-    /// Where op `first` lies, or the ops end.
+    /// The address of op `first`, or of the end of the ops.
     #[inline(always)]
     fn op_pointer(&self, first: usize) -> *mut kv_op {
         assert!(first <= self.shape.ops);
@@ -191,18 +191,18 @@ impl Arena {
     #[inline(always)]
     pub fn op(&self, index: usize) -> &kv_op {
         assert!(index < self.shape.ops);
-        // SAFETY: `shape.ops` ops lie at `parts.ops`.
+        // SAFETY: `shape.ops` ops are at `parts.ops`.
         unsafe { &*self.at(self.parts.ops).cast::<kv_op>().add(index) }
     }
 
     /// All ops, in order.
     #[inline(always)]
     pub fn ops(&self) -> &[kv_op] {
-        // SAFETY: `shape.ops` ops lie at `parts.ops`.
+        // SAFETY: `shape.ops` ops are at `parts.ops`.
         unsafe { std::slice::from_raw_parts(self.at(self.parts.ops).cast::<kv_op>(), self.shape.ops) }
     }
 
-    /// An op, to be filled in. Its pointers are left as they are.
+    /// An op, to be filled in. Its pointers must not be changed.
     #[inline(always)]
     pub fn op_mut(&mut self, index: usize) -> &mut kv_op {
         assert!(index < self.shape.ops);
@@ -221,7 +221,7 @@ impl Arena {
         }
     }
 
-    /// The key of an op, as long as it says.
+    /// The key of an op, with the op's length.
     #[inline(always)]
     pub fn key(&self, index: usize) -> &[u8] {
         let length = (self.op(index).key_length as usize).min(self.shape.key_bytes);
@@ -240,7 +240,7 @@ impl Arena {
         }
     }
 
-    /// The value of an op (bytes to write, bound or prefix), as long as it says.
+    /// The value of an op (bytes to write, bound or prefix), with the op's length.
     #[inline(always)]
     pub fn value(&self, index: usize) -> &[u8] {
         let length = (self.op(index).value_length as usize).min(self.shape.value_bytes);
@@ -250,8 +250,8 @@ impl Arena {
         }
     }
 
-    /// What an op delivered: `length` bytes of its out slot. A length beyond the slot is a fault of the driver; the
-    /// slice is cut and the caller sees the difference in `op.length`.
+    /// The bytes that an op delivered: `length` bytes of its out slot. A length beyond the slot is a fault of the
+    /// driver; the slice is truncated and the caller sees the difference in `op.length`.
     #[inline(always)]
     pub fn delivered(&self, index: usize) -> &[u8] {
         let length = (self.op(index).length as usize).min(self.shape.out_bytes);
@@ -259,7 +259,7 @@ impl Arena {
         unsafe { std::slice::from_raw_parts(self.at(self.parts.outs + index * self.parts.out_step), length) }
     }
 
-    /// The first bytes of an out slot, whatever was delivered.
+    /// The first bytes of an out slot, regardless of the delivered length.
     fn slot(&self, index: usize, length: usize) -> &[u8] {
         assert!(index < self.shape.ops && length <= self.shape.out_bytes);
         // SAFETY: no longer than the slot.
@@ -274,14 +274,14 @@ impl Arena {
         }
     }
 
-    /// The first bytes of a key slot, whatever the op says now.
+    /// The first bytes of a key slot, regardless of the op's length.
     fn sent_key(&self, index: usize, length: usize) -> &[u8] {
         assert!(index < self.shape.ops && length <= self.shape.key_bytes);
         // SAFETY: no longer than the slot.
         unsafe { std::slice::from_raw_parts(self.at(self.parts.keys + index * self.parts.key_step), length) }
     }
 
-    /// And of a value slot.
+    /// The same for a value slot.
     fn sent_value(&self, index: usize, length: usize) -> &[u8] {
         assert!(index < self.shape.ops && length <= self.shape.value_bytes);
         // SAFETY: no longer than the slot.
@@ -290,7 +290,7 @@ impl Arena {
         }
     }
 
-    /// What the last call did to memory that is not the driver's, where there are guard pages.
+    /// What the last call did to memory outside the driver's, if there are guard pages.
     pub(super) fn trespass(&self) -> Option<&(usize, String)> {
         self.guards.as_ref().and_then(|guards| guards.trespass.as_ref())
     }

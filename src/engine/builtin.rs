@@ -1,13 +1,13 @@
-//! The drivers that are linked in, in the order people see them; and the names of those that a feature would add.
+//! The built-in drivers, in the order in which users see them; and the names of those that a feature would add.
 
 use super::abi::kv_driver;
 use kvdyno_driver::table;
 
-/// A driver, or the name of one that was left out.
+/// A driver, or the name of one that was not compiled in.
 pub(super) struct BuiltIn {
-    /// What people type.
+    /// The name that users type.
     pub name: &'static str,
-    /// The table; none: not compiled in.
+    /// The table; `None` if it was not compiled in.
     pub table: Option<&'static kv_driver>,
 }
 

@@ -1,4 +1,4 @@
-//! The names of capabilities, levels and statuses, as reports and messages write them.
+//! The names of capabilities, levels and statuses in reports and messages.
 
 use super::abi::*;
 
@@ -35,7 +35,7 @@ const NAMES: &[(u64, &str)] = &[
     (KV_EVICTS, "evicts"),
 ];
 
-/// The durability levels that an engine can have itself: bits `1 << level`.
+/// The durability levels that an engine can support itself: bits `1 << level`.
 pub(super) const LEVELS: u64 = 1 << KV_NONE | 1 << KV_PROCESS | 1 << KV_POWER;
 
 /// Every bit that has a name.
@@ -43,7 +43,7 @@ pub(super) fn known_capabilities() -> u64 {
     NAMES.iter().fold(0, |bits, (bit, _)| bits | bit)
 }
 
-/// The names of the bits set, in the header's order.
+/// The names of the set bits, in the header's order.
 pub fn capability_names(bits: u64) -> Vec<&'static str> {
     NAMES.iter().filter(|(bit, _)| bits & bit != 0).map(|&(_, name)| name).collect()
 }

@@ -1,4 +1,4 @@
-//! An open database and its sessions: the calls through the table.
+//! An open database and its sessions: the calls through the driver's table.
 
 use super::abi::*;
 use super::answers::Ran;
@@ -11,55 +11,55 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What is wanted at open.
+/// What to open.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// `KV_NONE` ... `KV_DEFAULT`.
     pub level: u32,
-    /// The folder is empty: make a new database.
+    /// Whether the folder is empty and a new database must be created.
     pub create: bool,
-    /// Budget for the engine's caches, bytes; none: its default.
+    /// Budget for the engine's caches, bytes; `None`: the engine's default.
     pub cache_bytes: Option<u64>,
     /// Rows that will be stored.
     pub expected_rows: u64,
-    /// The database may grow to this, bytes; 0: unknown.
+    /// Expected maximum size of the database, bytes; 0: unknown.
     pub disk_limit_bytes: u64,
     /// Largest key, bytes.
     pub key_size_max: u32,
-    /// Every key has this size; 0: they differ.
+    /// The fixed size of every key; 0: sizes differ.
     pub key_size_fixed: u32,
     /// Largest value, bytes.
     pub value_size_max: u32,
-    /// Sessions at once.
+    /// Concurrent sessions.
     pub threads: u32,
-    /// Keyspaces, at least 1; those of index rows among them.
+    /// Keyspaces, at least 1; includes those of index rows.
     pub keyspaces: u32,
-    /// Indexes that the engine keeps itself.
+    /// Indexes that the engine maintains itself.
     pub indexes: Vec<kv_index>,
-    /// `name=value`.
+    /// Options as `name=value`.
     pub settings: Vec<(String, String)>,
-    /// Bit `1 << kind` of the op kinds to come.
+    /// One bit, `1 << kind`, for each kind of op that will be used.
     pub kinds: u32,
-    /// Flags of the ops to come.
+    /// Flags that ops will use.
     pub op_flags: u32,
-    /// Which clock ticks are of.
+    /// The clock that ticks come from.
     pub clock: u32,
 }
 
-/// What is in force.
+/// The effective settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
     /// `KV_NONE`, `KV_PROCESS` or `KV_POWER`.
     pub level: u32,
     /// `KV_...` bits.
     pub capabilities: u64,
-    /// Bytes; none: no such knob.
+    /// Cache size in bytes; `None` if the engine has no such setting.
     pub cache_bytes: Option<u64>,
-    /// Of the library.
+    /// The library's version.
     pub version: String,
-    /// None: unknown.
+    /// `None` if unknown.
     pub compression: Option<String>,
-    /// `name=value` of every option in force.
+    /// `name=value` of every effective option.
     pub settings: Vec<(String, String)>,
 }
 
@@ -67,7 +67,7 @@ pub struct InForce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Work {
-    /// Write out what is buffered.
+    /// Write out buffered data.
     Flush = KV_FLUSH,
     /// Full compaction.
     Compact = KV_COMPACT,
@@ -75,17 +75,17 @@ pub enum Work {
     Settle = KV_SETTLE,
 }
 
-/// Bytes that are shown of a text that does not end.
+/// Bytes to show of a text without a terminator.
 const SHOWN_BYTES: usize = 48;
 
-/// The raw handle, closed when the last owner is gone.
+/// The raw handle, closed when the last owner is dropped.
 struct Handle {
     table: &'static kv_driver,
     raw: *mut kv_database,
 }
 
 impl Handle {
-    /// The last thing that is done with it; it has no Drop.
+    /// Closes the database; must be the last call. There is no `Drop`.
     fn close(&self) -> Result<(), EngineError> {
         let call = self.table.close.expect("the registry refuses tables that lack an entry");
         let mut error = [0u8; KV_TEXT];
@@ -95,7 +95,7 @@ impl Handle {
     }
 }
 
-// SAFETY: a database is used by many threads (rule 9).
+// SAFETY: a database may be used by several threads (rule 9).
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
@@ -106,7 +106,7 @@ pub struct Database {
     in_force: InForce,
 }
 
-/// A text of a driver's in a field of a given size; an `Err`: it does not end there.
+/// A driver's text in a field of a given size; `Err` if it has no terminator.
 fn whole_text(field: &[u8]) -> Result<String, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match field.iter().position(|&byte| byte == 0) {
@@ -115,15 +115,14 @@ fn whole_text(field: &[u8]) -> Result<String, String> {
     }
 }
 
-/// An error's text; one that does not end is cut, and says so.
+/// An error text; one without a terminator is truncated, with a note.
 fn field_text(field: &[u8]) -> String {
-    let cut = |text| {
-        format!("{text}... (cut by kvdyno: the driver's text does not end within {} bytes)", field.len())
-    };
+    let cut =
+        |text| format!("{text}... (truncated: the driver's text does not end within {} bytes)", field.len());
     whole_text(field).unwrap_or_else(cut)
 }
 
-/// What a driver says of what is in force.
+/// A text in the driver's report of effective settings.
 fn said(field: &[u8], what: &str) -> Result<String, EngineError> {
     whole_text(field).map_err(|text| EngineError {
         status: KV_ERROR,
@@ -131,7 +130,7 @@ fn said(field: &[u8], what: &str) -> Result<String, EngineError> {
     })
 }
 
-/// A field that is one text.
+/// A field that contains one line of text.
 fn line_text(field: &[u8]) -> String {
     harmless(&field_text(field))
 }
@@ -141,7 +140,8 @@ fn outcome(status: u32, error: &[u8; KV_TEXT]) -> Result<(), EngineError> {
 }
 
 fn c_text(text: &str, what: &str) -> Result<CString, EngineError> {
-    CString::new(text).map_err(|_| EngineError { status: KV_ERROR, text: format!("{what} holds a NUL byte") })
+    CString::new(text)
+        .map_err(|_| EngineError { status: KV_ERROR, text: format!("{what} contains a NUL byte") })
 }
 
 fn owned_pair((name, value): (&str, &str)) -> (String, String) {
@@ -151,10 +151,7 @@ fn owned_pair((name, value): (&str, &str)) -> (String, String) {
 impl InForce {
     fn read(opened: &kv_opened) -> Result<InForce, EngineError> {
         if opened.level > KV_POWER {
-            let text = format!(
-                "rule 10: the driver says that level {} is in force, which there is not",
-                opened.level
-            );
+            let text = format!("rule 10: the driver reports the unknown effective level {}", opened.level);
             return Err(EngineError { status: KV_ERROR, text });
         }
         let settings = said(&opened.settings, "list of options")?;
@@ -170,31 +167,33 @@ impl InForce {
         })
     }
 
-    /// Rules 10 and 11: what is in force is something that the table declares.
+    /// Rules 10 and 11: the effective settings must be declared by the table.
     fn hold_against(self, engine: &Engine, has_options: bool) -> Result<InForce, EngineError> {
         let broken = |text: String| Err(EngineError { status: KV_ERROR, text });
         if engine.levels() & 1 << self.level == 0 {
             let name = level_name(self.level);
             return broken(format!(
-                "rule 10: the level in force is `{name}`, which the table does not declare"
+                "rule 10: the effective level is `{name}`, which the table does not declare"
             ));
         }
-        // What an engine can do, and where its data is, may depend on options.
+        // An engine's capabilities, and where its data is, may depend on options.
         let added = self.capabilities & !engine.capabilities() & !KV_IN_MEMORY;
         if added != 0 && !has_options {
             let names = capability_names(added).join(", ");
-            return broken(format!("rule 11: open adds what the table does not declare: {names}"));
+            return broken(format!(
+                "rule 11: open adds capabilities that the table does not declare: {names}"
+            ));
         }
         Ok(self)
     }
 }
 
 impl Database {
-    /// Opens or makes a database in `folder`, which exists and is the caller's own.
+    /// Opens or creates a database in `folder`, which must exist and be used by nothing else.
     pub fn open(engine: &Engine, folder: &Path, request: &Request) -> Result<Database, EngineError> {
         let path = folder.to_str().ok_or_else(|| EngineError {
             status: KV_ERROR,
-            text: "the data folder's name is not UTF-8; choose another with --data".into(),
+            text: "the data folder's name is not UTF-8; choose another folder with --data".into(),
         })?;
         let path = c_text(path, "the data folder's name")?;
         let mut texts = Vec::with_capacity(request.settings.len());
@@ -227,17 +226,20 @@ impl Database {
             op_flags: request.op_flags,
             clock: request.clock,
         };
-        // SAFETY: all zero is a valid kv_opened.
+        // SAFETY: all zeroes is a valid kv_opened.
         let mut opened: Box<kv_opened> = Box::new(unsafe { std::mem::zeroed() });
         opened.size = size_of::<kv_opened>() as u32;
         let mut raw = null_mut();
         let table = engine.table().map_err(|text| EngineError { status: KV_ERROR, text })?;
         let open = table.open.expect("the registry refuses tables that lack an entry");
-        // SAFETY: all structs live until open returns, as rule 10 wants.
+        // SAFETY: all structs live until open returns, as rule 10 requires.
         let status = unsafe { open(&config, &mut *opened, &mut raw) };
         outcome(status, &opened.error)?;
         if raw.is_null() {
-            return Err(EngineError { status: KV_ERROR, text: "open said ok and gave no database".into() });
+            return Err(EngineError {
+                status: KV_ERROR,
+                text: "open succeeded but returned no database".into(),
+            });
         }
         let handle = Arc::new(Handle { table, raw });
         match InForce::read(&opened)
@@ -245,19 +247,19 @@ impl Database {
         {
             Ok(in_force) => Ok(Database { handle, in_force }),
             Err(error) => {
-                // What it says of its close does not matter any more.
+                // The result of this close does not matter any more.
                 let _ = handle.close();
                 Err(error)
             }
         }
     }
 
-    /// What is in force.
+    /// The effective settings.
     pub fn in_force(&self) -> &InForce {
         &self.in_force
     }
 
-    /// A session for one thread, with its memory.
+    /// Opens a session for one thread, with its memory.
     pub fn session(&self, arena: Arena) -> Result<Session, EngineError> {
         let handle = Arc::clone(&self.handle);
         let call = handle.table.session.expect("the registry refuses tables that lack an entry");
@@ -269,7 +271,7 @@ impl Database {
         Ok(Session { raw, arena, handle, capabilities: self.in_force.capabilities })
     }
 
-    /// Flush, compact or settle; false: the engine has no such thing.
+    /// Flush, compact or settle; `false` if the engine does not support it.
     pub fn maintain(&self, work: Work) -> Result<bool, EngineError> {
         let call = self.handle.table.maintain.expect("the registry refuses tables that lack an entry");
         let mut error = [0u8; KV_TEXT];
@@ -278,51 +280,53 @@ impl Database {
         if status == KV_UNSUPPORTED { Ok(false) } else { outcome(status, &error).map(|()| true) }
     }
 
-    /// What the engine tells of its inside, name and value; empty where it tells nothing. A line that is no `name=value`
-    /// stands there with an empty value.
+    /// The engine's internal statistics, name and value; empty if it reports none. A line that is not `name=value` is
+    /// returned with an empty value.
     pub fn stats(&self) -> Result<Vec<(String, String)>, EngineError> {
         let call = self.handle.table.stats.expect("the registry refuses tables that lack an entry");
         let mut out = vec![0u8; 64 * 1024];
-        // SAFETY: the database is open and `out` has the size given.
+        // SAFETY: the database is open and `out` has the given size.
         let status = unsafe { call(self.handle.raw, out.as_mut_ptr(), out.len() as u64) };
         let text = match status {
             KV_OK | KV_SHORT => said(&out, "list of stats")?,
             KV_UNSUPPORTED => String::new(),
-            status => return Err(EngineError { status, text: format!("answered status {status}") }),
+            status => return Err(EngineError { status, text: format!("stats returned status {status}") }),
         };
         Ok(text.lines().map(|line| line.split_once('=').unwrap_or((line, ""))).map(owned_pair).collect())
     }
 
     /// Closes it; all sessions must have ended.
     pub fn close(self) -> Result<(), EngineError> {
-        let handle = Arc::try_unwrap(self.handle)
-            .map_err(|_| EngineError { status: KV_ERROR, text: "close with a session still open".into() })?;
+        let handle = Arc::try_unwrap(self.handle).map_err(|_| EngineError {
+            status: KV_ERROR,
+            text: "cannot close the database: a session is still open".into(),
+        })?;
         handle.close()
     }
 }
 
-/// One thread's way to a database.
+/// One thread's connection to a database.
 pub struct Session {
     raw: *mut kv_session,
     arena: Arena,
     handle: Arc<Handle>,
-    /// Those in force.
+    /// The effective capabilities.
     capabilities: u64,
 }
 
-// SAFETY: a session is used by one thread at a time (rule 9), which `&mut self` keeps.
+// SAFETY: a session is used by one thread at a time (rule 9), which `&mut self` ensures.
 unsafe impl Send for Session {}
 
-/// What a call of execute did.
+/// The result of a call of execute.
 pub struct Executed {
-    /// Ops, from the first one sent, that have a status.
+    /// Number of ops, from the first one sent, that have a status.
     pub done: usize,
     /// The first failure: the op and its text.
     pub error: Option<(usize, String)>,
-    /// The failure is that the driver broke a rule of driver.h: nothing that it answered counts, so `done` is 0 and the
-    /// ops have KV_ERROR.
+    /// Whether the failure is that the driver broke a rule of driver.h: none of its answers count, so `done` is 0 and
+    /// the ops have KV_ERROR.
     pub is_breach: bool,
-    /// The call as it was seen from outside.
+    /// The call as seen from outside.
     pub span: Span,
 }
 
@@ -333,15 +337,16 @@ impl Session {
         &mut self.arena
     }
 
-    /// Runs `count` ops of the arena from op `first` on, all of which the engine can do: a status that is no answer of
-    /// its kind is an error, with a text or without, and stamps that cannot be true are a broken rule. Ops behind `done`
-    /// were not run, because of the stop word or the deadline, or with an error.
+    /// Runs `count` ops of the arena from op `first` on, all of which the engine must support: a status that is not
+    /// an answer of the op's kind is an error, with or without a text, and impossible stamps break a rule. Ops past
+    /// `done` were not run because of the stop word, the deadline or an error.
     #[inline(always)]
     pub fn execute(&mut self, first: usize, count: usize) -> Executed {
         self.run(first, count, true)
     }
 
-    /// As `execute`, for callers who look at each status and stamp themselves: only a text is an error, and a broken rule.
+    /// Like `execute`, for callers who check each status and stamp themselves: only a text is an error, and a broken
+    /// rule.
     #[inline(always)]
     pub fn attempt(&mut self, first: usize, count: usize) -> Executed {
         self.run(first, count, false)
@@ -353,7 +358,7 @@ impl Session {
         let call = self.handle.table.execute.expect("the registry refuses tables that lack an entry");
         let clock = self.arena.batch().clock;
         let entered = ticks(clock);
-        // SAFETY: the session is open; the batch and all it points to lie in its arena.
+        // SAFETY: the session is open; the batch and everything that it points to are in its arena.
         let status = unsafe { call(self.raw, self.arena.batch_mut()) };
         let span = Span { entered, left: ticks(clock) };
         if self.arena.is_guarded() {
@@ -370,7 +375,7 @@ impl Session {
         self.look(first, count, (status, span), is_strict)
     }
 
-    /// At a call that not all is plain about.
+    /// For a call that needs a closer check.
     #[inline(never)]
     fn look(&mut self, first: usize, count: usize, (status, span): (u32, Span), is_strict: bool) -> Executed {
         let batch = self.arena.batch();
@@ -388,7 +393,7 @@ impl Session {
         };
         if let Some((at, text)) = self.arena.breach(ran).or_else(of_stamps) {
             self.arena.void(first, count);
-            let said = said.map_or_else(String::new, |said| format!("; it says: {said}"));
+            let said = said.map_or_else(String::new, |said| format!("; the driver reports: {said}"));
             return Executed { done: 0, error: Some((at, format!("{text}{said}"))), is_breach: true, span };
         }
         let error = match said {
@@ -399,11 +404,11 @@ impl Session {
         Executed { done, error, is_breach: false, span }
     }
 
-    /// Ends the session and gives its memory back.
+    /// Ends the session and returns its memory.
     pub fn end(self) -> Result<Arena, EngineError> {
         let call = self.handle.table.session_end.expect("the registry refuses tables that lack an entry");
         let mut error = [0u8; KV_TEXT];
-        // SAFETY: the session is open and ended once, for `self` is gone after this.
+        // SAFETY: the session is open and ended once, because `self` is consumed.
         let status = unsafe { call(self.raw, error.as_mut_ptr()) };
         outcome(status, &error).map(|()| self.arena)
     }

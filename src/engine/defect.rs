@@ -1,14 +1,14 @@
-//! Known defects of engines, as their engine.toml declares them: each of one version, so that a newer one is tried.
+//! Known defects of engines, as declared in their engine.toml: each for one version, so that newer versions are run.
 
 use serde::{Deserialize, Serialize};
 
-/// What is done about a defect.
+/// How a defect is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DefectOutcome {
-    /// The driver uses the engine so that nothing meets it.
+    /// The driver uses the engine in a way that avoids it.
     Avoided,
-    /// A phase that meets it is not run.
+    /// A phase that triggers it is not run.
     Refused,
 }
 
@@ -18,45 +18,45 @@ pub enum DefectOutcome {
 pub struct Defect {
     /// The version of the library that has it, as open reports it.
     pub version: String,
-    /// What goes wrong, a sentence.
+    /// What goes wrong, in a sentence.
     pub what: String,
-    /// How it is seen: a test, or a command.
+    /// How to reproduce it: a test, or a command.
     pub reproduction: String,
-    /// What is done about it.
+    /// How it is handled.
     pub outcome: DefectOutcome,
-    /// The phases that meet it; for a refused one.
+    /// The phases that trigger it, for a refused one.
     #[serde(default)]
     pub meets: Meets,
 }
 
-/// Phases that meet a defect: those of which all of this is true.
+/// Phases that trigger a defect: those that meet all of these conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Meets {
-    /// They run all of these kinds.
+    /// They run all of these kinds of ops.
     pub kinds: Vec<String>,
-    /// Their scans go downward.
+    /// Their scans are in descending order.
     pub reverse: bool,
-    /// They have as many threads or more.
+    /// They have at least this many threads.
     pub threads: usize,
-    /// Their database has as many keys or more.
+    /// Their database has at least this many keys.
     pub keys: u64,
 }
 
-/// A phase, as far as a defect asks.
+/// The properties of a phase that matter for defects.
 pub struct Asked<'p> {
-    /// The kinds that it runs.
+    /// The kinds of ops that it runs.
     pub kinds: &'p [&'p str],
-    /// Whether its scans go downward.
+    /// Whether its scans are in descending order.
     pub reverse: bool,
-    /// Its threads.
+    /// Its number of threads.
     pub threads: usize,
-    /// Keys of its database.
+    /// Number of keys in its database.
     pub keys: u64,
 }
 
 impl Defect {
-    /// Why a phase is not run on this version of the engine; none: it does not meet the defect.
+    /// Why a phase is not run on this version of the engine; `None` if it does not trigger the defect.
     pub fn refusal(&self, version: &str, phase: &Asked<'_>) -> Option<String> {
         let is_met = self.outcome == DefectOutcome::Refused
             && self.version == version
@@ -67,11 +67,11 @@ impl Defect {
         is_met.then(|| format!("known defect of version {version}: {}", self.what))
     }
 
-    /// A line for people.
+    /// A line for users.
     pub fn text(&self) -> String {
         let outcome = match self.outcome {
             DefectOutcome::Avoided => "the driver avoids it",
-            DefectOutcome::Refused => "phases that meet it are not run",
+            DefectOutcome::Refused => "phases that trigger it are not run",
         };
         format!("{}: {} ({outcome}; {})", self.version, self.what, self.reproduction)
     }

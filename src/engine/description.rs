@@ -1,28 +1,28 @@
-//! What a driver's table says of its engine, read and checked once, so that it can be known without the driver's library:
-//! the process that plans loads no plug-in.
+//! The contents of a driver's table, read and checked once, so that they are known without the driver's library: the
+//! process that plans loads no plug-in.
 
 use super::abi::{KV_ABI, kv_driver};
 use super::capability::{LEVELS, known_capabilities};
 use serde::{Deserialize, Serialize};
 use std::ffi::c_char;
 
-/// The longest name.
+/// Maximum length of a name.
 const NAME_BYTES: usize = 64;
-/// All other texts end within so many bytes.
+/// Maximum length of all other texts, bytes.
 const TEXT_BYTES: usize = 4096;
 /// More options than any driver has.
 const MOST_OPTIONS: usize = 1000;
 
-/// An option that a driver has.
+/// An option of a driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptionInfo {
     /// `name` of `name=value`.
     pub name: String,
     /// `bytes`, `count`, `flag`, `choice:a|b`, `text`.
     pub kind: String,
-    /// What holds when it is not set.
+    /// The value if it is not set.
     pub default_value: String,
-    /// One line.
+    /// Help, one line.
     pub help: String,
 }
 
@@ -40,14 +40,20 @@ pub struct Description {
 }
 
 impl Description {
-    /// Reads a table and checks its ABI, its size, its texts and that every entry is there.
+    /// Reads a table and checks its ABI, its size, its texts and that no entry is missing.
     pub(super) fn of(table: &kv_driver) -> Result<Description, String> {
         if table.abi != KV_ABI {
-            return Err(format!("its driver table has ABI {}, this kvdyno speaks {KV_ABI}", table.abi));
+            return Err(format!(
+                "its driver table has ABI {}, but this kvdyno requires ABI {KV_ABI}",
+                table.abi
+            ));
         }
         if (table.size as usize) < size_of::<kv_driver>() {
             let wanted = size_of::<kv_driver>();
-            return Err(format!("its driver table has {} bytes, ABI {KV_ABI} has {wanted}", table.size));
+            return Err(format!(
+                "its driver table has {} bytes, but ABI {KV_ABI} requires {wanted}",
+                table.size
+            ));
         }
         check_texts(table)?;
         let name = boundary_text(table.name);
@@ -74,15 +80,15 @@ impl Description {
         description.checked()
     }
 
-    /// The same with texts that are safe to show; refuses what no driver may declare. Also for what another process has
-    /// told.
+    /// The same with texts that are safe to show; refuses what no driver may declare. Also for descriptions from
+    /// another process.
     pub(super) fn checked(mut self) -> Result<Description, String> {
         let name = &self.name;
         if !is_engine_name(name) {
             let shown = harmless(&name.chars().take(NAME_BYTES).collect::<String>());
             let more = if name.len() > NAME_BYTES { "..." } else { "" };
             return Err(format!(
-                "`{shown}{more}` is no engine name; one has 1 to {NAME_BYTES} characters of a-z, 0-9, _, . and -, and \
+                "`{shown}{more}` is not a valid engine name; a name has 1 to {NAME_BYTES} characters of a-z, 0-9, _, . and -, and \
                  begins with a letter or digit"
             ));
         }
@@ -95,7 +101,7 @@ impl Description {
             if bits != 0 {
                 let bits = unknown(bits);
                 return Err(format!(
-                    "`{name}` declares {what} that this kvdyno does not know (bit {bits}): it needs a newer one"
+                    "`{name}` declares {what} that this kvdyno does not know (bit {bits}); update kvdyno"
                 ));
             }
         }
@@ -116,13 +122,13 @@ impl Description {
     }
 }
 
-/// Refuses a table with a text that does not end, or with more options than anybody has.
+/// Refuses a table with a text that does not end, or with more options than any driver has.
 fn check_texts(table: &kv_driver) -> Result<(), String> {
     let is_endless = |pointer: *const c_char| bounded_length(pointer) == TEXT_BYTES;
     let endless = |what: &str| Err(format!("the driver's {what} does not end within {TEXT_BYTES} bytes"));
     let of_table = [
         (table.name, "name"),
-        (table.engine, "line on the engine"),
+        (table.engine, "description of the engine"),
         (table.language, "language"),
         (table.family, "family"),
     ];
@@ -131,7 +137,7 @@ fn check_texts(table: &kv_driver) -> Result<(), String> {
     }
     let count = table.option_count as usize;
     if count > 0 && (table.options.is_null() || count > MOST_OPTIONS) {
-        return Err(format!("the driver table counts {count} options and does not have them"));
+        return Err(format!("the driver table declares {count} options but does not contain them"));
     }
     for (at, option) in options_of(table).iter().enumerate() {
         if [option.name, option.kind, option.default_value, option.help].into_iter().any(is_endless) {
@@ -158,28 +164,29 @@ fn info(option: &super::abi::kv_option) -> OptionInfo {
     }
 }
 
-/// How long a text is; `TEXT_BYTES`: it does not end before. 0 where the pointer is null.
+/// The length of a text; `TEXT_BYTES` if it does not end before. 0 if the pointer is null.
 fn bounded_length(pointer: *const c_char) -> usize {
     if pointer.is_null() {
         return 0;
     }
-    // SAFETY: a driver's texts are constants that end with NUL (driver.h); no more is read of one that does not.
+    // SAFETY: a driver's texts are constants that end with NUL (driver.h); at most this much is read of one that does
+    // not.
     unsafe { libc::strnlen(pointer, TEXT_BYTES) }
 }
 
-/// A NUL-terminated text of the boundary; empty where the pointer is null.
+/// A NUL-terminated text of the C boundary; empty if the pointer is null.
 fn boundary_text(pointer: *const c_char) -> String {
     let length = bounded_length(pointer);
     if length == 0 {
         return String::new();
     }
-    // SAFETY: so many bytes were just read there.
+    // SAFETY: this many bytes were just read there.
     let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), length) };
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A text of a driver as it may be shown anywhere: characters that a terminal acts on (controls, and those that turn the
-/// direction of writing) are written as escapes, such as `\x1b`.
+/// A driver's text in a form that is safe to show anywhere: characters that a terminal interprets (control
+/// characters, and those that change the writing direction) are written as escapes, such as `\x1b`.
 pub fn harmless(text: &str) -> String {
     let turns = |letter: char| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut out = String::with_capacity(text.len());
@@ -217,7 +224,7 @@ mod tests {
             ("\u{7}", "\\x07"),
         ] {
             assert_eq!(harmless(text), wanted);
-            assert_eq!(harmless(&harmless(text)), wanted, "twice is once");
+            assert_eq!(harmless(&harmless(text)), wanted, "escaping twice changes nothing");
         }
     }
 
@@ -235,8 +242,8 @@ mod tests {
         };
         assert_eq!(sound.clone().checked().unwrap().about, "a\\x1bb");
         for (name, capabilities, levels, wanted) in [
-            ("a/b", 0, 0, "no engine name"),
-            ("", 0, 0, "no engine name"),
+            ("a/b", 0, 0, "not a valid engine name"),
+            ("", 0, 0, "not a valid engine name"),
             ("a", 1 << 60, 0, "capabilities that this kvdyno does not know (bit 60)"),
             ("a", 0, 1 << 9, "levels that this kvdyno does not know (bit 9)"),
         ] {

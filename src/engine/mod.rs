@@ -1,4 +1,4 @@
-//! Safe handles over the C table: engines, databases, sessions and their memory. The only room that calls drivers.
+//! Safe handles over the C table: engines, databases, sessions and their memory. The only module that calls drivers.
 
 mod answers;
 mod arena;
@@ -30,7 +30,7 @@ use kvdyno_driver::abi::kv_driver;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Where a driver comes from.
+/// The origin of a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Linked into the executable.
@@ -48,7 +48,7 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// An engine that can be opened: what its driver's table says, and where the table is.
+/// An engine that can be opened: the contents of its driver's table, and where the table is.
 #[derive(Clone)]
 pub struct Engine {
     description: Arc<Description>,
@@ -57,10 +57,10 @@ pub struct Engine {
     table: Arc<OnceLock<&'static kv_driver>>,
 }
 
-/// Something an engine or its driver did wrong.
+/// An error of an engine or its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineError {
-    /// `KV_ERROR` and so on.
+    /// Its status, such as `KV_ERROR`.
     pub status: u32,
     /// What happened.
     pub text: String,
@@ -78,20 +78,20 @@ impl std::fmt::Display for EngineError {
 impl std::error::Error for EngineError {}
 
 impl Engine {
-    /// Checks a table that is in this process.
+    /// Checks a table in this process.
     fn check(table: &'static kv_driver, origin: Origin) -> Result<Engine, String> {
         let description = Arc::new(Description::of(table)?);
         Ok(Engine { description, origin, table: Arc::new(OnceLock::from(table)) })
     }
 
-    /// An engine of a plug-in that another process has looked into. The plug-in is loaded into this one when a database
-    /// is opened.
+    /// An engine of a plug-in that another process has examined. The plug-in is loaded into this process when a
+    /// database is opened.
     pub fn described(description: Description, file: &Path) -> Result<Engine, String> {
         let description = Arc::new(description.checked()?);
         Ok(Engine { description, origin: Origin::Plugin(file.to_path_buf()), table: Arc::default() })
     }
 
-    /// The table; loads the plug-in where that was not done yet.
+    /// The table; loads the plug-in if that has not been done yet.
     fn table(&self) -> Result<&'static kv_driver, String> {
         if let Some(table) = self.table.get() {
             return Ok(table);
@@ -101,22 +101,23 @@ impl Engine {
         let engines = engines.map_err(|reason| format!("{}: {reason}", file.display()))?;
         let own = engines.into_iter().find(|engine| engine.name() == self.name());
         let table = own.and_then(|engine| engine.table.get().copied());
-        let table = table.ok_or_else(|| format!("{} has no `{}` any more", file.display(), self.name()))?;
+        let table = table
+            .ok_or_else(|| format!("{} no longer contains the engine `{}`", file.display(), self.name()))?;
         Ok(self.table.get_or_init(|| table))
     }
 
-    /// An engine of a test.
+    /// An engine for tests.
     #[cfg(test)]
     pub fn of_table(table: &'static kv_driver) -> Engine {
-        Engine::check(table, Origin::BuiltIn).expect("a test's table is sound")
+        Engine::check(table, Origin::BuiltIn).expect("a test's table is valid")
     }
 
-    /// What people type.
+    /// The name that users type.
     pub fn name(&self) -> &str {
         &self.description.name
     }
 
-    /// One line: what it is.
+    /// One line: a short description.
     pub fn about(&self) -> String {
         self.description.about.clone()
     }
@@ -131,12 +132,12 @@ impl Engine {
         self.description.family.clone()
     }
 
-    /// Where the driver comes from.
+    /// The origin of the driver.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// The plug-in that it is in; none: it is built in.
+    /// The plug-in that contains it; `None` if it is built in.
     pub fn plugin_file(&self) -> Option<&Path> {
         match &self.origin {
             Origin::BuiltIn => None,
@@ -149,12 +150,12 @@ impl Engine {
         self.description.capabilities
     }
 
-    /// The durability levels that the engine has itself: bit `1 << level`.
+    /// The durability levels that the engine supports itself: bit `1 << level`.
     pub fn levels(&self) -> u64 {
         self.description.levels
     }
 
-    /// Largest key, bytes; 65536 where the engine has no smaller limit.
+    /// Maximum key size, bytes; 65536 if the engine has no smaller limit.
     pub fn key_size_max(&self) -> u32 {
         if self.description.key_size_max == 0 { 65536 } else { self.description.key_size_max }
     }
@@ -164,18 +165,19 @@ impl Engine {
         self.description.options.clone()
     }
 
-    /// Whether it keeps anything; a floor does not.
+    /// Whether it stores anything; the null engine does not.
     pub fn stores_nothing(&self) -> bool {
         self.capabilities() & abi::KV_STORES_NOTHING != 0
     }
 
-    /// Whether a comparison of all engines includes it: floors, examples, mutants and servers are asked for by name.
+    /// Whether a comparison of all engines includes it: null engines, examples, mutants and servers run only if they
+    /// are named on the command line.
     pub fn is_compared(&self) -> bool {
         !self.stores_nothing() && is_compared_family(&self.family())
     }
 }
 
-/// Whether engines of this family are there to be compared.
+/// Whether engines of this family are part of comparisons.
 fn is_compared_family(family: &str) -> bool {
     !["none", "example", "mutant", "server"].contains(&family)
 }

@@ -1,6 +1,6 @@
 //! Finds and loads plug-ins: shared libraries named `libkvdyno_*.so` that export `kv_plugin`. They are loaded by
-//! absolute path, with their symbols kept to themselves, after checks of name, owner and permissions, and are never
-//! unloaded: code of an engine may still be on some thread's stack.
+//! absolute path, with local symbols, after checks of name, owner and permissions. They are never unloaded, because
+//! an engine's code may still be on some thread's stack.
 
 use super::abi::{KV_ABI, kv_plugin_entry};
 use super::{Engine, Origin, harmless};
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 pub struct Refused {
     /// The file.
     pub file: PathBuf,
-    /// The engine that is left out alone; none: the whole plug-in is.
+    /// The engine that was skipped; `None` if the whole plug-in was.
     pub engine: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -27,13 +27,13 @@ impl std::fmt::Display for Refused {
     }
 }
 
-/// A path as it may be shown on a terminal.
+/// A path in a form that is safe to show on a terminal.
 pub(super) fn shown(path: &Path) -> String {
     harmless(&path.to_string_lossy())
 }
 
-/// Where plug-ins are looked for, in this order: the folders given, `KVDYNO_PLUGINS` (separated by `:`),
-/// `../lib/kvdyno` beside the executable, the build tree, `~/.local/lib/kvdyno`.
+/// The search path for plug-ins, in this order: the folders passed, `KVDYNO_PLUGINS` (separated by `:`),
+/// `../lib/kvdyno` next to the executable, the build tree, `~/.local/lib/kvdyno`.
 pub fn plugin_folders(given: &[PathBuf]) -> Vec<PathBuf> {
     let mut folders = given.to_vec();
     if let Some(list) = std::env::var_os("KVDYNO_PLUGINS") {
@@ -42,7 +42,7 @@ pub fn plugin_folders(given: &[PathBuf]) -> Vec<PathBuf> {
     if let Some(folder) = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_path_buf)) {
         folders.push(folder.join("../lib/kvdyno"));
         folders.push(folder.join("plugins"));
-        // Test programs lie one folder deeper than the executable.
+        // Test programs are one folder deeper than the executable.
         folders.push(folder.join("../plugins"));
     }
     if let Some(home) = std::env::var_os("HOME") {
@@ -51,8 +51,8 @@ pub fn plugin_folders(given: &[PathBuf]) -> Vec<PathBuf> {
     folders
 }
 
-/// Every file in `folders` that is named as a plug-in, each once, in the order in which they are looked at: by folder,
-/// then by name. One of the folders may also be a plug-in's file; what is not there is passed over.
+/// Every file in `folders` that is named like a plug-in, each once, in search order: by folder, then by name. A
+/// folder may also be the path of a plug-in; missing folders are skipped.
 pub(super) fn files_in(folders: &[PathBuf]) -> Vec<PathBuf> {
     let mut seen = Vec::new();
     let mut found = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn files_in(folders: &[PathBuf]) -> Vec<PathBuf> {
         };
         files.sort();
         for file in files.into_iter().filter(|file| is_plugin_name(file)) {
-            // The same file by two ways is one plug-in.
+            // The same file found in two ways is one plug-in.
             let real = file.canonicalize().unwrap_or_else(|_| file.clone());
             if !seen.contains(&real) {
                 seen.push(real);
@@ -76,7 +76,7 @@ pub(super) fn files_in(folders: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// What the builds that left plug-ins out of these folders say of them: name and reason, the first of a name wins.
+/// The plug-ins that builds skipped, as recorded in these folders: name and reason. The first entry of a name counts.
 pub(super) fn left_out(folders: &[PathBuf]) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for folder in folders {
@@ -103,25 +103,25 @@ pub fn is_plugin_name(file: &Path) -> bool {
     !name.is_empty() && name.bytes().all(allowed)
 }
 
-/// The file and every folder above it must be ours or root's, and no one else may be able to change them. A folder
-/// that all may write to is let pass when it is sticky, as /tmp is: in it others cannot replace what is ours. A group
-/// may write where it is the user's own, of the same number: systems that make such groups give a umask of 002.
+/// The file and every folder above it must belong to this user or root, and nobody else may be able to change them. A
+/// world-writable folder is allowed if it is sticky, as /tmp is: other users cannot replace files in it. A group may
+/// have write access if it is the user's own, with the same number: systems with such groups set a umask of 002.
 fn check_owner(file: &Path) -> Result<(), String> {
     // SAFETY: geteuid and getegid cannot fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     for path in file.ancestors().filter(|path| !path.as_os_str().is_empty()) {
         let facts =
-            fs::metadata(path).map_err(|error| format!("cannot look at {}: {error}", path.display()))?;
+            fs::metadata(path).map_err(|error| format!("cannot examine {}: {error}", path.display()))?;
         let shown = path.display();
         if facts.uid() != 0 && facts.uid() != user {
-            return Err(format!("{shown} belongs to user {}; it must be yours or root's", facts.uid()));
+            return Err(format!("{shown} belongs to user {}; it must belong to you or root", facts.uid()));
         }
         let is_sticky_folder = facts.is_dir() && facts.mode() & 0o1000 != 0;
         let is_own_group = group == user && facts.gid() == group;
         let others = if is_own_group { 0o002 } else { 0o022 };
         if facts.mode() & others != 0 && !is_sticky_folder {
             return Err(format!(
-                "{shown} can be written to by others (mode {:o}); run `chmod go-w` on it",
+                "{shown} is writable by others (mode {:o}); run `chmod go-w` on it",
                 facts.mode() & 0o7777
             ));
         }
@@ -129,53 +129,52 @@ fn check_owner(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a file can be a plug-in at all, by what can be seen of it without loading it: its real path.
+/// Whether a file can be a plug-in, as far as this can be checked without loading it; returns its real path.
 pub(super) fn check_file(file: &Path) -> Result<PathBuf, String> {
     let link = fs::read_link(file).ok();
     let file = file.canonicalize().map_err(|error| match link {
-        Some(target) => format!("is a link to {}, which cannot be found: {error}", shown(&target)),
-        None => format!("cannot be found: {error}"),
+        Some(target) => format!("link to {}, which was not found: {error}", shown(&target)),
+        None => format!("not found: {error}"),
     })?;
-    let facts = fs::metadata(&file).map_err(|error| format!("cannot be looked at: {error}"))?;
+    let facts = fs::metadata(&file).map_err(|error| format!("cannot examine the file: {error}"))?;
     if !facts.is_file() {
-        return Err(if facts.is_dir() { "is a folder".into() } else { "is no regular file".into() });
+        return Err(if facts.is_dir() { "a folder, not a file".into() } else { "not a regular file".into() });
     }
     check_owner(&file)?;
     let mut head = Vec::new();
-    let opened = fs::File::open(&file).map_err(|error| format!("cannot be read: {error}"))?;
-    opened.take(20).read_to_end(&mut head).map_err(|error| format!("cannot be read: {error}"))?;
+    let opened = fs::File::open(&file).map_err(|error| format!("cannot read the file: {error}"))?;
+    opened.take(20).read_to_end(&mut head).map_err(|error| format!("cannot read the file: {error}"))?;
     check_head(&head).map(|()| file)
 }
 
-/// The first bytes of a library; those of other systems than Linux are left to the loader.
+/// Checks the first bytes of a library; on systems other than Linux the loader does this.
 fn check_head(head: &[u8]) -> Result<(), String> {
     if head.is_empty() {
-        return Err("is an empty file".into());
+        return Err("empty file".into());
     }
     if !cfg!(target_os = "linux") {
         return Ok(());
     }
     if head.len() < 20 || !head.starts_with(b"\x7fELF") {
-        return Err("is no shared library: it does not begin as an ELF file does".into());
+        return Err("not a shared library: it has no ELF header".into());
     }
     let machine = u16::from_ne_bytes([head[18], head[19]]);
     let own = MACHINES.iter().find(|(_, name)| *name == std::env::consts::ARCH);
     match own {
         Some((own, name)) if *own != machine => {
             let other = MACHINES.iter().find(|(number, _)| *number == machine);
-            let other =
-                other.map_or_else(|| format!("machine {machine} of ELF"), |(_, name)| name.to_string());
-            Err(format!("was built for {other}, this machine is {name}"))
+            let other = other.map_or_else(|| format!("ELF machine {machine}"), |(_, name)| name.to_string());
+            Err(format!("built for {other}, but this machine is {name}"))
         }
         _ => Ok(()),
     }
 }
 
-/// Numbers of ELF, with the names that Rust gives.
+/// ELF machine numbers, with Rust's names.
 const MACHINES: &[(u16, &str)] =
     &[(62, "x86_64"), (183, "aarch64"), (3, "x86"), (40, "arm"), (243, "riscv64"), (21, "powerpc64")];
 
-/// What the loader says, without the name of the file, which is told already.
+/// The loader's message without the file name, which is already part of the message.
 fn loader_reason(file: &Path, error: &libloading::Error) -> String {
     let reason = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     let path = file.to_string_lossy();
@@ -183,12 +182,12 @@ fn loader_reason(file: &Path, error: &libloading::Error) -> String {
     harmless(reason)
 }
 
-/// Runs `work` with what it prints to stdout and stderr thrown away: a plug-in may talk while it is loaded. For a process
-/// with one thread.
+/// Runs `work` with its output to stdout and stderr discarded: a plug-in may print while it is loaded. Only for a
+/// process with one thread.
 pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> T {
     let Ok(null) = fs::OpenOptions::new().write(true).open("/dev/null") else { return work() };
     let streams = [libc::STDOUT_FILENO, libc::STDERR_FILENO];
-    // SAFETY: descriptors of this process; a copy that could not be made is -1 and is not put back.
+    // SAFETY: descriptors of this process; a copy that failed is -1 and is not restored.
     let kept = streams.map(|stream| unsafe {
         let kept = libc::dup(stream);
         if kept >= 0 {
@@ -197,7 +196,7 @@ pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> T {
         kept
     });
     let done = work();
-    // SAFETY: as above; all streams of C are written out while they still lead nowhere.
+    // SAFETY: as above; all C streams are flushed while their output is still discarded.
     unsafe {
         libc::fflush(std::ptr::null_mut());
         for (stream, kept) in streams.into_iter().zip(kept).filter(|(_, kept)| *kept >= 0) {
@@ -213,30 +212,30 @@ pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
     let file = check_file(file)?;
     let flags = libloading::os::unix::RTLD_NOW | libloading::os::unix::RTLD_LOCAL;
     let own = std::process::id();
-    // SAFETY: running a plug-in's constructors is what the user asks for; who may write the file was checked above.
+    // SAFETY: the user asks for a plug-in's constructors to run; who can write the file was checked above.
     let library = unsafe { libloading::os::unix::Library::open(Some(&file), flags) }
-        .map_err(|error| format!("cannot be loaded: {}", loader_reason(&file, &error)))?;
+        .map_err(|error| format!("cannot load: {}", loader_reason(&file, &error)))?;
     if std::process::id() != own {
-        // SAFETY: ends a copy of this process that a constructor made, and that must not do its work a second time.
+        // SAFETY: ends a copy of this process that a constructor forked, which must not do the process's work again.
         unsafe { libc::_exit(0) };
     }
     // SAFETY: the symbol has this type in every plug-in (driver.h); what it returns is checked below.
     let entry = unsafe { library.get::<kv_plugin_entry>(b"kv_plugin\0") };
     let Ok(entry) = entry.map(|symbol| *symbol) else {
-        return Err("is no kvdyno plug-in: it does not export `kv_plugin`".into());
+        return Err("not a kvdyno plug-in: it does not export `kv_plugin`".into());
     };
     std::mem::forget(library);
     // SAFETY: see above.
     let list = unsafe { entry() };
-    // SAFETY: the ABI number comes first in every version of the list.
+    // SAFETY: the ABI number is first in every version of the list.
     let Some(abi) = (!list.is_null()).then(|| unsafe { *list.cast::<u32>() }) else {
         return Err("its `kv_plugin` returned nothing".into());
     };
     if abi != KV_ABI {
-        let cure = if abi > KV_ABI { "get a newer kvdyno" } else { "build it again" };
-        return Err(format!("was built for ABI {abi}, this kvdyno speaks {KV_ABI}; {cure}"));
+        let cure = if abi > KV_ABI { "update kvdyno" } else { "rebuild the plug-in" };
+        return Err(format!("built for ABI {abi}, but this kvdyno requires ABI {KV_ABI}; {cure}"));
     }
-    // SAFETY: the ABI matches, so the list is as in driver.h and lives for ever.
+    // SAFETY: the ABI matches, so the list is as in driver.h and is never freed.
     let list = unsafe { &*list };
     if list.count == 0 || list.drivers.is_null() {
         return Err("its `kv_plugin` returned an empty list".into());
@@ -251,7 +250,7 @@ pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
         // SAFETY: tables are constants of the library, which is never unloaded.
         let engine = Engine::check(unsafe { &*table }, Origin::Plugin(file.clone()))?;
         if engines.iter().any(|other| other.name() == engine.name()) {
-            return Err(format!("has two engines named `{}`", engine.name()));
+            return Err(format!("contains two engines named `{}`", engine.name()));
         }
         engines.push(engine);
     }
@@ -313,8 +312,8 @@ mod tests {
     fn a_file_that_is_no_library_is_refused_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("libkvdyno_text.so");
-        assert!(check_file(&file).unwrap_err().contains("cannot be found"));
-        for (text, wanted) in [(&b""[..], "empty file"), (b"not a library", "no shared library")] {
+        assert!(check_file(&file).unwrap_err().contains("not found"));
+        for (text, wanted) in [(&b""[..], "empty file"), (b"not a library", "not a shared library")] {
             fs::write(&file, text).unwrap();
             let reason = check_file(&file).unwrap_err();
             assert!(reason.contains(wanted), "{reason}");

@@ -1,5 +1,5 @@
-//! Names to drivers: the built-in list, the plug-ins found, and the mutants; and the engines that are known and not
-//! here.
+//! Maps names to drivers: the built-in list, the plug-ins found, and the mutants; and lists the known engines that
+//! are not available.
 
 use super::builtin::BUILT_IN;
 use super::catalogue::{Known, catalogue};
@@ -8,26 +8,26 @@ use super::{Engine, Origin, is_compared_family};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Why a name is no engine.
+/// Why a name is not an available engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// Known, but not here; says what to do.
+    /// Known but not available; the text gives the reason and what to do.
     Absent(String),
-    /// Not known; the names there are.
+    /// Unknown; the text lists the known names.
     Unknown(Vec<String>),
 }
 
-/// An engine of the catalogue that is not here.
+/// An engine of the catalogue that is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent {
-    /// What is known of it.
+    /// Its catalogue entry.
     pub known: &'static Known,
-    /// Why its plug-in was not built or not loaded; none: nobody says.
+    /// Why its plug-in was not built or not loaded; `None` if unknown.
     pub reason: Option<String>,
 }
 
 impl Absent {
-    /// One line: why it is not here, as far as known, and how to install it.
+    /// One line: why it is not available, if known, and how to install it.
     pub fn advice(&self) -> String {
         let reason = self.reason.as_ref().map(|reason| format!("{reason}; ")).unwrap_or_default();
         format!("{reason}to install: {}", self.known.get)
@@ -39,10 +39,10 @@ impl Absent {
     }
 }
 
-/// Looks into plug-ins: what each holds, or why it cannot be loaded, in the order of the files.
+/// Examines plug-ins: returns the contents of each, or why it cannot be loaded, in the order of the files.
 pub type Look<'a> = &'a dyn Fn(&[PathBuf]) -> Vec<Result<Vec<Engine>, String>>;
 
-/// All engines that can be had.
+/// All available engines.
 pub struct Registry {
     engines: Vec<Engine>,
     absent: Vec<Absent>,
@@ -50,7 +50,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The engines that are linked in, and nothing else.
+    /// The built-in engines, and nothing else.
     fn built_in() -> Registry {
         let mut registry = Registry { engines: Vec::new(), absent: Vec::new(), refused: Vec::new() };
         for entry in BUILT_IN {
@@ -66,7 +66,7 @@ impl Registry {
         registry
     }
 
-    /// Enters the engines of one plug-in. A name stands for one engine: the first that bears it.
+    /// Adds the engines of one plug-in. A name refers to one engine: the first that has it.
     fn add(&mut self, file: &Path, found: Result<Vec<Engine>, String>) {
         let refused = |engine, reason| Refused { file: file.to_path_buf(), engine, reason };
         let engines = match found {
@@ -83,13 +83,14 @@ impl Registry {
                 None => "a built-in engine".into(),
                 Some(file) => plugin::shown(file),
             };
-            let reason =
-                format!("its engine `{name}` is left out, for {owner} has that name; rename one of them");
+            let reason = format!(
+                "its engine `{name}` was skipped because {owner} has the same name; rename one of them"
+            );
             self.refused.push(refused(Some(name), reason));
         }
     }
 
-    /// Enters the engines of those files that `look` is to look into, and the rest as refused.
+    /// Adds the engines of the files that pass the checks and that `look` examines, and records the rest as refused.
     fn add_all(&mut self, files: Vec<PathBuf>, look: Look<'_>) {
         let checked: Vec<(PathBuf, Result<PathBuf, String>)> = files
             .into_iter()
@@ -101,7 +102,7 @@ impl Registry {
         for (file, real) in checked {
             match real {
                 Ok(_) => {
-                    let engines = found.next().unwrap_or_else(|| Err("was not looked into".into()));
+                    let engines = found.next().unwrap_or_else(|| Err("was not examined".into()));
                     self.add(&file, engines);
                 }
                 Err(reason) => self.add(&file, Err(reason)),
@@ -109,7 +110,7 @@ impl Registry {
         }
     }
 
-    /// Enters the engines that are known and not here, each with the reason as far as `folders` tell it.
+    /// Adds the known engines that are not available, each with the reason if `folders` record one.
     fn add_absent(&mut self, folders: &[PathBuf]) {
         let left_out = plugin::left_out(folders);
         let missing = catalogue().iter().filter(|known| self.find(&known.name).is_none());
@@ -122,18 +123,19 @@ impl Registry {
         self.absent = missing.map(|known| Absent { known, reason: reason(known) }).collect();
     }
 
-    /// The plug-in that was not loaded and whose file has such a name.
+    /// The plug-in with such a file name that was not loaded.
     fn refused_as(&self, is_its: impl Fn(&str) -> bool) -> Option<&Refused> {
         let whole = self.refused.iter().filter(|refused| refused.engine.is_none());
         whole.into_iter().find(|refused| plugin_name(&refused.file).is_some_and(&is_its))
     }
 
-    /// The built-in engines and the plug-ins in `folders`, which are loaded into this process; the first of a name wins.
+    /// The built-in engines and the plug-ins in `folders`, which are loaded into this process; the first of a name
+    /// wins.
     pub fn load(folders: &[PathBuf]) -> Registry {
         Registry::look_into(folders, &|files| files.iter().map(|file| plugin::load(file)).collect())
     }
 
-    /// The same, but for what `look` says of the plug-ins.
+    /// The same, but `look` examines the plug-ins.
     fn look_into(folders: &[PathBuf], look: Look<'_>) -> Registry {
         let mut registry = Registry::built_in();
         registry.add_all(plugin::files_in(folders), look);
@@ -141,8 +143,9 @@ impl Registry {
         registry
     }
 
-    /// What `names` need, with the plug-ins in the folders `given` before the usual ones; all there is for no names. A
-    /// plug-in that nobody asked for is not looked into where that can be: what it does at load is then no concern.
+    /// The engines that `names` need; plug-ins in the folders `given` precede the usual ones. All engines if there
+    /// are no names. If possible, plug-ins that are not requested are not examined, so that their behavior at load
+    /// does not matter.
     pub fn look_for(given: &[PathBuf], names: &[String], look: Look<'_>) -> Registry {
         let folders = plugin_folders(given);
         let is_usual = given.is_empty() && std::env::var_os("KVDYNO_PLUGINS").is_none();
@@ -165,7 +168,7 @@ impl Registry {
         if names.iter().all(is_here) { registry } else { Registry::look_into(&folders, look) }
     }
 
-    /// The built-in engines and those of one plug-in, if one is given, which is loaded into this process.
+    /// The built-in engines and those of one plug-in, if there is one, which is loaded into this process.
     pub fn alone(file: Option<&Path>) -> Result<Registry, String> {
         let mut registry = Registry::built_in();
         if let Some(file) = file {
@@ -179,18 +182,18 @@ impl Registry {
         self.engines.iter().find(|engine| engine.name() == name)
     }
 
-    /// All engines that are here, in the order people see; mutants are not listed.
+    /// All available engines, in the order in which users see them; mutants are not listed.
     pub fn engines(&self) -> &[Engine] {
         &self.engines
     }
 
-    /// Where each engine's plug-in is; a trial loads that one alone.
+    /// The plug-in of each engine; a trial loads only that one.
     pub fn plugin_files(&self) -> BTreeMap<String, PathBuf> {
         let files = self.engines.iter().filter_map(|engine| Some((engine, engine.plugin_file()?)));
         files.map(|(engine, file)| (engine.name().to_string(), file.to_path_buf())).collect()
     }
 
-    /// Engines that are known and not here, by name.
+    /// Known engines that are not available, by name.
     pub fn absent(&self) -> &[Absent] {
         &self.absent
     }
@@ -200,7 +203,7 @@ impl Registry {
         &self.refused
     }
 
-    /// The engine of that name; `mutant:FAULT` names a planted fault.
+    /// The engine with that name; `mutant:FAULT` names a planted fault.
     pub fn engine(&self, name: &str) -> Result<Engine, Lookup> {
         if let Some(fault) = name.strip_prefix("mutant:") {
             let found = kvdyno_mutant::MUTANTS.iter().find(|(known, _)| *known == fault);
@@ -253,11 +256,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("absent.txt"), "example\tno compiler\n").unwrap();
         let registry = Registry::load(&[folder.path().to_path_buf()]);
-        let Err(Lookup::Absent(advice)) = registry.engine("example") else { panic!("it is here") };
+        let Err(Lookup::Absent(advice)) = registry.engine("example") else { panic!("it is available") };
         assert!(advice.starts_with("no compiler; to install: ") && advice.ends_with("make"), "{advice}");
         std::fs::write(folder.path().join("libkvdyno_example.so"), "no library").unwrap();
         let registry = Registry::load(&[folder.path().to_path_buf()]);
-        let Err(Lookup::Absent(advice)) = registry.engine("example") else { panic!("it is here") };
-        assert!(advice.contains("libkvdyno_example.so: is no shared library"), "{advice}");
+        let Err(Lookup::Absent(advice)) = registry.engine("example") else { panic!("it is available") };
+        assert!(advice.contains("libkvdyno_example.so: not a shared library"), "{advice}");
     }
 }

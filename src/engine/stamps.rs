@@ -1,27 +1,27 @@
-//! Holds the stamps of a call against the core's own two clock reads around it (rules 6 and 7 of driver.h): no op's time
-//! lies outside the call, none is counted twice, and none is left out between two ops.
+//! Checks the stamps of a call against the core's own two clock reads around it (rules 6 and 7 of driver.h): no op's
+//! time is outside the call, none is counted twice, and no time between two ops is missing.
 
 use super::Arena;
 use super::abi::*;
 use super::answers::{SLACK_TICKS, kind_name};
 
-/// When a call was entered and left, by the core's own reads of the clock right around it, ticks.
+/// When a call was entered and left, by the core's own clock reads immediately around it, ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Before it.
+    /// Before the call.
     pub entered: u64,
-    /// After it.
+    /// After the call.
     pub left: u64,
 }
 
 impl Span {
-    /// How long it took.
+    /// Its duration.
     #[inline(always)]
     pub fn ticks(self) -> u64 {
         self.left.saturating_sub(self.entered)
     }
 
-    /// Whether `waited` ticks can have passed beside those of the ops.
+    /// Whether `waited` ticks can have passed in addition to those of the ops.
     fn has_room(self, told: u64, waited: u64) -> bool {
         waited <= self.ticks().saturating_sub(told).saturating_add(SLACK_TICKS)
     }
@@ -32,8 +32,9 @@ impl Span {
 }
 
 impl Arena {
-    /// Whether the stamps of a call need no second look: from the batch's start to the end of its last op each op begins
-    /// where the one before ended, and all of it lies in the call; none was to wait, and what was waited for is beside the ops.
+    /// Whether the stamps of a call need no closer check: from the batch's start to the end of its last op, each op
+    /// begins where the previous one ended, and everything is within the call; no op had to wait, and the reported
+    /// waiting time fits next to the ops.
     #[inline(always)]
     pub(super) fn are_stamps_plain(&self, first: usize, count: usize, span: Span, hands_over: bool) -> bool {
         let mut clock = self.batch().start;
@@ -49,7 +50,7 @@ impl Arena {
         is_chain && is_waiting_due && span.holds(start) && span.holds(end)
     }
 
-    /// The same of a call with groups, whose ops have the same stamps each: whether they follow each other, and where they
+    /// The same for a call with groups, whose ops share stamps: whether the groups follow each other, and where they
     /// end.
     #[inline(never)]
     fn chain_of_groups(&self, first: usize, count: usize) -> (bool, u64) {
@@ -58,7 +59,7 @@ impl Arena {
         for op in &self.ops()[first..first + count] {
             odd |= (op.start ^ clock) | ((op.end ^ group_end) & tied) | (op.end.wrapping_sub(op.start) >> 63);
             odd |= op.due;
-            // KV_JOIN is the lowest bit: all ones where the next op is of the same group.
+            // KV_JOIN is the lowest bit: all ones if the next op is in the same group.
             tied = u64::from(op.flags & KV_JOIN).wrapping_neg();
             group_end = op.end;
             clock = op.end ^ ((op.end ^ op.start) & tied);
@@ -66,7 +67,7 @@ impl Arena {
         (odd == 0, group_end)
     }
 
-    /// The first rule that the stamps of the `done` ops of a call break, with the op that shows it.
+    /// The first rule that the stamps of the `done` ops of a call break, with the op where they do.
     #[cold]
     pub(super) fn stamp_breach(
         &self,
@@ -78,7 +79,7 @@ impl Arena {
         let batch = self.batch();
         let (mut clock, mut told, mut has_due) = (batch.start, 0_u64, false);
         if done > 0 && !span.holds(batch.start) {
-            return Some((first, format!("rule 7: the batch's start lies {}", outside(batch.start, span))));
+            return Some((first, format!("rule 7: the batch's start is {}", outside(batch.start, span))));
         }
         let mut at = first;
         while at < first + done {
@@ -93,7 +94,7 @@ impl Arena {
                 if (self.op(last).start, self.op(last).end) != (op.start, op.end) {
                     return Some((
                         last,
-                        "rule 6: the ops of a group carry other stamps than its first".into(),
+                        "rule 6: an op of a group has different stamps than the group's first op".into(),
                     ));
                 }
             }
@@ -106,10 +107,10 @@ impl Arena {
         let text = if waited == 0 {
             return None;
         } else if !has_due && capabilities & KV_HANDS_OVER == 0 {
-            format!("rule 7: {waited} ticks were `waited` for, in a call of ops that are due at once")
+            format!("rule 7: `waited` is {waited} ticks, but all ops of the call are due immediately")
         } else if !span.has_room(told, waited) {
             let ticks = span.ticks();
-            format!("rule 7: `waited` is {waited} ticks, in a call of {ticks} with {told} in its ops")
+            format!("rule 7: `waited` is {waited} ticks, in a call of {ticks} ticks with {told} in its ops")
         } else {
             return None;
         };
@@ -117,7 +118,7 @@ impl Arena {
     }
 }
 
-/// How far a tick lies outside a call.
+/// How far a tick is outside a call.
 fn outside(tick: u64, span: Span) -> String {
     match span.entered.checked_sub(tick) {
         Some(before) => format!("{before} ticks before its call"),
@@ -125,13 +126,13 @@ fn outside(tick: u64, span: Span) -> String {
     }
 }
 
-/// What is wrong with the stamps of an op, where the one before ended at `clock`.
+/// What is wrong with the stamps of an op, if the previous one ended at `clock`.
 fn op_breach(op: &kv_op, clock: u64, span: Span) -> Option<String> {
     let waits = op.due > clock;
     if op.start < clock {
-        Some(format!("starts {} ticks before the op before it ended", clock - op.start))
+        Some(format!("starts {} ticks before the previous op ended", clock - op.start))
     } else if op.start > clock && !waits {
-        Some(format!("starts {} ticks after the op before it ended, and was due", op.start - clock))
+        Some(format!("starts {} ticks after the previous op ended, although it was due", op.start - clock))
     } else if waits && op.start < op.due {
         Some(format!("starts {} ticks before it is due", op.due - op.start))
     } else if op.end < op.start {
@@ -152,7 +153,7 @@ mod tests {
     static NEVER: AtomicU32 = AtomicU32::new(0);
     const CALL: Span = Span { entered: 1_000_000, left: 1_001_000 };
 
-    /// Four ops of 200 ticks each, from 100 ticks behind the call's begin on, and what is said after a change.
+    /// Four ops of 200 ticks each, starting 100 ticks after the call's begin, and the reported fault after a change.
     fn said(capabilities: u64, change: fn(&mut Arena)) -> Option<String> {
         let mut arena = Arena::new(Shape { ops: 4, key_bytes: 8, value_bytes: 8, out_bytes: 8 }, 0, &NEVER);
         arena.prepare_batch(0, 4);
@@ -181,14 +182,14 @@ mod tests {
             assert!(arena.are_stamps_plain(0, 4, CALL, false));
         };
         assert_eq!(said(0, tie), None);
-        // Spun until an op was due, and told so.
+        // Waited until an op was due, and reported so.
         let wait = |arena: &mut Arena| {
             arena.op_mut(3).due = 1_000_750;
             (arena.op_mut(3).start, arena.batch_mut().waited) = (1_000_760, 60);
         };
         assert_eq!(said(0, wait), None);
         assert_eq!(said(KV_HANDS_OVER, |arena| arena.batch_mut().waited = 200), None);
-        // Two processors' counters differ a little.
+        // Two processors' counters differ slightly.
         assert_eq!(said(0, |arena| arena.op_mut(3).end = 1_001_900), None);
     }
 
@@ -196,24 +197,24 @@ mod tests {
     fn stamps_that_cannot_be_true_are_named() {
         type Change = fn(&mut Arena);
         let lies: &[(Change, &str)] = &[
-            (
-                |arena| arena.batch_mut().start = 900_000,
-                "the batch's start lies 100000 ticks before its call",
-            ),
-            (|arena| arena.batch_mut().start = 1_000_000, "starts 100 ticks after the op before it ended"),
-            (|arena| arena.op_mut(2).start = 1_000_400, "starts 100 ticks before the op before it ended"),
-            (|arena| arena.op_mut(2).start = 1_000_600, "starts 100 ticks after the op before it ended"),
+            (|arena| arena.batch_mut().start = 900_000, "the batch's start is 100000 ticks before its call"),
+            (|arena| arena.batch_mut().start = 1_000_000, "starts 100 ticks after the previous op ended"),
+            (|arena| arena.op_mut(2).start = 1_000_400, "starts 100 ticks before the previous op ended"),
+            (|arena| arena.op_mut(2).start = 1_000_600, "starts 100 ticks after the previous op ended"),
             (|arena| arena.op_mut(1).end = 1_000_200, "ends 100 ticks before its start"),
             (|arena| arena.op_mut(3).end = 1_101_000, "ends 100000 ticks after its call"),
-            (|arena| arena.op_mut(1).flags = KV_JOIN, "rule 6: the ops of a group carry other stamps"),
+            (|arena| arena.op_mut(1).flags = KV_JOIN, "rule 6: an op of a group has different stamps"),
             (|arena| arena.op_mut(1).due = 1_000_350, "starts 50 ticks before it is due"),
-            (|arena| arena.batch_mut().waited = 1, "rule 7: 1 ticks were `waited` for"),
+            (|arena| arena.batch_mut().waited = 1, "rule 7: `waited` is 1 ticks"),
         ];
         for &(change, wanted) in lies {
             let text = said(0, change).unwrap_or_default();
             assert!(text.contains(wanted), "no `{wanted}` in `{text}`");
         }
         let text = said(KV_HANDS_OVER, |arena| arena.batch_mut().waited = 5_000).unwrap_or_default();
-        assert!(text.contains("`waited` is 5000 ticks, in a call of 1000 with 800 in its ops"), "{text}");
+        assert!(
+            text.contains("`waited` is 5000 ticks, in a call of 1000 ticks with 800 in its ops"),
+            "{text}"
+        );
     }
 }

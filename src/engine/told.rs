@@ -1,5 +1,5 @@
-//! The side of the process that looks into plug-ins for another one: it loads them one after the other, and writes what
-//! each holds to its stdout, a line before each and one behind it.
+//! Runs in the process that examines plug-ins for another one: loads them one after the other, and writes the
+//! contents of each to its stdout, one line before each and one after it.
 
 use super::{Description, plugin};
 use serde::{Deserialize, Serialize};
@@ -8,20 +8,20 @@ use std::io::Write;
 use std::os::fd::FromRawFd;
 use std::path::PathBuf;
 
-/// Begins each line; JSON follows.
+/// Prefix of each line; JSON follows.
 pub const TOLD: &str = "kvdyno-told ";
 
 /// A line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Told {
-    /// It loads the plug-in of that place in the list.
+    /// It is about to load the plug-in at this place in the list.
     Begun(usize),
-    /// What the plug-in holds, or why it cannot be loaded.
+    /// The contents of the plug-in, or why it cannot be loaded.
     Ended(usize, Result<Vec<Description>, String>),
 }
 
-/// Loads each file and tells what it holds. What the plug-ins print themselves leads nowhere (stdout) or to the parent
-/// (stderr). Ends the process without running anything that a plug-in wants run at the end.
+/// Loads each file and reports its contents. Output of the plug-ins is discarded (stdout) or goes to the parent
+/// (stderr). Ends the process without running the plug-ins' exit handlers.
 pub fn describe(files: &[PathBuf]) -> ! {
     let code = i32::from(tell_all(files).is_err());
     // SAFETY: ends the process at once.

@@ -1,4 +1,4 @@
-//! Draws from a list of weights in constant time (the alias method of Walker 1977, filled as Vose 1991 does).
+//! Draws from a list of weights in constant time (the alias method of Walker 1977, with Vose's 1991 construction).
 
 /// Places with probabilities proportional to their weights.
 #[derive(Clone, Debug)]
@@ -6,7 +6,7 @@ pub(super) struct Alias {
     slots: Vec<Slot>,
 }
 
-/// A place keeps its own share of its slot and gives the rest to one other place.
+/// A place keeps its own share of its slot; the rest belongs to one other place.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     /// The place's own share, in 2^-64.
@@ -35,7 +35,7 @@ impl Alias {
         Alias { slots }
     }
 
-    /// The place that 64 random bits name.
+    /// The place selected by 64 random bits.
     #[inline]
     pub(super) fn pick(&self, bits: u64) -> usize {
         let product = u128::from(bits) * self.slots.len() as u128;

@@ -1,24 +1,25 @@
-//! The bytes behind a value's header: noise that no compressor shrinks, and a part that repeats and all do shrink.
+//! The bytes after a value's header: noise that no compressor shrinks, and a repeating part that all compressors
+//! shrink.
 //!
-//! The body is cut into chunks of 4 KiB, each with a hash of its own. A chunk starts with a slice of a noise table, taken
-//! at a place that the hash names and XORed with a word of the hash, so that values of one block never share bytes
-//! although the table is small; the rest of the chunk repeats half of that word. So a byte that was moved, torn or left
-//! over from another version differs in either part.
+//! The body is split into chunks of 4 KiB, each with a separate hash. A chunk starts with a slice of a noise table,
+//! at an offset from the hash and XORed with a word of the hash, so that values of one block never share bytes
+//! although the table is small; the rest of the chunk repeats half of that word. A byte that was moved, torn or left
+//! from another version therefore differs in either part.
 
 use super::random::{Random, mix64};
 use super::value::HEADER_BYTES;
 use std::sync::Arc;
 
-/// Bytes of a chunk: what most engines' pages and blocks are made of.
+/// Bytes of a chunk: the size of most engines' pages and blocks.
 const CHUNK_BYTES: usize = 4096;
-/// Places in the noise table. It stays in the nearest cache, so that a check takes none of the engine's data out of the
-/// farther ones: with 1 MiB a get of LMDB took 15 % longer (`make bench`, core over hand). The word that veils a slice
-/// is what makes values differ.
+/// Places in the noise table. It fits into the L1 cache, so that a check evicts none of the engine's data from the
+/// larger caches: with 1 MiB a get of LMDB took 15 % longer (`make bench`, core over hand). The word that is XORed
+/// with a slice makes values differ.
 const NOISE_BYTES: usize = 1 << 14;
-/// What LZ4 keeps of a header (tag, the changing bytes of index and version, two matches), measured by
+/// Bytes that LZ4 keeps of a header (tag, the changing bytes of index and version, two matches), measured by
 /// `shape::compressibility`.
 const HEADER_COST: f64 = 14.0;
-/// What LZ4 keeps of a chunk's repeating part: the word, a match and a length.
+/// Bytes that LZ4 keeps of a chunk's repeating part: the word, a match and a length.
 const REPEAT_COST: f64 = 11.0;
 
 /// Writes and compares bodies; clones share the noise.
@@ -26,12 +27,12 @@ const REPEAT_COST: f64 = 11.0;
 pub(super) struct Body {
     noise: Arc<[u8]>,
     share: f64,
-    /// Noise bytes in the first chunk of a value of the only size there is.
+    /// Noise bytes in the first chunk of a value if all values have the same size.
     first: Option<usize>,
 }
 
 impl Body {
-    /// Bodies that keep `share` of their value's bytes; `fixed` is the length of every value, where there is one.
+    /// Bodies that keep `share` of their value's bytes; `fixed` is the length of every value, if all have the same.
     pub(super) fn new(share: f64, fixed: Option<usize>, seed: u64) -> Body {
         let mut random = Random::seeded(seed);
         let words = (NOISE_BYTES + CHUNK_BYTES) / 8;
@@ -46,7 +47,7 @@ impl Body {
         Body { noise: self.noise.clone(), share: self.share, first }
     }
 
-    /// The noise at the start of a chunk; the first chunk makes up for the header.
+    /// The number of noise bytes at the start of a chunk; the first chunk compensates for the header.
     fn noise_bytes(&self, chunk: usize, is_first: bool) -> usize {
         if self.share >= 1.0 {
             return chunk;
@@ -64,14 +65,14 @@ impl Body {
         }
     }
 
-    /// The noise of a chunk and the word that veils it.
+    /// The noise of a chunk and the word that it is XORed with.
     #[inline]
     fn source(&self, hash: u64, bytes: usize) -> (&[u8], u64) {
         let place = (hash >> 32) as usize & (NOISE_BYTES - 1);
         (&self.noise[place..place + bytes], hash.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Writes the body that belongs to `hash`.
+    /// Writes the body for `hash`.
     #[inline]
     pub(super) fn write(&self, hash: u64, body: &mut [u8]) {
         if body.len() > CHUNK_BYTES {
@@ -108,7 +109,7 @@ impl Body {
         into_tail.copy_from_slice(&bytes[..into_tail.len()]);
     }
 
-    /// Whether a body is the one that belongs to `hash`.
+    /// Compares a body with the one for `hash`.
     #[inline]
     pub(super) fn equals(&self, hash: u64, body: &[u8]) -> bool {
         if body.len() > CHUNK_BYTES {
@@ -152,8 +153,8 @@ impl Body {
     }
 }
 
-/// What the repeating part of a chunk consists of. Four bytes: with eight, LZ4, which leaps while it finds nothing,
-/// takes longer to see that they repeat.
+/// The repeating part of a chunk: four bytes. With eight, LZ4, which skips ahead while it finds no match, takes
+/// longer to detect the repetition.
 #[inline]
 fn repeating(word: u64) -> u64 {
     word >> 32 | word >> 32 << 32

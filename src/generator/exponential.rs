@@ -1,18 +1,18 @@
-//! `exponential:PERCENTILE,FRACTION`: the newest item most likely, falling off exponentially, as in YCSB.
+//! `exponential:PERCENTILE,FRACTION`: the newest item is the most likely, with exponential decay, as in YCSB.
 
 use super::portable::{exp, ln};
 use super::random::Random;
 
-/// Item n - 1 - age, with an exponential age whose PERCENTILE lies at FRACTION of n.
+/// Item n - 1 - age, with an exponential age whose PERCENTILE is at FRACTION of n.
 ///
 /// YCSB (ExponentialGenerator, CoreWorkload.nextKeynum) draws again while the age is over n; here the quantile is
-/// taken within the ages that exist, which is the same distribution with one draw.
+/// limited to the existing ages, which is the same distribution with one draw.
 #[derive(Clone, Debug)]
 pub struct Exponential {
     n: u64,
     /// Decay over the whole range: gamma times n in YCSB's terms.
     decay: f64,
-    /// The probability of an age below n before the cut.
+    /// The probability of an age below n before truncation.
     reach: f64,
 }
 
@@ -31,12 +31,12 @@ impl Exponential {
         self.n - 1 - age.min(self.n - 1)
     }
 
-    /// The range becomes [0, n).
+    /// Sets the range to [0, n).
     pub(super) fn grow(&mut self, n: u64) {
         self.n = n;
     }
 
-    /// The items' masses.
+    /// The probabilities of the items.
     pub(super) fn masses(&self) -> Vec<f64> {
         let below = |age: u64| (1.0 - exp(-self.decay * age as f64 / self.n as f64)) / self.reach;
         (0..self.n).rev().map(|age| below(age + 1) - below(age)).collect()

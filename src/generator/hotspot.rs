@@ -4,7 +4,8 @@ use super::permutation::Permutation;
 use super::random::Random;
 use super::zipf::scatter;
 
-/// Uniform draws from a hot set and from the rest. (YCSB's HotspotIntegerGenerator; its hot set is the first items.)
+/// Uniform draws from a hot set and from the rest. (YCSB's HotspotIntegerGenerator, whose hot set is the first
+/// items.)
 #[derive(Clone, Debug)]
 pub struct Hotspot {
     n: u64,
@@ -15,7 +16,7 @@ pub struct Hotspot {
 }
 
 impl Hotspot {
-    /// Items [0, n); with `clustered` the hot ones come first, else a permutation of the seed places them.
+    /// Items [0, n); with `clustered` the hot ones are first, otherwise a permutation from the seed places them.
     pub(super) fn new(n: u64, fraction: f64, share: f64, seed: u64, clustered: bool) -> Hotspot {
         let mut hotspot = Hotspot { n, hot: n, fraction, share, scatter: scatter(n, seed, clustered) };
         hotspot.grow(n);
@@ -34,13 +35,13 @@ impl Hotspot {
         }
     }
 
-    /// The range becomes [0, n); the hot set grows with it, and hot items stay hot.
+    /// Sets the range to [0, n); the hot set grows with it, and hot items stay hot.
     pub(super) fn grow(&mut self, n: u64) {
         self.n = n;
         self.hot = ((n as f64 * self.fraction) as u64).clamp(1, n);
     }
 
-    /// The places' masses, hot ones first.
+    /// The probabilities of the places, hot ones first.
     pub(super) fn masses(&self) -> Vec<f64> {
         let share = if self.hot == self.n { 1.0 } else { self.share };
         let hot = share / self.hot as f64;

@@ -1,8 +1,8 @@
-//! Keys: an item's index becomes bytes and, but for keys from a file, comes back from them.
+//! Keys: converts an item's index to bytes and, except for keys from a file, back.
 //!
-//! The index is placed (scattered by a permutation, or as it is), the place times the spacing is the key's number, and
-//! the number is encoded. Half a spacing behind each number lies a number that is never written: the misses. Keys that
-//! come in turns of serial and random ones have numbers of their own (`alternate.rs`).
+//! The index is mapped to a place (scattered by a permutation, or unchanged), the place times the spacing is the
+//! key's number, and the number is encoded. Half a spacing after each number is a number that is never written: the
+//! misses. Keys in turns of serial and random ones have different numbers (`alternate.rs`).
 
 mod check;
 mod random;
@@ -19,36 +19,38 @@ use std::sync::Arc;
 
 /// The largest key, in bytes.
 pub const MOST_KEY_BYTES: u32 = 65_536;
-/// The largest file of keys: each trial holds one in memory.
+/// The largest file of keys: each trial keeps one in memory.
 pub const MOST_KEY_FILE_BYTES: u64 = 8 << 30;
 /// The smallest key, in bytes.
 pub const LEAST_KEY_BYTES: u32 = 4;
-/// What YCSB puts before the digits of a key.
+/// YCSB's prefix of a key's digits.
 const USER: &[u8] = b"user";
-/// Digits of a hashed key's number: the most that a permutation can hold.
+/// Digits of a hashed key's number: the maximum that a permutation supports.
 const MOST_HASHED_DIGITS: u32 = 18;
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Bytes of a key file, read or mapped.
 pub type KeyFile = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// What keys look like.
+/// The form of keys.
 #[derive(Clone)]
 pub struct KeyRules {
-    /// The most items there will ever be, growth included.
+    /// The maximum number of items, growth included.
     pub range: u64,
     /// Bytes of a key, 4 to 65536, prefix included.
     pub size: SizeSpec,
-    /// How a number becomes bytes.
+    /// How a number is converted to bytes.
     pub encoding: Encoding,
-    /// A permutation of the range, named by the seed, stands between index and number (`hashed` and `random` need none).
+    /// Whether a permutation of the range, selected by the seed, maps index to number (`hashed` and `random` need
+    /// none).
     pub scattered: bool,
     /// The distance between the numbers of neighbours, at least 1; misses need at least 2.
     pub spacing: u64,
-    /// Keys come in turns of this many serial and as many random ones, over the range of those before; 0: they do not.
+    /// Keys alternate between this many serial and as many random ones, over the range of those before; 0: they do
+    /// not.
     pub alternate: u64,
     /// Keys share this many distinct prefixes; 0: none. A group is a run of neighbours in number order, so that
-    /// prefixes keep the order of keys.
+    /// prefixes preserve the order of keys.
     pub prefix_groups: u64,
     /// Bytes of such a prefix.
     pub prefix_size: u32,
@@ -73,7 +75,7 @@ impl Default for KeyRules {
     }
 }
 
-/// Makes keys; cheap to clone, one for each thread.
+/// Creates keys; cheap to clone, one for each thread.
 #[derive(Clone)]
 pub struct Keys {
     form: Form,
@@ -83,7 +85,7 @@ pub struct Keys {
     frame: Frame,
 }
 
-/// What stands between index and number.
+/// The mapping between index and number.
 #[derive(Clone)]
 enum Order {
     Plain,
@@ -93,7 +95,7 @@ enum Order {
 
 #[derive(Clone)]
 enum Form {
-    /// 16 bytes, binary, no prefix: what most runs use, so it has a path of its own.
+    /// 16 bytes, binary, no prefix: the form of most runs, with a separate code path.
     Binary16,
     Framed,
     File(KeyFile),
@@ -108,14 +110,15 @@ struct Frame {
     prefix_bytes: usize,
     /// Numbers that share a prefix: a run of places times the spacing.
     group_numbers: u64,
-    /// Bytes of the number, the same for all keys; a larger key is padded behind, so that order is the numbers' order.
+    /// Bytes of the number, the same for all keys; a larger key is padded at the end, so that keys have the order of
+    /// numbers.
     number_bytes: usize,
-    /// The bijection that stands for YCSB's hash.
+    /// The bijection used in place of YCSB's hash.
     hash: Option<Permutation>,
 }
 
 impl Keys {
-    /// Fails, in one line, where the numbers do not fit into the size and encoding, a size is out of 4 to 65536
+    /// Returns a one-line error if the numbers do not fit into the size and encoding, a size is not in 4 to 65536
     /// bytes, or a file has too few bytes.
     pub fn new(rules: &KeyRules, seed: u64) -> Result<Keys, SpecError> {
         let sizes = Sizes::new(&rules.size)?;
@@ -155,8 +158,8 @@ impl Keys {
         Ok(Keys { form, range, spacing: rules.spacing, order, frame })
     }
 
-    /// Writes the key of an index (below the range) at the start of `out`, which holds at least `max_len` bytes.
-    /// Returns the key's bytes.
+    /// Writes the key of an index (below the range) at the start of `out`, which has at least `max_len` bytes.
+    /// Returns the key's length.
     #[inline]
     pub fn write(&self, index: u64, out: &mut [u8]) -> usize {
         let number = self.number(index);
@@ -166,10 +169,10 @@ impl Keys {
         self.write_number(number, out)
     }
 
-    /// Writes a key that `write` never makes, next to the one of `index`; see `misses`.
+    /// Writes a key that `write` never creates, next to the one of `index`; see `misses`.
     #[inline]
     pub fn write_missing(&self, index: u64, out: &mut [u8]) -> usize {
-        debug_assert!(self.spacing > 1, "the caller asked `misses` before");
+        debug_assert!(self.spacing > 1, "the caller must check `misses` first");
         let number = match &self.order {
             Order::Alternate(turns) => turns.missing(index),
             _ => self.number(index) + self.spacing / 2,
@@ -191,28 +194,28 @@ impl Keys {
         self.frame.write(number, out)
     }
 
-    /// Whether there are keys to miss with; else why not, and what to do.
+    /// Whether keys for misses exist; `Err` holds the reason if not, and what to do.
     pub fn misses(&self) -> Result<(), SpecError> {
         if let Form::File(_) = self.form {
-            let text = "keys from a file leave no gap for a key that is not there; set `miss` to 0";
+            let text = "keys from a file leave no gap for absent keys; set `miss` to 0";
             return Err(SpecError(text.to_string()));
         }
         if self.spacing < 2 {
-            let text = "a `key.spacing` of 1 leaves no gap for a key that is not there; set it to 2 or more, \
+            let text = "a `key.spacing` of 1 leaves no gap for absent keys; set it to 2 or more, \
                 or `miss` to 0";
             return Err(SpecError(text.to_string()));
         }
         if let Order::Alternate(turns) = &self.order
             && !turns.has_gap()
         {
-            let text = "the turns of `key.alternate` leave no gap for a key that is not there; set `key.spacing` \
-                higher, or `miss` to 0";
+            let text = "the turns of `key.alternate` leave no gap for absent keys; increase `key.spacing`, \
+                or set `miss` to 0";
             return Err(SpecError(text.to_string()));
         }
         Ok(())
     }
 
-    /// The index whose key this is; none for a key that `write` does not make, and for keys from a file.
+    /// The index of a key; `None` for a key that `write` does not create, and for keys from a file.
     #[inline]
     pub fn index_of(&self, key: &[u8]) -> Option<u64> {
         let number = match self.form {
@@ -233,8 +236,9 @@ impl Keys {
         })
     }
 
-    /// The place of an index's key among the keys of the whole range, in byte order; none for `hashed` and `random`
-    /// keys and keys from a file, whose order is not known. Places ascend with keys; not each has a key (`key.alternate`).
+    /// The place of an index's key among the keys of the complete range, in byte order; `None` for `hashed` and
+    /// `random` keys and keys from a file, whose order is unknown. Places ascend with keys; not every place has a key
+    /// (`key.alternate`).
     pub fn place_of(&self, index: u64) -> Option<u64> {
         let place = || match &self.order {
             Order::Plain => index,
@@ -257,7 +261,7 @@ impl Keys {
         }
     }
 
-    /// All keys of the items below `items` have places below this.
+    /// Upper bound of the places of all keys of the items below `items`.
     pub fn places(&self, items: u64) -> u64 {
         match &self.order {
             _ if !self.has_places() => self.range,
@@ -267,8 +271,8 @@ impl Keys {
         }
     }
 
-    /// The places of the keys that share the prefix of an index's key; none without prefixes, or where places are not
-    /// known. The last may be beyond the range.
+    /// The places of the keys that share the prefix of an index's key; `None` without prefixes, or if places are
+    /// unknown. The last may be beyond the range.
     pub fn prefix_places(&self, index: u64) -> Option<Range<u64>> {
         let place = self.place_of(index).filter(|_| self.frame.prefix_bytes > 0)?;
         let places = match &self.order {
@@ -288,33 +292,33 @@ impl Keys {
         self.has_places() && matches!(self.order, Order::Plain)
     }
 
-    /// The bytes of the longest key.
+    /// The length of the longest key, bytes.
     pub fn max_len(&self) -> usize {
         self.frame.sizes.max() as usize
     }
 
-    /// The bytes of every key; none where sizes differ.
+    /// The length of every key, bytes; `None` if sizes differ.
     pub fn fixed_len(&self) -> Option<usize> {
         self.frame.sizes.fixed().map(|size| size as usize)
     }
 
-    /// The mean bytes of a key.
+    /// The mean length of a key, bytes.
     pub fn mean_len(&self) -> f64 {
         self.frame.sizes.mean()
     }
 
-    /// The bytes that the keys of a group share; 0 without groups.
+    /// The number of bytes that the keys of a group share; 0 without groups.
     pub fn prefix_len(&self) -> usize {
         self.frame.prefix_bytes
     }
 
-    /// The items that the keys are made for.
+    /// The number of items that the keys are created for.
     pub fn range(&self) -> u64 {
         self.range
     }
 
-    /// Two places of a key file with the same key, if there are any: such a file cannot be verified. Sorts the
-    /// file's keys: 8 bytes for each and some hundred ns. None for keys that are not from a file, which never repeat.
+    /// Two places of a key file with the same key, if there are any: such a file cannot be verified. Sorts the file's
+    /// keys: 8 bytes and some hundred ns per key. `None` for keys that are not from a file, which never repeat.
     pub fn repeated_in_file(&self) -> Option<(u64, u64)> {
         let Form::File(file) = &self.form else { return None };
         let size = self.frame.number_bytes;
@@ -325,7 +329,7 @@ impl Keys {
         places.windows(2).find(|pair| key(pair[0]) == key(pair[1])).map(|pair| (pair[0], pair[1]))
     }
 
-    /// The key's number; of a file's keys the place times the spacing too.
+    /// The key's number; for keys from a file the place times the spacing too.
     #[inline]
     fn number(&self, index: u64) -> u64 {
         debug_assert!(index < self.range, "index {index} lies in the range of {}", self.range);
@@ -409,7 +413,7 @@ fn pad(encoding: Encoding) -> u8 {
     if encoding == Encoding::Binary { 0 } else { b'0' }
 }
 
-/// Writes a number right-aligned; it fits, for `check_capacity` saw to it.
+/// Writes a number right-aligned; it fits, as `check_capacity` ensures.
 fn encode(encoding: Encoding, mut number: u64, out: &mut [u8]) {
     match encoding {
         Encoding::Binary | Encoding::Random => {

@@ -1,4 +1,4 @@
-//! Numbers, keys and values from a seed; no clock, no I/O (but for a key file given to it).
+//! Numbers, keys and values from a seed. No clock, no I/O (except a key file passed in).
 
 mod alias;
 mod alternate;

@@ -1,19 +1,20 @@
-//! A keyed order of N items in O(1) memory: `Permutation`, and `Pass`, which deals the items out once each.
+//! A keyed order of N items in O(1) memory: `Permutation`, and `Pass`, which returns each item once.
 
 use super::random::{Split, derive, scale};
 use super::sample::Part;
 
-/// Most pairs of rounds: for the smallest ranges, whose halves have few values.
+/// Maximum pairs of rounds: for the smallest ranges, whose halves have few values.
 const MOST_PAIRS: usize = 5;
 
-/// A bijection of [0, n) chosen by a seed, with its inverse.
+/// A bijection of [0, n) selected by a seed, with its inverse.
 ///
-/// A Feistel network over `high * 2^k + low`, with high below a count that makes the domain just hold n: low is
-/// changed by XOR with a hash of high, high by adding a hash of low modulo its count, in turn. Two such pairs of rounds
-/// (four rounds, as Luby and Rackoff need) are indistinguishable from chance by a chi-square test of neighbours from
-/// 4096 items on; smaller ranges get more. A result of n or more is sent through again (cycle walking), which the tight
-/// domain makes rare, so that the branch predicts well at any n. Rejected: multiplications modulo a power of two, which
-/// are cheaper a round, but walk up to every second time and mix worse.
+/// A Feistel network over `high * 2^k + low`, with high below a count that makes the domain just large enough for n:
+/// low is changed by XOR with a hash of high, high by adding a hash of low modulo its count, alternately. Two such
+/// pairs of rounds (four rounds, as Luby and Rackoff require) are indistinguishable from random by a chi-square test
+/// of neighbours from 4096 items on; smaller ranges use more rounds. A result of n or more is mapped again (cycle
+/// walking). The tight domain makes this rare, so that the branch is well predicted for any n. Rejected:
+/// multiplications modulo a power of two, which are cheaper per round, but repeat up to half of the time and mix less
+/// well.
 #[derive(Clone, Copy, Debug)]
 pub struct Permutation {
     n: u64,
@@ -26,7 +27,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation of [0, n) that a seed names; 1 <= n <= 2^63.
+    /// The permutation of [0, n) selected by a seed; 1 <= n <= 2^63.
     pub fn new(n: u64, seed: u64) -> Permutation {
         debug_assert!((1..=1 << 63).contains(&n), "a permutation has 1 to 2^63 items");
         let mut split = Split(derive(seed, 0x7065_726d));
@@ -36,7 +37,7 @@ impl Permutation {
         permutation
     }
 
-    /// Chooses halves of about equal size that hold `items`.
+    /// Chooses halves of about equal size with space for `items`.
     fn set_domain(&mut self, items: u64) {
         let bits = 64 - (items - 1).leading_zeros();
         self.low_bits = bits.div_ceil(2).max(3);
@@ -48,7 +49,7 @@ impl Permutation {
         };
     }
 
-    /// The items.
+    /// The number of items.
     pub fn n(&self) -> u64 {
         self.n
     }
@@ -56,7 +57,7 @@ impl Permutation {
     /// The image of `i`, which is below n.
     #[inline]
     pub fn at(&self, i: u64) -> u64 {
-        debug_assert!(i < self.n, "an item of the range");
+        debug_assert!(i < self.n, "the item is out of range");
         let mut high = i >> self.low_bits;
         let mut low = i & ((1 << self.low_bits) - 1);
         loop {
@@ -75,7 +76,7 @@ impl Permutation {
     /// The item whose image is `x`, which is below n.
     #[inline]
     pub fn inverse(&self, x: u64) -> u64 {
-        debug_assert!(x < self.n, "an item of the range");
+        debug_assert!(x < self.n, "the item is out of range");
         let mut high = x >> self.low_bits;
         let mut low = x & ((1 << self.low_bits) - 1);
         loop {
@@ -104,7 +105,7 @@ const fn hash(half: u64, key: u64) -> u64 {
 pub struct Pass {
     part: Part,
     seed: u64,
-    /// Items of the whole range; a new value takes effect with the next pass.
+    /// Number of items in the complete range; a new value takes effect in the next pass.
     n: u64,
     pass: u64,
     place: u64,
@@ -112,7 +113,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// The passes over `part` of [0, n); the part is not empty.
+    /// The passes over `part` of [0, n); the part must not be empty.
     pub(super) fn new(n: u64, seed: u64, part: Part) -> Pass {
         let seed = derive(seed, 0x7061_7373 + part.index);
         Pass { part, seed, n, pass: 0, place: 0, order: Permutation::new(part.len(n), seed) }
@@ -129,7 +130,7 @@ impl Pass {
         item
     }
 
-    /// Starts the next pass, in a new order and over the range of now.
+    /// Starts the next pass, in a new order and over the current range.
     #[cold]
     fn turn(&mut self) {
         self.pass += 1;
@@ -137,7 +138,7 @@ impl Pass {
         self.order = Permutation::new(self.part.len(self.n), derive(self.seed, self.pass));
     }
 
-    /// The range becomes [0, n) with the next pass.
+    /// Sets the range to [0, n) from the next pass on.
     pub(super) fn grow(&mut self, n: u64) {
         self.n = n;
     }

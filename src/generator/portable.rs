@@ -1,11 +1,11 @@
-//! Logarithm, exponential and power made of basic IEEE operations only, so that every machine gets the same bits.
+//! Logarithm, exponential and power from basic IEEE operations only, so that every machine gets the same bits.
 //!
-//! The ones of the standard library come from the platform's C library and differ in the last bit between libraries
-//! and processors (with and without fused multiply-add), which would move a draw now and then.
+//! The functions of the standard library come from the platform's C library and differ in the last bit between
+//! libraries and processors (with and without fused multiply-add), which would occasionally change a draw.
 
 /// ln 2, its upper 33 bits, so that a product with an exponent is exact.
 const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
-/// ln 2 less `LN2_HIGH`.
+/// ln 2 minus `LN2_HIGH`.
 const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
 /// The natural logarithm of a positive, finite, normal number; within about two units in the last place.
@@ -37,7 +37,7 @@ pub(super) fn exp(x: f64) -> f64 {
     if x > 709.0 {
         return f64::INFINITY;
     }
-    // Adding and taking away 1.5 * 2^52 rounds to the nearest whole number without a call.
+    // Adding and subtracting 1.5 * 2^52 rounds to the nearest integer without a call.
     const SHIFTER: f64 = 6_755_399_441_055_744.0;
     let shifted = x * std::f64::consts::LOG2_E + SHIFTER;
     let k = shifted - SHIFTER;
@@ -60,7 +60,7 @@ pub(super) fn pow(x: f64, y: f64) -> f64 {
     exp(y * ln(x))
 }
 
-/// (e^x - 1) / x, without loss near 0.
+/// (e^x - 1) / x, without loss of precision near 0.
 pub(super) fn exp_minus_one_over(x: f64) -> f64 {
     if x.abs() > 0.5 {
         return (exp(x) - 1.0) / x;

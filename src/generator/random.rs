@@ -1,4 +1,4 @@
-//! The random source: xoshiro256++, the same bits on every machine, split into streams that never meet.
+//! The random source: xoshiro256++, the same bits on every machine, split into streams that never overlap.
 
 /// The odd number closest to 2^64 over the golden ratio: the step of splitmix64.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -22,7 +22,7 @@ pub(super) const fn scale(bits: u64, n: u64) -> u64 {
     ((bits as u128 * n as u128) >> 64) as u64
 }
 
-/// A seed of its own for each purpose, so that independent decisions never share a source.
+/// A separate seed for each purpose, so that independent decisions never share a source.
 pub(super) const fn derive(seed: u64, purpose: u64) -> u64 {
     mix64(mix64(seed.wrapping_add(GOLDEN)).wrapping_add(purpose.wrapping_mul(GOLDEN)))
 }
@@ -46,14 +46,14 @@ pub struct Random {
 }
 
 impl Random {
-    /// The stream of a seed, whose state is filled by splitmix64 as the authors advise.
+    /// The stream of a seed, whose state is filled by splitmix64 as the authors recommend.
     pub fn seeded(seed: u64) -> Random {
         let mut split = Split(seed);
         Random { state: [split.next(), split.next(), split.next(), split.next()] }
     }
 
-    /// Stream `stream` of a seed: the seed's stream after `stream` jumps of 2^128 steps. Costs about 0.3 us a jump.
-    /// Streams of one seed never meet within 2^128 draws.
+    /// Stream `stream` of a seed: the seed's stream after `stream` jumps of 2^128 steps. Costs about 0.3 us per jump.
+    /// Streams of one seed do not overlap within 2^128 draws.
     pub fn stream(seed: u64, stream: u64) -> Random {
         let mut random = Random::seeded(seed);
         for _ in 0..stream {
@@ -80,11 +80,11 @@ impl Random {
         if (product as u64) < n { self.below_slowly(n, product) } else { (product >> 64) as u64 }
     }
 
-    /// The rare part of `below`, which costs a division and perhaps another draw.
+    /// The rare part of `below`, which costs a division and possibly another draw.
     #[cold]
     #[inline(never)]
     fn below_slowly(&mut self, n: u64, mut product: u128) -> u64 {
-        debug_assert!(n > 0, "there is no number below 0");
+        debug_assert!(n > 0, "the bound must be at least 1");
         let threshold = n.wrapping_neg() % n;
         while (product as u64) < threshold {
             product = u128::from(self.next_u64()) * u128::from(n);

@@ -1,4 +1,4 @@
-//! `Sampler`: which item comes next, for any distribution; one enum, so that the hot loop has no dynamic call.
+//! `Sampler`: draws items, for any distribution; one enum, so that the hot loop has no dynamic call.
 
 use super::exponential::Exponential;
 use super::hotspot::Hotspot;
@@ -11,7 +11,7 @@ use super::uniform::Uniform;
 use super::ycsb::Ycsb;
 use super::zipf::Zipf;
 
-/// One of `count` threads: items whose index is `index` modulo `count` are its own.
+/// One of `count` threads: it owns the items whose index is `index` modulo `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// From 0 to count - 1.
@@ -24,7 +24,7 @@ impl Part {
     /// The only part.
     pub const WHOLE: Part = Part { index: 0, count: 1 };
 
-    /// How many of the items [0, n) are in this part.
+    /// The number of items of [0, n) in this part.
     #[inline]
     pub fn len(&self, n: u64) -> u64 {
         if self.index < n { (n - self.index - 1) / self.count + 1 } else { 0 }
@@ -37,8 +37,8 @@ impl Part {
     }
 }
 
-/// Draws items of a range. Everything but the draws themselves (such as where the hot items lie) comes from the seed
-/// given to `new`, which must be the same for all threads; the draws come from the `Random` given to `next`.
+/// Draws items of a range. Everything except the draws themselves (such as which items are hot) depends on the seed
+/// passed to `new`, which must be the same for all threads; the draws use the `Random` passed to `next`.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     n: u64,
@@ -62,9 +62,9 @@ enum Form {
 impl Sampler {
     /// A sampler of the items [0, n).
     ///
-    /// `sequential` and `permutation` give the items of `part` only, each once a pass; the others draw from all.
-    /// `clustered` puts the hot items of `zipf` and `hotspot` side by side at the start instead of scattering them.
-    /// Fails on parameters out of range, an n of 0 or over 2^63, and a part without items.
+    /// `sequential` and `permutation` return the items of `part` only, each once per pass; the others draw from all.
+    /// `clustered` places the hot items of `zipf` and `hotspot` next to each other at the start instead of scattering
+    /// them. Returns an error for parameters out of range, an n of 0 or over 2^63, and a part without items.
     pub fn new(
         distribution: &Distribution,
         n: u64,
@@ -73,12 +73,13 @@ impl Sampler {
         clustered: bool,
     ) -> Result<Sampler, SpecError> {
         if n == 0 || n > 1 << 63 {
-            return Err(SpecError(format!("`{distribution}` draws from 1 to 2^63 items, not from {n}")));
+            return Err(SpecError(format!("`{distribution}` needs 1 to 2^63 items, got {n}")));
         }
         let own = |form| {
             if part.index >= part.count || part.len(n) == 0 {
-                let Part { index, count } = part;
-                let text = format!("{n} items have no part {index} of {count}; use at most {n} threads");
+                let Part { count, .. } = part;
+                let text =
+                    format!("{n} items cannot be split among {count} threads; use at most {n} threads");
                 return Err(SpecError(text));
             }
             Ok(Sampler { n, part: Some(part), form })
@@ -117,8 +118,9 @@ impl Sampler {
         }
     }
 
-    /// The range becomes [0, n); a smaller n than now changes nothing, and neither does any n for `ycsb-zipfian`.
-    /// `permutation` takes it up with its next pass. Costs some ns; `zipf` some microseconds about each 6 % of growth.
+    /// Sets the range to [0, n); an n below the current one changes nothing, and neither does any n for
+    /// `ycsb-zipfian`. `permutation` uses it from its next pass on. Costs some ns; for `zipf` some microseconds about
+    /// every 6 % of growth.
     #[inline]
     pub(super) fn grow(&mut self, n: u64) {
         if n > self.n && !matches!(self.form, Form::Ycsb(_)) {
@@ -143,12 +145,12 @@ impl Sampler {
         }
     }
 
-    /// The items of the range.
+    /// The number of items in the range.
     pub fn n(&self) -> u64 {
         self.n
     }
 
-    /// The items that can come: those of the part for `sequential` and `permutation`, else all.
+    /// The number of items that can be drawn: those of the part for `sequential` and `permutation`, otherwise all.
     pub fn part_len(&self) -> u64 {
         self.part.map_or(self.n, |part| part.len(self.n))
     }

@@ -2,7 +2,7 @@
 
 use super::sample::Part;
 
-/// Item after item.
+/// Returns item after item.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     part: Part,
@@ -11,7 +11,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// The items of `part` of [0, n); the part is not empty.
+    /// The items of `part` of [0, n); the part must not be empty.
     pub(super) fn new(n: u64, part: Part) -> Sequence {
         Sequence { part, n, next: part.index }
     }
@@ -24,7 +24,7 @@ impl Sequence {
         item
     }
 
-    /// The range becomes [0, n) at once.
+    /// Sets the range to [0, n) immediately.
     pub(super) fn grow(&mut self, n: u64) {
         self.n = n;
     }

@@ -1,4 +1,4 @@
-//! Tests of the generators themselves, for `kvdyno selftest`: each returns what it measured and judges nothing.
+//! Tests of the generators themselves, for `kvdyno selftest`: each returns its measurements without a verdict.
 
 use super::permutation::Permutation;
 use super::random::Random;
@@ -9,7 +9,7 @@ use super::value::{ValueRules, Values};
 use super::{exponential::Exponential, hotspot::Hotspot, latest::Latest, ycsb::Ycsb, zipf::zeta};
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
 
-/// The least draws expected in a bin of a chi-square test.
+/// The minimum of expected draws in a bin of a chi-square test.
 const LEAST_EXPECTED: f64 = 8.0;
 
 /// A chi-square test of counts against masses.
@@ -17,7 +17,7 @@ const LEAST_EXPECTED: f64 = 8.0;
 pub struct ChiSquare {
     /// The sum of squared deviations over expectations.
     pub statistic: f64,
-    /// Degrees of freedom; 0 where each count is fixed beforehand.
+    /// Degrees of freedom; 0 if each count is fixed in advance.
     pub degrees: u64,
     /// The probability of a statistic at least as large if the masses are right.
     pub p: f64,
@@ -28,29 +28,30 @@ pub struct ChiSquare {
 pub struct KolmogorovSmirnov {
     /// The largest distance between the two functions.
     pub statistic: f64,
-    /// The probability of a distance at least as large if the distribution is right; for whole numbers at least that.
+    /// The probability of a distance at least as large if the distribution is right; for whole numbers a lower bound
+    /// of it.
     pub p: f64,
 }
 
-/// What was found about the streams of a seed.
+/// The result of comparing the streams of a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
-    /// Streams drawn from.
+    /// Number of streams.
     pub streams: u64,
-    /// Draws of each.
+    /// Draws from each.
     pub draws: u64,
-    /// Pairs of neighbouring draws (128 bits) that came more than once, in whichever streams.
+    /// Pairs of neighbouring draws (128 bits) that occurred more than once, in any of the streams.
     pub repeated_windows: u64,
-    /// Stream i, jumped, was stream i + 1, for each.
+    /// Whether stream i, jumped, was stream i + 1, for each i.
     pub are_jumps_apart: bool,
-    /// The jump equals 2^128 steps for every state: its result is that of the transition matrix squared 128 times,
-    /// on all 256 states with one bit, and both are linear. The period being 2^256 - 1, streams cannot meet within
-    /// 2^128 draws.
+    /// Whether the jump equals 2^128 steps for every state: its result equals that of the transition matrix squared
+    /// 128 times, on all 256 states with one bit, and both are linear. Because the period is 2^256 - 1, streams
+    /// cannot overlap within 2^128 draws.
     pub is_jump_exact: bool,
 }
 
-/// The probability of each item when hot items are clustered: the exact ones of the algorithm in use (`ycsb-zipfian`:
-/// exact but for ranks over a million). Takes O(n) time and memory; fails on parameters out of range.
+/// The probability of each item if hot items are clustered: the exact ones of the algorithm in use (`ycsb-zipfian`:
+/// exact except for ranks over a million). Takes O(n) time and memory; returns an error for parameters out of range.
 pub fn masses(distribution: &Distribution, n: u64) -> Result<Vec<f64>, SpecError> {
     Sampler::new(distribution, n, 0, Part::WHOLE, true)?;
     Ok(match *distribution {
@@ -68,8 +69,9 @@ pub fn masses(distribution: &Distribution, n: u64) -> Result<Vec<f64>, SpecError
     })
 }
 
-/// Compares draws with the exact masses. `sequential` and `permutation`, whose counts are fixed, get p = 1 when every
-/// item came equally often in whole passes (draws are rounded up to these), else 0. Fails as `masses` does.
+/// Compares draws with the exact probabilities. `sequential` and `permutation`, whose counts are fixed, get p = 1 if
+/// every item was drawn equally often in complete passes (draws are rounded up to these), otherwise 0. Errors as in
+/// `masses`.
 pub fn uniformity(
     distribution: &Distribution,
     n: u64,
@@ -92,8 +94,8 @@ pub fn uniformity(
     Ok(against(&masses, &counts))
 }
 
-/// Compares where a permutation puts neighbours (i, i + 1) with chance: a table of up to 32 by 32 ranges of places, for
-/// the first million items. `n` is at least 1000.
+/// Compares where a permutation maps neighbours (i, i + 1) with random places: a table of up to 32 by 32 ranges of
+/// places, for the first million items. `n` is at least 1000.
 pub fn neighbours(n: u64, seed: u64) -> ChiSquare {
     let permutation = Permutation::new(n, seed);
     let places = n.min(1_000_000);
@@ -115,14 +117,14 @@ pub fn neighbours(n: u64, seed: u64) -> ChiSquare {
     chi_square(&expected, &counts)
 }
 
-/// Compares counts of items with their masses.
+/// Compares counts of items with their probabilities.
 pub fn against(masses: &[f64], counts: &[u64]) -> ChiSquare {
     let draws = counts.iter().sum::<u64>() as f64;
     let expected: Vec<f64> = masses.iter().map(|mass| mass * draws).collect();
     chi_square(&expected, counts)
 }
 
-/// Compares counts of items, in their order, with their masses.
+/// Compares counts of items, in their order, with their probabilities.
 pub fn ks_of_counts(masses: &[f64], counts: &[u64]) -> KolmogorovSmirnov {
     let draws = counts.iter().sum::<u64>();
     let (mut below, mut seen, mut statistic) = (0.0, 0, 0.0_f64);
@@ -134,7 +136,7 @@ pub fn ks_of_counts(masses: &[f64], counts: &[u64]) -> KolmogorovSmirnov {
     KolmogorovSmirnov { statistic, p: kolmogorov(statistic, draws) }
 }
 
-/// Compares two samples by the counts of their bins; bins that neither has are left out.
+/// Compares two samples by the counts of their bins; bins that are empty in both are skipped.
 pub fn two_samples(left: &[u64], right: &[u64]) -> ChiSquare {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
     let (of_left, of_right) = ((sum(right) / sum(left)).sqrt(), (sum(left) / sum(right)).sqrt());
@@ -148,7 +150,7 @@ pub fn two_samples(left: &[u64], right: &[u64]) -> ChiSquare {
     ChiSquare { statistic, degrees, p: ChiSquared::new(degrees as f64).map_or(1.0, |chi| chi.sf(statistic)) }
 }
 
-/// Chi-square with the rarest items put together until a bin expects `LEAST_EXPECTED`.
+/// Chi-square with the rarest items combined until a bin expects at least `LEAST_EXPECTED`.
 fn chi_square(expected: &[f64], counts: &[u64]) -> ChiSquare {
     let mut order: Vec<usize> = (0..expected.len()).collect();
     order.sort_by(|&a, &b| expected[b].total_cmp(&expected[a]));
@@ -159,7 +161,7 @@ fn chi_square(expected: &[f64], counts: &[u64]) -> ChiSquare {
         wanted += expected[item];
         actual += counts[item] as f64;
         left -= expected[item];
-        // The last bin takes what would be too little for one of its own.
+        // The last bin gets what would be too little for a separate one.
         let is_last = item == order[order.len() - 1];
         if is_last || (wanted >= LEAST_EXPECTED && left >= LEAST_EXPECTED) {
             if wanted > 0.0 {
@@ -174,7 +176,7 @@ fn chi_square(expected: &[f64], counts: &[u64]) -> ChiSquare {
     ChiSquare { statistic, degrees, p }
 }
 
-/// Compares sizes drawn with the spec's distribution function. Fails on a spec out of range.
+/// Compares drawn sizes with the spec's distribution function. Returns an error for a spec out of range.
 pub fn ks(spec: &SizeSpec, draws: u64, seed: u64) -> Result<KolmogorovSmirnov, SpecError> {
     let sizes = Sizes::new(spec)?;
     let bell = Normal::standard();
@@ -185,7 +187,7 @@ pub fn ks(spec: &SizeSpec, draws: u64, seed: u64) -> Result<KolmogorovSmirnov, S
     let mut statistic: f64 = 0.0;
     let mut seen = 0;
     for run in drawn.chunk_by(|a, b| a == b) {
-        // Both are steps of whole numbers: the distance is largest at a size that came or just under it.
+        // Both are step functions of whole numbers: the distance is largest at a drawn size or just below it.
         statistic = statistic.max((below(run[0] - 1) - seen as f64 / draws as f64).abs());
         seen += run.len();
         statistic = statistic.max((below(run[0]) - seen as f64 / draws as f64).abs());
@@ -218,7 +220,7 @@ fn kolmogorov(statistic: f64, draws: u64) -> f64 {
     (2.0 * sum).clamp(0.0, 1.0)
 }
 
-/// Looks for what the streams of a seed have in common, and proves the jump between them. Takes 16 bytes for each draw.
+/// Searches the streams of a seed for common draws, and proves the jump between them. Takes 16 bytes per draw.
 pub fn disjoint_streams(seed: u64, streams: u64, draws: u64) -> Streams {
     let mut windows = Vec::new();
     let mut are_jumps_apart = true;
@@ -246,7 +248,7 @@ fn is_jump_exact() -> bool {
         state[bit / 64] = 1 << (bit % 64);
         Random { state }
     };
-    // Column c is the state that the state with only bit c leads to.
+    // Column c is the state that follows the state in which only bit c is set.
     let mut matrix: Vec<[u64; 4]> = (0..256)
         .map(|bit| {
             let mut random = unit(bit);
@@ -277,8 +279,8 @@ fn product(matrix: &[[u64; 4]], state: &[u64; 4]) -> [u64; 4] {
     sum
 }
 
-/// The share of bytes that LZ4 keeps of values laid end to end and compressed in blocks of `block_bytes`, over a
-/// megabyte of values or 32 of them, whichever is more. Fails on a spec or share out of range.
+/// The share of bytes that LZ4 keeps of values concatenated and compressed in blocks of `block_bytes`, over a
+/// megabyte of values or 32 of them, whichever is more. Returns an error for a spec or share out of range.
 pub fn compressibility(size: &SizeSpec, share: f64, seed: u64, block_bytes: usize) -> Result<f64, SpecError> {
     let values = Values::new(&ValueRules { size: size.clone(), compressed_share: share }, seed)?;
     let mut random = Random::seeded(seed);

@@ -1,4 +1,4 @@
-//! Sizes of keys and values: a pure function of 64 bits, so that an item has the same size at every look.
+//! Sizes of keys and values: a pure function of 64 bits, so that an item always has the same size.
 
 use super::alias::Alias;
 use super::portable::{exp, ln};
@@ -8,7 +8,7 @@ use super::zipf::{Ranks, zeta};
 
 /// The skew of `zipf:A-B`, YCSB's constant.
 const THETA: f64 = 0.99;
-/// The cut of `normal`, in deviations.
+/// The truncation of `normal`, in deviations.
 const CUT: f64 = 4.0;
 
 /// A distribution of sizes in bytes.
@@ -29,7 +29,7 @@ enum Form {
 }
 
 impl Sizes {
-    /// The sizes that a spec describes; fails where the spec is out of range.
+    /// The sizes that a spec describes; an error if the spec is out of range.
     pub fn new(spec: &SizeSpec) -> Result<Sizes, SpecError> {
         Ok(match spec.clone().checked()? {
             SizeSpec::Fixed(size) => Sizes { least: size, most: size, form: Form::Fixed },
@@ -56,13 +56,14 @@ impl Sizes {
         })
     }
 
-    /// A deviation under a quarter of a byte may leave no whole number within the cut: then the nearest is the size.
+    /// A deviation under a quarter of a byte may leave no whole number within the truncation: then the nearest is the
+    /// size.
     fn or_single(self, mean: f64) -> Sizes {
         let size = mean.round() as u32;
         if self.least < self.most { self } else { Sizes { least: size, most: size, form: Form::Fixed } }
     }
 
-    /// The size in bytes that 64 random bits name.
+    /// The size in bytes selected by 64 random bits.
     #[inline]
     pub fn of(&self, hash: u64) -> u32 {
         match &self.form {
@@ -103,7 +104,7 @@ impl Sizes {
         self.most
     }
 
-    /// The only size there is, in bytes; none if sizes differ.
+    /// The fixed size, in bytes; `None` if sizes differ.
     pub fn fixed(&self) -> Option<u32> {
         (self.least == self.most).then_some(self.least)
     }
@@ -128,7 +129,7 @@ impl Sizes {
         }
     }
 
-    /// The integral of `f` under the bell between the cuts, by 2000 midpoints.
+    /// The integral of `f` under the bell curve within the truncation, by 2000 midpoints.
     fn normal_sum(&self, mean: f64, deviation: f64, f: impl Fn(f64) -> f64) -> f64 {
         let width = (f64::from(self.most) - f64::from(self.least) + 1.0) / 2_000.0;
         let points = (0..2_000).map(|k| f64::from(self.least) - 0.5 + (f64::from(k) + 0.5) * width);
@@ -136,7 +137,7 @@ impl Sizes {
     }
 
     /// The probability of a size of at most `size` bytes, for tests of the draws. `normal` needs its distribution
-    /// function, which the caller has.
+    /// function, which the caller provides.
     pub(super) fn at_most(&self, size: u32, bell: impl Fn(f64) -> f64) -> f64 {
         if size < self.least {
             return 0.0;
@@ -209,14 +210,17 @@ mod tests {
                 let hash = random.next_u64();
                 let size = sizes.of(hash);
                 assert!((sizes.min()..=sizes.max()).contains(&size), "{spec}: {size}");
-                assert_eq!(size, sizes.of(hash), "{spec}: the same bits name the same size");
+                assert_eq!(size, sizes.of(hash), "{spec}: the same bits select the same size");
                 sum += f64::from(size);
                 squares += f64::from(size).powi(2);
             }
             let mean = sum / f64::from(draws);
             let error = ((squares / f64::from(draws) - mean * mean).max(0.0) / f64::from(draws)).sqrt();
             let wanted = sizes.mean();
-            assert!((mean - wanted).abs() <= 5.0 * error + 1e-9, "seed 17, {spec}: {mean} is not {wanted}");
+            assert!(
+                (mean - wanted).abs() <= 5.0 * error + 1e-9,
+                "seed 17, {spec}: mean {mean}, expected {wanted}"
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! The texts that people type for distributions, encodings and sizes.
+//! The texts that users type for distributions, encodings and sizes.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// A text that is none of the forms; says what was expected, in one line.
+/// A text in none of the known forms; the message states in one line what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(pub String);
 
@@ -18,7 +18,7 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// Which item comes next.
+/// How the next item is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Distribution {
@@ -43,7 +43,7 @@ pub enum Distribution {
     Exponential(f64, f64),
 }
 
-/// The forms of a distribution, in the order that people see.
+/// The forms of a distribution, in the order in which users see them.
 pub const DISTRIBUTIONS: [&str; 8] = [
     "sequential",
     "uniform",
@@ -55,7 +55,7 @@ pub const DISTRIBUTIONS: [&str; 8] = [
     "exponential:PERCENTILE,FRACTION",
 ];
 
-/// The forms of a size, in the order that people see.
+/// The forms of a size, in the order in which users see them.
 pub const SIZES: [&str; 5] =
     ["N", "uniform:A-B", "zipf:A-B", "normal:MEAN,DEVIATION", "histogram:SIZE*WEIGHT,..."];
 
@@ -70,7 +70,7 @@ impl FromStr for Distribution {
         let (name, parameters) = split(text);
         let plain = |distribution| match parameters {
             None => Ok(distribution),
-            Some(_) => Err(SpecError(format!("`{name}` takes no parameters, in `{text}`"))),
+            Some(_) => Err(SpecError(format!("`{name}` does not accept parameters, got `{text}`"))),
         };
         match name {
             "sequential" => plain(Distribution::Sequential),
@@ -101,10 +101,10 @@ impl FromStr for Distribution {
 }
 
 impl Distribution {
-    /// The distribution, if its parameters lie in their ranges; else a text that names the range.
+    /// The distribution, if its parameters are in range; otherwise an error that states the range.
     pub fn checked(self) -> Result<Self, SpecError> {
         let wrong = |name: &str, value: f64, range: &str| {
-            Err(SpecError(format!("{name} of `{self}` is {value}; it must be {range}")))
+            Err(SpecError(format!("{name} of `{self}` must be {range}, got {value}")))
         };
         let is_fraction = |value: f64| value > 0.0 && value <= 1.0;
         match self {
@@ -170,7 +170,7 @@ impl JsonSchema for Distribution {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "Which item comes next: `sequential`, `uniform`, `permutation` (each once), `zipf:THETA` \
+            "description": "How the next item is chosen: `sequential`, `uniform`, `permutation` (each once), `zipf:THETA` \
                 (true Zipf over all items, THETA over 0), `ycsb-zipfian`, `latest`, `hotspot:FRACTION,SHARE` (SHARE of \
                 the draws on FRACTION of the items), `exponential` or `exponential:PERCENTILE,FRACTION`.",
             "pattern": "^(sequential|uniform|permutation|ycsb-zipfian|latest|exponential|zipf:[0-9.eE+-]+\
@@ -181,25 +181,25 @@ impl JsonSchema for Distribution {
     }
 }
 
-/// How a number becomes bytes.
+/// How a number is converted to bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
-    /// Big-endian, padded in front with zero bytes; ordered as the numbers are.
+    /// Big-endian, padded with leading zero bytes; in the order of the numbers.
     #[default]
     Binary,
-    /// Digits, padded in front with `0`.
+    /// Digits, padded with leading `0`.
     Decimal,
-    /// Lower-case hexadecimal digits, padded in front with `0`.
+    /// Lower-case hexadecimal digits, padded with leading `0`.
     Hex,
-    /// `user` and the digits of a hash, padded, as YCSB has them; in no order.
+    /// `user` and the digits of a hash, padded, as in YCSB; in no order.
     Hashed,
-    /// Random bytes, 8 at least; in no order.
+    /// Random bytes, at least 8; in no order.
     Random,
 }
 
 impl Encoding {
-    /// Whether keys are in the order of their numbers.
+    /// Whether keys have the order of their numbers.
     pub fn is_ordered(self) -> bool {
         !matches!(self, Encoding::Hashed | Encoding::Random)
     }
@@ -242,7 +242,7 @@ pub enum SizeSpec {
     Uniform(u32, u32),
     /// `zipf:1-1024`: small sizes likely, theta 0.99.
     Zipf(u32, u32),
-    /// `normal:MEAN,DEVIATION`, cut at 4 deviations on either side of the mean, and at 1.
+    /// `normal:MEAN,DEVIATION`, truncated at 4 deviations on either side of the mean, and at 1.
     Normal(f64, f64),
     /// `histogram:100*9,1000*1`: sizes with weights.
     Histogram(Vec<(u32, f64)>),
@@ -283,15 +283,15 @@ impl FromStr for SizeSpec {
 }
 
 impl SizeSpec {
-    /// The spec, if every size lies in 1 to 4294967295 bytes and the rest is in range; else a text that says what
-    /// is not.
+    /// The spec, if every size is in 1 to 4294967295 bytes and the rest is in range; otherwise an error that states
+    /// what is not.
     pub fn checked(self) -> Result<Self, SpecError> {
         let wrong = |what: &str| Err(SpecError(format!("size `{self}`: {what}")));
         match &self {
             SizeSpec::Fixed(0) => wrong("must be at least 1 byte"),
             SizeSpec::Uniform(0, _) | SizeSpec::Zipf(0, _) => wrong("the smallest must be at least 1 byte"),
             SizeSpec::Uniform(least, most) | SizeSpec::Zipf(least, most) if least > most => {
-                wrong("the smallest comes first, as in `uniform:250-2500`")
+                wrong("the smallest must be first, as in `uniform:250-2500`")
             }
             SizeSpec::Normal(mean, deviation)
                 if !(*mean >= 1.0 && *deviation >= 0.0 && mean + 4.0 * deviation <= f64::from(u32::MAX)) =>
@@ -299,7 +299,7 @@ impl SizeSpec {
                 wrong("MEAN must be at least 1, DEVIATION at least 0, and MEAN + 4 DEVIATION under 4 GiB")
             }
             SizeSpec::Histogram(bars) if bars.is_empty() => wrong("needs at least one SIZE*WEIGHT"),
-            SizeSpec::Histogram(bars) if bars.len() > 65_536 => wrong("has over 65536 sizes"),
+            SizeSpec::Histogram(bars) if bars.len() > 65_536 => wrong("must have at most 65536 sizes"),
             SizeSpec::Histogram(bars) if bars.iter().any(|&(size, _)| size == 0) => {
                 wrong("the smallest must be at least 1 byte")
             }
@@ -388,7 +388,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, SpecError> {
     bytes.ok_or_else(|| SpecError(format!("`{text}` is not a size; write it like `100`, `4KiB` or `64M`")))
 }
 
-/// The candidate that a misspelt word most likely means, compared up to the candidate's `:`; none when nothing is near.
+/// The candidate closest to a misspelt word, compared up to the candidate's `:`; `None` if none is close.
 pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
     let scored = candidates.iter().map(|candidate| {
@@ -400,15 +400,15 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     (edits <= 1 + length.max(word.chars().count()) / 4).then_some(candidate)
 }
 
-/// The one-line error for an unknown word, with the nearest known name or, failing that, all of them.
+/// The one-line error for an unknown word, with the closest known name or, if there is none, all of them.
 pub fn unknown(kind: &str, word: &str, candidates: &[&str]) -> SpecError {
     SpecError(match nearest(word, candidates) {
         Some(near) => format!("unknown {kind} `{word}`; did you mean `{near}`?"),
-        None => format!("unknown {kind} `{word}`; known are {}", candidates.join(", ")),
+        None => format!("unknown {kind} `{word}`; expected one of {}", candidates.join(", ")),
     })
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two words.
+/// The number of insertions, deletions, replacements and swaps of neighbours between two words.
 fn distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().take(64).collect();
     let right: Vec<char> = right.chars().take(64).collect();
@@ -435,7 +435,7 @@ fn split(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Exactly `N` numbers parted by commas.
+/// Exactly `N` numbers separated by commas.
 fn numbers<const N: usize>(
     text: &str,
     parameters: Option<&str>,
@@ -475,7 +475,7 @@ fn range(text: &str, parameters: Option<&str>) -> Result<(u32, u32), SpecError> 
     Ok((size(text, least)?, size(text, most)?))
 }
 
-/// `SIZE*WEIGHT,...`; a weight left out is 1.
+/// `SIZE*WEIGHT,...`; the default weight is 1.
 fn histogram(text: &str, parameters: Option<&str>) -> Result<SizeSpec, SpecError> {
     let form = || {
         SpecError(format!(

@@ -20,7 +20,7 @@ impl Uniform {
         random.below(self.n)
     }
 
-    /// The range becomes [0, n).
+    /// Sets the range to [0, n).
     pub(super) fn grow(&mut self, n: u64) {
         self.n = n;
     }

@@ -20,44 +20,45 @@ pub(super) const HEADER_BYTES: usize = 24;
 /// Versions of values of 8 to 15 bytes.
 const SMALL_VERSION_BITS: u32 = 40;
 
-/// What values look like.
+/// The form of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueRules {
     /// Bytes of a value, at least 1.
     pub size: SizeSpec,
-    /// The share of their bytes that values keep when they are compressed in blocks of 4 to 64 KiB: 1 is noise; over 0.
-    /// LZ4 keeps within 0.03 of it (0.04 at 200 bytes) for values of 100 bytes and more, and never less than about
-    /// 23 bytes of a value; at 1, the headers still shrink (0.93 kept of 100 bytes). See `shape::compressibility`.
+    /// The share of their bytes that values keep when they are compressed in blocks of 4 to 64 KiB: 1 is noise; must
+    /// be over 0. LZ4 keeps within 0.03 of it (0.04 at 200 bytes) for values of 100 bytes and more, and never less
+    /// than about 23 bytes of a value; at 1, the headers still compress (0.93 kept of 100 bytes). See
+    /// `shape::compressibility`.
     pub compressed_share: f64,
 }
 
 /// What is wrong with a value that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It has another length than was written.
+    /// Its length differs from the written one.
     Length {
         /// Bytes that were written.
         wanted: usize,
         /// Bytes that were read.
         actual: usize,
     },
-    /// A whole value, but of another key.
+    /// An intact value, but of another key.
     Key {
-        /// The index asked for.
+        /// The requested index.
         wanted: u64,
         /// The index in the value.
         actual: u64,
     },
-    /// A whole value of this key, but of another version.
+    /// An intact value of this key, but of another version.
     Version {
-        /// The version asked for.
+        /// The requested version.
         wanted: u64,
         /// The version in the value.
         actual: u64,
     },
-    /// The header does not fit together: damaged, of another run, or never written.
+    /// The header is inconsistent: damaged, from another run, or never written.
     Header,
-    /// The first byte that is not as written, counted from the value's start.
+    /// The first byte that differs, counted from the value's start.
     Body {
         /// From 0.
         at: usize,
@@ -68,39 +69,39 @@ impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Length { wanted, actual } => {
-                write!(out, "the value has {actual} bytes, {wanted} were written")
+                write!(out, "the value has {actual} bytes, but {wanted} were written")
             }
             Fault::Key { wanted, actual } => {
-                write!(out, "the value belongs to key {actual}, key {wanted} was asked for")
+                write!(out, "the value belongs to key {actual}, but key {wanted} was requested")
             }
             Fault::Version { wanted, actual } => {
-                write!(out, "the value is version {actual} of its key, version {wanted} was expected")
+                write!(out, "the value is version {actual} of its key, but version {wanted} was expected")
             }
-            Fault::Header => out.write_str("the value's header is damaged or of another run"),
-            Fault::Body { at } => write!(out, "the value is damaged from byte {at} on"),
+            Fault::Header => out.write_str("the value's header is damaged or from another run"),
+            Fault::Body { at } => write!(out, "the value is damaged starting at byte {at}"),
         }
     }
 }
 
 impl std::error::Error for Fault {}
 
-/// Makes and checks values; clones share the noise.
+/// Creates and checks values; clones share the noise.
 #[derive(Clone, Debug)]
 pub struct Values {
     sizes: Sizes,
-    /// The length of every value, where there is one.
+    /// The length of every value, if all have the same.
     fixed: Option<usize>,
     key: u64,
     body: Body,
 }
 
 impl Values {
-    /// Fails where a size is 0, or the share is not over 0 and at most 1. Makes 20 KiB of noise.
+    /// Returns an error if a size is 0, or the share is not over 0 and at most 1. Creates 20 KiB of noise.
     pub fn new(rules: &ValueRules, seed: u64) -> Result<Values, SpecError> {
         let sizes = Sizes::new(&rules.size)?;
         let share = rules.compressed_share;
         if !(share > 0.0 && share <= 1.0) {
-            let text = format!("`value.compressed_share` is {share}; it must be over 0 and at most 1");
+            let text = format!("`value.compressed_share` must be over 0 and at most 1, got {share}");
             return Err(SpecError(text));
         }
         let fixed = sizes.fixed().map(|size| size as usize);
@@ -108,30 +109,30 @@ impl Values {
         Ok(Values { sizes, fixed, key: derive(seed, 0x7661_6c75), body })
     }
 
-    /// The same seed and noise with other sizes; fails where a size is 0.
+    /// The same seed and noise with other sizes; an error if a size is 0.
     pub fn resized(&self, size: &SizeSpec) -> Result<Values, SpecError> {
         let sizes = Sizes::new(size)?;
         let fixed = sizes.fixed().map(|size| size as usize);
         Ok(Values { sizes, fixed, key: self.key, body: self.body.resized(fixed) })
     }
 
-    /// The bytes of a value.
+    /// The length of a value, bytes.
     #[inline]
     pub fn len_of(&self, index: u64, version: u64) -> usize {
         self.len_from(self.hash(index, version))
     }
 
-    /// The bytes of the longest value.
+    /// The length of the longest value, bytes.
     pub fn max_len(&self) -> usize {
         self.sizes.max() as usize
     }
 
-    /// The mean bytes of a value.
+    /// The mean length of a value, bytes.
     pub fn mean_len(&self) -> f64 {
         self.sizes.mean()
     }
 
-    /// What a check of the smallest values can find.
+    /// What a check of the smallest values can detect.
     pub fn power(&self) -> &'static str {
         match self.sizes.min() {
             24.. => "key, version, length and every byte",
@@ -142,13 +143,13 @@ impl Values {
         }
     }
 
-    /// Whether versions can be read from all values (those of 8 bytes and more).
+    /// Whether all values contain their version (those of 8 bytes and more).
     pub fn has_versions(&self) -> bool {
         self.sizes.min() >= 8
     }
 
-    /// Writes a value at the start of `out`, which holds at least `max_len` bytes. Returns its bytes. Values of 8 to
-    /// 15 bytes hold versions below 2^40, smaller ones hold none.
+    /// Writes a value at the start of `out`, which has at least `max_len` bytes. Returns its length. Values of 8 to
+    /// 15 bytes contain versions below 2^40, smaller ones contain none.
     #[inline]
     pub fn write(&self, index: u64, version: u64, out: &mut [u8]) -> usize {
         let hash = self.hash(index, version);
@@ -166,8 +167,8 @@ impl Values {
         len
     }
 
-    /// Checks every byte of a value read for `index`, its length included. Gives its version; none for values under 8
-    /// bytes, which do not tell.
+    /// Checks every byte of a value read for `index`, including its length. Returns its version; `None` for values
+    /// under 8 bytes, which do not contain it.
     #[inline]
     pub fn check(&self, index: u64, bytes: &[u8]) -> Result<Option<u64>, Fault> {
         let Some((header, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
@@ -196,8 +197,8 @@ impl Values {
         }
     }
 
-    /// Index and version as a value of 16 bytes and more has them; none where the header does not fit together.
-    /// (Under 24 bytes every header fits: only `check` tells.)
+    /// Index and version as stored in a value of 16 bytes and more; `None` if the header is inconsistent. (Under 24
+    /// bytes every header is consistent: only `check` detects faults.)
     #[inline]
     pub fn read_header(&self, bytes: &[u8]) -> Option<(u64, u64)> {
         let (words, _) = bytes.as_chunks::<8>();
@@ -215,7 +216,7 @@ impl Values {
         }
     }
 
-    /// Two indices or versions that differ, both below 2^32, never have the same input to the mixer.
+    /// Two different indices or versions, both below 2^32, never have the same input to the mixer.
     #[inline]
     fn hash(&self, index: u64, version: u64) -> u64 {
         mix64(index ^ version.rotate_left(32) ^ self.key)
@@ -229,7 +230,7 @@ impl Values {
         }
     }
 
-    /// What the index of a value without a tag is veiled with, so that a flip in its version shows as a wrong index.
+    /// The mask of the index of a value without a tag, so that a flip in its version appears as a wrong index.
     fn veil(&self, version: u64) -> u64 {
         mix64(version ^ self.key.rotate_left(17))
     }
@@ -239,7 +240,7 @@ impl Values {
         let len = out.len();
         debug_assert!(
             len >= 16 || version >> SMALL_VERSION_BITS == 0,
-            "a small value holds 40 bits of version"
+            "a small value has space for 40 bits of version"
         );
         out.copy_from_slice(&self.small(index, version, hash, len)[..len]);
     }
@@ -278,7 +279,8 @@ impl Values {
         let version = if len < 16 { small_version(word(0)) } else { word(1) };
         if len >= 16 && word(0) ^ self.veil(version) != index {
             let actual = word(0) ^ self.veil(version);
-            // Without a tag only plausibility tells another key from damage, which gives a number of 64 random bits.
+            // Without a tag, only plausibility distinguishes another key from damage, which results in a number of 64
+            // random bits.
             let is_plausible = actual >> 48 == 0;
             return Err(if is_plausible { Fault::Key { wanted: index, actual } } else { Fault::Header });
         }
@@ -293,7 +295,7 @@ impl Values {
         }
     }
 
-    /// Says what is wrong with a value of full form that `check` refused.
+    /// Determines what is wrong with a value of full form that `check` refused.
     #[cold]
     #[inline(never)]
     fn diagnose(&self, index: u64, bytes: &[u8]) -> Fault {
@@ -303,7 +305,7 @@ impl Values {
         let (actual, version) = (word(1), word(2));
         let hash = self.hash(actual, version);
         if tag != hash as u32 {
-            // Where all else is right, the length may tell: a shorter form cannot be read as a longer one.
+            // If everything else is right, the length may be wrong: a shorter form cannot be read as a longer one.
             return match self.fixed {
                 Some(wanted) if wanted != bytes.len() => Fault::Length { wanted, actual: bytes.len() },
                 _ => Fault::Header,

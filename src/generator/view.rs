@@ -1,15 +1,16 @@
-//! `View`: the items that one thread draws from: those of the phase's start, and while the range grows its own inserts.
+//! `View`: the items that one thread draws from: those at the phase's start and, while the range grows, its own
+//! inserts.
 //!
-//! A thread of a growing phase sees the inserts that it has drawn itself, and no other thread's. So what it draws is a
-//! function of its streams alone: not of the engine's speed, of the size of batches, or of when threads meet. How large
-//! the range is by now it reckons as if all inserting threads had come as far as it has itself, so that a key's share is
-//! the same at any number of threads.
+//! A thread of a growing phase sees the inserts that it has drawn itself, and no other thread's. Its draws therefore
+//! depend on its streams alone: not on the engine's speed, the size of batches, or the timing of threads. It
+//! estimates the current size of the range as if all inserting threads had progressed as far as itself, so that a
+//! key's share is the same for any number of threads.
 
 use super::random::Random;
 use super::sample::{Part, Sampler};
 use super::spec::{Distribution, SpecError};
 
-/// Where a thread's inserts go: the first, and the distance to the next, which is the number of inserting threads.
+/// Where a thread's inserts are: the first, and the distance to the next, which is the number of inserting threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inserts {
     /// The thread's first new item.
@@ -20,23 +21,24 @@ pub struct Inserts {
     pub expected: u64,
 }
 
-/// What the places of the sampler stand for that lie behind the items of the start.
+/// The meaning of the sampler's places after the items of the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behind {
     /// There are none.
     Nothing,
-    /// So many neighbours stand for one own insert: those that all threads have made in the same turn.
+    /// This many neighbours represent one own insert: those that all threads have made in the same turn.
     Turns(u64),
-    /// Places are counted from the newest, which is the own newest insert: behind all own inserts come the items of the
-    /// start, from their end on. For the oldest places, which stand for other threads' inserts, old items come.
+    /// Places are counted from the newest, which is the thread's newest insert: all own inserts are followed by the
+    /// items of the start, from their end on. For the oldest places, which represent other threads' inserts, old
+    /// items are returned.
     Ages,
 }
 
-/// A sampler, and what its places stand for.
+/// A sampler, and the meaning of its places.
 #[derive(Clone, Debug)]
 pub struct View {
     sampler: Sampler,
-    /// Items of the start.
+    /// Number of items at the start.
     first: u64,
     behind: Behind,
     inserts: Inserts,
@@ -58,7 +60,7 @@ impl View {
         Ok(View { sampler, first: n, behind: Behind::Nothing, inserts, own: 0 })
     }
 
-    /// The items [0, n), and the own inserts that [`View::set_own`] tells of.
+    /// The items [0, n), and the own inserts set by [`View::set_own`].
     pub fn growing(
         distribution: &Distribution,
         n: u64,
@@ -67,11 +69,11 @@ impl View {
         inserts: Inserts,
     ) -> Result<View, SpecError> {
         let (range, behind) = match distribution {
-            // The modulus of the hash is fixed, as in YCSB: else each insert would move all hot items.
+            // The modulus of the hash is fixed, as in YCSB: otherwise each insert would move all hot items.
             Distribution::YcsbZipfian => {
                 (n.saturating_add(inserts.expected).min((1 << 63) - 1), Behind::Turns(inserts.step))
             }
-            // Of a part's places each `count`-th is the thread's.
+            // Of a part's places, every `count`-th is the thread's.
             Distribution::Sequential | Distribution::Permutation => (n, Behind::Turns(part.count)),
             Distribution::Latest | Distribution::Exponential(..) => (n, Behind::Ages),
             _ => (n, Behind::Turns(inserts.step)),
@@ -80,8 +82,8 @@ impl View {
         Ok(View { sampler, first: n, behind, inserts, own: 0 })
     }
 
-    /// The next item. Places whose insert has not been drawn yet are drawn again (CoreWorkload's `nextKeynum`); where
-    /// there is no item at all, item 0 comes.
+    /// The next item. Places whose insert has not been drawn yet are drawn again (CoreWorkload's `nextKeynum`); if
+    /// there is no item at all, the result is item 0.
     #[inline(always)]
     pub fn next(&mut self, random: &mut Random) -> u64 {
         let place = self.sampler.next(random);
@@ -106,13 +108,13 @@ impl View {
         }
     }
 
-    /// The own insert of a number; none: it has not been drawn yet.
+    /// The own insert with a number; `None` if it has not been drawn yet.
     #[inline(always)]
     fn insert(&self, number: u64) -> Option<u64> {
         (number < self.own).then(|| self.inserts.from + number * self.inserts.step)
     }
 
-    /// The item so many places behind the newest.
+    /// The item this many places before the newest.
     #[inline(always)]
     fn aged(&self, age: u64) -> Option<u64> {
         match age.checked_sub(self.own) {
@@ -122,7 +124,7 @@ impl View {
         }
     }
 
-    /// The thread has drawn this many inserts.
+    /// Sets how many inserts the thread has drawn.
     #[inline]
     pub fn set_own(&mut self, own: u64) {
         self.own = own;
@@ -134,7 +136,7 @@ impl View {
         self.sampler.grow(self.first.saturating_add(own.saturating_mul(stride)));
     }
 
-    /// Items of this thread in one pass of a distribution that gives each once.
+    /// Items of this thread in one pass of a distribution that returns each once.
     pub fn pass_len(&self) -> u64 {
         self.sampler.part_len()
     }
@@ -167,8 +169,11 @@ mod tests {
                     reached += u64::from(is_own);
                 }
             }
-            // Of `zipf` the new items are the coldest.
-            assert!(reached > 0 || *distribution == "zipf:2.5", "seed 5, {distribution}: no own insert came");
+            // With `zipf` the new items are the coldest.
+            assert!(
+                reached > 0 || *distribution == "zipf:2.5",
+                "seed 5, {distribution}: no own insert was drawn"
+            );
         }
     }
 
@@ -181,7 +186,7 @@ mod tests {
             view.set_own(own);
             let newest = (0..draws).filter(|_| view.next(&mut random) == 1_002 + 4 * (own - 1)).count();
             let share = newest as f64 / f64::from(draws);
-            // 1 / zeta(1004 to 1120, 0.99): as many as if all four threads had come so far.
+            // 1 / zeta(1004 to 1120, 0.99): as many as if all four threads had progressed equally.
             assert!((share - 0.128).abs() < 0.004, "seed 6: {share} with {own} own inserts");
         }
     }
@@ -208,7 +213,7 @@ mod tests {
             let mut view = view(distribution, 2);
             view.set_own(30);
             let mut random = Random::seeded(0);
-            // The first pass of a permutation is of the start alone.
+            // The first pass of a permutation covers only the start.
             let first = if distribution == "permutation" { 250 } else { 0 };
             (0..first).for_each(|_| assert!(view.next(&mut random) < 1_000));
             let mut seen: Vec<u64> = (0..280).map(|_| view.next(&mut random)).collect();

@@ -2,8 +2,8 @@
 //!
 //! Source: `ZipfianGenerator`, `ScrambledZipfianGenerator` and `Utils.fnvhash64` of
 //! <https://github.com/brianfrankcooper/YCSB> at d9faaac8, after Gray et al., Quickly Generating Billion-Record
-//! Synthetic Databases, SIGMOD 1994. The scrambled one draws from ten billion ranks whatever the number of items is,
-//! so that its hottest item gets 3.8 % of the draws; and hashing leaves some items out (YCSB issue 1495).
+//! Synthetic Databases, SIGMOD 1994. The scrambled generator draws from ten billion ranks whatever the number of
+//! items, so that its hottest item gets 3.8 % of the draws; and some items have no hash value (YCSB issue 1495).
 
 use super::portable::pow;
 use super::random::Random;
@@ -11,7 +11,7 @@ use super::zipf::{zeta, zeta_between};
 
 /// YCSB's ZIPFIAN_CONSTANT.
 pub(super) const THETA: f64 = 0.99;
-/// YCSB's ScrambledZipfianGenerator.ITEM_COUNT; its generator runs from 0 to here, both included.
+/// YCSB's ScrambledZipfianGenerator.ITEM_COUNT; its generator covers 0 to this value, both included.
 const ITEM_COUNT: u64 = 10_000_000_000;
 /// YCSB's ScrambledZipfianGenerator.ZETAN, the zeta of ITEM_COUNT items.
 const ZETAN: f64 = 26.469_028_201_783_02;
@@ -28,7 +28,7 @@ pub(super) struct Gray {
 }
 
 impl Gray {
-    /// Ranks below `items`, with zeta given.
+    /// Ranks below `items`, with a known zeta.
     fn with_zeta(items: u64, zetan: f64) -> Gray {
         let mut gray =
             Gray { items, zetan, eta: 0.0, alpha: 1.0 / (1.0 - THETA), zeta2: 1.0 + pow(0.5, THETA) };
@@ -56,7 +56,7 @@ impl Gray {
         rank.min(self.items - 1)
     }
 
-    /// The ranks become those below `items`, not fewer than before; a few more are added term by term, as YCSB does.
+    /// Sets the ranks to those below `items`, not fewer than before; a few more are added term by term, as in YCSB.
     /// Eta follows `items`; YCSB keeps the eta of the first count.
     pub(super) fn grow(&mut self, items: u64) {
         if items - self.items <= 8 {
@@ -105,14 +105,14 @@ pub struct Ycsb {
 }
 
 impl Ycsb {
-    /// Items [0, n), for good: the item is a hash modulo a number, and another number would move every hot item.
-    /// CoreWorkload takes for n the records there are and those that it expects to insert; see view.rs.
+    /// Items [0, n), permanently: the item is a hash modulo a number, and another number would move every hot item.
+    /// CoreWorkload's n is the number of existing records plus the expected inserts; see view.rs.
     pub(super) fn new(n: u64) -> Ycsb {
         Ycsb { ranks: Gray::with_zeta(ITEM_COUNT + 1, ZETAN), n }
     }
 
-    /// The next item. CoreWorkload gives the generator one item more than there is, the end being included, and draws
-    /// again when that one comes; so hot items are the same here as there.
+    /// The next item. CoreWorkload passes the generator one item too many, because its end is included, and draws
+    /// again when that item is drawn; hot items are therefore the same here.
     #[inline]
     pub(super) fn next(&self, random: &mut Random) -> u64 {
         loop {
@@ -123,8 +123,8 @@ impl Ycsb {
         }
     }
 
-    /// The items' masses: the first million ranks hashed one by one; the rest, whose masses are minute, as if
-    /// hashing spread them evenly.
+    /// The probabilities of the items: the first million ranks hashed one by one; the rest, whose probabilities are
+    /// tiny, as if hashing spread them evenly.
     pub(super) fn masses(&self) -> Vec<f64> {
         let head = 1 << 20;
         let modulus = self.n + 1;

@@ -1,14 +1,14 @@
 //! `zipf:THETA`: a true Zipf distribution over N items, for any THETA over 0.
 //!
 //! Method: rejection under a staircase (Devroye, Non-Uniform Random Variate Generation, 1986, chapter II.3). Ranks 1
-//! to 15 have a step each; every octave of ranks after them has 16 steps of equal width, as high as the mass of the
-//! step's first rank. A step is drawn by the alias method, a rank uniformly within it, and is accepted with the
-//! quotient of its mass and the step's height, which is over 94 % for THETA 0.99. The quotient is convex in the rank,
-//! so its tangent and its chord decide all but about one draw in a thousand without computing a power.
-//! Set-up costs one power per step: 16 log2 N of them, some microseconds.
+//! to 15 have one step each; every octave of ranks after them has 16 steps of equal width, as high as the probability
+//! of the step's first rank. A step is drawn by the alias method, a rank uniformly within it, and the rank is
+//! accepted with the quotient of its probability and the step's height, which is over 94 % for THETA 0.99. The
+//! quotient is convex in the rank, so its tangent and its chord decide all except about one draw in a thousand
+//! without computing a power. Setup costs one power per step: 16 log2 N of them, some microseconds.
 //!
 //! Rejected: rejection-inversion (Hoermann and Derflinger, 1996), equally exact, but with a logarithm and an
-//! exponential for each draw; YCSB's closed form (Gray et al., 1994), which is an approximation, needs THETA below 1
+//! exponential per draw; YCSB's closed form (Gray et al., 1994), which is an approximation and needs THETA below 1
 //! and a sum over all N items (see ycsb.rs).
 
 use super::alias::Alias;
@@ -19,18 +19,18 @@ use super::random::{Random, derive, fraction};
 /// log2 of the steps in an octave.
 const STEP_BITS: u32 = 4;
 
-/// Ranks `start` to `start + 2^width_bits - 1` under one height.
+/// Ranks `start` to `start + 2^width_bits - 1` with one height.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     start: u64,
-    /// Fall of the tangent at the step's start per rank.
+    /// Decrease of the tangent at the step's start per rank.
     tangent: f64,
-    /// Fall of the chord over the step per rank.
+    /// Decrease of the chord over the step per rank.
     chord: f64,
     width_bits: u32,
 }
 
-/// Zipf-distributed ranks: rank r (from 0) has a mass proportional to 1 / (r + 1)^theta.
+/// Zipf-distributed ranks: rank r (from 0) has a probability proportional to 1 / (r + 1)^theta.
 #[derive(Clone, Debug)]
 pub(super) struct Ranks {
     n: u64,
@@ -42,7 +42,7 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    /// Ranks 0 to n - 1; theta is over 0 and finite.
+    /// Ranks 0 to n - 1; theta must be over 0 and finite.
     pub(super) fn new(n: u64, theta: f64) -> Ranks {
         let mut steps = Vec::new();
         let mut weights = Vec::new();
@@ -57,14 +57,15 @@ impl Ranks {
                 chord: (1.0 - lowest) / width,
                 width_bits,
             });
-            // The floor keeps the alias table's weights over 0 where a power underflows; such a rank never comes.
+            // The lower bound keeps the alias table's weights over 0 where a power underflows; such a rank is never
+            // drawn.
             weights.push((width * pow(start as f64, -theta)).max(f64::MIN_POSITIVE));
             start += 1 << width_bits;
         }
         Ranks { n, covered: start - 1, theta, alias: Alias::new(&weights), steps }
     }
 
-    /// The rank that a source of random bits leads to.
+    /// The rank selected by a source of random bits.
     #[inline]
     pub(super) fn next(&self, mut bits: impl FnMut() -> u64) -> u64 {
         loop {
@@ -80,7 +81,7 @@ impl Ranks {
         }
     }
 
-    /// Whether `chance` lies under the mass at `offset`, relative to the step's height.
+    /// Whether `chance` is below the probability at `offset`, relative to the step's height.
     #[inline]
     fn accepts(&self, step: &Step, offset: u64, chance: f64) -> bool {
         if chance < 1.0 - step.tangent * offset as f64 {
@@ -95,7 +96,7 @@ impl Ranks {
         chance < pow(1.0 + offset as f64 / step.start as f64, -self.theta)
     }
 
-    /// The ranks become 0 to n - 1; the staircase is built anew when n leaves it, about each 6 % of growth.
+    /// Sets the ranks to 0 to n - 1; the staircase is rebuilt when n exceeds it, about every 6 % of growth.
     pub(super) fn grow(&mut self, n: u64) {
         if n > self.covered {
             *self = Ranks::new(n, self.theta);
@@ -112,7 +113,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Items [0, n); with `clustered` item = rank, else a permutation of the seed places the ranks.
+    /// Items [0, n); with `clustered` item = rank, otherwise a permutation from the seed places the ranks.
     pub(super) fn new(n: u64, theta: f64, seed: u64, clustered: bool) -> Zipf {
         Zipf { ranks: Ranks::new(n, theta), scatter: scatter(n, seed, clustered) }
     }
@@ -127,7 +128,7 @@ impl Zipf {
         }
     }
 
-    /// The next item when the range has grown; apart, for it takes a look more.
+    /// The next item after the range has grown; separate, because it needs an additional lookup.
     #[inline]
     pub(super) fn next_grown(&self, random: &mut Random) -> u64 {
         let rank = self.ranks.next(|| random.next_u64());
@@ -137,13 +138,13 @@ impl Zipf {
         }
     }
 
-    /// The range becomes [0, n). Hot items stay where they are: the new ones are the coldest.
+    /// Sets the range to [0, n). Hot items keep their places: the new ones are the coldest.
     pub(super) fn grow(&mut self, n: u64) {
         self.ranks.grow(n);
     }
 }
 
-/// Where hot ranks lie: the same for every thread of a seed.
+/// The places of hot ranks: the same for every thread of a seed.
 pub(super) fn scatter(n: u64, seed: u64, clustered: bool) -> Option<Permutation> {
     (!clustered).then(|| Permutation::new(n, derive(seed, 0x7363_6174)))
 }

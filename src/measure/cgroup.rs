@@ -1,4 +1,4 @@
-//! The control groups that this process is in, and the limits they set. Reads only; version 1, version 2 and both.
+//! The control groups of this process and their limits. Read-only; supports version 1, version 2 and both.
 
 use super::mounts::{self, Mount};
 use super::resources::read;
@@ -6,27 +6,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Version 1 says "no limit" by the largest number of whole pages.
+/// Version 1 reports "no limit" as the largest number of whole pages.
 const V1_UNLIMITED_FROM: u64 = 1 << 62;
 
-/// A bound that may be absent; an unknown one is no `Limit` at all.
+/// A limit that may not exist; an unknown limit is no `Limit` at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// At most so much, in the unit of the field.
+    /// The maximum, in the unit of the field.
     At(u64),
-    /// No bound.
+    /// No limit.
     Unlimited,
 }
 
-/// Our groups: the folders of those controllers that matter here.
+/// The groups of this process: the folders of the controllers that are read here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cgroups {
-    /// Of the single hierarchy of version 2.
+    /// In the single hierarchy of version 2.
     pub v2: Option<Group>,
-    /// Of version 1's memory controller.
+    /// In version 1's memory controller.
     pub memory_v1: Option<Group>,
-    /// Of version 1's cpu controller.
+    /// In version 1's cpu controller.
     pub cpu_v1: Option<Group>,
 }
 
@@ -35,12 +35,12 @@ pub struct Cgroups {
 pub struct Group {
     /// Where the hierarchy is mounted.
     pub mount: PathBuf,
-    /// Our group in it: the mount itself or a folder below.
+    /// This process's group in it: the mount itself or a folder below it.
     pub folder: PathBuf,
 }
 
 impl Cgroups {
-    /// The groups of this process; all none where there are no control groups.
+    /// The groups of this process; all `None` where there are no control groups.
     pub fn of_this_process() -> Self {
         let text = read("/proc/self/cgroup").unwrap_or_default();
         Self::find(&text, &mounts::all())
@@ -73,7 +73,7 @@ impl Cgroups {
         groups
     }
 
-    /// `v1`, `v2` or `v1+v2` (both are mounted); none: no control groups.
+    /// `v1`, `v2` or `v1+v2` (both are mounted); `None` if there are no control groups.
     pub fn versions(&self) -> Option<String> {
         let v1 = self.memory_v1.is_some() || self.cpu_v1.is_some();
         match (v1, self.v2.is_some()) {
@@ -84,7 +84,7 @@ impl Cgroups {
         }
     }
 
-    /// The tightest memory limit of our group and those above it, bytes; none if unknown.
+    /// The lowest memory limit of this group and the groups above it, bytes; `None` if unknown.
     pub fn memory_limit_bytes(&self) -> Option<Limit> {
         let v1 =
             self.memory_v1.as_ref().and_then(|group| group.tightest("memory.limit_in_bytes", parse_v1_bytes));
@@ -92,7 +92,7 @@ impl Cgroups {
         v1.into_iter().chain(v2).min()
     }
 
-    /// The tightest CPU limit of our group and those above it, thousandths of one CPU; none if unknown.
+    /// The lowest CPU limit of this group and the groups above it, thousandths of one CPU; `None` if unknown.
     pub fn cpu_limit_thousandths(&self) -> Option<Limit> {
         let v2 = self.v2.as_ref().and_then(|group| group.tightest("cpu.max", parse_v2_quota));
         let v1 = self.cpu_v1.as_ref().and_then(Group::v1_quota);
@@ -103,14 +103,14 @@ impl Cgroups {
 impl Group {
     fn find(mounts: &[Mount], path: &str, is_wanted: impl Fn(&Mount) -> bool) -> Option<Self> {
         let mount = mounts.iter().rev().find(|mount| is_wanted(mount))?;
-        // Inside a container the mount shows only the part of the hierarchy below `root`.
+        // Inside a container, the mount shows only the part of the hierarchy below `root`.
         let inside = Path::new(path).strip_prefix(&mount.root).ok()?;
         let folder = mount.point.join(inside);
         let folder = if folder.is_dir() { folder } else { mount.point.clone() };
         Some(Self { mount: mount.point.clone(), folder })
     }
 
-    /// Our group, then those above it up to the mount.
+    /// This group, then the groups above it up to the mount.
     pub(super) fn upward(&self) -> impl Iterator<Item = &Path> {
         self.folder.ancestors().take_while(|folder| folder.starts_with(&self.mount))
     }
@@ -152,7 +152,7 @@ fn parse_v2_quota(text: &str) -> Option<Limit> {
     v1_quota(quota.parse().ok()?, period.parse().ok()?)
 }
 
-/// A negative quota is none.
+/// A negative quota means no limit.
 fn v1_quota(quota_us: i64, period_us: i64) -> Option<Limit> {
     if quota_us < 0 {
         return Some(Limit::Unlimited);

@@ -1,4 +1,4 @@
-//! The clock that ops are timed with: the CPU's time-stamp counter where it can be trusted, else the monotonic clock.
+//! The clock that times ops: the CPU's time-stamp counter where it is reliable, otherwise the monotonic clock.
 
 mod across;
 #[cfg(test)]
@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 
-/// Ticks are kept as 32.32 fixed-point factors, so that a conversion is one multiplication and one shift.
+/// Tick factors are 32.32 fixed-point numbers, so that a conversion is one multiplication and one shift.
 const SHIFT: u32 = 32;
-/// How long calibration watches both clocks: readings are good to about 30 ns, so the rate is good to about 3 in a
-/// million.
+/// How long calibration watches both clocks: readings are accurate to about 30 ns, so the rate is accurate to about 3
+/// parts per million.
 const CALIBRATION_NS: u64 = 12_000_000;
-/// Readings of both clocks, of which the closest pair counts: one that was interrupted is not the closest.
+/// Readings of both clocks, of which the closest pair counts: an interrupted reading is not the closest.
 const BRACKETS: u32 = 200;
-/// Rates outside this range are no clock: 20 GHz to 1 MHz.
+/// Rates outside this range are implausible for a clock: 20 GHz to 1 MHz.
 const PLAUSIBLE_NS_PER_TICK: std::ops::Range<f64> = 0.05..1000.0;
 
 /// Which counter is read. The numbers are those of `enum kv_clock` in the driver's header.
@@ -26,7 +26,7 @@ enum Kind {
     Counter = 1,
 }
 
-/// A clock with its rate. Ticks are of one machine and one start of it; only differences have a meaning.
+/// A clock with its rate. Ticks are valid for one machine until it restarts; only differences have a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     kind: Kind,
@@ -36,7 +36,7 @@ pub struct Clock {
     ticks_per_ns: u64,
 }
 
-/// What is known about the clock, for records and people.
+/// Facts about the clock, for records and users.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockFacts {
     /// `counter` or `monotonic`.
@@ -47,18 +47,19 @@ pub struct ClockFacts {
     pub ns_per_tick: f64,
     /// Cost of one read, nanoseconds.
     pub cost_ns: f64,
-    /// Least difference other than zero between two reads in a row, nanoseconds; none: no read differed.
+    /// Smallest nonzero difference between two consecutive reads, nanoseconds; absent if no reads differed.
     pub smallest_step_ns: Option<f64>,
-    /// Difference that 99.9 % of reads in a row do not exceed, nanoseconds.
+    /// Difference that 99.9 % of consecutive reads do not exceed, nanoseconds.
     pub step_p999_ns: f64,
-    /// How often a time was handed from one CPU to another to see whether it goes backward there; none: not possible.
+    /// How many times a time was passed from one CPU to another to check whether it goes backward there; absent if
+    /// that was not possible.
     pub hand_offs: Option<u64>,
-    /// How often it did; none: not possible.
+    /// How many times it went backward; absent if that could not be checked.
     pub backward_steps: Option<u64>,
 }
 
 impl Clock {
-    /// Chooses the clock and finds its rate. Takes about 12 ms if there is a counter, else no time.
+    /// Chooses the clock and determines its rate. Takes about 12 ms if there is a counter, otherwise no time.
     pub fn calibrate() -> Self {
         if counter_refusal().is_some() {
             return Self::monotonic();
@@ -87,7 +88,7 @@ impl Clock {
         })
     }
 
-    /// The time now, ticks.
+    /// The current time, ticks.
     #[inline(always)]
     pub fn now(&self) -> u64 {
         match self.kind {
@@ -96,19 +97,19 @@ impl Clock {
         }
     }
 
-    /// A time span of ticks in nanoseconds, rounded down.
+    /// Converts a time span in ticks to nanoseconds, rounded down.
     #[inline(always)]
     pub const fn to_ns(&self, ticks: u64) -> u64 {
         ((ticks as u128 * self.ns_per_tick as u128) >> SHIFT) as u64
     }
 
-    /// A time span of nanoseconds in ticks, rounded down.
+    /// Converts a time span in nanoseconds to ticks, rounded down.
     #[inline(always)]
     pub const fn from_ns(&self, ns: u64) -> u64 {
         ((ns as u128 * self.ticks_per_ns as u128) >> SHIFT) as u64
     }
 
-    /// The number that drivers know this clock by: 0 monotonic, 1 counter (`enum kv_clock` of the driver's header).
+    /// The number by which drivers know this clock: 0 monotonic, 1 counter (`enum kv_clock` of the driver's header).
     pub const fn kind(&self) -> u32 {
         self.kind as u32
     }
@@ -133,7 +134,8 @@ impl Clock {
         }
     }
 
-    /// Cost of one read, nanoseconds: the best of some rounds, for interruptions only ever add. Takes at most a few ms.
+    /// Cost of one read, nanoseconds: the best of several rounds, because interruptions only add time. Takes a few ms
+    /// at most.
     pub fn cost_ns(&self) -> f64 {
         const READS: u32 = 1000;
         let round = || {
@@ -147,7 +149,7 @@ impl Clock {
         rounded(best_ns as f64 / f64::from(READS), 3)
     }
 
-    /// The least step and the 99.9th percentile of steps between reads in a row.
+    /// The smallest step and the 99.9th percentile of steps between consecutive reads.
     fn steps_ns(&self) -> (Option<f64>, f64) {
         let mut steps: Vec<u64> = vec![0; 20_000];
         let mut before = self.now();
@@ -164,7 +166,7 @@ impl Clock {
     }
 }
 
-/// A reading of both clocks at nearly one moment.
+/// A reading of both clocks at nearly the same moment.
 struct Bracket {
     ticks: u64,
     ns: u64,
@@ -188,7 +190,7 @@ impl Bracket {
     }
 }
 
-/// The monotonic clock, nanoseconds since a moment that stays the same while the machine runs.
+/// The monotonic clock, nanoseconds since a moment that does not change while the machine runs.
 #[cfg(unix)]
 #[inline]
 pub fn monotonic_ns() -> u64 {
@@ -208,7 +210,7 @@ pub fn monotonic_ns() -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn counter() -> u64 {
-    // SAFETY: rdtsc is there on every x86-64 processor.
+    // SAFETY: rdtsc exists on every x86-64 processor.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
@@ -229,7 +231,7 @@ fn counter() -> u64 {
     monotonic_ns()
 }
 
-/// The counter after all that stands before it in the program has happened; the plain read may run ahead.
+/// Reads the counter after all preceding instructions have completed; the plain read may run ahead of them.
 fn ordered_counter() -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: lfence is part of SSE2, which every x86-64 processor has.
@@ -244,7 +246,7 @@ fn ordered_counter() -> u64 {
     counter()
 }
 
-/// Why the counter must not be used; none: it may.
+/// Why the counter must not be used; `None` if it may be used.
 fn counter_refusal() -> Option<String> {
     if !cfg!(any(target_arch = "x86_64", all(target_arch = "aarch64", target_os = "linux"))) {
         return Some("this processor's counter is not supported".into());
@@ -253,7 +255,7 @@ fn counter_refusal() -> Option<String> {
     if !is_invariant() {
         return Some("the processor's time-stamp counter is not invariant".into());
     }
-    // The kernel watches the counter and drops it when CPUs disagree, which cpuid cannot know.
+    // The kernel watches the counter and stops using it when CPUs disagree, which cpuid cannot detect.
     let kernel = kernel_clock_source()?;
     let trusted = ["tsc", "arch_sys_counter"];
     (!trusted.contains(&kernel.as_str())).then(|| format!("the kernel's clock source is {kernel}"))
@@ -263,16 +265,16 @@ fn counter_refusal() -> Option<String> {
 #[cfg(target_arch = "x86_64")]
 fn is_invariant() -> bool {
     const POWER_LEAF: u32 = 0x8000_0007;
-    // A safe function on newer compilers.
+    // A safe function in newer compilers.
     #[allow(unused_unsafe)]
-    // SAFETY: every x86-64 processor has cpuid, and the highest leaf is asked for before the leaf is read.
+    // SAFETY: every x86-64 processor has cpuid, and the highest leaf is queried before the leaf is read.
     unsafe {
         std::arch::x86_64::__cpuid(0x8000_0000).eax >= POWER_LEAF
             && std::arch::x86_64::__cpuid(POWER_LEAF).edx & (1 << 8) != 0
     }
 }
 
-/// The rate that the processor announces; none: it does not.
+/// The rate that the processor announces; `None` if it does not.
 fn announced_ns_per_tick() -> Option<f64> {
     #[cfg(target_arch = "aarch64")]
     {
@@ -287,7 +289,7 @@ fn announced_ns_per_tick() -> Option<f64> {
     None
 }
 
-/// The clock source that the kernel uses; none: it does not say.
+/// The clock source that the kernel uses; `None` if unknown.
 pub(super) fn kernel_clock_source() -> Option<String> {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let text = std::fs::read_to_string(path).ok()?;
@@ -298,12 +300,12 @@ fn counter_source() -> String {
     let name = if cfg!(target_arch = "x86_64") { "tsc" } else { "cntvct_el0" };
     match kernel_clock_source() {
         Some(kernel) => format!("{name}, invariant; the kernel uses {kernel}"),
-        None => format!("{name}, invariant; the kernel does not say what it uses"),
+        None => format!("{name}, invariant; the kernel's clock source is unknown"),
     }
 }
 
 fn monotonic_source() -> String {
     let reason =
-        counter_refusal().unwrap_or_else(|| "the counter was not asked for, or has no steady rate".into());
+        counter_refusal().unwrap_or_else(|| "the counter was not requested, or has no steady rate".into());
     format!("CLOCK_MONOTONIC: {reason}")
 }

@@ -1,15 +1,15 @@
-//! Copies of folders that cost little where the file system can share blocks, keep holes, and are not in the page cache.
+//! Copies folders cheaply where the file system can share blocks. Copies keep holes and are not in the page cache.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// What a copy looks at in one piece: a hole is kept if it is at least as large and lies on its bounds.
+/// Size of the pieces that a copy examines: a hole is kept if it covers an aligned piece.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Copies all that is in `from` into `to`, an existing empty folder: files share their blocks where that is possible
-/// (btrfs, XFS), else their bytes are copied and zeros left out. The copy is on storage and not in the page cache when
-/// this returns. Links and devices are refused, for a copy would not be apart from the original.
+/// Copies everything in `from` into `to`, an existing empty folder. Files share their blocks where possible (btrfs,
+/// XFS); otherwise their bytes are copied and zeros are skipped. When this returns, the copy is on storage and not in
+/// the page cache. Links and devices are refused, because a copy would not be independent of the original.
 pub fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
     let failed = |error: io::Error| format!("cannot copy {} to {}: {error}", from.display(), to.display());
     for entry in fs::read_dir(from).map_err(failed)? {
@@ -23,7 +23,7 @@ pub fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
             copy_file(&entry.path(), &target)
                 .map_err(|error| format!("cannot copy {}: {error}", entry.path().display()))?;
         } else {
-            return Err(format!("cannot copy {}: it is no file and no folder", entry.path().display()));
+            return Err(format!("cannot copy {}: it is neither a file nor a folder", entry.path().display()));
         }
     }
     Ok(())
@@ -57,7 +57,7 @@ fn copy_bytes(source: &mut File, target: &mut File) -> io::Result<()> {
     }
 }
 
-/// Fills the piece, or as much of it as there is.
+/// Fills the piece as far as the file has data.
 fn read_piece(source: &mut File, piece: &mut [u8]) -> io::Result<usize> {
     let mut count = 0;
     while count < piece.len() {
@@ -81,8 +81,9 @@ fn share_blocks(source: &File, target: &File) -> io::Result<()> {
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Takes the file's pages, which are on storage, out of the page cache: else they would be there for free, for a trial
-/// under a cap pays only for pages that it brings in itself. A wish that some file systems do not follow.
+/// Removes the file's pages, which are on storage, from the page cache. Otherwise a trial under a memory cap would
+/// get them for free, because it pays only for pages that it reads itself. This is a hint that some file systems
+/// ignore.
 #[cfg(target_os = "linux")]
 fn drop_pages(file: &File) {
     use std::os::fd::AsRawFd;
@@ -129,6 +130,8 @@ mod tests {
     fn a_link_is_refused() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::os::unix::fs::symlink("elsewhere", from.path().join("link")).unwrap();
-        assert!(copy_folder(from.path(), to.path()).unwrap_err().ends_with("it is no file and no folder"));
+        assert!(
+            copy_folder(from.path(), to.path()).unwrap_err().ends_with("it is neither a file nor a folder")
+        );
     }
 }

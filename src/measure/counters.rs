@@ -1,7 +1,8 @@
-//! Counters in memory that another process can look at: a cache line of words for each, and nothing else.
+//! Counters in memory that another process can read: one cache line of words for each, and nothing else.
 //!
-//! The memory belongs to no file on a disk (memfd). A page of such a file is write-protected whenever it has been written
-//! back, and the next store into it would be a page fault that may wait for the disk: a cost that a counter must not have.
+//! The memory belongs to no file on a disk (memfd). A page of a file on disk is write-protected after each
+//! write-back, so the next store to it would be a page fault that may wait for the disk. A counter must not have that
+//! cost.
 
 use std::io;
 use std::ptr::NonNull;
@@ -10,16 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Words of a line.
 pub const WORDS: usize = 16;
 
-/// Two cache lines, for processors fetch them in pairs.
+/// Two cache lines, because processors fetch them in pairs.
 #[repr(align(128))]
 struct Line([AtomicU64; WORDS]);
 
-/// Lines of words, all 0 at first.
+/// Lines of words, all initially 0.
 pub struct Counters {
     base: NonNull<Line>,
     lines: usize,
     is_mapped: bool,
-    /// What another process can map; -1: none.
+    /// The descriptor that another process can map; -1 if there is none.
     #[cfg(target_os = "linux")]
     descriptor: libc::c_int,
 }
@@ -30,7 +31,7 @@ unsafe impl Send for Counters {}
 unsafe impl Sync for Counters {}
 
 impl Counters {
-    /// In this process alone.
+    /// Creates counters for this process only.
     pub fn alone(lines: usize) -> Counters {
         let all: Box<[Line]> = (0..lines).map(|_| Line(Default::default())).collect();
         let base = NonNull::from(Box::leak(all)).cast();
@@ -43,7 +44,7 @@ impl Counters {
         }
     }
 
-    /// That a process started from now on can have too, by [`Counters::descriptor`].
+    /// Creates counters that a process started from now on can map too, by [`Counters::descriptor`].
     #[cfg(target_os = "linux")]
     pub fn shared(lines: usize) -> io::Result<Counters> {
         let flags = libc::MFD_ALLOW_SEALING;
@@ -52,8 +53,8 @@ impl Counters {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: plain system calls on a descriptor of our own. Without its size fixed, a process that cuts it would kill
-        // the others that look at it.
+        // SAFETY: plain system calls on our own descriptor. The size is sealed, because a process that truncates it
+        // would kill the other processes that read it.
         let is_sized = unsafe {
             libc::ftruncate(descriptor, (lines * size_of::<Line>()) as libc::off_t) == 0
                 && libc::fcntl(descriptor, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW) == 0
@@ -68,25 +69,26 @@ impl Counters {
         }
     }
 
-    /// Elsewhere than on Linux there are none.
+    /// Not available on other systems than Linux.
     #[cfg(not(target_os = "linux"))]
     pub fn shared(_lines: usize) -> io::Result<Counters> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// What a process that is started from now on finds them by; none: they are this process's alone.
+    /// The descriptor by which a process started from now on finds them; `None` if only this process has them.
     #[cfg(target_os = "linux")]
     pub fn descriptor(&self) -> Option<i32> {
         (self.descriptor >= 0).then_some(self.descriptor)
     }
 
-    /// Elsewhere than on Linux there is none.
+    /// Not available on other systems than Linux.
     #[cfg(not(target_os = "linux"))]
     pub fn descriptor(&self) -> Option<i32> {
         None
     }
 
-    /// Those of the process that started this one. The descriptor is closed: an engine has no business with it.
+    /// Opens the counters of the process that started this one. The descriptor is closed, so that engines cannot
+    /// reach it.
     #[cfg(target_os = "linux")]
     pub fn inherited(descriptor: i32) -> io::Result<Counters> {
         // SAFETY: a zeroed stat is what fstat fills in; the results are checked.
@@ -104,26 +106,26 @@ impl Counters {
         Ok(Counters { base: base?, lines, is_mapped: true, descriptor: -1 })
     }
 
-    /// Elsewhere than on Linux there are none.
+    /// Not available on other systems than Linux.
     #[cfg(not(target_os = "linux"))]
     pub fn inherited(_descriptor: i32) -> io::Result<Counters> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     pub fn lines(&self) -> usize {
         self.lines
     }
 
-    /// A word of a line; both must be there.
+    /// A word of a line; both indexes must be in range.
     #[inline(always)]
     pub fn word(&self, line: usize, word: usize) -> &AtomicU64 {
-        assert!(line < self.lines, "there is no such line of counters");
+        assert!(line < self.lines, "no such line of counters");
         // SAFETY: the line is one of those at `base`, which live as long as `self`.
         unsafe { &self.base.add(line).as_ref().0[word] }
     }
 
-    /// What a word holds.
+    /// The value of a word.
     pub fn get(&self, line: usize, word: usize) -> u64 {
         self.word(line, word).load(Ordering::Relaxed)
     }
@@ -144,7 +146,7 @@ impl Drop for Counters {
         }
         #[cfg(target_os = "linux")]
         {
-            // SAFETY: the mapping is ours, and nobody can have a reference into it any more.
+            // SAFETY: the mapping is ours, and no reference into it can exist any more.
             unsafe { libc::munmap(self.base.as_ptr().cast(), self.lines * size_of::<Line>()) };
             if self.descriptor >= 0 {
                 close(self.descriptor);
@@ -153,14 +155,15 @@ impl Drop for Counters {
     }
 }
 
-/// Maps as many lines.
+/// Maps this many lines.
 #[cfg(target_os = "linux")]
 fn map(descriptor: libc::c_int, lines: usize) -> io::Result<NonNull<Line>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // Its pages are there from the start: none is missed when a thread first counts.
+    // All pages are present from the start, so that no thread has a page fault on its first count.
     let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
     let bytes = lines * size_of::<Line>();
-    // SAFETY: a new mapping, wherever the kernel puts it; the result is checked. Pages are aligned well enough for lines.
+    // SAFETY: a new mapping, wherever the kernel places it; the result is checked. Pages satisfy the alignment of
+    // lines.
     let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, descriptor, 0) };
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -170,7 +173,7 @@ fn map(descriptor: libc::c_int, lines: usize) -> io::Result<NonNull<Line>> {
 
 #[cfg(target_os = "linux")]
 fn close(descriptor: libc::c_int) {
-    // SAFETY: plain system call; what it says cannot be helped.
+    // SAFETY: plain system call; its result cannot be handled.
     unsafe { libc::close(descriptor) };
 }
 
@@ -195,14 +198,14 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn what_one_side_stores_the_other_sees() {
         let ours = Counters::shared(2).unwrap();
-        // SAFETY: plain system call; the copy stands for what a child inherits.
+        // SAFETY: plain system call; the copy represents what a child inherits.
         let copy = unsafe { libc::dup(ours.descriptor().unwrap()) };
         let theirs = Counters::inherited(copy).unwrap();
         assert_eq!((theirs.lines(), theirs.descriptor()), (2, None));
         theirs.set(1, 3, 77);
         assert_eq!(ours.get(1, 3), 77);
         drop(ours);
-        assert_eq!(theirs.get(1, 3), 77, "it lives as long as anyone has it");
+        assert_eq!(theirs.get(1, 3), 77, "it lives as long as anyone maps it");
     }
 
     #[test]
@@ -213,7 +216,7 @@ mod tests {
         let null = std::fs::File::open("/dev/null").unwrap().into_raw_fd();
         assert!(Counters::inherited(null).is_err());
         let shared = Counters::shared(1).unwrap();
-        // SAFETY: plain system call: it must not be possible to cut what others look at.
+        // SAFETY: plain system call: truncating memory that others read must not be possible.
         assert_ne!(unsafe { libc::ftruncate(shared.descriptor().unwrap(), 0) }, 0);
     }
 }

@@ -1,23 +1,24 @@
-//! What a folder takes on its disk, and what is left there.
+//! Disk use of a folder, and free space on its disk.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Use of disk by a folder and all that is in it.
+/// Disk use of a folder and everything in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskUse {
-    /// Blocks that are allocated, bytes; folders included, holes of sparse files not.
+    /// Allocated blocks, bytes; includes folders, excludes holes of sparse files.
     pub allocated_bytes: u64,
     /// Sum of the files' lengths, bytes.
     pub apparent_bytes: u64,
-    /// Files; a file with several names in it counts once.
+    /// Number of files; a file with several names counts once.
     pub files: u64,
 }
 
 impl DiskUse {
-    /// Adds up a folder. Symbolic links are not followed; what vanishes meanwhile counts as gone. None if the folder is
-    /// not there, if a part of it may not be read, or where blocks are not known (not Unix).
+    /// Measures a folder. Symbolic links are not followed; files that vanish during the scan are not counted. `None`
+    /// if the folder does not exist, if part of it cannot be read, or where block counts are not available (not
+    /// Unix).
     pub fn of(folder: &Path) -> Option<Self> {
         let top = std::fs::symlink_metadata(folder).ok().filter(std::fs::Metadata::is_dir)?;
         walk(folder, &top)
@@ -29,7 +30,7 @@ fn walk(folder: &Path, top: &std::fs::Metadata) -> Option<DiskUse> {
     use std::collections::HashSet;
     use std::os::unix::fs::MetadataExt;
 
-    // The unit of st_blocks, whatever the file system's own block is.
+    // The unit of st_blocks, regardless of the file system's block size.
     const BLOCK_BYTES: u64 = 512;
     let mut total = DiskUse { allocated_bytes: top.blocks() * BLOCK_BYTES, ..DiskUse::default() };
     let mut several_names = HashSet::new();
@@ -59,7 +60,7 @@ fn walk(_folder: &Path, _top: &std::fs::Metadata) -> Option<DiskUse> {
     None
 }
 
-/// The value, or that it is gone; none for any other error, since the sum would be too small.
+/// The value, or that the file is gone; `None` for any other error, because the sum would be too small.
 #[cfg(unix)]
 fn unless_gone<T>(outcome: std::io::Result<T>) -> Option<Option<T>> {
     match outcome {
@@ -69,9 +70,9 @@ fn unless_gone<T>(outcome: std::io::Result<T>) -> Option<Option<T>> {
     }
 }
 
-/// Bytes that this user may still write on the file system that holds `path` (or would hold it); none if unknown.
+/// Bytes that this user may still write on the file system that holds `path` (or would hold it); `None` if unknown.
 #[cfg(unix)]
-#[allow(clippy::unnecessary_cast)] // The fields have other widths on other systems.
+#[allow(clippy::unnecessary_cast)] // The fields' widths differ between systems.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     use std::os::unix::ffi::OsStrExt;
 
@@ -84,43 +85,43 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
     (outcome == 0).then(|| (facts.f_bavail as u64).saturating_mul(facts.f_frsize as u64))
 }
 
-/// Bytes that this user may still write on the file system that holds `path`; none if unknown.
+/// Bytes that this user may still write on the file system that holds `path`; `None` if unknown.
 #[cfg(not(unix))]
 pub fn free_bytes(_path: &Path) -> Option<u64> {
     None
 }
 
-/// Takes so many bytes of the disk for a file, without writing them.
+/// Reserves disk space for a file without writing to it.
 #[cfg(target_os = "linux")]
 pub fn allocate(file: &std::fs::File, bytes: u64) -> std::io::Result<()> {
     use std::os::fd::AsRawFd;
 
     let length = libc::off_t::try_from(bytes).map_err(std::io::Error::other)?;
-    // SAFETY: a plain system call on a descriptor that is open.
+    // SAFETY: a plain system call on an open descriptor.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
         0 => Ok(()),
         error => Err(std::io::Error::from_raw_os_error(error)),
     }
 }
 
-/// Not possible here.
+/// Not possible on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn allocate(_file: &std::fs::File, _bytes: u64) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
-/// The path itself if it exists, else the nearest folder above it that does, without symbolic links; none if the
-/// current folder is gone.
+/// The path itself if it exists, otherwise its nearest existing parent, without symbolic links; `None` if the current
+/// folder is gone.
 pub fn existing_part(path: &Path) -> Option<std::path::PathBuf> {
     let whole = std::path::absolute(path).ok()?;
     whole.ancestors().find_map(|part| part.canonicalize().ok())
 }
 
-/// Writes out and drops the kernel's page cache, dentries and inodes, for all of the machine. Fails with a text where
-/// that is not permitted (it takes root) or not known.
+/// Writes back and drops the kernel's page cache, dentries and inodes for the whole machine. Returns an error text
+/// where that is not permitted (it requires root) or not supported.
 pub fn drop_caches() -> Result<(), String> {
     #[cfg(unix)]
-    // SAFETY: sync takes nothing and cannot fail.
+    // SAFETY: sync has no arguments and cannot fail.
     unsafe {
         libc::sync();
     }

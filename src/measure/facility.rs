@@ -1,4 +1,4 @@
-//! What the machine lets us do beyond plain files and threads: each facility is tried, none is assumed.
+//! What the machine allows beyond plain files and threads: each facility is tested, none is assumed.
 
 mod system_calls;
 
@@ -12,80 +12,81 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What trying it gave.
+/// The result of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// It works.
     Works,
-    /// It is there, but not for this user.
+    /// It exists, but this user may not use it.
     NotPermitted,
-    /// This kernel or machine has it not.
+    /// This kernel or machine does not have it.
     Missing,
 }
 
-/// Something that some measurement needs.
+/// A facility that some measurement needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Facility {
     /// Its name: `seccomp notification`.
     pub name: String,
-    /// What trying it gave.
+    /// The result of its test.
     pub answer: Answer,
-    /// What was seen.
+    /// Details of the result.
     pub detail: String,
-    /// What it is needed for and what it would take to have it: a sentence.
+    /// What it is needed for and how to get it: a sentence.
     pub advice: String,
 }
 
-/// Tries all of them. Leaves nothing behind; makes and removes a control group where that is allowed.
+/// Tests all of them. Leaves nothing on the machine; creates and removes a control group where that is allowed.
 pub fn facilities() -> Vec<Facility> {
     vec![
         facility(
             "perf events",
             software_events(),
-            "Counting system calls needs them: run as root, or set kernel.perf_event_paranoid to 1 or less.",
+            "Needed to count system calls: run as root, or set kernel.perf_event_paranoid to 1 or less.",
         ),
         facility(
             "tracepoints",
             tracepoints(),
-            "Counting system calls by tracepoint needs root and tracefs: mount -t tracefs tracefs /sys/kernel/tracing.",
+            "Needed to count system calls by tracepoint: run as root and mount tracefs with mount -t tracefs tracefs /sys/kernel/tracing.",
         ),
         facility(
             "hardware counters",
             cycle_counter(),
-            "Instructions and cache misses are shown only where they work; virtual machines mostly have none.",
+            "Needed to count instructions and cache misses; most virtual machines do not have them.",
         ),
         facility(
             "seccomp notification",
-            system_calls::has_user_notification().map(|()| "the kernel knows the action user_notif".into()),
-            "Counting sync calls per commit needs it: Linux 5.5 or newer with CONFIG_SECCOMP_FILTER.",
+            system_calls::has_user_notification()
+                .map(|()| "the kernel supports the action user_notif".into()),
+            "Needed to count sync calls per commit: use Linux 5.5 or newer with CONFIG_SECCOMP_FILTER.",
         ),
         facility(
             "memory cap",
             memory_cap(),
-            "`kvdyno run --memory` needs a control group with the memory controller: run as root, or in a delegated \
+            "Needed by `kvdyno run --memory`, in a control group with the memory controller: run as root, or in a delegated \
              group (systemd-run --user --scope -p Delegate=yes).",
         ),
         facility(
             "cgroup v2",
             groups_v2(),
-            "Killing a whole tree needs a delegated group: systemd-run --user --scope, or run as root.",
+            "Needed to kill a complete process tree: use a delegated group (systemd-run --user --scope), or run as root.",
         ),
         facility(
             "loop devices",
             system_calls::free_loop_device("/dev/loop-control").map(|number| format!("loop{number} is free")),
-            "Crash tests and exact device counters need them: run as root, outside containers.",
+            "Needed for crash tests and exact device counters: run as root, outside containers.",
         ),
         facility(
             "FUSE",
             may_open("/dev/fuse", true).map(|()| "/dev/fuse can be opened".into()),
-            "Power-cut replay needs it: run as root, or give this user /dev/fuse.",
+            "Needed for power-cut replay: run as root, or give this user access to /dev/fuse.",
         ),
         facility(
             "drop_caches",
             may_open("/proc/sys/vm/drop_caches", false)
-                .map(|()| "writable; cold means cold in this system only".into()),
-            "Cold reads need it: run as root.",
+                .map(|()| "writable; caches are dropped in this system only".into()),
+            "Needed for cold reads: run as root.",
         ),
     ]
 }
@@ -113,21 +114,21 @@ fn cycle_counter() -> io::Result<String> {
     match system_calls::open_cycle_counter() {
         Ok(()) => Ok("cycles can be counted".into()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
-        Err(error) => {
-            Err(io::Error::new(error.kind(), format!("the processor shows no cycle counter: {error}")))
-        }
+        Err(error) => Err(io::Error::new(error.kind(), format!("no cycle counter is available: {error}"))),
     }
 }
 
-/// Reads the number of a tracepoint and opens a counter on it.
+/// Reads the id of a tracepoint and opens a counter on it.
 fn tracepoints() -> io::Result<String> {
     let folders = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
     for folder in folders {
         match std::fs::read_to_string(Path::new(folder).join("events/syscalls/sys_enter_fdatasync/id")) {
             Ok(text) => {
-                let number =
-                    text.trim().parse().map_err(|_| io::Error::other("the tracepoint has no number"))?;
+                let number = text
+                    .trim()
+                    .parse()
+                    .map_err(|_| io::Error::other("the tracepoint's id is not a number"))?;
                 return system_calls::open_tracepoint(number).map(|()| "sync calls can be counted".into());
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => failure = error,
@@ -135,12 +136,15 @@ fn tracepoints() -> io::Result<String> {
         }
     }
     if failure.kind() == io::ErrorKind::NotFound {
-        failure = io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted, or has no system calls");
+        failure = io::Error::new(
+            io::ErrorKind::NotFound,
+            "tracefs is not mounted, or has no tracepoints for system calls",
+        );
     }
     Err(failure)
 }
 
-/// Makes a capped group and removes it.
+/// Creates a capped group and removes it.
 fn memory_cap() -> io::Result<String> {
     let version = memory_cap::probe().map_err(|reason| absent(&reason))?;
     Ok(format!("--memory can cap each trial, page cache included, by a control group of {version}"))
@@ -152,14 +156,14 @@ fn groups_v2() -> io::Result<String> {
     let names = std::fs::read_to_string(group.folder.join("cgroup.controllers")).unwrap_or_default();
     let names = names.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
     Ok(match names.as_str() {
-        "" => "groups can be made; no controllers".into(),
-        names => format!("groups can be made; controllers {names}"),
+        "" => "groups can be created; no controllers".into(),
+        names => format!("groups can be created; controllers {names}"),
     })
 }
 
-/// Makes a group below ours and removes it.
+/// Creates a group below this process's group and removes it.
 fn try_group(group: &Group) -> io::Result<()> {
-    // Threads may try at the same time.
+    // Several threads may test at the same time.
     static TRIED: AtomicU32 = AtomicU32::new(0);
     let number = TRIED.fetch_add(1, Ordering::Relaxed);
     let folder = group.folder.join(format!("kvdyno-probe-{}-{number}", std::process::id()));

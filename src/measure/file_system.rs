@@ -1,4 +1,4 @@
-//! The file system below the data path: its type, its device, and whether a sync there can mean anything.
+//! The file system of the data path: its type, its device, and whether a sync there can be meaningful.
 
 use super::disk::existing_part;
 use super::mounts::{self, Mount};
@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// File systems that live in memory, where a sync keeps nothing.
+/// File systems in memory, where a sync stores nothing.
 const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
-/// Block devices that live in memory.
+/// Block devices in memory.
 const IN_MEMORY_DEVICES: [&str; 2] = ["zram", "ram"];
-/// Options with a value that say how the file system works. All others may name folders, hosts or people.
+/// Options whose value describes how the file system works. All others may name folders, hosts or people.
 const OPTIONS_TOLD: [&str; 27] = [
     "acl",
     "allocsize",
@@ -42,26 +42,27 @@ const OPTIONS_TOLD: [&str; 27] = [
     "wsize",
 ];
 
-/// The file system that holds a path. No paths, host names or names of people are in it.
+/// The file system that holds a path. Contains no paths, host names or names of people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileSystemFacts {
     /// `ext4`, `xfs`, `tmpfs` ...
     pub kind: String,
-    /// The kernel's name of the block device, `vda1`; none if there is none.
+    /// The kernel's name of the block device, `vda1`; absent if there is none.
     pub device: Option<String>,
-    /// Options in force, without those that could name folders or hosts.
+    /// Effective mount options, without those that could name folders or hosts.
     pub options: Vec<String>,
-    /// Whether it lives in memory, so that a sync there keeps nothing.
+    /// Whether it is in memory, so that a sync there stores nothing.
     pub is_memory: bool,
-    /// Whether its device says that it turns; virtual disks often say so wrongly.
+    /// Whether its device reports that it is rotational; virtual disks often report this wrongly.
     pub rotational: Option<bool>,
-    /// `write back`: the device has a cache that a sync must flush; `write through`: it has none, or none to flush.
+    /// `write back`: the device has a cache that a sync must flush; `write through`: it has no cache, or none that
+    /// needs a flush.
     pub write_cache: Option<String>,
     /// The kernel's I/O scheduler of the device.
     pub scheduler: Option<String>,
 }
 
-/// The file system that holds `path`, or would hold it; none where the kernel does not say.
+/// The file system that holds `path`, or would hold it; `None` if unknown.
 pub fn file_system(path: &Path) -> Option<FileSystemFacts> {
     let mounts = mounts::all();
     let mount = mounts::of(&mounts, &existing_part(path)?)?;
@@ -72,7 +73,7 @@ pub fn file_system(path: &Path) -> Option<FileSystemFacts> {
     let queue = |file: &str| device.as_ref().and_then(|device| device.queue(file));
     Some(FileSystemFacts {
         kind: mount.kind.clone(),
-        options: told(&mount.options),
+        options: publishable(&mount.options),
         is_memory,
         rotational: queue("rotational").map(|text| text == "1"),
         write_cache: queue("write_cache"),
@@ -89,7 +90,7 @@ struct Device {
 
 impl Device {
     fn of(mount: &Mount) -> Option<Self> {
-        // Some file systems (btrfs) have a number of their own; then the source names the device.
+        // Some file systems (btrfs) have their own device number; then the mount source names the device.
         let numbers = [Some(mount.device.clone()), numbers_of(Path::new(&mount.source))];
         let folder = numbers
             .into_iter()
@@ -99,7 +100,7 @@ impl Device {
         Some(Self { name, folder })
     }
 
-    /// A file of its queue; a partition has that of the disk around it.
+    /// A file of its queue; a partition uses the queue of its disk.
     fn queue(&self, file: &str) -> Option<String> {
         let folders = [Some(self.folder.as_path()), self.folder.parent()];
         let text = folders
@@ -124,25 +125,25 @@ fn numbers_of(_source: &Path) -> Option<String> {
     None
 }
 
-/// The options that may be told: flags, and values of known names.
-fn told(options: &[String]) -> Vec<String> {
-    let may_be_told = |option: &&String| match option.split_once('=') {
+/// The options that are safe to publish: flags, and values of known names.
+fn publishable(options: &[String]) -> Vec<String> {
+    let is_publishable = |option: &&String| match option.split_once('=') {
         Some((name, value)) => {
             let is_plain = value.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:".contains(c));
             OPTIONS_TOLD.contains(&name) && is_plain
         }
         None => option.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)),
     };
-    options.iter().filter(may_be_told).cloned().collect()
+    options.iter().filter(is_publishable).cloned().collect()
 }
 
-/// The word in brackets of `none [mq-deadline] kyber`; without brackets the text.
+/// The word in brackets of `none [mq-deadline] kyber`; the complete text if it has no brackets.
 pub(super) fn chosen(text: &str) -> String {
     let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or(text, |(word, _)| word).trim().to_owned()
 }
 
-/// Whether a name is `kind` and digits.
+/// Whether a name is `kind` followed by digits.
 fn is_numbered(name: &str, kind: &str) -> bool {
     let digits = name.strip_prefix(kind).unwrap_or("");
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -150,14 +151,14 @@ fn is_numbered(name: &str, kind: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{chosen, file_system, is_numbered, told};
+    use super::{chosen, file_system, is_numbered, publishable};
 
     #[test]
     fn options_that_could_name_someone_are_left_out() {
         let options =
             ["rw", "data=ordered", "lowerdir=/home/x", "addr=10.0.0.1", "username=x", "size=4k", "odd/flag"];
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        assert_eq!(told(&options), ["rw", "data=ordered", "size=4k"]);
+        assert_eq!(publishable(&options), ["rw", "data=ordered", "size=4k"]);
     }
 
     #[test]

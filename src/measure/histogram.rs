@@ -1,7 +1,7 @@
-//! Histogram of nanoseconds: 3 significant digits up to 73 minutes, exact count, sum, least and largest value.
+//! Histogram of nanoseconds: 3 significant digits up to 73 minutes; count, sum, minimum and maximum are exact.
 //!
-//! The layout is that of HdrHistogram: 2048 buckets of 1 ns, then 1024 buckets for each doubling, so that a bucket
-//! is at most 1/1024 of its values wide. Recording is one shift and a handful of additions, and allocates nothing.
+//! The layout is that of HdrHistogram: 2048 buckets of 1 ns, then 1024 buckets for each doubling, so that a bucket is
+//! at most 1/1024 of its values wide. Recording is one shift and a handful of additions, and allocates nothing.
 
 mod hdr;
 mod packed;
@@ -11,23 +11,24 @@ mod tests;
 
 use packed::Packed;
 
-/// The largest value that has a bucket of its own, nanoseconds: a little over 73 minutes.
+/// The largest value with its own bucket, nanoseconds: a little over 73 minutes.
 pub const HIGHEST_NS: u64 = (1 << 42) - 1;
 
-/// 1024 buckets a doubling: half a thousandth is the most that the middle of a bucket is off, a thousandth its end.
+/// 1024 buckets per doubling: the middle of a bucket is off by at most 0.05 %, its end by at most 0.1 %.
 const HALF_BITS: u32 = 10;
 const FULL: u64 = 2 << HALF_BITS;
 const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
-/// Buckets up to 16 ms are touched at construction; an op slower than that can afford the page fault.
+/// Buckets up to 16 ms are touched at construction; a slower op can afford the page fault.
 const TOUCHED: usize = index_of(1 << 24);
-/// A quantile is told where at least so many values lie beyond it.
+/// A quantile is reported only if at least this many values are above it.
 const VALUES_BEYOND: u128 = 10;
 const COUNTS_PER_PAGE: usize = 4096 / size_of::<u64>();
 
-/// How often each time was seen. Merging loses nothing; two histograms are equal if they hold the same, however kept.
+/// How often each time was seen. Merging is lossless; two histograms are equal if they contain the same values,
+/// whatever their internal form.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// One count for each bucket, or empty: then they are in `packed`.
+    /// One count per bucket, or empty if the counts are in `packed`.
     counts: Vec<u64>,
     packed: Packed,
     count: u64,
@@ -40,11 +41,11 @@ pub struct Histogram {
 /// A bucket that is not empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Its least value, nanoseconds.
+    /// Its smallest value, nanoseconds.
     pub lowest_ns: u64,
-    /// Its largest value, nanoseconds. The last bucket also holds all values above [`HIGHEST_NS`].
+    /// Its largest value, nanoseconds. The last bucket also contains all values above [`HIGHEST_NS`].
     pub highest_ns: u64,
-    /// Values seen in it.
+    /// Number of values in it.
     pub count: u64,
 }
 
@@ -55,8 +56,8 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Ready to record: 264 KiB, of which 120 KiB (the buckets up to 16 ms) are touched now, so that recording does
-    /// not meet page faults.
+    /// Creates a histogram that is ready to record: 264 KiB, of which 120 KiB (the buckets up to 16 ms) are touched
+    /// now, so that recording causes no page faults.
     pub fn new() -> Self {
         let mut counts = vec![0; BUCKETS];
         for count in counts[..TOUCHED].iter_mut().step_by(COUNTS_PER_PAGE) {
@@ -65,7 +66,7 @@ impl Histogram {
         Self { counts, ..Self::empty() }
     }
 
-    /// Holds nothing and has allocated nothing; the first value recorded or merged into it allocates the buckets.
+    /// Creates an empty histogram that allocates nothing; the first recorded or merged value allocates the buckets.
     pub const fn empty() -> Self {
         Self {
             counts: Vec::new(),
@@ -100,7 +101,7 @@ impl Histogram {
         self.record(ns);
     }
 
-    /// Adds a value `n` times. Counts and sums that pass `u64::MAX` stay there.
+    /// Adds a value `n` times. Counts and sums saturate at `u64::MAX`.
     pub fn record_n(&mut self, ns: u64, n: u64) {
         if n == 0 {
             return;
@@ -116,7 +117,7 @@ impl Histogram {
         }
     }
 
-    /// Adds all that the other holds: the same as recording its values here.
+    /// Adds everything in the other histogram: the same as recording its values here.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -132,7 +133,7 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Forgets all values and keeps the buckets' memory. Costs no more than the used range is wide.
+    /// Removes all values and keeps the buckets' memory. The cost is proportional to the used range.
     pub fn clear(&mut self) {
         if self.count > 0 && !self.counts.is_empty() {
             let first = index_of(self.min_ns.min(HIGHEST_NS));
@@ -142,12 +143,12 @@ impl Histogram {
         *self = Self { counts: std::mem::take(&mut self.counts), ..Self::empty() };
     }
 
-    /// The same content in few bytes (about three for each bucket in use), for series that are kept long.
+    /// The same content in few bytes (about three per bucket in use), for series that are kept long.
     pub fn packed(&self) -> Self {
         Self { counts: Vec::new(), packed: self.occupied().collect(), ..*self }
     }
 
-    /// Values recorded.
+    /// Number of recorded values.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -157,35 +158,35 @@ impl Histogram {
         self.count == 0
     }
 
-    /// Of the values, those above [`HIGHEST_NS`], which have no bucket of their own.
+    /// Number of values above [`HIGHEST_NS`], which have no separate bucket.
     pub fn saturated(&self) -> u64 {
         self.saturated
     }
 
-    /// Sum of the values, nanoseconds, exact up to `u64::MAX` (584 years), where it stays.
+    /// Sum of the values, nanoseconds, exact up to `u64::MAX` (584 years), where it saturates.
     pub fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// The least value, exact, nanoseconds; none if empty.
+    /// The exact minimum, nanoseconds; `None` if empty.
     pub fn min_ns(&self) -> Option<u64> {
         (self.count > 0).then_some(self.min_ns)
     }
 
-    /// The largest value, exact, nanoseconds; none if empty.
+    /// The exact maximum, nanoseconds; `None` if empty.
     pub fn max_ns(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max_ns)
     }
 
-    /// Mean of the values (not of the buckets), nanoseconds; none if empty.
+    /// Mean of the values (not of the buckets), nanoseconds; `None` if empty.
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
     }
 
     /// The value that `numerator`/`denominator` of all values do not exceed, nanoseconds, at most 0.1 % too high.
     ///
-    /// It is the upper end of the bucket that holds the value of rank ceil(count x numerator / denominator), no more
-    /// than the maximum. None if empty, or if the quantile is not in 0 to 1.
+    /// It is the upper end of the bucket of the value with rank ceil(count x numerator / denominator), limited to the
+    /// maximum. `None` if empty, or if the quantile is not in 0 to 1.
     pub fn quantile(&self, numerator: u64, denominator: u64) -> Option<u64> {
         if self.count == 0 || denominator == 0 || numerator > denominator {
             return None;
@@ -194,7 +195,7 @@ impl Histogram {
             return Some(self.min_ns);
         }
         let product = u128::from(self.count) * u128::from(numerator);
-        // At most `count`, since the numerator is at most the denominator.
+        // At most `count`, because the numerator is at most the denominator.
         let rank = product.div_ceil(u128::from(denominator)) as u64;
         let mut below = 0_u64;
         for (index, count) in self.occupied() {
@@ -207,8 +208,8 @@ impl Histogram {
         Some(self.max_ns)
     }
 
-    /// [`Histogram::quantile`], but none ("-") where fewer than ten values lie beyond it: the median wants 20 values, p99
-    /// 1000 and p99.9 10,000. A quantile that hangs on a few values says how those few happened to fall.
+    /// [`Histogram::quantile`], but `None` ("-") if fewer than ten values are above it: the median needs 20 values,
+    /// p99 1000 and p99.9 10,000. A quantile that depends on a few values is mostly chance.
     pub fn quantile_if_enough(&self, numerator: u64, denominator: u64) -> Option<u64> {
         let beyond = u128::from(self.count) * u128::from(denominator.checked_sub(numerator)?);
         if beyond < u128::from(denominator) * VALUES_BEYOND && numerator < denominator {
@@ -226,7 +227,7 @@ impl Histogram {
         })
     }
 
-    /// Least value and count of wider buckets, those that are not empty: four for each doubling, for pictures.
+    /// Lower bound and count of the non-empty buckets of a coarser histogram: four per doubling, for charts.
     pub fn coarse(&self) -> Vec<(u64, u64)> {
         let mut wide: Vec<(u64, u64)> = Vec::new();
         for bucket in self.buckets() {
@@ -256,7 +257,7 @@ impl Histogram {
         self.counts[index] = self.counts[index].saturating_add(n);
     }
 
-    /// Makes room for recording; keeps the content.
+    /// Prepares for recording; keeps the content.
     fn unpack(&mut self) {
         if self.counts.is_empty() {
             self.counts = Self::new().counts;
@@ -284,13 +285,13 @@ const fn index_of(ns: u64) -> usize {
     ((shift as usize) << HALF_BITS) + (ns >> shift) as usize
 }
 
-/// The least value in a bucket, nanoseconds.
+/// The smallest value of a bucket, nanoseconds.
 const fn lowest_of(index: usize) -> u64 {
     let shift = (index >> HALF_BITS).saturating_sub(1);
     ((index - (shift << HALF_BITS)) as u64) << shift
 }
 
-/// The largest value in a bucket, nanoseconds.
+/// The largest value of a bucket, nanoseconds.
 const fn highest_of(index: usize) -> u64 {
     lowest_of(index + 1) - 1
 }

@@ -1,5 +1,5 @@
-//! The machine that was measured on: facts that stay, and the conditions of the moment. No names of hosts, people or
-//! folders are in it, for records are published.
+//! The machine of a measurement: permanent facts and current conditions. Contains no names of hosts, people or
+//! folders, because records are published.
 
 mod processor;
 #[cfg(test)]
@@ -15,14 +15,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What the machine is. Each field is none where the system does not say.
+/// The machine. Each field is absent where the system does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Model of the processor.
     pub cpu_model: Option<String>,
     /// CPUs (hardware threads) in use by the system.
     pub cpus: Option<u64>,
-    /// CPUs that this process may keep busy, by its affinity and its control group.
+    /// CPUs that this process may use, by its affinity and its control group.
     pub cpus_allowed: Option<u64>,
     /// Processor packages.
     pub sockets: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Machine {
     pub architecture: String,
     /// Hypervisor, if it runs in one; none: on bare metal, or not known.
     pub virtualisation: Option<String>,
-    /// Frequency governor of the first CPU.
+    /// The hypervisor that the machine runs in; absent on bare metal, or if unknown.
     pub governor: Option<String>,
     /// Whether the CPU may run faster than its nominal rate for a while.
     pub turbo: Option<bool>,
@@ -46,28 +46,28 @@ pub struct Machine {
     pub transparent_huge_pages: Option<String>,
     /// Clock source of the kernel.
     pub clock_source: Option<String>,
-    /// Files this process may have open.
+    /// The soft limit on open files of this process.
     pub open_files_soft: Option<Limit>,
-    /// What it may raise that to.
+    /// The hard limit on open files.
     pub open_files_hard: Option<Limit>,
-    /// Memory that it may lock, bytes.
+    /// The soft limit on locked memory, bytes.
     pub locked_memory_soft_bytes: Option<Limit>,
-    /// What it may raise that to, bytes.
+    /// The hard limit on locked memory, bytes.
     pub locked_memory_hard_bytes: Option<Limit>,
     /// Control groups: `v1`, `v2` or `v1+v2`.
     pub cgroup_versions: Option<String>,
-    /// Memory limit of our control group, bytes.
+    /// Memory limit of this process's control group, bytes.
     pub cgroup_memory_bytes: Option<Limit>,
-    /// CPU limit of our control group, thousandths of one CPU.
+    /// CPU limit of this process's control group, thousandths of one CPU.
     pub cgroup_cpu_thousandths: Option<Limit>,
     /// The file system of the data path.
     pub file_system: Option<FileSystemFacts>,
-    /// How this tool was built: `release`, or `debug` (without optimisation or with its own checks on).
+    /// Build of this tool: `release`, or `debug` (without optimization or with debug assertions).
     pub tool_build: String,
 }
 
 impl Machine {
-    /// Looks at the machine. Reads some thirty small files: about 1 ms.
+    /// Examines the machine. Reads about thirty small files: about 1 ms.
     pub fn observe(data_path: &Path) -> Self {
         let processor = processor::Processor::observe();
         let memory = read("/proc/meminfo").unwrap_or_default();
@@ -104,19 +104,19 @@ impl Machine {
     }
 }
 
-/// What may be different a minute later.
+/// Conditions that may change within a minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conditions {
-    /// Load average of the last minute: threads that ran or wanted to.
+    /// Load average of the last minute: threads that were running or ready to run.
     pub load: Option<f64>,
-    /// Memory that can be had without swapping, bytes.
+    /// Memory available without swapping, bytes.
     pub memory_available_bytes: Option<u64>,
     /// Space that this user may still write on the file system of the data path, bytes.
     pub disk_free_bytes: Option<u64>,
 }
 
 impl Conditions {
-    /// Looks at the machine as it is now.
+    /// Examines the current conditions.
     pub fn observe(data_path: &Path) -> Self {
         let memory = read("/proc/meminfo").unwrap_or_default();
         let available = number_after(&memory, "MemAvailable:");
@@ -136,7 +136,7 @@ enum OwnLimit {
 
 impl OwnLimit {
     #[cfg(unix)]
-    #[allow(clippy::unnecessary_cast)] // Its type differs from one C library to the next.
+    #[allow(clippy::unnecessary_cast)] // Its type differs between C libraries.
     fn number(&self) -> u32 {
         match self {
             Self::OpenFiles => libc::RLIMIT_NOFILE as u32,
@@ -146,7 +146,7 @@ impl OwnLimit {
 
     /// The soft and the hard limit.
     #[cfg(unix)]
-    #[allow(clippy::unnecessary_cast)] // The fields have other widths on other systems.
+    #[allow(clippy::unnecessary_cast)] // The fields' widths differ between systems.
     fn read(self) -> Option<(Limit, Limit)> {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the pointer is to a live rlimit.
@@ -157,7 +157,7 @@ impl OwnLimit {
         (outcome == 0).then(|| (of(limit.rlim_cur), of(limit.rlim_max)))
     }
 
-    /// Sets the soft limit; false: it was refused.
+    /// Sets the soft limit; `false` if that was refused.
     #[cfg(unix)]
     fn set_soft(self, soft: u64, hard: Limit) -> bool {
         let rlim_max = if let Limit::At(hard) = hard { hard as libc::rlim_t } else { libc::RLIM_INFINITY };
@@ -179,7 +179,8 @@ impl OwnLimit {
     }
 }
 
-/// Lets this process open `wanted` files at once, as far as the hard limit goes. How many it may now; none: unknown.
+/// Allows this process to open `wanted` files at once, up to the hard limit. Returns the new limit; `None` if
+/// unknown.
 pub fn raise_open_files(wanted: u64) -> Option<u64> {
     let (soft, hard) = OwnLimit::OpenFiles.read()?;
     let (Limit::At(soft), hard) = (soft, hard) else { return Some(u64::MAX) };
@@ -193,7 +194,7 @@ pub fn raise_open_files(wanted: u64) -> Option<u64> {
     Some(if OwnLimit::OpenFiles.set_soft(most, hard) { most } else { soft })
 }
 
-/// A file that holds one word or line.
+/// A file that contains one word or line.
 fn word(path: &str) -> Option<String> {
     let text = read(path)?;
     Some(text.trim().to_owned()).filter(|word| !word.is_empty())

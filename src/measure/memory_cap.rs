@@ -1,4 +1,4 @@
-//! A control group of a trial's own, which caps its memory, page cache included. Version 1 and version 2.
+//! A separate control group for a trial that caps its memory, page cache included. Version 1 and version 2.
 
 use super::cgroup::{Cgroups, Group, Limit};
 use super::resources::number_after;
@@ -10,48 +10,49 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// What the names of our groups begin with; nothing else is ever removed. The process that made it follows.
+/// Prefix of the names of our groups; nothing else is ever removed. The creating process's id follows.
 const PREFIX: &str = "kvdyno-trial-";
-/// A process that has just ended may hold its group for a moment.
+/// A process that has just ended may keep its group busy for a moment.
 const REMOVALS: u32 = 100;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
 
-/// The cap of a trial and what came of it, told by its control group. Memory of the harness counts too, and page cache
-/// counts for whoever read or wrote it first.
+/// The memory cap of a trial and its effects, as reported by its control group. The memory of the harness counts too,
+/// and page cache is charged to the process that first read or wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CapRecord {
     /// `v1` or `v2`: the version of the control group.
     pub version: String,
-    /// The cap in force, bytes: what was asked for, in whole pages.
+    /// The effective cap, bytes: the requested cap in whole pages.
     pub limit_bytes: Option<u64>,
-    /// The most memory in use at a time, bytes.
+    /// Maximum memory in use at one time, bytes.
     pub peak_bytes: Option<u64>,
-    /// Times that memory was wanted beyond the cap, so that page cache was dropped or a process killed; none: unknown,
-    /// as under version 1 where its kernel counts none.
+    /// How many times the cap was reached, so that page cache was dropped or a process killed; absent if unknown, as
+    /// with version 1 where the kernel does not count it.
     pub limit_hits: Option<u64>,
-    /// Processes that were killed for lack of memory.
+    /// Processes that were killed because memory ran out.
     pub kills: Option<u64>,
 }
 
-/// What the memory of a capped trial is made of.
+/// Memory use of a capped trial by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CapUse {
-    /// Page cache, bytes; mapped files are in it.
+    /// Page cache, bytes; includes mapped files.
     pub page_cache_bytes: Option<u64>,
     /// Memory that belongs to no file, bytes.
     pub anonymous_bytes: Option<u64>,
-    /// Pages of files that had been dropped for want of room and were read again, since the trial began.
+    /// Pages of files that were dropped because memory was short and read again, since the trial began.
     pub refaulted_pages: Option<u64>,
 }
 
-/// The names of a version's files.
+/// File names of a version.
 #[derive(Debug)]
 struct Files {
     version: &'static str,
     limit: &'static str,
     peak: &'static str,
-    /// Files, and the name in front of the number. Version 1 tells of the hit where it came first: swap is capped at the
-    /// same, and looked at before. Linux 6.18 was seen to count none there, so that 0 means nothing.
+    /// Files, and the text before the number. Version 1 counts a hit in the file of the limit that was reached first:
+    /// memory with swap has the same limit, and is checked first. Linux 6.18 was observed to count none there, so
+    /// that 0 is inconclusive.
     hits: &'static [(&'static str, &'static str)],
     kills: (&'static str, &'static str),
     page_cache: &'static str,
@@ -78,17 +79,18 @@ static V2: Files = Files {
     anonymous: "anon ",
 };
 
-/// A capped group. It is removed when this is dropped; one that stays, for its maker was killed, at the next `create`.
+/// A capped group. It is removed on drop; a group that remains because its creator was killed is removed by the next
+/// `create`.
 #[derive(Debug)]
 pub struct MemoryCap {
     folder: PathBuf,
     files: &'static Files,
-    /// The group below which it lies, if the memory controller was switched on there for it.
+    /// The parent group, if the memory controller was enabled there for this group.
     switched_on: Option<PathBuf>,
 }
 
 impl MemoryCap {
-    /// Makes a group with this cap and no swap. An `Err` says, in a line, why there can be none.
+    /// Creates a group with this cap and no swap. `Err` holds the reason, in one line, if that is impossible.
     pub fn create(limit_bytes: u64) -> Result<Self, String> {
         Self::create_in(&Cgroups::of_this_process(), limit_bytes)
     }
@@ -99,14 +101,14 @@ impl MemoryCap {
         {
             let (own, asked) = (bytes_text(bytes), bytes_text(limit_bytes));
             return Err(format!(
-                "the control group of this process allows {own} of memory, less than the cap of {asked}"
+                "the control group of this process allows {own} of memory, less than the requested cap of {asked}"
             ));
         }
         let v2 = groups.v2.as_ref().filter(|group| has_memory(&group.mount, "cgroup.controllers"));
         match (v2, &groups.memory_v1) {
             (Some(group), _) => Self::create_v2(group, limit_bytes),
             (None, Some(group)) => Self::create_v1(group, limit_bytes),
-            (None, None) => Err("there is no memory controller here".into()),
+            (None, None) => Err("this system has no memory controller".into()),
         }
     }
 
@@ -114,7 +116,7 @@ impl MemoryCap {
         first_success(group.upward().map(|parent| {
             let cap = Self::make(parent, &V1, None)?;
             cap.write(V1.limit, limit_bytes)?;
-            // Where swap is not accounted for, it is forbidden.
+            // Where swap is not accounted for, it is disabled.
             if cap.folder.join("memory.memsw.limit_in_bytes").exists() {
                 cap.write("memory.memsw.limit_in_bytes", limit_bytes)?;
             } else if cap.folder.join("memory.swappiness").exists() {
@@ -124,8 +126,8 @@ impl MemoryCap {
         }))
     }
 
-    /// Below the nearest group that hands the memory controller on, or may be told to: only one without processes of
-    /// its own may, so that is mostly not ours but one above it.
+    /// Creates the group below the nearest group that delegates the memory controller, or can be configured to. Only
+    /// a group without its own processes can, so this is usually not this process's group but one above it.
     fn create_v2(group: &Group, limit_bytes: u64) -> Result<Self, String> {
         let hands_on = |folder: &&Path| has_memory(folder, "cgroup.subtree_control");
         let ready = group.upward().filter(hands_on).map(|parent| (parent, false));
@@ -144,7 +146,7 @@ impl MemoryCap {
     }
 
     fn make(parent: &Path, files: &'static Files, switched_on: Option<PathBuf>) -> io::Result<Self> {
-        // Trials of several threads, as in tests, need names of their own.
+        // Several threads of one process, as in tests, need different names.
         static MADE: AtomicU32 = AtomicU32::new(0);
         remove_leftovers(parent, PREFIX);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -157,12 +159,12 @@ impl MemoryCap {
         std::fs::write(self.folder.join(file), value.to_string())
     }
 
-    /// The file that a process writes `0` to, to enter the group.
+    /// The file to which a process writes `0` to enter the group.
     pub fn entrance(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 
-    /// What the group tells now.
+    /// The current numbers of the group.
     pub fn record(&self) -> CapRecord {
         let number = |(file, name): (&str, &str)| number_in(&self.folder, file, name);
         let hits = self.files.hits.iter().filter_map(|&hit| number(hit)).reduce(u64::saturating_add);
@@ -180,19 +182,21 @@ impl Drop for MemoryCap {
     fn drop(&mut self) {
         remove_group(&self.folder);
         if let Some(parent) = &self.switched_on {
-            // Others may have begun to use it; then it stays on.
+            // Other processes may use it by now; then it stays enabled.
             let _ = std::fs::write(parent.join("cgroup.subtree_control"), "-memory");
         }
     }
 }
 
-/// Makes this process one of the group with this entrance. What it has in memory already stays where it is counted.
+/// Moves this process into the group with this entrance file. Memory that it already has stays charged to the old
+/// group.
 pub fn enter(entrance: &Path) -> Result<(), String> {
-    std::fs::write(entrance, "0").map_err(|error| format!("cannot enter the memory cap's group: {error}"))
+    std::fs::write(entrance, "0")
+        .map_err(|error| format!("cannot enter the control group of the memory cap: {error}"))
 }
 
 impl CapUse {
-    /// Of this process's own capped group; none if it is in no group of ours.
+    /// The memory of this process's own capped group; `None` if it is not in one of our groups.
     pub fn of_this_process() -> Option<Self> {
         let groups = Cgroups::of_this_process();
         let is_ours = |group: &&Group| {
@@ -209,7 +213,8 @@ impl CapUse {
     }
 }
 
-/// The group below which a cap can be made, tried with one of 64 MiB: `v1` or `v2`; else why there can be none.
+/// The version, `v1` or `v2`, of the group below which a cap can be created, tested with one of 64 MiB; `Err` holds
+/// the reason if none can.
 pub fn probe() -> Result<&'static str, String> {
     MemoryCap::create(64 << 20).map(|cap| cap.files.version)
 }
@@ -223,7 +228,7 @@ fn number_in(folder: &Path, file: &str, name: &str) -> Option<u64> {
     number_after(&std::fs::read_to_string(folder.join(file)).ok()?, name)
 }
 
-/// The first cap that could be made; else the first reason, which is that of the nearest group.
+/// The first cap that could be created; otherwise the first error, which is that of the nearest group.
 fn first_success(tries: impl Iterator<Item = io::Result<MemoryCap>>) -> Result<MemoryCap, String> {
     let mut reason = None;
     for outcome in tries {
@@ -233,12 +238,12 @@ fn first_success(tries: impl Iterator<Item = io::Result<MemoryCap>>) -> Result<M
         }
     }
     Err(match reason {
-        Some(error) => format!("no control group with a memory cap can be made: {error}"),
-        None => "no control group hands the memory controller on".into(),
+        Some(error) => format!("cannot create a control group with a memory cap: {error}"),
+        None => "no control group delegates the memory controller".into(),
     })
 }
 
-/// Removes a group that had processes a moment ago.
+/// Removes a group whose processes have just ended.
 pub(super) fn remove_group(folder: &Path) {
     for _ in 0..REMOVALS {
         match std::fs::remove_dir(folder) {
@@ -248,8 +253,8 @@ pub(super) fn remove_group(folder: &Path) {
     }
 }
 
-/// Removes groups of ours, with names that begin so, whose maker is gone. One that still has processes stays, for the
-/// kernel refuses.
+/// Removes our groups, by the prefix of their names, whose creator is gone. A group that still has processes remains,
+/// because the kernel refuses to remove it.
 pub(super) fn remove_leftovers(parent: &Path, prefix: &str) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -265,7 +270,7 @@ pub(super) fn remove_leftovers(parent: &Path, prefix: &str) {
 mod tests {
     use super::*;
 
-    /// A hierarchy of version 2 made of plain files: `top/above/ours`, where `above` hands the controller on.
+    /// A hierarchy of version 2 made of plain files: `top/above/ours`, where `above` delegates the controller.
     fn hierarchy() -> (tempfile::TempDir, Cgroups) {
         let top = tempfile::tempdir().unwrap();
         let ours = top.path().join("above/ours");
@@ -309,18 +314,18 @@ mod tests {
         let reason = MemoryCap::create_in(&groups, 2 << 20).unwrap_err();
         assert_eq!(
             reason,
-            "the control group of this process allows 1 MiB of memory, less than the cap of 2 MiB"
+            "the control group of this process allows 1 MiB of memory, less than the requested cap of 2 MiB"
         );
         assert!(MemoryCap::create_in(&groups, 1 << 20).is_ok());
         let reason = MemoryCap::create_in(&Cgroups::default(), 1 << 20).unwrap_err();
-        assert_eq!(reason, "there is no memory controller here");
+        assert_eq!(reason, "this system has no memory controller");
     }
 
     #[test]
     fn only_groups_of_ours_whose_maker_is_gone_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let mine = format!("{PREFIX}{}-7", std::process::id());
-        // No process has this number: it is beyond the largest that Linux gives.
+        // No process has this number: it is larger than any that Linux assigns.
         let gone = format!("{PREFIX}4294967295-0");
         for name in [mine.as_str(), gone.as_str(), "kvdyno-trial-x-1", "user.slice"] {
             std::fs::create_dir(parent.path().join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! Numbers about time, memory and disk; knows no engine. What cannot be had here is `None`, never 0.
+//! Measurements of time, memory and disk; independent of engines. Values that are not available are `None`, never 0.
 
 pub mod cgroup;
 pub mod clock;
@@ -42,29 +42,29 @@ use serde::{Deserialize, Serialize};
 /// One second of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesRow {
-    /// End of the interval, nanoseconds from the moment at which counting began, the same for all threads. All rows but the
-    /// last end at whole seconds.
+    /// End of the interval, nanoseconds from the moment at which counting began, the same for all threads. All rows
+    /// except the last end at whole seconds.
     pub at_ns: u64,
-    /// Length of the interval, nanoseconds: a second, but in the last row.
+    /// Length of the interval, nanoseconds: one second, except in the last row.
     pub interval_ns: u64,
-    /// Ops that ended in it; a batch counts where it ended.
+    /// Ops that ended in it; a batch counts in the interval in which it ended.
     pub ops: u64,
-    /// Of these, misses.
+    /// How many of these were misses.
     pub misses: u64,
-    /// Median service time over all kinds, nanoseconds; none: no ops.
+    /// Median service time over all kinds, nanoseconds; absent if there were no ops.
     pub p50_ns: Option<u64>,
-    /// 99th percentile; none: sample too small.
+    /// 99th percentile; absent if the sample is too small.
     pub p99_ns: Option<u64>,
-    /// Slowest.
+    /// Maximum.
     pub max_ns: Option<u64>,
-    /// Per kind: its name and the histogram of the interval.
+    /// Name and histogram of the interval, per kind.
     pub kinds: Vec<(String, Histogram)>,
-    /// Resident memory at its end, bytes. This and what follows is read when the watcher wakes at the end of the interval, as
-    /// a rule within a millisecond; none: it slept through it.
+    /// Resident memory at its end, bytes. This field and the following are read when the watcher wakes at the end of
+    /// the interval, usually within a millisecond; absent if the watcher missed the interval.
     pub rss_bytes: Option<u64>,
-    /// CPU time of the process since the row before was read, user and system, nanoseconds.
+    /// CPU time of the process since the previous row was read, user and system, nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// Bytes that the process caused to be written to storage since the row before was read.
+    /// Bytes that the process caused to be written to storage since the previous row was read.
     pub written_bytes: Option<u64>,
     /// Allocated bytes of the database's folder at its end.
     pub disk_allocated_bytes: Option<u64>,

@@ -1,4 +1,4 @@
-//! The table of mounts of this process, as `/proc/self/mountinfo` gives it.
+//! The mount table of this process, as in `/proc/self/mountinfo`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 pub(super) struct Mount {
     /// Major and minor number of its device, `254:0`.
     pub(super) device: String,
-    /// What of the file system is mounted.
+    /// The mounted part of the file system.
     pub(super) root: PathBuf,
-    /// Where.
+    /// The mount point.
     pub(super) point: PathBuf,
     /// `ext4`, `tmpfs` ...
     pub(super) kind: String,
-    /// What was mounted: a device, or any word.
+    /// The mounted source: a device, or any word.
     pub(super) source: String,
     /// Options of the mount and of the file system.
     pub(super) options: Vec<String>,
@@ -24,18 +24,18 @@ pub(super) fn all() -> Vec<Mount> {
     super::resources::read("/proc/self/mountinfo").map(|text| parse(&text)).unwrap_or_default()
 }
 
-/// The mount that a path without symbolic links lies on: the deepest, and of several at one place the last.
+/// The mount that holds a path without symbolic links: the deepest, and of several at one place the last.
 pub(super) fn of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let holds = mounts.iter().filter(|mount| path.starts_with(&mount.point));
     holds.max_by_key(|mount| mount.point.components().count())
 }
 
-/// Lines that are not mounts are left out.
+/// Lines that are not mounts are skipped.
 pub(super) fn parse(text: &str) -> Vec<Mount> {
     text.lines().filter_map(parse_line).collect()
 }
 
-/// `27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard`; between the options and the dash stand any fields.
+/// `27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard`; any number of fields may precede the dash.
 fn parse_line(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let left: Vec<&str> = left.split(' ').collect();
@@ -57,7 +57,7 @@ fn parse_line(line: &str) -> Option<Mount> {
     })
 }
 
-/// Space, tab, line feed and backslash stand as three octal digits after a backslash.
+/// Space, tab, line feed and backslash are three octal digits after a backslash.
 fn unescaped(word: &str) -> String {
     let pairs = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     pairs.iter().fold(word.to_owned(), |word, (code, text)| word.replace(code, text))

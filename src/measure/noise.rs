@@ -1,4 +1,4 @@
-//! What else the machine did while we measured, and how unsteady its CPUs are.
+//! Activity of the rest of the machine during a measurement, and how unsteady its CPUs are.
 
 mod phase;
 #[cfg(test)]
@@ -13,27 +13,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 
-/// Multiplications in the loop whose time is compared before and after: about 0.2 ms.
+/// Multiplications in the loop that is timed before and after: about 0.2 ms.
 const SPIN_STEPS: u64 = 150_000;
 const SPIN_ROUNDS: u32 = 7;
-/// Shares are kept to six decimals.
+/// Shares are rounded to six decimals.
 const DECIMALS: i32 = 6;
-/// Two clock reads in a row lie this far apart only if something else ran between them.
+/// Two consecutive clock reads are this far apart only if something else ran between them.
 const GAP_NS: u64 = 1000;
 
-/// Disturbance in a span of time. Each figure is none where the kernel does not give it.
+/// Disturbance in a span of time. Each field is absent where the kernel does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Noise {
     /// Length of the span, nanoseconds.
     pub elapsed_ns: u64,
-    /// Share of all CPUs' time that the hypervisor gave to others, 0 to 1.
+    /// Share of all CPUs' time that the hypervisor gave to other guests, 0 to 1.
     pub steal_share: Option<f64>,
-    /// Of the time that our threads wanted to run, the share that they had to wait for a CPU, 0 to 1. Of a trial: in its
-    /// phases together.
+    /// Of the time that our threads were running or ready to run, the share in which they waited for a CPU, 0 to 1.
+    /// For a trial: over all its phases.
     pub run_delay_share: Option<f64>,
-    /// Share of all CPUs' time that other processes and the kernel used, 0 to 1. What this process has started is no other.
+    /// Share of all CPUs' time that other processes and the kernel used, 0 to 1. Processes started by this one do not
+    /// count as other.
     pub other_cpu_share: Option<f64>,
-    /// Load average of the last minute at the beginning: threads that ran or wanted to.
+    /// Load average of the last minute at the beginning: threads that were running or ready to run.
     pub load_before: Option<f64>,
     /// The same at the end.
     pub load_after: Option<f64>,
@@ -41,7 +42,7 @@ pub struct Noise {
     pub cpu_pressure_ns: Option<u64>,
     /// Time in which some thread of the machine waited for I/O, nanoseconds.
     pub io_pressure_ns: Option<u64>,
-    /// How much longer a fixed loop took at the end than at the beginning, as a share; negative: shorter.
+    /// How much longer a fixed loop took at the end than at the beginning, as a share; negative if shorter.
     pub spin_drift_share: Option<f64>,
 }
 
@@ -74,7 +75,8 @@ impl NoiseProbe {
         }
     }
 
-    /// Ends it. Call it while the threads that worked in the span are still there, else what they waited is not in it.
+    /// Ends the span. Call it while the threads that worked in the span still exist; otherwise their waiting time is
+    /// missing.
     pub fn finish(&self) -> Noise {
         let elapsed_ns = monotonic_ns().saturating_sub(self.at_ns);
         let mut delays = self.delays.clone();
@@ -115,12 +117,12 @@ impl CpuTicks {
 
     fn other_share(self, own_cpu_ns: u64) -> Option<f64> {
         let own_ticks = own_cpu_ns as f64 * ticks_per_second()? / 1e9;
-        // Ours is known finer than the sum; the difference may fall below zero.
+        // Our own time has a finer resolution than the sum; the difference may be below zero.
         share((self.busy as f64 - own_ticks).max(0.0), self.all as f64)
     }
 }
 
-/// The CPUs of the machine and what of them is ours, at the beginning of a span.
+/// CPU time of the machine, and our part of it, at the beginning of a span.
 #[derive(Clone, Copy, Debug)]
 struct CpuProbe {
     ticks: Option<CpuTicks>,
@@ -157,13 +159,13 @@ fn parse_cpu_ticks(text: &str) -> Option<CpuTicks> {
     Some(CpuTicks { busy, steal, all: busy + idle + iowait + steal })
 }
 
-/// Run delays and CPU times of some spans as one share; none: nothing ran.
+/// Run delays and CPU times of several spans as one share; `None` if nothing ran.
 pub fn run_delay_share_of(spans: &[(u64, u64)]) -> Option<f64> {
     let sum = |of: fn(&(u64, u64)) -> u64| spans.iter().map(of).fold(0, u64::saturating_add);
     run_delay_share(Some(sum(|span| span.0)), Some(sum(|span| span.1)))
 }
 
-/// Of the time that threads ran or wanted to, the share that they waited.
+/// Of the time that threads were running or ready to run, the share in which they waited.
 fn run_delay_share(delay_ns: Option<u64>, cpu_ns: Option<u64>) -> Option<f64> {
     let delay_ns = delay_ns? as f64;
     share(delay_ns, delay_ns + cpu_ns? as f64)
@@ -173,7 +175,7 @@ fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| rounded(part / whole, DECIMALS))
 }
 
-/// Load average of the last minute; none: the kernel does not say.
+/// Load average of the last minute; `None` if unknown.
 pub(super) fn load_average() -> Option<f64> {
     read("/proc/loadavg")?.split_ascii_whitespace().next()?.parse().ok()
 }
@@ -201,7 +203,7 @@ fn ticks_per_second() -> Option<f64> {
     None
 }
 
-/// Time of a fixed loop, nanoseconds: the best of some rounds, for interruptions only ever add.
+/// Time of a fixed loop, nanoseconds: the best of several rounds, because interruptions only add time.
 fn spin_ns() -> u64 {
     let round = |seed: u32| {
         let begin_ns = monotonic_ns();
@@ -215,17 +217,17 @@ fn spin_ns() -> u64 {
     (0..SPIN_ROUNDS).map(round).min().unwrap_or(0).max(1)
 }
 
-/// How often and how long a thread that only reads the clock was kept from it.
+/// How often and how long a thread that only reads the clock was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Jitter {
-    /// Share of the time that it lost to gaps over 1 us, 0 to 1.
+    /// Share of the time lost to gaps over 1 us, 0 to 1.
     pub lost_share: f64,
     /// The longest gap, nanoseconds.
     pub longest_gap_ns: u64,
 }
 
 impl Jitter {
-    /// Watches one CPU for `span_ns` nanoseconds by reading the clock without pause.
+    /// Watches one CPU for `span_ns` nanoseconds by reading the clock continuously.
     pub fn watch(clock: &Clock, span_ns: u64) -> Self {
         let (begin, gap) = (clock.now(), clock.from_ns(GAP_NS));
         let (span, mut before) = (clock.from_ns(span_ns), begin);

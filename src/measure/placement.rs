@@ -1,47 +1,48 @@
-//! Which CPUs a process may run on, and which NUMA node its memory comes from. Linux only; elsewhere both are refused.
+//! The CPUs that a process may run on, and the NUMA node of its memory. Linux only; on other systems both are
+//! refused.
 
 use super::resources::read;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a trial is held: all threads of its process, those of the engine included.
+/// Where a trial is pinned: all threads of its process, including those of the engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Placement {
-    /// CPUs, as Linux writes lists: `0-3,6`; none: those of the node, or any.
+    /// CPUs, as Linux writes lists: `0-3,6`; absent: those of the node, or any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
-    /// The NUMA node whose memory it gets, and no other; none: any.
+    /// The only NUMA node from which it gets memory; absent: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u32>,
 }
 
 impl Placement {
-    /// Whether nothing is asked for.
+    /// Whether no placement is requested.
     pub fn is_free(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Tries it on a thread that ends at once; an `Err` says in a line what is not here, and what is.
+    /// Tests it on a thread that ends at once; `Err` describes in one line what is not available, and what is.
     pub fn probe(&self) -> Result<(), String> {
         std::thread::scope(|scope| scope.spawn(|| self.apply()).join())
-            .unwrap_or_else(|_| Err("it could not be tried".into()))
+            .unwrap_or_else(|_| Err("the test of the placement failed".into()))
     }
 
-    /// Holds the calling thread, and all that it starts later.
+    /// Pins the calling thread and all threads that it starts later.
     pub fn apply(&self) -> Result<(), String> {
         if self.is_free() {
             return Ok(());
         }
         let cpus = self.cpus_here()?;
-        set_affinity(&cpus).map_err(|error| format!("CPUs {} cannot be had: {error}", cpu_list(&cpus)))?;
+        set_affinity(&cpus).map_err(|error| format!("cannot pin to CPUs {}: {error}", cpu_list(&cpus)))?;
         match self.numa_node {
             Some(node) => bind_memory(node)
-                .map_err(|error| format!("memory of NUMA node {node} alone cannot be had: {error}")),
+                .map_err(|error| format!("cannot restrict memory to NUMA node {node}: {error}")),
             None => Ok(()),
         }
     }
 
-    /// How many CPUs it leaves a trial; none: as many as this process has, or what is asked for is not here.
+    /// How many CPUs it leaves a trial; `None` if it restricts nothing or is not available.
     pub fn cpu_count(&self) -> Option<u32> {
         let cpus = if self.is_free() { None } else { self.cpus_here().ok() };
         cpus.and_then(|cpus| u32::try_from(cpus.len()).ok())
@@ -51,7 +52,7 @@ impl Placement {
         self.cpus_in(&affinity()?, |node| read(&format!("{NODES}/node{node}/cpulist")), &nodes())
     }
 
-    /// The CPUs meant, of those that this process may use.
+    /// The selected CPUs, of those that this process may use.
     fn cpus_in(
         &self,
         allowed: &[usize],
@@ -61,7 +62,7 @@ impl Placement {
         let mut cpus = allowed.to_vec();
         if let Some(node) = self.numa_node {
             let known: Vec<usize> = nodes.iter().map(|&node| node as usize).collect();
-            let absent = || format!("NUMA node {node} is not here; there is {}", cpu_list(&known));
+            let absent = || format!("this machine has no NUMA node {node}; it has {}", cpu_list(&known));
             if !nodes.contains(&node) {
                 return Err(absent());
             }
@@ -69,7 +70,7 @@ impl Placement {
             cpus.retain(|cpu| own.contains(cpu));
             if cpus.is_empty() && self.cpus.is_none() {
                 return Err(format!(
-                    "NUMA node {node} has no CPU that this process may use; name some with --cpus"
+                    "NUMA node {node} has no CPU that this process may use; select CPUs with --cpus"
                 ));
             }
         }
@@ -77,18 +78,20 @@ impl Placement {
             cpus = parse_cpu_list(text)?;
         }
         match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-            Some(cpu) => Err(format!("CPU {cpu} is not here; this process may use {}", cpu_list(allowed))),
+            Some(cpu) => {
+                Err(format!("CPU {cpu} is not available; this process may use {}", cpu_list(allowed)))
+            }
             None => Ok(cpus),
         }
     }
 }
 
-/// The CPUs that this process may run on, as Linux writes lists; none: unknown.
+/// The CPUs that this process may run on, as Linux writes lists; `None` if unknown.
 pub fn cpus_in_force() -> Option<String> {
     affinity().ok().map(|cpus| cpu_list(&cpus))
 }
 
-/// `0-3,6`: ascending, each once.
+/// Parses `0-3,6`: ascending, each CPU once.
 pub fn parse_cpu_list(text: &str) -> Result<Vec<usize>, String> {
     let wrong = || format!("expected CPUs such as 0-3,6, got `{text}`");
     let number =
@@ -125,7 +128,7 @@ fn cpu_list(cpus: &[usize]) -> String {
 }
 
 const NODES: &str = "/sys/devices/system/node";
-/// As many as a `cpu_set_t` has.
+/// The capacity of a `cpu_set_t`.
 const MOST_CPUS: usize = 1024;
 
 /// The NUMA nodes of this machine, ascending.
@@ -141,7 +144,7 @@ fn nodes() -> Vec<u32> {
 fn affinity() -> Result<Vec<usize>, String> {
     // SAFETY: all zeroes is an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is live and has the size given.
+    // SAFETY: the set is live and has the given size.
     if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) } != 0 {
         return Err(format!("the CPUs of this process are unknown: {}", std::io::Error::last_os_error()));
     }
@@ -154,15 +157,15 @@ fn set_affinity(cpus: &[usize]) -> std::io::Result<()> {
     // SAFETY: all zeroes is an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     for &cpu in cpus {
-        // SAFETY: `parse_cpu_list` and `affinity` give numbers within the set.
+        // SAFETY: `parse_cpu_list` and `affinity` return numbers within the set.
         unsafe { libc::CPU_SET(cpu, &mut set) };
     }
-    // SAFETY: the set is live and has the size given.
+    // SAFETY: the set is live and has the given size.
     let outcome = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) };
     if outcome == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Memory that the calling thread, and all that it starts later, touch first comes from this node alone.
+/// Restricts memory that the calling thread, and all threads that it starts later, touch first to this node.
 #[cfg(target_os = "linux")]
 fn bind_memory(node: u32) -> std::io::Result<()> {
     /// From linux/mempolicy.h.
@@ -174,7 +177,7 @@ fn bind_memory(node: u32) -> std::io::Result<()> {
         return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput));
     };
     *word = 1 << (node % bits);
-    // The kernel takes one bit less than it is told of.
+    // The kernel uses one bit less than the given number.
     let bits = WORDS as libc::c_ulong * libc::c_ulong::from(bits) + 1;
     // SAFETY: the mask is live and has that many bits; the kernel only reads it.
     let outcome = unsafe { libc::syscall(libc::SYS_set_mempolicy, MPOL_BIND, mask.as_ptr(), bits) };
@@ -221,8 +224,11 @@ mod tests {
         assert_eq!(cpus(None, Some(0)).unwrap(), [0, 1, 2]);
         assert_eq!(cpus(Some("4"), Some(0)).unwrap(), [4]);
         assert_eq!(cpus(Some("4"), Some(2)).unwrap(), [4]);
-        assert_eq!(cpus(Some("0-3"), None).unwrap_err(), "CPU 3 is not here; this process may use 0-2,4");
-        assert_eq!(cpus(None, Some(1)).unwrap_err(), "NUMA node 1 is not here; there is 0,2");
+        assert_eq!(
+            cpus(Some("0-3"), None).unwrap_err(),
+            "CPU 3 is not available; this process may use 0-2,4"
+        );
+        assert_eq!(cpus(None, Some(1)).unwrap_err(), "this machine has no NUMA node 1; it has 0,2");
         assert!(cpus(None, Some(2)).unwrap_err().contains("has no CPU"));
     }
 
@@ -244,14 +250,14 @@ mod tests {
         }
         let absent = Placement { cpus: Some("1023".into()), numa_node: None };
         assert_eq!(absent.cpu_count(), None);
-        assert!(absent.probe().unwrap_err().starts_with("CPU 1023 is not here; this process may use "));
+        assert!(absent.probe().unwrap_err().starts_with("CPU 1023 is not available; this process may use "));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn memory_of_a_node_that_is_here_can_be_had() {
         let Some(&node) = nodes().first() else {
-            return eprintln!("skipped: the kernel knows no NUMA nodes");
+            return eprintln!("skipped: the kernel reports no NUMA nodes");
         };
         let placement = Placement { cpus: None, numa_node: Some(node) };
         let outcome = placement.probe();

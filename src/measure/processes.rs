@@ -1,5 +1,6 @@
-//! The processes of a trial. A guard stands between the trial and the process that starts it: it adopts whatever the
-//! trial leaves, ends it, and then ends as the trial did. The one that starts a trial waits for the guard alone.
+//! The processes of a trial. A guard process runs between the trial and the process that starts it: it adopts
+//! whatever processes the trial leaves, ends them, and then ends with the same status as the trial. The starting
+//! process waits only for the guard.
 
 mod group;
 mod guard;
@@ -14,58 +15,58 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// In the environment of every process of a trial, with what tells the trial from all others.
+/// An environment variable of every process of a trial; its value identifies the trial.
 const MARK: &str = "KVDYNO_TRIAL";
-/// In the environment of a trial: the folder of its control group.
+/// An environment variable of a trial: the folder of its control group.
 const GROUP: &str = "KVDYNO_TRIAL_GROUP";
-/// Lines of ours on a trial's stdout begin so; all else there is some engine's.
+/// Prefix of our own lines on a trial's stdout; everything else is printed by an engine.
 const OURS: &str = "kvdyno-";
-/// Begins the guard's last line: the names of the processes that the trial left, as JSON.
+/// Prefix of the guard's last line: the names of the processes that the trial left, as JSON.
 const LEFT: &str = "kvdyno-left ";
-/// A line that is longer is no line of ours.
+/// Longer lines are not ours.
 const LINE_BYTES: u64 = 16 << 20;
-/// Lines that wait to be taken.
+/// Lines in the queue to the reader.
 const LINES: usize = 256;
-/// How long the guard may take to end everything before it is ended itself.
+/// How long the guard may take to end everything before it is killed itself.
 const GUARD_MAY_TAKE: Duration = Duration::from_secs(4);
-/// Between two looks at a process that ends.
+/// Interval between two checks of a process that is ending.
 const PAUSE: Duration = Duration::from_millis(2);
-/// For lines that are still on their way when the process has ended.
+/// How long to wait for lines still in the pipe after the process has ended.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
-/// A trial's process, with all that it starts. Dropped before its end, it is killed with all of them.
+/// A trial's process with all processes that it starts. If it is dropped before it has ended, all of them are killed.
 pub struct TrialProcess {
     guard: Child,
     mark: String,
     group: Option<Group>,
-    /// None: there are no more.
+    /// `None` if there are no more.
     lines: Option<Receiver<String>>,
     left: Option<Vec<String>>,
     killed: Option<Instant>,
     ended: Option<(ExitStatus, Instant)>,
 }
 
-/// What came of a trial's process in some time.
+/// What a trial's process did in some time.
 pub enum Event {
-    /// A line of ours.
+    /// It printed one of our lines.
     Line(String),
     /// Nothing.
     Quiet,
-    /// It has ended, and so have all processes that it had started.
+    /// It has ended, and so have all processes that it started.
     Ended(End),
 }
 
 /// How a trial's process ended.
 #[derive(Debug, Default)]
 pub struct End {
-    /// None: it could not be ended.
+    /// `None` if it could not be ended.
     pub status: Option<ExitStatus>,
-    /// The names of the processes that it had started and that still ran when it had ended by itself.
+    /// The names of the processes that it started and that were still running after it had ended by itself.
     pub left: Vec<String>,
 }
 
 impl TrialProcess {
-    /// Starts a command that calls [`become_trial_process`] first, with nothing on its stdin; its stdout is ours.
+    /// Starts a command that calls [`become_trial_process`] first, with an empty stdin; its stdout is read here.
     pub fn start(command: &mut Command) -> io::Result<TrialProcess> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
@@ -76,21 +77,21 @@ impl TrialProcess {
         if let Some(group) = &group {
             command.env(GROUP, group.folder());
         }
-        // A process group of its own: Ctrl-C is for the one that starts it.
+        // A separate process group: Ctrl-C is handled by the starting process.
         command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
         let mut guard = command.spawn()?;
         let lines = guard.stdout.take().map(lines_of);
         Ok(TrialProcess { guard, mark, group, lines, left: None, killed: None, ended: None })
     }
 
-    /// The next line, or the end; waits for it at most this long.
+    /// The next line, or the end; waits at most this long.
     pub fn next(&mut self, wait: Duration) -> Event {
         match self.lines.as_ref().map(|lines| lines.recv_timeout(wait)) {
             Some(Ok(line)) => match line.strip_prefix(LEFT) {
                 Some(names) => self.left = serde_json::from_str(names).ok(),
                 None => return Event::Line(line),
             },
-            // The guard holds the pipe, so that this is its end.
+            // The guard keeps the pipe open, so end of file means that it has ended.
             Some(Err(RecvTimeoutError::Disconnected)) => self.lines = None,
             Some(Err(RecvTimeoutError::Timeout)) => {}
             None => std::thread::sleep(wait.min(PAUSE)),
@@ -101,7 +102,7 @@ impl TrialProcess {
             self.ended = Some((status, Instant::now()));
         }
         match (self.ended, self.killed) {
-            // A process that could not be ended may hold the pipe for ever.
+            // A process that could not be ended may keep the pipe open without end.
             (Some((status, at)), _) if self.lines.is_none() || at.elapsed() > LAST_LINES => {
                 self.end_the_rest();
                 Event::Ended(End { status: Some(status), left: self.left.take().unwrap_or_default() })
@@ -116,7 +117,7 @@ impl TrialProcess {
         }
     }
 
-    /// Ends it and all that it has started; [`TrialProcess::next`] tells when that is done.
+    /// Ends it and all that it has started; [`TrialProcess::next`] returns when that is done.
     pub fn kill(&mut self) {
         if self.killed.is_none() && self.ended.is_none() {
             self.killed = Some(Instant::now());
@@ -124,10 +125,10 @@ impl TrialProcess {
         }
     }
 
-    /// What is left where somebody has killed the guard.
+    /// Cleans up if somebody has killed the guard.
     fn end_the_rest(&mut self) {
         let has_told = self.left.is_some();
-        // Kills what is in it.
+        // Kills everything in it.
         self.group = None;
         if !has_told {
             guard::end_marked(&format!("{MARK}={}", self.mark));
@@ -146,7 +147,7 @@ impl Drop for TrialProcess {
     }
 }
 
-/// The lines of ours, read by a thread that nobody waits for.
+/// Our lines, read by a detached thread.
 fn lines_of(stdout: ChildStdout) -> Receiver<String> {
     let (send, receive) = sync_channel(LINES);
     std::thread::spawn(move || {
@@ -158,7 +159,7 @@ fn lines_of(stdout: ChildStdout) -> Receiver<String> {
                 Ok(0) | Err(_) => return,
                 Ok(_) => {}
             }
-            // What an engine prints may stand in front of it, without an end of its own.
+            // Output of an engine without a line end may precede it.
             let text = String::from_utf8_lossy(line.trim_ascii_end());
             if let Some(at) = text.find(OURS)
                 && send.send(text[at..].to_string()).is_err()

@@ -1,12 +1,12 @@
-//! Reads files that people name: whole, and never without an end.
+//! Reads complete files that users name, with a size limit.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// A file's bytes, `limit_bytes` at most. What is no regular file is an error, and so is a larger one.
+/// A file's bytes, at most `limit_bytes`. Anything but a regular file is an error, and so is a larger file.
 pub fn read_limited(path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
-    // A pipe in the place of a file would hold the opening for ever, and a device the reading.
+    // Opening a pipe would block without end, and so would reading a device.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
     }
@@ -21,7 +21,7 @@ pub fn read_limited(path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A text that people write, 16 MiB at most.
+/// A text file written by users, at most 16 MiB.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let bytes = read_limited(path, 16 << 20)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))

@@ -1,4 +1,4 @@
-//! What this process has used of CPU, memory and I/O. From `getrusage` and `/proc/self`; what is not there is none.
+//! CPU, memory and I/O used by this process. From `getrusage` and `/proc/self`; unavailable values are absent.
 
 mod children;
 #[cfg(test)]
@@ -11,9 +11,10 @@ pub use threads::{RunDelays, ThreadTimes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Use of resources by this process with all its threads, and by the processes that it has started and that still run
-/// (an engine may be a server): since its start, or between two moments. Of these CPU time is known to 10 ms, peaks are
-/// added up. CPU time counts also of those that have ended and were waited for.
+/// Resources used by this process with all its threads, and by the processes that it started and that still run (an
+/// engine may be a server): since its start, or between two moments. The CPU time of the started processes has a
+/// resolution of 10 ms, and their peaks are added up. CPU time includes processes that have ended and were waited
+/// for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// CPU time in user mode, nanoseconds.
@@ -22,42 +23,45 @@ pub struct Usage {
     pub system_cpu_ns: Option<u64>,
     /// Resident memory at that moment (VmRSS), bytes.
     pub rss_bytes: Option<u64>,
-    /// Of this, memory that belongs to no file (RssAnon), bytes.
+    /// How much of this belongs to no file (RssAnon), bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rss_anonymous_bytes: Option<u64>,
-    /// Of this, mapped files (RssFile), bytes.
+    /// How much of this is mapped files (RssFile), bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rss_file_bytes: Option<u64>,
-    /// The most resident memory since the process began (VmHWM), bytes.
+    /// Maximum resident memory since the process began (VmHWM), bytes.
     pub rss_peak_bytes: Option<u64>,
-    /// The most address space since the process began (VmPeak), bytes; mapped files are in it, resident or not.
+    /// Maximum address space since the process began (VmPeak), bytes; includes mapped files, resident or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm_peak_bytes: Option<u64>,
     /// Page faults served without reading from storage.
     pub minor_faults: Option<u64>,
     /// Page faults that had to read from storage.
     pub major_faults: Option<u64>,
-    /// Times that a thread gave up its CPU to wait.
+    /// How many times a thread gave up its CPU to wait.
     pub voluntary_switches: Option<u64>,
-    /// Times that a thread's CPU was taken away.
+    /// How many times a thread was preempted.
     pub involuntary_switches: Option<u64>,
-    /// Bytes asked for in read calls, cached or not.
+    /// Bytes requested in read calls, cached or not.
     pub read_call_bytes: Option<u64>,
-    /// Bytes given to write calls, cached or not.
+    /// Bytes passed to write calls, cached or not.
     pub written_call_bytes: Option<u64>,
-    /// Bytes that had to come from storage.
+    /// Bytes that had to be read from storage.
     pub read_storage_bytes: Option<u64>,
-    /// Bytes that this process caused to be sent to storage, counted when a page becomes dirty, mapped pages included.
+    /// Bytes that this process caused to be written to storage, counted when a page becomes dirty, including mapped
+    /// pages.
     pub written_storage_bytes: Option<u64>,
-    /// Of these, bytes that never got there, for the file was deleted or cut before; counted when that happens.
+    /// How many of these bytes were never written, because the file was deleted or truncated first; counted when that
+    /// happens.
     pub cancelled_storage_bytes: Option<u64>,
-    /// Of a phase: time that threads were ready to run but had no CPU, nanoseconds. The harness's threads tell theirs
-    /// before they end; of a thread that the engine ended in the phase, what it waited in its last second is not in it.
+    /// For a phase: time that threads were ready to run but had no CPU, nanoseconds. The harness's threads report
+    /// theirs before they end; for a thread that the engine ended in the phase, the waiting time of its last second
+    /// is missing.
     pub run_delay_ns: Option<u64>,
 }
 
 impl Usage {
-    /// Since the process began, but for run delay. Reads three small files and one more for each thread: about 40 us.
+    /// Use since the process began, without run delay. Reads three small files and one more per thread: about 40 us.
     pub fn now() -> Self {
         let mut usage = Self::default();
         usage.take_rusage();
@@ -72,7 +76,7 @@ impl Usage {
         usage
     }
 
-    /// What was used after `earlier`. Memory is not a difference: it stays as it is in `self`.
+    /// Use since `earlier`. Memory is not a difference: it is the value in `self`.
     pub fn since(&self, earlier: &Self) -> Self {
         let less = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
         Self {
@@ -96,7 +100,7 @@ impl Usage {
         }
     }
 
-    /// Puts what another process has used to it; what is not known of both stays as it is.
+    /// Adds the use of another process; values unknown for either stay as they are.
     fn add(&mut self, other: &Self) {
         for (own, others) in [
             (&mut self.user_cpu_ns, other.user_cpu_ns),
@@ -120,8 +124,8 @@ impl Usage {
         }
     }
 
-    /// CPU time of this process, of those that it has started and that still run, and of those that it has waited for,
-    /// nanoseconds: what a span of time has of it does not shrink when a process that was started ends.
+    /// CPU time of this process, of the processes that it started and that still run, and of those that it has waited
+    /// for, nanoseconds. It does not decrease when a started process ends.
     pub fn tree_cpu_ns() -> Option<u64> {
         let mut own = Self::default();
         own.take_rusage();
@@ -131,7 +135,7 @@ impl Usage {
         Some(own.cpu_ns()?.saturating_add(running))
     }
 
-    /// User and system CPU time together, nanoseconds; none if either is unknown.
+    /// User and system CPU time together, nanoseconds; `None` if either is unknown.
     pub fn cpu_ns(&self) -> Option<u64> {
         self.user_cpu_ns?.checked_add(self.system_cpu_ns?)
     }
@@ -152,7 +156,7 @@ impl Usage {
     #[cfg(not(unix))]
     fn take_rusage(&mut self) {}
 
-    /// CPU time of processes that were started, have ended, and were waited for.
+    /// CPU time of started processes that have ended and were waited for.
     #[cfg(unix)]
     fn of_ended() -> Self {
         let Some(usage) = rusage(libc::RUSAGE_CHILDREN) else { return Self::default() };
@@ -165,7 +169,7 @@ impl Usage {
         Self::default()
     }
 
-    /// The lines on memory of `/proc/self/status`. `VmHWM`, unlike `ru_maxrss`, does not count what the process was
+    /// The memory lines of `/proc/self/status`. `VmHWM`, unlike `ru_maxrss`, excludes the process's memory from
     /// before it executed this program.
     fn take_status(&mut self, text: &str) {
         let kibibytes = |name| number_after(text, name)?.checked_mul(1024);
@@ -189,7 +193,7 @@ impl Usage {
 fn rusage(whose: libc::c_int) -> Option<libc::rusage> {
     // SAFETY: all zeroes is a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a live rusage.
+    // SAFETY: the pointer refers to a live rusage.
     (unsafe { libc::getrusage(whose, &mut usage) } == 0).then_some(usage)
 }
 
@@ -205,7 +209,7 @@ pub(super) fn number_after(text: &str, name: &str) -> Option<u64> {
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// A file of `/proc` or `/sys` as text; none if it is not there or may not be read.
+/// A file of `/proc` or `/sys` as text; `None` if it does not exist or cannot be read.
 pub(super) fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }

@@ -1,27 +1,27 @@
-//! What this process does with the signals that ask it to stop: it counts them. Unix only; elsewhere Ctrl-C ends the
+//! How this process handles signals that ask it to stop: it counts them. Unix only; on other systems Ctrl-C ends the
 //! process at once.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-/// What Ctrl-C sends.
+/// The signal that Ctrl-C sends.
 const INTERRUPT: i32 = 2;
 
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 static LAST: AtomicI32 = AtomicI32::new(INTERRUPT);
 
-/// How often Ctrl-C (SIGINT) came since [`count_interrupts`]. SIGTERM and SIGHUP count twice: whoever sends them does not
-/// wait for long.
+/// The number of Ctrl-C (SIGINT) received since [`count_interrupts`]. SIGTERM and SIGHUP count twice, because their
+/// senders do not wait for long.
 pub fn interrupts() -> u32 {
     INTERRUPTS.load(Ordering::Acquire)
 }
 
-/// As if Ctrl-C had come, for a terminal that makes a key of it.
+/// Counts a Ctrl-C for a terminal mode that reports it as a key.
 pub fn interrupt() {
     LAST.store(INTERRUPT, Ordering::Release);
     INTERRUPTS.fetch_add(1, Ordering::AcqRel);
 }
 
-/// The exit code of a command that was stopped: 128 and the number of the last signal that asked for it.
+/// The exit code of a stopped command: 128 plus the number of the last signal that requested it.
 pub fn stopped_code() -> u8 {
     u8::try_from(128 + LAST.load(Ordering::Acquire)).unwrap_or(u8::MAX)
 }
@@ -35,10 +35,10 @@ extern "C" fn on_interrupt(signal: libc::c_int) {
     INTERRUPTS.fetch_add(if signal == libc::SIGINT { 1 } else { 2 }, Ordering::AcqRel);
 }
 
-/// A terminal that was hung up refuses every write: what is said from now on goes nowhere, and is no error.
+/// A closed terminal refuses every write: from now on messages are discarded, without an error.
 #[cfg(unix)]
 fn leave_terminal() {
-    // SAFETY: system calls that a handler may make; all pointers are to live values.
+    // SAFETY: system calls that a signal handler may make; all pointers refer to live values.
     unsafe {
         let before = std::io::Error::last_os_error().raw_os_error();
         let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
@@ -60,13 +60,14 @@ fn leave_terminal() {
     }
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP are counted instead of ending the process. A SIGHUP that is ignored stays so, for
-/// `nohup` asks for it.
+/// From now on SIGINT, SIGTERM and SIGHUP are counted instead of ending the process. An ignored SIGHUP stays ignored,
+/// because `nohup` requires it.
 #[cfg(unix)]
 pub fn count_interrupts() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the handler adds to atomics and makes system calls that it may make. SA_RESTART keeps system calls of
-        // others whole, SA_ONSTACK is what the Go runtime wants of every handler in its process.
+        // SAFETY: the handler adds to atomics and makes system calls that it may make. SA_RESTART restarts
+        // interrupted system calls of others, SA_ONSTACK is what the Go runtime requires of every handler in its
+        // process.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             if signal == libc::SIGHUP {
@@ -87,8 +88,8 @@ pub fn count_interrupts() {
 #[cfg(not(unix))]
 pub fn count_interrupts() {}
 
-/// From now on a pipe whose reader is gone ends the process quietly, as `kvdyno engines | head` wants, and a file that is
-/// too large is an error.
+/// From now on a pipe whose reader is gone ends the process silently, as `kvdyno engines | head` expects, and a too
+/// large file is an error.
 #[cfg(unix)]
 pub fn end_with_the_reader() {
     // SAFETY: plain system calls without pointers.
@@ -98,14 +99,14 @@ pub fn end_with_the_reader() {
     }
 }
 
-/// From now on a pipe whose reader is gone is an error: what has begun is brought to its end.
+/// From now on a pipe whose reader is gone is an error: work in progress is completed.
 #[cfg(unix)]
 pub fn outlive_the_reader() {
     // SAFETY: plain system call without pointers.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
-/// Ends the process as a pipe does whose reader is gone.
+/// Ends the process in the same way as a pipe whose reader is gone.
 #[cfg(unix)]
 pub fn end_by_pipe() {
     // SAFETY: plain system calls without pointers.
@@ -127,7 +128,7 @@ pub fn outlive_the_reader() {}
 #[cfg(not(unix))]
 pub fn end_by_pipe() {}
 
-/// Processes that the kernel has killed for lack of memory since it started; none: unknown.
+/// Processes that the kernel has killed because memory ran out, since it started; `None` if unknown.
 pub fn out_of_memory_kills() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/vmstat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())

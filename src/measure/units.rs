@@ -1,6 +1,6 @@
-//! How figures are said in sentences of warnings and of `doctor`: three digits and a unit. Records keep plain numbers.
+//! Formats figures in sentences of warnings and of `doctor`: three digits and a unit. Records keep plain numbers.
 
-/// `23.5 GiB`; below 1 KiB plain bytes.
+/// `23.5 GiB`; plain bytes below 1 KiB.
 pub fn bytes_text(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let power = (bytes.max(1).ilog2() / 10).min(UNITS.len() as u32 - 1);
@@ -15,7 +15,7 @@ pub fn time_text(ns: f64) -> String {
     format!("{} {unit}", three_digits(ns / size))
 }
 
-/// `1.9 %` of a share from 0 to 1.
+/// `1.9 %` for a share from 0 to 1.
 pub fn share_text(share: f64) -> String {
     format!("{} %", three_digits(share * 100.0))
 }
@@ -31,7 +31,7 @@ fn three_digits(value: f64) -> String {
     short.to_owned()
 }
 
-/// Cut to so many decimals, for measured figures whose further digits mean nothing.
+/// Rounded to this many decimals, for measured values whose further digits are meaningless.
 pub(super) fn rounded(value: f64, decimals: i32) -> f64 {
     let scale = 10_f64.powi(decimals);
     (value * scale).round() / scale

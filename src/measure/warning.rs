@@ -1,4 +1,4 @@
-//! Every warning there is, with what to do about it. Facts come from elsewhere; here they become sentences.
+//! All warnings, with advice. The facts are collected elsewhere; here they become sentences.
 
 mod find;
 #[cfg(test)]
@@ -15,19 +15,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A trial whose harness took a larger share than this is marked.
+/// A trial is marked if its harness took a larger share than this.
 pub const HARNESS_SHARE_LIMIT: f64 = 0.10;
 
-/// A phase whose median rate in the last third of its seconds differs by more than this from that in the third before was
-/// not steady.
+/// A phase was not steady if its median rate in the last third of its seconds differs by more than this from that in
+/// the third before.
 const STEADY_LIMIT: f64 = 0.10;
-/// Whole seconds that must be there to tell.
+/// Minimum number of whole seconds for this check.
 const STEADY_SECONDS: usize = 9;
 
-/// What a reader has to know, and what can be done about it.
+/// Something that a reader must know, with advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// Stays the same in all versions: `debug-build`.
+    /// The same in all versions: `debug-build`.
     pub id: String,
     /// What was seen, with figures.
     pub text: String,
@@ -45,7 +45,7 @@ macro_rules! concerns {
             /// All of them.
             pub const ALL: &[Concern] = &[$(Concern::$name,)*];
 
-            /// Its name in records: stays the same in all versions.
+            /// Its name in records: the same in all versions.
             pub const fn id(self) -> &'static str {
                 match self { $(Self::$name => $id,)* }
             }
@@ -59,75 +59,75 @@ macro_rules! concerns {
 }
 
 concerns! {
-    /// The tool was built without optimisation.
+    /// The tool was built without optimization.
     DebugBuild, "debug-build", "Measure with a release build: cargo run --release.";
     /// The data path is in memory.
-    MemoryFileSystem, "memory-file-system", "Put the data path on a disk: a sync in memory keeps nothing.";
+    MemoryFileSystem, "memory-file-system", "Put the data path on a disk: a sync to memory does not make data durable.";
     /// Other work is running.
-    Load, "load", "Wait until the machine is quiet, or ask for more repetitions with --runs 10.";
+    Load, "load", "Wait until the machine is quiet, or request more runs with --runs 10.";
     /// CPUs change their frequency.
     Governor, "governor", "Set the governor: cpupower frequency-set -g performance.";
     /// CPUs run faster while they are cool.
-    Turbo, "turbo", "Switch turbo off for figures that repeat, or ask for more repetitions.";
+    Turbo, "turbo", "Turn turbo off for reproducible results, or request more runs with --runs.";
     /// Little space on the disk.
     LowDiskSpace, "low-disk-space", "Free space on the disk of the data path, or choose another data path.";
     /// Little memory left.
     LowMemory, "low-memory", "Stop other programs, or give the engines a smaller cache with --cache.";
     /// Swap space is on.
-    Swap, "swap", "Switch swap off while measuring: swapoff -a.";
+    Swap, "swap", "Turn swap off while measuring: swapoff -a.";
     /// Few open files are allowed.
     FewOpenFiles, "few-open-files", "Raise the limit: ulimit -n 65536; engines with many files need it.";
     /// The control group limits CPU time.
-    CpuQuota, "cpu-quota", "Measure outside the container, or give it whole CPUs: a quota stops threads in between.";
+    CpuQuota, "cpu-quota", "Measure outside the container, or assign it entire CPUs: a quota pauses threads while they work.";
     /// The control group limits memory.
-    MemoryLimit, "memory-limit", "Keep in mind that the page cache counts towards this limit too.";
-    /// Huge pages without being asked.
-    HugePages, "huge-pages", "Set transparent huge pages to madvise: with always, memory figures are too high.";
-    /// A hypervisor is below.
-    VirtualMachine, "virtual-machine", "Expect more noise than on a machine of your own; repeat on one before publishing.";
+    MemoryLimit, "memory-limit", "Note that the page cache counts toward this limit too.";
+    /// Huge pages are used without a request.
+    HugePages, "huge-pages", "Set transparent huge pages to madvise: with always, the reported memory use is too high.";
+    /// The machine is virtual.
+    VirtualMachine, "virtual-machine", "Expect more noise than on dedicated hardware; repeat the run there before you publish results.";
     /// The counter cannot be used.
-    SlowClock, "slow-clock", "Make the kernel use the processor's counter if it is sound: boot with clocksource=tsc.";
-    /// Reading the clock costs much.
+    SlowClock, "slow-clock", "If the processor's counter is reliable, make the kernel use it: boot with clocksource=tsc.";
+    /// Reading the clock is expensive.
     CostlyClock, "costly-clock", "Compare only engines whose ops take much longer than one clock read.";
     /// The clock goes backward between CPUs.
-    ClockStepsBack, "clock-steps-back", "Bind the run to one CPU with taskset, or use another machine.";
-    /// The hypervisor gave our CPUs to others.
-    Steal, "steal", "Repeat at another time: neighbours on the same host took CPU time.";
+    ClockStepsBack, "clock-steps-back", "Pin the run to one CPU with taskset, or use another machine.";
+    /// The hypervisor gave CPU time to other guests.
+    Steal, "steal", "Repeat the run at another time: other guests on the same host took CPU time.";
     /// Our threads waited for a CPU.
     RunDelay, "run-delay", "Use fewer threads than CPUs, and stop other programs.";
     /// Other programs used CPU time.
-    OtherWork, "other-work", "Stop other programs and repeat.";
+    OtherWork, "other-work", "Stop other programs and repeat the run.";
     /// The CPU became slower or faster.
-    SpinDrift, "spin-drift", "Repeat when the machine is cool and quiet: its CPUs changed speed on the way.";
-    /// Much of the time was the harness's.
-    HarnessShare, "harness-share", "Read the rate as a lower bound: larger values or more work per op reduce the share.";
-    /// The driver's times leave out too much of its calls.
-    UnaccountedTime, "unaccounted-time", "Do not use this row's times: run kvdyno verify on the engine, and see docs/methodology.md, section 3.";
+    SpinDrift, "spin-drift", "Repeat the run when the machine is cool and idle: its CPUs changed speed during the run.";
+    /// The harness took much of the time.
+    HarnessShare, "harness-share", "Treat the throughput as a lower bound. Larger values or more work per op reduce the share.";
+    /// The driver's times do not account for enough of its calls.
+    UnaccountedTime, "unaccounted-time", "Do not use the times of this row. Run kvdyno verify on the engine, and see docs/methodology.md, section 3.";
     /// Too few ops for high percentiles.
     ShortSample, "short-sample", "Run longer: --seconds or --ops.";
     /// A phase was cut short.
-    NotWhole, "not-whole", "Do not compare this row: the phase ended before it was done.";
-    /// Rates still moved at the end.
-    NotSteady, "not-steady", "Run longer, or with a warm-up: the rate was still changing at the end.";
-    /// The workload was made smaller to keep the time.
-    Shrunk, "shrunk", "Give it more time, or fewer engines, for the full size.";
+    NotWhole, "not-whole", "Do not compare this row: the phase ended before it was complete.";
+    /// The rate was still changing at the end.
+    NotSteady, "not-steady", "Run longer or with a longer warm-up: the rate was still changing at the end.";
+    /// The workload was shrunk to fit the time budget.
+    Shrunk, "shrunk", "For the full size, allow more time or use fewer engines.";
     /// Caches could not be dropped.
-    CachesNotDropped, "caches-not-dropped", "Run as root, or read the figures as those of a warm cache.";
-    /// Processes still ran when the trial had ended.
-    LeftProcesses, "left-processes", "Tell the driver's author: close must end every process that the driver has started.";
+    CachesNotDropped, "caches-not-dropped", "Run as root, or treat the results as those of a warm cache.";
+    /// Processes were still running after the trial had ended.
+    LeftProcesses, "left-processes", "Report this to the driver's author: close must end every process that the driver has started.";
     /// Keys, values and out buffers end at guard pages.
-    GuardPages, "guard-pages", "Compare only with runs that have --paranoid too, and measure without it.";
+    GuardPages, "guard-pages", "Compare only with other runs that use --paranoid; measure without it.";
     /// Not every version of every key was checked.
-    ChecksReduced, "checks-reduced", "Use fewer keys for checks against the versions that were written.";
+    ChecksReduced, "checks-reduced", "Use fewer keys to check every read against the last written version.";
 }
 
 impl Concern {
-    /// A warning of this kind with what was seen: a whole sentence.
+    /// A warning of this kind with its observation: a complete sentence.
     pub fn because(self, text: impl Into<String>) -> Warning {
         Warning { id: self.id().into(), text: text.into(), advice: self.advice().into() }
     }
 
-    /// The kind with this name; none: no such kind.
+    /// The kind with this name; `None` if there is no such kind.
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|concern| concern.id() == id)
     }
@@ -152,15 +152,17 @@ fn rates_at_the_end(series: &[SeriesRow]) -> Option<(f64, f64)> {
 }
 
 impl Warning {
-    /// If the harness took too large a share of a phase's time, that it did; `share` from 0 to 1.
+    /// A warning if the harness took too large a share of a phase's time; `share` from 0 to 1.
     pub fn of_harness_share(phase: &str, share: f64) -> Option<Self> {
         (share > HARNESS_SHARE_LIMIT).then(|| {
-            Concern::HarnessShare
-                .because(format!("In phase {phase} {} of the time was the harness's own.", share_text(share)))
+            Concern::HarnessShare.because(format!(
+                "In phase {phase} the harness itself took {} of the time.",
+                share_text(share)
+            ))
         })
     }
 
-    /// If a driver's times do not account for its calls in a phase, that they do not, and why.
+    /// A warning if a driver's times do not account for its calls in a phase, with the reason.
     pub fn of_call_times(phase: &str, why: Option<&str>) -> Option<Self> {
         why.map(|why| Concern::UnaccountedTime.because(format!("In phase {phase} {why}.")))
     }
@@ -170,7 +172,7 @@ impl Warning {
         Concern::NotWhole.because(format!("Phase {phase} ended early because no key was left to insert."))
     }
 
-    /// If the rate of a phase still moved at its end, that it did; `series` as its record has it.
+    /// A warning if the rate of a phase was still changing at its end; `series` as in its record.
     pub fn of_series(phase: &str, series: &[SeriesRow]) -> Option<Self> {
         let (before, after) = rates_at_the_end(series)?;
         let change = after / before - 1.0;
@@ -178,12 +180,12 @@ impl Warning {
             let direction = if change > 0.0 { "higher" } else { "lower" };
             let share = share_text(change.abs());
             Concern::NotSteady.because(format!(
-                "In the last third of phase {phase} the rate was {share} {direction} than in the third before."
+                "In the last third of phase {phase} the rate was {share} {direction} than in the third before it."
             ))
         })
     }
 
-    /// If the page cache was not dropped before a phase that asks for it, that it was not, and why.
+    /// A warning if the page cache was not dropped before a phase that requires it, with the reason.
     pub fn of_caches(phase: &str, why_not: Option<&str>) -> Option<Self> {
         why_not.map(|why| {
             Concern::CachesNotDropped
@@ -191,48 +193,48 @@ impl Warning {
         })
     }
 
-    /// If the reads of a phase were not checked against the versions that were written, that they were not.
+    /// A warning if the reads of a phase were not checked against the last written versions.
     pub fn of_checks(phase: &str, is_stateless: bool) -> Option<Self> {
         is_stateless.then(|| {
             Concern::ChecksReduced.because(format!(
-                "Phase {phase} had too many keys for a table of versions: an old value of the right key would have passed."
+                "Phase {phase} had too many keys for a table of versions, so a stale value of the right key was not detected."
             ))
         })
     }
 
-    /// If a workload was made smaller to keep its time, that it was: what it had and has of keys, and of seconds.
+    /// A warning if a workload was shrunk to fit its time budget: its keys and its seconds, before and after.
     pub fn of_shrinking(workload: &str, keys: (u64, u64), seconds: (f64, f64)) -> Option<Self> {
         let keys_text = (keys.1 < keys.0).then(|| format!("{} keys instead of {}", keys.1, keys.0));
         let shorter = seconds.1 < seconds.0;
         let seconds_text =
-            shorter.then(|| format!("phases of {:.1} s in all instead of {:.1} s", seconds.1, seconds.0));
+            shorter.then(|| format!("{:.1} s of phases in total instead of {:.1} s", seconds.1, seconds.0));
         let texts: Vec<String> = keys_text.into_iter().chain(seconds_text).collect();
         (!texts.is_empty()).then(|| {
             Concern::Shrunk
-                .because(format!("{workload} was made smaller to keep its time: {}.", texts.join(", ")))
+                .because(format!("{workload} was shrunk to fit its time budget: {}.", texts.join(", ")))
         })
     }
 
-    /// If the trial had guard pages, that it had.
+    /// A warning if the trial had guard pages.
     pub fn of_guard_pages(are_there: bool) -> Option<Self> {
         are_there.then(|| Concern::GuardPages.because("Keys, values and out buffers ended at guard pages."))
     }
 
-    /// If processes that the engine had started still ran when the trial had ended, that they did; their names and how many
-    /// of each.
+    /// A warning if processes that the engine had started were still running after the trial had ended: their names,
+    /// and how many of each.
     pub fn of_left(names: &BTreeMap<&str, usize>) -> Option<Self> {
         let all: usize = names.values().sum();
         let each: Vec<String> = names.iter().map(|(name, count)| format!("{name} ({count})")).collect();
         let processes = if all == 1 { "process" } else { "processes" };
         (all > 0).then(|| {
             Concern::LeftProcesses.because(format!(
-                "{all} {processes} that the driver had started still ran when the trial had ended, and had to be killed: {}.",
+                "{all} {processes} started by the driver still ran after the trial had ended and had to be killed: {}.",
                 each.join(", ")
             ))
         })
     }
 
-    /// If a phase has too few ops for its 99th percentile, that it has.
+    /// A warning if a phase has too few ops for its 99th percentile.
     pub fn of_sample(phase: &str, ops: u64) -> Option<Self> {
         (ops < 100).then(|| {
             Concern::ShortSample

@@ -1,4 +1,4 @@
-//! What the server knows of a client.
+//! The server's state of a client.
 
 use super::commands;
 use super::reply::Version;
@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// No command has come yet.
+/// No command has arrived yet.
 const NONE_YET: u16 = u16::MAX;
 
-/// What other threads may see of a client, and tell it.
+/// What other threads may see and set of a client.
 #[derive(Debug)]
 pub struct Facts {
     /// Unique in the server, from 1.
     pub id: u64,
-    /// Where it comes from.
+    /// Its address.
     pub peer: SocketAddr,
     /// The worker that serves it.
     pub worker: usize,
-    /// When it came.
+    /// When it connected.
     pub since: Instant,
     name: Mutex<Vec<u8>>,
-    /// The number of its last command, and when that came (milliseconds since 1970).
+    /// The number of its last command, and its time (milliseconds since 1970).
     last: AtomicU16,
     last_ms: AtomicU64,
     database: AtomicU8,
@@ -30,7 +30,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Of a client that has just come.
+    /// Facts of a newly connected client.
     pub fn new(id: u64, peer: SocketAddr, worker: usize, now_ms: u64) -> Facts {
         Facts {
             id,
@@ -45,17 +45,17 @@ impl Facts {
         }
     }
 
-    /// Its name; empty: it has none.
+    /// Its name; empty if it has none.
     pub fn name(&self) -> Vec<u8> {
         self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Names it.
+    /// Sets its name.
     pub fn set_name(&self, name: &[u8]) {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name.to_vec();
     }
 
-    /// Its worker is to close it.
+    /// Tells its worker to close it.
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Relaxed);
     }
@@ -65,7 +65,7 @@ impl Facts {
         self.killed.load(Ordering::Relaxed)
     }
 
-    /// Notes its last command, by number, and its database.
+    /// Records the number of its last command, and its database.
     pub fn note(&self, command: usize, database: u8, now_ms: u64) {
         self.last.store(command as u16, Ordering::Relaxed);
         self.last_ms.store(now_ms, Ordering::Relaxed);
@@ -92,37 +92,37 @@ impl Facts {
 /// Commands between MULTI and EXEC.
 #[derive(Debug, Default)]
 pub struct Queue {
-    /// Each with its arguments.
+    /// Each command with its arguments.
     pub requests: Vec<Vec<Vec<u8>>>,
-    /// Bytes of them all.
+    /// Total bytes.
     pub bytes: usize,
-    /// One of them was refused, so EXEC is too.
+    /// Whether one of them was refused, so that EXEC must be refused too.
     pub is_broken: bool,
 }
 
-/// The state of a client, its worker's own.
+/// The state of a client, owned by its worker.
 #[derive(Debug)]
 pub struct Client {
-    /// What others may see.
+    /// What other threads may see.
     pub facts: Arc<Facts>,
     /// The database it has selected.
     pub database: u8,
-    /// The version it speaks.
+    /// The protocol version that it uses.
     pub version: Version,
-    /// It has given the password, or none is needed.
+    /// Whether it has sent the password, or none is needed.
     pub is_trusted: bool,
-    /// MULTI was given, EXEC not yet.
+    /// The commands after MULTI, until EXEC.
     pub queue: Option<Queue>,
-    /// Rows that it watches, and how often their stripes had been committed.
+    /// Watched rows, each with the commit count of its stripe.
     pub watched: Vec<(Vec<u8>, u32)>,
-    /// It sees every command.
+    /// Whether it is a monitor, which sees every command.
     pub is_monitor: bool,
-    /// It goes once its replies are sent.
+    /// Whether it is closed once its replies are sent.
     pub is_leaving: bool,
 }
 
 impl Client {
-    /// One that has just come.
+    /// State of a newly connected client.
     pub fn new(facts: Arc<Facts>, is_trusted: bool) -> Client {
         Client {
             facts,
@@ -136,7 +136,7 @@ impl Client {
         }
     }
 
-    /// As RESET leaves it.
+    /// Resets the state, as RESET does.
     pub fn reset(&mut self, is_trusted: bool) {
         self.facts.set_name(b"");
         *self = Client::new(Arc::clone(&self.facts), is_trusted);

@@ -1,4 +1,4 @@
-//! Commands: what they are called, how many arguments they take, which of them are keys, and what answers them.
+//! Commands: their names, numbers of arguments, which arguments are keys, and their implementations.
 
 use super::client::{Client, Queue};
 use super::commands;
@@ -9,15 +9,15 @@ use super::server::Shared;
 use super::store::{Later, Store};
 use std::ops::Range;
 
-/// What a command is given.
+/// The input of a command.
 pub struct Call<'c, 's> {
-    /// The request, the command's name first.
+    /// The request; the command's name is first.
     pub arguments: Arguments<'c>,
-    /// Who asks.
+    /// The client.
     pub client: &'c mut Client,
     /// The worker's store.
     pub store: &'c mut Store<'s>,
-    /// Where the answer goes.
+    /// Where the answer is written.
     pub answers: &'c mut Answers,
     /// The server.
     pub server: &'s Shared,
@@ -25,17 +25,17 @@ pub struct Call<'c, 's> {
     pub now_ms: u64,
 }
 
-/// Why a command fails: the text of its error reply.
+/// Why a command failed: the text of its error reply.
 pub type Refusal = String;
 
-/// What a command may be.
+/// The effect of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It changes nothing.
     Reads,
     /// Its answer waits for the commit.
     Writes,
-    /// It speaks of the connection, and is obeyed even between MULTI and EXEC.
+    /// It affects the connection, and is executed even between MULTI and EXEC.
     Connection,
 }
 
@@ -43,18 +43,18 @@ pub enum Effect {
 pub struct Command {
     /// In capitals.
     pub name: &'static str,
-    /// Arguments with the name; negative: at least so many.
+    /// Number of arguments including the name; negative: the minimum.
     pub arity: i32,
-    /// What it may be.
+    /// Its effect.
     pub effect: Effect,
-    /// First key, last key (negative: from the end) and the distance between keys; all 0: none.
+    /// First key, last key (negative: from the end) and the distance between keys; all 0 if it has no keys.
     pub keys: (i32, i32, i32),
-    /// Answers it.
+    /// Its implementation.
     pub run: fn(&mut Call) -> Result<(), Refusal>,
 }
 
 impl Command {
-    /// Its keys among the arguments of a request.
+    /// The keys among the arguments of a request.
     pub fn keys_of<'a>(&self, arguments: &Arguments<'a>) -> Vec<&'a [u8]> {
         let (first, last, step) = self.keys;
         let count = arguments.len() as i32;
@@ -66,21 +66,21 @@ impl Command {
     }
 }
 
-/// The command of that name, in whatever case; none: unknown.
+/// The command with that name, in upper or lower case; `None` if unknown.
 pub fn find(name: &[u8]) -> Option<&'static Command> {
     commands::number_of(name).map(|number| &commands::LIST[number])
 }
 
-/// A piece of an answer.
+/// A part of an answer.
 #[derive(Debug)]
 enum Piece {
     /// Bytes of `Answers::reply`.
     Bytes(Range<usize>),
-    /// The value of a read that comes with the batch; of a key of another type an error, or nothing.
+    /// The value of a read that is executed with the batch; for a key of another type an error or a null.
     Value { later: Later, strict: bool },
 }
 
-/// An answer, and whom it goes to.
+/// An answer, and its client.
 struct Answer {
     slot: usize,
     command: usize,
@@ -88,15 +88,15 @@ struct Answer {
     pieces: Range<usize>,
 }
 
-/// Writes an answer behind what a reply holds.
+/// Appends an answer to a reply.
 pub type Write<'w> = &'w mut dyn FnMut(&mut Reply);
-/// Takes an answer: its slot, its command's number, and what writes it.
+/// Receives an answer: its slot, its command's number, and the function that writes it.
 pub type Send<'s> = &'s mut dyn FnMut(usize, usize, Write);
 
 /// Answers that wait for the commit, in order.
 #[derive(Default)]
 pub struct Answers {
-    /// What is written now.
+    /// The reply that is being written.
     pub reply: Reply,
     noted: usize,
     pieces: Vec<Piece>,
@@ -105,7 +105,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// The value of a deferred read goes here.
+    /// Inserts the value of a deferred read here.
     pub fn value(&mut self, later: Later, strict: bool) {
         self.note_bytes();
         self.pieces.push(Piece::Value { later, strict });
@@ -119,7 +119,7 @@ impl Answers {
         }
     }
 
-    /// Takes back what was written since the last answer ended.
+    /// Discards what was written since the last answer ended.
     pub fn take_back(&mut self) {
         let start = match self.pieces.get(self.first_piece) {
             Some(Piece::Bytes(bytes)) => bytes.start,
@@ -134,7 +134,7 @@ impl Answers {
         self.pieces.truncate(self.first_piece);
     }
 
-    /// What was written since the last answer is one, of command number `command`, for the client in `slot`.
+    /// Ends an answer: everything written since the last one, for command number `command` of the client in `slot`.
     pub fn end(&mut self, slot: usize, command: usize, writes: bool) {
         self.note_bytes();
         let pieces = self.first_piece..self.pieces.len();
@@ -142,18 +142,18 @@ impl Answers {
         self.all.push(Answer { slot, command, writes, pieces });
     }
 
-    /// How many wait.
+    /// Number of waiting answers.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Bytes that wait.
+    /// Bytes of waiting answers.
     pub fn bytes(&self) -> usize {
         self.reply.bytes.len()
     }
 
-    /// Why an answer cannot be given: one of its reads has failed. That of EXEC is given all the same, with the error in
-    /// the place of the value.
+    /// Why an answer cannot be sent: one of its reads has failed. The answer of EXEC is sent nevertheless, with the
+    /// error in place of the value.
     fn failed_read<'s>(&self, answer: &Answer, store: &'s Store) -> Option<&'s str> {
         let pieces = self.pieces[answer.pieces.clone()].iter().filter(|_| !answer.writes);
         let reads = pieces.filter_map(|piece| match piece {
@@ -163,7 +163,7 @@ impl Answers {
         reads.filter_map(|later| store.answer(later).err()).next()
     }
 
-    /// Gives each answer, in order, to `send`: slot, command number, and a function that writes it behind bytes.
+    /// Passes each answer, in order, to `send`: slot, command number, and a function that appends it to a buffer.
     pub fn deliver(&mut self, store: &Store, failure: Option<&str>, now_ms: u64, send: Send) {
         for answer in &self.all {
             send(answer.slot, answer.command, &mut |reply| match failure {
@@ -202,10 +202,10 @@ fn write_value(found: Option<&[u8]>, strict: bool, now_ms: u64, reply: &mut Repl
 
 /// Redis's text for a key of another type.
 pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
-/// For a row that this server has not written.
-pub const FOREIGN: &str = "ERR the database holds a row that kvdyno serve has not written";
+/// For a row that this server did not write.
+pub const FOREIGN: &str = "ERR the database contains a row that kvdyno serve did not write";
 
-/// Runs a request of the client in `slot`; its answer is added to `call.answers`.
+/// Executes a request of the client in `slot`; its answer is added to `call.answers`.
 pub fn run(call: &mut Call, slot: usize) {
     let name = call.arguments.get(0);
     call.answers.reply.version = call.client.version;
@@ -233,7 +233,7 @@ pub fn run(call: &mut Call, slot: usize) {
     call.answers.end(slot, number, command.effect == Effect::Writes || command.name == "EXEC");
 }
 
-/// Lets the command answer; an error takes the place of what it has written so far.
+/// Runs the command; an error replaces what it has written so far.
 pub fn answer(call: &mut Call, command: &Command) {
     if let Err(text) = (command.run)(call) {
         call.answers.take_back();
@@ -245,7 +245,7 @@ fn quoted(word: &[u8]) -> String {
     format!("'{}' ", String::from_utf8_lossy(&word[..word.len().min(128)]))
 }
 
-/// An error; between MULTI and EXEC it breaks the transaction.
+/// Replies with an error; between MULTI and EXEC it also aborts the transaction.
 fn refuse(call: &mut Call, text: &str) {
     if let Some(queue) = &mut call.client.queue {
         queue.is_broken = true;
@@ -253,7 +253,7 @@ fn refuse(call: &mut Call, text: &str) {
     call.answers.reply.error(text);
 }
 
-/// The largest transaction that is queued, bytes.
+/// The largest transaction that can be queued, bytes.
 const MOST_QUEUED_BYTES: usize = 256 << 20;
 
 fn enqueue(call: &mut Call) {
@@ -276,7 +276,7 @@ impl Call<'_, '_> {
         key_row(self.client.database, key)
     }
 
-    /// Where the answer is written.
+    /// The reply that is being written.
     pub fn reply(&mut self) -> &mut Reply {
         &mut self.answers.reply
     }

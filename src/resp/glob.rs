@@ -1,12 +1,12 @@
-//! Patterns of KEYS and SCAN as Redis has them: `*`, `?`, `[a-c]`, `[^x]`, and a backslash before what is meant plainly.
+//! Patterns of KEYS and SCAN as in Redis: `*`, `?`, `[a-c]`, `[^x]`, and a backslash before a literal character.
 
-/// The bytes that a key must begin with to match.
+/// The literal bytes that a key must begin with to match.
 pub fn plain_prefix(pattern: &[u8]) -> &[u8] {
     let end = pattern.iter().position(|byte| b"*?[\\".contains(byte));
     &pattern[..end.unwrap_or(pattern.len())]
 }
 
-/// Whether the text matches. Time is at most the product of the lengths: only the last `*` is ever tried again.
+/// Whether the text matches. The time is at most the product of the lengths: only the last `*` is ever retried.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut seen) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -34,7 +34,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// The bytes of the pattern that this byte matches; none: it does not.
+/// The bytes of the pattern that match this byte; `None` if it does not match.
 fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     match *pattern {
         [] => None,
@@ -52,7 +52,7 @@ fn class(pattern: &[u8], byte: u8) -> Option<usize> {
     let mut is_in = false;
     loop {
         match pattern[at.min(pattern.len())..] {
-            // As in Redis an open class ends with the pattern.
+            // As in Redis, an unclosed class ends with the pattern.
             [] => break,
             [b']', ..] => {
                 at += 1;

@@ -1,5 +1,5 @@
-//! The Redis protocol in front of an engine: RESP2 and RESP3 over any driver, many connections to a thread, what is
-//! ready on all of them to the engine as one batch.
+//! The Redis protocol in front of an engine: RESP2 and RESP3 over any driver, with many connections per thread. The
+//! requests that are ready on all of them are sent to the engine as one batch.
 
 mod client;
 mod command;

@@ -1,10 +1,10 @@
-//! Writes that wait for their commit: what a worker's commands have changed since the last one, by key. Commands of
-//! the same worker read through it.
+//! Writes that wait for their commit: the changes of a worker's commands since the last one, by key. Commands of the
+//! same worker read through it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A key's state after the commit: its value, or none for a key that goes.
+/// A key's state after the commit: its value, or `None` for a deleted key.
 pub type After = Option<Vec<u8>>;
 
 /// Writes by key.
@@ -15,12 +15,12 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// What the commit will make of the key; none: nothing.
+    /// The pending change of the key; `None` if there is none.
     pub fn get(&self, key: &[u8]) -> Option<&After> {
         if self.writes.is_empty() { None } else { self.writes.get(key) }
     }
 
-    /// Notes a write, in place of an earlier one to the same key.
+    /// Records a write, replacing an earlier one to the same key.
     pub fn set(&mut self, key: &[u8], after: After) {
         self.bytes += key.len() + after.as_ref().map_or(0, Vec::len);
         match self.writes.entry(key.to_vec()) {
@@ -35,7 +35,7 @@ impl Overlay {
         }
     }
 
-    /// Keys with a write.
+    /// Number of keys with a write.
     pub fn len(&self) -> usize {
         self.writes.len()
     }
@@ -50,7 +50,8 @@ impl Overlay {
         self.bytes
     }
 
-    /// The writes; by key if `in_order`, for neighbours are cheaper to write one after the other where keys are ordered.
+    /// The writes; by key if `in_order`, because writing neighbours one after the other is cheaper where keys are
+    /// ordered.
     pub fn rows(&self, in_order: bool) -> Vec<(&[u8], &After)> {
         let mut rows: Vec<_> = self.writes.iter().map(|(key, after)| (key.as_slice(), after)).collect();
         if in_order {
@@ -68,7 +69,7 @@ impl Overlay {
         rows
     }
 
-    /// Forgets them.
+    /// Removes all writes.
     pub fn clear(&mut self) {
         self.writes.clear();
         self.bytes = 0;

@@ -1,13 +1,13 @@
-//! Requests of the Redis protocol, as their bytes come in: arrays of bulk strings, and inline commands (RESP2 and
-//! RESP3 have the same requests; <https://redis.io/docs/latest/develop/reference/protocol-spec/>).
+//! Parses requests of the Redis protocol as their bytes arrive: arrays of bulk strings, and inline commands (RESP2
+//! and RESP3 have the same requests; <https://redis.io/docs/latest/develop/reference/protocol-spec/>).
 //!
-//! The parser keeps its place between calls, so that a request which trickles in costs no more than one that comes
-//! whole, and it reserves nothing for lengths that are only claimed.
+//! The parser keeps its place between calls, so that a request that arrives in pieces costs no more than one that
+//! arrives at once, and it reserves no memory for lengths that are only claimed.
 
-/// What a request may have at most.
+/// Limits of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Arguments of a request, its name among them.
+    /// Arguments of a request, including its name.
     pub arguments: usize,
     /// Bytes of an argument.
     pub bulk_bytes: usize,
@@ -22,48 +22,48 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// For clients that have not given the password yet, as Redis has them.
+    /// For clients that have not sent the password yet, as in Redis.
     pub fn before_password() -> Limits {
         Limits { arguments: 10, bulk_bytes: 16 << 10, inline_bytes: 16 << 10 }
     }
 }
 
-/// What a look at the input gave.
+/// The result of parsing the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A whole request; its arguments are in `Parser::arguments`. None: an empty one, to be passed over.
+    /// A complete request; its arguments are in `Parser::arguments`. `None` for an empty one, to be skipped.
     Request,
     /// More bytes are needed.
     More,
-    /// The client speaks something else; the text of Redis's reply. The connection cannot go on.
+    /// The client speaks something else; the text of Redis's reply. The connection cannot continue.
     Broken(&'static str),
 }
 
 /// The place of an argument in the input.
 pub type Span = std::ops::Range<usize>;
 
-/// A request on its way in.
+/// A partially received request.
 #[derive(Debug, Default)]
 pub struct Parser {
-    /// Where the request that is being read goes on.
+    /// Where parsing of the current request continues.
     at: usize,
-    /// Arguments still to come; none: the request has not begun.
+    /// Arguments still to come; `None` if the request has not begun.
     left: Option<usize>,
-    /// Bytes of the argument that is being read.
+    /// Bytes of the current argument.
     bulk: Option<usize>,
-    /// Up to here no end of line was found.
+    /// No line end was found up to here.
     searched: usize,
     spans: Vec<Span>,
-    /// Arguments of an inline request, which lose their quotes.
+    /// Arguments of an inline request, without their quotes.
     inline: Vec<u8>,
     is_inline: bool,
 }
 
-/// Digits of a length, at most.
+/// Maximum digits of a length.
 const MOST_DIGITS: usize = 20;
 
 impl Parser {
-    /// Reads on in `input`, all that has come from the client since the last `consume`.
+    /// Continues to parse `input`, everything received from the client since the last `consume`.
     pub fn step(&mut self, input: &[u8], limits: &Limits) -> Step {
         let Some(mut left) = self.left else {
             return match input.get(self.at) {
@@ -100,12 +100,12 @@ impl Parser {
         Step::Request
     }
 
-    /// The arguments of the request that `step` has found; `input` as it was given to it.
+    /// The arguments of the request that `step` has found; `input` as passed to it.
     pub fn arguments<'a>(&'a self, input: &'a [u8]) -> Arguments<'a> {
         Arguments { bytes: if self.is_inline { &self.inline } else { input }, spans: &self.spans }
     }
 
-    /// The bytes of the input that the request took; the next `step` is given what follows them.
+    /// The number of input bytes of the request; the next `step` gets the bytes after them.
     pub fn consume(&mut self) -> usize {
         let taken = self.at;
         self.spans.clear();
@@ -114,12 +114,12 @@ impl Parser {
         taken
     }
 
-    /// The next line without its end, and the parser behind it; `most` bytes at most.
+    /// The next line without its end, moving the parser past it; at most `most` bytes.
     fn line(&mut self, input: &[u8], most: usize) -> Result<Span, Step> {
         let from = self.searched.max(self.at);
         let Some(found) = input[from..].iter().position(|&byte| byte == b'\n') else {
             self.searched = input.len();
-            // It may be the line with the first byte of its end.
+            // The input may include the first byte of the line end.
             let is_long = input.len() - self.at > most + 1;
             return Err(if is_long {
                 Step::Broken("ERR Protocol error: too big count string")
@@ -159,7 +159,7 @@ impl Parser {
         }
     }
 
-    /// A line of words, as people type them; quotes as in Redis's `sdssplitargs`.
+    /// A line of words, as users type them; quotes as in Redis's `sdssplitargs`.
     fn inline(&mut self, input: &[u8], limits: &Limits) -> Step {
         let line = match self.line(input, limits.inline_bytes) {
             Ok(line) => line,
@@ -174,7 +174,7 @@ impl Parser {
         }
     }
 
-    /// Splits a line; false: quotes do not match.
+    /// Splits a line; `false` if quotes do not match.
     fn words(&mut self, line: &[u8], most: usize) -> bool {
         let mut at = 0;
         while self.spans.len() < most {
@@ -195,7 +195,8 @@ impl Parser {
     }
 }
 
-/// One word of an inline request to `out`; the bytes it took, or none where its quotes do not match.
+/// Appends one word of an inline request to `out`; returns the bytes that it used, or `None` if its quotes do not
+/// match.
 fn word(line: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     let mut quote: Option<u8> = None;
@@ -211,7 +212,7 @@ fn word(line: &[u8], out: &mut Vec<u8>) -> Option<usize> {
                 at += 1;
             }
             (Some(open), _) if open == byte => {
-                // A closing quote must be followed by a space or by nothing.
+                // A closing quote must be followed by a space or the end.
                 return line.get(at).is_none_or(u8::is_ascii_whitespace).then_some(at);
             }
             _ => out.push(byte),
@@ -219,7 +220,7 @@ fn word(line: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     }
 }
 
-/// What follows a backslash between double quotes.
+/// The character for a backslash sequence between double quotes.
 fn escaped(rest: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let hex = |byte: u8| (byte as char).to_digit(16);
     match *rest {
@@ -238,7 +239,7 @@ fn escaped(rest: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     Some(1)
 }
 
-/// A decimal number with or without a sign; none for anything else.
+/// A decimal number with or without a sign; `None` for anything else.
 pub(super) fn number(text: &[u8]) -> Option<i64> {
     let (is_negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -263,12 +264,12 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Those that lie at `spans` in `bytes`.
+    /// The arguments at `spans` in `bytes`.
     pub fn of(bytes: &'a [u8], spans: &'a [Span]) -> Arguments<'a> {
         Arguments { bytes, spans }
     }
 
-    /// How many; 0: an empty request.
+    /// Number of arguments; 0 for an empty request.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
@@ -278,12 +279,12 @@ impl<'a> Arguments<'a> {
         self.spans.is_empty()
     }
 
-    /// One of them; empty where there is none.
+    /// One of them; empty if there is no such argument.
     pub fn get(&self, index: usize) -> &'a [u8] {
         self.spans.get(index).map_or(&[], |span| &self.bytes[span.clone()])
     }
 
-    /// From the one of that number on.
+    /// The arguments from a number on.
     pub fn from(&self, index: usize) -> Arguments<'a> {
         Arguments { bytes: self.bytes, spans: &self.spans[index.min(self.spans.len())..] }
     }
@@ -300,7 +301,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The requests of a stream that comes in pieces of `piece` bytes.
+    /// The requests of a stream that arrives in pieces of `piece` bytes.
     fn requests(stream: &[u8], piece: usize) -> Result<Vec<Vec<Vec<u8>>>, &'static str> {
         let mut parser = Parser::default();
         let (mut input, mut found) = (Vec::new(), Vec::new());
@@ -353,7 +354,7 @@ mod tests {
         assert_eq!(requests(&[b'a'; 100_000], 1000), Err("ERR Protocol error: too big inline request"));
     }
 
-    /// Streams of requests of which some bytes were changed, taken out or put in.
+    /// Streams of requests in which some bytes were changed, removed or inserted.
     fn mutated() -> impl Strategy<Value = Vec<u8>> {
         let word = prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..40),

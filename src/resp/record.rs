@@ -1,25 +1,25 @@
-//! How keys of clients and what belongs to them lie in an engine: rows of one ordered space, told apart by their first
-//! byte.
+//! How clients' keys and what belongs to them are stored in an engine: rows of one ordered space, distinguished by
+//! their first byte.
 //!
-//! - `DB key`: the row of a key. Its value begins with a tag: the type in the low bits, and a bit for an expiry, whose 8
-//!   bytes (milliseconds since 1970, big-endian) follow. Then a string's bytes, or a collection's head: its number and
-//!   its length, of a list also its two ends.
-//! - `ELEMENT + DB, number, ...`: the elements of the collection of that number. A hash: field -> value. A set: member ->
-//!   nothing. A sorted set: `0 member` -> score, and `1 score member` -> nothing. A list: position -> value.
+//! - `DB key`: the row of a key. Its value begins with a tag: the type in the low bits, and a bit for an expiry,
+//!   whose 8 bytes (milliseconds since 1970, big-endian) follow. Then a string's bytes, or a collection's head: its
+//!   number and its length, for a list also its two ends.
+//! - `ELEMENT + DB, number, ...`: the elements of the collection with that number. A hash: field -> value. A set:
+//!   member -> nothing. A sorted set: `0 member` -> score, and `1 score member` -> nothing. A list: position -> value.
 //!
-//! Numbers of collections are never used twice, so a collection that is replaced goes by its head alone; its elements
-//! are then deleted in the same commit.
+//! Numbers of collections are never reused, so replacing a collection only needs a new head; the old elements are
+//! deleted in the same commit.
 
-/// Databases that SELECT knows.
+/// Number of databases that SELECT accepts.
 pub const DATABASES: u8 = 16;
 const ELEMENT: u8 = 0x40;
-/// The row that holds the number of the next collection.
+/// The row with the number of the next collection.
 pub const NEXT_NUMBER: &[u8] = &[0xf0];
-/// The row that holds a bound of the sizes of all values, if there are large ones: bytes.
+/// The row with an upper bound of the sizes of all values in bytes, if there are large ones.
 pub const LARGEST: &[u8] = &[0xf1];
 const EXPIRES: u8 = 0x80;
 const TYPE: u8 = 0x0f;
-/// The first position of a list, with as much room on both sides.
+/// The first position of a list, with equal space on both sides.
 pub const MIDDLE: u64 = 1 << 63;
 
 /// The type of a key.
@@ -39,7 +39,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// As TYPE says it.
+    /// Its name in the reply of TYPE.
     pub fn name(self) -> &'static str {
         ["string", "hash", "set", "zset", "list"][self as usize]
     }
@@ -49,19 +49,19 @@ impl Type {
     }
 }
 
-/// A row's value, taken apart.
+/// A row's value, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
     /// Its type.
     pub kind: Type,
-    /// When it ends, milliseconds since 1970; none: never.
+    /// When it expires, milliseconds since 1970; `None` if never.
     pub expires_ms: Option<u64>,
     /// A string's bytes, or a collection's head.
     pub body: &'a [u8],
 }
 
 impl<'a> Row<'a> {
-    /// None: not a row of ours.
+    /// `None` if this server did not write the row.
     pub fn parse(bytes: &'a [u8]) -> Option<Row<'a>> {
         let (&tag, body) = bytes.split_first()?;
         let kind = Type::of(tag)?;
@@ -72,12 +72,12 @@ impl<'a> Row<'a> {
         Some(Row { kind, expires_ms: Some(u64::from_be_bytes(*expiry)), body })
     }
 
-    /// Whether it is over at `now_ms`.
+    /// Whether it has expired at `now_ms`.
     pub fn is_over(&self, now_ms: u64) -> bool {
         self.expires_ms.is_some_and(|end| end <= now_ms)
     }
 
-    /// As it lies in the engine.
+    /// Its encoded form in the engine.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(9 + self.body.len());
         bytes.push(self.kind as u8 | if self.expires_ms.is_some() { EXPIRES } else { 0 });
@@ -92,22 +92,22 @@ impl<'a> Row<'a> {
 /// The head of a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Its number, the name of its elements' rows.
+    /// Its number, which identifies its elements' rows.
     pub number: u64,
-    /// Elements.
+    /// Number of elements.
     pub len: u64,
-    /// Of a list: the position of its first element.
+    /// For a list: the position of its first element.
     pub first: u64,
 }
 
 impl Head {
-    /// From a row's body; none: not a head.
+    /// Decodes a row's body; `None` if it is not a head.
     pub fn parse(body: &[u8]) -> Option<Head> {
         let word = |at: usize| Some(u64::from_be_bytes(body.get(at..at + 8)?.try_into().ok()?));
         Some(Head { number: word(0)?, len: word(8)?, first: word(16)? })
     }
 
-    /// For a row's body.
+    /// Encodes it for a row's body.
     pub fn bytes(&self) -> [u8; 24] {
         let mut bytes = [0; 24];
         for (slot, word) in bytes.chunks_exact_mut(8).zip([self.number, self.len, self.first]) {
@@ -125,7 +125,7 @@ pub fn key_row(database: u8, key: &[u8]) -> Vec<u8> {
     row
 }
 
-/// The row of an element: the collection's number and what follows.
+/// The row of an element: the collection's number and the bytes after it.
 pub fn element_row(database: u8, number: u64, parts: &[&[u8]]) -> Vec<u8> {
     let mut row = Vec::with_capacity(9 + parts.iter().map(|part| part.len()).sum::<usize>());
     row.push(ELEMENT + database);
@@ -134,10 +134,10 @@ pub fn element_row(database: u8, number: u64, parts: &[&[u8]]) -> Vec<u8> {
     row
 }
 
-/// Bytes of an element's row before what tells it from the collection's others.
+/// Bytes of an element's row before those that distinguish it from the collection's others.
 pub const ELEMENT_HEAD: usize = 9;
 
-/// The least row that is greater than all that begin with `prefix`.
+/// The smallest row that is greater than all rows that begin with `prefix`.
 pub fn behind(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -149,14 +149,14 @@ pub fn behind(prefix: &[u8]) -> Vec<u8> {
     vec![u8::MAX; prefix.len() + 1]
 }
 
-/// A score as bytes whose order is the order of scores: IEEE 754 with the sign turned round.
+/// A score as bytes whose order is the order of scores: IEEE 754 with the sign inverted.
 pub fn score_bytes(score: f64) -> [u8; 8] {
     let bits = (score + 0.0).to_bits();
     let ordered = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
     ordered.to_be_bytes()
 }
 
-/// The score of such bytes.
+/// The score for such bytes.
 pub fn score_of(bytes: &[u8]) -> Option<f64> {
     let ordered = u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?);
     Some(f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered }))

@@ -1,21 +1,21 @@
-//! Replies of the Redis protocol: a writer for each type, in RESP2 or RESP3 as the client has asked for.
+//! Replies of the Redis protocol: a writer for each type, in RESP2 or RESP3 as the client has requested.
 
-/// The version that a client speaks.
+/// The protocol version that a client uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// RESP2, which every client begins with.
+    /// RESP2, the initial version of every client.
     #[default]
     Two,
     /// RESP3, after `HELLO 3`.
     Three,
 }
 
-/// Writes replies one behind the other.
+/// Writes replies one after the other.
 #[derive(Debug, Default)]
 pub struct Reply {
-    /// What was written.
+    /// The bytes written.
     pub bytes: Vec<u8>,
-    /// As the client of this request wants it.
+    /// The version of the client of this request.
     pub version: Version,
 }
 
@@ -44,7 +44,7 @@ impl Reply {
         self.end();
     }
 
-    /// A number of things.
+    /// A count.
     pub fn count(&mut self, count: usize) {
         self.integer(count as i64);
     }
@@ -56,17 +56,17 @@ impl Reply {
         self.end();
     }
 
-    /// Nothing there, where a bulk would stand.
+    /// A null in place of a bulk.
     pub fn nil(&mut self) {
         self.bytes.extend_from_slice(if self.version == Version::Three { b"_\r\n" } else { b"$-1\r\n" });
     }
 
-    /// Nothing there, where an array would stand.
+    /// A null in place of an array.
     pub fn nil_array(&mut self) {
         self.bytes.extend_from_slice(if self.version == Version::Three { b"_\r\n" } else { b"*-1\r\n" });
     }
 
-    /// A bulk, or nothing.
+    /// A bulk, or a null.
     pub fn bulk_or_nil(&mut self, bytes: Option<&[u8]>) {
         match bytes {
             Some(bytes) => self.bulk(bytes),
@@ -74,12 +74,12 @@ impl Reply {
         }
     }
 
-    /// The head of an array; its elements follow.
+    /// The header of an array; its elements follow.
     pub fn array(&mut self, length: usize) {
         self.head(b'*', length);
     }
 
-    /// The head of a map of `pairs`; in RESP2 an array of keys and values in turn.
+    /// The header of a map of `pairs`; in RESP2 an array of alternating keys and values.
     pub fn map(&mut self, pairs: usize) {
         match self.version {
             Version::Two => self.head(b'*', 2 * pairs),
@@ -87,7 +87,7 @@ impl Reply {
         }
     }
 
-    /// The head of a set; in RESP2 an array.
+    /// The header of a set; in RESP2 an array.
     pub fn set(&mut self, length: usize) {
         self.head(if self.version == Version::Three { b'~' } else { b'*' }, length);
     }
@@ -136,7 +136,7 @@ impl Reply {
     }
 }
 
-/// A score as Redis prints it: the shortest text that reads back the same, whole numbers without a point.
+/// A score as Redis prints it: the shortest text that parses to the same number, whole numbers without a point.
 pub fn score_text(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "inf".into() } else { "-inf".into() };

@@ -1,4 +1,4 @@
-//! The server: its settings, its threads, and what they share.
+//! The server: its settings, its threads, and their shared state.
 
 mod statistics;
 
@@ -20,34 +20,34 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a server is told.
+/// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The engine's name, for INFO.
     pub engine: String,
-    /// The password; none: everyone may.
+    /// The password; `None` if no password is needed.
     pub password: Option<String>,
     /// Threads.
     pub threads: usize,
-    /// What requests may have.
+    /// Limits of requests.
     pub limits: Limits,
-    /// Bytes that may wait to become a request.
+    /// Maximum bytes of an incomplete request.
     pub query_bytes: usize,
-    /// Clients at once.
+    /// Maximum number of clients.
     pub clients: usize,
-    /// A client that says nothing for so long is closed; 0: never.
+    /// Idle clients are closed after this many seconds; 0: never.
     pub idle_seconds: u64,
     /// Whether commands are counted and timed.
     pub stats: bool,
 }
 
-/// What a thread is told by another.
+/// A message to a thread.
 pub enum Message {
     /// A connection to serve.
     Connection(TcpStream, SocketAddr),
-    /// Bytes for the client of that number.
+    /// Bytes to send to the client with that number.
     Line(u64, Vec<u8>),
-    /// A client was killed: look around.
+    /// A client was killed: check all connections.
     Look,
 }
 
@@ -57,11 +57,11 @@ struct Inbox {
     waker: Waker,
 }
 
-/// What the threads of a server share.
+/// State shared by the threads of a server.
 pub struct Shared {
-    /// As it was told.
+    /// The settings.
     pub settings: Settings,
-    /// When it began.
+    /// When it started.
     pub since: Instant,
     engine: Engine,
     inboxes: Vec<Inbox>,
@@ -80,19 +80,19 @@ pub struct Shared {
     is_stopping: AtomicBool,
 }
 
-/// Numbers of collections: those up to `end` are this server's to give.
+/// Numbers of collections: those up to `end` are reserved for this server.
 #[derive(Default)]
 struct Numbers {
     next: u64,
     end: u64,
 }
 
-/// Numbers that are taken at once, so that a number given is never given again after a crash.
+/// Numbers that are reserved at once, so that a number is never assigned again after a crash.
 const NUMBERS: u64 = 1 << 20;
-/// Scans that may be under way; the oldest are forgotten.
+/// Maximum number of open SCAN cursors; the oldest are removed.
 const MOST_CURSORS: usize = 4096;
 
-/// Where scans go on.
+/// Where scans continue.
 #[derive(Default)]
 struct Cursors {
     last: u64,
@@ -104,18 +104,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Whether the server is to end.
+    /// Whether the server is stopping.
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Relaxed)
     }
 
-    /// Ends the server: each thread sends what it has, and goes.
+    /// Stops the server: each thread sends its replies and ends.
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
         self.inboxes.iter().for_each(|inbox| drop(inbox.waker.wake()));
     }
 
-    /// What threads share of the engine.
+    /// The part of the engine that threads share.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -125,29 +125,29 @@ impl Shared {
         self.inboxes.len()
     }
 
-    /// The messages for a thread.
+    /// The inbox of a thread.
     pub fn messages(&self, worker: usize) -> Vec<Message> {
         std::mem::take(&mut *locked(&self.inboxes[worker].messages))
     }
 
-    /// Tells a thread something.
+    /// Sends a message to a thread.
     pub fn tell(&self, worker: usize, message: Message) {
         locked(&self.inboxes[worker].messages).push(message);
-        // It fails only when the thread's poll is gone, and then nobody is left to be told.
+        // It fails only if the thread's poll is gone, and then there is no receiver.
         let _ = self.inboxes[worker].waker.wake();
     }
 
-    /// A number for a client.
+    /// A new client number.
     pub fn next_client(&self) -> u64 {
         self.next_client.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A client is served.
+    /// Adds a connected client.
     pub fn came(&self, facts: Arc<Facts>) {
         locked(&self.clients).insert(facts.id, facts);
     }
 
-    /// A client has gone.
+    /// Removes a disconnected client.
     pub fn left(&self, id: u64) {
         locked(&self.clients).remove(&id);
         self.open.fetch_sub(1, Ordering::Relaxed);
@@ -156,19 +156,19 @@ impl Shared {
         self.monitor_count.store(monitors.len(), Ordering::Relaxed);
     }
 
-    /// The clients, in order of their coming.
+    /// The clients, in the order in which they connected.
     pub fn clients(&self) -> Vec<Arc<Facts>> {
         locked(&self.clients).values().cloned().collect()
     }
 
-    /// From now on the client sees all commands.
+    /// Makes the client a monitor: it sees all commands from now on.
     pub fn add_monitor(&self, facts: &Facts) {
         let mut monitors = locked(&self.monitors);
         monitors.push((facts.id, facts.worker));
         self.monitor_count.store(monitors.len(), Ordering::Relaxed);
     }
 
-    /// Shows a request to the monitors.
+    /// Sends a request to the monitors.
     pub fn tell_monitors(&self, client: &Client, arguments: &Arguments, now_ms: u64) {
         if self.monitor_count.load(Ordering::Relaxed) == 0 || arguments.get(0).eq_ignore_ascii_case(b"auth") {
             return;
@@ -183,21 +183,21 @@ impl Shared {
         }
     }
 
-    /// Somebody spoke HTTP to us.
+    /// Reports a client that speaks HTTP.
     pub fn note_cross_protocol(&self, peer: SocketAddr) {
         if self.cross_protocol.fetch_add(1, Ordering::Relaxed) == 0 {
             eprintln!(
-                "warning: {peer} speaks HTTP; the connection is closed, and such ones are from now on in silence"
+                "warning: closed a connection from {peer} because it speaks HTTP; further HTTP connections are closed without a warning"
             );
         }
     }
 
-    /// So many more requests are answered.
+    /// Adds to the number of answered requests.
     pub fn count_commands(&self, count: u64) {
         self.commands.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Requests so far, without those of turns that are under way.
+    /// Number of requests so far, without those of turns in progress.
     pub fn commands(&self) -> u64 {
         self.commands.load(Ordering::Relaxed)
     }
@@ -207,7 +207,7 @@ impl Shared {
         locked(&self.counts[worker])
     }
 
-    /// What was counted since the last call, over all threads.
+    /// The counts since the last call, over all threads.
     pub fn take_counts(&self) -> Vec<CommandCount> {
         let taken = self.counts.iter().map(|counts| std::mem::take(&mut *locked(counts)));
         taken.reduce(Counts::with).unwrap_or_default().list()
@@ -226,19 +226,19 @@ impl Shared {
         Ok(numbers.next - 1)
     }
 
-    /// Whether there was ever a collection, so that a key may have elements.
+    /// Whether a collection was ever created, so that keys may have elements.
     pub fn has_collections(&self) -> bool {
         self.has_collections.load(Ordering::Relaxed)
     }
 
-    /// A number that nobody can foresee in earnest, for SPOP.
+    /// A number that is hard to predict, for SPOP.
     pub fn chance(&self) -> u64 {
         let state = self.chance.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed ^ mixed >> 31
     }
 
-    /// The cursor of a scan that goes on at `row`.
+    /// The cursor of a scan that continues at `row`.
     pub fn cursor_at(&self, row: Vec<u8>) -> u64 {
         let mut cursors = locked(&self.cursors);
         cursors.last += 1;
@@ -250,13 +250,13 @@ impl Shared {
         cursor
     }
 
-    /// Where the scan of that cursor goes on; none: it is not known any more.
+    /// Where the scan of that cursor continues; `None` if the cursor is no longer known.
     pub fn place_of(&self, cursor: u64) -> Option<Vec<u8>> {
         locked(&self.cursors).places.get(&cursor).cloned()
     }
 }
 
-/// A server that is about to run.
+/// A server that is ready to run.
 pub struct Server {
     shared: Shared,
     listener: TcpListener,
@@ -264,8 +264,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds `address` and prepares the threads. `key_size_max` is the engine's, 0 where it has none; `clock` is the
-    /// kind of clock that the driver stamps ops with.
+    /// Binds `address` and prepares the threads. `key_size_max` is the engine's, 0 if it has no limit; `clock` is the
+    /// kind of clock with which the driver stamps ops.
     pub fn new(
         address: SocketAddr,
         settings: Settings,
@@ -283,7 +283,7 @@ impl Server {
             inboxes.push(Inbox { messages: Mutex::default(), waker: Waker::new(poll.registry(), INBOX)? });
             polls.push(poll);
         }
-        // A server lives as long as its process, or as a test; its stop word is four bytes.
+        // A server lives as long as its process or a test; its stop word is four bytes.
         let stop: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
         let engine = Engine {
             database,
@@ -317,7 +317,7 @@ impl Server {
         Ok(Server { shared, listener, polls })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -327,8 +327,8 @@ impl Server {
         self.polls.len()
     }
 
-    /// Serves until SHUTDOWN, or until `is_over` says so (asked ten times a second, and once when all threads have
-    /// ended; it may print meanwhile). Gives the database back, flushed.
+    /// Serves until SHUTDOWN, or until `is_over` returns true (called ten times a second, and once after all threads
+    /// have ended; it may print). Returns the database, flushed.
     pub fn run(mut self, is_over: &mut dyn FnMut(&Shared) -> bool) -> Result<Database, String> {
         let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
         let polls = std::mem::take(&mut self.polls);
@@ -370,7 +370,7 @@ impl Server {
                 worker.join().unwrap_or_else(|_| Err("a thread of the server has panicked".to_string()))
             });
             let ended = ended.fold(accepted, Result::and);
-            // The last word on what was done since it was asked.
+            // The last call, with the final counts.
             is_over(shared);
             ended
         });
@@ -393,7 +393,7 @@ impl Server {
             .map_err(|error| error.to_string())?;
         let mut turn = 0;
         while !shared.is_stopping() && !is_over(shared) {
-            // Interrupted by a signal: `is_over` knows.
+            // Interrupted by a signal, which `is_over` checks.
             let _ = poll.poll(&mut events, Some(PAUSE));
             while let Ok((stream, peer)) = self.listener.accept() {
                 if shared.open.fetch_add(1, Ordering::Relaxed) >= shared.settings.clients {

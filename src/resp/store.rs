@@ -1,5 +1,5 @@
-//! A worker's way to the engine: reads that are gathered into batches, writes that wait in an overlay for one commit,
-//! and the stripes of the keys that they change.
+//! A worker's access to the engine: reads that are collected into batches, writes that wait in an overlay for one
+//! commit, and the stripes of the keys that they change.
 
 mod rows;
 mod writes;
@@ -14,77 +14,77 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Ops that a batch has room for: writes of one commit.
+/// Maximum ops of a batch: writes of one commit.
 const BATCH_OPS: usize = 1024;
-/// Reads of a batch; more would keep their clients waiting.
+/// Maximum reads of a batch; more would keep their clients waiting.
 const READ_OPS: usize = 256;
-/// Bytes that a batch's keys, values and out bytes take, unless it needs more.
+/// Bytes for a batch's keys, values and out bytes, unless it needs more.
 const BATCH_BYTES: usize = 512 << 10;
 /// The largest arena, bytes: a transaction or a value that needs more is refused.
 const MOST_BYTES: usize = 1 << 30;
-/// Room for a value that is read; a larger one is read once more.
+/// Space for a value that is read; a larger one is read a second time.
 const OUT_BYTES: usize = 1024;
-/// Bytes of values that a batch of reads may bring, as far as can be foreseen.
+/// Maximum bytes of values that a batch of reads may return, as far as this can be predicted.
 const MOST_ANSWER_BYTES: usize = 16 << 20;
-/// Bytes of values that one command may ask for.
+/// Maximum bytes of values that one command may request.
 const MOST_READ_BYTES: usize = 512 << 20;
 
-/// What the stores of a server share.
+/// State shared by the stores of a server.
 pub struct Engine {
     /// The open database.
     pub database: Database,
     /// Locks over keys.
     pub stripes: Stripes,
-    /// Capabilities in force.
+    /// Effective capabilities.
     pub capabilities: u64,
-    /// The largest key that the engine takes, bytes; 0: no limit below 64 KiB.
+    /// The maximum key size of the engine, bytes; 0: no limit below 64 KiB.
     pub key_size_max: usize,
-    /// Which clock ops are stamped with.
+    /// The clock with which ops are stamped.
     pub clock: u32,
-    /// Never set; what a batch's stop word is.
+    /// Never set; the stop word of batches.
     pub stop: &'static AtomicU32,
-    /// At least the bytes of the largest value in the database, if that is large: batches of reads are cut by it.
+    /// An upper bound of the largest value in the database in bytes, if that is large: it limits batches of reads.
     pub largest: AtomicUsize,
-    /// Held by who raises it.
+    /// Locked while the bound is raised.
     pub raising: Mutex<()>,
 }
 
-/// What a read has brought.
+/// The result of a read.
 enum Answer {
-    /// There is no such row, or the read has not been run yet.
+    /// There is no such row, or the read has not been executed yet.
     Nothing,
-    /// Where its bytes lie in the store's.
+    /// The place of its bytes in the store's buffer.
     Bytes(Range<usize>),
-    /// The engine's error, as a reply.
+    /// The engine's error, in the form of a reply.
     Failed(Box<str>),
 }
 
-/// The number of a read that is answered with the next batch.
+/// The number of a read that is executed with the next batch.
 pub type Later = usize;
 
 /// One worker's store.
 pub struct Store<'s> {
     engine: &'s Engine,
-    /// None only while it is exchanged.
+    /// `None` only while it is replaced.
     session: Option<Session>,
     overlay: Overlay,
     is_atomic: bool,
     held: Vec<Guard<'s>>,
-    /// Which stripes are held, a bit for each.
+    /// The held stripes, one bit each.
     is_held: Vec<u64>,
-    /// Why a commit failed since `take_failure`.
+    /// Why a commit failed since the last `take_failure`.
     failure: Option<String>,
-    /// Reads in the arena, and of each the place of its answer.
+    /// Reads in the arena, each with the place of its answer.
     reads: Vec<Later>,
     answers: Vec<Answer>,
     bytes: Vec<u8>,
-    /// The value that `get` has found.
+    /// The value that `get` found.
     value: Vec<u8>,
     out_bytes: usize,
 }
 
 impl<'s> Store<'s> {
-    /// For the thread that calls this.
+    /// Creates a store for the calling thread.
     pub fn new(engine: &'s Engine) -> Result<Store<'s>, EngineError> {
         let arena = Arena::new(Arena::packed_shape(BATCH_OPS, BATCH_BYTES), engine.clock, engine.stop);
         Ok(Store {
@@ -111,16 +111,16 @@ impl<'s> Store<'s> {
         }
     }
 
-    /// What the stores share.
+    /// The shared state of the stores.
     pub fn engine(&self) -> &'s Engine {
         self.engine
     }
 
     fn session(&mut self) -> &mut Session {
-        self.session.as_mut().expect("the session is gone only while `grow` exchanges it")
+        self.session.as_mut().expect("the session is absent only while `grow` replaces it")
     }
 
-    /// An arena with room for `ops` ops of `bytes` in all.
+    /// An arena for `ops` ops of `bytes` in total.
     fn reserve(&mut self, ops: usize, bytes: usize) -> Result<(), String> {
         let arena = self.session().arena();
         arena.clear_pack();
@@ -130,13 +130,14 @@ impl<'s> Store<'s> {
             return Ok(());
         }
         if bytes > MOST_BYTES {
-            return Err(format!("ERR a transaction of {bytes} bytes; {MOST_BYTES} are the most"));
+            return Err(format!("ERR the transaction needs {bytes} bytes; the maximum is {MOST_BYTES}"));
         }
         let shape = Arena::packed_shape(ops.max(BATCH_OPS).next_power_of_two(), bytes.next_power_of_two());
         self.exchange(shape)
     }
 
-    /// A session with another arena: an engine with one writer may not have two in one thread, so the old one goes first.
+    /// Replaces the session by one with another arena. An engine with one writer may not have two sessions in one
+    /// thread, so the old one is closed first.
     fn exchange(&mut self, shape: crate::engine::Shape) -> Result<(), String> {
         let failed = |error: EngineError| format!("ERR engine: {error}");
         if let Some(session) = self.session.take() {
@@ -147,11 +148,11 @@ impl<'s> Store<'s> {
         Ok(())
     }
 
-    /// Reads a row with the next batch: `answer` has it after `read_all`.
+    /// Reads a row with the next batch: `answer` returns it after `read_all`.
     pub fn get_later(&mut self, row: &[u8]) -> Result<Later, String> {
         let later = self.answers.len();
         if self.bytes.len() > MOST_READ_BYTES {
-            return Err(format!("ERR the reply takes more than {MOST_READ_BYTES} bytes"));
+            return Err(format!("ERR the reply needs more than {MOST_READ_BYTES} bytes"));
         }
         if let Some(after) = self.overlay.get(row) {
             let from = self.bytes.len();
@@ -184,7 +185,7 @@ impl<'s> Store<'s> {
         if row.len() <= most {
             return Ok(());
         }
-        Err(format!("ERR the key takes {} bytes in the engine, whose largest is {most}", row.len()))
+        Err(format!("ERR the key needs {} bytes in the engine; the maximum is {most}", row.len()))
     }
 
     fn pack(&mut self, index: usize, kind: u8, key: &[u8], value: &[u8], out_bytes: usize) -> bool {
@@ -198,7 +199,7 @@ impl<'s> Store<'s> {
         true
     }
 
-    /// Runs the reads that wait. One that fails leaves its error as its answer.
+    /// Executes the pending reads. A failed read has its error as its answer.
     pub fn read_all(&mut self) {
         let count = self.reads.len();
         if count == 0 {
@@ -241,7 +242,7 @@ impl<'s> Store<'s> {
         }
     }
 
-    /// The answer of a read that `read_all` has run: its bytes, none where there is no such row, or why it failed.
+    /// The answer of a read that `read_all` has executed: its bytes, `None` if there is no such row, or the error.
     pub fn answer(&self, later: Later) -> Result<Option<&[u8]>, &str> {
         match self.answers.get(later) {
             Some(Answer::Bytes(place)) => Ok(Some(&self.bytes[place.clone()])),
@@ -250,12 +251,12 @@ impl<'s> Store<'s> {
         }
     }
 
-    /// Bytes of answers that are kept.
+    /// Bytes of stored answers.
     pub fn answer_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Forgets the answers; the numbers begin anew.
+    /// Removes the answers; numbers start again.
     pub fn forget_answers(&mut self) {
         self.answers.clear();
         self.bytes.clear();
@@ -264,7 +265,7 @@ impl<'s> Store<'s> {
         }
     }
 
-    /// Reads a row now, through the writes that wait.
+    /// Reads a row immediately, through the pending writes.
     pub fn get(&mut self, row: &[u8]) -> Result<Option<&[u8]>, String> {
         if let Some(after) = self.overlay.get(row) {
             let Some(value) = after else { return Ok(None) };
@@ -303,11 +304,11 @@ impl<'s> Store<'s> {
         }
     }
 
-    /// A value that had no room; it may have grown meanwhile.
+    /// Reads a value that did not fit; it may have grown in the meantime.
     fn get_large(&mut self, row: &[u8], needed: usize) -> Result<(), String> {
         let mut needed = needed;
         loop {
-            // Values of this size may come again, and reading each twice would cost more than the room.
+            // More values of this size may follow, and reading each twice would cost more than the space.
             self.out_bytes = self.out_bytes.max(needed.min(16 << 10).next_power_of_two());
             match self.get_sized(row, needed)? {
                 Found::Value => return Ok(()),
@@ -318,7 +319,7 @@ impl<'s> Store<'s> {
     }
 }
 
-/// What a read of one row gave.
+/// The result of reading one row.
 enum Found {
     Value,
     Nothing,

@@ -1,26 +1,26 @@
-//! Locks over keys: a key belongs to one of many stripes by its hash. Whoever changes a key holds its stripe from his
-//! look at it to the end of the commit; a stripe counts its commits, which is what WATCH compares.
+//! Locks over keys: the hash of a key selects one of many stripes. A thread that changes a key holds its stripe from
+//! reading it to the end of the commit; a stripe counts its commits, which WATCH compares.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// So many that two threads that hold a thousand each seldom meet where their keys do not: who meets another must commit
-/// what he has. They take four bytes each, to lie in the processor's caches.
+/// So many that two threads with a thousand stripes each rarely collide on different keys: on a collision a thread
+/// must commit its writes. A stripe takes four bytes, so that all fit into the processor's caches.
 pub const STRIPES: usize = 1 << 18;
 
 /// The stripes of a server.
 pub struct Stripes {
-    /// Of each twice the number of its commits, and one more while somebody holds it.
+    /// For each stripe twice the number of its commits, plus one while a thread holds it.
     words: Box<[AtomicU32]>,
-    /// Who waits sleeps on these; all who wait share them, for that is rare.
+    /// Waiting threads sleep on these; all share them, because waiting is rare.
     waiting: AtomicUsize,
     asleep: Mutex<()>,
     let_go: Condvar,
     hasher: RandomState,
 }
 
-/// A stripe that is held until this is dropped.
+/// A stripe that is locked until this is dropped.
 pub struct Guard<'s> {
     stripes: &'s Stripes,
     stripe: u32,
@@ -28,7 +28,7 @@ pub struct Guard<'s> {
 }
 
 impl Stripes {
-    /// None held, no commits.
+    /// No stripe locked, no commits.
     pub fn new() -> Stripes {
         Stripes {
             words: (0..STRIPES).map(|_| AtomicU32::new(0)).collect(),
@@ -44,17 +44,18 @@ impl Stripes {
         (self.hasher.hash_one(key) % STRIPES as u64) as u32
     }
 
-    /// Takes a stripe if nobody holds it.
+    /// Locks a stripe if no thread holds it.
     pub fn try_lock(&self, stripe: u32) -> Option<Guard<'_>> {
         let word = &self.words[stripe as usize];
         let seen = word.load(Ordering::Relaxed);
-        // SeqCst, as the drop of a guard: of one who is about to sleep and one who lets go, one sees the other.
+        // SeqCst, as in the guard's drop: of a thread about to sleep and one that releases, at least one sees the
+        // other.
         let is_free = seen & 1 == 0
             && word.compare_exchange(seen, seen | 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         is_free.then(|| Guard { stripes: self, stripe, has_written: false })
     }
 
-    /// Waits for a stripe. Whoever holds others must wait in ascending order.
+    /// Waits for a stripe. A thread that holds others must wait in ascending order.
     pub fn lock(&self, stripe: u32) -> Guard<'_> {
         if let Some(guard) = self.try_lock(stripe) {
             return guard;
@@ -73,17 +74,17 @@ impl Stripes {
 }
 
 impl Guard<'_> {
-    /// Commits of the stripe's keys so far; the count begins again after two billion.
+    /// Number of commits of the stripe's keys so far; wraps around after two billion.
     pub fn commits(&self) -> u32 {
         self.stripes.words[self.stripe as usize].load(Ordering::Relaxed) >> 1
     }
 
-    /// Which stripe it is.
+    /// The number of the stripe.
     pub fn stripe(&self) -> u32 {
         self.stripe
     }
 
-    /// Lets the stripe go; one commit more if keys of it were written.
+    /// Releases the stripe; counts one more commit if keys of it were written.
     pub fn let_go(mut self, has_written: bool) {
         self.has_written = has_written;
     }
@@ -145,7 +146,8 @@ mod tests {
                 let (stripes, holders, seen) = (&stripes, &holders, &seen);
                 scope.spawn(move || {
                     for step in 0..STEPS {
-                        // Every other one holds a second, greater stripe, and so wakes who waits for either.
+                        // Every second thread holds a second, greater stripe, and so wakes threads that wait for
+                        // either.
                         let first = stripes.lock(3);
                         let second = (step % 2 == thread % 2).then(|| stripes.lock(5));
                         seen.fetch_max(1 + holders.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);

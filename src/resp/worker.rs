@@ -1,4 +1,4 @@
-//! A thread of the server: it reads from all its connections what has come, runs it against its store, commits once,
+//! A thread of the server: it reads requests from all its connections, executes them against its store, commits once,
 //! and only then sends the replies.
 
 mod connection;
@@ -15,16 +15,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The token of messages of other threads; connections have the numbers of their slots.
+/// The token of messages from other threads; connections use the numbers of their slots.
 pub const INBOX: Token = Token(usize::MAX);
-/// Requests of one connection in a turn, so that the others get theirs.
+/// Maximum requests of one connection in a turn, so that others are served too.
 const TURN: usize = 1024;
 /// Reads that are answered together.
 const READS: usize = 256;
-/// Replies that wait for a commit, at most.
+/// Maximum replies that wait for a commit.
 const MOST_ANSWERS: usize = 4096;
 const MOST_ANSWER_BYTES: usize = 1 << 20;
-/// How often connections are looked at that say nothing.
+/// Interval of the checks for idle connections.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// One thread's part of the server.
@@ -38,18 +38,18 @@ pub struct Worker<'s> {
     /// Connections with something to do, each once.
     ready: Vec<usize>,
     answers: Answers,
-    /// How often answers were handed to their connections.
+    /// How many times answers were passed to their connections.
     finished: u64,
-    /// What a connection's bytes are read into.
+    /// The buffer for a connection's bytes.
     buffer: Vec<u8>,
-    /// When what is being answered was read.
+    /// When the current requests were read.
     read_at: Instant,
-    /// Milliseconds since 1970 when the connection that is served got its turn.
+    /// Milliseconds since 1970 when the turn of the current connection began.
     now_ms: u64,
 }
 
 impl<'s> Worker<'s> {
-    /// The worker of that number; `poll` has its inbox's waker registered.
+    /// Creates the worker with that number; `poll` has its inbox's waker registered.
     pub fn new(number: usize, server: &'s Shared, store: Store<'s>, poll: Poll) -> Worker<'s> {
         Worker {
             number,
@@ -150,8 +150,8 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Serves what is ready once round. Writes wait for the end, to share a commit; reads have nothing to wait for, and
-    /// while the next ones run, their clients can go on.
+    /// Serves all ready connections once. Writes wait for the end, to share a commit; reads do not wait, so that
+    /// their clients can continue while the next ones run.
     fn turn(&mut self) {
         let ready = std::mem::take(&mut self.ready);
         let mut served = 0;
@@ -163,7 +163,8 @@ impl<'s> Worker<'s> {
                 self.send(&ready[served..=place]);
                 served = place + 1;
             } else if self.finished != finished {
-                // A commit was due: those before this one have all their answers, and need not wait for the next.
+                // A commit was due: the connections before this one have all their answers, and need not wait for the
+                // next.
                 self.send(&ready[served..place]);
                 served = place;
             }
@@ -172,7 +173,7 @@ impl<'s> Worker<'s> {
         self.send(&ready[served..]);
     }
 
-    /// Sends what these connections have to send, and keeps those that have more to do.
+    /// Sends the replies of these connections, and keeps the connections that have more work.
     fn send(&mut self, slots: &[usize]) {
         for &slot in slots {
             let Some(connection) = &mut self.connections[slot] else { continue };
@@ -186,7 +187,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Reads from a connection, and runs what has come whole.
+    /// Reads from a connection, and executes its complete requests.
     fn serve(&mut self, slot: usize) {
         self.now_ms = now_ms();
         let Some(connection) = &mut self.connections[slot] else { return };
@@ -225,7 +226,7 @@ impl<'s> Worker<'s> {
         }
         let name = arguments.get(0);
         if name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:") {
-            // A browser that was talked into it: whatever follows is not meant for us.
+            // A browser that was tricked into this: the remaining bytes are not commands.
             self.server.note_cross_protocol(client.facts.peer);
             client.is_leaving = true;
             return connection.consume();
@@ -243,7 +244,7 @@ impl<'s> Worker<'s> {
         connection.consume();
     }
 
-    /// Commits, and hands each answer to its connection.
+    /// Commits, and passes each answer to its connection.
     fn finish(&mut self) {
         self.finished += 1;
         self.server.count_commands(self.answers.len() as u64);
@@ -272,7 +273,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Closes clients that were killed, or have said nothing for too long.
+    /// Closes clients that were killed or have been idle for too long.
     fn look_around(&mut self) {
         let Settings { idle_seconds, .. } = self.server.settings;
         for slot in 0..self.connections.len() {

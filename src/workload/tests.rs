@@ -110,7 +110,7 @@ const BROKEN: &[(&str, &str)] = &[
     ("[key]\nsize = 2\n$", "w.toml:2: `key.size`: expected sizes from 4 to 65536 bytes, got 2"),
     (
         "[key]\nsize = 'uniform:64-8'\n$",
-        "w.toml:2: size `uniform:64-8`: the smallest comes first, as in `uniform:250-2500`",
+        "w.toml:2: size `uniform:64-8`: the smallest must be first, as in `uniform:250-2500`",
     ),
     ("[key]\nsize = 'normal:20,5'\n$", "4 to 65536 bytes, got normal:20,5, which goes from 1 to 40"),
     (

@@ -109,7 +109,7 @@ fn a_trial_is_held_to_its_cpus_with_all_of_its_threads() {
     let words =
         "run read-while-writing --engines memory-btree --keys 2000 --ops 2000 --runs 1 --quiet --cpus 0";
     let printed = kvdyno(folder.path(), words);
-    if printed.stderr.contains("CPU 0 is not here; this process may use ") {
+    if printed.stderr.contains("CPU 0 is not available; this process may use ") {
         return eprintln!("skipped: {}", printed.stderr);
     }
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
@@ -124,9 +124,9 @@ fn a_trial_is_held_to_its_cpus_with_all_of_its_threads() {
 fn limits_that_are_not_here_are_refused_before_anything_is_run() {
     let folder = folder();
     for (flag, wanted) in [
-        ("--cpus 1023", "error: CPU 1023 is not here; this process may use "),
+        ("--cpus 1023", "error: CPU 1023 is not available; this process may use "),
         ("--cpus 3-1", "expected CPUs such as 0-3,6, got `3-1`"),
-        ("--numa-node 999", "error: NUMA node 999 is not here; there is "),
+        ("--numa-node 999", "error: this machine has no NUMA node 999; it has "),
         ("--memory 1M", "`memory_bytes`: expected 16MiB or more, for the harness counts too, got 1048576"),
     ] {
         let printed = kvdyno(folder.path(), &format!("run quick --engines memory-btree {flag}"));

@@ -30,28 +30,28 @@ const KINDS: &[(&str, &[&str], &str)] = &[
     ("exit-3", &["-DKIND_EXIT=3"], "ended the process while it was loaded (exit code 3)"),
     ("abort", &["-DKIND_ABORT"], "crashed while it was loaded (SIGABRT); it said: last \\x1b[31mwords"),
     ("segfault", &["-DKIND_SEGFAULT"], "crashed while it was loaded (SIGSEGV)"),
-    ("undefined", &["-DKIND_UNDEFINED"], "cannot be loaded: undefined symbol: nobody_defines_this"),
+    ("undefined", &["-DKIND_UNDEFINED"], "cannot load: undefined symbol: nobody_defines_this"),
     ("no-symbol", &["-DKIND_NO_SYMBOL"], "does not export `kv_plugin`"),
     ("null-list", &["-DKIND_NULL_LIST"], "its `kv_plugin` returned nothing"),
     ("empty-list", &["-DKIND_NONE"], "its `kv_plugin` returned an empty list"),
     ("null-table", &["-DKIND_NULL_TABLE"], "table 0 is null"),
-    ("twins", &["-DKIND_TWO"], "has two engines named `twins`"),
+    ("twins", &["-DKIND_TWO"], "contains two engines named `twins`"),
     ("no-entry", &["-DKIND_NO_ENTRY"], "the driver table of `no-entry` lacks an entry"),
-    ("older", &["-DABI=0"], "was built for ABI 0, this kvdyno speaks 1; build it again"),
-    ("newer", &["-DABI=2"], "was built for ABI 2, this kvdyno speaks 1; get a newer kvdyno"),
-    ("null-name", &["-UNAME", "-DNAME=NULL"], "`` is no engine name"),
-    ("empty-name", &["-UNAME", "-DNAME=\"\""], "`` is no engine name"),
-    ("escape-name", &["-UNAME", "-DNAME=\"a\\033[31mb\""], "`a\\x1b[31mb` is no engine name"),
-    ("bytes-name", &["-UNAME", "-DNAME=\"a\\377b\""], "b` is no engine name"),
-    ("slash-name", &["-UNAME", "-DNAME=\"../a\""], "`../a` is no engine name"),
-    ("space-name", &["-UNAME", "-DNAME=\"a b\""], "`a b` is no engine name"),
+    ("older", &["-DABI=0"], "built for ABI 0, but this kvdyno requires ABI 1; rebuild the plug-in"),
+    ("newer", &["-DABI=2"], "built for ABI 2, but this kvdyno requires ABI 1; update kvdyno"),
+    ("null-name", &["-UNAME", "-DNAME=NULL"], "`` is not a valid engine name"),
+    ("empty-name", &["-UNAME", "-DNAME=\"\""], "`` is not a valid engine name"),
+    ("escape-name", &["-UNAME", "-DNAME=\"a\\033[31mb\""], "`a\\x1b[31mb` is not a valid engine name"),
+    ("bytes-name", &["-UNAME", "-DNAME=\"a\\377b\""], "b` is not a valid engine name"),
+    ("slash-name", &["-UNAME", "-DNAME=\"../a\""], "`../a` is not a valid engine name"),
+    ("space-name", &["-UNAME", "-DNAME=\"a b\""], "`a b` is not a valid engine name"),
     ("unterminated", &["-DKIND_UNTERMINATED"], "the driver's name does not end within 4096 bytes"),
     ("null-option", &["-DKIND_NULL_OPTION"], "option 0 of `null-option` has no name or no type"),
     ("unknown-bit", &["-DCAPABILITIES=(1ull<<50)"], "capabilities that this kvdyno does not know (bit 50)"),
     (
         "taken",
         &["-UNAME", "-DNAME=\"memory-btree\""],
-        "its engine `memory-btree` is left out, for a built-in engine",
+        "its engine `memory-btree` was skipped because a built-in engine",
     ),
 ];
 
@@ -73,12 +73,12 @@ fn write_others(folder: &Path) -> Vec<(&'static str, &'static str)> {
     bytes[18..20].copy_from_slice(&other.to_ne_bytes());
     fs::write(file("other-machine"), bytes).unwrap();
     vec![
-        ("missing", "cannot be loaded: libkvdyno-gone.so: cannot open shared object file"),
-        ("empty", "is an empty file"),
-        ("text", "is no shared library"),
-        ("folder", "is a folder"),
-        ("dangling", "is a link to nowhere, which cannot be found"),
-        ("other-machine", "was built for"),
+        ("missing", "cannot load: libkvdyno-gone.so: cannot open shared object file"),
+        ("empty", "empty file"),
+        ("text", "not a shared library"),
+        ("folder", "a folder, not a file"),
+        ("dangling", "link to nowhere, which was not found"),
+        ("other-machine", "built for"),
     ]
 }
 
@@ -174,9 +174,9 @@ fn a_name_is_one_engines_and_the_second_one_is_refused_with_both_files() {
         assert_eq!(printed.code, Some(0), "{words}\n{}{}", printed.stdout, printed.stderr);
         let text = printed.stdout + &printed.stderr;
         let line =
-            text.lines().find(|line| line.contains("libkvdyno_second.so: its engine `same` is left out"));
+            text.lines().find(|line| line.contains("libkvdyno_second.so: its engine `same` was skipped"));
         assert!(
-            line.is_some_and(|line| line.contains("libkvdyno_first.so has that name")),
+            line.is_some_and(|line| line.contains("libkvdyno_first.so has the same name")),
             "{words}\n{text}"
         );
     }

@@ -107,7 +107,7 @@ fn plugins_that_are_no_plugins_or_not_safe_are_refused_with_the_reason() {
     }
     let printed = kvdyno(folder.path(), "engines --plugins plugins");
     assert_eq!(printed.code, Some(0));
-    for text in ["no shared library", "chmod go-w", "ABI 99", "does not export `kv_plugin`"] {
+    for text in ["not a shared library", "chmod go-w", "ABI 99", "does not export `kv_plugin`"] {
         assert!(printed.stdout.contains(text), "no `{text}` in\n{}", printed.stdout);
     }
 }

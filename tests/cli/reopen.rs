@@ -58,9 +58,9 @@ fn verify_is_red_where_rows_are_in_the_memory_of_one_process() {
     build(folder.path());
     for (stores, code, wanted) in [
         ("file", 0, "green"),
-        ("memory", 3, "closed, and opened in a fresh process: "),
-        ("exit", 3, "closed, and opened in a fresh process: "),
-        ("crash", 3, "closed, and opened in a fresh process: it died of SIGABRT"),
+        ("memory", 3, "closed, then reopened in a fresh process: "),
+        ("exit", 3, "closed, then reopened in a fresh process: "),
+        ("crash", 3, "closed, then reopened in a fresh process: it died of SIGABRT"),
     ] {
         let words = "verify reopen --plugins plugins --ops 100 --seconds 0.05";
         let (found, text) = with(folder.path(), stores, words);

@@ -213,20 +213,20 @@ fn key_files_that_do_not_fit_are_refused() {
         folder.path(),
         &with("101", "16"),
         2,
-        &["the key file holds 100 keys of 16 bytes; 101 are needed"],
+        &["the key file contains 100 keys of 16 bytes, but 101 are needed"],
     );
     refused(
         folder.path(),
         &with("100", "12"),
         2,
-        &["1600 bytes, which is no multiple of the 12 bytes of a key"],
+        &["1600 bytes, which is not a multiple of `key.size` (12 bytes)"],
     );
     let shuffle = "keys shuffle keys.bin --key-size";
     refused(
         folder.path(),
         &format!("{shuffle} 16 --count 101"),
         2,
-        &["keys.bin: the key file holds 100 keys"],
+        &["keys.bin: the key file contains 100 keys"],
     );
     refused(folder.path(), &format!("{shuffle} 12"), 2, &["no multiple of the 12 bytes"]);
     refused(folder.path(), &format!("{shuffle} 2"), 2, &["keys have 4 to 65536 bytes"]);
@@ -253,7 +253,7 @@ fn key_files_that_do_not_fit_are_refused() {
     refused(folder.path(), &with("101", "16"), 2, &[twice]);
     refused(folder.path(), &format!("{shuffle} 16"), 2, &[twice]);
     fs::write(&path, "").unwrap();
-    refused(folder.path(), &format!("{shuffle} 16"), 2, &["the key file holds 0 keys"]);
+    refused(folder.path(), &format!("{shuffle} 16"), 2, &["the key file contains 0 keys"]);
 }
 
 const PREFIXES: &str = "durability = 'none'\nruns = 1\nkeys = 1000\n[key]\nprefix_groups = 100\nprefix_size = 3\n\

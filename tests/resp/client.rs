@@ -1,4 +1,4 @@
-//! A client of the Redis protocol as small as a test needs, and servers that end with the test.
+//! A minimal client of the Redis protocol, and servers that end with the test.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Says that what a test needs is not here, which CI does not allow.
+/// Reports that something a test needs is not available, which CI does not allow.
 pub fn is_absent(what: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs {what}");
-    println!("left out: {what} is not here");
+    println!("skipped: {what} is not available");
 }
 
-/// Those of `names` that are here. An absent one must not be one that is required.
+/// The available engines among `names`. Every required engine must be available.
 pub fn engines_here<'n>(names: &[&'n str]) -> Vec<&'n str> {
     let out = Command::new(env!("CARGO_BIN_EXE_kvdyno")).args(["engines", "--json"]).output().unwrap();
     let engines: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -56,13 +56,13 @@ pub struct Client {
 impl Client {
     pub fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
-        // A server that hangs fails the test instead of hanging it.
+        // If the server hangs, the test fails instead of hanging.
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.set_nodelay(true).unwrap();
         Client { reader: BufReader::new(stream) }
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn send_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.reader.get_mut().write_all(bytes)
     }
@@ -88,7 +88,7 @@ impl Client {
         self.read().expect("the server has closed the connection")
     }
 
-    /// Reads a reply; none: the server has closed the connection.
+    /// Reads a reply; `None` if the server has closed the connection.
     pub fn read(&mut self) -> Option<Reply> {
         let mut line = Vec::new();
         self.reader.read_until(b'\n', &mut line).ok()?;
@@ -121,14 +121,14 @@ impl Client {
     }
 }
 
-/// A server's process; it is killed when the test ends, however it ends.
+/// A server's process; killed when the test ends.
 pub struct Served {
     pub child: Child,
     pub address: SocketAddr,
 }
 
 impl Served {
-    /// `kvdyno serve` with these arguments, in `folder`, on a free port.
+    /// Starts `kvdyno serve` with these arguments, in `folder`, on a free port.
     pub fn start(folder: &Path, arguments: &[&str]) -> Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_kvdyno"))
             .arg("serve")
@@ -150,12 +150,12 @@ impl Served {
                 break address;
             }
         };
-        // What it prints later goes nowhere, but the pipe stays open.
+        // Later output is discarded, but the pipe stays open.
         std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
         Served { child, address }
     }
 
-    /// Debian's redis-server, nothing persisted; none if it is not here, which CI does not allow.
+    /// Starts Debian's redis-server without persistence; `None` if it is not installed, which CI does not allow.
     pub fn redis(folder: &Path) -> Option<Served> {
         let has = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
         if !has {
@@ -188,7 +188,7 @@ impl Served {
         pages * 4096
     }
 
-    /// Ends it as a crash would.
+    /// Kills it, as in a crash.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -1,10 +1,10 @@
-//! Client libraries as their users have them: redis-py and go-redis call every command that `kvdyno serve` knows.
+//! Client libraries: redis-py and go-redis call every command that `kvdyno serve` supports.
 
 use crate::client::{Served, is_absent};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs a library's program against two servers, of which it ends the second.
+/// Runs a library's program against two servers; the program shuts the second one down.
 fn calls_everything(engine: &str, mut program: Command) {
     let folder = tempfile::tempdir().unwrap();
     let dir = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
@@ -22,7 +22,7 @@ fn redis_py_calls_every_command() {
     let has = |python: &&str| {
         Command::new(python).args(["-c", "import redis"]).output().is_ok_and(|out| out.status.success())
     };
-    // Debian's package is for Debian's own Python, which need not be the first in the path.
+    // Debian's package is for Debian's own Python, which may not be the first in the path.
     let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(has) else {
         return is_absent("redis-py (apt-get install python3-redis)");
     };

@@ -1,4 +1,4 @@
-//! Many clients: what each of them reads is what it wrote, and idle ones cost little.
+//! Many clients: each reads what it wrote, and idle clients cost little.
 
 use crate::client::{Client, Reply, Served, engines_here};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,7 +8,7 @@ fn bulk(text: &str) -> Reply {
     Reply::Bulk(text.as_bytes().to_vec())
 }
 
-/// What a client has written, and so must read.
+/// What a client has written, and must read.
 #[derive(Default)]
 struct Own {
     values: Vec<Option<String>>,
@@ -19,7 +19,7 @@ struct Own {
 
 const KEYS: usize = 8;
 
-/// One round of a client: some commands in one pipeline, and the replies that they must have.
+/// One round of a client: several commands in one pipeline, and the expected replies.
 fn round(client: u64, number: u64, own: &mut Own) -> (Vec<Vec<String>>, Vec<Reply>) {
     own.values.resize(KEYS, None);
     let (mut requests, mut wanted) = (Vec::new(), Vec::new());
@@ -72,7 +72,7 @@ fn round(client: u64, number: u64, own: &mut Own) -> (Vec<Vec<String>>, Vec<Repl
     (requests, wanted)
 }
 
-/// So many clients for so long, each with a thread; at the end a counter that all of them have raised is right.
+/// Runs many clients for some time, one thread each; at the end a counter that all of them have incremented is right.
 fn mixed_load(engine: &str, clients: u64, time: Duration) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path(), &[engine, "--durability", "none"]);
@@ -127,7 +127,7 @@ fn ten_thousand_idle_connections_take_64_mib_at_most() {
     let files = kvdyno::measure::raise_open_files(IDLE as u64 + 200).unwrap_or(0) as usize;
     if files < IDLE + 200 {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs more than {files} open files");
-        println!("only {files} files may be open here (ulimit -Hn), so this is left out");
+        println!("skipped: only {files} files may be open (ulimit -Hn)");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -148,6 +148,6 @@ fn ten_thousand_idle_connections_take_64_mib_at_most() {
     println!("{IDLE} idle connections: {} KiB more", more >> 10);
     assert!(more <= 64 << 20, "{IDLE} idle connections take {more} bytes");
     assert_eq!(witness.ask(&["GET", "k"]), bulk("v"));
-    // One more than may come.
+    // One more than the maximum.
     assert_eq!(served.client().read(), Some(Reply::Error("ERR max number of clients reached".into())));
 }

@@ -1,9 +1,9 @@
-//! Against Redis itself: the same requests to redis-server and to `kvdyno serve`, and the same replies.
+//! Comparison with Redis: redis-server and `kvdyno serve` get the same requests and must send the same replies.
 
 use crate::client::{Client, Reply, Served, engines_here, is_absent};
 use std::process::Command;
 
-/// xorshift: the test needs no better source, only the same one for both.
+/// xorshift: the test only needs the same source for both.
 struct Random(u64);
 
 impl Random {
@@ -30,7 +30,7 @@ const VALUES: &[&str] = &["1", "42", "-7", "text", "", "longer text with spaces"
 const SCORES: &[&str] = &["1", "2.5", "-3", "inf", "0.1", "nan", "x"];
 const PLACES: &[&str] = &["0", "1", "-1", "-2", "3", "100", "-100"];
 
-/// Strings, and keys of whatever type.
+/// Strings, and keys of any type.
 fn about_strings(r: &mut Random) -> Vec<&'static str> {
     match r.below(40) {
         0..=5 => vec!["SET", r.of(STRINGS), r.of(VALUES)],
@@ -126,11 +126,11 @@ fn about_collections(r: &mut Random) -> Vec<&'static str> {
     }
 }
 
-/// A request whose reply does not hang on chance or time.
+/// A request whose reply does not depend on chance or time.
 fn request(random: &mut Random) -> Vec<String> {
     let words = if random.below(2) == 0 { about_strings(random) } else { about_collections(random) };
     let mut words: Vec<String> = words.into_iter().map(String::from).collect();
-    // Now and then a word too few or too many.
+    // Sometimes a word too few or too many.
     match random.below(25) {
         0 if words.len() > 1 => drop(words.pop()),
         1 => words.push(random.of(FIELDS).to_string()),
@@ -146,8 +146,8 @@ fn both(servers: &mut [Client; 2], request: &[String]) -> [Reply; 2] {
     })
 }
 
-/// What may differ is made equal: scores are printed with 17 digits by Redis before 7.2, and as short as they can be
-/// since; hashes and sets have no order; times left go on meanwhile.
+/// Makes differences equal that are allowed: scores are printed with 17 digits by Redis before 7.2, and as short as
+/// possible since; hashes and sets have no order; remaining times decrease in the meantime.
 fn plain(request: &[String], reply: Reply) -> Reply {
     let number = |text: &str| Reply::Double(text.parse::<f64>().map_or(text.into(), |n| n.to_string()));
     let coarse =
@@ -176,7 +176,7 @@ fn in_order(all: Vec<Reply>, width: usize) -> Vec<Reply> {
     rows.concat()
 }
 
-/// Replies of EXEC are those of what was queued.
+/// Replies of EXEC are those of the queued commands.
 fn plain_all(queued: &[Vec<String>], reply: Reply) -> Reply {
     match reply {
         Reply::Array(all) if all.len() == queued.len() => {
@@ -186,11 +186,11 @@ fn plain_all(queued: &[Vec<String>], reply: Reply) -> Reply {
     }
 }
 
-/// All keys by SCAN, in order; those of one type if it is given.
+/// All keys by SCAN, in order; those of one type if `kind` is set.
 fn scanned(server: &mut Client, more: &[&str]) -> Vec<Reply> {
     let (mut cursor, mut keys) = (Reply::Bulk(b"0".to_vec()), Vec::new());
     loop {
-        let Reply::Bulk(at) = &cursor else { panic!("{cursor:?} is no cursor") };
+        let Reply::Bulk(at) = &cursor else { panic!("{cursor:?} is not a cursor") };
         let mut words = vec!["SCAN".to_string(), String::from_utf8(at.clone()).unwrap()];
         words.extend(more.iter().map(|word| word.to_string()));
         server.send(&[words]);
@@ -203,12 +203,12 @@ fn scanned(server: &mut Client, more: &[&str]) -> Vec<Reply> {
         }
     }
     let mut keys = in_order(keys, 1);
-    // A key that is given twice is allowed to Redis.
+    // Redis may return a key twice.
     keys.dedup();
     keys
 }
 
-/// What the databases hold, by plain reads.
+/// The contents of the databases, by plain reads.
 fn same_contents(servers: &mut [Client; 2]) {
     for (keys, words) in [
         (STRINGS, &["GET"][..]),
@@ -233,7 +233,7 @@ fn same_contents(servers: &mut [Client; 2]) {
     }
 }
 
-/// The same random requests to both, MULTI among them, and the same replies.
+/// The same random requests to both, including MULTI, and the same replies.
 fn compare(servers: &mut [Client; 2], seed: u64, steps: usize) {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     assert_eq!(both(servers, &["FLUSHALL".to_string()])[1], Reply::Status("OK".into()));
@@ -290,7 +290,7 @@ fn replies_in_resp3_are_those_of_redis() {
     }
 }
 
-/// Another client changes watched keys, or looks at them only.
+/// Another client changes watched keys, or only reads them.
 #[test]
 fn watched_keys_are_as_in_redis() {
     const WATCHED: &[&str] = &["s1", "h1"];
@@ -334,7 +334,7 @@ fn watched_keys_are_as_in_redis() {
     assert!(broken > 50, "{broken} transactions were broken");
 }
 
-/// Keys go when their time is over, in both at the same moment as far as a test can tell.
+/// Keys expire at the same time in both, as far as a test can measure.
 #[test]
 fn keys_end_as_in_redis() {
     let folder = tempfile::tempdir().unwrap();
@@ -400,8 +400,7 @@ fn keys_end_as_in_redis() {
     assert_eq!(ask(&mut servers, "GET s2"), Reply::Bulk(b"1".to_vec()));
 }
 
-/// redis-benchmark's requests are those that the server has counted, and the server's part of a latency is not more
-/// than all of it.
+/// The server has counted redis-benchmark's requests, and the server's part of a latency is not more than the total.
 #[test]
 fn statistics_agree_with_redis_benchmark() {
     if Command::new("redis-benchmark").arg("--version").output().is_err() {

@@ -1,4 +1,4 @@
-"""Every command of `kvdyno serve` by redis-py, as its users write it. Arguments: port, and a second port to shut down."""
+"""Every command of `kvdyno serve` with redis-py, as its users would. Arguments: port, and a second port to shut down."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ called = set()
 
 
 class Noting(redis.Connection):
-    """A connection that notes the commands it sends."""
+    """A connection that records the commands it sends."""
 
     def pack_commands(self, commands):
         commands = list(commands)

@@ -1,4 +1,5 @@
-//! What a server promises: nothing acknowledged is lost, nobody holds another up, and strangers stay outside.
+//! What a server guarantees: nothing acknowledged is lost, no client blocks another, and unauthorized clients have no
+//! access.
 
 use crate::client::{Client, Reply, Served, engines_here};
 use std::process::Command;
@@ -10,7 +11,7 @@ fn ok() -> Reply {
 
 #[test]
 fn what_was_acknowledged_survives_a_kill() {
-    // Pebble's least level that survives a kill is `power`.
+    // Pebble's weakest level that survives a kill is `power`.
     for engine in engines_here(&["memory-btree", "redb", "lmdb", "sqlite", "pebble", "bbolt"]) {
         let folder = tempfile::tempdir().unwrap();
         let served = Served::start(folder.path(), &[engine]);
@@ -108,8 +109,8 @@ fn a_watched_key_that_changed_stops_the_transaction() {
     assert_eq!(one.ask(&["EXEC"]), Reply::Array(vec![ok()]));
 }
 
-/// `behind` is written before `ahead`, in commits of their own, so whoever has seen a number in `ahead` sees no lower one in
-/// `behind` afterwards. Engines that share a batch's reads out among threads must not break that.
+/// `behind` is written before `ahead`, in separate commits, so a reader that has seen a number in `ahead` must not
+/// see a lower one in `behind` afterwards. Engines that distribute a batch's reads over threads must preserve this.
 #[test]
 fn reads_of_a_pipeline_see_the_writes_of_others_in_their_order() {
     for engine in engines_here(&["memory-btree", "pebble", "rocksdb"]) {
@@ -132,12 +133,12 @@ fn reads_of_a_pipeline_see_the_writes_of_others_in_their_order() {
             let changes = changes_seen_in_order(&mut served.client());
             is_over.store(true, Ordering::Relaxed);
             let changes = changes.unwrap_or_else(|text| panic!("{engine}: {text}"));
-            assert!(changes > 100, "{engine}: the writer came to {changes} changes only");
+            assert!(changes > 100, "{engine}: the writer made only {changes} changes");
         });
     }
 }
 
-/// Reads `ahead` and `behind` in turn, many at a time; how often `ahead` was another than before.
+/// Reads `ahead` and `behind` in turn, many at a time; returns how often `ahead` changed.
 fn changes_seen_in_order(reader: &mut Client) -> Result<u64, String> {
     let pipeline: Vec<Vec<&str>> =
         (0..128).map(|n| vec!["GET", if n % 2 == 0 { "ahead" } else { "behind" }]).collect();
@@ -160,7 +161,7 @@ fn changes_seen_in_order(reader: &mut Client) -> Result<u64, String> {
 }
 
 #[test]
-fn a_scan_gives_each_key_that_stays_once_whatever_is_written_meanwhile() {
+fn a_scan_returns_each_remaining_key_once_whatever_is_written_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path(), &["memory-btree"]);
     let mut client = served.client();
@@ -199,7 +200,7 @@ fn an_engine_without_order_names_what_it_lacks() {
 }
 
 #[test]
-fn an_engine_that_gives_the_rows_of_a_prefix_lists_and_empties_its_databases_in_order() {
+fn an_engine_that_returns_the_rows_of_a_prefix_lists_and_empties_its_databases_in_order() {
     for engine in engines_here(&["go-map", "berkeleydb-hash", "tkrzw-hash"]) {
         let folder = tempfile::tempdir().unwrap();
         let served = Served::start(folder.path(), &[engine]);
@@ -225,7 +226,7 @@ fn an_engine_that_gives_the_rows_of_a_prefix_lists_and_empties_its_databases_in_
 }
 
 #[test]
-fn without_the_password_nothing_is_told() {
+fn without_the_password_every_request_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path(), &["memory-btree", "--password", "secret"]);
     let mut client = served.client();
@@ -236,7 +237,7 @@ fn without_the_password_nothing_is_told() {
     assert!(text.starts_with("WRONGPASS"), "{text}");
     assert_eq!(client.ask(&["AUTH", "secret"]), ok());
     assert_eq!(client.ask(&["GET", "k"]), Reply::Nil);
-    // Before the password even the size of requests is small.
+    // Before the password even the size of requests is limited.
     let mut client = served.client();
     client.send_raw(b"*2\r\n$3\r\nGET\r\n$20000\r\n").unwrap();
     assert_eq!(client.read(), Some(Reply::Error("ERR Protocol error: invalid bulk length".into())));
@@ -260,7 +261,7 @@ fn it_cannot_be_made_public_by_accident() {
 }
 
 #[test]
-fn a_server_that_is_told_to_end_keeps_everything() {
+fn a_server_keeps_everything_over_a_shutdown() {
     let folder = tempfile::tempdir().unwrap();
     let mut served = Served::start(folder.path(), &["memory-btree"]);
     let mut client = served.client();
@@ -295,7 +296,7 @@ fn clients_are_listed_named_and_killed() {
     assert_eq!(other.ask(&["GET", "none"]), Reply::Nil);
 }
 
-/// An engine whose reads fail now and then: the reply says so, and is never that the key is not there.
+/// An engine whose reads sometimes fail: the reply reports the error, and never that the key does not exist.
 #[test]
 fn a_read_that_fails_in_the_engine_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -329,7 +330,7 @@ fn a_read_that_fails_in_the_engine_is_an_error() {
     for command in ["GET", "MGET", "STRLEN", "EXISTS", "HGET", "SETNX"] {
         assert!(failed.contains_key(command), "{command} never failed: {failed:?}");
     }
-    // In a pipeline the other requests have their own answers.
+    // In a pipeline the other requests get their own answers.
     client.send(&vec![vec!["GET", "k"]; 500]);
     let mut errors = 0;
     for _ in 0..500 {

@@ -1,5 +1,5 @@
-//! Clients that speak nonsense, claim what they do not send, trickle or never read: the server lives, answers others
-//! meanwhile, and stays small.
+//! Clients that send invalid data, claim lengths that they do not send, write slowly or never read: the server keeps
+//! running, answers others meanwhile, and stays small.
 
 use crate::client::{Client, Reply, Served};
 
@@ -9,7 +9,7 @@ fn bulk(text: &str) -> Reply {
 
 const MOST_RSS_BYTES: u64 = 256 << 20;
 
-/// A server with a key, and a client that asks for it.
+/// A server with a key, and a client that requests it.
 fn with_a_witness(folder: &std::path::Path) -> (Served, Client) {
     let served = Served::start(folder, &["memory-btree"]);
     let mut witness = served.client();
@@ -46,7 +46,7 @@ fn malformed_streams_cost_nobody_anything() {
     let mut held = Vec::new();
     for round in 0..200 {
         let mut client = served.client();
-        // It may have closed the connection before all is sent.
+        // The server may have closed the connection before everything is sent.
         let _ = client.send_raw(streams[round % streams.len()]);
         held.push(client);
         assert_eq!(witness.ask(&["GET", "k"]), bulk("v"));
@@ -54,7 +54,7 @@ fn malformed_streams_cost_nobody_anything() {
     stays_small(&served);
 }
 
-/// Random bytes, and requests with random bytes put in; what is not understood ends in an error or in silence.
+/// Random bytes, and requests with random bytes inserted; unparsable input ends in an error or without a reply.
 #[test]
 fn binary_junk_costs_nobody_anything() {
     let folder = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ fn binary_junk_costs_nobody_anything() {
     stays_small(&served);
 }
 
-/// A page in a browser can make it send such requests to a port of its own machine.
+/// A web page can make a browser send such requests to a port of its own machine.
 #[test]
 fn a_request_of_a_browser_does_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ fn a_request_of_a_browser_does_nothing() {
     }
 }
 
-/// Many requests that come a byte at a time, all at once, and one after the other whole ones between.
+/// Many requests that are sent one byte at a time, all at once, with complete requests of another client in between.
 #[test]
 fn slow_writers_hold_nobody_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn slow_writers_hold_nobody_up() {
     }
 }
 
-/// Clients that ask for much and read nothing.
+/// Clients that request much and read nothing.
 #[test]
 fn slow_readers_hold_nobody_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ fn slow_readers_hold_nobody_up() {
     stays_small(&served);
 }
 
-/// A server that has just been started knows nothing of its values but what the database says.
+/// A restarted server knows of its values only what the database contains.
 #[test]
 fn large_values_are_read_a_few_at_a_time_after_a_restart_too() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,11 +146,11 @@ fn large_values_are_read_a_few_at_a_time_after_a_restart_too() {
     for _ in 0..200 {
         assert_eq!(greedy.read(), Some(bulk(&big)));
     }
-    // One command that asks for more than a reply may hold.
+    // One command that requests more than a reply may contain.
     let mut many = vec!["MGET"; 1];
     many.extend(std::iter::repeat_n("big", 200));
     greedy.send(&[many]);
     let Some(Reply::Error(text)) = greedy.read() else { panic!("a reply of 800 MiB") };
-    assert!(text.contains("the reply takes more than"), "{text}");
+    assert!(text.contains("the reply needs more than"), "{text}");
     assert_eq!(witness.ask(&["GET", "k"]), bulk("v"));
 }

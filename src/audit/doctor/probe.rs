@@ -1,4 +1,4 @@
-//! The two probes of `doctor` that take time: syncs in the data path, and what compilers say of themselves.
+//! The two probes of `doctor` that take time: syncs in the data path, and the version queries of compilers.
 
 use crate::measure::disk::existing_part;
 use crate::measure::{Clock, Histogram};
@@ -14,7 +14,7 @@ const APPENDS: u32 = 200;
 const SYNC_LIMIT_NS: u64 = 1_000_000_000;
 const VERSION_LIMIT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// A first line is short; more is not read.
+/// A first line is short; anything beyond this is not read.
 const ANSWER_BYTES: u64 = 4096;
 
 /// Times of an append of 4 KiB with its fdatasync.
@@ -27,8 +27,8 @@ pub(super) struct SyncTimes {
 }
 
 impl SyncTimes {
-    /// Appends to a file of its own in the data path (if that is yet to be made: in the nearest folder above it) and
-    /// removes it: 200 appends, or as many as fit into 1 s.
+    /// Appends to a new file in the data path (or, if that does not exist yet, in its nearest existing parent) and
+    /// removes the file: 200 appends, or as many as fit into 1 s.
     pub(super) fn measure(data_path: &Path, clock: &Clock) -> io::Result<Self> {
         let folder = existing_part(data_path).filter(|folder| folder.is_dir());
         let folder = folder.ok_or_else(|| io::Error::new(io::ErrorKind::NotADirectory, "not a folder"))?;
@@ -53,7 +53,7 @@ impl SyncTimes {
     }
 }
 
-/// A file that is removed when it is dropped. It keeps its name until then, since btrfs skips syncs of nameless files.
+/// A file that is removed on drop. It keeps its name until then, because btrfs skips syncs of unnamed files.
 struct Scratch {
     file: File,
     path: PathBuf,
@@ -64,7 +64,7 @@ impl Scratch {
         static CREATED: AtomicU32 = AtomicU32::new(0);
         let number = CREATED.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!(".kvdyno-doctor-{}-{number}", std::process::id()));
-        // A new file only: what is there already belongs to someone.
+        // Only a new file: an existing one belongs to somebody.
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         Ok(Self { file, path })
     }
@@ -72,12 +72,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nobody is left to be told; the file is named for what it is.
+        // Nobody is left to report an error to; the file's name explains what it is.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Each toolchain that drivers are built with, and its version; none: absent, or no answer within 2 s.
+/// Each toolchain that builds drivers, with its version; `None` if it is absent or does not answer within 2 s.
 pub(super) fn toolchains() -> Vec<(&'static str, Option<String>)> {
     let questions = [
         ("cc", "--version"),
@@ -104,7 +104,7 @@ pub(super) fn version_of(program: &str, question: &str, limit: Duration) -> Opti
     version_in(&String::from_utf8_lossy(&answer))
 }
 
-/// Waits for a child and kills it when the time is up; whether it ended well by itself.
+/// Waits for a child and kills it when time is up; returns whether it ended successfully by itself.
 fn ends_within(child: &mut Child, limit: Duration) -> bool {
     let begin = Instant::now();
     loop {
@@ -112,7 +112,7 @@ fn ends_within(child: &mut Child, limit: Duration) -> bool {
             Ok(Some(status)) => return status.success(),
             Ok(None) if begin.elapsed() < limit => std::thread::sleep(POLL_INTERVAL),
             Ok(None) | Err(_) => {
-                // It may have ended by itself meanwhile; either way it is gone after this.
+                // It may have ended in the meantime; in either case it is gone after this.
                 let _ = child.kill();
                 let _ = child.wait();
                 return false;
@@ -121,7 +121,7 @@ fn ends_within(child: &mut Child, limit: Duration) -> bool {
     }
 }
 
-/// The first number with dots; letters before it (`go1.26.8`) and marks of packagers after it are left out.
+/// The first number with dots, without the letters before it (`go1.26.8`) and packagers' suffixes after it.
 pub(super) fn version_in(text: &str) -> Option<String> {
     let words = text.split(|c: char| c.is_whitespace() || "(),".contains(c));
     let mut numbers = words.filter_map(|word| {

@@ -1,11 +1,11 @@
-//! The rows of `doctor` as text: name, value, verdict; advice on lines of its own below.
+//! The rows of `doctor` as text: name, value, verdict; advice on separate lines below.
 
 use super::{Finding, Verdict};
 use std::fmt::{Formatter, Result};
 
 /// Longer values push their verdict to the right instead of widening all rows.
 const WIDEST_VALUE: usize = 76;
-/// Advice is broken before this column.
+/// Advice wraps before this column.
 const LINE: usize = 110;
 
 pub(super) fn write(out: &mut Formatter<'_>, rows: &[Finding]) -> Result {
@@ -34,7 +34,7 @@ fn verdict_text(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Breaks a text between words into lines of at most `width` characters; a longer word has a line of its own.
+/// Wraps a text between words into lines of at most `width` characters; a longer word gets its own line.
 fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

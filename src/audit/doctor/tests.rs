@@ -1,4 +1,4 @@
-//! The answer of `doctor` has a row for each thing, leaves nothing behind, and tells apart good and bad.
+//! The report of `doctor` has a row for each item, leaves no files, and distinguishes good from bad.
 
 use super::probe::{SyncTimes, version_in, version_of};
 use super::{Doctor, Finding, Verdict, Warnings, sync_row, toolchain_row};
@@ -31,7 +31,7 @@ fn examines_everything_once_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_table_is_aligned_and_advice_stands_below() {
+fn the_table_is_aligned_and_advice_is_below() {
     let rows = vec![
         row("clock", "tsc", Verdict::Ok, None),
         row("data path", "tmpfs in memory", Verdict::Warn, Some("Put it on a disk.")),
@@ -44,7 +44,7 @@ fn the_table_is_aligned_and_advice_stands_below() {
 }
 
 #[test]
-fn long_advice_is_broken_between_words() {
+fn long_advice_wraps_between_words() {
     let advice = "word ".repeat(60);
     let text = Doctor { rows: vec![row("x", "y", Verdict::Warn, Some(&advice))] }.to_string();
     assert!(text.lines().count() > 3 && text.lines().all(|line| line.len() <= 110), "{text}");
@@ -69,7 +69,7 @@ fn no_warning_is_lost_between_the_rows() {
 }
 
 #[test]
-fn a_sync_that_waits_for_no_disk_is_suspicious() {
+fn a_sync_that_does_not_wait_for_a_disk_is_suspicious() {
     let times = |ns| SyncTimes { count: 200, p50_ns: Some(ns), p99_ns: Some(ns), max_ns: Some(ns) };
     assert_eq!(sync_row(Ok(times(2_900))).verdict, Verdict::Warn);
     assert_eq!(sync_row(Ok(times(2_800_000))).verdict, Verdict::Ok);
@@ -91,7 +91,7 @@ fn syncs_are_counted_and_their_file_is_removed() {
 }
 
 #[test]
-fn finds_versions_in_what_compilers_say() {
+fn finds_versions_in_the_output_of_compilers() {
     let cases = [
         ("cc (Debian 12.2.0-14+deb12u1) 12.2.0\nCopyright", "12.2.0"),
         ("go version go1.26.8 linux/amd64", "1.26.8"),
@@ -105,7 +105,7 @@ fn finds_versions_in_what_compilers_say() {
 }
 
 #[test]
-fn absent_toolchains_are_named_and_are_no_problem() {
+fn missing_toolchains_are_named_and_are_not_a_problem() {
     let found = toolchain_row(&[("cc", Some("12.2.0".into())), ("go", None)]);
     assert_eq!((found.value.as_str(), found.verdict), ("cc 12.2.0  go -", Verdict::Info));
     assert!(found.advice.unwrap().contains("need go "));
@@ -115,6 +115,6 @@ fn absent_toolchains_are_named_and_are_no_problem() {
 
 #[cfg(unix)]
 #[test]
-fn a_program_that_does_not_answer_is_given_up() {
+fn a_program_that_does_not_answer_is_killed() {
     assert_eq!(version_of("sleep", "600", Duration::ZERO), None);
 }

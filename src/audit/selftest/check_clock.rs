@@ -1,4 +1,4 @@
-//! The clock: never backward, fine enough, cheap enough, and as fast as the system's.
+//! The clock: never goes backward, has a fine resolution, is cheap to read, and runs at the rate of the system clock.
 
 use super::Finding;
 use crate::measure::Clock;
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// How long the two clocks are compared.
 const WATCHED: Duration = Duration::from_millis(200);
-/// How far apart their rates may be: far below what any measurement here resolves.
+/// Maximum difference of the two rates: far below the resolution of any measurement here.
 const MOST_DRIFT_PPM: f64 = 500.0;
-/// A read that costs more is no clock for ops of some hundred nanoseconds.
+/// A clock that costs more per read cannot time ops of a few hundred nanoseconds.
 const MOST_COST_NS: f64 = 2000.0;
 const READS: u32 = 2_000_000;
 
@@ -26,25 +26,25 @@ fn rises(clock: &Clock) -> Finding {
         backward += u32::from(now < before);
         before = now;
     }
-    Finding::new("clock rises", backward == 0, format!("{backward} of {READS} reads go back"))
+    Finding::new("clock rises", backward == 0, format!("{backward} of {READS} reads go backward"))
 }
 
 fn cost(clock: &Clock) -> Finding {
     let facts = clock.facts();
-    let measured = format!("{:.1} ns a read ({}; {})", facts.cost_ns, facts.kind, facts.source);
+    let measured = format!("{:.1} ns per read ({}; {})", facts.cost_ns, facts.kind, facts.source);
     Finding::new("clock cost", facts.cost_ns > 0.0 && facts.cost_ns <= MOST_COST_NS, measured)
 }
 
 fn across(clock: &Clock) -> Finding {
     let facts = clock.facts();
     let (passed, measured) = match (facts.hand_offs, facts.backward_steps) {
-        (Some(hand_offs), Some(back)) => (back == 0, format!("{back} of {hand_offs} hand-offs go back")),
-        _ => (true, "not possible here".to_string()),
+        (Some(hand_offs), Some(back)) => (back == 0, format!("{back} of {hand_offs} hand-offs go backward")),
+        _ => (true, "not possible on this machine".to_string()),
     };
     Finding::new("clock across processors", passed, measured)
 }
 
-/// Ticks and nanoseconds of nearly one moment: the closest of some readings.
+/// Ticks and nanoseconds at nearly the same moment: the closest pair of several readings.
 fn moment(clock: &Clock) -> (u64, u64) {
     let reading = || {
         let before_ns = monotonic_ns();
@@ -60,12 +60,12 @@ fn drift(clock: &Clock) -> Finding {
     let (begin_ticks, begin_ns) = moment(clock);
     std::thread::sleep(WATCHED);
     let (end_ticks, end_ns) = moment(clock);
-    let told_ns = clock.to_ns(end_ticks.wrapping_sub(begin_ticks));
-    let right_ns = end_ns.saturating_sub(begin_ns).max(1);
-    let drift_ppm = (told_ns as f64 / right_ns as f64 - 1.0) * 1e6;
+    let clock_ns = clock.to_ns(end_ticks.wrapping_sub(begin_ticks));
+    let system_ns = end_ns.saturating_sub(begin_ns).max(1);
+    let drift_ppm = (clock_ns as f64 / system_ns as f64 - 1.0) * 1e6;
     let measured = format!(
-        "{drift_ppm:+.1} ppm against CLOCK_MONOTONIC over {} ms (within {MOST_DRIFT_PPM:.0})",
-        right_ns / 1_000_000
+        "{drift_ppm:+.1} ppm against CLOCK_MONOTONIC over {} ms (at most {MOST_DRIFT_PPM:.0})",
+        system_ns / 1_000_000
     );
     Finding::new("clock rate", drift_ppm.abs() <= MOST_DRIFT_PPM, measured)
 }

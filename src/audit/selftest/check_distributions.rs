@@ -1,4 +1,4 @@
-//! Random numbers: distributions by chi-square and Kolmogorov-Smirnov, disjoint streams, permutations that are.
+//! Random numbers: distributions by chi-square and Kolmogorov-Smirnov tests, disjoint streams, correct permutations.
 
 use super::{Finding, LEAST_P};
 use crate::generator::shape::{self, ChiSquare, KolmogorovSmirnov};
@@ -7,7 +7,7 @@ use crate::generator::{Distribution, Permutation, SizeSpec};
 /// Items and draws of a chi-square test.
 const ITEMS: u64 = 1000;
 const DRAWS: u64 = 200_000;
-/// As people type them.
+/// As users type them.
 const DISTRIBUTIONS: [&str; 12] = [
     "sequential",
     "permutation",
@@ -24,7 +24,7 @@ const DISTRIBUTIONS: [&str; 12] = [
 ];
 const SIZES: [&str; 5] =
     ["uniform:250-2500", "uniform:1-8", "zipf:1-1024", "normal:1000,100", "histogram:100*9,1000*1"];
-/// Sizes of ranges around powers of two, where permutations are made by walking past the range's end.
+/// Sizes of ranges around powers of two, where permutations walk past the end of the range.
 const RANGES: [u64; 9] = [1, 2, 3, 31, 1000, 1024, 1025, 65_537, 200_003];
 
 pub(super) fn all(seed: u64) -> Vec<Finding> {
@@ -66,9 +66,9 @@ fn distribution(text: &str, seed: u64) -> Finding {
         .and_then(|distribution| shape::uniformity(&distribution, ITEMS, DRAWS, seed));
     match found {
         Ok(found) if found.degrees == 0 => {
-            let measured = format!("{} draws, every item equally often", DRAWS.div_ceil(ITEMS) * ITEMS);
+            let measured = format!("{} draws, every item drawn equally often", DRAWS.div_ceil(ITEMS) * ITEMS);
             let passed = found.p >= LEAST_P;
-            let text = if passed { measured } else { "not every item came equally often".into() };
+            let text = if passed { measured } else { "not every item was drawn equally often".into() };
             Finding::new(name, passed, text)
         }
         Ok(found) => by_chi_square(name, found),
@@ -97,7 +97,7 @@ fn streams(seed: u64) -> Finding {
     Finding::new("streams of threads are disjoint", passed, measured)
 }
 
-/// Every item once, and the way back.
+/// Every item is drawn once, and the inverse maps it back.
 fn permutations(seed: u64) -> Finding {
     let name = "permutations cover their range";
     for n in RANGES {
@@ -109,11 +109,13 @@ fn permutations(seed: u64) -> Finding {
             if !is_fresh || permutation.inverse(image) != item {
                 return Finding::broken(
                     name,
-                    format!("of {n}: item {item} goes to {image}, as another does"),
+                    format!(
+                        "of {n}: item {item} maps to {image}, which is out of range, repeated or not inverted"
+                    ),
                 );
             }
         }
     }
     let ranges = RANGES.map(|n| n.to_string()).join(", ");
-    Finding::new(name, true, format!("each item once, and back, of {ranges}"))
+    Finding::new(name, true, format!("each item once, with inverse, for ranges of {ranges}"))
 }

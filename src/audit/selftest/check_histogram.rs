@@ -5,9 +5,9 @@ use crate::generator::Random;
 use crate::measure::Histogram;
 
 const VALUES: usize = 200_000;
-/// Parts that are recorded apart and merged.
+/// Histograms that are recorded separately and merged.
 const PARTS: usize = 7;
-/// The most that a quantile may be too high.
+/// Maximum relative error of a quantile, always upward.
 const MOST_ERROR: f64 = 0.001;
 const QUANTILES: [(u64, u64); 11] = [
     (1, 1000),
@@ -25,7 +25,7 @@ const QUANTILES: [(u64, u64); 11] = [
 
 type Draw = fn(&mut Random) -> u64;
 
-/// Shapes that latencies have: narrow, wide, two humps, a heavy tail.
+/// Shapes of latency distributions: narrow, wide, two peaks, a heavy tail.
 const SHAPES: [(&str, Draw); 6] = [
     ("constant", |_| 1_234_567),
     ("uniform", |random| random.below(10_000_000)),

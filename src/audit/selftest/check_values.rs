@@ -1,9 +1,9 @@
-//! Values: how far they compress, and that the check of what was read finds what is wrong.
+//! Values: their compressibility, and that the value check detects every wrong value.
 
 use super::Finding;
 use crate::generator::{Random, SizeSpec, ValueRules, Values, shape};
 
-/// Size, share asked for, and how far from it LZ4 may end. At 1 the headers of small values still shrink.
+/// Size, requested share, and tolerance for LZ4. At share 1 the headers of small values still compress.
 const COMPRESSIBILITY: [(&str, f64, f64); 6] = [
     ("100", 1.0, 0.10),
     ("100", 0.5, 0.04),
@@ -12,7 +12,7 @@ const COMPRESSIBILITY: [(&str, f64, f64); 6] = [
     ("4096", 0.25, 0.05),
     ("uniform:50-150", 0.5, 0.04),
 ];
-/// Blocks that engines compress.
+/// Size of the blocks that engines compress.
 const BLOCK_BYTES: usize = 16 << 10;
 /// One size of each form of a value, and one whose body has several chunks.
 const SIZES: [u32; 8] = [4, 7, 8, 15, 16, 24, 100, 9000];
@@ -30,7 +30,8 @@ fn compressibility(&(text, share, most): &(&str, f64, f64), seed: u64) -> Findin
         text.parse::<SizeSpec>().and_then(|size| shape::compressibility(&size, share, seed, BLOCK_BYTES));
     match found {
         Ok(kept) => {
-            let measured = format!("LZ4 keeps {kept:.3} in blocks of 16 KiB (asked {share}, within {most})");
+            let measured =
+                format!("LZ4 keeps {kept:.3} in blocks of 16 KiB (requested {share}, tolerance {most})");
             Finding::new(name, (kept - share).abs() <= most, measured)
         }
         Err(error) => Finding::broken(name, error),
@@ -42,7 +43,7 @@ fn values_of(size: u32, seed: u64) -> Result<Values, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Each single bit of some values is flipped: the check must see each one.
+/// Flips each single bit of some values: the check must detect each flip.
 fn bit_flips(size: u32, seed: u64) -> Finding {
     let name = format!("value check, bit flips in {size} B");
     let values = match values_of(size, seed) {
@@ -57,7 +58,7 @@ fn bit_flips(size: u32, seed: u64) -> Finding {
         let (index, version) = (random.below(1 << 40), random.below(1 << 20));
         let length = values.write(index, version, &mut bytes);
         if let Err(fault) = values.check_version(index, version, &bytes[..length]) {
-            return Finding::broken(name, format!("a right value is called wrong: {fault}"));
+            return Finding::broken(name, format!("a correct value is reported as wrong: {fault}"));
         }
         for bit in 0..8 * length {
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -69,7 +70,7 @@ fn bit_flips(size: u32, seed: u64) -> Finding {
     Finding::new(name, missed == 0, format!("{missed} of {flips} flips missed"))
 }
 
-/// Values of other keys, versions and seeds, cut ones and zeros.
+/// Values of other keys, versions and seeds, truncated values, and zeros.
 fn mistakes(seed: u64) -> Finding {
     const SAMPLES: u64 = 2000;
     let name = "value check, wrong values of 100 B";

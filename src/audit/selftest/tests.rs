@@ -1,12 +1,12 @@
-//! The self-test passes, repeats, and can be read.
+//! The self-test passes, is reproducible, and prints readable text.
 
 use super::{Finding, Listing, check_distributions, check_histogram, check_values, run};
 
 const SEED: u64 = 42;
 
 #[test]
-fn all_findings_but_the_clocks_pass_and_repeat() {
-    // What is said of the clock depends on the machine, which a test must not.
+fn all_findings_except_the_clocks_pass_and_are_reproducible() {
+    // Findings about the clock depend on the machine, and a test must not.
     let all = || {
         let mut findings = check_distributions::all(SEED);
         findings.extend(check_histogram::all(SEED));
@@ -21,7 +21,7 @@ fn all_findings_but_the_clocks_pass_and_repeat() {
 }
 
 #[test]
-fn the_whole_has_a_line_for_each_finding() {
+fn the_listing_has_a_line_for_each_finding() {
     let findings = run(SEED);
     let text = Listing(&findings).to_string();
     println!("{text}");
@@ -34,7 +34,7 @@ fn the_whole_has_a_line_for_each_finding() {
 }
 
 #[test]
-fn a_failure_is_seen_in_the_text() {
+fn a_failure_is_visible_in_the_text() {
     let findings = [Finding::new("one", true, "1"), Finding::broken("two", "2 is not 3")];
     let text = Listing(&findings).to_string();
     assert!(text.contains("FAILED  two") && text.contains("1 passed, 1 failed"), "{text}");

@@ -1,4 +1,4 @@
-//! An op as the checks write it, and what came back.
+//! An op as the checks write it, and its answer.
 
 use crate::engine::abi::*;
 
@@ -12,11 +12,11 @@ pub(super) struct Act {
     pub split: u16,
     pub key: Vec<u8>,
     pub value: Vec<u8>,
-    /// Scan: rows; put: seconds to live.
+    /// Scan: maximum rows; put: seconds to live.
     pub limit: u32,
-    /// Bytes of the out buffer; none: as large as the session's slots are.
+    /// Bytes of the out buffer; `None`: the size of the session's slots.
     pub out_size: Option<usize>,
-    /// Tick before which it must not start; 0: none.
+    /// Tick before which it must not start; 0: no such tick.
     pub due: u64,
 }
 
@@ -37,12 +37,12 @@ impl Act {
         Act::new(KV_DELETE, key, &[])
     }
 
-    /// A scan of all rows from `key` on.
+    /// A scan of all rows starting at `key`.
     pub fn scan(key: &[u8]) -> Act {
         Act { limit: u32::MAX, ..Act::new(KV_SCAN, key, &[]) }
     }
 
-    /// Adds a counter.
+    /// Adds to a counter.
     pub fn add(key: &[u8], number: u64) -> Act {
         Act::new(KV_MERGE, key, &number.to_le_bytes())
     }
@@ -95,7 +95,7 @@ impl Act {
     }
 }
 
-/// Ties the acts to a group; with `KV_ATOMIC` in `flags` to a transaction.
+/// Joins the acts into a group; with `KV_ATOMIC` in `flags`, into a transaction.
 pub(super) fn group(mut acts: Vec<Act>, flags: u16) -> Vec<Act> {
     let last = acts.len() - 1;
     for (index, act) in acts.iter_mut().enumerate() {
@@ -104,7 +104,7 @@ pub(super) fn group(mut acts: Vec<Act>, flags: u16) -> Vec<Act> {
     acts
 }
 
-/// The index behind the group that begins at `first`.
+/// The index after the group that begins at `first`.
 pub(super) fn group_end(acts: &[Act], first: usize) -> usize {
     let tied = acts[first..].iter().take_while(|act| act.has(KV_JOIN)).count();
     (first + tied + 1).min(acts.len())
@@ -142,10 +142,10 @@ impl std::fmt::Display for Act {
     }
 }
 
-/// The longest key in a message, characters; a longer one is cut.
+/// Maximum length of a key in a message, characters; longer keys are truncated.
 const SHOWN: usize = 40;
 
-/// Bytes for a message: as text where all of them can be printed, else hexadecimal.
+/// Bytes for a message: as text if all of them are printable, otherwise hexadecimal.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let is_text = !bytes.is_empty() && bytes.iter().all(|byte| (b'!'..=b'~').contains(byte) && *byte != b'`');
     let text: String = if is_text {
@@ -165,11 +165,11 @@ pub(super) fn shown(bytes: &[u8]) -> String {
     }
 }
 
-/// What came back for one act.
+/// The answer to one act.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub status: u32,
-    /// What lies in the out buffer.
+    /// The contents of the out buffer.
     pub bytes: Vec<u8>,
     pub length: u64,
     pub needed: u64,
@@ -185,7 +185,7 @@ pub(super) struct Answer {
 pub(super) type Row = (Vec<u8>, Vec<u8>);
 
 impl Answer {
-    /// With the text that belongs to it, if it is a failure.
+    /// Attaches the error text if the answer is a failure.
     pub fn saying(mut self, error: Option<&(usize, String)>) -> Answer {
         let is_failure = !self.is_answer() && !matches!(self.status, KV_SHORT | KV_NOT_RUN);
         self.said = error.filter(|_| is_failure).map(|(_, text)| text.clone());
@@ -197,19 +197,19 @@ impl Answer {
         matches!(self.status, KV_OK | KV_NOT_FOUND | KV_EXISTS)
     }
 
-    /// The rows of a scan; refuses bytes that are no rows and a count that is another.
+    /// The rows of a scan; `Err` if the bytes are not rows or their number differs from `rows`.
     pub fn rows(&self) -> Result<Vec<Row>, String> {
         let mut rows = Vec::new();
         let mut rest = &self.bytes[..];
         while !rest.is_empty() {
             let (row, after) = split_row(rest).ok_or_else(|| {
-                format!("rule 8: the out buffer holds no whole row behind row {}", rows.len())
+                format!("rule 8: the out buffer holds no complete row after row {}", rows.len())
             })?;
             rows.push(row);
             rest = after;
         }
         if rows.len() != self.row_count as usize {
-            return Err(format!("rule 8: `rows` is {}, the buffer holds {}", self.row_count, rows.len()));
+            return Err(format!("rule 8: `rows` is {}, but the buffer holds {}", self.row_count, rows.len()));
         }
         Ok(rows)
     }
@@ -223,7 +223,7 @@ fn split_row(bytes: &[u8]) -> Option<(Row, &[u8])> {
     Some(((key.to_vec(), value.to_vec()), rest))
 }
 
-/// A status in words.
+/// The name of a status.
 pub(super) fn status_name(status: u32) -> String {
     const NAMES: [&str; 11] = [
         "KV_OK",

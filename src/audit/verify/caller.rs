@@ -1,5 +1,5 @@
-//! Sends acts through one session and holds every call against the rules that hold for all of them: stamps, `done`,
-//! statuses, error texts, and memory that the driver must not touch.
+//! Sends acts through one session and checks every call against the rules for all calls: stamps, `done`, statuses,
+//! error texts, and memory that the driver must not touch.
 
 use super::act::{Act, Answer, group_end, status_name};
 use crate::engine::abi::*;
@@ -8,43 +8,44 @@ use crate::measure::Clock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes behind each out buffer that no driver may write to.
+/// Bytes after each out buffer that drivers must not write to.
 const GUARD_BYTES: usize = 64;
-/// How far behind what was delivered the out buffer is looked at.
+/// How many bytes after the delivered ones are checked in the out buffer.
 const LOOK_BYTES: usize = 512;
 const POISON: u64 = 0x5a5a_5a5a_5a5a;
-/// Two reads of the counter in a row may come out swapped by this much.
+/// Two consecutive reads of the counter may be out of order by this much.
 const SLACK_NS: u64 = 1000;
 
-/// One session and what is known of its memory.
+/// One session and the known contents of its memory.
 pub(super) struct Caller {
     session: Session,
     clock: Clock,
-    /// Its kit may hand batches over, and say that it waited for that.
+    /// Its kit may pass batches to another thread and report that it waited for that.
     hands_over: bool,
     out_bytes: usize,
-    /// Lies in the fields that a driver must write, so that one which does not is seen; 0 for a floor.
+    /// Filled into the fields that a driver must write, to detect drivers that do not; 0 for an engine that stores
+    /// nothing.
     poison: u64,
-    /// What each out slot holds, guard included.
+    /// Contents of each out slot, guard included.
     shadows: Vec<Vec<u8>>,
     stop: &'static AtomicU32,
     faults: StampFaults,
 }
 
-/// Wrong stamps, wherever they are seen; they are one check's matter, so that they do not hide what others find.
+/// Wrong stamps of all calls. One check reports them, so that they do not hide what other checks find.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StampFaults(Arc<Mutex<Vec<String>>>);
 
 impl StampFaults {
     fn push(&self, text: String) {
         let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The first ones say enough.
+        // The first ones are enough.
         if faults.len() < 3 {
             faults.push(text);
         }
     }
 
-    /// All that were seen, as one text; none: no fault.
+    /// All faults as one text; `None` if there are none.
     pub fn text(&self) -> Option<String> {
         let faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (!faults.is_empty()).then(|| faults.join("; "))
@@ -54,26 +55,26 @@ impl StampFaults {
 /// Bytes of an arena's slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slots {
-    /// Ops of a call, at most.
+    /// Maximum ops of a call.
     pub ops: usize,
     pub key_bytes: usize,
     pub value_bytes: usize,
     pub out_bytes: usize,
 }
 
-/// What a call brought.
+/// The result of a call.
 pub(super) struct Call {
     pub answers: Vec<Answer>,
     /// Acts that were run.
     pub done: usize,
-    /// The call from outside, ticks.
+    /// Duration of the call seen from outside, ticks.
     pub wall: u64,
-    /// What the kit says was no op's, ticks.
+    /// Time that the kit reports as belonging to no op, ticks.
     pub waited: u64,
 }
 
 impl Caller {
-    /// A session with slots of the given sizes.
+    /// Opens a session with slots of the given sizes.
     pub fn new(
         database: &Database,
         clock: Clock,
@@ -82,7 +83,7 @@ impl Caller {
     ) -> Result<Caller, String> {
         let Slots { ops, key_bytes, value_bytes, out_bytes } = slots;
         let shape = Shape { ops, key_bytes, value_bytes, out_bytes: out_bytes + GUARD_BYTES };
-        // A word for each session, for ever: four bytes, and it can never dangle.
+        // One leaked word per session: four bytes, and it can never dangle.
         let stop: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
         let arena = Arena::guarded(shape, clock.kind(), stop);
         let session = database.session(arena).map_err(|error| format!("session: {error}"))?;
@@ -94,7 +95,7 @@ impl Caller {
     }
 
     pub fn end(self) -> Result<(), String> {
-        self.session.end().map(drop).map_err(|error| format!("the session's end: {error}"))
+        self.session.end().map(drop).map_err(|error| format!("end of session: {error}"))
     }
 
     /// The word that ends a call early.
@@ -102,12 +103,12 @@ impl Caller {
         self.stop
     }
 
-    /// Sends all acts in one call; each must have been run.
+    /// Sends all acts in one call; all of them must be run.
     pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Answer>, String> {
         let call = self.call_from(0, acts, 0)?;
         if call.done != acts.len() {
             let said = call.answers.iter().find_map(|answer| answer.said.as_ref());
-            let said = said.map_or(String::new(), |text| format!(", which says: {text}"));
+            let said = said.map_or(String::new(), |text| format!("; the driver reports: {text}"));
             return Err(format!("rule 3: `done` is {} after a call of {} ops{said}", call.done, acts.len()));
         }
         Ok(call.answers)
@@ -137,10 +138,10 @@ impl Caller {
         }
         let wall = after.saturating_sub(before);
         if waited > wall.saturating_add(slack) {
-            self.faults.push(format!("rule 7: says that {waited} ticks were no op's, in a call of {wall}"));
+            self.faults.push(format!("rule 7: `waited` is {waited} ticks, longer than the call of {wall}"));
         }
         if waited != 0 && !self.hands_over && acts.iter().all(|act| act.due == 0) {
-            self.faults.push(format!("rule 7: `waited` is {waited} ticks, and no op was due later"));
+            self.faults.push(format!("rule 7: `waited` is {waited} ticks, but no op had a due time"));
         }
         let answers = (0..acts.len())
             .map(|index| self.answer(first + index, &ops[index]).saying(executed.error.as_ref()))
@@ -176,7 +177,7 @@ impl Caller {
         (first..first + count).map(|index| *arena.op(index)).collect()
     }
 
-    /// A whole out slot, guard included.
+    /// A complete out slot, guard included.
     fn slot(&mut self, index: usize) -> &[u8] {
         let arena = self.session.arena();
         let length = arena.op(index).length;
@@ -216,15 +217,15 @@ impl Caller {
             self.session.arena().op_mut(index).length = op.length;
             self.shadows[index] = shadow;
             if !untouched {
-                let what = format!("behind the {kept} bytes it delivered (buffer: {room})");
+                let what = format!("past the {kept} bytes it delivered (buffer: {room})");
                 return Err(format!("rule 5: op {offset} ({act}): the driver wrote {what}"));
             }
         }
         Ok(())
     }
 
-    /// Every out slot is as the calls before left it: nothing writes when no call runs, and no call writes into slots
-    /// of ops that it was not given.
+    /// Checks that every out slot is as the previous calls left it: nothing writes between calls, and no call writes
+    /// into slots of ops that it was not given.
     pub fn check_untouched(&mut self) -> Result<(), String> {
         for index in 0..self.shadows.len() {
             let shadow = std::mem::take(&mut self.shadows[index]);
@@ -262,34 +263,34 @@ impl Caller {
     }
 }
 
-/// Whether an op of this kind brings one value.
+/// Whether an op of this kind returns one value.
 fn is_value(kind: u8) -> bool {
     matches!(kind, KV_GET | KV_POP)
 }
 
 fn check_statuses(acts: &[Act], ops: &[kv_op], executed: &Executed) -> Result<(), String> {
     let said = executed.error.as_ref().map(|(_, text)| &text[..]).filter(|text| !is_no_text(text));
-    // A panic leaves the op that it came from, and those tied to it, with an error and not done.
+    // A panic leaves the op that it came from, and the ops joined to it, with an error and not done.
     let broken = executed.done..acts.get(executed.done).map_or(0, |_| group_end(acts, executed.done));
     for (index, (act, op)) in acts.iter().zip(ops).enumerate() {
         let was_run = index < executed.done;
         if op.status > KV_ERROR {
-            return Err(format!("op {index} ({act}): {} is no status", op.status));
+            return Err(format!("op {index} ({act}): {} is not a status", op.status));
         }
         if was_run && op.status == KV_NOT_RUN {
-            return Err(format!("rule 3: op {index} ({act}) counts as done and has no status"));
+            return Err(format!("rule 3: op {index} ({act}) counts as done but has no status"));
         }
         let is_broken = broken.contains(&index) && op.status == KV_ERROR;
         if !was_run && op.status != KV_NOT_RUN && !is_broken {
             let status = status_name(op.status);
-            return Err(format!("rule 3: op {index} ({act}) is behind `done` and has {status}"));
+            return Err(format!("rule 3: op {index} ({act}) is past `done` but has {status}"));
         }
         if op.status == KV_ERROR && said.is_none() {
             return Err(format!("rule 4: op {index} ({act}): KV_ERROR without a text"));
         }
     }
     if let (Some((_, text)), true) = (&executed.error, ops.iter().all(is_fine)) {
-        return Err(format!("execute failed (`{text}`), and every op has an answer"));
+        return Err(format!("execute failed (`{text}`), but every op has an answer"));
     }
     Ok(())
 }
@@ -315,7 +316,7 @@ fn check_stamps(acts: &[Act], ops: &[kv_op], window: (u64, u64, u64)) -> Result<
         let (from, to) = (ops[first].start, ops[first].end);
         let what = || format!("op {first} ({}), {from} to {to}", acts[first]);
         if ops[first..end].iter().any(|op| (op.start, op.end) != (from, to)) {
-            return Err(format!("rule 6: {}: the ops of its group carry other stamps", what()));
+            return Err(format!("rule 6: {}: the ops of its group have different stamps", what()));
         }
         if from > to || to > after {
             return Err(format!("rule 7: {}: ends before its start or after the call ({after})", what()));
@@ -325,7 +326,7 @@ fn check_stamps(acts: &[Act], ops: &[kv_op], window: (u64, u64, u64)) -> Result<
             return Err(format!("rule 7: {}: starts before it is due ({due})", what()));
         }
         if from < clock || (due <= clock && from != clock) {
-            return Err(format!("rule 7: {}: the op before ended at {clock}, which is its start", what()));
+            return Err(format!("rule 7: {}: it must start where the previous op ended, at {clock}", what()));
         }
         clock = to;
         first = end;
@@ -333,7 +334,7 @@ fn check_stamps(acts: &[Act], ops: &[kv_op], window: (u64, u64, u64)) -> Result<
     Ok(())
 }
 
-/// Sets a stop word; for checks that end a call early.
+/// Sets a stop word, for checks that end a call early.
 pub(super) fn set(word: &AtomicU32, value: u32) {
     word.store(value, Ordering::Relaxed);
 }

@@ -1,17 +1,18 @@
-//! The check of engines that declare `KV_EVICTS`: rows may go, but not all of them, and what is left is right.
+//! The check of engines that declare `KV_EVICTS`: rows may be evicted, but not all of them, and the remaining ones
+//! are right.
 
 use super::act::Act;
 use super::subject::Context;
 use super::{Found, skip};
 use crate::engine::abi::*;
 
-/// Rows that are far within every budget.
+/// Rows that fit into every budget.
 const FEW: usize = 64;
-/// Bytes of a value, and rows of them that are twice the budget of a verification.
+/// Bytes of a value, and a number of such rows that is twice the budget of a verification.
 const VALUE_BYTES: usize = 4 << 10;
 const MANY: usize = 8192;
 
-/// Of a few rows some are kept; of more than fit, what is answered is the last value written.
+/// Some of a few rows are kept; of more rows than fit, every answer is the last value written.
 pub(super) fn keeps_some_and_never_a_wrong_value(context: &Context<'_>) -> Found {
     if !context.has(KV_EVICTS) {
         return skip("not declared");
@@ -31,7 +32,7 @@ pub(super) fn keeps_some_and_never_a_wrong_value(context: &Context<'_>) -> Found
     let mut kept = |acts: &[Act]| -> Result<usize, String> {
         let mut kept = 0;
         for acts in acts.chunks(FEW) {
-            // The model judges each value.
+            // The model checks each value.
             let answers = subject.run(acts)?;
             kept += acts
                 .iter()
@@ -44,12 +45,12 @@ pub(super) fn keeps_some_and_never_a_wrong_value(context: &Context<'_>) -> Found
     kept(&puts(0..FEW, 1))?;
     if kept(&gets(0..FEW))? == 0 {
         return Err(format!(
-            "driver.h, KV_EVICTS: of {FEW} rows of {VALUE_BYTES} bytes, just written, none is kept"
+            "driver.h, KV_EVICTS: none of {FEW} rows of {VALUE_BYTES} bytes was kept right after it was written"
         )
         .into());
     }
     kept(&puts(0..MANY, 2))?;
     let left = kept(&gets(0..MANY))?;
-    context.note(format!("a cache: of {MANY} rows of {VALUE_BYTES} bytes it kept {left}"));
+    context.note(format!("a cache: it kept {left} of {MANY} rows of {VALUE_BYTES} bytes"));
     Ok(subject.close()?)
 }

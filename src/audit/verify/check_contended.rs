@@ -1,8 +1,8 @@
 //! Two threads that write the same keys at the same time: single ops, groups, transactions, counters and new keys.
 //!
-//! They go in rounds. In each both send one call, then both read all keys, and what they read must be one of the orders in
-//! which the two calls can have come. In some rounds one thread writes alone, so that a write which is lost for another
-//! thread's earlier one is found.
+//! They work in rounds. In each round both send one call, then both read all keys. What they read must match one of
+//! the orders in which the two calls can have been executed. In some rounds only one thread writes, to find a write
+//! that is lost in favor of an earlier one of the other thread.
 
 use super::act::{Act, Answer, group, shown, status_name};
 use super::caller::Caller;
@@ -16,12 +16,12 @@ use std::thread;
 use std::time::Instant;
 
 const THREADS: usize = 2;
-/// Keys that both write; few, so that they meet.
+/// Keys that both threads write; few, so that they collide.
 const KEYS: usize = 4;
 /// Ops of a call.
 const CALL: usize = 16;
 
-/// What a round is of.
+/// What a round consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Single,
@@ -33,7 +33,7 @@ enum Form {
 
 /// A call and its answers.
 type Call = (Vec<Act>, Vec<Answer>);
-/// What a thread sent in a round, or what it read behind it; or why it could not.
+/// What a thread sent in a round, or what it read after it; `Err` if that failed.
 type Sent = Result<Call, String>;
 
 /// What both threads of a check share.
@@ -41,7 +41,7 @@ struct Table {
     barrier: Barrier,
     sent: [Mutex<Option<Sent>>; THREADS],
     read: [Mutex<Option<Sent>>; THREADS],
-    /// Set when there are no more rounds: with what was wrong, if anything.
+    /// Set when there are no more rounds; `Err` if something was wrong.
     end: Mutex<Option<Result<(), String>>>,
 }
 
@@ -54,7 +54,7 @@ struct Known {
 
 pub(super) fn contended(context: &Context<'_>) -> Found {
     if context.has(KV_SINGLE_THREAD) || !context.has(KV_OVERWRITE) {
-        return skip("one session only, or no overwriting");
+        return skip("the engine allows one session only, or no overwriting");
     }
     let setup = Setup { threads: THREADS as u32, ops: CALL, ..context.setup()? };
     let database = open_database(context.engine, &setup)?;
@@ -85,7 +85,7 @@ pub(super) fn contended(context: &Context<'_>) -> Found {
     ended.into_iter().collect::<Result<Vec<()>, String>>()?;
     let conflicts = locked(&known).conflicts;
     if conflicts > 0 {
-        context.note(format!("threads-contended: {conflicts} ops given up with KV_CONFLICT"));
+        context.note(format!("threads-contended: {conflicts} ops failed with KV_CONFLICT"));
     }
     Ok(database.close().map_err(|error| format!("close: {error}"))?)
 }
@@ -119,13 +119,13 @@ impl Keys {
         Keys { rows: keys('k'), counters: keys('n'), can_delete: context.has(KV_CAN_DELETE) }
     }
 
-    /// The key that both try to insert in a round, of the size that all keys have where that is fixed.
+    /// The key that both insert in a round; has the fixed key size where there is one.
     fn of_round(round: u64) -> Vec<u8> {
         format!("x{round:015}").into_bytes()
     }
 }
 
-/// One thread's draws.
+/// The ops that one thread draws.
 struct Rounds<'c> {
     keys: &'c Keys,
     forms: &'c [Form],
@@ -148,7 +148,7 @@ impl Rounds<'_> {
         if form == Form::New {
             return vec![Act::put(&Keys::of_round(round), &self.value(round, 0)).with(KV_NEW)];
         }
-        // In one round of four this thread is silent, in another the other one.
+        // In every fourth round this thread writes nothing, in another the other thread.
         if round / self.forms.len() as u64 % 4 == self.number as u64 {
             return vec![Act::get(&self.keys.rows[0])];
         }
@@ -180,14 +180,14 @@ impl Rounds<'_> {
         }
     }
 
-    /// Gets of all keys, and of the new one of the round.
+    /// Gets of all keys, and of the round's new key.
     fn gets(&self, round: u64) -> Vec<Act> {
         let rows = self.keys.rows.iter().chain(&self.keys.counters).map(|key| Act::get(key));
         rows.chain((self.form(round) == Form::New).then(|| Act::get(&Keys::of_round(round)))).collect()
     }
 }
 
-/// One thread: rounds until the first says that it is enough, or that something is wrong.
+/// One thread: runs rounds until the first thread ends them or something is wrong.
 fn run(
     table: &Table,
     known: &Mutex<Known>,
@@ -203,7 +203,7 @@ fn run(
     };
     for round in 0_u64.. {
         let acts = drawn.acts(round);
-        // Both begin at once, or they would seldom meet.
+        // Both start together; otherwise they would rarely collide.
         table.barrier.wait();
         *locked(&table.sent[drawn.number]) = Some(send(&mut caller, acts));
         table.barrier.wait();
@@ -227,7 +227,8 @@ fn run(
 
 fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) -> Result<(), String> {
     let take = |slots: &[Mutex<Option<Sent>>; THREADS]| -> Result<Vec<Call>, String> {
-        let of = |slot: &Mutex<Option<Sent>>| locked(slot).take().unwrap_or(Err("it sent nothing".into()));
+        let of =
+            |slot: &Mutex<Option<Sent>>| locked(slot).take().unwrap_or(Err("the thread sent nothing".into()));
         slots
             .iter()
             .enumerate()
@@ -247,7 +248,7 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
     }
     for (number, (_, answers)) in read.iter().enumerate() {
         if let Some(answer) = answers.iter().find(|answer| !matches!(answer.status, KV_OK | KV_NOT_FOUND)) {
-            return Err(format!("a get of thread {number} behind the round: {}", status_name(answer.status)));
+            return Err(format!("a get of thread {number} after the round: {}", status_name(answer.status)));
         }
     }
     let seen = |thread: usize, place: usize| -> Option<Vec<u8>> {
@@ -257,7 +258,11 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
     for key in 0..KEYS {
         let (one, other) = (seen(0, key), seen(1, key));
         if one != other {
-            return Err(format!("key {key}: one thread reads {}, the other {}", text(&one), text(&other)));
+            return Err(format!(
+                "key {key}: one thread reads {}, the other reads {}",
+                text(&one),
+                text(&other)
+            ));
         }
         judge_key(&sent, &keys.rows[key], &known.values[key], &one)?;
         known.values[key] = one;
@@ -279,7 +284,10 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
         && known.values.iter().any(|value| *value != known.values[0])
     {
         let values: Vec<String> = known.values.iter().map(text).collect();
-        return Err(format!("rule 6: rows that two transactions wrote are of both: {}", values.join(", ")));
+        return Err(format!(
+            "rule 6: rows that two transactions wrote are a mix of both: {}",
+            values.join(", ")
+        ));
     }
     if form == Form::New {
         judge_new(&sent, [seen(0, 2 * KEYS), seen(1, 2 * KEYS)])
@@ -289,13 +297,13 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
 }
 
 fn text(value: &Option<Vec<u8>>) -> String {
-    value.as_ref().map_or("nothing".into(), |value| match std::str::from_utf8(value) {
+    value.as_ref().map_or("no value".into(), |value| match std::str::from_utf8(value) {
         Ok(text) => format!("`{text}`"),
         Err(_) => shown(value),
     })
 }
 
-/// What a write that was acknowledged leaves; none: it is none, or had no effect.
+/// The value that an acknowledged write leaves; `None` if the op is not a write or had no effect.
 fn left(act: &Act, answer: &Answer) -> Option<Option<Vec<u8>>> {
     match (act.kind, answer.status) {
         (KV_PUT, KV_OK) => Some(Some(act.value.clone())),
@@ -304,7 +312,7 @@ fn left(act: &Act, answer: &Answer) -> Option<Option<Vec<u8>>> {
     }
 }
 
-/// The key held `before`, both threads have sent their ops, and now it holds `now`.
+/// The key had the value `before`, both threads sent their ops, and now it has the value `now`.
 fn judge_key(
     sent: &[Call],
     key: &[u8],
@@ -323,7 +331,7 @@ fn judge_key(
         let wanted: Vec<String> =
             if lasts.is_empty() { vec![text(before)] } else { lasts.iter().map(text).collect() };
         let (key, now) = (shown(key), text(now));
-        return Err(format!("key {key} holds {now}; written last were {}", wanted.join(" and ")));
+        return Err(format!("key {key} holds {now}; expected {}", wanted.join(" or ")));
     }
     let written: Vec<Option<Vec<u8>>> =
         ops.iter().flatten().filter_map(|(act, answer)| left(act, answer)).collect();
@@ -332,9 +340,9 @@ fn judge_key(
         for (act, answer) in own {
             if act.kind == KV_GET && matches!(answer.status, KV_OK | KV_NOT_FOUND) {
                 let value = (answer.status == KV_OK).then(|| answer.bytes.clone());
-                // Behind a write of its own a thread cannot see what was there before the round.
+                // After its own write, a thread cannot see the value from before the round.
                 if !(written.contains(&value) || !has_written && value == *before) {
-                    return Err(format!("a get of key {} brought {}", shown(key), text(&value)));
+                    return Err(format!("a get of key {} returned {}", shown(key), text(&value)));
                 }
             }
             has_written |= left(act, answer).is_some();
@@ -343,7 +351,7 @@ fn judge_key(
     Ok(())
 }
 
-/// Both have tried to insert one key: one has done it, the other was refused.
+/// Both threads tried to insert one key: one must succeed, the other must be refused.
 fn judge_new(sent: &[Call], seen: [Option<Vec<u8>>; THREADS]) -> Result<(), String> {
     let done: Vec<&Act> =
         sent.iter().filter(|(_, answers)| answers[0].status == KV_OK).map(|(acts, _)| &acts[0]).collect();
@@ -353,9 +361,13 @@ fn judge_new(sent: &[Call], seen: [Option<Vec<u8>>; THREADS]) -> Result<(), Stri
         [] if gave_up => Ok(()),
         [_] => {
             let [one, other] = seen;
-            Err(format!("one of two inserts was done, and it holds {} and {}", text(&one), text(&other)))
+            Err(format!(
+                "one of two inserts succeeded, but the key holds {} and {}",
+                text(&one),
+                text(&other)
+            ))
         }
-        // Which thread's value is there is chance, and a seed is to give the same text each time.
-        _ => Err(format!("{} of two inserts were done", done.len())),
+        // Which thread's value is stored is random, but a seed must produce the same text each time.
+        _ => Err(format!("{} of two inserts succeeded", done.len())),
     }
 }

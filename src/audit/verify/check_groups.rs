@@ -1,4 +1,4 @@
-//! Checks of joined groups and transactions: same effect as single ops, one pair of stamps, all or nothing.
+//! Checks of joined groups and transactions: the same effect as single ops, one pair of stamps, all or nothing.
 
 use super::act::{Act, Answer, group, status_name};
 use super::draw::bytes;
@@ -12,7 +12,7 @@ fn keys(context: &Context<'_>, count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|number| context.key(&format!("k{number:02}"))).collect()
 }
 
-/// Rule 6: a group of writes does what its ops do alone; each op has its own status.
+/// Rule 6: a group of writes has the same effect as its ops one by one; each op has its own status.
 pub(super) fn joined(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let keys = keys(context, BATCH);
@@ -31,18 +31,18 @@ pub(super) fn joined(context: &Context<'_>) -> Found {
         let news: Vec<_> = keys[..10].iter().map(|key| Act::put(key, b"new").with(KV_NEW)).collect();
         subject.run(&group(news, 0))?;
     }
-    // Two groups and a single op between them, in one call.
+    // Two groups with a single op between them, in one call.
     let mut acts = group(keys[..3].iter().map(|key| Act::put(key, b"one")).collect(), 0);
     acts.push(Act::get(&keys[0]));
     acts.extend(group(keys[2..6].iter().map(|key| Act::put(key, b"two")).collect(), 0));
     subject.run(&acts)?;
-    // A last op that says it is joined has nothing to be joined to.
+    // A last op with KV_JOIN has nothing to be joined to.
     subject.run(&[Act::put(&keys[7], b"alone").with(KV_JOIN)])?;
     subject.compare(&keys)?;
     Ok(subject.close()?)
 }
 
-/// Joined gets: what is there, what is not, and one whose buffer is too small.
+/// Joined gets: present keys, absent keys, and one whose buffer is too small.
 pub(super) fn multi_get(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let keys = keys(context, BATCH);
@@ -60,7 +60,7 @@ pub(super) fn multi_get(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// A transaction of writes: all of them are there after it.
+/// A transaction of writes: all of them are present after it.
 pub(super) fn transaction(context: &Context<'_>) -> Found {
     if !context.has(KV_TRANSACTION) {
         return skip("not declared");
@@ -73,7 +73,7 @@ pub(super) fn transaction(context: &Context<'_>) -> Found {
         subject.run(&group(acts, KV_ATOMIC))?;
         subject.compare(&keys)?;
     }
-    // The same key many times: the last one counts.
+    // The same key many times: the last write counts.
     let same = (0..20_u8).map(|number| Act::put(&keys[0], &[number; 9])).collect();
     if context.has(KV_OVERWRITE) {
         subject.run(&group(same, KV_ATOMIC))?;
@@ -95,10 +95,10 @@ fn transaction_acts(context: &Context<'_>, keys: &[Vec<u8>], random: &mut Random
     (0..count).map(one).collect()
 }
 
-/// A transaction over two keyspaces is done or refused as one.
+/// A transaction over two keyspaces is executed or refused as a whole.
 pub(super) fn transaction_keyspaces(context: &Context<'_>) -> Found {
     if !context.has(KV_TRANSACTION) || !context.has(KV_KEYSPACES) {
-        return skip("no transactions, or one keyspace");
+        return skip("no transactions, or only one keyspace");
     }
     let mut subject = context.open(Setup { keyspaces: 2, ..context.setup()? })?;
     let keys = keys(context, BATCH);
@@ -111,7 +111,7 @@ pub(super) fn transaction_keyspaces(context: &Context<'_>) -> Found {
         let answers = subject.call(&acts)?;
         if answers.iter().all(|answer| answer.status == KV_UNSUPPORTED) {
             subject.compare(&keys)?;
-            return skip("its transactions are of one keyspace");
+            return skip("transactions are limited to one keyspace");
         }
         subject.model.judge(&acts, &answers)?;
         subject.compare(&keys)?;
@@ -119,7 +119,7 @@ pub(super) fn transaction_keyspaces(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Merges in a transaction are done or refused with it.
+/// Merges in a transaction are executed or refused with it.
 pub(super) fn transaction_merge(context: &Context<'_>) -> Found {
     if !context.has(KV_TRANSACTION) || !context.has(KV_MERGE_ADD | KV_MERGE_APPEND) {
         return skip("no transactions, or no merges");
@@ -138,7 +138,7 @@ pub(super) fn transaction_merge(context: &Context<'_>) -> Found {
         let answers = subject.call(&acts)?;
         if answers.iter().all(|answer| answer.status == KV_UNSUPPORTED) {
             subject.compare(&keys)?;
-            return skip("its transactions are of puts and deletes");
+            return skip("transactions allow only puts and deletes");
         }
         subject.model.judge(&acts, &answers)?;
         subject.compare(&keys)?;
@@ -166,7 +166,7 @@ pub(super) fn transaction_reads(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// A transaction that cannot be done leaves nothing; an answer such as KV_EXISTS does not stop it.
+/// A transaction that cannot be executed has no effect; an answer such as KV_EXISTS does not stop it.
 pub(super) fn failure(context: &Context<'_>) -> Found {
     if !context.has(KV_TRANSACTION) {
         return skip("not declared");
@@ -194,30 +194,24 @@ pub(super) fn failure(context: &Context<'_>) -> Found {
     };
     for place in [0, 2, 9] {
         if context.has(KV_TRANSACTION_READS) {
-            // Of a row that the transaction does not change.
+            // On a row that the transaction does not change.
             subject.run(&writes(place, Act::get(&keys[3]).room(10)))?;
             subject.compare(&keys)?;
             tried = true;
         }
         if is_limited {
-            refused(
-                &mut subject,
-                &writes(place, Act::put(&vec![b'x'; limit + 1], b"v")),
-                "a key that is too large",
-            )?;
+            refused(&mut subject, &writes(place, Act::put(&vec![b'x'; limit + 1], b"v")), "a too large key")?;
             tried = true;
         }
         if context.has(KV_KEYSPACES) {
             let space = Act::put(&keys[11], b"v").within(7);
-            refused(&mut subject, &writes(place, space), "a keyspace beyond `config.keyspaces`")?;
+            refused(&mut subject, &writes(place, space), "a keyspace not below `config.keyspaces`")?;
             tried = true;
         }
         subject.compare(&keys)?;
     }
     if !tried {
-        context.note(
-            "transaction-failure: nothing is known that would make one of its transactions fail".into(),
-        );
+        context.note("transaction-failure: no known way to make a transaction of this engine fail".into());
     }
     if subject.is_kept() {
         subject.reopen()?;
@@ -226,7 +220,7 @@ pub(super) fn failure(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Ops whose answers are KV_EXISTS and KV_NOT_FOUND, among others that change something.
+/// Ops whose answers are KV_EXISTS and KV_NOT_FOUND, mixed with ops that change something.
 fn answered_acts(context: &Context<'_>, keys: &[Vec<u8>]) -> Vec<Act> {
     let mut acts = vec![Act::put(&keys[7], b"a"), Act::put(&keys[0], b"no").with(KV_NEW)];
     acts.push(Act::put(&keys[8], b"b").with(KV_NEW));
@@ -243,14 +237,14 @@ fn refused(subject: &mut Subject<'_>, acts: &[Act], reason: &str) -> Result<Vec<
         if answer.is_answer() {
             let status = status_name(answer.status);
             return Err(format!(
-                "rule 6: a transaction with {reason} cannot be done, and {act} says {status}"
+                "rule 6: a transaction with {reason} must fail, but {act} has status {status}"
             ));
         }
     }
     Ok(answers)
 }
 
-/// Transactions over several calls: committed or undone, and unseen by others until then.
+/// Transactions over several calls: committed or aborted, and invisible to others until then.
 pub(super) fn long_transaction(context: &Context<'_>) -> Found {
     if !context.has(KV_CAN_LONG_TRANSACTION) {
         return skip("not declared");

@@ -1,5 +1,5 @@
-//! Checks of indexes that the engine keeps: each index has one row for each row, before and after everything that can be
-//! done to rows. The oracle keeps the index rows by their definition.
+//! Checks of indexes that the engine maintains: each index has one entry per row, before and after every kind of
+//! change to the rows. The oracle derives the index rows from their definition.
 
 use super::act::{Act, group};
 use super::draw::bytes;
@@ -8,16 +8,16 @@ use super::{Found, Halt, skip};
 use crate::engine::abi::*;
 use crate::generator::Random;
 
-/// Keyspaces of rows: of the first the rows are indexed, of the second not.
+/// Keyspaces of rows: rows of the first are indexed, rows of the second are not.
 const INDEXED: u16 = 0;
 const PLAIN: u16 = 1;
 /// Keyspaces of index rows, of which the second is clustering.
 const BY_FEW: u16 = 2;
 const BY_MANY: u16 = 3;
-/// The bytes that the indexes are by end here.
+/// The indexed bytes end here.
 const LEAST_VALUE: usize = 12;
 
-/// Two indexes: by two bytes that many rows share, and by eight that overlap them.
+/// Two indexes: one over two bytes that many rows share, one over eight bytes that overlap them.
 fn definitions() -> Vec<kv_index> {
     let index = |index_keyspace, from, length, clustering| kv_index {
         keyspace: INDEXED,
@@ -34,7 +34,7 @@ fn subject<'a>(context: &Context<'a>) -> Result<Subject<'a>, Halt> {
         return skip("not declared");
     }
     if !context.has(KV_KEYSPACES) {
-        return Err("rule 11: indexes have keyspaces of their own, and keyspaces are not declared".into());
+        return Err("rule 11: indexes need their own keyspaces, but keyspaces are not declared".into());
     }
     let setup = Setup { keyspaces: 4, indexes: definitions(), ..context.setup()? };
     Ok(context.open(setup)?)
@@ -44,7 +44,7 @@ fn keys(context: &Context<'_>) -> Vec<Vec<u8>> {
     (0..30).map(|number| context.key(&format!("k{number:02}"))).collect()
 }
 
-/// Few different bytes where the indexes are by, so that rows share them and overwrites change one index alone.
+/// Few different bytes in the indexed places, so that rows share them and overwrites change only one index.
 fn value(random: &mut Random) -> Vec<u8> {
     let length = LEAST_VALUE + random.below(60) as usize;
     let mut value = bytes(random, length);
@@ -65,7 +65,7 @@ fn write(context: &Context<'_>, keys: &[Vec<u8>], random: &mut Random) -> Act {
     act.within(if random.below(4) == 0 { PLAIN } else { INDEXED })
 }
 
-/// Puts, overwrites and deletes, alone and joined; reads of index rows in every way that the engine has.
+/// Puts, overwrites and deletes, single and joined; reads of index rows in every way that the engine supports.
 pub(super) fn indexes(context: &Context<'_>) -> Found {
     let mut subject = subject(context)?;
     let keys = keys(context);
@@ -82,14 +82,14 @@ pub(super) fn indexes(context: &Context<'_>) -> Found {
             break;
         }
     }
-    // A row that is put as it is stays where it is.
+    // A row that is put again unchanged keeps its place.
     let row = Act::put(&keys[0], &value(&mut random));
     subject.run(&[row.clone(), row.clone(), row])?;
     subject.compare(&keys)?;
     if subject.is_kept() {
         subject.reopen()?;
-        subject.compare(&keys).map_err(|text| format!("after close and open: {text}"))?;
-        // The definitions hold for the database that was opened again.
+        subject.compare(&keys).map_err(|text| format!("after close and reopen: {text}"))?;
+        // The definitions still apply to the reopened database.
         let writes: Vec<_> = (0..20).map(|_| write(context, &keys, &mut random)).collect();
         subject.run(&writes)?;
         subject.compare(&keys)?;
@@ -118,7 +118,7 @@ fn read_index(context: &Context<'_>, subject: &mut Subject<'_>, random: &mut Ran
     Ok(())
 }
 
-/// Transactions change rows and index rows together, or nothing.
+/// Transactions change rows and index rows together, or not at all.
 pub(super) fn atomic(context: &Context<'_>) -> Found {
     let mut subject = subject(context)?;
     if !context.has(KV_TRANSACTION) {
@@ -129,12 +129,12 @@ pub(super) fn atomic(context: &Context<'_>) -> Found {
     for round in 0..20 {
         let count = 2 + random.below(20) as usize;
         let mut writes: Vec<Act> = (0..count).map(|_| write(context, &keys, &mut random)).collect();
-        // Whether there may be two keyspaces of rows in a transaction is a check of its own.
+        // Whether a transaction may span two keyspaces of rows is a separate check.
         writes.iter_mut().for_each(|act| act.keyspace = INDEXED);
         let at = random.below(count as u64) as usize;
         let is_broken = context.has(KV_TRANSACTION_READS) && round % 2 == 1;
         if is_broken {
-            // A get whose buffer is too small undoes all, if the key is there; else it changes nothing.
+            // If the key exists, a get whose buffer is too small rolls everything back; otherwise it changes nothing.
             let key = &keys[random.below(keys.len() as u64) as usize];
             writes.insert(at, Act::get(key).within(INDEXED).room(LEAST_VALUE - 1));
         }

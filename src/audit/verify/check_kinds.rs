@@ -1,4 +1,5 @@
-//! Checks of what a write can be: overwrite, insert only, delete, merge, in keyspaces and collections, for a time.
+//! Checks of the kinds of writes: overwrite, insert only, delete, merge, in keyspaces and collections, with a time to
+//! live.
 
 use super::act::{Act, status_name};
 use super::model::expect;
@@ -7,7 +8,7 @@ use super::{Found, skip};
 use crate::engine::abi::*;
 use std::time::{Duration, Instant};
 
-/// A second put replaces, by shorter and by longer values; without the capability it changes nothing.
+/// A second put replaces the value with a shorter or longer one; without the capability it changes nothing.
 pub(super) fn overwrite(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let key = context.key("row");
@@ -20,7 +21,7 @@ pub(super) fn overwrite(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Rule 4: KV_NEW inserts, and tells of a row that is there without changing it.
+/// Rule 4: KV_NEW inserts, and reports an existing row without changing it.
 pub(super) fn new(context: &Context<'_>) -> Found {
     if !context.has(KV_CAN_NEW) {
         return skip("not declared");
@@ -37,7 +38,7 @@ pub(super) fn new(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// A row that is deleted is gone, at once and later, and can come back.
+/// A deleted row is gone, at once and later, and can be written again.
 pub(super) fn delete(context: &Context<'_>) -> Found {
     if !context.has(KV_CAN_DELETE) {
         return skip("not declared");
@@ -61,7 +62,7 @@ pub(super) fn delete(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Counters of eight bytes, little-endian; an absent one is 0; sums wrap.
+/// Counters of eight bytes, little-endian; an absent one is 0; sums wrap around.
 pub(super) fn merge_add(context: &Context<'_>) -> Found {
     if !context.has(KV_MERGE_ADD) {
         return skip("not declared");
@@ -88,7 +89,7 @@ pub(super) fn merge_add(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Appended bytes stand behind those before; an absent row has none.
+/// Appended bytes follow the existing ones; an absent row is empty.
 pub(super) fn merge_append(context: &Context<'_>) -> Found {
     if !context.has(KV_MERGE_APPEND) {
         return skip("not declared");
@@ -104,7 +105,7 @@ pub(super) fn merge_append(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// The same key is another row in each keyspace.
+/// The same key is a different row in each keyspace.
 pub(super) fn keyspaces(context: &Context<'_>) -> Found {
     if !context.has(KV_KEYSPACES) {
         return skip("not declared");
@@ -114,7 +115,7 @@ pub(super) fn keyspaces(context: &Context<'_>) -> Found {
     let keys: Vec<_> = (0..20).map(|number| context.key(&format!("k{number:02}"))).collect();
     let value = |space: u16, key: &[u8]| [key, &space.to_le_bytes()].concat();
     for space in 0..SPACES {
-        // Space 0 has all keys, space 1 every second, space 2 every third.
+        // Space 0 has all keys, space 1 every second one, space 2 every third one.
         let held = keys.iter().step_by(usize::from(space) + 1);
         let puts: Vec<_> = held.map(|key| Act::put(key, &value(space, key)).within(space)).collect();
         subject.run(&puts)?;
@@ -137,15 +138,13 @@ pub(super) fn keyspaces(context: &Context<'_>) -> Found {
     }
     let beyond = subject.one(Act::get(&keys[0]).within(SPACES))?;
     if beyond.is_answer() {
-        return Err(
-            format!(
-                "a get in keyspace {SPACES} is answered with {}, and `config.keyspaces` is {SPACES}: there are the \
-                 keyspaces 0 to {}, and ops in others are to be refused",
-                status_name(beyond.status),
-                SPACES - 1
-            )
-            .into()
-        );
+        return Err(format!(
+            "a get in keyspace {SPACES} returned {}, but `config.keyspaces` is {SPACES}: only the keyspaces \
+                 0 to {} exist, and ops in others must be refused",
+            status_name(beyond.status),
+            SPACES - 1
+        )
+        .into());
     }
     Ok(subject.close()?)
 }
@@ -156,7 +155,7 @@ fn read_spaces(subject: &mut Subject<'_>, keys: &[Vec<u8>], spaces: u16) -> Resu
     subject.run_all(&gets)
 }
 
-/// Scans end where their keyspace does, in both directions, though other keyspaces have such keys too.
+/// Scans end at the end of their keyspace, in both directions, although other keyspaces have such keys too.
 fn scan_spaces(
     context: &Context<'_>,
     subject: &mut Subject<'_>,
@@ -184,7 +183,7 @@ fn scan_spaces(
         let scans: Vec<_> = scans.into_iter().map(|act| act.within(space)).collect();
         subject.run_all(&scans).map_err(|text| format!("keyspace {space}: {text}"))?;
         if context.has(KV_ORDERED) {
-            // In pieces: what goes on behind a row goes on in its keyspace.
+            // In pieces: a scan that resumes after a row stays in its keyspace.
             subject.scan_all(Act::scan(&keys[1]).within(space).room(60))?;
         }
     }
@@ -220,7 +219,7 @@ pub(super) fn collections(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Scans with bounds of one collection, which may not leave it, in both directions.
+/// Scans bounded to one collection, which they must not leave, in both directions.
 fn scan_inside(subject: &mut Subject<'_>) -> Result<(), String> {
     let scan = |from: &[u8], to: &[u8], flags: u16| Act { split: 4, ..Act::scan(from).to(to).with(flags) };
     subject.run(&[scan(b"nam0", b"nam1", 0), scan(b"nam103", b"nam2", 0).rows(4)])?;
@@ -232,7 +231,7 @@ fn scan_inside(subject: &mut Subject<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// A row with a time to live is there, and then it is not.
+/// A row with a time to live is present first and gone later.
 pub(super) fn time_to_live(context: &Context<'_>) -> Found {
     if !context.has(KV_TIME_TO_LIVE) {
         return skip("not declared");
@@ -244,13 +243,15 @@ pub(super) fn time_to_live(context: &Context<'_>) -> Found {
     let begun = Instant::now();
     subject.run(&puts)?;
     let answer = subject.one(Act::get(&short))?;
-    // On a machine that stood still for the whole of it the row may be gone rightly.
+    // On a machine that was suspended for the whole time, the row may rightly be gone.
     if begun.elapsed() < Duration::from_secs(1) {
-        expect(&answer, KV_OK).map_err(|text| format!("a row that lives 2 seconds, at once: {text}"))?;
+        expect(&answer, KV_OK).map_err(|text| {
+            format!("a row with a time to live of 2 seconds, immediately after the put: {text}")
+        })?;
     }
     while subject.one(Act::get(&short))?.status != KV_NOT_FOUND {
         if begun.elapsed() > LONGEST {
-            return Err("a row that lives 2 seconds is still there after 20".into());
+            return Err("a row with a time to live of 2 seconds is still there after 20 seconds".into());
         }
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -1,4 +1,4 @@
-//! Checks of durability levels, of close and open, and of folders that have nothing to do with each other.
+//! Checks of durability levels, of close and reopen, and of independent database folders.
 
 use super::act::{Act, group};
 use super::draw::bytes;
@@ -8,12 +8,12 @@ use crate::engine::abi::*;
 use crate::engine::{Work, level_name};
 use std::fs;
 
-/// Rule 10: the level in force is the weakest of the table's at or above the one asked for; and what was written is
-/// there after close and open.
+/// Rule 10: the effective level is the weakest declared one at or above the requested level, and the written data is
+/// present after close and reopen.
 pub(super) fn levels(context: &Context<'_>) -> Found {
     let declared = context.engine.levels();
     if declared == 0 || declared >> KV_DEFAULT != 0 {
-        return Err("rule 10: the table declares no level, or one that there is not".into());
+        return Err("rule 10: the table declares no level, or an unknown one".into());
     }
     for asked in [KV_NONE, KV_PROCESS, KV_POWER, KV_DEFAULT] {
         let right = (asked..=KV_POWER).find(|level| declared & 1 << level != 0);
@@ -40,18 +40,18 @@ fn one_level(
         }
         (Err(text), _) => {
             row.refusal = Some(text.clone());
-            return Err(format!("refused, though the table declares a level that would do: {text}"));
+            return Err(format!("refused, although the table declares a sufficient level: {text}"));
         }
     };
     let in_force = subject.database()?.in_force().level;
     row.in_force = Some(level_name(in_force).to_string());
     if asked != KV_DEFAULT && Some(in_force) != right {
-        let right = right.map_or("a refusal", level_name);
-        return Err(format!("`{}` is in force, right is {right}", level_name(in_force)));
+        let right = right.map_or("refusal", level_name);
+        return Err(format!("the effective level is `{}`, expected {right}", level_name(in_force)));
     }
     if !subject.is_kept() {
         if in_force > KV_NONE {
-            return Err(format!("it is in memory and claims the level `{}`", level_name(in_force)));
+            return Err(format!("the engine is in memory but claims the level `{}`", level_name(in_force)));
         }
         write_some(context, &mut subject, 0)?;
         return subject.close();
@@ -68,7 +68,7 @@ fn is_kept(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), Strin
         subject.reopen()?;
         subject
             .compare(&some_keys(context, round))
-            .map_err(|text| format!("after close and open: {text}"))?;
+            .map_err(|text| format!("after close and reopen: {text}"))?;
     }
     Ok(())
 }
@@ -77,7 +77,7 @@ fn some_keys(context: &Context<'_>, round: u64) -> Vec<Vec<u8>> {
     (0..40).map(|number| context.key(&format!("r{round}k{number:02}"))).collect()
 }
 
-/// A group, single puts, deletes: few, for each may be a write to the disk.
+/// A group, single puts, deletes: few, because each may be a write to the disk.
 fn write_some(context: &Context<'_>, subject: &mut Subject<'_>, round: u64) -> Result<(), String> {
     let keys = some_keys(context, round);
     let mut random = context.random(40 + round);
@@ -91,12 +91,12 @@ fn write_some(context: &Context<'_>, subject: &mut Subject<'_>, round: u64) -> R
         let puts = [context.key(&format!("r{round}a")), context.key(&format!("r{round}b"))];
         subject.run(&group(puts.iter().map(|key| Act::put(key, b"together")).collect(), KV_ATOMIC))?;
     }
-    // The very last write is lost most easily.
+    // The very last write is the one most easily lost.
     subject.run(&[Act::put(&context.key(&format!("r{round}z")), b"the last one")])?;
     Ok(())
 }
 
-/// The strongest level that is kept over close and open, ready to be opened.
+/// The strongest level that keeps data after close and reopen, ready to be opened.
 fn kept_setup(context: &Context<'_>) -> Result<Setup, super::Halt> {
     for level in [KV_NONE, KV_PROCESS, KV_POWER] {
         let Ok(mut subject) = context.open(Setup { level, ..context.setup()? }) else { continue };
@@ -106,18 +106,18 @@ fn kept_setup(context: &Context<'_>) -> Result<Setup, super::Halt> {
             return Ok(Setup { level, ..context.setup()? });
         }
     }
-    skip("it is in memory at every level")
+    skip("the engine is in memory at every level")
 }
 
-/// A database that was made and closed at once is there and empty; and takes rows.
+/// A database that was created and closed at once exists, is empty, and accepts rows.
 pub(super) fn creation(context: &Context<'_>) -> Found {
     let setup = kept_setup(context)?;
     let mut subject = context.open(setup.clone())?;
     let files = |setup: &Setup| fs::read_dir(&setup.folder).map_or(0, |entries| entries.count());
     let key = context.key("row");
-    subject.reopen().map_err(|text| format!("made, closed and opened: {text}"))?;
+    subject.reopen().map_err(|text| format!("created, closed and reopened: {text}"))?;
     if files(&setup) == 0 {
-        return Err("made, closed and opened: there is no file in its folder".into());
+        return Err("created, closed and reopened: its folder contains no file".into());
     }
     subject.compare(std::slice::from_ref(&key))?;
     subject.run(&[Act::put(&key, b"first")])?;
@@ -129,22 +129,22 @@ pub(super) fn creation(context: &Context<'_>) -> Found {
     let empty = Setup { create: false, ..kept_setup(context)? };
     match context.open(empty) {
         Ok(mut subject) => {
-            context.note("without KV_CREATE it makes a database where there is none".into());
+            context.note("without KV_CREATE open creates a database where none exists".into());
             subject.close()?;
         }
-        Err(_) => context.note("without KV_CREATE it refuses a folder without a database".into()),
+        Err(_) => context.note("without KV_CREATE open refuses a folder without a database".into()),
     }
     Ok(())
 }
 
-/// A new database holds nothing of another: beside it, after it, or in its place.
+/// A new database contains nothing of another one: next to it, after it, or in its place.
 pub(super) fn campaigns(context: &Context<'_>) -> Found {
     let keys: Vec<_> = (0..30).map(|number| context.key(&format!("k{number:02}"))).collect();
     let puts = |word: &[u8]| keys.iter().map(|key| Act::put(key, word)).collect::<Vec<_>>();
     let mut one = context.subject()?;
     one.run(&puts(b"one"))?;
     let mut two = context.subject()?;
-    two.compare(&keys).map_err(|text| format!("a second database, beside the first: {text}"))?;
+    two.compare(&keys).map_err(|text| format!("a second database, next to the first: {text}"))?;
     two.run(&puts(b"two")[..10])?;
     one.compare(&keys).map_err(|text| format!("the first database, after writes to the second: {text}"))?;
     one.close()?;
@@ -165,7 +165,7 @@ pub(super) fn campaigns(context: &Context<'_>) -> Found {
     Ok(new.close()?)
 }
 
-/// Flush, compact and settle change no row, whether the engine has them or not.
+/// Flush, compact and settle change no row, whether the engine supports them or not.
 pub(super) fn maintain(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     for work in [Work::Flush, Work::Compact, Work::Settle, Work::Flush] {

@@ -1,4 +1,4 @@
-//! Lists: what is pushed at the right end is popped at the left one, once, in order.
+//! Lists: what is pushed at the right end is popped at the left end, once, in order.
 
 use super::act::{Act, Answer, group};
 use super::model::expect;
@@ -7,17 +7,17 @@ use super::{Found, skip};
 use crate::engine::abi::*;
 use std::collections::VecDeque;
 
-/// Names of lists; the empty one is none.
+/// Names of lists; no list has an empty name.
 const NAMES: [&str; 3] = ["a", "ab", "list"];
 /// Pushes and pops of the random part.
 const OPS: u64 = 3000;
 
-/// The lists as they must be.
+/// The expected lists.
 #[derive(Default)]
 struct Lists([VecDeque<Vec<u8>>; NAMES.len()]);
 
 impl Lists {
-    /// Sends pushes and pops of a list, and judges the answers.
+    /// Sends pushes and pops of a list, and checks the answers.
     fn run(&mut self, subject: &mut Subject<'_>, list: usize, acts: &[Act]) -> Result<(), String> {
         let answers = subject.call(acts)?;
         for (act, answer) in acts.iter().zip(&answers) {
@@ -33,7 +33,7 @@ impl Lists {
             return expect(answer, KV_OK);
         }
         let Some(value) = held.front() else {
-            return expect(answer, KV_NOT_FOUND).map_err(|text| format!("of an empty list: {text}"));
+            return expect(answer, KV_NOT_FOUND).map_err(|text| format!("for an empty list: {text}"));
         };
         if act.out_size.is_some_and(|room| room < value.len()) {
             return expect(answer, KV_SHORT);
@@ -41,8 +41,9 @@ impl Lists {
         expect(answer, KV_OK)?;
         if answer.bytes != *value {
             let place = held.iter().position(|value| *value == answer.bytes);
-            let what = place.map_or("it was not in the list".into(), |place| format!("it is {place} behind"));
-            return Err(format!("it brought another value than the list's first: {what}"));
+            let what = place
+                .map_or("it is not in the list".into(), |place| format!("it is {place} places after it"));
+            return Err(format!("it returned a value other than the list's first: {what}"));
         }
         held.pop_front();
         Ok(())
@@ -53,7 +54,7 @@ fn key(context: &Context<'_>, list: usize) -> Vec<u8> {
     context.key(NAMES[list])
 }
 
-/// Order, empty lists, buffers that are too small, groups, and pushes and pops at random.
+/// Order, empty lists, too small buffers, groups, and random pushes and pops.
 pub(super) fn in_order(context: &Context<'_>) -> Found {
     if !context.has(KV_LISTS) {
         return skip("not declared");
@@ -84,13 +85,13 @@ pub(super) fn in_order(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// What a list holds is there after close and open, and what was popped is not.
+/// After close and reopen a list's values are present, and popped ones are not.
 pub(super) fn with_reopen(context: &Context<'_>) -> Found {
     if !context.has(KV_LISTS) {
         return skip("not declared");
     }
     let mut setup = context.setup()?;
-    // Without a log or a file nothing is kept at the weakest level of an engine in memory.
+    // Without a log or a file, an engine in memory keeps nothing at its weakest level.
     setup.level = if context.engine.levels() & (1 << KV_PROCESS) != 0 { KV_PROCESS } else { KV_NONE };
     let mut subject = context.open(setup)?;
     if !subject.is_kept() {

@@ -7,7 +7,7 @@ use super::subject::{BATCH, Context, Setup, Subject};
 use super::{Found, Halt, skip};
 use crate::engine::abi::*;
 
-/// Keys that the ops are drawn over: few, so that rows are overwritten, deleted and read again.
+/// Number of keys that ops are drawn over: few, so that rows are overwritten, deleted and read again.
 const KEYS: usize = 300;
 
 fn setup(context: &Context<'_>, level: u32) -> Result<Setup, String> {
@@ -22,7 +22,7 @@ fn draw(context: &Context<'_>, subject: &Subject<'_>, stream: u64) -> Result<Dra
     Ok(Draw::new(context.random(stream), &context.facts, capabilities, KEYS, &[], spaces))
 }
 
-/// Draws and runs `ops` ops; how many were run before time was up.
+/// Draws and runs `ops` ops; returns how many were run before time was up.
 fn drive(
     context: &Context<'_>,
     subject: &mut Subject<'_>,
@@ -41,18 +41,18 @@ fn drive(
     Ok(count)
 }
 
-/// A failure with the seed, and with the fewest ops that were found to bring it about.
-fn told(context: &Context<'_>, level: u32, steps: Vec<Step>, text: String) -> Halt {
+/// A failure with the seed and the smallest sequence of ops found that reproduces it.
+fn failure(context: &Context<'_>, level: u32, steps: Vec<Step>, text: String) -> Halt {
     let ops: usize = steps.iter().map(Step::ops).sum();
-    let text = format!("after {ops} ops of seed {}: {text}", context.effort.seed);
+    let text = format!("after {ops} ops with seed {}: {text}", context.effort.seed);
     let open = || context.open(setup(context, level)?);
     Halt::Failed(match shrink::shortest(&open, steps) {
         Some(found) => format!("{text}\n      {found}"),
-        None => format!("{text} (it did not come again when the ops were repeated)"),
+        None => format!("{text} (repeating the ops did not reproduce the failure)"),
     })
 }
 
-/// Everything that the engine has, in calls of 1 to 64 ops; then all rows.
+/// Every op that the engine supports, in calls of 1 to 64 ops; then a comparison of all rows.
 pub(super) fn random(context: &Context<'_>) -> Found {
     let mut subject = context.open(setup(context, KV_NONE)?)?;
     let mut draw = draw(context, &subject, 20)?;
@@ -69,16 +69,17 @@ pub(super) fn random(context: &Context<'_>) -> Found {
         };
         if let Err(text) = part() {
             drop(subject.close());
-            return Err(told(context, KV_NONE, steps, text));
+            return Err(failure(context, KV_NONE, steps, text));
         }
     }
     if count < context.effort.ops / parts * parts {
-        context.note(format!("model: time was up after {count} of {} ops", context.effort.ops));
+        context
+            .note(format!("model: the time limit was reached after {count} of {} ops", context.effort.ops));
     }
     Ok(subject.close()?)
 }
 
-/// The same at a level that keeps, closed and opened again and again.
+/// The same at a level that keeps data, with repeated close and reopen.
 pub(super) fn with_reopen(context: &Context<'_>) -> Found {
     let (mut subject, level) = kept_subject(context)?;
     let mut draw = draw(context, &subject, 21)?;
@@ -88,25 +89,25 @@ pub(super) fn with_reopen(context: &Context<'_>) -> Found {
     for round in 0..rounds {
         let mut part = || -> Result<(), String> {
             drive(context, &mut subject, &mut draw, &mut steps, context.effort.ops / 40)?;
-            // What was written last is what is lost most easily.
+            // The last writes are the ones most easily lost.
             let last = vec![Act::put(&all[1], &[round as u8; 100]), Act::put(&all[2], &[round as u8; 10])];
             for step in [Step::Call(last), Step::Reopen, Step::Compare(all.clone())] {
                 steps.push(step);
                 steps[steps.len() - 1]
                     .run(&mut subject)
-                    .map_err(|text| format!("at close and open {round}: {text}"))?;
+                    .map_err(|text| format!("after close and reopen number {round}: {text}"))?;
             }
             Ok(())
         };
         if let Err(text) = part() {
             drop(subject.close());
-            return Err(told(context, level, steps, text));
+            return Err(failure(context, level, steps, text));
         }
     }
     Ok(subject.close()?)
 }
 
-/// A database that is there after close and open, at the weakest level where there is one, and that level.
+/// A database that survives close and reopen, at the weakest level that has one, and that level.
 fn kept_subject<'a>(context: &Context<'a>) -> Result<(Subject<'a>, u32), Halt> {
     for level in [KV_NONE, KV_PROCESS, KV_POWER] {
         let Ok(mut subject) = context.open(setup(context, level)?) else { continue };
@@ -115,5 +116,5 @@ fn kept_subject<'a>(context: &Context<'a>) -> Result<(Subject<'a>, u32), Halt> {
         }
         subject.close()?;
     }
-    skip("it is in memory at every level")
+    skip("the engine is in memory at every level")
 }

@@ -1,4 +1,4 @@
-//! Checks of open: what it says is in force, its options, its errors, and that sessions come and go.
+//! Checks of open: the effective settings, options, errors, and repeated opening of sessions.
 
 use super::act::Act;
 use super::subject::{Context, Setup, VALUE_BYTES, open_database};
@@ -8,8 +8,8 @@ use crate::engine::{Database, OptionInfo};
 use crate::runner::option_value;
 use std::fs;
 
-/// Finds out what the other checks need to know: capabilities in force, and which values the engine takes. The
-/// library's version.
+/// Determines what the other checks need to know: effective capabilities, and which values the engine accepts.
+/// Returns the library's version.
 pub(super) fn probe(context: &mut Context<'_>) -> Result<String, String> {
     let mut setup = context.setup()?;
     setup.value_bytes = VALUE_BYTES;
@@ -31,7 +31,7 @@ pub(super) fn probe(context: &mut Context<'_>) -> Result<String, String> {
             break;
         }
     }
-    let taken = taken.ok_or("it refuses a value of 1024 bytes")?;
+    let taken = taken.ok_or("the engine refuses a value of 1024 bytes")?;
     if taken < VALUE_BYTES {
         context.note(format!("values of more than {taken} bytes are refused"));
     }
@@ -45,14 +45,14 @@ pub(super) fn probe(context: &mut Context<'_>) -> Result<String, String> {
     Ok(in_force.version)
 }
 
-/// Rule 10: version and settings in force. (That the level and the capabilities are declared ones, each open checks.)
+/// Rule 10: effective version and settings. (Each open checks that the level and the capabilities are declared ones.)
 pub(super) fn in_force(context: &Context<'_>) -> Found {
     let setup = context.setup()?;
     let database = open_database(context.engine, &setup)?;
     let in_force = database.in_force().clone();
     database.close().map_err(|error| format!("close: {error}"))?;
     if in_force.version.is_empty() {
-        return Err("rule 10: open does not say which version of the library is in force".into());
+        return Err("rule 10: open does not report the library's version".into());
     }
     let is_said = |name: &str| {
         let by_field = name == "compression" && in_force.compression.is_some();
@@ -60,10 +60,12 @@ pub(super) fn in_force(context: &Context<'_>) -> Found {
     };
     if let Some(option) = context.engine.options().iter().find(|option| !is_said(&option.name)) {
         let name = &option.name;
-        return Err(format!("rule 10: open does not say what is in force of the option `{name}`").into());
+        return Err(
+            format!("rule 10: open does not report the effective value of the option `{name}`").into()
+        );
     }
     if in_force.compression.is_none() {
-        context.note("open does not say which compression is in force".into());
+        context.note("open does not report the effective compression".into());
     }
     Ok(())
 }
@@ -75,26 +77,26 @@ fn open_with(context: &Context<'_>, name: &str, value: &str) -> Result<Result<Da
     Ok(open_database(context.engine, &setup))
 }
 
-/// An option must be refused, with a text.
+/// An option that must be refused with an error text.
 fn refused(context: &Context<'_>, name: &str, value: &str) -> Found {
     match open_with(context, name, value)? {
         Ok(database) => {
             database.close().map_err(|error| format!("close: {error}"))?;
-            Err(format!("rule 10: open takes the option `{name}={value}`").into())
+            Err(format!("rule 10: open accepts the invalid option `{name}={value}`").into())
         }
         Err(text) => check_text(&text),
     }
 }
 
-/// An error of open must say something.
+/// An error of open must have a text.
 fn check_text(text: &str) -> Found {
     let said = text.strip_prefix("open: ").unwrap_or(text);
     let silent =
-        ["error without a text", "not supported by this engine", "open said ok and gave no database"];
+        ["error without a text", "not supported by this engine", "open succeeded but returned no database"];
     if said.is_empty() || silent.contains(&said) { Err("open failed without a text".into()) } else { Ok(()) }
 }
 
-/// Rule 10: an unknown option is refused; a declared one takes its default and refuses nonsense.
+/// Rule 10: an unknown option is refused; a declared option accepts its default and refuses invalid values.
 pub(super) fn options(context: &Context<'_>) -> Found {
     refused(context, "no-such-option", "1")?;
     for option in context.engine.options() {
@@ -106,14 +108,14 @@ pub(super) fn options(context: &Context<'_>) -> Found {
 fn option_is_honoured(context: &Context<'_>, option: &OptionInfo) -> Found {
     let OptionInfo { name, kind, default_value, help } = option;
     if name.is_empty() || help.is_empty() {
-        return Err(format!("rule 10: an option without a name or help: `{name}`").into());
+        return Err(format!("rule 10: an option has no name or no help: `{name}`").into());
     }
     let default = option_value(kind, default_value).map_err(|expected| {
         format!(
-            "rule 10: the default of the option `{name}` is `{default_value}`, and {kind} means {expected}"
+            "rule 10: the default of the option `{name}` is `{default_value}`, but type {kind} requires {expected}"
         )
     });
-    // A type that there is not is told below.
+    // An unknown type is reported below.
     let fine = open_with(context, name, &default?)?;
     let fine =
         fine.map_err(|text| format!("the option `{name}` refuses its default `{default_value}`: {text}"))?;
@@ -148,7 +150,7 @@ fn option_is_honoured(context: &Context<'_>, option: &OptionInfo) -> Found {
 
 /// What cannot be opened is an error with a text.
 pub(super) fn errors(context: &Context<'_>) -> Found {
-    // An engine that is in memory looks at no folder; at another level it may.
+    // An engine in memory ignores the folder; at another level it may use it.
     for level in [KV_NONE, KV_PROCESS, KV_POWER] {
         let mut setup = Setup { level, ..context.setup()? };
         let is_kept = match open_database(context.engine, &setup) {
@@ -167,14 +169,14 @@ pub(super) fn errors(context: &Context<'_>) -> Found {
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         setup.folder = file;
         return match open_database(context.engine, &setup) {
-            Ok(_) => Err("open takes a file for a folder".into()),
+            Ok(_) => Err("open accepts a file as its folder".into()),
             Err(text) => check_text(&text),
         };
     }
-    skip("it is in memory and looks at no folder")
+    skip("the engine is in memory and ignores the folder")
 }
 
-/// Sessions come and go, and several are open at once.
+/// Sessions are opened and closed repeatedly, and several are open at once.
 pub(super) fn sessions(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let keeps = !context.engine.stores_nothing();
@@ -190,7 +192,7 @@ pub(super) fn sessions(context: &Context<'_>) -> Found {
     }
     let stats = subject.database()?.stats().map_err(|error| format!("stats: {error}"))?;
     if let Some((name, _)) = stats.iter().find(|(name, value)| name.is_empty() || value.is_empty()) {
-        return Err(Halt::Failed(format!("stats gives a line that is no name=value: `{name}`")));
+        return Err(Halt::Failed(format!("stats returns a line that is not name=value: `{name}`")));
     }
     Ok(subject.close()?)
 }

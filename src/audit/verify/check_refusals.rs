@@ -1,4 +1,4 @@
-//! Rule 11: what a driver does not declare it refuses with KV_UNSUPPORTED, and nothing happens.
+//! Rule 11: a driver refuses what it does not declare with KV_UNSUPPORTED, without any effect.
 
 use super::Found;
 use super::act::{Act, group, status_name};
@@ -12,7 +12,7 @@ struct Trial {
     acts: Vec<Act>,
 }
 
-/// All but KV_COLLECTIONS: a driver without it takes a split key as the whole that it is, which is right.
+/// All except KV_COLLECTIONS: a driver without it treats a split key as one key, which is correct.
 fn trials(context: &Context<'_>) -> Vec<Trial> {
     let (key, fresh) = (context.key("row"), context.key("fresh"));
     let trial = |capability, what, acts| Trial { capability, what, acts };
@@ -57,7 +57,7 @@ pub(super) fn undeclared(context: &Context<'_>) -> Found {
         if trial.capability != 0 && context.has(trial.capability) {
             continue;
         }
-        // A database of its own for each, for one that is broken says nothing about the next.
+        // Each gets a separate database, because a damaged one would affect the next.
         let mut subject = context.subject()?;
         if let Err(text) = refuses(context, &mut subject, &trial) {
             faults.push(text);
@@ -73,10 +73,10 @@ fn refuses(context: &Context<'_>, subject: &mut Subject<'_>, trial: &Trial) -> R
     for answer in &answers {
         if answer.status != KV_UNSUPPORTED {
             let status = status_name(answer.status);
-            return Err(format!("{what} is not declared and answers {status} instead of KV_UNSUPPORTED"));
+            return Err(format!("{what} is not declared but returns {status} instead of KV_UNSUPPORTED"));
         }
     }
     let fresh = [context.key("fresh")];
-    subject.compare(&fresh).map_err(|text| format!("{what} was refused, and still: {text}"))?;
+    subject.compare(&fresh).map_err(|text| format!("{what} was refused but had an effect: {text}"))?;
     subject.close()
 }

@@ -10,7 +10,7 @@ use crate::generator::Random;
 /// Rows of the scanned database.
 const ROWS: usize = 600;
 
-/// A database whose keys are the even numbers, in scattered order, some deleted and some with neighbours.
+/// A database whose keys are the even numbers, in scattered order; some are deleted and some have neighbours.
 fn filled<'a>(context: &Context<'a>, random: &mut Random) -> Result<Subject<'a>, String> {
     let mut subject = context.subject()?;
     let mut numbers: Vec<usize> = (0..ROWS).collect();
@@ -42,7 +42,7 @@ fn key(context: &Context<'_>, number: usize) -> Vec<u8> {
     context.key(&format!("k{number:04}"))
 }
 
-/// Starts and bounds worth trying: keys that are there, deleted, between, before and after all.
+/// Starts and bounds worth testing: keys that are present, deleted, between others, before and after all.
 fn places(context: &Context<'_>) -> Vec<Vec<u8>> {
     let mut places: Vec<_> =
         [0, 1, 6, 7, 100, 599, 600, 1197, 1198, 1199, 2000].map(|n| key(context, n)).into();
@@ -87,7 +87,7 @@ pub(super) fn forward(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// The same downward.
+/// The same in descending order.
 pub(super) fn reverse(context: &Context<'_>) -> Found {
     if !context.has(KV_CAN_REVERSE) {
         return skip("not declared");
@@ -127,7 +127,7 @@ pub(super) fn prefix(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Rule 8: a scan in pieces gives the rows of the whole, and lives through changes between the pieces.
+/// Rule 8: a scan in pieces returns the rows of the complete scan, and tolerates changes between the pieces.
 pub(super) fn pieces(context: &Context<'_>) -> Found {
     if !context.has(KV_ORDERED) {
         return skip("no ordered scans");
@@ -141,7 +141,7 @@ pub(super) fn pieces(context: &Context<'_>) -> Found {
             let got = subject.scan_all(whole.clone().room(room))?;
             if got != wanted {
                 return Err(format!(
-                    "{whole}: the pieces of {room} bytes give {} rows of {}",
+                    "{whole}: the pieces of {room} bytes return {} of {} rows",
                     got.len(),
                     wanted.len()
                 )
@@ -150,7 +150,7 @@ pub(super) fn pieces(context: &Context<'_>) -> Found {
         }
         let tiny = subject.run(&[Act::scan(&[]).with(flags).room(9)])?.remove(0);
         if tiny.status == KV_SHORT && tiny.row_count != 0 {
-            return Err("rule 8: a row in a buffer that is too small for any".into());
+            return Err("rule 8: a row was returned in a buffer that is too small for any row".into());
         }
         changes_between(context, &mut subject, flags)?;
     }
@@ -158,7 +158,7 @@ pub(super) fn pieces(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Deletes the row that a scan stands on, puts rows before and behind it, and goes on.
+/// Deletes the row at the scan's position, puts rows before and after it, and resumes the scan.
 fn changes_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) -> Result<(), String> {
     let first = subject.run(&[Act::scan(&key(context, 300)).with(flags).rows(5)])?.remove(0);
     let last = first.rows()?.pop().ok_or("a scan from the middle found no row")?.0;
@@ -172,8 +172,8 @@ fn changes_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16)
     Ok(())
 }
 
-/// Scans in calls of few rows, each held open from call to call in a slot of its own, with all that a session may do in
-/// between: each call's rows are those behind its key as the session left them.
+/// Scans in calls of a few rows, each held open between calls in its own slot while the session does other work: each
+/// call must return the rows after its key as the session left them.
 fn held_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) -> Result<(), String> {
     let mut random = context.random(13);
     let ways = [flags, flags | KV_KEYS];
@@ -181,7 +181,7 @@ fn held_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) ->
     let mut scans: Vec<Act> = [0, 1, 3].map(|slot| begin(slot, ways[usize::from(slot) % 2])).into();
     let mut at = 0;
     for _ in 0..600 {
-        // Mostly the same scan goes on, so that it is held while something else is done.
+        // Mostly the same scan is resumed, so that it is held while something else is done.
         if random.below(4) == 0 {
             at = random.below(scans.len() as u64) as usize;
         }
@@ -193,7 +193,7 @@ fn held_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) ->
                 None => begin(next.slot, next.flags & !(KV_RESUME | KV_HOLD)),
             };
         }
-        // Where the scan stands and the rows that it comes to next: a change there is seen, or hidden.
+        // The scan's position and the rows that follow it: a change there is either seen or hidden.
         let here = scans[at].key.clone();
         let ahead = subject.model.walk(&scans[at].clone().rows(3));
         let Some((next, _)) = ahead.get(random.below(3) as usize) else { continue };
@@ -211,7 +211,7 @@ fn held_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) ->
                 subject.run(&group(puts, KV_ATOMIC))?
             }
             8 => subject.call(&[Act { slot: scans[at].slot, ..Act::control(KV_DROP) }])?,
-            // A row that was not there: behind one that is, or where there can be none one that was deleted.
+            // A new row: after an existing one or, where that is impossible, after a deleted one.
             _ if context.has(KV_FIXED_KEY_SIZE) => {
                 let number = random.below(2 * ROWS as u64) as usize;
                 subject.run(&[Act::put(&key(context, number), &written)])?
@@ -219,11 +219,11 @@ fn held_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) ->
             _ => subject.run(&[Act::put(&[next, &[0][..]].concat(), &written)])?,
         };
     }
-    // Left as they are: the end of the session lets go of them.
+    // Left open: the end of the session releases them.
     Ok(())
 }
 
-/// A held scan goes on where it was, and is let go of.
+/// A held scan resumes where it was, and is released.
 pub(super) fn hold(context: &Context<'_>) -> Found {
     if !context.has(KV_CAN_HOLD) {
         return skip("not declared");
@@ -244,7 +244,7 @@ pub(super) fn hold(context: &Context<'_>) -> Found {
             next = Act { key: last.clone(), ..next.with(KV_RESUME) };
         }
         if got != wanted {
-            return Err(format!("held in slot {slot}: {} rows of {}", got.len(), wanted.len()).into());
+            return Err(format!("held in slot {slot}: {} of {} rows", got.len(), wanted.len()).into());
         }
         subject.call(&[Act { slot, ..Act::control(KV_DROP) }])?;
     }

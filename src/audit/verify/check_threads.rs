@@ -1,4 +1,4 @@
-//! Checks with several threads, each with a session: what one writes no other disturbs.
+//! Checks with several threads, each with its own session: threads must not disturb each other's writes.
 
 use super::act::{Act, group};
 use super::draw::Draw;
@@ -10,9 +10,9 @@ use crate::engine::abi::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Sessions at once.
+/// Concurrent sessions.
 const THREADS: u8 = 4;
-/// Ops of a call; small, so that the threads meet often.
+/// Ops of a call; small, so that the threads interleave often.
 const CALL: usize = 16;
 /// Versions that a reader should have seen before its writer ends.
 const ENOUGH_SEEN: u64 = 200;
@@ -20,7 +20,7 @@ const ENOUGH_SEEN: u64 = 200;
 /// Disjoint keys: each thread's ops against its own oracle, and all rows at the end.
 pub(super) fn disjoint(context: &Context<'_>) -> Found {
     if context.has(KV_SINGLE_THREAD) {
-        return skip("declared to be right with one session only");
+        return skip("the engine declares that it supports one session only");
     }
     let setup = Setup {
         threads: THREADS.into(),
@@ -55,8 +55,9 @@ pub(super) fn disjoint(context: &Context<'_>) -> Found {
         whole.extend(model.rows().map(|(_, key, value)| (key.to_vec(), value.to_vec())));
     }
     if conflicts > 0 {
-        context
-            .note(format!("threads: KV_CONFLICT {conflicts} times though no two threads write the same key"));
+        context.note(format!(
+            "threads: KV_CONFLICT {conflicts} times, although no two threads write the same key"
+        ));
     }
     compare_whole(&database, &setup, &whole)?;
     Ok(database.close().map_err(|error| format!("close: {error}"))?)
@@ -106,7 +107,7 @@ fn one_thread(
     Ok((model, count))
 }
 
-/// A scan of this thread's rows alone, in pieces.
+/// A scan of only this thread's rows, in pieces.
 fn scan_own(
     caller: &mut super::caller::Caller,
     model: &mut Model,
@@ -128,7 +129,7 @@ fn scan_own(
     }
 }
 
-/// What all threads wrote is there, and nothing else.
+/// What all threads wrote is present, and nothing else.
 fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<(), String> {
     let mut model = Model::new(KV_ORDERED | KV_OVERWRITE, Vec::new());
     let mut caller = open_caller(database, setup)?;
@@ -157,10 +158,10 @@ fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]
     caller.end()
 }
 
-/// While one thread changes two rows in transactions, another reads them, alone and in transactions.
+/// While one thread changes two rows in transactions, another reads them, with single gets and in transactions.
 pub(super) fn atomic(context: &Context<'_>) -> Found {
     if context.has(KV_SINGLE_THREAD) || !context.has(KV_TRANSACTION) || !context.has(KV_OVERWRITE) {
-        return skip("no transactions, or one session only");
+        return skip("the engine supports no transactions, or one session only");
     }
     let setup = Setup { threads: 2, ops: CALL, ..context.setup()? };
     let database = open_database(context.engine, &setup)?;
@@ -180,10 +181,10 @@ pub(super) fn atomic(context: &Context<'_>) -> Found {
     written?;
     if halves_are_seen {
         context
-            .note("transactions are all or nothing at their end; a get beside one can see half of it".into());
+            .note("transactions are atomic once they end; a concurrent get outside a transaction can see half of one".into());
     }
     if seen.load(Ordering::Relaxed) == 0 {
-        return Err(Halt::Skipped("the reader never ran beside the writer".into()));
+        return Err(Halt::Skipped("the reader and the writer never ran at the same time".into()));
     }
     Ok(database.close().map_err(|error| format!("close: {error}"))?)
 }
@@ -215,9 +216,9 @@ fn write_pairs(
     caller.end()
 }
 
-/// Reads left, right and left again; `seen` counts the versions. A row's versions may only rise. That one row of a
-/// transaction is seen and not yet the other is no fault where gets stand alone, for nobody claims more; it is one
-/// between gets of one transaction.
+/// Reads left, right and left again; `seen` counts the versions. A row's versions may only rise. Separate gets may
+/// see one row of a transaction and not yet the other, because no engine claims otherwise; gets of one transaction
+/// must not.
 fn read_pairs(
     [left, right]: &[Vec<u8>; 2],
     database: &Database,

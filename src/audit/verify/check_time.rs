@@ -1,4 +1,4 @@
-//! Checks of the timed loop: stamps, the stop word, the deadline, due ticks; and that the times are not made up.
+//! Checks of the timed loop: stamps, the stop word, the deadline, due ticks; and that the times are real.
 
 use super::Found;
 use super::act::{Act, Answer, group};
@@ -10,7 +10,8 @@ use crate::measure::Clock;
 use std::thread;
 use std::time::Duration;
 
-/// Rules 6 and 7: what every call of every check was held against, and more with both clocks, single and in groups.
+/// Rules 6 and 7: the rules that every call of every check is checked against, and more with both clocks, single and
+/// in groups.
 pub(super) fn stamps(context: &Context<'_>) -> Found {
     let mut clocks = vec![Clock::monotonic()];
     if context.clock.kind() != KV_CLOCK_MONOTONIC {
@@ -24,20 +25,20 @@ pub(super) fn stamps(context: &Context<'_>) -> Found {
             if count > 1 {
                 subject.call(&group(acts, 0))?;
             }
-            // Due in the past is due now.
+            // A due tick in the past means now.
             let late: Vec<_> = plain(context, count).into_iter().map(|act| Act { due: 1, ..act }).collect();
             subject.call(&late)?;
         }
         let empty = subject.caller()?.call_from(0, &[], 0)?;
         if empty.done != 0 {
-            return Err("rule 3: a call of no ops is done with some".into());
+            return Err("rule 3: a call with no ops reports some as done".into());
         }
         subject.close()?;
     }
     context.faults.text().map_or(Ok(()), |text| Err(text.into()))
 }
 
-/// Puts and gets that every engine has.
+/// Puts and gets, which every engine supports.
 fn plain(context: &Context<'_>, count: usize) -> Vec<Act> {
     let act = |number: usize| {
         let key = context.key(&format!("k{:02}", number / 2));
@@ -47,11 +48,11 @@ fn plain(context: &Context<'_>, count: usize) -> Vec<Act> {
     (0..count).map(act).map(|act| if is_allowed(&act) { act } else { Act::get(&act.key) }).collect()
 }
 
-/// No processor copies more in a nanosecond.
+/// Bytes per nanosecond that no processor exceeds when copying.
 const COPIED_BYTES_PER_NS: u64 = 400;
 
-/// The ops' times make up nearly all of the call's, seen from outside, where the ops are heavy; or half of it, where the kit
-/// hands batches over.
+/// The ops' times must account for nearly all of the call's time seen from outside where the ops are heavy; for half
+/// of it where the kit passes batches to another thread.
 pub(super) fn honest(context: &Context<'_>) -> Found {
     const TRIES: usize = 9;
     let length = context.facts.value_bytes;
@@ -66,10 +67,11 @@ pub(super) fn honest(context: &Context<'_>) -> Found {
         if what == "puts" && !context.has(KV_OVERWRITE) {
             continue;
         }
-        // Each get delivers all of the value in its own time, which nobody copies faster than this.
+        // Each get delivers all of the value in its own time, and no copy is faster than this.
         let least = subject.setup.clock.from_ns(length as u64 / COPIED_BYTES_PER_NS);
-        // The best of some tries, for the machine may interrupt between the kit and the core, and a batch that is handed
-        // over waits for a processor; neither adds to the ops. What was waited for is not taken off, so a lie is seen.
+        // The best of several tries, because the machine may interrupt between the kit and the core, and a batch that
+        // is passed to another thread waits for a processor; neither is part of the ops. The waiting time is not
+        // subtracted, so false values are detected.
         let mut best = 0.0_f64;
         for _ in 0..TRIES {
             let call = subject.caller()?.call_from(0, &acts, 0)?;
@@ -78,7 +80,7 @@ pub(super) fn honest(context: &Context<'_>) -> Found {
             if let (true, Some(at)) = (what == "gets", call.answers.iter().position(is_too_fast)) {
                 let ticks = call.answers[at].end.saturating_sub(call.answers[at].start);
                 return Err(format!(
-                    "rule 7: get {at} of {} delivers {length} bytes in {ticks} ticks: its time is in another op",
+                    "rule 7: get {at} of {} delivers {length} bytes in {ticks} ticks, which is impossible: its time is counted for another op",
                     acts.len()
                 )
                 .into());
@@ -100,13 +102,13 @@ pub(super) fn honest(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// The share of a call that lies inside the ops.
+/// The share of a call that is inside the ops.
 fn share(call: &Call) -> f64 {
     let inside: u64 = call.answers.iter().map(|answer| answer.end.saturating_sub(answer.start)).sum();
     inside as f64 / call.wall.max(1) as f64
 }
 
-/// One op alone is the whole of its call, but for the call itself.
+/// A single op takes the time of its complete call, except for the overhead of the call.
 fn delayed(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), String> {
     let act = Act::get(&context.key("h00"));
     let mut least = f64::MAX;
@@ -118,13 +120,13 @@ fn delayed(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), Strin
     let outside_ns = subject.setup.clock.to_ns(least as u64);
     if outside_ns > 20_000 {
         return Err(format!(
-            "rule 7: a call of one get takes {outside_ns} ns longer than its op says, at best"
+            "rule 7: a call of one get takes at least {outside_ns} ns longer than its op reports"
         ));
     }
     Ok(())
 }
 
-/// Rule 3: once the stop word is set no further op is started.
+/// Rule 3: once the stop word is set, no further op is started.
 pub(super) fn stop_word(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let acts = plain(context, BATCH);
@@ -132,11 +134,11 @@ pub(super) fn stop_word(context: &Context<'_>) -> Found {
     set(stop, 1);
     let call = subject.caller()?.call_from(0, &acts, 0)?;
     if call.done != 0 {
-        return Err(format!("rule 3: the stop word was set, and {} ops were run", call.done).into());
+        return Err(format!("rule 3: the stop word was set, but {} ops were run", call.done).into());
     }
     set(stop, 0);
     subject.call(&acts)?;
-    // Set from another thread while the kit waits for an op that is due in a minute.
+    // Set by another thread while the kit waits for an op that is due in a minute.
     let minute = subject.setup.clock.from_ns(60_000_000_000);
     let mut waiting = plain(context, 3);
     waiting[1].due = subject.setup.clock.now() + minute;
@@ -149,26 +151,26 @@ pub(super) fn stop_word(context: &Context<'_>) -> Found {
     })?;
     set(stop, 0);
     if call.done != 1 {
-        return Err(format!("rule 7: stopped while waiting for op 1, {} ops were run", call.done).into());
+        return Err(format!("rule 7: stopped while waiting for op 1, but {} ops were run", call.done).into());
     }
     Ok(subject.close()?)
 }
 
-/// Rule 3: once the deadline has passed no further op is started.
+/// Rule 3: once the deadline has passed, no further op is started.
 pub(super) fn deadline(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let clock = subject.setup.clock;
     let acts = plain(context, BATCH);
     let call = subject.caller()?.call_from(0, &acts, clock.now())?;
     if call.done != 0 {
-        return Err(format!("rule 3: the deadline had passed, and {} ops were run", call.done).into());
+        return Err(format!("rule 3: the deadline had passed, but {} ops were run", call.done).into());
     }
     let hour = clock.from_ns(3_600_000_000_000);
     let far = clock.now() + hour;
     let call = subject.caller()?.call_from(0, &acts, far)?;
     if call.done != acts.len() {
         return Err(format!(
-            "rule 3: the deadline is in an hour, and {} of {} ops were run",
+            "rule 3: the deadline is in an hour, but {} of {} ops were run",
             call.done, BATCH
         )
         .into());
@@ -178,7 +180,7 @@ pub(super) fn deadline(context: &Context<'_>) -> Found {
     let near = clock.now() + clock.from_ns(20_000_000);
     let call = subject.caller()?.call_from(0, &waiting, near)?;
     if call.done > 1 {
-        return Err(format!("rule 7: op 1 is due behind the deadline, and {} ops were run", call.done).into());
+        return Err(format!("rule 7: op 1 is due after the deadline, but {} ops were run", call.done).into());
     }
     if let Some(late) = call.answers[..call.done].iter().find(|answer| answer.start >= near) {
         return Err(
@@ -188,7 +190,7 @@ pub(super) fn deadline(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Rule 7: an op starts at its due tick, not before, and the kit tells how long it waited.
+/// Rule 7: an op starts at its due tick or later, and the kit reports how long it waited.
 pub(super) fn due(context: &Context<'_>) -> Found {
     const APART_NS: u64 = 300_000;
     let mut subject = context.subject()?;
@@ -198,7 +200,7 @@ pub(super) fn due(context: &Context<'_>) -> Found {
     for (number, act) in acts.iter_mut().enumerate() {
         act.due = first + clock.from_ns(APART_NS * number as u64);
     }
-    // That none starts before it is due is held against every call.
+    // Every call is checked for ops that start before they are due.
     let call = subject.caller()?.call_from(0, &acts, 0)?;
     if call.done != acts.len() {
         return Err(format!("rule 3: `done` is {} of {}", call.done, acts.len()).into());
@@ -207,7 +209,10 @@ pub(super) fn due(context: &Context<'_>) -> Found {
     let told = call.waited + inside;
     if call.waited == 0 || told > call.wall + clock.from_ns(1_000) {
         let (waited, wall) = (call.waited, call.wall);
-        return Err(format!("rule 7: waited {waited} and worked {inside} ticks in a call of {wall}").into());
+        return Err(format!(
+            "rule 7: {waited} ticks waiting and {inside} ticks in ops do not fit a call of {wall} ticks"
+        )
+        .into());
     }
     let tied = group(plain(context, 2), 0);
     let due = clock.now() + clock.from_ns(1_000_000);

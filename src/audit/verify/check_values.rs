@@ -1,4 +1,4 @@
-//! Checks of get and put: the bytes that go in come out, and nothing else is written.
+//! Checks of get and put: reads return the written bytes, and nothing else is written.
 
 use super::act::{Act, shown};
 use super::draw::bytes;
@@ -8,7 +8,7 @@ use super::{Found, skip};
 use crate::engine::Work;
 use crate::engine::abi::*;
 
-/// Put, get, and a key that is not there.
+/// Put, get, and an absent key.
 pub(super) fn basics(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let mut random = context.random(1);
@@ -28,13 +28,13 @@ pub(super) fn basics(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Rule 4: a buffer that is too small is told with what is needed, and changes nothing.
+/// Rule 4: for a buffer that is too small, the driver reports the needed size and changes nothing.
 pub(super) fn short_get(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let mut random = context.random(2);
     let key = context.key("row");
     let value = bytes(&mut random, 5000);
-    // Fills the slot with bytes that are not zero, so that a write behind the value is seen.
+    // Fills the slot with bytes other than zero, so that a write past the value is detected.
     let filler = context.key("filler");
     subject.run(&[Act::put(&key, &value), Act::put(&filler, &bytes(&mut random, 8000))])?;
     subject.run(&[Act::get(&filler)])?;
@@ -48,7 +48,7 @@ pub(super) fn short_get(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Rule 5: the values of one call are copies, and stay what they are after it.
+/// Rule 5: the values of one call are copies, and do not change after it.
 pub(super) fn independent(context: &Context<'_>) -> Found {
     let setup = Setup { value_bytes: 1024, out_bytes: 1024, ..context.setup()? };
     let mut subject = context.open(setup)?;
@@ -60,7 +60,7 @@ pub(super) fn independent(context: &Context<'_>) -> Found {
         let gets: Vec<_> = keys.iter().map(|key| Act::get(key)).collect();
         let answers = subject.run(&gets)?;
         subject.caller()?.check_untouched()?;
-        // What was delivered must not be a window into memory that other ops change.
+        // Delivered bytes must not be a window into memory that other ops change.
         let others: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, 900))).collect();
         let call = subject.caller()?.call_from(BATCH / 2, &others, 0)?;
         subject.model.judge(&others, &call.answers)?;
@@ -90,7 +90,7 @@ pub(super) fn touch(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Keys and values as large as declared.
+/// Keys and values up to the declared limits.
 pub(super) fn large(context: &Context<'_>) -> Found {
     let most = (context.engine.key_size_max() as usize).min(65_535);
     let value_bytes = context.facts.value_bytes;
@@ -124,7 +124,7 @@ pub(super) fn large(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// A key over the declared limit, and one without bytes, are refused or kept; never taken and lost.
+/// A key over the declared limit, and an empty key, are refused or stored; never accepted and lost.
 pub(super) fn too_large_key(context: &Context<'_>) -> Found {
     let limit = context.engine.key_size_max() as usize;
     let is_limited = limit < 65_535 && !context.has(KV_FIXED_KEY_SIZE);
@@ -138,7 +138,7 @@ pub(super) fn too_large_key(context: &Context<'_>) -> Found {
             .map_err(|text| format!("rule 4: put of a key of {} bytes: {text}", limit + 1))?;
         let answer = subject.one(Act::get(&key))?;
         if !matches!(answer.status, KV_NOT_FOUND | KV_TOO_LARGE) {
-            return Err(format!("get of a key that was refused ({}): found", shown(&key)).into());
+            return Err(format!("get of a refused key ({}) found a value", shown(&key)).into());
         }
     }
     if !context.has(KV_FIXED_KEY_SIZE) {
@@ -148,24 +148,22 @@ pub(super) fn too_large_key(context: &Context<'_>) -> Found {
             subject.model.judge(&[empty], &[answer])?;
             subject.compare(&[])?;
             subject.database()?.maintain(Work::Flush).map_err(|error| format!("flush: {error}"))?;
-            subject
-                .compare(&[])
-                .map_err(|text| format!("a row whose key has no bytes, after a flush: {text}"))?;
+            subject.compare(&[]).map_err(|text| format!("a row with an empty key, after a flush: {text}"))?;
             if subject.is_kept() {
                 subject.reopen()?;
                 subject
                     .compare(&[])
-                    .map_err(|text| format!("a row whose key has no bytes, after close and open: {text}"))?;
+                    .map_err(|text| format!("a row with an empty key, after close and reopen: {text}"))?;
             }
         } else {
-            context.note("keys without bytes are refused".into());
+            context.note("empty keys are refused".into());
         }
     }
     subject.compare(&[])?;
     Ok(subject.close()?)
 }
 
-/// Many bytes are read again and again: what goes wrong once in a million is seen.
+/// Many bytes are read again and again, to detect faults that occur once in a million reads.
 pub(super) fn volume(context: &Context<'_>) -> Found {
     let length = context.facts.value_bytes.min(8 << 10);
     let mut subject = context.open(Setup { value_bytes: length, out_bytes: length, ..context.setup()? })?;
@@ -183,7 +181,8 @@ fn read_again(context: &Context<'_>, subject: &mut Subject<'_>, gets: &[Act], ro
     for round in 0..rounds.max(8) {
         subject.run(gets).map_err(|text| format!("round {round} of reading {} rows: {text}", gets.len()))?;
         if budget.is_spent() {
-            context.note(format!("volume: time was up after {} of {rounds} rounds", round + 1));
+            context
+                .note(format!("volume: the time limit was reached after {} of {rounds} rounds", round + 1));
             break;
         }
     }

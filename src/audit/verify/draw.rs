@@ -1,4 +1,4 @@
-//! Random acts for the model check: keys that provoke, values of all sizes, every op that the engine has.
+//! Random acts for the model check: keys that provoke errors, values of all sizes, every op that the engine supports.
 
 use super::act::{Act, group};
 use super::model::Model;
@@ -6,9 +6,9 @@ use super::subject::Facts;
 use crate::engine::abi::*;
 use crate::generator::Random;
 
-/// Bytes that keys are made of: the ends of the range, and few enough that keys share prefixes.
+/// Bytes that keys consist of: the ends of the range, and few enough that keys share prefixes.
 const LETTERS: [u8; 8] = [0x00, 0x01, b'a', b'b', b'c', 0x7f, 0x80, 0xff];
-/// What a counter's key begins with; no other key does.
+/// First byte of a counter's key; no other key begins with it.
 const COUNTER: u8 = 0xc0;
 
 /// Draws acts over a fixed set of keys.
@@ -23,7 +23,7 @@ pub(super) struct Draw {
 }
 
 impl Draw {
-    /// `prefix` stands before every key; keys have at least one byte more.
+    /// Every key begins with `prefix`; keys have at least one byte more.
     pub fn new(
         mut random: Random,
         facts: &Facts,
@@ -43,7 +43,7 @@ impl Draw {
             };
             key.extend((0..length).map(|_| LETTERS[random.below(8) as usize]));
             if !fixed && random.below(4) == 0 && !keys.is_empty() {
-                // A neighbour of another: one byte more, so that nothing lies between them.
+                // A neighbour of another key: one byte more, so that no key is between them.
                 key = keys[random.below(keys.len() as u64) as usize].clone();
                 key.push(0);
             }
@@ -71,7 +71,7 @@ impl Draw {
         self.capabilities & capability != 0
     }
 
-    /// One in `n`.
+    /// True once in `n` draws.
     fn chance(&mut self, n: u64) -> bool {
         self.random.below(n) == 0
     }
@@ -85,7 +85,7 @@ impl Draw {
         self.random.below(self.keyspaces) as u16
     }
 
-    /// Random bytes: mostly few, at times as many as the engine takes.
+    /// Random bytes: mostly few, sometimes as many as the engine accepts.
     pub fn value(&mut self) -> Vec<u8> {
         let length = match self.random.below(100) {
             0 if self.empty_values => 0,
@@ -97,7 +97,7 @@ impl Draw {
         bytes(&mut self.random, length.min(self.value_bytes))
     }
 
-    /// The acts of one call: 1 to `most`, some in groups.
+    /// The acts of one call: 1 to `most`, some of them in groups.
     pub fn batch(&mut self, most: usize, model: &Model) -> Vec<Act> {
         let count = if self.chance(3) { 1 } else { 1 + self.random.below(most as u64) as usize };
         let mut acts = Vec::new();
@@ -116,7 +116,7 @@ impl Draw {
 
     fn transaction(&mut self, size: usize) -> Vec<Act> {
         let reads = self.can(KV_TRANSACTION_READS);
-        // In one keyspace and without merges: whether there may be more in a transaction are checks of their own.
+        // In one keyspace and without merges: separate checks test whether a transaction may have more.
         let space = self.space();
         let one = |draw: &mut Draw| {
             let act = if reads && draw.chance(3) { Act::get(&draw.key()) } else { draw.write(false) };
@@ -126,7 +126,7 @@ impl Draw {
         group(acts, KV_ATOMIC)
     }
 
-    /// Gets alone, or writes alone: what a server joins.
+    /// Only gets, or only writes: what a server joins.
     fn joined(&mut self, size: usize, model: &Model) -> Vec<Act> {
         let reads = self.chance(2);
         let acts = (0..size).map(|_| if reads { self.get(model, false) } else { self.write(true) }).collect();
@@ -157,7 +157,7 @@ impl Draw {
             10 if may_merge && self.can(KV_MERGE_APPEND) => {
                 let length = self.random.below(20) as usize + 1;
                 let more = bytes(&mut self.random, length);
-                // Of a row that is always short, for it grows.
+                // On a row that is always short, because it grows.
                 Act::append(&self.keys[0].clone(), &more)
             }
             _ => {
@@ -177,7 +177,7 @@ impl Draw {
         if self.can(KV_CAN_TOUCH) && self.chance(8) {
             return act.with(KV_TOUCH);
         }
-        // The row may grow in the same call before it is read: then the answer is "short", which the oracle knows.
+        // The row may grow in the same call before it is read: the answer is then "short", which the oracle knows.
         match self.random.below(16) {
             0 if may_be_short && length > 0 => act.room(self.random.below(length as u64) as usize),
             1..8 => act.room(length),
@@ -217,7 +217,7 @@ impl Draw {
     }
 }
 
-/// Mostly short; at times as long as the engine takes.
+/// Mostly short; sometimes as long as the engine accepts.
 fn key_length(random: &mut Random, most: usize) -> usize {
     let length = match random.below(20) {
         0..12 => 1 + random.below(4),

@@ -1,7 +1,7 @@
-//! Close and open again in a fresh process: a database that is there in the memory of one process alone is not stored.
+//! Close and reopen in a fresh process: a database that exists only in the memory of one process is not stored.
 //!
-//! A file has what the fresh process needs: how to open, a line of JSON; then the rows that must be there, each with
-//! its keyspace and the lengths of key and value in front.
+//! A file has what the fresh process needs: one line of JSON on how to open the database; then the rows that must be
+//! present, each preceded by its keyspace and the lengths of key and value.
 
 use super::model::Model;
 use super::subject::{Setup, Subject};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Has a fresh process do [`reopened`] with the file; an `Err` says what it found, or how it ended.
+/// Runs [`reopened`] with the file in a fresh process; `Err` holds what it found, or how it ended.
 pub type Fresh<'f> = &'f dyn Fn(&Path) -> Result<(), String>;
 
 #[derive(Serialize, Deserialize)]
@@ -30,7 +30,7 @@ struct Head {
     out_bytes: usize,
 }
 
-/// Writes the file for a database that is closed.
+/// Writes the file for a closed database.
 pub(super) fn write(file: &Path, setup: &Setup, model: &Model) -> Result<(), String> {
     let index =
         |index: &kv_index| (index.keyspace, index.index_keyspace, index.from, index.length, index.clustering);
@@ -69,10 +69,10 @@ fn number(rest: &mut &[u8], bytes: usize) -> Result<usize, String> {
     Ok(next(rest, bytes)?.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
 }
 
-/// The fresh process's side: opens the database that the file tells of, and holds it against the rows there.
+/// Runs in the fresh process: opens the database that the file describes and compares it with the rows in the file.
 pub fn reopened(engine: &Engine, file: &Path) -> Result<(), String> {
     let bytes = fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or("the file of rows has no head")?;
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or("the file of rows has no header")?;
     let head: Head = serde_json::from_slice(&bytes[..end]).map_err(|error| error.to_string())?;
     let index = |(keyspace, index_keyspace, from, length, clustering)| kv_index {
         keyspace,

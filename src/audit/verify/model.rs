@@ -1,4 +1,4 @@
-//! The oracle: a `BTreeMap` that does what the acts ask for, and says whether an answer is right.
+//! The oracle: a `BTreeMap` that executes the acts and decides whether an answer is correct.
 
 use super::act::{Act, Answer, Row, group_end, shown, status_name};
 use crate::engine::abi::*;
@@ -8,28 +8,28 @@ use std::ops::Bound;
 /// Keyspace and key.
 type Place = (u16, Vec<u8>);
 
-/// What the database must hold.
+/// The expected contents of the database.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     rows: BTreeMap<Place, Vec<u8>>,
     capabilities: u64,
-    /// The indexes that the engine keeps.
+    /// The indexes that the engine maintains.
     indexes: Vec<kv_index>,
-    /// Other threads write too: KV_CONFLICT is an answer then, and means "no effect".
+    /// Whether other threads write too: KV_CONFLICT is then a valid answer, meaning "no effect".
     pub may_conflict: bool,
-    /// How often it came.
+    /// How often it was returned.
     pub conflicts: u64,
-    /// What a transaction changed so far, to be undone if it is not one after all.
+    /// The changes of a transaction so far, to be undone if it fails.
     undo: Vec<(Place, Option<Vec<u8>>)>,
 }
 
 impl Model {
-    /// An empty one for an engine with these capabilities, which keeps these indexes.
+    /// An empty model for an engine with these capabilities that maintains these indexes.
     pub fn new(capabilities: u64, indexes: Vec<kv_index>) -> Model {
         Model { capabilities, indexes, ..Model::default() }
     }
 
-    /// Makes a row or takes it away, and its index rows with it.
+    /// Inserts or removes a row, and its index rows with it.
     fn set(&mut self, place: Place, value: Option<Vec<u8>>) {
         let (space, key) = &place;
         for index in self.indexes.iter().filter(|index| index.keyspace == *space) {
@@ -61,17 +61,17 @@ impl Model {
         self.rows.iter().map(|((keyspace, key), value)| (*keyspace, &key[..], &value[..]))
     }
 
-    /// Takes writes for done.
+    /// Marks writes as done.
     pub fn hold(&mut self, acts: &[Act]) {
         acts.iter().for_each(|act| self.apply(act));
     }
 
-    /// Takes a row for there, as [`Model::rows`] gives it.
+    /// Marks a row as present, as [`Model::rows`] returns it.
     pub fn hold_row(&mut self, keyspace: u16, key: &[u8], value: &[u8]) {
         self.rows.insert((keyspace, key.to_vec()), value.to_vec());
     }
 
-    /// Forgets everything.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.rows.clear();
     }
@@ -80,7 +80,7 @@ impl Model {
         self.capabilities & capability != 0
     }
 
-    /// Whether the answers are right; follows the writes among them.
+    /// Whether the answers are correct; applies the writes among them.
     pub fn judge(&mut self, acts: &[Act], answers: &[Answer]) -> Result<(), String> {
         let mut first = 0;
         while first < acts.len() {
@@ -99,11 +99,11 @@ impl Model {
         Ok(())
     }
 
-    /// Ops that stand alone, or share no more than a call.
+    /// Ops that are independent, or share no more than a call.
     fn judge_each(&mut self, acts: &[Act], answers: &[Answer]) -> Result<(), String> {
         let has_failure = answers.iter().any(|answer| !answer.is_answer());
         for (act, answer) in acts.iter().zip(answers) {
-            // A group that shares a commit may be given up as a whole when one of its ops is short.
+            // A group that shares a commit may be abandoned as a whole when one of its ops is short.
             let is_given_up = answer.status == KV_ABORTED && acts.len() > 1 && has_failure;
             if is_given_up && answers.iter().any(|other| other.status == KV_SHORT) {
                 continue;
@@ -113,7 +113,7 @@ impl Model {
         Ok(())
     }
 
-    /// All or nothing, and the statuses say which.
+    /// All or nothing, and the statuses tell which.
     fn judge_transaction(&mut self, acts: &[Act], answers: &[Answer]) -> Result<(), String> {
         let done = answers.iter().filter(|answer| answer.is_answer()).count();
         if done == acts.len() {
@@ -124,7 +124,9 @@ impl Model {
         names.extend(answers.iter().find_map(|answer| answer.said.clone()));
         if done > 0 {
             let names = names.join(", ");
-            return Err(format!("rule 6: a transaction is done or not, its statuses say both: {names}"));
+            return Err(format!(
+                "rule 6: a transaction is all or nothing, but its statuses are mixed: {names}"
+            ));
         }
         if self.may_conflict && answers.iter().any(|answer| answer.status == KV_CONFLICT) {
             self.conflicts += 1;
@@ -132,11 +134,11 @@ impl Model {
         }
         self.undo.clear();
         let mut reason =
-            Err(format!("rule 6: the transaction was given up without need: {}", names.join(", ")));
+            Err(format!("rule 6: the transaction was aborted without a reason: {}", names.join(", ")));
         for (act, answer) in acts.iter().zip(answers) {
             if self.is_short(act) {
-                let told = answer.status == KV_SHORT;
-                reason = if told { Ok(()) } else { Err(format!("{act}: KV_SHORT was to be told")) };
+                let is_short = answer.status == KV_SHORT;
+                reason = if is_short { Ok(()) } else { Err(format!("{act}: expected KV_SHORT")) };
                 break;
             }
             self.keep(act);
@@ -159,7 +161,7 @@ impl Model {
         self.undo.push((place, before));
     }
 
-    /// What a write that is acknowledged does.
+    /// The effect of an acknowledged write.
     fn apply(&mut self, act: &Act) {
         let place = (act.keyspace, act.key.clone());
         match act.kind {
@@ -222,7 +224,7 @@ impl Model {
             return if told == right {
                 Ok(())
             } else {
-                Err(format!("KV_TOUCH: length and digest are {told:?}, the value's are {right:?}"))
+                Err(format!("KV_TOUCH: length and digest are {told:?}, expected {right:?}"))
             };
         }
         if self.is_short(act) {
@@ -237,13 +239,13 @@ impl Model {
         self.compare(value, &answer.bytes)
     }
 
-    /// Whether a value is the right one; if not, what it looks like.
+    /// Whether a value is correct; `Err` describes what is wrong.
     fn compare(&self, right: &[u8], got: &[u8]) -> Result<(), String> {
         if right == got {
             return Ok(());
         }
         let place = right.iter().zip(got).position(|(a, b)| a != b).unwrap_or(right.len().min(got.len()));
-        let mut text = format!("the value has {} bytes, right are {}", got.len(), right.len());
+        let mut text = format!("the value has {} bytes, expected {}", got.len(), right.len());
         if got.len() == right.len() {
             text = format!("the value's byte {place} of {} is wrong", right.len());
         }
@@ -254,7 +256,7 @@ impl Model {
         Err(text)
     }
 
-    /// The rows that a scan walks, in its direction.
+    /// The rows that a scan visits, in its direction.
     pub fn walk(&self, act: &Act) -> Vec<Row> {
         let space = act.keyspace;
         let reverse = act.has(KV_REVERSE);
@@ -294,7 +296,7 @@ impl Model {
         }
         let wanted = right.len().min(act.limit as usize);
         if got.len() > wanted {
-            let what = if got.len() > right.len() { "rows there are" } else { "rows asked for" };
+            let what = if got.len() > right.len() { "existing rows" } else { "requested rows" };
             return Err(format!(
                 "{} rows, more than the {wanted} {what}: {}",
                 got.len(),
@@ -309,7 +311,7 @@ impl Model {
                 return Err(format!("{} rows: {}", got.len(), first_fault(&right, &got)));
             }
         } else if let Some(row) = got.iter().find(|row| !right.contains(row)) {
-            return Err(format!("row {} is not there or has another value", shown(&row.0)));
+            return Err(format!("row {} is not in the database or has another value", shown(&row.0)));
         }
         if answer.status == KV_SHORT && self.can(KV_ORDERED) {
             return check_short(act, answer, &right[got.len()..]);
@@ -317,44 +319,45 @@ impl Model {
         Ok(())
     }
 
-    /// Rows may be missing. Those that come must be right, in order and no more than asked for.
+    /// Rows may be missing. Those returned must be correct, in order and no more than requested.
     fn judge_scan_of_cache(&self, act: &Act, right: &[Row], got: &[Row]) -> Result<(), String> {
         if got.len() > act.limit as usize {
-            return Err(format!("{} rows, more than the {} asked for", got.len(), act.limit));
+            return Err(format!("{} rows, more than the {} requested", got.len(), act.limit));
         }
         let mut rest = right.iter();
         match got.iter().find(|row| !rest.any(|other| other == *row)) {
-            Some(row) => {
-                Err(format!("row {} is not there, out of order, or has another value", shown(&row.0)))
-            }
+            Some(row) => Err(format!(
+                "row {} is not in the database, out of order, or has another value",
+                shown(&row.0)
+            )),
             None => Ok(()),
         }
     }
 }
 
-/// A scan that says short must have been.
+/// A scan that returns KV_SHORT must have had a reason.
 fn check_short(act: &Act, answer: &Answer, rest: &[Row]) -> Result<(), String> {
     let Some((key, value)) = rest.first() else {
-        return Err("rule 8: KV_SHORT, and no row is missing".into());
+        return Err("rule 8: KV_SHORT, but no row is missing".into());
     };
     let size = 8 + key.len() + value.len();
     let fits = act.out_size.is_some_and(|room| size <= room);
     if answer.row_count == 0 && fits {
-        return Err(format!("rule 8: KV_SHORT without a row, and the first one's {size} bytes fit"));
+        return Err(format!("rule 8: KV_SHORT without a row, but the first row's {size} bytes fit"));
     }
     if answer.needed < size as u64 {
-        return Err(format!("rule 8: `needed` is {}, the next row has {size} bytes", answer.needed));
+        return Err(format!("rule 8: `needed` is {}, but the next row has {size} bytes", answer.needed));
     }
     Ok(())
 }
 
-/// In words: where two lists of rows part.
+/// Describes where two lists of rows differ first.
 fn first_fault(right: &[Row], got: &[Row]) -> String {
     let Some(at) = right.iter().zip(got).position(|(a, b)| a != b) else {
         return match (right.get(got.len()), got.get(right.len())) {
             (Some((key, _)), _) => format!("row {} ({}) is missing", got.len(), shown(key)),
-            (_, Some((key, _))) => format!("row {} ({}) is too much", right.len(), shown(key)),
-            _ => "the rows are right".into(),
+            (_, Some((key, _))) => format!("row {} ({}) is not expected", right.len(), shown(key)),
+            _ => "the rows are correct".into(),
         };
     };
     let (right_row, got_row) = (&right[at], &got[at]);
@@ -362,16 +365,16 @@ fn first_fault(right: &[Row], got: &[Row]) -> String {
         return format!("row {at} ({}) has a wrong value", shown(&got_row.0));
     }
     let twin = if at > 0 && got[at - 1].0 == got_row.0 { ", a second time" } else { "" };
-    format!("row {at} is {}{twin}, right is {}", shown(&got_row.0), shown(&right_row.0))
+    format!("row {at} is {}{twin}, expected {}", shown(&got_row.0), shown(&right_row.0))
 }
 
-/// An answer's status must be this one.
+/// The status that an answer must have.
 pub(super) fn expect(answer: &Answer, status: u32) -> Result<(), String> {
     if answer.status == status {
         return Ok(());
     }
     let said = answer.said.as_ref().map_or(String::new(), |text| format!(" ({text})"));
-    Err(format!("answered {}{said}, right is {}", status_name(answer.status), status_name(status)))
+    Err(format!("status is {}{said}, expected {}", status_name(answer.status), status_name(status)))
 }
 
 fn number(bytes: &[u8]) -> u64 {
@@ -381,7 +384,7 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// KV_TOUCH's digest, from its definition in driver.h; not the kit's, which is what is checked.
+/// KV_TOUCH's digest, from its definition in driver.h; not the kit's implementation, because that is what is checked.
 fn digest(value: &[u8]) -> u64 {
     value.chunks(8).fold(0_u64, |sum, word| sum.wrapping_add(number(word)))
 }

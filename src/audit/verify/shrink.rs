@@ -1,5 +1,5 @@
-//! Of a sequence of ops that made an engine differ from the oracle, the part that is needed for it: steps are left out,
-//! half of them first and single ones last, as long as the engine still differs on a new database.
+//! Shrinks a sequence of ops that made an engine differ from the oracle: steps are removed, first half of them at a
+//! time and finally one by one, as long as the engine still differs on a new database.
 
 use super::act::{Act, group_end};
 use super::subject::Subject;
@@ -7,11 +7,11 @@ use crate::engine::abi::*;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Sequences that are tried, at most.
+/// Maximum number of sequences to try.
 const TRIALS: usize = 400;
-/// No more are tried after this time.
+/// No more sequences are tried after this time.
 const LIMIT: Duration = Duration::from_secs(8);
-/// Ops that are shown, at most.
+/// Maximum number of ops to show.
 const LINES: usize = 20;
 
 /// One step of a check.
@@ -26,7 +26,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// Does it and holds the answers against the oracle.
+    /// Executes it and checks the answers against the oracle.
     pub fn run(&self, subject: &mut Subject<'_>) -> Result<(), String> {
         match self {
             Step::Call(acts) => subject.run(acts).map(drop),
@@ -35,12 +35,12 @@ impl Step {
         }
     }
 
-    /// The ops that it names.
+    /// The ops in it.
     pub fn ops(&self) -> usize {
         if let Step::Call(acts) = self { acts.len() } else { 0 }
     }
 
-    /// A step for each group of its ops.
+    /// One step per group of its ops.
     fn split(step: &Rc<Step>) -> Vec<Rc<Step>> {
         let Step::Call(acts) = &**step else { return vec![Rc::clone(step)] };
         let mut parts = Vec::new();
@@ -53,7 +53,7 @@ impl Step {
         parts
     }
 
-    /// A step for each of its ops, in no group.
+    /// One step per op, without groups.
     fn loosen(step: &Rc<Step>) -> Vec<Rc<Step>> {
         let Step::Call(acts) = &**step else { return vec![Rc::clone(step)] };
         let alone = |act: &Act| Act { flags: act.flags & !(KV_JOIN | KV_ATOMIC), ..act.clone() };
@@ -69,7 +69,7 @@ struct Trials<'a, 'e> {
 }
 
 impl Trials<'_, '_> {
-    /// What is wrong after these steps on a new database; none: nothing, or it was not tried.
+    /// What is wrong after these steps on a new database; `None` if nothing is, or if it was not tried.
     fn fault(&mut self, steps: &[Rc<Step>]) -> Option<String> {
         if self.left == 0 || Instant::now() > self.until {
             return None;
@@ -77,13 +77,13 @@ impl Trials<'_, '_> {
         self.left -= 1;
         let mut subject = (self.open)().ok()?;
         let fault = steps.iter().find_map(|step| step.run(&mut subject).err());
-        // The database is in doubt, and is needed no more.
+        // The database is suspect, and no longer needed.
         let _ = subject.close();
         let _ = std::fs::remove_dir_all(&subject.setup.folder);
         fault
     }
 
-    /// Leaves out steps, so many at a time, then half as many, as long as the rest fails.
+    /// Removes steps, this many at a time, then half as many, as long as the rest still fails.
     fn thin(&mut self, steps: &mut Vec<Rc<Step>>, fault: &mut String) {
         let mut size = steps.len().div_ceil(2);
         while size > 0 {
@@ -101,7 +101,7 @@ impl Trials<'_, '_> {
     }
 }
 
-/// The shortest sequence found, as text; none: the steps do not fail when they are repeated.
+/// The shortest sequence found, as text; `None` if the steps do not fail when they are repeated.
 pub(super) fn shortest<'e>(
     open: &dyn Fn() -> Result<Subject<'e>, String>,
     steps: Vec<Step>,
@@ -111,7 +111,7 @@ pub(super) fn shortest<'e>(
     let mut trials = Trials { open, left: TRIALS, until: Instant::now() + LIMIT };
     let mut fault = trials.fault(&steps)?;
     trials.thin(&mut steps, &mut fault);
-    // Then group by group, and last op by op, each in a call of its own, where it still shows.
+    // Then group by group, and finally op by op, each in a separate call, as long as the fault persists.
     for split in [Step::split, Step::loosen] {
         let parts: Vec<Rc<Step>> = steps.iter().flat_map(split).collect();
         if let Some(text) = trials.fault(&parts) {
@@ -121,11 +121,11 @@ pub(super) fn shortest<'e>(
     }
     let count: usize = steps.iter().map(|step| step.ops()).sum();
     let lines = lines(&steps);
-    // The last ones are those at which it shows.
+    // The last ops are those that show the fault.
     let hidden = lines.len().saturating_sub(LINES);
-    let mut out = format!("{count} of these {all} ops are enough:");
+    let mut out = format!("{count} of these {all} ops reproduce it:");
     if hidden > 0 {
-        out += &format!("\n      ({hidden} more lines before these)");
+        out += &format!("\n      ({hidden} earlier lines hidden)");
     }
     for line in &lines[hidden..] {
         out += &format!("\n      {line}");
@@ -133,14 +133,14 @@ pub(super) fn shortest<'e>(
     Some(format!("{out}\n      then: {fault}"))
 }
 
-/// A line for each op; equal values have one name.
+/// One line per op; equal values have one name.
 fn lines(steps: &[Rc<Step>]) -> Vec<String> {
     let mut values: Vec<&[u8]> = Vec::new();
     let mut lines = Vec::new();
     for step in steps {
         match &**step {
             Step::Call(acts) => lines.extend(acts.iter().map(|act| line(act, &mut values))),
-            Step::Reopen => lines.push("close and open".into()),
+            Step::Reopen => lines.push("close and reopen".into()),
             Step::Compare(_) => lines.push("read all rows".into()),
         }
     }
@@ -177,7 +177,7 @@ mod tests {
         let wanted = [
             "put `a` = v1 (3 bytes)",
             "put `b` = v2 (3 bytes) in keyspace 1",
-            "close and open",
+            "close and reopen",
             "put new 0x00ff = v1 (3 bytes)",
             "get `a`",
         ];

@@ -1,4 +1,4 @@
-//! The engine under verification: its databases, each in a folder of its own, with a session and the oracle.
+//! The engine under verification: its databases, each in a separate folder, with a session and the oracle.
 
 use super::act::{Act, Answer};
 use super::caller::{Caller, Slots, StampFaults};
@@ -18,24 +18,24 @@ use std::time::Instant;
 pub(super) const BATCH: usize = 64;
 /// The largest value that most checks write.
 pub(super) const VALUE_BYTES: usize = 64 << 10;
-/// Keys of most checks are no longer, whatever the engine takes.
+/// Maximum length of keys in most checks, even where the engine accepts longer ones.
 const LONG_KEY_BYTES: usize = 1000;
 /// The size of all keys where it is fixed.
 const FIXED_KEY_BYTES: u32 = 16;
-/// Budget for the engine's caches: small, so that a verification runs anywhere.
+/// Budget for the engine's caches: small, so that a verification runs on any machine.
 const CACHE_BYTES: u64 = 16 << 20;
 const DISK_LIMIT_BYTES: u64 = 1 << 30;
 
 /// What the checks need to know before they begin.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
-    /// In force at the weakest level.
+    /// Effective capabilities at the weakest level.
     pub capabilities: u64,
     /// Longest key that checks use.
     pub key_bytes: usize,
-    /// Whether a value may have no bytes.
+    /// Whether a value may be empty.
     pub empty_values: bool,
-    /// Largest value that the engine took.
+    /// Largest value that the engine accepted.
     pub value_bytes: usize,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Context<'a> {
         self.facts.capabilities & capability != 0
     }
 
-    /// For what is no fault and still worth knowing.
+    /// Adds an observation that is not a fault but worth knowing.
     pub fn note(&self, text: String) {
         let mut notes = self.notes.borrow_mut();
         if !notes.contains(&text) {
@@ -113,16 +113,17 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A new empty folder.
+    /// Creates a new empty folder.
     pub fn folder(&self) -> Result<PathBuf, String> {
         let number = self.folders.get();
         self.folders.set(number + 1);
         let folder = self.root.join(format!("database-{number}"));
-        fs::create_dir(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        fs::create_dir(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         Ok(folder)
     }
 
-    /// A new database at the engine's weakest level, one session, slots for 64 ops of common sizes.
+    /// Settings for a new database at the engine's weakest level, with one session and slots for 64 ops of common
+    /// sizes.
     pub fn setup(&self) -> Result<Setup, String> {
         Ok(Setup {
             folder: self.folder()?,
@@ -141,7 +142,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Such a database, open.
+    /// Opens such a database.
     pub fn subject(&self) -> Result<Subject<'a>, String> {
         self.open(self.setup()?)
     }
@@ -150,12 +151,12 @@ impl<'a> Context<'a> {
         Subject::open(self.engine, setup, self.fresh)
     }
 
-    /// The source of one check's decisions.
+    /// The random source of one check.
     pub fn random(&self, stream: u64) -> Random {
         Random::stream(self.effort.seed, stream)
     }
 
-    /// Keys for one check: as many as asked, all different, in no order. Where all keys have one size they have it.
+    /// Keys for one check: as many as requested, all different, in no order, of the fixed size where there is one.
     pub fn key(&self, text: &str) -> Vec<u8> {
         if !self.has(KV_FIXED_KEY_SIZE) {
             return text.as_bytes().to_vec();
@@ -165,13 +166,13 @@ impl<'a> Context<'a> {
         key
     }
 
-    /// A clock that says when a check has drawn enough.
+    /// A timer that reports when a check has drawn enough ops.
     pub fn budget(&self) -> Budget {
         Budget { begun: Instant::now(), seconds: self.effort.seconds }
     }
 }
 
-/// How long a check may go on drawing ops.
+/// How long a check may keep drawing ops.
 pub(super) struct Budget {
     begun: Instant,
     seconds: f64,
@@ -184,7 +185,7 @@ impl Budget {
 }
 
 impl Setup {
-    /// What the boundary is asked for.
+    /// The request that is passed to the C boundary.
     pub fn request(&self, engine: &Engine) -> Request {
         let capabilities = engine.capabilities();
         let fixed = capabilities & KV_FIXED_KEY_SIZE != 0;
@@ -209,7 +210,7 @@ impl Setup {
     }
 }
 
-/// Bit `1 << kind` of all kinds that an engine with these capabilities has.
+/// One bit, `1 << kind`, for each kind of op that an engine with these capabilities supports.
 fn kinds(capabilities: u64) -> u32 {
     let can = |any: u64| capabilities & any != 0;
     let mut kinds = 1 << KV_GET | 1 << KV_PUT;
@@ -229,7 +230,7 @@ fn kinds(capabilities: u64) -> u32 {
     kinds
 }
 
-/// All flags that an engine with these capabilities has.
+/// All flags that an engine with these capabilities supports.
 fn op_flags(capabilities: u64) -> u32 {
     let mut flags = KV_JOIN | KV_KEYS | KV_RESUME;
     for (capability, flag) in [
@@ -256,12 +257,12 @@ pub(super) struct Subject<'a> {
     pub model: Model,
 }
 
-/// Opens the database alone.
+/// Opens only the database.
 pub(super) fn open_database(engine: &Engine, setup: &Setup) -> Result<Database, String> {
     Database::open(engine, &setup.folder, &setup.request(engine)).map_err(|error| format!("open: {error}"))
 }
 
-/// A session of a database with slots as the setup says.
+/// A session of a database with the slots of the setup.
 pub(super) fn open_caller(database: &Database, setup: &Setup) -> Result<Caller, String> {
     let Setup { clock, ops, key_bytes, value_bytes, out_bytes, .. } = *setup;
     let slots = Slots { ops, key_bytes, value_bytes, out_bytes };
@@ -288,17 +289,17 @@ impl<'a> Subject<'a> {
         self.database.as_ref().is_some_and(|database| database.in_force().capabilities & capability != 0)
     }
 
-    /// Whether what is written is still there after close and open.
+    /// Whether written data survives close and reopen.
     pub fn is_kept(&self) -> bool {
         !self.has(KV_IN_MEMORY)
     }
 
-    /// One call; the answers as they come.
+    /// One call; returns the answers unchecked.
     pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Answer>, String> {
         self.caller()?.call(acts)
     }
 
-    /// One call, held against the oracle.
+    /// One call, checked against the oracle.
     pub fn run(&mut self, acts: &[Act]) -> Result<Vec<Answer>, String> {
         let answers = self.call(acts)?;
         self.model.judge(acts, &answers)?;
@@ -319,14 +320,14 @@ impl<'a> Subject<'a> {
         Ok(())
     }
 
-    /// One act, whose status must be this one.
+    /// One act; returns its answer.
     pub fn one(&mut self, act: Act) -> Result<Answer, String> {
         let mut answers = self.call(std::slice::from_ref(&act))?;
         answers.pop().ok_or_else(|| "no answer".into())
     }
 
-    /// The whole database against the oracle: every row by get, and where there are scans by scan; and `absent` keys,
-    /// in every keyspace.
+    /// Compares the complete database with the oracle: every row by get and, if the engine supports scans, by scan;
+    /// and `absent` keys in every keyspace.
     pub fn compare(&mut self, absent: &[Vec<u8>]) -> Result<(), String> {
         let out_bytes = self.setup.out_bytes;
         let rows: Vec<_> = self.model.rows().map(|(space, key, _)| (space, key.to_vec())).collect();
@@ -346,7 +347,7 @@ impl<'a> Subject<'a> {
         Ok(())
     }
 
-    /// A scan, resumed until it is whole, each piece held against the oracle; the rows.
+    /// A scan, resumed until it is complete, each piece checked against the oracle; returns the rows.
     pub fn scan_all(&mut self, act: Act) -> Result<Vec<super::act::Row>, String> {
         let mut rows = Vec::new();
         let mut next = act.clone();
@@ -381,8 +382,8 @@ impl<'a> Subject<'a> {
         database.map_or(Ok(()), |database| database.close().map_err(|error| format!("close: {error}")))
     }
 
-    /// Closes the database and opens it again: if it is kept, in a fresh process first, which must find all of the oracle's
-    /// rows. What is not kept is forgotten by the oracle too.
+    /// Closes the database and reopens it: if it is persistent, first in a fresh process, which must find all rows of
+    /// the oracle. If it is not, the oracle forgets the rows too.
     pub fn reopen(&mut self) -> Result<(), String> {
         let is_kept = self.is_kept();
         self.close()?;
@@ -394,10 +395,9 @@ impl<'a> Subject<'a> {
             fresh::write(&file, &self.setup, &self.model)?;
             let found = fresh(&file);
             fs::remove_file(&file).map_err(|error| format!("cannot remove {}: {error}", file.display()))?;
-            found.map_err(|text| format!("closed, and opened in a fresh process: {text}"))?;
+            found.map_err(|text| format!("closed, then reopened in a fresh process: {text}"))?;
         }
-        let database =
-            open_database(self.engine, &self.setup).map_err(|text| format!("the second {text}"))?;
+        let database = open_database(self.engine, &self.setup).map_err(|text| format!("second {text}"))?;
         self.caller = Some(open_caller(&database, &self.setup)?);
         self.database = Some(database);
         Ok(())

@@ -1,4 +1,4 @@
-//! Verify over the reference engines, which must be green, and over every mutant, which must be red.
+//! Runs verify on the reference engines, which must pass, and on every mutant, which must fail.
 
 use super::{Choice, Effort, Outcome, Report, check_names, verify};
 use crate::engine::{Registry, mutant_names};
@@ -16,7 +16,7 @@ fn chosen(name: &str, effort: Effort, choice: &Choice) -> Report {
 }
 
 #[test]
-fn the_reference_engines_raise_no_alarm() {
+fn the_reference_engines_pass() {
     for name in ["memory-map", "memory-btree", "null"] {
         for seed in [7, 8, 9] {
             let report = verified(name, Effort { seed, ..EFFORT });
@@ -43,7 +43,7 @@ fn every_mutant_is_caught() {
 }
 
 #[test]
-fn a_report_goes_through_json_and_text() {
+fn a_report_converts_to_json_and_text() {
     let report = verified("memory-btree", Effort { ops: 200, ..EFFORT });
     let text = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
@@ -66,13 +66,13 @@ fn the_same_seed_gives_the_same_failures() {
 }
 
 #[test]
-fn a_model_check_that_fails_shows_the_few_ops_that_are_enough_for_it() {
+fn a_failing_model_check_shows_the_few_ops_that_reproduce_it() {
     let choice = Choice { checks: vec!["model".into()], settings: Vec::new() };
     let report = chosen("mutant:new-overwrites", EFFORT, &choice);
-    assert_eq!(report.checks.len(), 1, "the check that was chosen alone");
+    assert_eq!(report.checks.len(), 1, "only the chosen check");
     let (_, text) = report.failures().next().unwrap();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    assert!(lines[1].starts_with("2 of these ") && lines[1].ends_with("ops are enough:"), "{text}");
+    assert!(lines[1].starts_with("2 of these ") && lines[1].ends_with("ops reproduce it:"), "{text}");
     assert_eq!(lines.len(), 5, "{text}");
     assert!(lines[2].starts_with("put ") && lines[2].contains(" = v1 ("), "{text}");
     assert!(lines[3].starts_with("put new ") && lines[4].starts_with("then: "), "{text}");

@@ -1,5 +1,5 @@
-//! Guard pages: each key, value and out buffer that a driver is given ends where a page begins that nobody may touch, so
-//! that a byte read or written beyond it ends the process there and then. What lies before one is looked at after the call.
+//! Guard pages: each key, value and out buffer that a driver gets ends at an inaccessible page, so that reading or
+//! writing one byte too far ends the process immediately. The bytes before each are checked after the call.
 
 use super::memory::{Memory, page, whole_pages};
 use super::trespass::Watched;
@@ -7,12 +7,12 @@ use super::{Arena, Shape};
 use crate::engine::answers::kind_name;
 use std::ptr::NonNull;
 
-/// Bytes before a key, value or out buffer that are looked at.
+/// Bytes before a key, value or out buffer that are checked.
 const LOOK_BYTES: usize = 4096;
-/// What stands there.
+/// The value of these bytes.
 const FILL: u8 = 0xa5;
 
-/// What an op is given.
+/// The parts of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Key,
@@ -32,29 +32,29 @@ impl Part {
     }
 }
 
-/// Pages of an op's own for one of its parts, with a guard page behind them.
+/// Separate pages for one part of an op, followed by a guard page.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub start: NonNull<u8>,
     pub room: usize,
-    /// Bytes at its end that the last call was given.
+    /// Bytes at its end that belong to the last call.
     length: usize,
 }
 
 impl Place {
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the pages are open, and the arena that they belong to is borrowed mutably by whoever comes here.
+        // SAFETY: the pages are accessible, and callers borrow the arena that owns them mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.room) }
     }
 
-    /// Where what was given begins, and how far the bytes before it are looked at.
+    /// Where the part begins, and how many of the bytes before it are checked.
     fn split(&mut self) -> (&mut [u8], &mut [u8]) {
         let begins = self.room - self.length;
         let (before, given) = self.bytes().split_at_mut(begins);
         (&mut before[begins.saturating_sub(LOOK_BYTES)..], given)
     }
 
-    /// Gives these bytes. Where they begin.
+    /// Assigns these bytes to the call; returns where they begin.
     fn give(&mut self, bytes: &[u8]) -> *mut u8 {
         self.length = bytes.len().min(self.room);
         let (before, given) = self.split();
@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-/// The places of each op of an arena.
+/// The places of all ops of an arena.
 pub(super) struct Guards {
     places: Box<[[Place; 3]]>,
     /// The first rule that the last call broke.
@@ -72,10 +72,10 @@ pub(super) struct Guards {
     watched: Watched,
 }
 
-// SAFETY: the places lie in the arena's own memory.
+// SAFETY: the places are in the arena's own memory.
 unsafe impl Send for Guards {}
 
-/// Bytes that the places of a shape take, guard pages included.
+/// Bytes that the places of a shape need, guard pages included.
 pub(super) fn span(shape: &Shape) -> usize {
     let of_op = rooms(shape).iter().map(|room| room + page()).sum::<usize>();
     of_op * shape.ops
@@ -86,7 +86,7 @@ fn rooms(shape: &Shape) -> [usize; 3] {
 }
 
 impl Guards {
-    /// Places for each op, from `from` on, before which lies a guard page.
+    /// Creates places for each op, from offset `from` on, which is preceded by a guard page.
     pub fn new(shape: &Shape, memory: &Memory, from: usize) -> Guards {
         let mut at = from;
         let places: Box<[[Place; 3]]> = (0..shape.ops)
@@ -104,7 +104,7 @@ impl Guards {
 }
 
 impl Arena {
-    /// Moves what ops are given to where a guard page ends it.
+    /// Copies the parts of ops to places that end at a guard page.
     #[cold]
     pub(super) fn give_guarded(&mut self, first: usize, count: usize) {
         let Some(mut guards) = self.guards.take() else { return };
@@ -121,7 +121,7 @@ impl Arena {
         self.guards = Some(guards);
     }
 
-    /// Whether the out buffer of an op was written to after its call, where there are guard pages.
+    /// Whether the out buffer of an op was written to after its call, if there are guard pages.
     pub fn is_changed_since(&mut self, at: usize) -> bool {
         let Some(mut guards) = self.guards.take() else { return false };
         let (_, given) = guards.places[at][2].split();
@@ -130,7 +130,7 @@ impl Arena {
         is_changed
     }
 
-    /// Takes what came to where the core looks for it, and looks at what a driver may not write to.
+    /// Copies results to where the core expects them, and checks the memory that a driver must not write to.
     #[cold]
     pub(in crate::engine) fn take_guarded(&mut self, first: usize, count: usize) {
         let Some(mut guards) = self.guards.take() else { return };
@@ -204,7 +204,7 @@ mod tests {
             assert!(found.is_none_or(|(_, text)| text.ends_with(wanted.unwrap_or("?"))), "{wanted:?}");
         }
         arena.op_mut(2).length = 99;
-        assert_eq!(arena.delivered(2), [3; 99], "what came is where the core looks for it");
+        assert_eq!(arena.delivered(2), [3; 99], "the result is where the core expects it");
         assert!(!arena.is_changed_since(2));
         // SAFETY: it writes within the pages of its own op.
         unsafe { arena.op(2).out.write(4) };

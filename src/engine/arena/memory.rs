@@ -1,5 +1,5 @@
-//! Memory whose ends are pages that nobody may touch: a driver that leaves it dies at once, instead of spoiling what lies
-//! beside it.
+//! Memory between inaccessible pages: a driver that leaves it crashes immediately instead of corrupting adjacent
+//! memory.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
@@ -10,12 +10,12 @@ pub(super) fn page() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// Bytes, up to the end of their last page.
+/// Rounds bytes up to complete pages.
 pub(super) fn whole_pages(bytes: usize) -> usize {
     bytes.next_multiple_of(page())
 }
 
-/// A stretch of addresses, of which parts are open.
+/// A range of addresses, parts of which are accessible.
 pub(super) struct Memory {
     start: NonNull<u8>,
     bytes: usize,
@@ -25,10 +25,10 @@ pub(super) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Whole pages, none of which may be touched yet.
+    /// Reserves complete pages, all of them inaccessible at first.
     pub fn reserve(bytes: usize) -> Memory {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
-        // SAFETY: a new mapping, wherever the kernel wants it.
+        // SAFETY: a new mapping, wherever the kernel places it.
         let start = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Memory { start, bytes },
@@ -41,7 +41,7 @@ impl Memory {
         handle_alloc_error(layout)
     }
 
-    /// Opens whole pages, zeroed and each touched once. Where they begin.
+    /// Makes complete pages accessible, zeroed, and touches each once; returns where they begin.
     pub fn open(&self, from: usize, bytes: usize) -> NonNull<u8> {
         assert!(from + bytes <= self.bytes);
         // SAFETY: within the mapping, as asserted.
@@ -53,7 +53,7 @@ impl Memory {
             Memory::fail(bytes);
         }
         for at in (0..bytes).step_by(page()) {
-            // SAFETY: within the open pages; volatile so that the touch is not left out.
+            // SAFETY: within the accessible pages; volatile so that the touch is not optimized away.
             unsafe { start.add(at).write_volatile(0) };
         }
         start
@@ -62,7 +62,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: made by `reserve`, and unmapped once. It cannot fail with a mapping of our own.
+        // SAFETY: created by `reserve`, and unmapped once. It cannot fail with our own mapping.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

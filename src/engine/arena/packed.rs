@@ -1,35 +1,36 @@
-//! Ops of any size in one arena: their bytes lie one behind the other, for callers who do not know sizes in advance.
+//! Ops of any size in one arena: their bytes are stored one after the other, for callers who do not know sizes in
+//! advance.
 
 use super::{Arena, Shape};
 
 impl Arena {
-    /// The shape of an arena for `ops` packed ops, whose keys, values and out bytes together take `bytes` at most.
+    /// The shape of an arena for `ops` packed ops whose keys, values and out bytes take at most `bytes` in total.
     pub fn packed_shape(ops: usize, bytes: usize) -> Shape {
         Shape { ops, key_bytes: 0, value_bytes: 0, out_bytes: bytes.div_ceil(ops.max(1)) + 8 }
     }
 
-    /// Bytes that packed ops still may take.
+    /// Bytes that are left for packed ops.
     pub fn pack_room(&self) -> usize {
         self.parts.size - self.parts.keys - self.packed
     }
 
-    /// Forgets what was packed.
+    /// Removes all packed ops.
     pub fn clear_pack(&mut self) {
         self.packed = 0;
     }
 
-    /// Lays key, value and `out_bytes` of op `index` behind those packed before, and sets the op's pointers and lengths
-    /// to them. False, with nothing done, where there is no room.
+    /// Places key, value and `out_bytes` of op `index` after those packed before, and sets the op's pointers and
+    /// lengths to them. Returns `false` without any effect if there is not enough space.
     pub fn pack(&mut self, index: usize, key: &[u8], value: &[u8], out_bytes: usize) -> bool {
         let wanted = key.len() + value.len() + out_bytes;
-        // So that lengths and roundings stay far below the range of usize and u32.
+        // Keeps lengths and rounding far below the range of usize and u32.
         if wanted > u32::MAX as usize || wanted + 8 > self.pack_room() {
             return false;
         }
         let start = self.parts.keys + self.packed;
         let pointers =
             [start, start + key.len(), start + key.len() + value.len()].map(|offset| self.at(offset));
-        // SAFETY: `wanted` bytes from `start` on lie in the block, behind its ops, and the arena is borrowed mutably.
+        // SAFETY: `wanted` bytes from `start` on are in the block, after its ops, and the arena is borrowed mutably.
         unsafe {
             std::ptr::copy_nonoverlapping(key.as_ptr(), pointers[0], key.len());
             std::ptr::copy_nonoverlapping(value.as_ptr(), pointers[1], value.len());
@@ -42,7 +43,7 @@ impl Arena {
         true
     }
 
-    /// What a packed op delivered; never more than it had room for.
+    /// The bytes that a packed op delivered; never more than its out bytes.
     pub fn packed_delivered(&self, index: usize) -> &[u8] {
         let op = self.op(index);
         self.within(op.out, (op.length as usize).min(op.out_size as usize))
@@ -57,7 +58,7 @@ impl Arena {
     fn within(&self, start: *const u8, length: usize) -> &[u8] {
         let from = (start as usize).wrapping_sub(self.base.as_ptr() as usize);
         let is_ours = from >= self.parts.keys && from.saturating_add(length) <= self.parts.size;
-        assert!(is_ours, "the driver has changed what the core wrote");
+        assert!(is_ours, "the driver has changed the core's part of the op");
         // SAFETY: within the block, as asserted.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(from), length) }
     }
@@ -77,7 +78,7 @@ mod tests {
         assert!(room >= 4096);
         assert!(arena.pack(0, b"key", b"value", 100));
         assert!(arena.pack(1, b"", b"", room - 200));
-        assert!(!arena.pack(2, b"k", b"v", 200), "there is no room for it");
+        assert!(!arena.pack(2, b"k", b"v", 200), "there is not enough space");
         let (first, second) = (arena.op(0), arena.op(1));
         assert_eq!((first.key_length, first.value_length, first.out_size), (3, 5, 100));
         assert!(first.out as usize + 100 <= second.key as usize);

@@ -1,5 +1,5 @@
-//! What the core has sent, beside the arena, where no driver can reach it: the first cache line of each op and the core's
-//! part of the batch. A driver that changes them changes what it is judged by.
+//! A copy of what the core has sent, outside the arena, where no driver can reach it: the first cache line of each op
+//! and the core's part of the batch. A driver that changed these would change the data that it is checked against.
 
 use super::Arena;
 use crate::engine::abi::*;
@@ -11,21 +11,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[repr(C, align(64))]
 pub(super) struct Half([u64; 8]);
 
-/// The core's half of an op ends where the driver's begins.
+/// Size of the core's half of an op; the driver's half follows.
 const _: () = assert!(size_of::<Half>() == offset_of!(kv_op, start));
 
 impl Half {
     pub(super) const EMPTY: Half = Half([0; 8]);
 }
 
-/// What of the batch is the core's for good, or until it says otherwise.
+/// The core's part of the batch, until the core changes it.
 pub(super) struct SentBatch {
     pub deadline: u64,
     pub stop: &'static AtomicU32,
     pub clock: u32,
 }
 
-/// Fields of an op's first half, where each begins.
+/// The offsets of the fields in an op's first half.
 const FIELDS: [(usize, &str); 13] = [
     (offset_of!(kv_op, kind), "the kind"),
     (offset_of!(kv_op, slot), "the slot"),
@@ -42,18 +42,18 @@ const FIELDS: [(usize, &str); 13] = [
     (offset_of!(kv_op, due), "the due tick"),
 ];
 
-/// What a look over the ops of a call has found, all of them taken together, so that it costs one branch a call.
+/// The result of scanning the ops of a call, combined, so that it costs one branch per call.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Seen {
-    /// Not 0: some op's core half is not as it was sent, or its status is not `KV_OK`.
+    /// Nonzero if the core's half of some op has changed, or its status is not `KV_OK`.
     pub odd: u64,
-    /// Not 0: some op says a length beyond its out buffer.
+    /// Nonzero if some op reports a length beyond its out buffer.
     pub over: u64,
-    /// The kinds, their bits joined.
+    /// All kinds, combined with OR.
     pub kinds: u8,
 }
 
-/// Notes what is sent, and that no op has an answer yet.
+/// Records what is sent, and marks all ops as unanswered.
 #[inline(always)]
 fn note(ops: &mut [kv_op], sent: &mut [Half]) {
     for (op, sent) in ops.iter_mut().zip(sent) {
@@ -72,14 +72,15 @@ fn look(ops: &[kv_op], sent: &[Half]) -> Seen {
         }
         status |= op.status;
         kinds |= op.kind;
-        // The sign bit is set where it is too long: by a little, or by so much that the difference wraps round.
+        // The sign bit is set if the length is too large: by a little, or by so much that the difference wraps
+        // around.
         over |= u64::from(op.out_size).wrapping_sub(op.length) | op.length;
     }
     let changed = changed.iter().fold(0, |bits, word| bits | word);
     Seen { odd: changed | u64::from(status), over: over >> 63, kinds }
 }
 
-/// The same with 32 bytes at a time, where the processor has such registers: that halves their cost.
+/// The same with 32 bytes at a time, for processors with such registers: this halves the cost.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn note_wide(ops: &mut [kv_op], sent: &mut [Half]) {
@@ -95,33 +96,33 @@ fn look_wide(ops: &[kv_op], sent: &[Half]) -> Seen {
 /// The core's half of an op of an arena.
 #[inline(always)]
 fn half(op: &kv_op) -> &Half {
-    // SAFETY: an op begins with its half, without padding, and those of an arena lie on cache lines of their own.
+    // SAFETY: an op begins with its half, without padding, and the ops of an arena are on separate cache lines.
     unsafe { &*std::ptr::from_ref(op).cast::<Half>() }
 }
 
 impl Arena {
-    /// Notes what is sent, and that no op has an answer yet.
+    /// Records what is sent, and marks all ops as unanswered.
     #[inline(always)]
     pub(super) fn note_sent(&mut self, first: usize, count: usize) {
         let from = self.op_pointer(first);
         let sent = &mut self.sent[first..first + count];
-        // SAFETY: so many ops as there are halves lie there, and the arena is borrowed mutably.
+        // SAFETY: as many ops as halves are there, and the arena is borrowed mutably.
         let ops = unsafe { std::slice::from_raw_parts_mut(from, sent.len()) };
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has it.
+            // SAFETY: the processor supports it.
             return unsafe { note_wide(ops, sent) };
         }
         note(ops, sent);
     }
 
-    /// Looks at all ops of a call at once.
+    /// Scans all ops of a call at once.
     #[inline(always)]
     pub(in crate::engine) fn seen(&self, first: usize, count: usize) -> Seen {
         let (ops, sent) = (&self.ops()[first..first + count], &self.sent[first..first + count]);
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has it.
+            // SAFETY: the processor supports it.
             return unsafe { look_wide(ops, sent) };
         }
         look(ops, sent)
@@ -142,12 +143,12 @@ impl Arena {
         field.map_or("the core's own word", |(_, name)| name)
     }
 
-    /// The kind that an op was sent with.
+    /// The kind of an op as it was sent.
     pub(in crate::engine) fn sent_kind(&self, index: usize) -> u8 {
         self.sent[index].0[0].to_ne_bytes()[0]
     }
 
-    /// Whether the core's part of a batch is as it was sent.
+    /// Whether the core's part of a batch is unchanged.
     #[inline(always)]
     pub(in crate::engine) fn is_batch_as_sent(&self, first: usize, count: usize) -> bool {
         let (batch, sent) = (self.batch(), &self.sent_batch);
@@ -163,7 +164,7 @@ impl Arena {
         self.sent_batch.stop.load(Ordering::Relaxed) != 0
     }
 
-    /// After a call that broke a rule: all is as it was sent, and no op has an answer.
+    /// After a call that broke a rule: restores everything as it was sent, without any answers.
     #[cold]
     pub(in crate::engine) fn void(&mut self, first: usize, count: usize) {
         for at in first..first + count {
@@ -184,7 +185,7 @@ mod tests {
     static NEVER: AtomicU32 = AtomicU32::new(0);
 
     #[test]
-    fn every_field_that_a_driver_changes_is_named_and_put_back() {
+    fn every_field_that_a_driver_changes_is_named_and_restored() {
         let mut arena = Arena::new(Shape { ops: 4, key_bytes: 8, value_bytes: 8, out_bytes: 8 }, 0, &NEVER);
         type Change = fn(&mut kv_op);
         let changes: [(Change, &str); 14] = [

@@ -1,5 +1,5 @@
-//! Says what a driver touched when it dies at a guard page. The handler allocates nothing and takes no lock; a signal that
-//! has nothing to do with guard pages goes to whoever handled it before.
+//! Reports what a driver touched when it dies at a guard page. The handler allocates nothing and takes no lock; a
+//! signal that has nothing to do with guard pages is passed to the previous handler.
 
 use super::guarded::{Part, Place};
 use super::memory::page;
@@ -11,11 +11,11 @@ use std::ptr::null_mut;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
-/// Begins the line that the process writes on stderr and stdout before it dies.
+/// Prefix of the line that the process writes to stderr and stdout before it dies.
 pub const TRESPASS: &str = "kvdyno-guard: ";
-/// Arenas that are looked through; of more, a death is only a signal.
+/// Maximum number of arenas that are searched; beyond that, a crash is only a signal.
 const MOST: usize = 128;
-/// The signals that a guard page gives.
+/// The signals that an access to a guard page raises.
 const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
 static ARENAS: [AtomicPtr<Arena>; MOST] = [const { AtomicPtr::new(null_mut()) }; MOST];
@@ -25,11 +25,11 @@ static INSTALLED: Once = Once::new();
 /// What the handler knows of an arena.
 struct Arena {
     places: Box<[[Place; 3]]>,
-    /// Of the ops of the last call.
+    /// Kinds of the ops of the last call.
     kinds: Box<[AtomicU8]>,
 }
 
-/// An arena that the handler knows, until this is dropped.
+/// An arena that is registered with the handler until this is dropped.
 pub(super) struct Watched(*mut Arena);
 
 impl Watched {
@@ -44,7 +44,7 @@ impl Watched {
         Watched(arena)
     }
 
-    /// The ops of the call that begins, which lie from `first` on.
+    /// Sets the ops of the next call, which begin at `first`.
     pub fn note(&self, ops: &[kv_op], first: usize) {
         // SAFETY: it lives until this is dropped.
         let arena = unsafe { &*self.0 };
@@ -59,12 +59,13 @@ impl Drop for Watched {
         for slot in &ARENAS {
             let _ = slot.compare_exchange(self.0, null_mut(), Ordering::AcqRel, Ordering::Relaxed);
         }
-        // SAFETY: made by `new`, and no longer known to the handler. One that runs just now ends the process.
+        // SAFETY: created by `new`, and no longer known to the handler. A handler that is running now ends the
+        // process.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
 
-/// Bytes of a line, without an allocation.
+/// A line of bytes, without allocation.
 struct Line {
     bytes: [u8; 256],
     length: usize,
@@ -81,7 +82,7 @@ impl Write for Line {
 }
 
 impl Arena {
-    /// What lies at an address of a guard page.
+    /// Describes what is at an address of a guard page.
     fn describe(&self, address: usize, line: &mut Line) -> Option<()> {
         let mut before = None;
         for (at, places) in self.places.iter().enumerate() {
@@ -89,14 +90,14 @@ impl Arena {
                 let start = place.start.addr().get();
                 let end = start + place.room;
                 let kind = |at: usize| kind_name(self.kinds[at].load(Ordering::Relaxed));
-                // Of the page between two places, each has the half that is its own.
+                // Each of two neighbouring places owns half of the page between them.
                 if (start - page() / 2..start).contains(&address) && before.is_some() {
                     let (name, kind) = (part.name(), kind(at));
                     return write!(line, "{} bytes before the {name} of a {kind}", start - address).ok();
                 }
                 if (end..end + page() / 2).contains(&address) {
                     let (name, kind) = (part.name(), kind(at));
-                    return write!(line, "byte {} behind the {name} of a {kind}", address - end + 1).ok();
+                    return write!(line, "byte {} past the {name} of a {kind}", address - end + 1).ok();
                 }
                 before = Some(part);
             }
@@ -105,7 +106,7 @@ impl Arena {
     }
 }
 
-/// Writes what lies at the address; whether it is a guard page's.
+/// Writes what is at the address; returns whether it is in a guard page.
 fn tell(address: usize) -> bool {
     for slot in &ARENAS {
         // SAFETY: an arena leaves the list before it is freed.
@@ -115,10 +116,10 @@ fn tell(address: usize) -> bool {
         if arena.describe(address, &mut line).is_none() {
             continue;
         }
-        let _ = line.write_str(", where a guard page lies\n");
+        let _ = line.write_str(", which is in a guard page\n");
         // Stderr is for the record of a trial, stdout for `verify`.
         for file in [2, 1] {
-            // SAFETY: so many bytes lie there. Nothing can be done if it fails.
+            // SAFETY: this many bytes are there. A failure cannot be handled.
             unsafe { libc::write(file, line.bytes.as_ptr().cast(), line.length) };
         }
         return true;
@@ -128,7 +129,7 @@ fn tell(address: usize) -> bool {
 
 extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
-    // SAFETY: the kernel gives a whole siginfo_t with these signals.
+    // SAFETY: the kernel passes a complete siginfo_t with these signals.
     let address = unsafe { (*info).si_addr() }.addr();
     let before = SIGNALS.iter().position(|known| *known == signal).map(|at| &BEFORE[at]);
     // SAFETY: set before the handler was, and never freed.
@@ -142,15 +143,15 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
         let handler = unsafe { std::mem::transmute::<usize, Handler>(before.sa_sigaction) };
         return handler(signal, info, context);
     }
-    // The instruction is tried again, and ends the process.
+    // The instruction is retried, and ends the process.
     // SAFETY: a plain system call.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
 fn install() {
     for (signal, before) in SIGNALS.into_iter().zip(&BEFORE) {
-        // SAFETY: all zero is a valid sigaction; the handler is as SA_SIGINFO wants it. SA_ONSTACK, for the Go runtime
-        // wants it of every handler in its process.
+        // SAFETY: all zeroes is a valid sigaction; the handler has the type that SA_SIGINFO requires. SA_ONSTACK,
+        // because the Go runtime requires it of every handler in its process.
         unsafe {
             let mut old = Box::new(MaybeUninit::<libc::sigaction>::zeroed().assume_init());
             libc::sigaction(signal, std::ptr::null(), &mut *old);

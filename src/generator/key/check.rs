@@ -1,4 +1,4 @@
-//! Whether keys of some rules can be made: sizes, numbers that fit, a file that is long enough.
+//! Checks whether keys can be created by some rules: sizes, numbers that fit, a file that is long enough.
 
 use super::random;
 use super::{KeyFile, KeyRules, LEAST_KEY_BYTES, MOST_HASHED_DIGITS, MOST_KEY_BYTES, USER};
@@ -10,7 +10,7 @@ pub(super) fn prefix_bytes(rules: &KeyRules) -> usize {
     if rules.prefix_groups == 0 { 0 } else { rules.prefix_size as usize }
 }
 
-/// How many numbers `bytes` hold in an encoding.
+/// How many numbers fit into `bytes` of an encoding.
 pub(super) fn numbers_held(encoding: Encoding, bytes: usize) -> u128 {
     let (base, most): (u128, usize) = match encoding {
         Encoding::Binary | Encoding::Random => (256, 8),
@@ -20,7 +20,7 @@ pub(super) fn numbers_held(encoding: Encoding, bytes: usize) -> u128 {
     base.pow(bytes.min(most) as u32)
 }
 
-/// How many numbers a hashed key of `bytes` tells apart.
+/// How many distinct numbers fit into a hashed key of `bytes`.
 pub(super) fn hashed_numbers(bytes: usize) -> u64 {
     let digits = (bytes.saturating_sub(USER.len()) as u32).min(MOST_HASHED_DIGITS);
     10_u64.pow(digits)
@@ -29,13 +29,16 @@ pub(super) fn hashed_numbers(bytes: usize) -> u64 {
 pub(super) fn check_sizes(rules: &KeyRules, sizes: &Sizes) -> Result<(), SpecError> {
     let wrong = |text: String| Err(SpecError(text));
     if sizes.min() < LEAST_KEY_BYTES || sizes.max() > MOST_KEY_BYTES {
-        return wrong(format!("keys have {LEAST_KEY_BYTES} to {MOST_KEY_BYTES} bytes, not `{}`", rules.size));
+        return wrong(format!(
+            "keys must have {LEAST_KEY_BYTES} to {MOST_KEY_BYTES} bytes, got `{}`",
+            rules.size
+        ));
     }
     if rules.range == 0 || rules.range > 1 << 62 {
-        return wrong(format!("there can be 1 to 2^62 keys, not {}", rules.range));
+        return wrong(format!("the number of keys must be 1 to 2^62, got {}", rules.range));
     }
     if rules.spacing == 0 {
-        return wrong("`key.spacing` is at least 1".to_string());
+        return wrong("`key.spacing` must be at least 1".to_string());
     }
     if rules.alternate > 0
         && (rules.scattered
@@ -44,13 +47,14 @@ pub(super) fn check_sizes(rules: &KeyRules, sizes: &Sizes) -> Result<(), SpecErr
             || !rules.encoding.is_ordered())
     {
         return wrong(
-            "`key.alternate` goes with plain keys only: not scattered, hashed or random, from no file, without prefix groups"
+            "`key.alternate` requires plain keys: not scattered, hashed or random, not from a file, and without prefix groups"
                 .to_string(),
         );
     }
     if (rules.prefix_groups == 0) != (rules.prefix_size == 0) {
         return wrong(
-            "`key.prefix_groups` and `key.prefix_size` go together: set both or neither".to_string(),
+            "`key.prefix_groups` and `key.prefix_size` must be used together: set both or neither"
+                .to_string(),
         );
     }
     let number = match rules.encoding {
@@ -62,7 +66,7 @@ pub(super) fn check_sizes(rules: &KeyRules, sizes: &Sizes) -> Result<(), SpecErr
     if rules.file.is_none() && sizes.min() < needed {
         let (encoding, prefix, size) = (rules.encoding, rules.prefix_size, sizes.min());
         return wrong(format!(
-            "{encoding} keys with a prefix of {prefix} bytes need at least {needed} bytes, not {size}"
+            "{encoding} keys with a prefix of {prefix} bytes need at least {needed} bytes, got {size}"
         ));
     }
     Ok(())
@@ -92,7 +96,7 @@ pub(super) fn check_capacity(rules: &KeyRules, sizes: &Sizes) -> Result<(), Spec
             prefix => format!(" after a prefix of {prefix} bytes"),
         };
         return Err(SpecError(format!(
-            "{size}-byte {encoding} keys hold {held} numbers{prefix}; {range} keys with spacing {spacing} need \
+            "{size}-byte {encoding} keys have space for {held} numbers{prefix}; {range} keys with spacing {spacing} need \
              {width} {unit}"
         )));
     }
@@ -100,7 +104,7 @@ pub(super) fn check_capacity(rules: &KeyRules, sizes: &Sizes) -> Result<(), Spec
         && u128::from(rules.prefix_groups) > numbers_held(encoding, prefix_bytes(rules))
     {
         return Err(SpecError(format!(
-            "a {encoding} prefix of {} bytes tells {} groups apart, not {}",
+            "a {encoding} prefix of {} bytes can distinguish {} groups, but {} are requested",
             rules.prefix_size,
             numbers_held(encoding, prefix_bytes(rules)),
             rules.prefix_groups
@@ -111,25 +115,31 @@ pub(super) fn check_capacity(rules: &KeyRules, sizes: &Sizes) -> Result<(), Spec
 
 pub(super) fn check_file(rules: &KeyRules, sizes: &Sizes, file: &KeyFile) -> Result<KeyFile, SpecError> {
     let Some(size) = sizes.fixed() else {
-        let text =
-            format!("keys from a file have one size, not `{}`; set `key.size` to a number", rules.size);
+        let text = format!(
+            "keys from a file must have a fixed size, got `{}`; set `key.size` to a number",
+            rules.size
+        );
         return Err(SpecError(text));
     };
     if rules.prefix_groups > 0 {
-        return Err(SpecError("keys from a file have no prefix groups; set `key.prefix_groups` to 0".into()));
+        return Err(SpecError(
+            "keys from a file cannot have prefix groups; set `key.prefix_groups` to 0".into(),
+        ));
     }
     let bytes = (**file).as_ref().len() as u64;
     let (held, rest) = (bytes / u64::from(size), bytes % u64::from(size));
     if rest > 0 {
         let text = format!(
-            "the key file has {bytes} bytes, which is no multiple of the {size} bytes of a key; `key.size` must be that \
-             of its keys"
+            "the key file has {bytes} bytes, which is not a multiple of `key.size` ({size} bytes); set `key.size` to the \
+             size of its keys"
         );
         return Err(SpecError(text));
     }
     if held < rules.range {
         let range = rules.range;
-        return Err(SpecError(format!("the key file holds {held} keys of {size} bytes; {range} are needed")));
+        return Err(SpecError(format!(
+            "the key file contains {held} keys of {size} bytes, but {range} are needed"
+        )));
     }
     Ok(file.clone())
 }

@@ -1,11 +1,12 @@
-//! Keys of random bytes that lead back to their number: a bijection of 64 bits, then bytes that follow from it.
+//! Keys of random bytes from which their number can be computed: a bijection of 64 bits, then bytes that depend on
+//! it.
 
 use crate::generator::random::mix64;
 
-/// The bytes that hold the number: a random key has them at least.
+/// The bytes for the number: the minimum length of a random key.
 pub(in crate::generator) const LEAST: usize = 8;
 
-/// Fills `out`, which is `LEAST` bytes at least, with the bytes of a number.
+/// Fills `out`, which has at least `LEAST` bytes, with the bytes of a number.
 pub(super) fn write(number: u64, seed: u64, out: &mut [u8]) {
     let head = mix64(number ^ seed);
     for (word, bytes) in (0..).zip(out.chunks_mut(8)) {
@@ -13,7 +14,7 @@ pub(super) fn write(number: u64, seed: u64, out: &mut [u8]) {
     }
 }
 
-/// The number of such bytes; none: `write` did not make them.
+/// The number of such bytes; `None` if `write` did not create them.
 pub(super) fn read(bytes: &[u8], seed: u64) -> Option<u64> {
     let (first, rest) = bytes.split_first_chunk::<LEAST>()?;
     let head = u64::from_be_bytes(*first);

@@ -1,4 +1,4 @@
-//! Keys are unique, in the order they claim, and lead back to their index.
+//! Keys are unique, in the documented order, and map back to their index.
 
 use crate::generator::*;
 use std::collections::HashSet;
@@ -42,7 +42,7 @@ fn name(rules: &KeyRules) -> String {
 }
 
 #[test]
-fn keys_and_misses_are_unique_and_lead_back() {
+fn keys_and_misses_are_unique_and_map_back() {
     for rules in kinds(5_000) {
         let keys = Keys::new(&rules, 77).unwrap();
         assert_eq!(keys.misses(), Ok(()));
@@ -168,7 +168,7 @@ fn large_keys_work() {
 }
 
 #[test]
-fn the_whole_capacity_can_be_used() {
+fn the_full_capacity_can_be_used() {
     for (range, size, encoding) in [
         (5_000, "4", Encoding::Decimal),
         (32_768, "4", Encoding::Hex),
@@ -195,7 +195,7 @@ fn the_whole_capacity_can_be_used() {
 }
 
 #[test]
-fn foreign_bytes_lead_to_no_index() {
+fn foreign_bytes_have_no_index() {
     for rules in kinds(1_000) {
         let keys = Keys::new(&rules, 3).unwrap();
         let mut random = Random::seeded(3);
@@ -220,7 +220,7 @@ fn foreign_bytes_lead_to_no_index() {
 }
 
 #[test]
-fn a_file_gives_its_slices() {
+fn a_key_file_is_split_into_keys() {
     let bytes: Vec<u8> = (0..=255).collect();
     let file: KeyFile = Arc::new(bytes.clone());
     let from_file = KeyRules { file: Some(file), ..rules(32, "8", Encoding::Binary) };
@@ -247,15 +247,15 @@ fn a_file_gives_its_slices() {
     let keys = Keys::new(&KeyRules { file: Some(twice), range: 33, ..from_file.clone() }, 1).unwrap();
     assert_eq!(keys.repeated_in_file(), Some((1, 32)));
     let short = Keys::new(&KeyRules { range: 33, ..from_file.clone() }, 1).unwrap_err().0;
-    assert_eq!(short, "the key file holds 32 keys of 8 bytes; 33 are needed");
+    assert_eq!(short, "the key file contains 32 keys of 8 bytes, but 33 are needed");
     let odd: KeyFile = Arc::new(bytes[..63].to_vec());
     let odd = Keys::new(&KeyRules { file: Some(odd), range: 7, ..from_file.clone() }, 1).unwrap_err().0;
     assert!(
-        odd.starts_with("the key file has 63 bytes, which is no multiple of the 8 bytes of a key"),
+        odd.starts_with("the key file has 63 bytes, which is not a multiple of `key.size` (8 bytes)"),
         "{odd}"
     );
     let sized = KeyRules { size: SizeSpec::Uniform(4, 8), ..from_file };
-    assert!(Keys::new(&sized, 1).unwrap_err().0.contains("one size"));
+    assert!(Keys::new(&sized, 1).unwrap_err().0.contains("a fixed size"));
 }
 
 #[test]
@@ -264,36 +264,39 @@ fn refuses_what_does_not_fit() {
     let cases = [
         (
             base(200_000, "4", Encoding::Decimal),
-            "4-byte decimal keys hold 10000 numbers; 200000 keys with spacing 2 need 6 digits",
+            "4-byte decimal keys have space for 10000 numbers; 200000 keys with spacing 2 need 6 digits",
         ),
         (
             base(1 << 40, "4", Encoding::Binary),
-            "4-byte binary keys hold 4294967296 numbers; 1099511627776 keys with spacing 2 need 6 bytes",
+            "4-byte binary keys have space for 4294967296 numbers; 1099511627776 keys with spacing 2 need 6 bytes",
         ),
         (
             base(1_000_000, "8", Encoding::Hashed),
-            "8-byte hashed keys hold 10000 numbers; 1000000 keys with spacing 2 need 11 bytes",
+            "8-byte hashed keys have space for 10000 numbers; 1000000 keys with spacing 2 need 11 bytes",
         ),
         (
             KeyRules { prefix_groups: 10, prefix_size: 14, ..base(1 << 20, "16", Encoding::Binary) },
-            "16-byte binary keys hold 65536 numbers after a prefix of 14 bytes; 1048576 keys with spacing 2 need \
+            "16-byte binary keys have space for 65536 numbers after a prefix of 14 bytes; 1048576 keys with spacing 2 need \
              3 bytes",
         ),
         (
             KeyRules { prefix_groups: 300, prefix_size: 1, ..base(1_000, "16", Encoding::Binary) },
-            "a binary prefix of 1 bytes tells 256 groups apart, not 300",
+            "a binary prefix of 1 bytes can distinguish 256 groups, but 300 are requested",
         ),
         (
             KeyRules { prefix_groups: 3, prefix_size: 4, ..base(10, "4", Encoding::Hex) },
-            "hex keys with a prefix of 4 bytes need at least 5 bytes, not 4",
+            "hex keys with a prefix of 4 bytes need at least 5 bytes, got 4",
         ),
-        (base(10, "3", Encoding::Binary), "keys have 4 to 65536 bytes, not `3`"),
-        (base(10, "uniform:8-65537", Encoding::Binary), "keys have 4 to 65536 bytes, not `uniform:8-65537`"),
-        (base(0, "16", Encoding::Binary), "there can be 1 to 2^62 keys, not 0"),
-        (KeyRules { spacing: 0, ..base(1, "16", Encoding::Binary) }, "`key.spacing` is at least 1"),
+        (base(10, "3", Encoding::Binary), "keys must have 4 to 65536 bytes, got `3`"),
+        (
+            base(10, "uniform:8-65537", Encoding::Binary),
+            "keys must have 4 to 65536 bytes, got `uniform:8-65537`",
+        ),
+        (base(0, "16", Encoding::Binary), "the number of keys must be 1 to 2^62, got 0"),
+        (KeyRules { spacing: 0, ..base(1, "16", Encoding::Binary) }, "`key.spacing` must be at least 1"),
         (
             KeyRules { prefix_groups: 3, ..base(1, "16", Encoding::Binary) },
-            "`key.prefix_groups` and `key.prefix_size` go together: set both or neither",
+            "`key.prefix_groups` and `key.prefix_size` must be used together: set both or neither",
         ),
     ];
     for (rules, wanted) in cases {

@@ -1,4 +1,4 @@
-//! Tests of the room that span its files: golden numbers, masses, keys and values.
+//! Tests across the module's files: golden numbers, probabilities, keys and values.
 
 mod alternate;
 mod key;

@@ -1,4 +1,4 @@
-//! Every distribution draws what it says: golden numbers, coverage, parts, growth, bad input.
+//! Every distribution draws as documented: golden numbers, coverage, parts, growth, invalid input.
 
 use super::ALL;
 use crate::generator::*;
@@ -50,7 +50,7 @@ fn draws_stay_in_any_range() {
 }
 
 #[test]
-fn a_pass_gives_each_item_once_and_passes_differ() {
+fn a_pass_returns_each_item_once_and_passes_differ() {
     for n in [1_u64, 2, 3, 7, 64, 100, 1_000, 4_096, 10_007] {
         for distribution in ["sequential", "permutation"] {
             let mut sampler = sampler(distribution, n, n, false);
@@ -90,7 +90,7 @@ fn parts_are_disjoint_and_cover() {
 }
 
 #[test]
-fn a_permutation_is_undone_by_its_inverse() {
+fn the_inverse_reverses_a_permutation() {
     for n in [1, 2, 3, 5, 31, 32, 33, 4_095, 4_096, 4_097, 1 << 20, (1 << 40) + 1, 1 << 63] {
         for seed in 0..20 {
             let permutation = Permutation::new(n, seed);
@@ -152,11 +152,11 @@ fn threads_agree_on_the_hot_items() {
 }
 
 #[test]
-fn zipf_has_the_masses_of_theory_at_its_head() {
+fn the_head_of_zipf_has_the_theoretical_probabilities() {
     for (theta, n) in
         [(0.5, 100_000_u64), (0.99, 1_000_000), (1.0, 1_000_000), (1.5, 1 << 40), (4.0, 1 << 63)]
     {
-        // The sum of the rest of the series over what is added up here, by the integral: good to 1e-6 at worst.
+        // The rest of the series beyond this sum, by the integral: accurate to 1e-6 or better.
         let direct = n.min(2_000_000);
         let mut total: f64 = (1..=direct).map(|k| (k as f64).powf(-theta)).sum();
         if n > direct {
@@ -177,14 +177,14 @@ fn zipf_has_the_masses_of_theory_at_its_head() {
             let distance = (f64::from(*count) - wanted).abs();
             assert!(
                 distance < 5.0 * wanted.sqrt().max(1.0),
-                "seed 6, theta {theta}: rank {rank} has {count}, not {wanted}"
+                "seed 6, theta {theta}: rank {rank} has {count}, expected {wanted}"
             );
         }
     }
 }
 
 #[test]
-fn ycsb_hottest_item_gets_what_its_papers_see() {
+fn the_hottest_item_of_ycsb_has_the_published_share() {
     let mut sampler = sampler("ycsb-zipfian", 1_000, 1, false);
     let mut random = Random::seeded(1);
     let mut counts = vec![0_u32; 1_000];
@@ -203,9 +203,9 @@ fn refuses_what_cannot_be_drawn() {
     let make =
         |distribution, n, part| Sampler::new(&distribution, n, 0, part, false).map(|_| ()).unwrap_err().0;
     let text = make(Distribution::Uniform, 0, Part::WHOLE);
-    assert_eq!(text, "`uniform` draws from 1 to 2^63 items, not from 0");
+    assert_eq!(text, "`uniform` needs 1 to 2^63 items, got 0");
     let text = make(Distribution::Sequential, 3, Part { index: 5, count: 8 });
-    assert_eq!(text, "3 items have no part 5 of 8; use at most 3 threads");
+    assert_eq!(text, "3 items cannot be split among 8 threads; use at most 3 threads");
     make(Distribution::Permutation, 3, Part { index: 3, count: 8 });
     make(Distribution::Permutation, 3, Part { index: 2, count: 2 });
     make(Distribution::Zipf(-1.0), 3, Part::WHOLE);

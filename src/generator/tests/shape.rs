@@ -1,4 +1,4 @@
-//! The generators pass the tests that `kvdyno selftest` runs, and the tests see what is wrong.
+//! The generators pass the tests of `kvdyno selftest`, and the tests detect faults.
 
 use crate::generator::shape::*;
 use crate::generator::*;
@@ -48,8 +48,8 @@ fn masses_add_up_to_one() {
 }
 
 #[test]
-fn chi_square_sees_another_skew() {
-    // Two per cent off in theta must show: the test has the power that it is used for.
+fn chi_square_detects_a_different_skew() {
+    // Two per cent off in theta must be detected: the test must be powerful enough.
     let n = 1_000;
     let wanted = masses(&Distribution::Zipf(0.99), n).unwrap();
     let mut sampler = Sampler::new(&Distribution::Zipf(0.97), n, 1, Part::WHOLE, true).unwrap();

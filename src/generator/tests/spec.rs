@@ -1,4 +1,4 @@
-//! What people type is read, printed back, and refused with the nearest name.
+//! Texts that users type are parsed, printed back, and refused with the closest name.
 
 use crate::generator::*;
 use proptest::prelude::*;
@@ -104,7 +104,7 @@ fn a_fixed_size_is_a_number_in_toml_and_the_rest_are_texts() {
 }
 
 #[test]
-fn refuses_with_the_nearest_name_or_the_form() {
+fn errors_contain_the_closest_name_or_the_form() {
     const CASES: &[(&str, &str)] = &[
         ("zipff:1", "unknown distribution `zipff`; did you mean `zipf:THETA`?"),
         ("zipff", "unknown distribution `zipff`; did you mean `zipf:THETA`?"),
@@ -114,23 +114,23 @@ fn refuses_with_the_nearest_name_or_the_form() {
         ("hot:1,2", "unknown distribution `hot`; did you mean `hotspot:FRACTION,SHARE`?"),
         ("zipf", "`zipf` is not of the form `zipf:THETA`; for example `zipf:0.99`"),
         ("zipf:x", "`zipf:x` is not of the form `zipf:THETA`; for example `zipf:0.99`"),
-        ("zipf:0", "THETA of `zipf:0` is 0; it must be a finite number over 0"),
-        ("zipf:inf", "THETA of `zipf:inf` is inf; it must be a finite number over 0"),
-        ("zipf:NaN", "THETA of `zipf:NaN` is NaN; it must be a finite number over 0"),
+        ("zipf:0", "THETA of `zipf:0` must be a finite number over 0, got 0"),
+        ("zipf:inf", "THETA of `zipf:inf` must be a finite number over 0, got inf"),
+        ("zipf:NaN", "THETA of `zipf:NaN` must be a finite number over 0, got NaN"),
         (
             "hotspot:0.2",
             "`hotspot:0.2` is not of the form `hotspot:FRACTION,SHARE`; for example `hotspot:0.2,0.8`",
         ),
-        ("hotspot:1.5,0.8", "FRACTION of `hotspot:1.5,0.8` is 1.5; it must be over 0 and at most 1"),
-        ("hotspot:0.2,0", "SHARE of `hotspot:0.2,0` is 0; it must be over 0 and at most 1"),
-        ("exponential:100,1", "PERCENTILE of `exponential:100,1` is 100; it must be over 0 and under 100"),
-        ("uniform:3", "`uniform` takes no parameters, in `uniform:3`"),
+        ("hotspot:1.5,0.8", "FRACTION of `hotspot:1.5,0.8` must be over 0 and at most 1, got 1.5"),
+        ("hotspot:0.2,0", "SHARE of `hotspot:0.2,0` must be over 0 and at most 1, got 0"),
+        ("exponential:100,1", "PERCENTILE of `exponential:100,1` must be over 0 and under 100, got 100"),
+        ("uniform:3", "`uniform` does not accept parameters, got `uniform:3`"),
     ];
     for (text, wanted) in CASES {
         assert_eq!(text.parse::<Distribution>().unwrap_err().0, *wanted, "{text}");
     }
     let far = "xyzzy".parse::<Distribution>().unwrap_err().0;
-    assert!(far.starts_with("unknown distribution `xyzzy`; known are sequential, uniform,"), "{far}");
+    assert!(far.starts_with("unknown distribution `xyzzy`; expected one of sequential, uniform,"), "{far}");
     assert_eq!("hexx".parse::<Encoding>().unwrap_err().0, "unknown encoding `hexx`; did you mean `hex`?");
 }
 
@@ -171,7 +171,7 @@ fn refuses_sizes_out_of_range() {
 }
 
 #[test]
-fn nearest_is_silent_when_nothing_is_near() {
+fn nearest_is_none_when_nothing_is_close() {
     assert_eq!(nearest("redbb", &["redb", "fjall", "sled"]), Some("redb"));
     assert_eq!(nearest("slde", &["redb", "fjall", "sled"]), Some("sled"));
     assert_eq!(nearest("postgres", &["redb", "fjall", "sled"]), None);
@@ -180,7 +180,7 @@ fn nearest_is_silent_when_nothing_is_near() {
 }
 
 #[test]
-fn schema_tells_an_editor_the_forms() {
+fn the_schema_contains_the_forms() {
     let schema = serde_json::to_value(schemars::schema_for!(Distribution)).unwrap();
     assert_eq!(schema["type"], "string");
     assert!(schema["description"].as_str().unwrap().contains("zipf:THETA"));

@@ -1,4 +1,4 @@
-//! Values are what they were, and any other bytes are found out.
+//! Values never change between versions, and any other bytes are detected.
 
 use crate::generator::*;
 use proptest::prelude::*;
@@ -78,18 +78,18 @@ fn no_two_records_have_the_same_value() {
         seen.sort();
         seen.dedup();
         assert_eq!(seen.len(), written, "size {size}");
-        // Nor is what follows the header: an engine that stores equal bytes once gains nothing.
+        // Nor are the bytes after the header: an engine that stores equal bytes once gains nothing.
         let mut bodies: Vec<&[u8]> = seen.iter().filter_map(|value| value.get(24..)).collect();
         bodies.retain(|body| !body.is_empty());
         let all = bodies.len();
         bodies.sort();
         bodies.dedup();
-        assert_eq!(bodies.len(), all, "size {size}, behind the header");
+        assert_eq!(bodies.len(), all, "size {size}, after the header");
     }
 }
 
 #[test]
-fn any_flipped_bit_is_found() {
+fn any_flipped_bit_is_detected() {
     for size in ["8", "12", "16", "20", "23", "24", "40", "100", "600"] {
         for share in [1.0, 0.4] {
             let values = values(size, share);
@@ -104,7 +104,7 @@ fn any_flipped_bit_is_found() {
 }
 
 #[test]
-fn any_flipped_byte_of_large_values_is_found_and_named() {
+fn any_flipped_byte_of_large_values_is_detected_and_located() {
     for (size, share) in [("5000", 1.0), ("20000", 0.5), ("20000", 0.05)] {
         let values = values(size, share);
         let original = written(&values, 3, 4);
@@ -137,7 +137,7 @@ fn wrong_keys_versions_and_lengths_are_named() {
 }
 
 #[test]
-fn values_of_another_run_or_torn_from_two_versions_are_found() {
+fn values_of_another_run_or_torn_from_two_versions_are_detected() {
     let ours = values("8192", 0.5);
     let rules = ValueRules { size: SizeSpec::Fixed(8192), compressed_share: 0.5 };
     let theirs = Values::new(&rules, 43).unwrap();
@@ -165,7 +165,7 @@ fn sizes_that_vary_are_checked_too() {
 }
 
 #[test]
-fn small_values_keep_the_power_they_tell() {
+fn small_values_have_the_documented_power() {
     let tiny = values("1", 1.0);
     let bytes = written(&tiny, 5, 1);
     let passed = (0..10_000).filter(|&other| tiny.check(other, &bytes).is_ok()).count();
@@ -225,16 +225,16 @@ fn refuses_shares_out_of_range() {
 }
 
 #[test]
-fn faults_say_what_was_wrong() {
+fn faults_describe_what_was_wrong() {
     let cases = [
-        (Fault::Length { wanted: 100, actual: 99 }, "the value has 99 bytes, 100 were written"),
-        (Fault::Key { wanted: 1, actual: 2 }, "the value belongs to key 2, key 1 was asked for"),
+        (Fault::Length { wanted: 100, actual: 99 }, "the value has 99 bytes, but 100 were written"),
+        (Fault::Key { wanted: 1, actual: 2 }, "the value belongs to key 2, but key 1 was requested"),
         (
             Fault::Version { wanted: 3, actual: 2 },
-            "the value is version 2 of its key, version 3 was expected",
+            "the value is version 2 of its key, but version 3 was expected",
         ),
-        (Fault::Header, "the value's header is damaged or of another run"),
-        (Fault::Body { at: 77 }, "the value is damaged from byte 77 on"),
+        (Fault::Header, "the value's header is damaged or from another run"),
+        (Fault::Body { at: 77 }, "the value is damaged starting at byte 77"),
     ];
     for (fault, text) in cases {
         assert_eq!(fault.to_string(), text);

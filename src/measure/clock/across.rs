@@ -1,4 +1,4 @@
-//! Whether the clock goes backward when a time is handed from one CPU to another.
+//! Whether the clock goes backward when a time is passed from one CPU to another.
 
 use super::{Clock, Kind, monotonic_ns, ordered_counter};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -9,15 +9,15 @@ const HAND_OFFS_PER_PARTNER: u64 = 1000;
 const LIMIT_NS: u64 = 10_000_000;
 const OVER: u32 = 2;
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Across {
     pub(super) hand_offs: u64,
     pub(super) backward_steps: u64,
 }
 
-/// Plays ball with a time between the first CPU and some others, for at most 10 ms in all; none: there is only one
-/// CPU, or threads cannot be bound to one here.
+/// Passes a time back and forth between the first CPU and several others, for at most 10 ms in total; `None` if there
+/// is only one CPU, or if threads cannot be bound to one.
 pub(super) fn hand_off(clock: &Clock) -> Option<Across> {
     let cpus = allowed_cpus();
     let (first, others) = cpus.split_first()?;
@@ -33,7 +33,7 @@ pub(super) fn hand_off(clock: &Clock) -> Option<Across> {
     (all.hand_offs > 0).then_some(all)
 }
 
-/// The ball: whose turn it is, and the time at which it was thrown.
+/// The shared state: whose turn it is, and the time that was passed.
 struct Ball<'a> {
     clock: &'a Clock,
     turn: AtomicU32,
@@ -73,14 +73,14 @@ impl Ball<'_> {
             seen.hand_offs += 1;
             seen.backward_steps += u64::from(caught < self.thrown.load(Ordering::Relaxed));
             self.thrown.store(self.now(), Ordering::Relaxed);
-            // Fails when the other has ended the game.
+            // Fails when the other thread has ended the exchange.
             let _ = self.turn.compare_exchange(player, 1 - player, Ordering::Release, Ordering::Relaxed);
         }
         self.turn.store(OVER, Ordering::Release);
         seen
     }
 
-    /// Waits for the turn; false: the game is over.
+    /// Waits for its turn; `false` if the exchange has ended.
     fn wait_for(&self, player: u32) -> bool {
         loop {
             match self.turn.load(Ordering::Acquire) {
@@ -93,7 +93,7 @@ impl Ball<'_> {
     }
 }
 
-/// The CPUs that this thread may run on, ascending; none if that cannot be found out.
+/// The CPUs that this thread may run on, ascending; empty if unknown.
 #[cfg(target_os = "linux")]
 fn allowed_cpus() -> Vec<usize> {
     // SAFETY: all zeroes is the empty set.
@@ -113,7 +113,7 @@ fn bind_to(cpu: usize) -> bool {
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the index came from a set of the same size.
     unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: the set is live and its size is given; 0 is the calling thread, which ends after this game.
+    // SAFETY: the set is live and its size is given; 0 is the calling thread, which ends after this exchange.
     unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0 }
 }
 

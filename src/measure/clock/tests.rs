@@ -1,4 +1,4 @@
-//! Conversions are exact and the clock goes forward. No test asks how fast the machine is.
+//! Conversions are exact and the clock goes forward. No test depends on the speed of the machine.
 
 use super::{Clock, Kind, PLAUSIBLE_NS_PER_TICK, monotonic_ns};
 
@@ -27,14 +27,14 @@ fn ticks_convert_without_overflow_and_within_a_millionth() {
             let slack = 2.0 + 1.0 / ns_per_tick + ticks as f64 * 1e-6;
             assert!(
                 (back - ticks as f64).abs() <= slack,
-                "{ticks} ticks of {ns_per_tick} ns came back as {back}"
+                "{ticks} ticks of {ns_per_tick} ns converted back to {back}"
             );
         }
     }
 }
 
 #[test]
-fn refuses_rates_that_no_clock_has() {
+fn refuses_implausible_rates() {
     for ns_per_tick in [0.0, -1.0, 1e9, f64::NAN, f64::INFINITY] {
         assert_eq!(Clock::counter_at(ns_per_tick), None, "{ns_per_tick}");
     }
@@ -51,7 +51,7 @@ fn goes_forward_and_agrees_with_the_monotonic_clock() {
         before = now;
     }
     let (elapsed_ns, wanted_ns) = (clock.to_ns(clock.now() - ticks), monotonic_ns() - begin_ns);
-    // Being interrupted between the two reads shifts them apart, at most by the time that passed at all.
+    // An interruption between the two reads shifts them apart, at most by the total elapsed time.
     assert!(
         elapsed_ns <= wanted_ns + wanted_ns / 2 + 50_000_000,
         "{elapsed_ns} ns, but {wanted_ns} ns passed"

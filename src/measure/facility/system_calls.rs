@@ -1,4 +1,4 @@
-//! The probes that need system calls which std does not have. Each opens something and closes it at once.
+//! The probes that need system calls missing in std. Each opens something and closes it at once.
 
 use std::io;
 
@@ -18,7 +18,7 @@ mod linux {
     const PERF_TYPE_TRACEPOINT: u32 = 2;
     const PERF_COUNT_HW_CPU_CYCLES: u64 = 0;
     const PERF_COUNT_SW_TASK_CLOCK: u64 = 1;
-    /// Bits of `flags`: begin disabled, leave out the kernel, leave out the hypervisor.
+    /// Bits of `flags`: begin disabled, exclude the kernel, exclude the hypervisor.
     const DISABLED: u64 = 1;
     const EXCLUDE_KERNEL: u64 = 1 << 5;
     const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
@@ -28,7 +28,7 @@ mod linux {
     const SECCOMP_GET_ACTION_AVAIL: libc::c_long = 2;
     const SECCOMP_RET_USER_NOTIF: u32 = 0x7fc0_0000;
 
-    /// The first published size of `struct perf_event_attr`, which every kernel takes.
+    /// The first published size of `struct perf_event_attr`, which every kernel accepts.
     #[repr(C)]
     struct EventAttributes {
         kind: u32,
@@ -53,7 +53,7 @@ mod linux {
         open_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR)
     }
 
-    /// A counter of a tracepoint, by the number that tracefs gives it.
+    /// A counter of a tracepoint, by its id in tracefs.
     pub(in super::super) fn open_tracepoint(number: u64) -> io::Result<()> {
         open_event(PERF_TYPE_TRACEPOINT, number, 0)
     }
@@ -72,7 +72,7 @@ mod linux {
             config1: 0,
         };
         let (this_thread, any_cpu, no_group, no_flags): (i32, i32, i32, libc::c_ulong) = (0, -1, -1, 0);
-        // SAFETY: the attributes are live and say their own size; the kernel only reads them.
+        // SAFETY: the attributes are live and contain their own size; the kernel only reads them.
         let file = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
@@ -84,23 +84,23 @@ mod linux {
             )
         };
         let file = i32::try_from(file).ok().filter(|&file| file >= 0).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: the descriptor was just opened and belongs to nobody else; dropping it closes it.
+        // SAFETY: the descriptor was just opened and has no other owner; dropping it closes it.
         drop(unsafe { OwnedFd::from_raw_fd(file) });
         Ok(())
     }
 
-    /// Whether filters may hand system calls to another process to decide on.
+    /// Whether filters may delegate system calls to another process.
     pub(in super::super) fn has_user_notification() -> io::Result<()> {
         let action = SECCOMP_RET_USER_NOTIF;
         let no_flags: libc::c_ulong = 0;
-        // SAFETY: this operation only reads the action behind the pointer; it installs nothing.
+        // SAFETY: this operation only reads the action that the pointer refers to; it installs nothing.
         let outcome = unsafe {
             libc::syscall(libc::SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, no_flags, &raw const action)
         };
         if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// The number of a loop device that is not in use.
+    /// The number of an unused loop device.
     pub(in super::super) fn free_loop_device(control: &str) -> io::Result<u32> {
         let control = OpenOptions::new().read(true).write(true).open(control)?;
         // SAFETY: the descriptor is open, and this request takes no argument.

@@ -1,5 +1,5 @@
-//! A histogram as HdrHistogram writes it: the compressed form that its interval logs hold (V2), for programs that read
-//! these. The buckets are the same, so nothing is lost but values above 73 minutes, which have none.
+//! A histogram in HdrHistogram's own format: the compressed form (V2) of its interval logs, for programs that read
+//! these. The buckets are the same, so nothing is lost except values above 73 minutes, which have no bucket.
 
 use super::{BUCKETS, HIGHEST_NS, Histogram};
 
@@ -7,12 +7,12 @@ use super::{BUCKETS, HIGHEST_NS, Histogram};
 const COMPRESSED: u32 = 0x1c84_9304 | 0x10;
 const PLAIN: u32 = 0x1c84_9303 | 0x10;
 const SIGNIFICANT_DIGITS: u32 = 3;
-/// Bytes of a stored block of DEFLATE, at most.
+/// Maximum bytes of a stored block of DEFLATE.
 const STORED_BYTES: usize = 0xffff;
 
 impl Histogram {
-    /// The text that a line of an interval log ends with: base64 of the compressed form. It is stored and not shrunk, for
-    /// it is small; every reader takes both.
+    /// The text at the end of a line of an interval log: base64 of the compressed form. It is stored without
+    /// compression, because it is small; every reader accepts both.
     pub fn hdr_log_text(&self) -> String {
         let packed = zlib_stored(&self.hdr_plain());
         let mut bytes = COMPRESSED.to_be_bytes().to_vec();
@@ -21,7 +21,8 @@ impl Histogram {
         base64(&bytes)
     }
 
-    /// Words of the head, then counts as numbers of 7 bits a byte, runs of empty buckets as negative ones.
+    /// Words of the header, then counts as numbers of 7 bits per byte, with runs of empty buckets as negative
+    /// numbers.
     fn hdr_plain(&self) -> Vec<u8> {
         let mut counts = Vec::new();
         let mut next = 0;
@@ -35,10 +36,10 @@ impl Histogram {
         debug_assert!(next <= BUCKETS);
         let mut bytes = PLAIN.to_be_bytes().to_vec();
         bytes.extend((counts.len() as u32).to_be_bytes());
-        // No shift of buckets.
+        // No bucket shift.
         bytes.extend(0_u32.to_be_bytes());
         bytes.extend(SIGNIFICANT_DIGITS.to_be_bytes());
-        // The lowest value that is told from 0, and the highest that has a bucket.
+        // The lowest value that is distinct from 0, and the highest that has a bucket.
         bytes.extend(1_u64.to_be_bytes());
         bytes.extend(HIGHEST_NS.to_be_bytes());
         bytes.extend(1_f64.to_be_bytes());
@@ -47,7 +48,7 @@ impl Histogram {
     }
 }
 
-/// The lowest bit is the sign; the ninth byte, if it comes to that, has eight bits.
+/// The lowest bit is the sign; the ninth byte, if there is one, has eight bits.
 fn write_zigzag(bytes: &mut Vec<u8>, number: i64) {
     let mut rest = ((number << 1) ^ (number >> 63)) as u64;
     for _ in 0..8 {

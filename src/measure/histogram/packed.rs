@@ -1,11 +1,12 @@
-//! Buckets of a histogram in few bytes: gaps and counts as numbers of 7 bits a byte. Only made here, so always whole.
+//! Buckets of a histogram in few bytes: gaps and counts as numbers of 7 bits per byte. Created only here, so always
+//! valid.
 
 /// Index and count of each bucket in use, ascending.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packed(Vec<u8>);
 
 impl Packed {
-    /// Holds nothing and allocates nothing.
+    /// Creates an empty one that allocates nothing.
     pub(super) const fn new() -> Self {
         Self(Vec::new())
     }
@@ -30,7 +31,7 @@ impl FromIterator<(usize, u64)> for Packed {
     }
 }
 
-/// Goes over the packed buckets.
+/// Iterates over the packed buckets.
 pub(super) struct Buckets<'a> {
     rest: std::slice::Iter<'a, u8>,
     next_index: usize,

@@ -1,4 +1,4 @@
-//! How a histogram stands in a record: sparse and readable, and checked when it is read back.
+//! The form of a histogram in a record: sparse and readable, and validated when it is read back.
 
 use super::packed::Packed;
 use super::{BUCKETS, HIGHEST_NS, Histogram, highest_of, index_of, lowest_of};
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Times by how often they were seen. Buckets are at most 1/1024 of their values wide.
+/// Times with their number of occurrences. Buckets are at most 1/1024 of their values wide.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Histogram")]
 struct Stored {
@@ -16,20 +16,20 @@ struct Stored {
     unit: Unit,
     /// Always 3.
     significant_digits: u8,
-    /// Values recorded.
+    /// Number of recorded values.
     count: u64,
-    /// Of these, values above 2^42 - 1 ns (73 minutes), counted in the last bucket; absent: none.
+    /// Number of values above 2^42 - 1 ns (73 minutes), counted in the last bucket; absent if there are none.
     #[serde(default, skip_serializing_if = "is_none")]
     saturated: u64,
     /// Exact sum of the values.
     sum_ns: u64,
-    /// Exact least value; absent: no values.
+    /// Exact minimum; absent if there are no values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     min_ns: Option<u64>,
-    /// Exact largest value; absent: no values.
+    /// Exact maximum; absent if there are no values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_ns: Option<u64>,
-    /// Least value and count of each bucket in use, ascending.
+    /// Smallest value and count of each bucket in use, ascending.
     buckets: Vec<(u64, u64)>,
 }
 
@@ -62,7 +62,7 @@ impl Serialize for Histogram {
 impl<'de> Deserialize<'de> for Histogram {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let stored = Stored::deserialize(deserializer)?;
-        restore(&stored).map_err(|fault| D::Error::custom(format!("not a histogram: {fault}")))
+        restore(&stored).map_err(|fault| D::Error::custom(format!("invalid histogram: {fault}")))
     }
 }
 
@@ -80,10 +80,10 @@ impl JsonSchema for Histogram {
     }
 }
 
-/// The histogram, or what is wrong with the text.
+/// The histogram, or what is wrong with the stored form.
 fn restore(stored: &Stored) -> Result<Histogram, String> {
     if stored.significant_digits != SIGNIFICANT_DIGITS {
-        return Err(format!("{} significant digits instead of 3", stored.significant_digits));
+        return Err(format!("expected 3 significant digits, got {}", stored.significant_digits));
     }
     let sums = check_buckets(&stored.buckets)?;
     if sums.count != stored.count {
@@ -92,7 +92,7 @@ fn restore(stored: &Stored) -> Result<Histogram, String> {
     check_extremes(stored)?;
     let sum_ns = u128::from(stored.sum_ns);
     let is_at_its_end = stored.sum_ns == u64::MAX;
-    // Saturated values are larger than their bucket, so they only bound the sum from below.
+    // Saturated values are larger than their bucket, so they bound the sum only from below.
     let is_too_large = stored.saturated == 0 && sum_ns > sums.highest_ns;
     if (sum_ns < sums.lowest_ns && !is_at_its_end) || is_too_large {
         return Err(format!("sum_ns {sum_ns} does not fit the buckets"));
@@ -112,7 +112,7 @@ fn restore(stored: &Stored) -> Result<Histogram, String> {
     })
 }
 
-/// What the buckets come to: values, and the least and largest sum that these can have.
+/// Totals of the buckets: number of values, and the smallest and largest possible sum.
 struct Sums {
     count: u64,
     lowest_ns: u128,
@@ -140,13 +140,13 @@ fn check_buckets(buckets: &[(u64, u64)]) -> Result<Sums, String> {
     Ok(sums)
 }
 
-/// The least and largest value must lie in the first and last bucket.
+/// The minimum and maximum must be in the first and last bucket.
 fn check_extremes(stored: &Stored) -> Result<(), String> {
     let (Some(&(first_ns, _)), Some(&(last_ns, last_count))) =
         (stored.buckets.first(), stored.buckets.last())
     else {
         let is_bare = stored.min_ns.is_none() && stored.max_ns.is_none() && stored.saturated == 0;
-        return if is_bare { Ok(()) } else { Err("extremes, but no buckets".into()) };
+        return if is_bare { Ok(()) } else { Err("min_ns or max_ns without buckets".into()) };
     };
     let (Some(min_ns), Some(max_ns)) = (stored.min_ns, stored.max_ns) else {
         return Err("min_ns or max_ns is missing".into());

@@ -1,4 +1,4 @@
-//! The histogram against exact sorting, against another implementation, and against hostile text.
+//! The histogram against exact sorting, against another implementation, and against malformed text.
 
 use super::{BUCKETS, HIGHEST_NS, Histogram, highest_of, index_of, lowest_of};
 
@@ -18,7 +18,7 @@ const QUANTILES: [(u64, u64); 13] = [
     (1, 1),
 ];
 
-/// A small generator of its own, for this room knows no other.
+/// A small random generator, because this module may not use the `generator` module.
 struct Source(u64);
 
 impl Source {
@@ -178,7 +178,7 @@ fn an_empty_one_knows_nothing() {
 }
 
 #[test]
-fn an_empty_one_records_after_all() {
+fn an_empty_histogram_can_record() {
     let mut histogram = Histogram::empty();
     histogram.record(3000);
     histogram.record(1000);
@@ -201,7 +201,7 @@ fn one_takes_less_than_a_megabyte_and_recording_never_adds_to_it() {
 }
 
 #[test]
-fn clearing_leaves_no_trace() {
+fn clearing_removes_everything() {
     let mut histogram = recorded(&[0, 17, 1 << 30, u64::MAX]);
     histogram.clear();
     assert_eq!(histogram, Histogram::empty());
@@ -223,7 +223,7 @@ fn small_samples_have_no_high_quantiles() {
 }
 
 #[test]
-fn refuses_quantiles_that_are_none() {
+fn refuses_invalid_quantiles() {
     let histogram = recorded(&[1, 2, 3]);
     assert_eq!(histogram.quantile(1, 0), None);
     assert_eq!(histogram.quantile(3, 2), None);
@@ -234,7 +234,7 @@ fn refuses_quantiles_that_are_none() {
 }
 
 #[test]
-fn a_stored_one_comes_back_equal() {
+fn a_stored_histogram_reads_back_equal() {
     for (name, draw) in DISTRIBUTIONS {
         let mut source = Source(3);
         let histogram = recorded(&(0..2000).map(|_| draw(&mut source)).collect::<Vec<_>>());
@@ -272,7 +272,7 @@ fn has_a_schema_that_names_its_fields() {
     }
 }
 
-/// One value of 5 ns, and what is put in the place of which part of it.
+/// One value of 5 ns, and the replacements that are made in its text.
 const ONE: &str =
     r#"{"unit":"ns","significant_digits":3,"count":1,"sum_ns":5,"min_ns":5,"max_ns":5,"buckets":[[5,1]]}"#;
 const FAULTS: [(&str, &str); 20] = [
@@ -305,26 +305,26 @@ fn refuses_text_that_is_not_a_histogram() {
         let text = ONE.replacen(from, to, 1);
         assert_ne!(text, ONE, "{from}");
         let outcome = serde_json::from_str::<Histogram>(&text);
-        assert!(outcome.is_err(), "taken: {text}");
+        assert!(outcome.is_err(), "accepted: {text}");
     }
     let between = ONE.replace(":5,", ":5001,").replace("[5,", "[5001,");
-    assert!(serde_json::from_str::<Histogram>(&between).is_err(), "taken: {between}");
+    assert!(serde_json::from_str::<Histogram>(&between).is_err(), "accepted: {between}");
 }
 
 #[test]
-fn says_what_is_wrong_with_a_text() {
+fn reports_what_is_wrong_with_a_text() {
     let text = ONE.replace(r#""count":1"#, r#""count":2"#);
     let error = serde_json::from_str::<Histogram>(&text).unwrap_err().to_string();
     assert!(error.contains("the buckets hold 1 values, but count is 2"), "{error}");
 }
 
 #[test]
-fn torn_text_never_panics() {
+fn truncated_text_never_panics() {
     let whole = serde_json::to_string(&recorded(&[3, 5000, 70_000_000, u64::MAX])).unwrap();
     for at in 0..whole.len() {
         let mut bytes = whole.clone().into_bytes();
         bytes.truncate(at);
-        assert!(serde_json::from_slice::<Histogram>(&bytes).is_err(), "the first {at} bytes were taken");
+        assert!(serde_json::from_slice::<Histogram>(&bytes).is_err(), "the first {at} bytes were accepted");
         for digit in b'0'..=b'9' {
             let mut changed = whole.clone().into_bytes();
             if changed[at].is_ascii_digit() {

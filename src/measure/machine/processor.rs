@@ -1,10 +1,10 @@
-//! The processor: model, CPUs, sockets, turbo, and the hypervisor below it.
+//! The processor: model, CPUs, sockets, turbo, and the hypervisor, if any.
 
 use super::super::resources::read;
 use super::word;
 use std::collections::BTreeSet;
 
-/// What is known of the processor.
+/// Facts about the processor.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Processor {
     pub(super) model: Option<String>,
@@ -20,7 +20,7 @@ impl Processor {
         Self { cpus: online_cpus(), turbo: turbo(), hypervisor: hypervisor(&text), ..Self::parse(&text) }
     }
 
-    /// What `/proc/cpuinfo` tells. On Arm it has numbers in the place of a name.
+    /// Facts from `/proc/cpuinfo`. On Arm it has numbers instead of a model name.
     fn parse(text: &str) -> Self {
         let arm = || {
             let (maker, part) = (value(text, "CPU implementer")?, value(text, "CPU part")?);
@@ -57,14 +57,14 @@ fn online_cpus() -> Option<u64> {
     None
 }
 
-/// Intel's driver says when turbo is off, the others when it is on.
+/// Intel's driver reports when turbo is off, the others when it is on.
 fn turbo() -> Option<bool> {
     let folder = "/sys/devices/system/cpu";
     let off = word(&format!("{folder}/intel_pstate/no_turbo")).map(|text| text == "0");
     off.or_else(|| word(&format!("{folder}/cpufreq/boost")).map(|text| text == "1"))
 }
 
-/// The hypervisor's name, or that there is one; none: none is seen.
+/// The hypervisor's name, or that there is one; `None` if none is detected.
 fn hypervisor(cpuinfo: &str) -> Option<String> {
     let says_so =
         value(cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
@@ -82,12 +82,12 @@ fn is_virtual_maker(maker: &str) -> bool {
     makers.iter().any(|known| maker.starts_with(known))
 }
 
-/// The twelve letters by which a hypervisor names itself in cpuid leaf 0x40000000.
+/// The twelve letters of the hypervisor's name in cpuid leaf 0x40000000.
 #[cfg(target_arch = "x86_64")]
 fn signature() -> Option<String> {
-    // A safe function on newer compilers.
+    // A safe function in newer compilers.
     #[allow(unused_unsafe)]
-    // SAFETY: every x86-64 processor has cpuid, and this leaf was promised by the flag `hypervisor`.
+    // SAFETY: every x86-64 processor has cpuid, and the flag `hypervisor` guarantees this leaf.
     let leaf = unsafe { std::arch::x86_64::__cpuid(0x4000_0000) };
     let letters = [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).concat();
     let known = [

@@ -1,4 +1,4 @@
-//! Facts that every machine has, and that none of them gives its owner away.
+//! Facts that every machine has; none of them identifies its owner.
 
 use super::{Conditions, Machine, parse_os};
 use std::path::Path;
@@ -26,7 +26,7 @@ fn no_host_name_and_no_path_is_in_them() {
     assert!(!text.contains(folder.path().file_name().unwrap().to_str().unwrap()), "the folder is in {text}");
     if let Ok(host) = std::fs::read_to_string("/etc/hostname") {
         let host = host.trim();
-        // A short or common name could stand in the facts for other reasons.
+        // A short or common name could be in the facts for other reasons.
         assert!(
             host.len() < 8 || host == "localhost" || !text.contains(host),
             "the host's name is in {text}"
@@ -36,7 +36,7 @@ fn no_host_name_and_no_path_is_in_them() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn linux_tells_cpus_memory_and_limits() {
+fn linux_reports_cpus_memory_and_limits() {
     let machine = Machine::observe(Path::new("."));
     assert!(machine.cpus.unwrap() >= 1 && machine.memory_bytes.unwrap() > 0, "{machine:?}");
     assert!(machine.open_files_soft <= machine.open_files_hard, "{machine:?}");

@@ -6,26 +6,27 @@ use crate::measure::resources::{RunDelays, ThreadTimes, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// In a shorter span one tick of the kernel's, or one time slice of another thread, would look like a disturbance.
+/// In a shorter span, one tick of the kernel or one time slice of another thread would look like a disturbance.
 const LEAST_SPAN_NS: u64 = 100_000_000;
 
-/// Disturbance in a phase, its warm-up left out. Each figure is absent where the kernel does not give it, or where the phase
-/// was too short to tell.
+/// Disturbance in a phase without its warm-up. Each field is absent where the kernel does not report it, or if the
+/// phase was too short to measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseNoise {
-    /// Share of all CPUs' time that the hypervisor gave to others, 0 to 1.
+    /// Share of all CPUs' time that the hypervisor gave to other guests, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal_share: Option<f64>,
-    /// Of the time that our threads wanted to run, the share that they had to wait for a CPU, 0 to 1.
+    /// Of the time that our threads were running or ready to run, the share in which they waited for a CPU, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_delay_share: Option<f64>,
-    /// Share of all CPUs' time that other processes and the kernel used, 0 to 1. What the trial has started is no other.
+    /// Share of all CPUs' time that other processes and the kernel used, 0 to 1. Processes started by the trial do
+    /// not count as other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_cpu_share: Option<f64>,
 }
 
 impl PhaseNoise {
-    /// Of a whole of which this is a part of `own_ns` nanoseconds, and `other` the rest of `other_ns`.
+    /// The noise of a span from a part of `own_ns` nanoseconds, and `other`, the remaining `other_ns`.
     pub fn with(self, own_ns: u64, other: Self, other_ns: u64) -> Self {
         let whole = own_ns as f64 + other_ns as f64;
         let mean = |own: Option<f64>, other: Option<f64>| {
@@ -48,18 +49,18 @@ pub struct PhaseProbe {
 }
 
 impl PhaseProbe {
-    /// Begins it. Reads a file for each thread.
+    /// Begins the phase. Reads one file per thread.
     pub fn start() -> Self {
         Self { at_ns: monotonic_ns(), cpus: CpuProbe::start(), delays: RunDelays::begin() }
     }
 
-    /// Looks at what threads have waited: to be called once a second, for those of the engine may end.
+    /// Updates the threads' waiting times; to be called once a second, because threads of the engine may end.
     pub fn look(&mut self) {
         self.delays.look();
     }
 
-    /// Ends it. `told` are the threads that have told their times before they ended; `usage`, what the process has used in the
-    /// phase, gets the run delay of all.
+    /// Ends the phase. `told` are the threads that reported their times before they ended; the run delay of all
+    /// threads is stored in `usage`, the process's use of resources in the phase.
     pub fn finish(mut self, told: &[ThreadTimes], usage: &mut Usage) -> PhaseNoise {
         self.look();
         let numbers: Vec<u32> = told.iter().filter_map(|times| times.thread).collect();
@@ -88,7 +89,7 @@ mod tests {
         Usage { user_cpu_ns: Some(300_000_000), system_cpu_ns: Some(0), ..Usage::default() }
     }
 
-    /// It began long ago, and nothing but what threads have told is known.
+    /// It began long ago, and only what threads reported is known.
     fn probe() -> PhaseProbe {
         let cpus = CpuProbe { ticks: None, own_cpu_ns: None };
         PhaseProbe { at_ns: 0, cpus, delays: RunDelays::begin() }

@@ -1,23 +1,23 @@
-//! A control group for the processes of a trial, where one may be made: all that is in it can be killed at once.
+//! A control group for the processes of a trial, where one can be created: everything in it can be killed at once.
 
 use crate::measure::cgroup::Cgroups;
 use crate::measure::memory_cap::{remove_group, remove_leftovers};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What the names of our groups begin with. The process that made it follows.
+/// Prefix of the names of our groups. The creating process's id follows.
 const PREFIX: &str = "kvdyno-tree-";
 /// A process writes `0` here to enter.
 const ENTRANCE: &str = "cgroup.procs";
-/// Of version 2 alone, since Linux 5.14.
+/// Version 2 only, since Linux 5.14.
 const KILL: &str = "cgroup.kill";
 
-/// A group; dropped, all that is in it is killed and it is removed.
+/// A group; on drop, everything in it is killed and the group is removed.
 #[derive(Debug)]
 pub(super) struct Group(PathBuf);
 
 impl Group {
-    /// Below this process's own group, or the nearest one above it that allows it; none: it is allowed nowhere.
+    /// Creates it below this process's own group, or the nearest one above it that allows it; `None` if none does.
     pub(super) fn create() -> Option<Group> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let own = Cgroups::of_this_process().v2?;
@@ -43,12 +43,12 @@ impl Drop for Group {
     }
 }
 
-/// Makes this process one of the group. It may be forbidden; then there is no group.
+/// Moves this process into the group. If that is not allowed, it runs without a group.
 pub(super) fn enter(folder: &Path) {
     let _ = std::fs::write(folder.join(ENTRANCE), "0");
 }
 
-/// Kills all that is in the group.
+/// Kills everything in the group.
 pub(super) fn kill(folder: &Path) {
     let _ = std::fs::write(folder.join(KILL), "1");
 }

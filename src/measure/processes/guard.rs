@@ -1,5 +1,5 @@
-//! The guard: the process that stands above a trial's own, adopts what the trial leaves, and ends it. Linux only;
-//! elsewhere there is none.
+//! The guard: the parent of a trial's process. It adopts the processes that the trial leaves, and ends them. Linux
+//! only; other systems have no guard.
 
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::*;
@@ -15,21 +15,21 @@ mod linux {
     use std::sync::atomic::{AtomicI32, Ordering};
     use std::time::{Duration, Instant};
 
-    /// What ends by itself this soon after the trial was not left behind.
+    /// Processes that end by themselves this soon after the trial do not count as left.
     const MAY_END: Duration = Duration::from_millis(500);
-    /// For killing all that is left. What the kernel holds longer stays.
+    /// How long killing all remaining processes may take. A process that the kernel blocks longer is abandoned.
     const KILLING: Duration = Duration::from_secs(3);
 
     static TRIAL: AtomicI32 = AtomicI32::new(0);
 
-    /// Makes this process, which must have no other thread yet, the guard of a new one that goes on behind this call as the
-    /// trial: in a session and a control group of its own, as the one that adopts what its engine leaves behind, killed
-    /// when the guard is gone, told about a file that is too large by an error instead of a signal, deaf to Ctrl-C (the
-    /// one that started it decides), and the first to go when memory runs out.
+    /// Makes this process, which must not have other threads yet, the guard of a new process that returns from this
+    /// call as the trial. The trial runs in its own session and control group, adopts the processes that its engine
+    /// leaves, is killed when the guard is gone, gets an error instead of a signal for a too large file, ignores
+    /// Ctrl-C (the process that started it decides), and is the first to be killed when memory runs out.
     pub fn become_trial_process() {
         let folder = std::env::var_os(GROUP).map(PathBuf::from);
-        // SAFETY: plain system calls without pointers to anything of ours. With one thread there is no lock that the new
-        // process could find held.
+        // SAFETY: plain system calls without pointers to our data. With one thread, the new process cannot inherit a
+        // locked lock.
         let trial = unsafe {
             libc::signal(libc::SIGINT, libc::SIG_IGN);
             libc::signal(libc::SIGPIPE, libc::SIG_IGN);
@@ -60,7 +60,8 @@ mod linux {
         let _ = std::fs::write("/proc/self/oom_score_adj", "900");
     }
 
-    /// Makes this process, which a trial's has started, end with that one. The trial's guard adopts what it leaves.
+    /// Makes this process, which a trial's process started, end with it. The trial's guard adopts the processes that
+    /// it leaves.
     pub fn become_part_of_trial() {
         // SAFETY: plain system calls without pointers.
         unsafe {
@@ -72,7 +73,7 @@ mod linux {
 
     fn block_sigterm(blocks: bool) {
         let how = if blocks { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
-        // SAFETY: all zeroes is a valid set, and the pointers are to live sets.
+        // SAFETY: all zeroes is a valid set, and the pointers refer to live sets.
         unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut set);
@@ -82,11 +83,11 @@ mod linux {
     }
 
     extern "C" fn end_trial(_signal: libc::c_int) {
-        // SAFETY: a plain system call, of those that a handler may make.
+        // SAFETY: a plain system call that a signal handler may make.
         unsafe { libc::kill(TRIAL.load(Ordering::Relaxed), libc::SIGKILL) };
     }
 
-    /// Waits for the trial, ends what it leaves, tells its names, and ends as it did.
+    /// Waits for the trial, ends the processes that it leaves, reports their names, and ends with the trial's status.
     fn guard(trial: i32, group: Option<&Path>) -> ! {
         TRIAL.store(trial, Ordering::Relaxed);
         let handler = end_trial as *const () as libc::sighandler_t;
@@ -119,17 +120,17 @@ mod linux {
             std::thread::sleep(PAUSE);
         }
         if let Some(group) = group {
-            // Whoever started this process may be gone; else it does so too.
+            // The process that started this one may be gone; otherwise it cleans up too.
             let _ = std::fs::remove_dir(group);
         }
         let names = serde_json::to_string(&left).unwrap_or_default();
-        // One that is gone reads nothing.
+        // If it is gone, nobody reads this.
         let _ = std::io::stdout().write_all(format!("\n{LEFT}{names}\n").as_bytes());
         let _ = std::io::stdout().flush();
         end_as(status)
     }
 
-    /// Whether the process that started this one is still there: its death may have come before it was asked for.
+    /// Whether the parent of this process still exists: it may have died before the death signal was requested.
     fn starter_lives() -> bool {
         let mark = std::env::var(MARK).unwrap_or_default();
         let starter = mark.split('-').next().and_then(|number| number.parse::<u32>().ok());
@@ -145,7 +146,7 @@ mod linux {
 
     fn wait(options: i32) -> Waited {
         let mut status = 0;
-        // SAFETY: the pointer is to a live number.
+        // SAFETY: the pointer refers to a live number.
         let process = unsafe { libc::waitpid(-1, &mut status, options) };
         let is_interrupted = || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted;
         match process {
@@ -156,7 +157,7 @@ mod linux {
         }
     }
 
-    /// Whether there is still a process below this one; takes leave of those that have ended.
+    /// Whether this process still has children; reaps those that have ended.
     fn is_above_others() -> bool {
         loop {
             match wait(libc::WNOHANG) {
@@ -178,7 +179,7 @@ mod linux {
         Vec::new()
     }
 
-    /// The name of a process that runs.
+    /// The name of a running process.
     fn name_of(process: u32) -> Option<String> {
         let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
         let stat = String::from_utf8_lossy(&stat).into_owned();
@@ -195,10 +196,10 @@ mod linux {
     }
 
     fn end_as(status: i32) -> ! {
-        // SAFETY: plain system calls; the pointer is to a live limit.
+        // SAFETY: plain system calls; the pointer refers to a live limit.
         unsafe {
             if libc::WIFSIGNALED(status) {
-                // The core file, if one is wanted, is the trial's.
+                // A core file, if enabled, must be the trial's.
                 let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
                 libc::setrlimit(libc::RLIMIT_CORE, &none);
                 let signal = libc::WTERMSIG(status);
@@ -212,12 +213,12 @@ mod linux {
     /// Asks a guard to end its trial.
     pub(in super::super) fn end(guard: u32) {
         if let Ok(guard) = i32::try_from(guard) {
-            // SAFETY: a plain system call, to a process of ours that was not waited for.
+            // SAFETY: a plain system call, on a process of ours that was not waited for.
             unsafe { libc::kill(guard, libc::SIGTERM) };
         }
     }
 
-    /// Kills every process with this in the environment that it was started with.
+    /// Kills every process that was started with this in its environment.
     pub(in super::super) fn end_marked(mark: &str) {
         let begun = Instant::now();
         loop {
@@ -252,7 +253,7 @@ mod elsewhere {
     /// Ends a trial's process.
     pub(in super::super) fn end(process: u32) {
         if let Ok(process) = i32::try_from(process) {
-            // SAFETY: a plain system call, to a process of ours that was not waited for.
+            // SAFETY: a plain system call, on a process of ours that was not waited for.
             unsafe { libc::kill(process, libc::SIGKILL) };
         }
     }

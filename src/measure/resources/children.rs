@@ -1,17 +1,17 @@
-//! What the processes use that this one has started and that still run. From `/proc`, where the kernel lists them.
+//! Resources of the running processes that this process started. From `/proc`, where the kernel lists them.
 
 use super::{Usage, read};
 
-/// The unit of CPU times in `/proc/PID/stat`: the kernel gives 100 a second to user space on every machine.
+/// The unit of CPU times in `/proc/PID/stat`: the kernel reports 100 per second to user space on every machine.
 const TICK_NS: u64 = 10_000_000;
 
-/// A usage for each of them; none where there are none, or the kernel does not tell.
+/// The use of each of them; empty if there are none, or if the kernel does not list them.
 pub(super) fn of_this_process() -> Vec<Usage> {
-    // One that ends meanwhile has no files any more.
+    // A process that ends during the scan no longer has files.
     numbers().into_iter().filter_map(of).collect()
 }
 
-/// Their numbers, and those of the processes that they have started themselves.
+/// The ids of the started processes, and of the processes that they started.
 pub(in crate::measure) fn numbers() -> Vec<u32> {
     let mut all = started_by("self");
     let mut next = 0;
@@ -45,7 +45,7 @@ fn of(process: u32) -> Option<Usage> {
 }
 
 impl Usage {
-    /// CPU time and page faults, with those of its own children that have ended, of a line that begins `PID (NAME) `.
+    /// CPU time and page faults, including ended children, from a line that begins `PID (NAME) `.
     fn take_stat(&mut self, text: &str) -> Option<()> {
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();

@@ -1,4 +1,4 @@
-//! The parsers on texts as kernels print them, and on texts that are none.
+//! The parsers on texts as kernels print them, and on malformed texts.
 
 use super::{Usage, number_after};
 
@@ -81,7 +81,7 @@ fn a_process_that_was_started_counts_while_it_runs() {
     use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
     let before = Usage::now();
-    // It fills 64 MiB, says so, and waits for its input to end.
+    // It fills 64 MiB, reports that, and waits for its input to end.
     let script = "x=$(head -c 67108864 /dev/zero | tr '\\0' x); echo full; read y; echo ${#x}";
     let mut child =
         Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -92,7 +92,7 @@ fn a_process_that_was_started_counts_while_it_runs() {
     let tree_ns = Usage::tree_cpu_ns().unwrap();
     drop(child.stdin.take());
     child.wait().unwrap();
-    // What others have used of the CPUs is what is left of all: a process of ours that ends must not move there.
+    // The CPU time of others is computed as the remainder: it must not change when a process of ours ends.
     let after_ns = Usage::tree_cpu_ns().unwrap();
     assert!(after_ns + 20_000_000 >= tree_ns, "{after_ns} ns after {tree_ns} ns");
     if !std::path::Path::new("/proc/thread-self/children").exists() {
@@ -100,8 +100,8 @@ fn a_process_that_was_started_counts_while_it_runs() {
     }
     let child_rss = during.rss_bytes.unwrap() - before.rss_bytes.unwrap();
     assert!(child_rss > 48 << 20, "{child_rss}");
-    // Filling that much takes more than the 10 ms that CPU times of others are known to.
+    // Filling that much takes more than the 10 ms resolution of other processes' CPU times.
     assert!(used.cpu_ns().unwrap() > 10_000_000, "{used:?}");
-    // It has ended: what it used is in no figure any more.
+    // It has ended: its memory is no longer in any figure.
     assert!(Usage::now().rss_bytes.unwrap() < during.rss_bytes.unwrap() - (40 << 20));
 }

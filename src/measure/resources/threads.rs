@@ -1,21 +1,22 @@
-//! How long threads ran, and how long they were ready to run and had no CPU. From `schedstat` files of `/proc`.
+//! How long threads ran, and how long they were ready to run but had no CPU. From `schedstat` files of `/proc`.
 
 use super::{children, read};
 use std::collections::HashMap;
 
-/// What a thread has had of the CPUs since it began, or between two moments.
+/// A thread's CPU time and waiting time since it began, or between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
-    /// Its number; none: the kernel does not say.
+    /// Its number; `None` if unknown.
     pub thread: Option<u32>,
-    /// Time that it ran, nanoseconds; the kernel adds to it some hundred times a second.
+    /// Time that it ran, nanoseconds; the kernel updates it some hundred times a second.
     pub cpu_ns: Option<u64>,
-    /// Time that it was ready to run and had no CPU, nanoseconds.
+    /// Time that it was ready to run but had no CPU, nanoseconds.
     pub run_delay_ns: Option<u64>,
 }
 
 impl ThreadTimes {
-    /// Of the calling thread. Reads one small file: about 10 us. A thread must ask before it ends, for its files go with it.
+    /// The times of the calling thread. Reads one small file: about 10 us. A thread must call this before it ends,
+    /// because its files disappear with it.
     pub fn of_this_thread() -> Self {
         let link = std::fs::read_link("/proc/thread-self").ok();
         let number = link.as_ref().and_then(|link| link.file_name()?.to_str()?.parse().ok());
@@ -23,7 +24,7 @@ impl ThreadTimes {
         Self { thread: number, cpu_ns, run_delay_ns }
     }
 
-    /// What came after `earlier`, of the same thread.
+    /// The times since `earlier`, of the same thread.
     pub fn since(&self, earlier: &Self) -> Self {
         let less = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
         Self {
@@ -34,9 +35,9 @@ impl ThreadTimes {
     }
 }
 
-/// Run delay of this process's threads and of those of the processes that it has started, summed up over a span of time. A
-/// thread that ends takes with it what it has waited since it was last looked at; look often, or let it tell itself
-/// ([`ThreadTimes`]).
+/// Total run delay of this process's threads, and of the threads of the processes that it started, over a span of
+/// time. When a thread ends, its waiting time since the last update is lost; update often, or let the thread report
+/// its own times ([`ThreadTimes`]).
 #[derive(Clone, Debug, Default)]
 pub struct RunDelays {
     last: HashMap<u32, u64>,
@@ -44,12 +45,12 @@ pub struct RunDelays {
 }
 
 impl RunDelays {
-    /// Begins a span. Reads a file for each thread.
+    /// Begins a span. Reads one file per thread.
     pub fn begin() -> Self {
         Self { last: delays_now(), sums: HashMap::new() }
     }
 
-    /// Looks again. Reads a file for each thread.
+    /// Updates the sum. Reads one file per thread.
     pub fn look(&mut self) {
         self.take(delays_now());
     }
@@ -57,7 +58,7 @@ impl RunDelays {
     fn take(&mut self, now: HashMap<u32, u64>) {
         for (thread, delay_ns) in &now {
             let before = self.last.get(thread).copied().unwrap_or(0);
-            // A number that was given to another thread meanwhile begins at nothing.
+            // A number that was reused for another thread starts again at zero.
             let more = delay_ns.checked_sub(before).unwrap_or(*delay_ns);
             let sum = self.sums.entry(*thread).or_default();
             *sum = sum.saturating_add(more);
@@ -65,14 +66,15 @@ impl RunDelays {
         self.last = now;
     }
 
-    /// The sum so far, nanoseconds, without the threads in `told`, which have told theirs; none: nothing could be read.
+    /// The sum so far, nanoseconds, without the threads in `told`, which reported their own; `None` if nothing could
+    /// be read.
     pub fn sum_ns(&self, told: &[u32]) -> Option<u64> {
         let of_others = self.sums.iter().filter(|(thread, _)| !told.contains(thread));
         (!self.sums.is_empty()).then(|| of_others.fold(0, |all: u64, (_, sum)| all.saturating_add(*sum)))
     }
 }
 
-/// Run delay of each thread that lives now since it began, by its number.
+/// Run delay of each existing thread since it began, by its number.
 fn delays_now() -> HashMap<u32, u64> {
     let mut all = HashMap::new();
     let own = std::iter::once("/proc/self/task".to_string());
@@ -80,7 +82,7 @@ fn delays_now() -> HashMap<u32, u64> {
     for folder in own.chain(others) {
         for thread in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let number = thread.file_name().to_str().and_then(|name| name.parse().ok());
-            // A thread that ended meanwhile has no file any more.
+            // A thread that ended during the scan no longer has a file.
             let text = std::fs::read_to_string(thread.path().join("schedstat"));
             let times = text.ok().as_deref().and_then(parse);
             if let (Some(number), Some((_, delay_ns))) = (number, times) {
@@ -113,15 +115,15 @@ mod tests {
     fn threads_that_begin_and_end_meanwhile_take_nothing_from_the_sum() {
         let seen = |pairs: &[(u32, u64)]| pairs.iter().copied().collect::<HashMap<u32, u64>>();
         let mut delays = RunDelays { last: seen(&[(1, 100), (2, 50)]), sums: HashMap::new() };
-        assert_eq!(delays.sum_ns(&[]), None, "nothing is known before it looks");
-        // 2 has ended, 3 has begun.
+        assert_eq!(delays.sum_ns(&[]), None, "nothing is known before the first update");
+        // Thread 2 has ended, 3 has begun.
         delays.take(seen(&[(1, 110), (3, 7)]));
         assert_eq!(delays.sum_ns(&[]), Some(17));
-        // 3 has ended, and another thread has its number.
+        // Thread 3 has ended, and another thread has its number.
         delays.take(seen(&[(1, 111), (3, 2)]));
         assert_eq!(delays.sum_ns(&[]), Some(20));
-        assert_eq!(delays.sum_ns(&[3]), Some(11), "3 has told its own");
-        // All but one have ended: what they waited stays in the sum.
+        assert_eq!(delays.sum_ns(&[3]), Some(11), "3 has reported its own");
+        // All except one have ended: their waiting time stays in the sum.
         delays.take(seen(&[(9, 0)]));
         assert_eq!(delays.sum_ns(&[]), Some(20));
     }

@@ -1,4 +1,4 @@
-//! Which warnings the facts give rise to.
+//! Decides which warnings the facts cause.
 
 use super::{Concern, Warning};
 use crate::measure::cgroup::Limit;
@@ -7,25 +7,26 @@ use crate::measure::machine::{Conditions, Machine};
 use crate::measure::noise::{Noise, PhaseNoise};
 use crate::measure::units::{bytes_text, share_text, time_text};
 
-/// Less than this on the disk is little: the largest built-in workload takes about half of it in the greediest engine.
+/// Less than this on the disk is too little: the largest built-in workload takes about half of it in the engine that
+/// uses most.
 const LITTLE_DISK_BYTES: u64 = 4 << 30;
 const LITTLE_MEMORY_BYTES: u64 = 1 << 30;
 /// RocksDB and other LSM trees keep thousands of tables open.
 const FEW_FILES: u64 = 4096;
-/// More than this share of the CPUs busy with something else shows in the figures.
+/// If a larger share than this of the CPUs is busy with something else, results are affected.
 const BUSY_SHARE: f64 = 0.5;
 const COSTLY_CLOCK_NS: f64 = 60.0;
-/// Limits of disturbance from which a repetition counts as disturbed.
+/// Limits above which a run counts as disturbed.
 const RUN_DELAY_LIMIT: f64 = 0.02;
 const STEAL_LIMIT: f64 = 0.01;
 const DRIFT_LIMIT: f64 = 0.03;
 const OTHER_WORK_LIMIT: f64 = 0.10;
 
-/// The warnings that a machine gives rise to before anything is measured.
+/// The warnings about a machine before anything is measured.
 pub fn warnings_of(machine: &Machine, conditions: &Conditions, clock: Option<&ClockFacts>) -> Vec<Warning> {
     let mut found = Vec::new();
     if machine.tool_build != "release" {
-        found.push(Concern::DebugBuild.because("This tool was built without optimisation."));
+        found.push(Concern::DebugBuild.because("This tool was built without optimization."));
     }
     of_processor(machine, conditions, &mut found);
     of_memory(machine, conditions, &mut found);
@@ -53,17 +54,17 @@ fn of_processor(machine: &Machine, conditions: &Conditions, found: &mut Vec<Warn
     }
     if let Some(Limit::At(thousandths)) = machine.cgroup_cpu_thousandths {
         let cpus = thousandths as f64 / 1000.0;
-        found.push(Concern::CpuQuota.because(format!("The control group allows {cpus} CPUs' time.")));
+        found.push(Concern::CpuQuota.because(format!("The control group limits CPU time to {cpus} CPUs.")));
     }
 }
 
 fn of_memory(machine: &Machine, conditions: &Conditions, found: &mut Vec<Warning>) {
     if let Some(bytes) = conditions.memory_available_bytes.filter(|&bytes| bytes < LITTLE_MEMORY_BYTES) {
-        found.push(Concern::LowMemory.because(format!("Only {} of memory are left.", bytes_text(bytes))));
+        found
+            .push(Concern::LowMemory.because(format!("Only {} of memory are available.", bytes_text(bytes))));
     }
     if let Some(bytes) = machine.swap_bytes.filter(|&bytes| bytes > 0) {
-        found
-            .push(Concern::Swap.because(format!("{} of swap space are in use or ready.", bytes_text(bytes))));
+        found.push(Concern::Swap.because(format!("{} of swap space are enabled.", bytes_text(bytes))));
     }
     let whole = machine.memory_bytes.map_or(Limit::Unlimited, Limit::At);
     if let Some(limit @ Limit::At(bytes)) = machine.cgroup_memory_bytes
@@ -73,13 +74,13 @@ fn of_memory(machine: &Machine, conditions: &Conditions, found: &mut Vec<Warning
         found.push(Concern::MemoryLimit.because(text));
     }
     if machine.transparent_huge_pages.as_deref() == Some("always") {
-        found.push(Concern::HugePages.because("Transparent huge pages are given without being asked for."));
+        found.push(Concern::HugePages.because("Transparent huge pages are always on."));
     }
 }
 
 fn of_files(machine: &Machine, conditions: &Conditions, found: &mut Vec<Warning>) {
     if let Some(facts) = machine.file_system.as_ref().filter(|facts| facts.is_memory) {
-        let text = format!("The data path is on {}, which lives in memory.", facts.kind);
+        let text = format!("The data path is on {}, which is in memory.", facts.kind);
         found.push(Concern::MemoryFileSystem.because(text));
     }
     if let Some(bytes) = conditions.disk_free_bytes.filter(|&bytes| bytes < LITTLE_DISK_BYTES) {
@@ -93,7 +94,7 @@ fn of_files(machine: &Machine, conditions: &Conditions, found: &mut Vec<Warning>
     }
 }
 
-/// The warnings that the clock gives rise to.
+/// The warnings about the clock.
 pub fn warnings_of_clock(clock: &ClockFacts) -> Vec<Warning> {
     let mut found = Vec::new();
     if clock.kind == "monotonic" {
@@ -107,7 +108,7 @@ pub fn warnings_of_clock(clock: &ClockFacts) -> Vec<Warning> {
         );
     }
     if let Some(steps) = clock.backward_steps.filter(|&steps| steps > 0) {
-        let text = format!("The clock went backward {steps} times when a time was handed to another CPU.");
+        let text = format!("The clock went backward {steps} times when a time was passed to another CPU.");
         found.push(Concern::ClockStepsBack.because(text));
     }
     found
@@ -118,26 +119,28 @@ pub fn warnings_of_clock(clock: &ClockFacts) -> Vec<Warning> {
 pub struct Disturbance {
     /// Its kind.
     pub concern: Concern,
-    /// How much of it there was.
+    /// How large it was.
     pub share: f64,
 }
 
 impl Disturbance {
-    /// What was seen, a sentence without its full stop.
+    /// The observation, a sentence without its full stop.
     fn seen(&self) -> String {
         let share = share_text(self.share.abs());
         match self.concern {
-            Concern::Steal => format!("The hypervisor gave {share} of the CPUs' time to others"),
-            Concern::RunDelay => format!("Threads waited for a CPU in {share} of the time they wanted one"),
+            Concern::Steal => format!("The hypervisor gave {share} of the CPUs' time to other guests"),
+            Concern::RunDelay => {
+                format!("Threads that were ready to run waited for a CPU in {share} of the time")
+            }
             Concern::OtherWork => format!("Other processes and the kernel used {share} of the CPUs"),
             _ => {
-                let direction = if self.share > 0.0 { "longer" } else { "less" };
-                format!("A fixed loop took {share} {direction} at the end than at first")
+                let direction = if self.share > 0.0 { "more time" } else { "less time" };
+                format!("A fixed loop took {share} {direction} at the end than at the beginning")
             }
         }
     }
 
-    /// The same in a few words, for the row of a table: `run delay 48 %`.
+    /// The same in a few words, for a table row: `run delay 48 %`.
     pub fn words(&self) -> String {
         let share = share_text(self.share.abs());
         match self.concern {
@@ -155,7 +158,7 @@ fn over(concern: Concern, share: Option<f64>, limit: f64) -> Option<Disturbance>
     Some(Disturbance { concern, share })
 }
 
-/// What disturbed a phase; none: it was quiet as far as the kernel tells.
+/// The disturbances of a phase; empty if none is known.
 pub fn disturbances_of_phase(noise: &PhaseNoise) -> Vec<Disturbance> {
     let all = [
         over(Concern::Steal, noise.steal_share, STEAL_LIMIT),
@@ -165,7 +168,7 @@ pub fn disturbances_of_phase(noise: &PhaseNoise) -> Vec<Disturbance> {
     all.into_iter().flatten().collect()
 }
 
-/// What disturbed a trial as a whole.
+/// The disturbances of a complete trial.
 pub fn disturbances(noise: &Noise) -> Vec<Disturbance> {
     let whole = PhaseNoise {
         steal_share: noise.steal_share,
@@ -177,13 +180,13 @@ pub fn disturbances(noise: &Noise) -> Vec<Disturbance> {
     all
 }
 
-/// That the CPUs changed their speed in a trial, which no phase knows of itself.
+/// The CPUs changed speed during a trial; phases do not measure this.
 pub fn disturbance_of_speed(noise: &Noise) -> Option<Disturbance> {
     over(Concern::SpinDrift, noise.spin_drift_share, DRIFT_LIMIT)
 }
 
-/// The warnings that disturbance in a trial gives rise to, in the whole of it or in one of its phases, with their names;
-/// none: it was quiet as far as the kernel tells.
+/// The warnings about disturbance in a trial, in total or in one of its phases, with their names; empty if none is
+/// known.
 pub fn warnings_of_noise(noise: &Noise, phases: &[(&str, PhaseNoise)]) -> Vec<Warning> {
     let whole = disturbances(noise).into_iter().map(|found| (found, None));
     let in_phases = phases

@@ -1,4 +1,4 @@
-//! Names are unique, advice is whole sentences, and each fact gives its warning.
+//! Names are unique, advice is complete sentences, and each fact causes its warning.
 
 use super::{
     Concern, Disturbance, Warning, disturbances_of_phase, warnings_of, warnings_of_clock, warnings_of_noise,
@@ -34,7 +34,7 @@ fn quiet_machine() -> Machine {
 }
 
 #[test]
-fn each_kind_has_a_name_of_its_own_and_advice() {
+fn each_kind_has_a_unique_name_and_advice() {
     let mut names = HashSet::new();
     for concern in Concern::ALL {
         let (id, advice) = (concern.id(), concern.advice());
@@ -47,12 +47,12 @@ fn each_kind_has_a_name_of_its_own_and_advice() {
 }
 
 #[test]
-fn what_is_unknown_gives_no_warning() {
+fn unknown_facts_cause_no_warning() {
     assert_eq!(warnings_of(&quiet_machine(), &Conditions::default(), Some(&sound_clock())), []);
     assert_eq!(warnings_of_noise(&Noise::default(), &[("fill", PhaseNoise::default())]), []);
 }
 
-/// A machine about which there is everything to say.
+/// A machine that causes every warning.
 fn worst() -> (Machine, Conditions, ClockFacts) {
     let machine = Machine {
         tool_build: "debug".into(),
@@ -111,7 +111,7 @@ fn each_fact_gives_its_warning() {
 }
 
 #[test]
-fn a_limit_above_the_memory_that_is_there_is_none() {
+fn a_limit_above_the_installed_memory_is_ignored() {
     let machine = Machine {
         memory_bytes: Some(1 << 30),
         cgroup_memory_bytes: Some(Limit::At(1 << 40)),
@@ -122,7 +122,7 @@ fn a_limit_above_the_memory_that_is_there_is_none() {
 }
 
 #[test]
-fn disturbance_is_reported_from_its_limits_on() {
+fn disturbance_above_its_limits_is_reported() {
     let noise = Noise {
         steal_share: Some(0.011),
         run_delay_share: Some(0.021),
@@ -138,7 +138,7 @@ fn disturbance_is_reported_from_its_limits_on() {
 }
 
 #[test]
-fn phases_are_marked_from_their_limits_on() {
+fn phases_above_their_limits_are_marked() {
     assert_eq!(Warning::of_harness_share("fill", 0.10), None);
     assert_eq!(Warning::of_harness_share("fill", 0.11).unwrap().id, "harness-share");
     assert_eq!(Warning::of_sample("fill", 100), None);
@@ -146,7 +146,7 @@ fn phases_are_marked_from_their_limits_on() {
 }
 
 #[test]
-fn a_phase_that_was_disturbed_worse_than_its_trial_gives_the_figure() {
+fn the_most_disturbed_phase_is_reported() {
     let phase = |share: f64| PhaseNoise { run_delay_share: Some(share), ..PhaseNoise::default() };
     let noise = Noise { run_delay_share: Some(0.002), ..Noise::default() };
     let found =
@@ -168,11 +168,11 @@ fn seconds(ops: &[u64]) -> Vec<SeriesRow> {
 }
 
 #[test]
-fn a_rate_that_still_moves_is_told_and_one_slow_second_is_none() {
+fn a_changing_rate_is_reported_and_one_slow_second_is_not() {
     let told = |ops: &[u64]| Warning::of_series("fill", &seconds(ops)).map(|warning| warning.text);
     assert_eq!(told(&[100; 30]), None);
     assert_eq!(told(&[50, 50, 50, 100, 100, 101, 99, 1, 100]), None, "the beginning, and one stall");
-    assert_eq!(told(&[100, 100, 100, 100, 100, 100, 50, 50]), None, "too short to tell");
+    assert_eq!(told(&[100, 100, 100, 100, 100, 100, 50, 50]), None, "too short");
     let falls = told(&[100, 100, 100, 100, 100, 100, 80, 70, 60]).unwrap();
     assert!(falls.contains("30 % lower"), "{falls}");
     assert!(told(&[1, 1, 1, 10, 10, 10, 12, 12, 12]).unwrap().contains("20 % higher"));
@@ -184,7 +184,7 @@ fn a_rate_that_still_moves_is_told_and_one_slow_second_is_none() {
 }
 
 #[test]
-fn every_warning_there_is_can_be_raised() {
+fn every_warning_can_be_raised() {
     let (machine, conditions, clock) = worst();
     let noise = Noise {
         steal_share: Some(0.5),

@@ -1,4 +1,4 @@
-//! Keys as commands see them: loaded, written, removed with all that belongs to them.
+//! Keys as commands see them: loaded, written, removed together with everything that belongs to them.
 
 use crate::engine::abi::*;
 use crate::resp::command::{Call, FOREIGN, Refusal, WRONG_TYPE};
@@ -6,14 +6,14 @@ use crate::resp::parse::number;
 use crate::resp::record::{ELEMENT_HEAD, Head, Row, Type, behind, element_row};
 use crate::resp::store::Stretch;
 
-/// A key that is there.
+/// An existing key.
 pub struct Held {
     pub kind: Type,
     pub expires_ms: Option<u64>,
     pub body: Vec<u8>,
 }
 
-/// A collection, new or there.
+/// A collection, new or existing.
 pub struct Collection {
     pub head: Head,
     pub expires_ms: Option<u64>,
@@ -28,13 +28,13 @@ pub fn integer(text: &[u8]) -> Result<i64, Refusal> {
     number(text).ok_or_else(|| NOT_AN_INTEGER.to_string())
 }
 
-/// An argument that says how many.
+/// An argument that is a count.
 pub fn amount(text: &[u8]) -> Result<i64, Refusal> {
     let found = number(text).filter(|count| *count >= 0);
     found.ok_or_else(|| "ERR value is out of range, must be positive".to_string())
 }
 
-/// An argument that must be a number; not NaN.
+/// An argument that must be a number, but not NaN.
 pub fn float(text: &[u8]) -> Result<f64, Refusal> {
     let text = std::str::from_utf8(text).map_err(|_| "ERR value is not a valid float".to_string())?;
     match text.parse::<f64>() {
@@ -44,7 +44,7 @@ pub fn float(text: &[u8]) -> Result<f64, Refusal> {
 }
 
 impl Call<'_, '_> {
-    /// What a key holds; none: it is not there, or over.
+    /// The value of a key; `None` if it does not exist or has expired.
     pub fn load(&mut self, row: &[u8]) -> Result<Option<Held>, Refusal> {
         let now_ms = self.now_ms;
         let Some(bytes) = self.store.get(row)? else { return Ok(None) };
@@ -53,7 +53,7 @@ impl Call<'_, '_> {
         Ok((!found.is_over(now_ms)).then(held))
     }
 
-    /// What a key holds, if it is of that type.
+    /// The value of a key, if it has that type.
     pub fn load_as(&mut self, row: &[u8], kind: Type) -> Result<Option<Held>, Refusal> {
         match self.load(row)? {
             Some(held) if held.kind != kind => Err(WRONG_TYPE.to_string()),
@@ -66,7 +66,7 @@ impl Call<'_, '_> {
         self.store.lock(rows)
     }
 
-    /// Writes a string in place of whatever the key holds.
+    /// Writes a string in place of the key's old value.
     pub fn put_string(&mut self, row: &[u8], body: &[u8], expires_ms: Option<u64>) -> Result<(), Refusal> {
         if self.server.has_collections() {
             self.remove_elements(row)?;
@@ -74,20 +74,20 @@ impl Call<'_, '_> {
         self.store.put(row, Row { kind: Type::String, expires_ms, body }.bytes())
     }
 
-    /// Removes a key and what belongs to it; false: it was not there.
+    /// Removes a key and what belongs to it; `false` if it did not exist.
     pub fn remove(&mut self, row: &[u8]) -> Result<bool, Refusal> {
         let is_there = self.load(row)?.is_some();
         if self.server.has_collections() {
             self.remove_elements(row)?;
         }
-        // One that is over goes too.
+        // An expired key is removed too.
         if self.store.get(row)?.is_some() {
             self.store.delete(row)?;
         }
         Ok(is_there)
     }
 
-    /// Removes the elements of the collection that a key holds, over or not; its row stays.
+    /// Removes the elements of a key's collection, expired or not; its row remains.
     fn remove_elements(&mut self, row: &[u8]) -> Result<(), Refusal> {
         let Some(bytes) = self.store.get(row)? else { return Ok(()) };
         let found = Row::parse(bytes).ok_or(FOREIGN)?;
@@ -105,13 +105,13 @@ impl Call<'_, '_> {
         rows.iter().try_for_each(|row| self.store.delete(row))
     }
 
-    /// Fails, with what it lacks, where the engine cannot hold collections.
+    /// Fails with the missing capability if the engine cannot store collections.
     pub fn needs_collections(&self) -> Result<(), Refusal> {
         self.store.needs_order()?;
         let capabilities = self.store.engine().capabilities;
         let lacks = |bit: u64, name: &str| match capabilities & bit {
             0 => Err(format!(
-                "ERR this engine lacks the capability `{name}`, which hashes, sets and lists need"
+                "ERR hashes, sets and lists need the capability `{name}`, which this engine lacks"
             )),
             _ => Ok(()),
         };
@@ -128,19 +128,19 @@ impl Call<'_, '_> {
         Ok(Some(Collection { head, expires_ms: held.expires_ms, kind }))
     }
 
-    /// The collection of a key, a new one where there is none. The key is locked.
+    /// The collection of a key, or a new one. The key must be locked.
     pub fn collection_to_fill(&mut self, row: &[u8], kind: Type) -> Result<Collection, Refusal> {
         if let Some(found) = self.collection(row, kind)? {
             return Ok(found);
         }
-        // What is over goes with its elements before something new takes its place.
+        // An expired value is removed with its elements before something new replaces it.
         self.remove(row)?;
         let number = self.server.next_number(self.store)?;
         let head = Head { number, len: 0, first: crate::resp::record::MIDDLE };
         Ok(Collection { head, expires_ms: None, kind })
     }
 
-    /// Writes a collection's head; the key goes with its last element. The next commit is all or nothing.
+    /// Writes a collection's head; the key is removed with its last element. The next commit is all or nothing.
     pub fn put_head(&mut self, row: &[u8], collection: &Collection) -> Result<(), Refusal> {
         self.store.make_atomic();
         if collection.head.len == 0 {
@@ -156,7 +156,8 @@ impl Call<'_, '_> {
         element_row(self.client.database, collection.head.number, parts)
     }
 
-    /// Gives `take` the elements whose rows begin with `part`: what follows the collection's number, and the value.
+    /// Passes the elements whose rows begin with `part` to `take`: the bytes after the collection's number, and the
+    /// value.
     pub fn elements(
         &mut self,
         collection: &Collection,
@@ -168,7 +169,7 @@ impl Call<'_, '_> {
         self.store.rows(&stretch, &mut |row, value| take(&row[ELEMENT_HEAD..], value))
     }
 
-    /// As `elements`, but from the first row on that is not below `part`, to the collection's end.
+    /// Like `elements`, but from the first row not below `part` to the collection's end.
     pub fn elements_from(
         &mut self,
         collection: &Collection,

@@ -1,4 +1,4 @@
-//! Commands that speak of the connection itself.
+//! Commands that affect the connection itself.
 
 use super::access::{SYNTAX, integer};
 use crate::resp::command::{Call, Refusal};
@@ -24,7 +24,7 @@ pub fn echo(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether the password is right; it takes as long whatever of it is wrong.
+/// Whether the password is right; takes the same time for every wrong password.
 fn is_password(call: &Call, given: &[u8]) -> bool {
     let Some(password) = &call.server.settings.password else { return false };
     let wanted = password.as_bytes();
@@ -35,7 +35,7 @@ fn is_password(call: &Call, given: &[u8]) -> bool {
     differs == 0
 }
 
-/// Takes name and password; the name must be `default`, there are no others.
+/// Checks name and password; the name must be `default`, because there are no other users.
 fn trust(call: &mut Call, name: &[u8], password: &[u8]) -> Result<(), Refusal> {
     if call.server.settings.password.is_none() {
         return Err("ERR AUTH <password> called without any password configured for the default user. \
@@ -155,7 +155,7 @@ pub fn client(call: &mut Call) -> Result<(), Refusal> {
             call.client.facts.set_name(&name);
             call.reply().ok();
         }
-        // What client libraries tell of themselves.
+        // Information that client libraries send about themselves.
         (b"SETINFO", 4) => call.reply().ok(),
         (b"NO-EVICT" | b"NO-TOUCH", 3) => call.reply().ok(),
         (b"LIST" | b"INFO", _) => {

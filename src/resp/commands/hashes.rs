@@ -1,10 +1,10 @@
-//! Hashes: fields and their values, a row each.
+//! Hashes: fields and their values, one row each.
 
 use super::access::integer;
 use crate::resp::command::{Call, Refusal};
 use crate::resp::record::Type;
 
-/// Sets fields; the number of those that are new.
+/// Sets fields; returns the number of new ones.
 fn put_fields(call: &mut Call, only_new: bool) -> Result<i64, Refusal> {
     let row = call.row(call.arguments.get(1));
     let words = call.arguments.from(2);
@@ -51,7 +51,7 @@ pub fn hsetnx(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The value of a field; none: no such key, or no such field.
+/// The value of a field; `None` if there is no such key or no such field.
 fn field(call: &mut Call, field: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     let row = call.row(call.arguments.get(1));
     let Some(hash) = call.collection(&row, Type::Hash)? else { return Ok(None) };

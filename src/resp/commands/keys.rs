@@ -1,4 +1,4 @@
-//! Keys of whatever type: whether they are there, what they are, and when they end.
+//! Keys of any type: whether they exist, their type, and when they expire.
 
 use super::access::{SYNTAX, integer};
 use crate::resp::command::{Call, Refusal};
@@ -32,7 +32,7 @@ pub fn kind(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Sets the end of a key: `unit_ms` milliseconds a unit, from now or from 1970.
+/// Sets the expiry of a key: `unit_ms` milliseconds per unit, relative to now or to 1970.
 fn end_at(call: &mut Call, unit_ms: i64, is_absolute: bool, command: &str) -> Result<(), Refusal> {
     let invalid = || format!("ERR invalid expire time in '{command}' command");
     let row = call.row(call.arguments.get(1));
@@ -59,7 +59,7 @@ fn end_at(call: &mut Call, unit_ms: i64, is_absolute: bool, command: &str) -> Re
     Ok(())
 }
 
-/// NX, XX, GT and LT of the EXPIRE family.
+/// The options NX, XX, GT and LT of the EXPIRE family.
 #[derive(Default)]
 struct Condition {
     only_without: bool,
@@ -90,7 +90,7 @@ impl Condition {
         Ok(found)
     }
 
-    /// A key without an end ends later than all others.
+    /// A key without an expiry is treated as expiring after all others.
     fn holds(&self, now: Option<u64>, end: i64) -> bool {
         let before = now.map_or(i64::MAX, |now| now as i64);
         !(self.only_without && now.is_some()
@@ -116,7 +116,7 @@ pub fn pexpireat(call: &mut Call) -> Result<(), Refusal> {
     end_at(call, 1, true, "pexpireat")
 }
 
-/// -2: no such key, -1: it has no end; else what `of` makes of its end.
+/// -2: no such key, -1: it has no expiry; otherwise what `of` computes from its expiry.
 fn tell_end(call: &mut Call, of: fn(end_ms: u64, now_ms: u64) -> u64) -> Result<(), Refusal> {
     if call.arguments.len() != 2 {
         return Err(SYNTAX.into());

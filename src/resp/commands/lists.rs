@@ -1,4 +1,4 @@
-//! Lists: an element a row, by its position; the head knows the first one and how many there are.
+//! Lists: one row per element, by its position; the head has the first position and the number of elements.
 
 use super::access::{Collection, amount, integer};
 use crate::resp::command::{Call, Refusal};
@@ -57,7 +57,8 @@ fn pop(call: &mut Call, at_front: bool) -> Result<(), Refusal> {
     for _ in 0..wanted {
         let place = if at_front { 0 } else { list.head.len - 1 };
         let element = element_at(call, &list, place);
-        let value = call.store.get(&element)?.ok_or("ERR a list has fewer elements than it says")?.to_vec();
+        let value =
+            call.store.get(&element)?.ok_or("ERR a list has fewer elements than its length")?.to_vec();
         call.store.delete(&element)?;
         list.head.len -= 1;
         if at_front {

@@ -1,4 +1,4 @@
-//! The commands, by family, and the list of them all.
+//! The commands, by family, and the list of all of them.
 
 mod access;
 mod connection;
@@ -16,14 +16,14 @@ use super::command::{Command, Effect};
 use Effect::{Connection, Reads, Writes};
 use std::sync::LazyLock;
 
-/// A row of the list: name, arity, effect, first key, last key, step, and what answers it.
+/// A row of the list: name, arity, effect, first key, last key, step, and implementation.
 macro_rules! commands {
     ($($name:literal $arity:literal $effect:ident $first:literal $last:literal $step:literal $run:path;)*) => {
         &[$(Command { name: $name, arity: $arity, effect: $effect, keys: ($first, $last, $step), run: $run }),*]
     };
 }
 
-/// All commands; arities and places of keys as in Redis's COMMAND.
+/// All commands; arities and key positions as in Redis's COMMAND.
 pub static LIST: &[Command] = commands![
     "PING" -1 Reads 0 0 0 connection::ping;
     "ECHO" 2 Reads 0 0 0 connection::echo;
@@ -119,7 +119,7 @@ pub static LIST: &[Command] = commands![
     "SHUTDOWN" -1 Reads 0 0 0 server::shutdown;
 ];
 
-/// Numbers of commands, at places that their names give; few share one, and then stand side by side.
+/// Numbers of commands, at places computed from their names; the few that share a place are next to each other.
 const PLACES: usize = 1024;
 static BY_NAME: LazyLock<[u8; PLACES]> = LazyLock::new(|| {
     let mut numbers = [NOBODY; PLACES];
@@ -134,7 +134,7 @@ static BY_NAME: LazyLock<[u8; PLACES]> = LazyLock::new(|| {
 });
 const NOBODY: u8 = u8::MAX;
 
-/// A name in capitals as a number; none: it is longer than any command's.
+/// A name in upper case as a number; `None` if it is longer than any command's.
 fn word_of(name: &[u8]) -> Option<u128> {
     let mut capitals = [0_u8; 16];
     let slot = capitals.get_mut(..name.len())?;
@@ -151,14 +151,14 @@ fn place_of(word: u128) -> usize {
 static WORDS: LazyLock<Vec<u128>> =
     LazyLock::new(|| LIST.iter().filter_map(|command| word_of(command.name.as_bytes())).collect());
 
-/// The number of the command of that name, in whatever case: its place in the list; none: unknown.
+/// The number of the command with that name, in upper or lower case: its place in the list; `None` if unknown.
 pub fn number_of(name: &[u8]) -> Option<usize> {
     let word = word_of(name)?;
     let (numbers, words) = (&*BY_NAME, &*WORDS);
     let mut place = place_of(word);
     while numbers[place] != NOBODY {
         let number = usize::from(numbers[place]);
-        // Zeros at a name's end look like none.
+        // Zeros at a name's end are the same as no bytes.
         if words[number] == word && LIST[number].name.len() == name.len() {
             return Some(number);
         }

@@ -1,5 +1,5 @@
-//! Many keys at once: SCAN, KEYS, RANGE, DBSIZE, and what empties a database. All need an engine that gives its rows: in
-//! order, or all that have a prefix, which are then sorted here.
+//! Many keys at once: SCAN, KEYS, RANGE, DBSIZE, and the commands that empty a database. All need an engine that
+//! returns its rows in order, or all rows with a prefix, which are then sorted here.
 
 use super::access::{SYNTAX, integer};
 use crate::engine::abi::KV_CAN_DELETE;
@@ -8,13 +8,13 @@ use crate::resp::glob;
 use crate::resp::record::{DATABASES, Row, behind, element_row, key_row};
 use crate::resp::store::Stretch;
 
-/// A key of the client's database that is there.
+/// An existing key of the client's database.
 struct Found<'a> {
     key: &'a [u8],
     row: Row<'a>,
 }
 
-/// Gives `take` the keys from row `from` on (all, if none), until it wants no more.
+/// Passes the keys from row `from` on (`None`: all) to `take`, until it returns that it needs no more.
 fn each(
     call: &mut Call,
     from: Option<Vec<u8>>,
@@ -37,8 +37,8 @@ fn each(
     if is_foreign { Err(FOREIGN.into()) } else { Ok(()) }
 }
 
-/// SCAN cursor [MATCH pattern] [COUNT n] [TYPE type]: the cursor stands for the last key looked at, so that writes in
-/// between move nothing: a key that is there from the first call to the last is given once.
+/// SCAN cursor [MATCH pattern] [COUNT n] [TYPE type]: the cursor refers to the last key visited, so that writes in
+/// between move nothing: a key that exists from the first call to the last is returned once.
 pub fn scan(call: &mut Call) -> Result<(), Refusal> {
     let (mut pattern, mut count, mut kind): (Option<&[u8]>, i64, Option<&[u8]>) = (None, 10, None);
     let cursor = integer(call.arguments.get(1)).map_err(|_| "ERR invalid cursor")?;
@@ -57,7 +57,7 @@ pub fn scan(call: &mut Call) -> Result<(), Refusal> {
     }
     let from = match cursor {
         0 => None,
-        // One that was forgotten, or never given: as in Redis the scan is at its end.
+        // An expired or invalid cursor: as in Redis the scan has ended.
         cursor => Some(call.server.place_of(cursor as u64).unwrap_or_else(|| vec![u8::MAX])),
     };
     let (mut looked_at, mut last, mut keys) = (0, None, Vec::new());
@@ -82,7 +82,7 @@ pub fn scan(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// LIMIT n and WITHVALUES, KVBench's additions to KEYS, which RANGE has too.
+/// LIMIT n and WITHVALUES, KVBench's additions to KEYS, which RANGE supports too.
 fn limit_and_values(call: &Call, from: usize) -> Result<(usize, bool), Refusal> {
     let (mut limit, mut with_values) = (usize::MAX, false);
     let mut words = call.arguments.from(from).iter();
@@ -99,7 +99,7 @@ fn limit_and_values(call: &Call, from: usize) -> Result<(usize, bool), Refusal> 
     Ok((limit, with_values))
 }
 
-/// Keys (and values of strings; of others nothing) as they are found.
+/// Writes keys (and the values of strings; no values of other types) as they are found.
 #[derive(Default)]
 struct Listed {
     words: Vec<Option<Vec<u8>>>,
@@ -126,7 +126,7 @@ impl Listed {
 pub fn keys(call: &mut Call) -> Result<(), Refusal> {
     let pattern = call.arguments.get(1);
     let (limit, with_values) = limit_and_values(call, 2)?;
-    // Only keys with the pattern's plain beginning can match.
+    // Only keys with the pattern's literal prefix can match.
     let prefix = key_row(call.client.database, glob::plain_prefix(pattern));
     let to = behind(&prefix);
     let mut listed = Listed::default();
@@ -140,7 +140,8 @@ pub fn keys(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// RANGE from to [LIMIT n] [WITHVALUES]: the keys from `from` on and below `to`, in order; `+` as `to`: to the end.
+/// RANGE from to [LIMIT n] [WITHVALUES]: the keys from `from` on and below `to`, in order; `+` as `to` means to the
+/// end.
 pub fn range(call: &mut Call) -> Result<(), Refusal> {
     let (from, to) = (call.arguments.get(1), call.arguments.get(2));
     let (limit, with_values) = limit_and_values(call, 3)?;
@@ -157,7 +158,7 @@ pub fn range(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A key near a random place; keys behind wide gaps come more often.
+/// A key near a random place; keys after large gaps are more likely.
 pub fn randomkey(call: &mut Call) -> Result<(), Refusal> {
     let place = crate::resp::worker::now_ms().wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     let row = call.row(&place);
@@ -175,7 +176,7 @@ pub fn randomkey(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Counts the keys by going over them: engines keep no count that writes without a look would leave right.
+/// Counts the keys by scanning them: engines keep no count that stays right when rows are written without a read.
 pub fn dbsize(call: &mut Call) -> Result<(), Refusal> {
     let mut keys = 0;
     each(call, None, None, 0, &mut |_| {
@@ -186,7 +187,7 @@ pub fn dbsize(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Rows that are deleted in one commit.
+/// Rows that are deleted per commit.
 const FLUSHED: usize = 512;
 
 fn flush(call: &mut Call, prefix: Vec<u8>) -> Result<(), Refusal> {

@@ -1,11 +1,11 @@
-//! Commands that speak of the server.
+//! Commands about the server.
 
 use super::LIST;
 use crate::engine::{Work, capability_names, level_name};
 use crate::resp::command::{Call, Command, Effect, Refusal, find};
 use crate::resp::glob;
 
-/// The version of Redis whose commands these are: clients look at it to know what they may use.
+/// The version of Redis whose commands these are: clients use it to decide what they may send.
 pub const REDIS_VERSION: &str = "7.0.0";
 
 pub fn info(call: &mut Call) -> Result<(), Refusal> {
@@ -42,7 +42,7 @@ pub fn info(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// CONFIG GET: what clients and redis-benchmark ask for. There is no CONFIG SET: a server is told when it starts.
+/// CONFIG GET: what clients and redis-benchmark query. CONFIG SET is not supported: options are set at start.
 pub fn config(call: &mut Call) -> Result<(), Refusal> {
     let word = call.arguments.get(1).to_ascii_uppercase();
     match (word.as_slice(), call.arguments.len()) {
@@ -54,7 +54,7 @@ pub fn config(call: &mut Call) -> Result<(), Refusal> {
         }
         (b"GET", _) => return Err("ERR wrong number of arguments for 'config|get' command".into()),
         (b"SET", _) => {
-            return Err("ERR CONFIG SET is not here: a server is told its settings when it starts".into());
+            return Err("ERR CONFIG SET is not supported; set options when you start the server".into());
         }
         _ => {
             let word = String::from_utf8_lossy(call.arguments.get(1)).into_owned();
@@ -70,7 +70,7 @@ pub fn config(call: &mut Call) -> Result<(), Refusal> {
         ("proto-max-bulk-len", settings.limits.bulk_bytes.to_string()),
         ("client-query-buffer-limit", settings.query_bytes.to_string()),
         ("io-threads", call.server.threads().to_string()),
-        // As near as Redis's words come: what an acknowledged write survives.
+        // The closest Redis settings: what acknowledged writes survive.
         ("appendonly", if level == "none" { "no" } else { "yes" }.to_string()),
         ("appendfsync", if level == "power" { "always" } else { "no" }.to_string()),
         ("save", String::new()),
@@ -90,8 +90,7 @@ pub fn config(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// COMMAND, COMMAND COUNT, COMMAND LIST, COMMAND INFO name...; COMMAND DOCS tells nothing, which clients take for an
-/// older server.
+/// COMMAND, COMMAND COUNT, COMMAND LIST, COMMAND INFO name...; COMMAND DOCS returns nothing, as older servers do.
 pub fn command(call: &mut Call) -> Result<(), Refusal> {
     let word = call.arguments.get(1).to_ascii_uppercase();
     match word.as_slice() {
@@ -143,7 +142,7 @@ pub fn monitor(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What is acknowledged is written out now.
+/// Flushes all acknowledged writes.
 fn flush(call: &mut Call) -> Result<(), Refusal> {
     call.store.commit();
     let flushed = call.server.engine().database.maintain(Work::Flush);

@@ -1,11 +1,11 @@
-//! Sets: members, a row each.
+//! Sets: members, one row each.
 
 use super::access::amount;
 use crate::resp::command::{Call, Refusal};
 use crate::resp::record::Type;
 
 impl Call<'_, '_> {
-    /// Removes the members (or fields) that the request names, from its third word on; how many were there.
+    /// Removes the members (or fields) that the request names, from its third word on; returns how many existed.
     pub fn remove_members(&mut self, kind: Type) -> Result<i64, Refusal> {
         let row = self.row(self.arguments.get(1));
         self.lock(&[&row])?;
@@ -41,7 +41,7 @@ pub fn sadd(call: &mut Call) -> Result<(), Refusal> {
     for member in call.arguments.from(2).iter() {
         let element = call.element(&set, &[member]);
         if call.store.get(&element)?.is_none() {
-            // Not every engine takes an empty value.
+            // Not every engine accepts an empty value.
             call.store.put(&element, vec![1])?;
             set.head.len += 1;
         }
@@ -90,7 +90,7 @@ pub fn smembers(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// SPOP key [count]: members near random places of the order; those behind wide gaps go sooner.
+/// SPOP key [count]: members near random places of the order; those after large gaps are more likely.
 pub fn spop(call: &mut Call) -> Result<(), Refusal> {
     let count = match call.arguments.len() {
         2 => None,
@@ -105,7 +105,7 @@ pub fn spop(call: &mut Call) -> Result<(), Refusal> {
         while (popped.len() as u64) < wanted {
             let mut found = None;
             let start = [call.server.chance() as u8];
-            // From a random first byte on, or else from the first member.
+            // From a random first byte on, otherwise from the first member.
             for part in [&start[..], &[]] {
                 call.elements_from(&set, part, 1, &mut |member, _| {
                     found = Some(member.to_vec());
@@ -115,7 +115,7 @@ pub fn spop(call: &mut Call) -> Result<(), Refusal> {
                     break;
                 }
             }
-            let member = found.ok_or("ERR a set has fewer members than it says")?;
+            let member = found.ok_or("ERR a set has fewer members than its size")?;
             let element = call.element(&set, &[&member]);
             call.store.delete(&element)?;
             set.head.len -= 1;

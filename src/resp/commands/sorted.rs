@@ -1,4 +1,4 @@
-//! Sorted sets: members by score. Two rows each: `0 member` holds the score, `1 score member` gives the order.
+//! Sorted sets: members by score. Two rows per member: `0 member` has the score, `1 score member` defines the order.
 
 use super::access::{Collection, SYNTAX, amount, float, integer};
 use crate::resp::command::{Call, FOREIGN, Refusal};
@@ -46,7 +46,7 @@ fn take_out(call: &mut Call, set: &mut Collection, member: &[u8], score: f64) ->
     call.store.delete(&order)
 }
 
-/// NX, XX, GT, LT, CH and INCR of ZADD; where the scores begin.
+/// The options NX, XX, GT, LT, CH and INCR of ZADD; and where the scores begin.
 #[derive(Default)]
 struct Conditions {
     only_new: bool,
@@ -90,7 +90,7 @@ impl Conditions {
         Ok(found)
     }
 
-    /// The score that a member gets; none: it stays as it is.
+    /// The new score of a member; `None` if it is unchanged.
     fn new_score(&self, old: Option<f64>, given: f64) -> Result<Option<f64>, Refusal> {
         let allowed = if old.is_some() { !self.only_new } else { !self.only_there };
         let new = if self.adds { old.unwrap_or(0.0) + given } else { given };
@@ -107,7 +107,7 @@ pub fn zadd(call: &mut Call) -> Result<(), Refusal> {
     let conditions = Conditions::parse(call)?;
     let words = call.arguments.from(conditions.scores_at);
     let places = (0..words.len()).step_by(2);
-    // All scores are looked at before anything is changed.
+    // All scores are checked before anything is changed.
     let given: Vec<(f64, &[u8])> =
         places.map(|at| Ok((float(words.get(at))?, words.get(at + 1)))).collect::<Result<_, Refusal>>()?;
     let row = call.row(call.arguments.get(1));
@@ -188,7 +188,7 @@ pub fn zcard(call: &mut Call) -> Result<(), Refusal> {
     call.tell_length(Type::Sorted)
 }
 
-/// Gives `take` members by ascending score, or descending, until it wants no more.
+/// Passes members to `take` by ascending or descending score, until it needs no more.
 fn in_order(
     call: &mut Call,
     set: &Collection,
@@ -211,7 +211,7 @@ fn in_order(
     if is_foreign { Err(FOREIGN.into()) } else { Ok(()) }
 }
 
-/// What is between two places, both included; negative ones count from the end.
+/// The members between two places, both included; negative ones count from the end.
 fn between(call: &mut Call, first: i64, last: i64, reverse: bool) -> Result<Vec<Scored>, Refusal> {
     let row = call.row(call.arguments.get(1));
     let Some(set) = call.collection(&row, Type::Sorted)? else { return Ok(Vec::new()) };
@@ -249,7 +249,7 @@ fn tell(call: &mut Call, found: &[Scored], with_scores: bool) {
     }
 }
 
-/// A bound of ZRANGE BYSCORE: the score, and whether it is left out.
+/// A bound of ZRANGE BYSCORE: the score, and whether it is excluded.
 fn bound(text: &[u8]) -> Result<(f64, bool), Refusal> {
     let (text, is_open) = match text {
         [b'(', rest @ ..] => (rest, true),
@@ -258,7 +258,7 @@ fn bound(text: &[u8]) -> Result<(f64, bool), Refusal> {
     float(text).map(|score| (score, is_open)).map_err(|_| "ERR min or max is not a float".to_string())
 }
 
-/// Words behind the bounds of ZRANGE and its kin.
+/// The options after the bounds of ZRANGE and related commands.
 #[derive(Default)]
 struct Wanted {
     by_score: bool,
@@ -279,7 +279,7 @@ fn wanted(call: &Call, start: Wanted) -> Result<Wanted, Refusal> {
                 let mut next = || integer(words.next().ok_or(SYNTAX)?);
                 found.limit = Some((next()?, next()?));
             }
-            b"BYLEX" => return Err("ERR this server has no BYLEX".into()),
+            b"BYLEX" => return Err("ERR BYLEX is not supported".into()),
             _ => return Err(SYNTAX.into()),
         }
     }

@@ -1,4 +1,4 @@
-//! Strings: GET, SET and their kin.
+//! Strings: GET, SET and related commands.
 
 use super::access::{NOT_AN_INTEGER, SYNTAX, integer};
 use crate::resp::command::{Call, Refusal};
@@ -23,7 +23,7 @@ pub fn mget(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What SET may be given behind key and value.
+/// The options of SET after key and value.
 #[derive(Default)]
 struct Conditions {
     only_new: bool,
@@ -66,7 +66,7 @@ impl Conditions {
     }
 }
 
-/// How a time is given.
+/// How a time is specified.
 #[derive(Clone, Copy)]
 struct Unit {
     ms: i64,
@@ -169,10 +169,10 @@ pub fn getdel(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A key's row, and the value that it is to have.
+/// A key's row, and its new value.
 type Pair<'c> = (Vec<u8>, &'c [u8]);
 
-/// The pairs of a command that is given keys and values in turn.
+/// The pairs of a command with alternating keys and values.
 fn pairs<'c>(call: &Call<'c, '_>, command: &str) -> Result<Vec<Pair<'c>>, Refusal> {
     let words = call.arguments.from(1);
     if !words.len().is_multiple_of(2) {

@@ -1,4 +1,4 @@
-//! MULTI, EXEC, DISCARD, WATCH: a transaction of the client is a transaction of the engine.
+//! MULTI, EXEC, DISCARD, WATCH: a client's transaction is a transaction of the engine.
 
 use crate::engine::abi::KV_TRANSACTION;
 use crate::resp::client::Queue;
@@ -25,7 +25,7 @@ pub fn watch(call: &mut Call) -> Result<(), Refusal> {
     if call.client.queue.is_some() {
         return Err("ERR WATCH inside MULTI is not allowed".into());
     }
-    // What this thread has not committed yet would count as a change behind our back.
+    // This thread's uncommitted writes would count as changes by others.
     call.store.commit();
     for key in call.arguments.from(1).iter() {
         let row = call.row(key);
@@ -42,7 +42,7 @@ pub fn unwatch(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A queued request as the parser would have given it.
+/// A queued request in the form that the parser returns.
 struct Request {
     bytes: Vec<u8>,
     spans: Vec<std::ops::Range<usize>>,
@@ -64,8 +64,8 @@ impl Request {
     }
 }
 
-/// Runs what was queued: the keys of all of it are locked first, so that nobody changes one in between, and the writes
-/// are one transaction of the engine.
+/// Executes the queued commands: all their keys are locked first, so that no other client changes one in between, and
+/// the writes are one transaction of the engine.
 pub fn exec(call: &mut Call) -> Result<(), Refusal> {
     let queue = call.client.queue.take().ok_or("ERR EXEC without MULTI")?;
     let watched = std::mem::take(&mut call.client.watched);
@@ -77,9 +77,9 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
         requests.iter().filter_map(|request| command::find(request.arguments().get(0))).collect();
     let writes = commands.iter().any(|command| command.effect == Effect::Writes);
     if writes && requests.len() > 1 && call.store.engine().capabilities & KV_TRANSACTION == 0 {
-        return Err("ERR this engine lacks the capability `transaction`, which MULTI needs".into());
+        return Err("ERR MULTI needs the capability `transaction`, which this engine lacks".into());
     }
-    // From here on the commit holds this transaction alone.
+    // From here on the commit contains only this transaction.
     call.store.commit();
     let mut rows: Vec<Vec<u8>> = watched.iter().map(|(row, _)| row.clone()).collect();
     for (command, request) in commands.iter().zip(&requests) {

@@ -1,4 +1,4 @@
-//! What the server sees of its commands: how many, and how long from the moment they were read to their replies.
+//! Statistics of commands: how many, and the time from reading them to their replies.
 
 use crate::measure::Histogram;
 use crate::resp::commands;
@@ -13,14 +13,14 @@ pub struct Counts {
 /// One command's count.
 #[derive(Debug)]
 pub struct CommandCount {
-    /// Its name; unknown ones together have an empty one.
+    /// Its name; empty for all unknown commands together.
     pub name: &'static str,
-    /// From reading to reply, nanoseconds.
+    /// Time from reading to reply, nanoseconds.
     pub latency: Histogram,
 }
 
 impl Counts {
-    /// A command was answered; `command` as `commands::number_of` gives it, greater for an unknown one.
+    /// Adds an answered command; `command` as returned by `commands::number_of`, greater for an unknown one.
     pub fn note(&mut self, command: usize, latency: Duration) {
         let place = command.min(commands::LIST.len());
         if self.latencies.len() <= place {
@@ -30,7 +30,7 @@ impl Counts {
         histogram.record(latency.as_nanos() as u64);
     }
 
-    /// Both together.
+    /// Adds the counts of both.
     pub fn with(mut self, other: Counts) -> Counts {
         if self.latencies.len() < other.latencies.len() {
             self.latencies.resize_with(other.latencies.len(), || None);
@@ -45,7 +45,7 @@ impl Counts {
         self
     }
 
-    /// Those that were given, in the order of the commands.
+    /// The commands that were used, in the order of the list.
     pub fn list(self) -> Vec<CommandCount> {
         let named = self.latencies.into_iter().enumerate();
         let name = |place: usize| commands::LIST.get(place).map_or("", |command| command.name);

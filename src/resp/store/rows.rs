@@ -1,51 +1,50 @@
-//! Rows in order, through the writes that wait.
+//! Rows in order, through the pending writes.
 
 use super::{OUT_BYTES, Store, engine_error};
 use crate::engine::Arena;
 use crate::engine::abi::*;
 
-/// Room for the rows of one call.
+/// Space for the rows of one call.
 const PIECE_BYTES: usize = 64 << 10;
-/// The same of an engine without an order, which begins anew in each call.
+/// The same for an engine without an order, which starts again in each call.
 const LARGE_PIECE_BYTES: usize = 16 << 20;
 
-/// Takes a row, its key and its value, and says whether more are wanted.
+/// Receives a row, its key and its value, and returns whether more are needed.
 pub type Take<'t> = &'t mut dyn FnMut(&[u8], &[u8]) -> bool;
 
-/// A stretch of rows.
+/// A range of rows.
 #[derive(Clone, Debug)]
 pub struct Stretch {
-    /// The first row, or where it would stand.
+    /// The first row, or its place.
     pub from: Vec<u8>,
-    /// The row behind the last.
+    /// The row after the last.
     pub to: Vec<u8>,
-    /// Downward.
+    /// Descending order.
     pub reverse: bool,
-    /// Rows that will likely do; 0: all of them. More are read where more are wanted.
+    /// The expected number of rows; 0: all of them. More are read if more are needed.
     pub rows: u32,
 }
 
 impl Store<'_> {
-    /// Fails, with the missing capability, where the engine cannot give rows in order.
+    /// Fails with the missing capability if the engine cannot return rows in order.
     pub fn needs_order(&self) -> Result<(), String> {
         if self.engine.capabilities & KV_ORDERED != 0 {
             return Ok(());
         }
-        Err("ERR this engine keeps no order of keys (capability `ordered`), which this command needs"
-            .to_string())
+        Err("ERR this command needs the capability `ordered`, which this engine lacks".to_string())
     }
 
-    /// Whether a stretch costs as much as all rows: they are sorted here.
+    /// Whether a range costs as much as all rows, because they are sorted here.
     pub fn is_sorted_here(&self) -> bool {
         self.engine.capabilities & KV_ORDERED == 0
     }
 
-    /// Fails, with the missing capability, where the engine gives no rows.
+    /// Fails with the missing capability if the engine cannot return rows.
     pub fn needs_rows(&self) -> Result<(), String> {
         if self.engine.capabilities & KV_CAN_PREFIX != 0 { Ok(()) } else { self.needs_order() }
     }
 
-    /// Gives `take` each row of the stretch until it wants no more.
+    /// Passes each row of the range to `take` until it needs no more.
     pub fn rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
         self.needs_rows()?;
         if stretch.reverse && self.engine.capabilities & KV_CAN_REVERSE == 0 {
@@ -73,7 +72,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Downward over an engine that scans only upward.
+    /// Descending order with an engine that scans only in ascending order.
     fn rows_turned(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
         let mut rows: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         let upward = Stretch { reverse: false, rows: 0, ..stretch.clone() };
@@ -90,7 +89,8 @@ impl Store<'_> {
         if self.is_sorted_here() {
             return self.sorted_rows(stretch, take);
         }
-        // Upward the bound is excluded; downward it is the row before the last, which none of ours equals.
+        // In ascending order the bound is excluded; in descending order it is the row before the last, which equals
+        // none of our rows.
         let (start, bound, flags) = match stretch.reverse {
             true => (&stretch.to, &stretch.from, KV_REVERSE),
             false => (&stretch.from, &stretch.to, 0),
@@ -99,7 +99,7 @@ impl Store<'_> {
         self.pieces((start, bound), flags, limit, take)
     }
 
-    /// The rows of an engine without an order: all that begin alike, sorted here.
+    /// The rows of an engine without an order: all rows with a prefix, sorted here.
     fn sorted_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
         let (from, to) = (&stretch.from, &stretch.to);
         let alike = from.iter().zip(to).take_while(|(left, right)| left == right).count();
@@ -118,7 +118,8 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// Asks the engine for rows from a start to a bound (with `KV_PREFIX`: of a prefix), at first for `limit` of them.
+    /// Requests rows from a start to a bound (with `KV_PREFIX`: of a prefix) from the engine, at first `limit` of
+    /// them.
     fn pieces(
         &mut self,
         (start, bound): (&[u8], &[u8]),

@@ -1,4 +1,4 @@
-//! Writes of a worker: the stripes of their keys, their wait for the commit, and the commit.
+//! Writes of a worker: the stripes of their keys, their overlay, and the commit.
 
 use super::super::overlay::{After, Overlay};
 use super::super::record::LARGEST;
@@ -9,14 +9,14 @@ use crate::engine::abi::*;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-/// From here on a value's size is noted.
+/// Sizes of values from here on are recorded.
 const LARGE_BYTES: usize = 16 << 10;
-/// Bytes of writes that a commit may gather; the engine gets them in pieces that fit into a batch.
+/// Bytes of writes that a commit may collect; the engine gets them in pieces that fit into a batch.
 const MOST_WRITE_BYTES: usize = 4 << 20;
 
 impl<'s> Store<'s> {
-    /// Holds the stripes of `keys` until the next commit. Where another holds one of them, what waits is committed first,
-    /// so that nobody waits for a stripe while holding a greater one.
+    /// Locks the stripes of `keys` until the next commit. If another thread holds one of them, pending writes are
+    /// committed first, so that no thread waits for a stripe while it holds a greater one.
     pub fn lock(&mut self, rows: &[&[u8]]) -> Result<(), String> {
         let stripes = &self.engine.stripes;
         if let [row] = rows
@@ -37,7 +37,7 @@ impl<'s> Store<'s> {
         Ok(())
     }
 
-    /// Holds a stripe until the next commit; false: somebody else has it.
+    /// Locks a stripe until the next commit; `false` if another thread holds it.
     fn try_hold(&mut self, stripe: u32) -> bool {
         if self.is_held[stripe as usize / 64] >> (stripe % 64) & 1 == 1 {
             return true;
@@ -52,7 +52,7 @@ impl<'s> Store<'s> {
         self.held.push(guard);
     }
 
-    /// Lets the stripes go; those whose keys were written count one commit more.
+    /// Releases the stripes; those whose keys were written count one more commit.
     fn let_go(&mut self, has_written: bool) {
         for guard in self.held.drain(..) {
             self.is_held[guard.stripe() as usize / 64] = 0;
@@ -60,7 +60,7 @@ impl<'s> Store<'s> {
         }
     }
 
-    /// Commits of the stripe that a key belongs to; for WATCH. The caller holds no stripes.
+    /// Number of commits of the stripe of a key, for WATCH. The caller must not hold stripes.
     pub fn commits_of(&mut self, row: &[u8]) -> u32 {
         let stripe = self.engine.stripes.of(row);
         match self.held.iter().find(|known| known.stripe() == stripe) {
@@ -79,7 +79,7 @@ impl<'s> Store<'s> {
         Ok(())
     }
 
-    /// Notes, in the database too, that a value of this size may be read from now on.
+    /// Records, in the database too, that a value of this size may be read from now on.
     fn foresee(&mut self, size: usize) -> Result<(), String> {
         let known = &self.engine.largest;
         if size <= known.load(Ordering::Relaxed) {
@@ -103,7 +103,7 @@ impl<'s> Store<'s> {
         Ok(())
     }
 
-    /// The next commit is a transaction: all of it or nothing.
+    /// Makes the next commit a transaction: all or nothing.
     pub fn make_atomic(&mut self) {
         self.is_atomic = true;
     }
@@ -118,7 +118,7 @@ impl<'s> Store<'s> {
         !self.overlay.is_empty()
     }
 
-    /// Writes a row by itself, without waiting for the commit.
+    /// Writes a row separately, without waiting for the commit.
     pub fn write_now(&mut self, row: &[u8], value: &[u8]) -> Result<(), String> {
         self.read_all();
         self.reserve(1, row.len() + value.len())?;
@@ -126,8 +126,8 @@ impl<'s> Store<'s> {
         self.write_packed(1, false)
     }
 
-    /// Commits what waits, and lets the stripes go. Reads that wait are run before. `take_failure` tells what went wrong:
-    /// writes of a commit that failed may be there or not.
+    /// Commits the pending writes and releases the stripes. Pending reads are executed first. `take_failure` returns
+    /// what went wrong: the writes of a failed commit may or may not be stored.
     pub fn commit(&mut self) {
         self.read_all();
         let written = if self.overlay.is_empty() { Ok(()) } else { self.write_all() };
@@ -139,12 +139,12 @@ impl<'s> Store<'s> {
         }
     }
 
-    /// Why a commit has failed since the last call; none: none has.
+    /// Why a commit has failed since the last call; `None` if none has.
     pub fn take_failure(&mut self) -> Option<String> {
         self.failure.take()
     }
 
-    /// Throws away the writes that wait, and lets the stripes go.
+    /// Discards the pending writes and releases the stripes.
     pub fn abandon(&mut self) {
         self.overlay.clear();
         self.is_atomic = false;

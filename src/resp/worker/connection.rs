@@ -1,4 +1,4 @@
-//! A connection: bytes that came and are not yet a whole request, bytes that could not be sent yet.
+//! A connection: received bytes of incomplete requests, and bytes that could not be sent yet.
 
 use super::super::client::Client;
 use super::super::parse::{Arguments, Limits, Parser, Step};
@@ -8,17 +8,17 @@ use mio::net::TcpStream;
 use std::io::{self, Read as _, Write as _};
 use std::time::Instant;
 
-/// Bytes that are read from one connection in a turn.
+/// Maximum bytes that are read from one connection in a turn.
 pub const READ_BYTES: usize = 64 << 10;
-/// With more than this to send, a client is asked nothing more.
+/// Above this many unsent bytes, no more requests of the client are read.
 const CHOKED_BYTES: usize = 1 << 20;
 
-/// How reading went.
+/// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// There may be more.
     On,
-    /// The client has gone, or has sent more than it may.
+    /// The client has disconnected, or has sent more than it may.
     Gone,
 }
 
@@ -28,16 +28,16 @@ pub struct Connection {
     pub client: Client,
     pub may_read: bool,
     pub may_write: bool,
-    /// It stands in the worker's list.
+    /// Whether it is in the worker's list.
     pub is_ready: bool,
     pub output: Vec<u8>,
-    /// When bytes last came.
+    /// When bytes last arrived.
     pub heard: Instant,
     parser: Parser,
     input: Vec<u8>,
-    /// Bytes of the input that are done with.
+    /// Number of processed bytes in the input.
     taken: usize,
-    /// The input up to its end holds no whole request.
+    /// The input contains no complete request.
     is_hungry: bool,
     is_gone: bool,
 }
@@ -62,9 +62,10 @@ impl Connection {
         })
     }
 
-    /// Takes what has come, as much as `buffer` holds, which all connections of a thread share: an idle one has none.
+    /// Reads received bytes, as many as fit into `buffer`, which all connections of a thread share: an idle one has
+    /// none.
     pub fn read(&mut self, settings: &Settings, buffer: &mut [u8]) -> Read {
-        // What has come is worked off first, so that memory grows no faster than work is done.
+        // Received requests are processed first, so that memory grows no faster than work is done.
         if !self.may_read || !self.is_hungry || self.is_choked(settings) {
             return Read::On;
         }
@@ -78,7 +79,7 @@ impl Connection {
                 self.input.extend_from_slice(&buffer[..count]);
                 self.heard = Instant::now();
                 self.is_hungry = false;
-                // Less than asked for: the socket is empty, and mio tells when there is more.
+                // Fewer bytes than requested: the socket is empty, and mio reports when there is more.
                 self.may_read = count == buffer.len();
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.may_read = false,
@@ -89,14 +90,14 @@ impl Connection {
         if self.is_gone || is_over { Read::Gone } else { Read::On }
     }
 
-    /// Looks for the next whole request.
+    /// Finds the next complete request.
     pub fn next(&mut self, settings: &Settings) -> Step {
         let limits = if self.client.is_trusted { settings.limits } else { Limits::before_password() };
         let step = self.parser.step(&self.input[self.taken..], &limits);
         if step == Step::More {
             self.is_hungry = true;
             if self.taken == self.input.len() {
-                // Nothing waits: an idle connection keeps no buffer.
+                // Nothing is pending: an idle connection keeps no buffer.
                 self.taken = 0;
                 self.input.clear();
                 self.input.shrink_to(0);
@@ -105,12 +106,12 @@ impl Connection {
         step
     }
 
-    /// The request that `next` has found, and whose it is.
+    /// The request that `next` has found, and its client.
     pub fn request(&mut self) -> (Arguments<'_>, &mut Client) {
         (self.parser.arguments(&self.input[self.taken..]), &mut self.client)
     }
 
-    /// The request is done with.
+    /// Marks the request as processed.
     pub fn consume(&mut self) {
         self.taken += self.parser.consume();
     }
@@ -122,7 +123,7 @@ impl Connection {
         self.output = reply.bytes;
     }
 
-    /// Sends what waits, as far as the client takes it.
+    /// Sends pending bytes, as many as the client accepts.
     pub fn send(&mut self) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.output.len() && self.may_write {
@@ -141,17 +142,17 @@ impl Connection {
         Ok(())
     }
 
-    /// So much waits to be sent that nothing more is to be asked.
+    /// Whether so many bytes are unsent that no more requests are read.
     pub fn is_choked(&self, _settings: &Settings) -> bool {
         self.output.len() > CHOKED_BYTES
     }
 
-    /// Whether there is something to do without waiting for the network.
+    /// Whether there is work that does not need to wait for the network.
     pub fn has_work(&self, settings: &Settings) -> bool {
         !self.is_choked(settings) && (!self.is_hungry || self.may_read)
     }
 
-    /// Nothing more can be done for it.
+    /// Whether the connection has ended.
     pub fn is_done(&self) -> bool {
         self.is_gone || (self.client.is_leaving && (self.output.is_empty() || !self.may_write))
     }

@@ -1,5 +1,5 @@
-// A sound engine, sorted rows behind a lock, that does one thing wrong: HOSTILE_FAULT says what. What a driver in Go can do
-// wrong through the kit: panics, exits, deadlocks, goroutines, slices that are not its own, wrong answers.
+// A correct engine, sorted rows with a lock, and one fault, selected by HOSTILE_FAULT: the faults that a driver in Go can have
+// through the kit: panics, exits, deadlocks, goroutines, slices that it does not own, wrong answers.
 package main
 
 import (
@@ -23,7 +23,7 @@ var fault = os.Getenv("HOSTILE_FAULT")
 
 var occasions atomic.Uint64
 
-// strikes tells whether name is the fault, and this is its twentieth occasion or every seventh after.
+// strikes reports whether name is the selected fault, and this is its twentieth occasion or every seventh after.
 func strikes(name string) bool {
 	if fault != name {
 		return false
@@ -34,7 +34,7 @@ func strikes(name string) bool {
 
 var sink any
 
-// at does the faults of the process, that any call can have: CALL/HOW.
+// at triggers the faults of the process that any call can have: CALL/HOW.
 func at(call string) {
 	wanted, how, _ := strings.Cut(fault, "/")
 	if wanted != call {
@@ -266,7 +266,7 @@ func (d *database) Delete(op *driver.Op) (driver.Status, error) {
 
 func (d *database) apply(op *driver.Op) driver.Status {
 	key, value := bytes.Clone(op.Key), bytes.Clone(op.Value)
-	// Slices of the caller's, who writes to them after the call.
+	// Slices that belong to the caller, who writes to them after the call.
 	if fault == "put-keeps-key" {
 		key = op.Key
 	}
@@ -318,7 +318,7 @@ func (d *database) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) 
 	return driver.OK, nil
 }
 
-// Scan from the op's place on.
+// Scan from the position in the op.
 func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	at("scan")
 	d.lock.RLock()

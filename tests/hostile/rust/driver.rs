@@ -1,5 +1,5 @@
-//! A sound engine, an ordered map behind a lock, that does one thing wrong: HOSTILE_FAULT says what. What a driver in
-//! Rust can do wrong through the kit: panics, exits, memory, threads, texts, words of the op, wrong answers.
+//! A correct engine, an ordered map with a lock, and one fault, selected by HOSTILE_FAULT: the faults that a driver
+//! in Rust can have through the kit: panics, exits, memory, threads, texts, words of the op, wrong answers.
 
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{
@@ -11,13 +11,13 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, RwLock};
 
-/// What was asked for; "none" where nothing was.
+/// The selected fault; "none" by default.
 fn fault() -> &'static str {
     static FAULT: OnceLock<String> = OnceLock::new();
     FAULT.get_or_init(|| std::env::var("HOSTILE_FAULT").unwrap_or_else(|_| "none".into()))
 }
 
-/// Whether `name` is the fault, and this is its twentieth occasion or every seventh after.
+/// Whether `name` is the selected fault, and this is its twentieth occasion or every seventh after.
 fn strikes(name: &str) -> bool {
     static OCCASIONS: AtomicU64 = AtomicU64::new(0);
     if fault() != name {
@@ -27,7 +27,7 @@ fn strikes(name: &str) -> bool {
     seen >= 20 && (seen - 20).is_multiple_of(7)
 }
 
-/// Faults of the process, that any call can have: `CALL/HOW`.
+/// Faults of the process that any call can have: `CALL/HOW`.
 fn at(call: &str) {
     let Some((wanted, how)) = fault().split_once('/') else { return };
     if wanted != call {
@@ -77,7 +77,7 @@ fn deep(depth: u64) -> u64 {
     deep(depth + 1) + room[4000]
 }
 
-/// Writes where a driver has no business, through the op that the kit lends.
+/// Writes where a driver must not write, through the op from the kit.
 fn trespass(op: &mut Op<'_>) {
     let raw = std::ptr::from_ref(op.raw()).cast_mut();
     // SAFETY: none: each of these is a fault.
@@ -172,7 +172,7 @@ impl Driver for Hostile {
     fn close(self) -> Result<(), Error> {
         at("close");
         if fault() == "thread-aborts" {
-            // It does so sooner or later.
+            // It happens sooner or later.
             loop {
                 std::thread::park();
             }
@@ -181,7 +181,7 @@ impl Driver for Hostile {
     }
 }
 
-/// One thread's way to it.
+/// One thread's session.
 struct Thread<'db>(&'db Hostile);
 
 impl Drop for Thread<'_> {

@@ -1,4 +1,4 @@
-// Command go-redis calls every command of `kvdyno serve` by go-redis, as its users write it. Arguments: port, and a
+// Command go-redis calls every command of `kvdyno serve` with go-redis, as its users would. Arguments: port, and a
 // second port to shut down.
 package main
 
@@ -19,7 +19,7 @@ import (
 
 var ctx = context.Background()
 
-// noting is a hook that notes the commands that are sent.
+// noting is a hook that records the commands that are sent.
 type noting struct {
 	lock   sync.Mutex
 	called map[string]bool
@@ -65,7 +65,7 @@ func fail(format string, words ...any) {
 	panic(fmt.Sprintf(format, words...))
 }
 
-// expect fails unless the command has brought `wanted`.
+// expect fails unless the command returned `wanted`.
 func expect[T any](got T, err error) func(wanted T) {
 	return func(wanted T) {
 		if err != nil {
@@ -302,8 +302,8 @@ func server(r *redis.Client) {
 	}
 	expect(r.Save(ctx).Result())("OK")
 	expect(r.BgSave(ctx).Result())("Background saving started")
-	// go-redis gives a connection in monitor mode back to its pool, so here it is asked by hand, and tests/resp/redis_py.py
-	// looks at what it sees.
+	// go-redis returns a connection in monitor mode to its pool, so here the command is sent directly, and tests/resp/redis_py.py
+	// checks its output.
 	monitor := connect(strings.Split(r.Options().Addr, ":")[1])
 	expect(monitor.Do(ctx, "MONITOR").Text())("OK")
 	monitor.Close()
