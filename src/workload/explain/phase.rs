@@ -193,7 +193,7 @@ fn threads(phase: &Phase) -> String {
         }
     }
     let turns = if phase.threads + phase.readers + phase.writers > 1 {
-        "; each starts its next op when its previous one has ended, and each key is written by only one of them"
+        "; each starts its next op when its previous one has ended"
     } else {
         "; it starts its next op when the previous one has ended"
     };
