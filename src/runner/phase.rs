@@ -102,7 +102,7 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
         let is_atomic = phase.atomic && kind.is_joined();
         let lack = match kind {
             Kind::Merge | Kind::Push | Kind::Pop | Kind::InsertIndexed if has(KV_EVICTS) => {
-                "counters, lists and indexes, because it is a cache: they must not lose evicted rows"
+                "counters, lists and indexes, because it is a cache: they would miss evicted rows"
             }
             Kind::Insert if phase.existing.is_some() && has(KV_EVICTS) => {
                 "inserts that refuse existing keys, because it is a cache"
@@ -415,7 +415,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         engine_stats: Vec::new(),
         disk_settled: None,
         batch_mean: if batches > 0 { sum(|judge| judge.batch_ops) as f64 / batches as f64 } else { 0.0 },
-        call_times: CallTimes::of_all(outcomes.iter().map(|outcome| outcome.judge.times.told())),
+        call_times: CallTimes::of_all(outcomes.iter().map(|outcome| outcome.judge.times.totals())),
         harness_share: if busy > 0 { 1.0 - (inside as f64 / busy as f64).min(1.0) } else { 0.0 },
         check: check_of(shared, outcomes),
     }
