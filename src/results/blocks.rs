@@ -1,21 +1,21 @@
-//! Which engine of a table is faster, and by how much: ratios within blocks.
+//! Compares the engines of a table by ratios within blocks.
 //!
-//! A run is a sequence of randomised complete blocks: each holds one trial of every engine. So two engines are compared
-//! within blocks, by the logs of their rates, and what drifts from block to block takes no part. The difference of two
-//! engines is the mean over the blocks in which the runs of both are kept (outliers are set aside, [`super::variance`]);
-//! its variance is the sum of the engines' moderated variances, which need not be equal. An order is claimed where the p
-//! of the difference, corrected for all pairs of the table (Bonferroni), is below [`FAMILY_ERROR`], and from five blocks
-//! on. docs/methodology.md says how often that is wrong, and how often it finds a difference.
+//! A run is a sequence of randomised complete blocks: each has one trial of every engine. Two engines are compared within
+//! blocks, by the logs of their rates, so that drift from block to block has no effect. The difference of two engines is
+//! the mean over the blocks in which the runs of both are kept (outliers are excluded, see [`super::variance`]); its
+//! variance is the sum of the engines' moderated variances, which need not be equal. An order is claimed if the p of the
+//! difference, corrected for all pairs of the table (Bonferroni), is below [`FAMILY_ERROR`], and there are five blocks or
+//! more. docs/methodology.md reports how often that is wrong, and how often it finds a difference.
 
 use super::statistics::{FEWEST_FOR_ORDER, Interval};
 use super::variance::{Difference, RESOLUTION, Variance, kept, mean, moderated};
 use std::cmp::Ordering;
 
-/// The chance, at most, of one false order or more in a table.
+/// The maximum probability of one or more false orders in a table.
 pub const FAMILY_ERROR: f64 = 0.05;
 
-/// Rounds in which the effects of blocks and the variances of engines are estimated from each other. The weights change
-/// by less than a thousandth after the third.
+/// The number of iterations that estimate the effects of blocks and the variances of engines from each other. The weights
+/// change by less than a thousandth after the third.
 const ROUNDS: usize = 5;
 
 /// The rates of some engines over the same blocks.
@@ -24,13 +24,13 @@ pub struct Blocks {
     logs: Vec<Vec<f64>>,
     kept: Vec<Vec<bool>>,
     variances: Vec<Variance>,
-    /// What all residuals have together.
+    /// The degrees of freedom of all residuals.
     degrees: f64,
 }
 
 impl Blocks {
-    /// `rates`: a row for each engine, in which each has as many as there are blocks. None for fewer than two blocks, for
-    /// rows of different length, and for rates that are not over 0 and finite.
+    /// `rates`: a row for each engine with one rate per block. None for fewer than two blocks, for rows of different
+    /// lengths, and for rates that are not finite and over 0.
     pub fn new(rates: &[Vec<f64>]) -> Option<Blocks> {
         let blocks = rates.first()?.len();
         let is_sound = |rate: &f64| rate.is_finite() && *rate > 0.0;
@@ -48,18 +48,17 @@ impl Blocks {
         Blocks { logs, kept, variances, degrees }
     }
 
-    /// Blocks.
+    /// The number of blocks.
     pub fn blocks(&self) -> usize {
         self.logs[0].len()
     }
 
-    /// Runs of an engine that are set aside, by block, from 0.
+    /// The blocks, counted from 0, in which the run of an engine is excluded.
     pub fn set_aside(&self, engine: usize) -> impl Iterator<Item = usize> + '_ {
         self.kept[engine].iter().enumerate().filter(|(_, kept)| !**kept).map(|(block, _)| block)
     }
 
-    /// The first engine's log rate less the second's; none where that is not known (no block in common, or no degree of
-    /// freedom).
+    /// The first engine's log rate minus the second's; none if unknown (no block in common, or no degrees of freedom).
     fn difference(&self, first: usize, second: usize) -> Option<Difference> {
         let shared = |block: &usize| self.kept[first][*block] && self.kept[second][*block];
         let blocks: Vec<usize> = (0..self.blocks()).filter(shared).collect();
@@ -70,7 +69,7 @@ impl Blocks {
         (difference.degrees > 0.0).then_some(difference)
     }
 
-    /// Pairs of engines.
+    /// The number of pairs of engines.
     fn pairs(&self) -> f64 {
         let engines = self.logs.len() as f64;
         (engines * (engines - 1.0) / 2.0).max(1.0)
@@ -81,8 +80,8 @@ impl Blocks {
         Some(self.difference(first, second)?.value.exp())
     }
 
-    /// The interval of that ratio. All intervals of a table hold together at its level, so it excludes 1 exactly where an
-    /// order is claimed, but for tables of fewer than five blocks.
+    /// The interval of that ratio. Its level applies to all intervals of a table together, so it excludes 1 exactly if an
+    /// order is claimed, except in tables with fewer than five blocks.
     pub fn interval(&self, first: usize, second: usize) -> Option<Interval> {
         let difference = self.difference(first, second)?;
         let reach = difference.reach(FAMILY_ERROR / self.pairs());
@@ -93,7 +92,7 @@ impl Blocks {
         })
     }
 
-    /// Which of the two has the higher rate; none: nothing is claimed.
+    /// Which of the two has the higher rate; none: no claim.
     pub fn order(&self, first: usize, second: usize) -> Option<Ordering> {
         let difference = self.difference(first, second)?;
         let is_claimed = self.blocks() >= FEWEST_FOR_ORDER
@@ -103,19 +102,18 @@ impl Blocks {
     }
 }
 
-/// The engines of a table: their rates, and the same in the engines' own time.
+/// The engines of a table: their rates, and their rates by engine time, which excludes the harness's share.
 ///
-/// Orders are of the engines' own time: a rate without the harness's share. Of two equal engines with unequal shares the
-/// rates differ, and the harness would decide.
+/// Orders are by engine time: if two equal engines have unequal harness shares, their rates differ only because of the
+/// harness.
 pub struct Table {
     rates: Blocks,
     own: Option<Blocks>,
 }
 
 impl Table {
-    /// `rates` as [`Blocks::new`] takes them; `harness_shares`: the harness's share of each run, 0 to 1. Where one of them
-    /// is not known, orders are of rates. Both comparisons set the same runs aside: those that are far off in the engines'
-    /// own time.
+    /// `rates`: see [`Blocks::new`]; `harness_shares`: the harness's share of each run, 0 to 1. If one of them is unknown,
+    /// orders are by rates. Both comparisons exclude the same runs: those that are outliers by engine time.
     pub fn new(rates: &[Vec<f64>], harness_shares: &[Vec<Option<f64>>]) -> Option<Table> {
         let inside = |share: &Option<f64>| share.map(|share| 1.0 - share).filter(|inside| *inside > 0.0);
         let own = |(rates, shares): (&Vec<f64>, &Vec<Option<f64>>)| -> Option<Vec<f64>> {
@@ -140,7 +138,7 @@ impl Table {
         &self.rates
     }
 
-    /// Which engine is faster, in its own time; by rates, where the harness's shares are not known. None: nothing is claimed.
+    /// Which engine is faster by engine time, or by rates if the harness's shares are unknown. None: no claim.
     pub fn order(&self, first: usize, second: usize) -> Option<Ordering> {
         self.own.as_ref().unwrap_or(&self.rates).order(first, second)
     }
@@ -150,8 +148,8 @@ fn median(values: &[f64]) -> f64 {
     super::statistics::median(values).unwrap_or_default()
 }
 
-/// How far each run lies off its engine's median, after the median effect of its block. Of two engines each would be
-/// half of the block's median, and an outlier of one would show in both: there the block's effect is left in.
+/// The deviation of each run from its engine's median, after the median effect of its block is removed. With only two
+/// engines, an outlier of one would affect the block's median and thus both, so the block's effect is not removed.
 fn deviations(logs: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let center = |row: &[f64]| {
         let middle = median(row);
@@ -168,8 +166,9 @@ fn deviations(logs: &[Vec<f64>]) -> Vec<Vec<f64>> {
     rows
 }
 
-/// The moderated variances of the engines around engine and block, and the degrees of freedom of all of them together.
-/// The effect of a block is the mean of its runs' residuals, weighted by what is known of each engine's variance.
+/// The moderated variances of the engines after the effects of engine and block are removed, and the degrees of freedom of
+/// all of them together. The effect of a block is the mean of its runs' residuals, weighted by the inverse of each
+/// engine's variance.
 fn variances(logs: &[Vec<f64>], kept: &[Vec<bool>]) -> (Vec<Variance>, f64) {
     let (engines, blocks) = (logs.len(), logs[0].len());
     let runs = |engine: usize| (0..blocks).filter(move |block| kept[engine][*block]);
@@ -199,7 +198,7 @@ fn variances(logs: &[Vec<f64>], kept: &[Vec<bool>]) -> (Vec<Variance>, f64) {
                 runs(engine).map(|block| logs[engine][block] - effects[block]).collect();
             let center = mean(&residuals).unwrap_or_default();
             let squares: f64 = residuals.iter().map(|residual| (residual - center).powi(2)).sum();
-            // What the effects of blocks took from this engine's residuals, by its part in them.
+            // The degrees of freedom that this engine has left after the effects of blocks, by its weight in them.
             let share: f64 = runs(engine).map(|block| 1.0 - weights[engine] / weight_of(block)).sum();
             let degrees = share * (count - 1.0) / count;
             Variance {

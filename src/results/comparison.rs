@@ -1,9 +1,9 @@
-//! Two runs side by side: the same figure of the same cell in each, and whether it has changed.
+//! Compares two runs: the same figure of the same cell in each, and whether it has changed.
 //!
-//! The repetitions of two runs are not blocks of one: nothing ties the third trial of one to the third of the other. So
-//! the two samples are independent. Their means of logs are compared by Welch's test, with variances moderated over all
-//! rows of one figure and outliers set aside ([`super::variance`]), and the p of all rows that are shown together are
-//! corrected by Holm's rule. Whatever changed on the machine between the two runs counts as a change of the engine.
+//! The repetitions of two runs do not form blocks: the third trial of one has no relation to the third of the other. So
+//! the two samples are independent. The means of their logs are compared by Welch's test, with variances moderated over
+//! all rows of one figure and outliers excluded ([`super::variance`]), and the p values of all rows that are shown
+//! together are corrected by Holm's method. Changes of the machine between the two runs count as changes of the engine.
 
 mod runs;
 
@@ -13,28 +13,28 @@ use super::statistics::{FEWEST_FOR_ORDER, Interval, median};
 use super::variance::{Difference, RESOLUTION, Variance, kept, mean, moderated};
 use serde::{Deserialize, Serialize};
 
-/// The chance, at most, of one false call or more among all rows that are compared: the corrected p below which a change
-/// is called.
+/// The maximum probability of one or more false verdicts among all compared rows: a change is reported if its corrected p
+/// is below this.
 pub const FAMILY_ERROR: f64 = 0.05;
 
-/// The same for rows with three or four runs on a side. So few runs of an engine with two modes easily fall into one of
-/// them, so that its noise is not seen (`benches/statistics`).
+/// The same for rows with three or four runs on one side. So few runs of an engine with two modes may all be in the same
+/// mode, which hides its noise (`benches/statistics`).
 pub const FAMILY_ERROR_OF_FEW: f64 = 0.02;
 
-/// The fewest runs on each side of a comparison.
+/// The minimum number of runs on each side of a comparison.
 pub const FEWEST_RUNS: usize = 3;
 
-/// Which way is better.
+/// The direction of an improvement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
-    /// Ops per second.
+    /// Higher values are better: ops per second.
     Higher,
-    /// Latency, bytes.
+    /// Lower values are better: latency, bytes.
     Lower,
 }
 
-/// What may be said of the second run, seen from the first.
+/// The result for the second run compared with the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -42,7 +42,7 @@ pub enum Verdict {
     Better,
     /// It is worse.
     Worse,
-    /// Neither can be said.
+    /// Inconclusive.
     Open,
 }
 
@@ -53,23 +53,23 @@ pub struct Comparison {
     pub base_runs: usize,
     /// Values of the second run.
     pub new_runs: usize,
-    /// Geometric mean of the first, outliers set aside.
+    /// Geometric mean of the first run, without outliers.
     pub base_mean: f64,
-    /// Geometric mean of the second, outliers set aside.
+    /// Geometric mean of the second run, without outliers.
     pub new_mean: f64,
     /// The second mean as a multiple of the first.
     pub ratio: f64,
-    /// The interval of that ratio, 95 % for this row by itself.
+    /// The interval of that ratio, at 95 % for this row alone.
     pub interval: Interval,
     /// The two-sided p, corrected for all rows that are compared together.
     pub p: f64,
-    /// Values that were set aside as outliers, in both runs.
+    /// Values that were excluded as outliers, in both runs.
     pub set_aside: usize,
-    /// What may be said.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// The rows that are compared together.
+/// Rows that are compared together.
 #[derive(Default)]
 pub struct Rows {
     rows: Vec<Option<Comparison>>,
@@ -77,9 +77,9 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Adds the rows of one figure: for each cell the values of the first run and those of the second. `step` says in which
-    /// steps the figure comes near a value, in its unit; equal values show no less noise than that. A cell with fewer than
-    /// three values on a side, or with a value that is not over 0 and finite, cannot be compared.
+    /// Adds the rows of one figure: for each cell the values of the first run and those of the second. `step` returns the
+    /// step size of the figure near a value, in its unit; it is the minimum noise, also of equal values. A cell with fewer
+    /// than three values on one side, or with a value that is not finite and over 0, cannot be compared.
     pub fn add(&mut self, cells: &[(Vec<f64>, Vec<f64>)], better: Better, step: impl Fn(f64) -> f64) {
         let logs = |values: &[f64]| {
             let is_sound = |value: &f64| value.is_finite() && *value > 0.0;
@@ -89,7 +89,7 @@ impl Rows {
         let logs: Vec<Option<[Vec<f64>; 2]>> =
             cells.iter().map(|(base, new)| Some([logs(base)?, logs(new)?])).collect();
         let samples: Vec<&Vec<f64>> = logs.iter().flatten().flatten().collect();
-        // The standard deviation of a step that is drawn evenly, as a share of the value.
+        // The standard deviation of a uniform distribution over one step, as a share of the value.
         let resolution = |logs: &&Vec<f64>| {
             let value = median(logs).unwrap_or_default().exp();
             (step(value) / value / 12_f64.sqrt()).max(RESOLUTION)
@@ -138,8 +138,8 @@ impl Rows {
         }
     }
 
-    /// All rows, in the order in which they were added, with corrected p and verdicts; none for cells that cannot be
-    /// compared.
+    /// All rows, in the order in which they were added, with corrected p values and verdicts; none for cells that cannot
+    /// be compared.
     pub fn finish(mut self) -> Vec<Option<Comparison>> {
         let corrected = holm(&self.rows.iter().flatten().map(|row| row.p).collect::<Vec<f64>>());
         let rows =
@@ -158,7 +158,7 @@ impl Rows {
     }
 }
 
-/// The samples without their outliers. Runs have no blocks in common, so deviations are from each sample's own median.
+/// The samples without their outliers. There are no common blocks, so deviations are from each sample's median.
 fn without_outliers(samples: &[&Vec<f64>], resolutions: &[f64]) -> Vec<Vec<f64>> {
     let deviations = |logs: &&Vec<f64>| {
         let middle = median(logs).unwrap_or_default();
@@ -171,8 +171,8 @@ fn without_outliers(samples: &[&Vec<f64>], resolutions: &[f64]) -> Vec<Vec<f64>>
     samples.iter().zip(kept).map(keep).collect()
 }
 
-/// The p values of a family of comparisons after Holm (A Simple Sequentially Rejective Multiple Test Procedure, 1979), in
-/// the order given: the chance of even one false call stays below alpha.
+/// The p values of a family of comparisons, corrected by Holm's method (A Simple Sequentially Rejective Multiple Test
+/// Procedure, 1979), in the given order: the probability of any false verdict stays below alpha.
 fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|left, right| p_values[*left].total_cmp(&p_values[*right]));

@@ -1,4 +1,4 @@
-//! A run with everything in it that a report must show, made from fixed numbers; the fixture files were written from it.
+//! A run with everything that a report must show, generated from fixed numbers; the fixture files were written from it.
 
 pub(crate) mod sketch;
 
@@ -15,14 +15,14 @@ use crate::workload::{Collections, Durability, KeySpec, Mix, Phase, ValueSpec, W
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-/// The version that stands in the fixture, whatever the tool's own is.
+/// The version in the fixture, regardless of the tool's own version.
 const TOOL_VERSION: &str = "0.1.0";
 
 /// The engines of the fixture's run, in the order of the plan.
 pub(crate) const ENGINES: [&str; 7] =
     ["null", "lmdb", "redb", "fjall", "sled", "sqlite", "mutant:stale-read"];
 
-/// Where the fixture of schema 1 lies. With `UPDATE=fixture` it is written anew first, which is right only until a
+/// The folder of the fixture of schema 1. With `UPDATE=fixture` it is written again first, which is allowed only until a
 /// version with this schema is released.
 pub(crate) fn folder() -> PathBuf {
     static WRITE: Once = Once::new();
@@ -35,7 +35,7 @@ pub(crate) fn folder() -> PathBuf {
 
 fn write(folder: &Path) {
     if folder.exists() {
-        std::fs::remove_dir_all(folder).expect("the fixture lies in the work tree, which tests may write");
+        std::fs::remove_dir_all(folder).expect("the fixture is in the work tree, which tests may write");
     }
     let parent = folder.parent().expect("the fixture's path has several parts");
     let run = Run { id: "results-v1".to_string(), ..run() };
@@ -75,8 +75,8 @@ pub(crate) fn run() -> Run {
     }
 }
 
-/// The records of the run: one crash, one engine with wrong answers, one phase that an engine cannot do, and one trial
-/// that has not been measured.
+/// The records of the run: one crash, one engine with wrong answers, one phase that an engine does not support, and one
+/// trial that has not been measured.
 pub(crate) fn records() -> Vec<Record> {
     let measured = run().trials.into_iter().filter(|trial| trial.engine != "sqlite" || trial.repetition < 3);
     measured.map(record).collect()
@@ -246,7 +246,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         Some(_) if phase.each_key => trial.workload.keys,
         Some(_) => phase.ops,
     };
-    // Runs differ by a few per cent, and two engines in `sync` by less than that.
+    // Runs differ by a few percent, and two engines in `sync` by less than that.
     let spread = [100, 97, 104][trial.repetition as usize % 3];
     let cost_ns = cost_ns(&trial.engine, index) * spread / 100;
     let threads = u64::from(phase.threads);
@@ -299,7 +299,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
     }
 }
 
-/// One kind or two, each with a tail: one op in a hundred takes ten times as long.
+/// One kind or two, each with a tail of one op in a hundred.
 fn kinds(phase: &Phase, ops: u64, cost_ns: u64, seed: &mut u64) -> Vec<KindRecord> {
     let names: &[&str] = match (phase.mix.get > 0.0, phase.mix.update > 0.0) {
         (true, true) => &["get", "update"],
@@ -311,7 +311,7 @@ fn kinds(phase: &Phase, ops: u64, cost_ns: u64, seed: &mut u64) -> Vec<KindRecor
         let mut service_ns = Histogram::new();
         for op in 0..share {
             *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            // Few different times, for a small fixture.
+            // Few different times keep the fixture small.
             let jitter = (*seed >> 33) % 8 * (cost_ns / 64);
             let tail = if op % 100 == 99 { cost_ns } else { 0 };
             service_ns.record(cost_ns * 9 / 10 + jitter + tail);

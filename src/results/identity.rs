@@ -1,4 +1,4 @@
-//! Names of runs and dates: the UTC calendar by hand, for one date format does not earn a dependency.
+//! Names of runs, and dates in UTC: a single date format does not justify a dependency.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,11 +20,11 @@ pub fn rfc3339(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day of the day that lies `days` after 1970-01-01.
+/// Year, month and day of the date `days` after 1970-01-01.
 ///
 /// Years are counted from March, so that the leap day is the last of its year (Hinnant, `civil_from_days`).
 fn civil_date(days: u64) -> (u64, u64, u64) {
-    // 719,468 days lie between 0000-03-01 and 1970-01-01; an era is 400 years of 146,097 days.
+    // There are 719,468 days between 0000-03-01 and 1970-01-01; an era is 400 years of 146,097 days.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -38,8 +38,8 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
 
 /// The id of a run and the name of its folder: `2026-11-20T09-15-29-quick-200k-a1b2`.
 ///
-/// `started_at` is RFC 3339; of `workload` and `parameters` (which may be empty) only letters, digits, `.`, `_` and `-`
-/// are kept, and 40 characters at most. `suffix` tells apart runs that began in the same second.
+/// `started_at` is RFC 3339; of `workload` and `parameters` (which may be empty) only letters, digits, `.`, `_` and `-` are
+/// kept, at most 40 characters. `suffix` distinguishes runs that started in the same second.
 pub fn run_id(started_at: &str, workload: &str, parameters: &str, suffix: u16) -> String {
     let date: String = started_at.trim_end_matches('Z').replace(':', "-");
     let mut parts = vec![name_part(&date), name_part(workload), name_part(parameters)];
@@ -48,13 +48,13 @@ pub fn run_id(started_at: &str, workload: &str, parameters: &str, suffix: u16) -
     parts.join("-")
 }
 
-/// Sixteen bits that two runs begun in the same second hardly share. They decide nothing but a name.
+/// Sixteen random bits to distinguish runs that started in the same second. They are only used in a name.
 pub fn random_suffix() -> u16 {
     // Each `RandomState` is seeded by the operating system.
     (RandomState::new().hash_one(std::process::id()) & 0xffff) as u16
 }
 
-/// The text with everything that is unsafe or awkward in a file name replaced by one `-`.
+/// The text with each sequence of characters that are unsafe or awkward in a file name replaced by `-`.
 fn name_part(text: &str) -> String {
     let mut part = String::new();
     for letter in text.chars() {
@@ -70,7 +70,7 @@ fn name_part(text: &str) -> String {
     part.trim_matches(|end: char| end == '-' || end == '.').to_string()
 }
 
-/// True if the text can name a folder of ours: 1 to 160 letters, digits, `_`, `.`, `-`, `:`, begun by a letter or digit.
+/// Whether the text is a valid folder name: 1 to 160 letters, digits, `_`, `.`, `-`, `:`, beginning with a letter or digit.
 pub(super) fn is_safe_name(name: &str) -> bool {
     name.len() <= 160
         && name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric)

@@ -1,8 +1,8 @@
-//! The journal of a run: a line per finished trial, each with a checksum, so that a line torn by a crash is seen.
+//! The journal of a run: a line per finished trial, each with a checksum that reveals lines torn by a crash.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest line that is believed, bytes.
+/// The longest line that is accepted, bytes.
 const LINE_LIMIT_BYTES: usize = 64 << 10;
 
 /// A finished trial.
@@ -10,7 +10,7 @@ const LINE_LIMIT_BYTES: usize = 64 << 10;
 pub(super) struct Entry {
     /// Its id.
     pub trial: String,
-    /// Its record, relative to the run's folder; for people: the tool derives the path from the id.
+    /// The path of its record, relative to the run's folder; for information: the tool derives the path from the id.
     pub record: String,
     /// Length of the record's file, bytes.
     pub bytes: u64,
@@ -20,14 +20,14 @@ pub(super) struct Entry {
     pub status: String,
 }
 
-/// What a journal says.
+/// The contents of a journal.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// The whole lines, in order of writing.
+    /// The complete lines, in the order of writing.
     pub entries: Vec<Entry>,
-    /// Where the last whole line ends: what follows was torn by a crash and may be cut off.
+    /// The end of the last complete line: the rest was torn by a crash and may be removed.
     pub whole_bytes: u64,
-    /// Lines before that place that do not match their checksum.
+    /// Lines before that end that do not match their checksum.
     pub damaged_lines: u32,
 }
 
@@ -36,19 +36,19 @@ pub(super) fn checksum(bytes: &[u8]) -> String {
     format!("{:08x}", crc32fast::hash(bytes))
 }
 
-/// The line for an entry, with its checksum before and its newline behind.
+/// The line for an entry: its checksum, the entry and a newline.
 pub(super) fn encode(entry: &Entry) -> Vec<u8> {
     let json =
         serde_json::to_string(entry).expect("an entry has only texts and a number, which JSON can hold");
     format!("{} {json}\n", checksum(json.as_bytes())).into_bytes()
 }
 
-/// Reads a journal that may end anywhere and hold anything.
+/// Reads a journal, which may end anywhere and contain anything.
 pub(super) fn scan(journal: &[u8]) -> Scan {
     let mut scan = Scan::default();
     let mut damaged_since_whole = 0;
     let mut start = 0;
-    // A last line without its newline was never acknowledged, even when it is whole but for that.
+    // A last line without a newline was never acknowledged, even if it is complete otherwise.
     while let Some(length) = journal[start..].iter().position(|byte| *byte == b'\n') {
         let line = &journal[start..start + length];
         start += length + 1;
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_leaves_exactly_the_whole_lines() {
+    fn every_cut_leaves_exactly_the_complete_lines() {
         let lines: Vec<Vec<u8>> = (0..3).map(|number| encode(&entry(number))).collect();
         let journal = lines.concat();
         for cut in 0..=journal.len() {
@@ -117,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_does_not_take_later_lines_with_it() {
+    fn a_damaged_line_does_not_damage_later_lines() {
         let lines: Vec<Vec<u8>> = (0..3).map(|number| encode(&entry(number))).collect();
         for byte in 0..lines[1].len() {
             let mut journal = lines.concat();
             journal[lines[0].len() + byte] ^= 0x15;
             let scan = scan(&journal);
             let trials: Vec<&str> = scan.entries.iter().map(|entry| entry.trial.as_str()).collect();
-            // When the newline itself is hit, the two lines around it become one damaged line.
+            // If the newline itself is damaged, the two lines around it become one damaged line.
             let hit_newline = byte == lines[1].len() - 1;
             let expected: &[&str] = if hit_newline {
                 &["0000-null-quick-1"]

@@ -1,4 +1,4 @@
-//! Reads records and runs from JSON that may be newer, damaged or hostile.
+//! Loads records and runs from JSON that may be newer, damaged or hostile.
 
 use super::{PhaseRecord, Record, Run, SCHEMA, Trial};
 use crate::measure::Usage;
@@ -6,21 +6,21 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 
-/// The largest record that is read, bytes; real ones have some hundred kilobytes.
+/// The maximum size of a record, bytes; records have some hundred kilobytes.
 pub(super) const RECORD_LIMIT_BYTES: u64 = 256 << 20;
 
-/// The largest `run.json` and the largest journal that are read, bytes.
+/// The maximum size of a `run.json` and of a journal, bytes.
 pub(super) const RUN_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Why a text is no record or run of ours.
+/// Why a text is not a valid record or run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// A newer tool wrote it.
+    /// It was written by a newer version.
     NewerSchema {
-        /// Its schema; ours is [`SCHEMA`].
+        /// Its schema; the schema of this version is [`SCHEMA`].
         found: u32,
     },
-    /// It is not JSON, or lacks something, or has something of another type.
+    /// It is not JSON, lacks a field, or has a field of another type.
     Invalid {
         /// What was expected, with line and column.
         reason: String,
@@ -32,10 +32,10 @@ impl fmt::Display for LoadError {
         match self {
             LoadError::NewerSchema { found } => write!(
                 out,
-                "it has schema {found}, and this kvdyno reads schemas up to {SCHEMA}: use the kvdyno that wrote it, or a newer one"
+                "it has schema {found}, but this version of kvdyno supports schemas up to {SCHEMA}: use the version that wrote it, or a newer one"
             ),
             LoadError::Invalid { reason } => {
-                write!(out, "it is not what kvdyno writes: {reason}: restore the file, or measure again")
+                write!(out, "not a valid file of kvdyno: {reason}: restore the file, or measure again")
             }
         }
     }
@@ -49,7 +49,7 @@ struct Versioned {
     schema: u32,
 }
 
-/// Reads a record; fails on a newer schema and on anything that is not a record. Never panics, whatever the bytes.
+/// Reads a record; fails on a newer schema and on anything that is not a record. Never panics on any input.
 pub fn parse_record(json: &[u8]) -> Result<Record, LoadError> {
     let mut record: Record = parse(json)?;
     mark_floor(&mut record.trial);
@@ -61,13 +61,13 @@ pub fn parse_record(json: &[u8]) -> Result<Record, LoadError> {
 }
 
 impl Record {
-    /// Whether the engine is a server whose use of the machine nobody saw: a setting in force named `usage` says `client`.
+    /// Whether the engine is a server whose use of resources was not measured: the effective setting `usage` is `client`.
     pub fn is_of_client_alone(&self) -> bool {
         let options = self.engine.iter().flat_map(|engine| &engine.options);
         options.into_iter().any(|(name, value)| name == "usage" && value == "client")
     }
 
-    /// Makes unknown what other programs used of the CPUs: such a server is one of them, and is no disturbance.
+    /// Removes the CPU use of other programs: such a server is one of them and not a disturbance.
     pub fn forget_others(&mut self) {
         self.noise.iter_mut().for_each(|noise| noise.other_cpu_share = None);
         let noises = self.phases.iter_mut().filter_map(|phase| phase.noise.as_mut());
@@ -75,8 +75,8 @@ impl Record {
     }
 }
 
-/// Makes unknown what the file has of the client's process, and of a folder that the server does not use. Its threads' wait
-/// for a CPU stays: it tells how far the figures can be trusted.
+/// Removes the resources of the client's process, and the disk use of a folder that the server does not use. The run delay
+/// of its threads is kept, because it shows how far the figures can be trusted.
 fn forget_usage(phase: &mut PhaseRecord) {
     phase.usage = Usage { run_delay_ns: phase.usage.run_delay_ns, ..Usage::default() };
     (phase.disk_peak, phase.disk_end, phase.disk_settled) = (None, None, None);
@@ -85,7 +85,7 @@ fn forget_usage(phase: &mut PhaseRecord) {
     }
 }
 
-/// Reads a `run.json`; fails on a newer schema and on anything that is not a run. Never panics, whatever the bytes.
+/// Reads a `run.json`; fails on a newer schema and on anything that is not a run. Never panics on any input.
 pub fn parse_run(json: &[u8]) -> Result<Run, LoadError> {
     let mut run: Run = parse(json)?;
     run.trials.iter_mut().for_each(mark_floor);
@@ -98,10 +98,10 @@ fn mark_floor(trial: &mut Trial) {
 }
 
 fn parse<Kept: DeserializeOwned>(json: &[u8]) -> Result<Kept, LoadError> {
-    // The schema first: what a newer tool wrote may have any shape, and the user is to hear about the version.
+    // Check the schema first: files of newer versions may have any form, and the error must report the version.
     let versioned: Versioned = serde_json::from_slice(json).map_err(invalid)?;
     match versioned.schema {
-        0 => Err(LoadError::Invalid { reason: "there is no schema 0".to_string() }),
+        0 => Err(LoadError::Invalid { reason: "schema 0 does not exist".to_string() }),
         1..=SCHEMA => serde_json::from_slice(json).map_err(invalid),
         found => Err(LoadError::NewerSchema { found }),
     }
@@ -119,7 +119,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn the_client_is_not_taken_for_a_server_that_somebody_else_runs() {
+    fn resources_of_the_client_are_not_those_of_a_remote_server() {
         let with = |usage: &str| {
             let mut record = fixture::records().remove(0);
             record.noise = Some(Noise { other_cpu_share: Some(0.5), ..Noise::default() });

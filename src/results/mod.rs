@@ -1,4 +1,4 @@
-//! What is kept: a record per trial, a folder of records per run, and the statistics over them.
+//! Results: a record per trial, a folder of records per run, and the statistics over them.
 
 pub mod blocks;
 pub mod comparison;
@@ -37,27 +37,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The version of the record's schema; a released one must load for ever.
+/// The version of the record's schema; all later versions of kvdyno must load a released one.
 pub const SCHEMA: u32 = 1;
 
-/// What a trial leaves.
+/// The record of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
-    /// [`SCHEMA`] of the tool that wrote it.
+    /// The [`SCHEMA`] of the tool that wrote it.
     pub schema: u32,
     /// Version of the tool.
     pub tool_version: String,
-    /// When the trial began, UTC, RFC 3339.
+    /// Start of the trial, UTC, RFC 3339.
     pub started_at: String,
-    /// Which trial.
+    /// The trial and its settings.
     pub trial: Trial,
     /// How it ended.
     pub outcome: Outcome,
     /// The engine; absent if it never opened.
     pub engine: Option<Arc<EngineFacts>>,
-    /// The phases that were run, in order. A phase that was cut short by a failure is there, marked.
+    /// The phases that were run, in order, including a phase that a failure cut short, which is marked.
     pub phases: Vec<PhaseRecord>,
-    /// Open, close and so on, in order of happening.
+    /// Open, close and other steps, in the order in which they happened.
     pub steps: Vec<Step>,
     /// Disk use after the last close; none if unknown.
     pub disk_after_close: Option<DiskUse>,
@@ -65,17 +65,17 @@ pub struct Record {
     pub rss_peak_bytes: Option<u64>,
     /// The harness's own memory before the engine was opened, bytes.
     pub rss_before_open_bytes: Option<u64>,
-    /// The cap on the trial's memory; none: it had none.
+    /// The cap on the trial's memory; none: no cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_cap: Option<CapRecord>,
-    /// The CPUs that its threads could run on, as Linux writes lists: `0-3,6`; none: unknown.
+    /// The CPUs that its threads could run on, in Linux's list format: `0-3,6`; none: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus_in_force: Option<String>,
     /// The clock and its cost.
     pub clock: Option<ClockFacts>,
-    /// What the rest of the machine did meanwhile.
+    /// Activity of the rest of the machine during the trial.
     pub noise: Option<Noise>,
-    /// What a reader has to know.
+    /// Warnings for the reader.
     pub warnings: Vec<Warning>,
 }
 
@@ -88,20 +88,20 @@ pub struct Trial {
     pub order: u32,
     /// The repetition, from 1.
     pub repetition: u32,
-    /// The engine asked for; may be a variant such as `mutant:stale-read`.
+    /// The requested engine; may be a variant such as `mutant:stale-read`.
     pub engine: String,
-    /// Options asked for, `name=value`.
+    /// Requested options, `name=value`.
     pub options: Vec<(String, String)>,
-    /// The workload, complete, as it was run (after shrinking), with the seed of its repetition.
+    /// The complete workload as it was run (after shrinking), with the seed of its repetition.
     pub workload: Arc<Workload>,
-    /// The seed of its ops, where they have another one than keys and values: databases are kept, or started on. None:
-    /// that of the workload.
+    /// The seed of its ops, if it differs from that of keys and values, which is so if databases are kept or reused. None:
+    /// the workload's seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Where it is held.
+    /// The CPUs and the NUMA node that it is pinned to.
     #[serde(default, skip_serializing_if = "Placement::is_free")]
     pub placement: Placement,
-    /// Whether it starts on a copy of a kept database, so that the fills at the workload's start are not run.
+    /// Whether it starts with a copy of a kept database, so that the fills at the start of the workload are skipped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reused: bool,
     /// Whether keys, values and out buffers end at guard pages, which costs time.
@@ -116,9 +116,9 @@ pub struct Trial {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// All phases ran and every check passed. Phases that the engine cannot do are marked in their own records.
+    /// All phases ran and every check passed. Phases that the engine does not support are marked in their own records.
     Ok,
-    /// Wrong answers: a value, a row, a miss.
+    /// Wrong answers: wrong values, wrong rows or unexpected misses.
     WrongAnswers {
         /// The first faults, with phase and key.
         faults: Vec<String>,
@@ -127,7 +127,7 @@ pub enum Outcome {
     Failed {
         /// Why.
         cause: Cause,
-        /// What happened, where.
+        /// What happened, and where.
         text: String,
     },
     /// The process died.
@@ -139,12 +139,12 @@ pub enum Outcome {
     },
 }
 
-/// The engine as it was in force.
+/// The engine with its effective settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EngineFacts {
     /// The driver's name.
     pub name: String,
-    /// One line.
+    /// A description of one line.
     pub about: String,
     /// Version of its library.
     pub version: String,
@@ -152,15 +152,15 @@ pub struct EngineFacts {
     pub language: String,
     /// `lsm`, `b+tree` ...
     pub family: String,
-    /// Built in, or the plug-in's file name.
+    /// `built in`, or the plug-in's file name.
     pub origin: String,
-    /// Names of the capabilities in force.
+    /// Names of the effective capabilities.
     pub capabilities: Vec<String>,
-    /// Cache in force, bytes; none: no such knob.
+    /// Effective cache size, bytes; none: the engine has no such setting.
     pub cache_bytes: Option<u64>,
-    /// Compression in force; none: unknown.
+    /// Effective compression; none: unknown.
     pub compression: Option<String>,
-    /// Options in force.
+    /// Effective options.
     pub options: Vec<(String, String)>,
 }
 
@@ -169,14 +169,14 @@ pub struct EngineFacts {
 pub struct Step {
     /// What it did.
     pub name: StepKind,
-    /// The phase that it prepared; none: the end.
+    /// The phase that it prepared; none: it followed the last phase.
     pub before_phase: Option<String>,
-    /// How long, nanoseconds.
+    /// Duration, nanoseconds.
     pub elapsed_ns: u64,
-    /// What came of it if not simply done: `unsupported`, `not permitted` ...
+    /// The result if the step was not simply done: `unsupported`, `not permitted` ...
     pub note: Option<String>,
-    /// Of a reopen, or the open of a kept database: the keys (of lists: the elements) that the database then held; none
-    /// where that is not known.
+    /// For a reopen, or the open of a kept database: the number of keys (of elements for lists) in the database; none:
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<u64>,
 }
@@ -185,44 +185,44 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckLevel {
-    /// Nothing: the engine stores nothing.
+    /// Not at all: the engine stores nothing.
     None,
-    /// Each value by itself: right key, whole, of this trial.
+    /// Each value by itself: it belongs to the key and to this trial, and is intact.
     Stateless,
-    /// And against the versions that were written.
+    /// Also against the versions that were written.
     Full,
 }
 
-/// What was checked in a phase.
+/// The checks of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// How far.
+    /// How far reads were checked.
     pub level: CheckLevel,
     /// Values compared, byte for byte.
     pub values: u64,
     /// Rows of scans compared.
     pub rows: u64,
-    /// What was wrong.
+    /// Number of faults.
     pub faults: u64,
-    /// The first of them.
+    /// The first faults.
     pub first_faults: Vec<String>,
 }
 
 /// One phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseRecord {
-    /// Its settings as run.
+    /// The settings it was run with.
     pub phase: Phase,
-    /// The round it was run in, from 1; none: its workload has no rounds, or it is not run in them.
+    /// The round it was run in, from 1; none: its workload has no rounds, or the phase is not part of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
-    /// Why it did not run (the engine lacks a capability or a level), or why it was cut short; none: it is whole.
+    /// Why it did not run (the engine lacks a capability or a level), or why it was cut short; none: it is complete.
     pub not_run: Option<String>,
-    /// The level in force; none if it did not run.
+    /// The effective durability level; none if it did not run.
     pub durability_in_force: Option<Durability>,
-    /// The level asked for.
+    /// The requested durability level.
     pub durability_asked: Durability,
-    /// What the core did in the engine's place: `merge = get + put`, `indexes emulated, atomic`.
+    /// What the core emulated: `merge = get + put`, `indexes emulated, atomic`.
     pub emulated: Vec<String>,
     /// From the first thread's start to the last thread's end, without warm-up, nanoseconds.
     pub elapsed_ns: u64,
@@ -231,7 +231,7 @@ pub struct PhaseRecord {
     pub ops: u64,
     /// What ended it.
     pub ended_by: EndedBy,
-    /// Keys in the database after it, if known.
+    /// Keys in the database after the phase, if known.
     pub keys_after: Option<u64>,
     /// Per kind of op.
     pub kinds: Vec<KindRecord>,
@@ -239,39 +239,39 @@ pub struct PhaseRecord {
     pub threads: Vec<ThreadRecord>,
     /// Per second; the last row may be shorter.
     pub series: Vec<SeriesRow>,
-    /// What the process used meanwhile: differences, but for `rss_bytes` and peaks.
+    /// Resources that the process used during the phase: differences, except `rss_bytes` and peaks.
     pub usage: Usage,
-    /// What disturbed it, its warm-up left out; none: an older version measured it.
+    /// Disturbances of the phase, without its warm-up; none: an older version measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<PhaseNoise>,
-    /// What its memory was made of at its end, database open; none: the trial had no cap.
+    /// The kinds of memory in use at the end of the phase, with the database open; none: the trial had no cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap_use: Option<CapUse>,
-    /// Key and value bytes handed to writes.
+    /// Key and value bytes passed to writes.
     pub logical_bytes_written: u64,
-    /// Key and value bytes got from reads.
+    /// Key and value bytes returned by reads.
     pub logical_bytes_read: u64,
-    /// Disk: the largest seen in the phase, at its end, and after settling (if that was done next).
+    /// The largest disk use seen in the phase.
     pub disk_peak: Option<DiskUse>,
-    /// At its end.
+    /// Disk use at the end of the phase.
     pub disk_end: Option<DiskUse>,
-    /// After a settle step that follows.
+    /// Disk use after settling, if a settle step follows.
     pub disk_settled: Option<DiskUse>,
-    /// What the engine tells of its inside at the end of the phase, `name=value`; counters count from its open.
+    /// Internal statistics that the engine reports at the end of the phase, `name=value`; counters count from its open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engine_stats: Vec<(String, String)>,
-    /// Ops per call of the driver, mean.
+    /// Mean number of ops per call of the driver.
     pub batch_mean: f64,
-    /// How far the driver's times account for its calls; none: it did not run, or an older version measured it.
+    /// How far the driver's times account for its calls; none: the phase did not run, or an older version measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_times: Option<CallTimes>,
-    /// The share of the phase's thread time that passed outside the driver's calls, 0 to 1.
+    /// The share of the phase's thread time outside the driver's calls, 0 to 1.
     pub harness_share: f64,
     /// What was checked.
     pub check: Check,
 }
 
-/// For figures that most records do not have.
+/// Whether to skip a count that most records do not have.
 pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -284,12 +284,12 @@ pub struct KindRecord {
     pub kind: String,
     /// Ops counted.
     pub ops: u64,
-    /// Of these, those that found nothing as they may (gets and deletes).
+    /// Gets and deletes among these that correctly found nothing.
     pub misses: u64,
-    /// Of the misses, those of keys that had been written, and that a cache had let go.
+    /// Misses of keys that had been written and that a cache had evicted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub evicted: u64,
-    /// Rows delivered by scans.
+    /// Rows returned by scans.
     pub rows: u64,
     /// Retries inside the driver.
     pub retries: u64,
@@ -310,21 +310,21 @@ pub struct ThreadRecord {
     pub elapsed_ns: u64,
     /// Time inside the driver's calls, nanoseconds.
     pub inside_ns: u64,
-    /// Time that it ran on a CPU, warm-up left out, nanoseconds; none: unknown.
+    /// Time that it ran on a CPU, without warm-up, nanoseconds; none: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ns: Option<u64>,
-    /// Time that it was ready to run and had no CPU, warm-up left out, nanoseconds; none: unknown.
+    /// Time that it was ready to run and had no CPU, without warm-up, nanoseconds; none: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_delay_ns: Option<u64>,
     /// Median service time, nanoseconds; none: no ops.
     pub p50_ns: Option<u64>,
     /// 99th percentile; none: sample too small.
     pub p99_ns: Option<u64>,
-    /// Slowest.
+    /// Slowest service time.
     pub max_ns: Option<u64>,
 }
 
-/// A run: what was asked, on what machine. `run.json` in the results folder, written before the first trial.
+/// A run: its plan and its machine. `run.json` in the results folder, written before the first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// [`SCHEMA`].
@@ -335,16 +335,16 @@ pub struct Run {
     pub id: String,
     /// UTC, RFC 3339.
     pub started_at: String,
-    /// The command that repeats it, without paths of the machine.
+    /// The command that repeats the run, without paths of the machine.
     pub command: Vec<String>,
     /// The trials, in the order of the plan.
     pub trials: Vec<Trial>,
-    /// Engines that were known but absent, and why.
+    /// Engines that were known but not available, and why.
     pub absent: Vec<(String, String)>,
-    /// What `kvdyno verify` had proven of the engines when the run was planned.
+    /// What `kvdyno verify` had proven about the engines when the run was planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
-    /// Engines of plug-ins of which `kvdyno verify` had proven nothing when the run was planned.
+    /// Engines of plug-ins about which `kvdyno verify` had proven nothing when the run was planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unverified: Vec<String>,
     /// The machine.
@@ -355,16 +355,16 @@ pub struct Run {
     pub warnings: Vec<Warning>,
 }
 
-/// What was proven of an engine.
+/// What was proven about an engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Proof {
     /// The engine.
     pub engine: String,
-    /// The version of its library that it was proven for; none: it does not tell.
+    /// The version of its library that it was proven for; none: the engine does not report it.
     pub version: Option<String>,
-    /// The durability levels that it has.
+    /// The durability levels that it supports.
     pub levels: Vec<String>,
-    /// Its capabilities: those with a check that passed, and those in which there is nothing to prove.
+    /// Its capabilities: those with a check that passed, and those that need no proof.
     pub capabilities: Vec<String>,
 }
 
@@ -376,7 +376,7 @@ impl Trial {
 }
 
 impl Record {
-    /// The record of a trial that left none itself.
+    /// The record of a trial that left no record itself.
     pub fn failed(trial: Trial, started_at: String, outcome: Outcome) -> Record {
         Record {
             schema: SCHEMA,

@@ -1,13 +1,13 @@
-//! Parts that many records have alike, kept once: thousands of records of one run would else hold its workload each.
+//! Equal parts of many records, kept once: otherwise each of thousands of records of a run would hold its workload.
 
 use super::{EngineFacts, Record, Trial};
 use crate::workload::Workload;
 use std::sync::Arc;
 
-/// Of so many parts, the newest, a new one is looked for.
-const LOOKED_AT: usize = 256;
+/// The number of newest parts that are compared with a new one.
+const COMPARED: usize = 256;
 
-/// The parts that were met.
+/// The parts found so far.
 #[derive(Debug, Default)]
 pub struct Parts {
     workloads: Vec<Arc<Workload>>,
@@ -15,12 +15,12 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Lets a trial share what an earlier one has alike.
+    /// Replaces parts of a trial by equal parts of earlier ones.
     pub fn share_trial(&mut self, trial: &mut Trial) {
         share(&mut self.workloads, &mut trial.workload);
     }
 
-    /// Lets a record share what an earlier one, or a trial, has alike.
+    /// Replaces parts of a record by equal parts of earlier records or trials.
     pub fn share(&mut self, record: &mut Record) {
         self.share_trial(&mut record.trial);
         if let Some(engine) = &mut record.engine {
@@ -30,7 +30,7 @@ impl Parts {
 }
 
 fn share<Part: PartialEq>(known: &mut Vec<Arc<Part>>, own: &mut Arc<Part>) {
-    match known.iter().rev().take(LOOKED_AT).find(|other| *other == own) {
+    match known.iter().rev().take(COMPARED).find(|other| *other == own) {
         Some(other) => *own = Arc::clone(other),
         None => known.push(Arc::clone(own)),
     }
@@ -42,7 +42,7 @@ mod tests {
     use crate::results::fixture;
 
     #[test]
-    fn what_is_alike_is_one_and_nothing_else_changes() {
+    fn equal_parts_are_shared_and_nothing_else_changes() {
         let (mut parts, mut records) = (Parts::default(), fixture::records());
         records.iter_mut().for_each(|record| parts.share(record));
         assert_eq!(records, fixture::records());

@@ -1,4 +1,4 @@
-//! Space that is held back for records, so that a trial which fills the disk can still be told of.
+//! Disk space that is reserved for records, so that a trial that fills the disk can still be reported.
 
 use crate::measure::disk::{allocate, free_bytes};
 use crate::measure::units::bytes_text;
@@ -6,17 +6,17 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// In a run's folder while a trial runs.
+/// The file's name in a run's folder; it exists while a trial runs.
 const NAME: &str = "reserve";
-/// Real records have some hundred kilobytes; two of one are on disk for a moment.
+/// Records have some hundred kilobytes; two copies of one are on disk for a moment.
 const BYTES: u64 = 8 << 20;
 
-/// A file in a run's folder that holds the space. It is removed when this is dropped.
+/// A file in a run's folder that reserves the space. It is removed on drop.
 #[derive(Debug)]
 pub struct Reserve(PathBuf);
 
 impl Reserve {
-    /// In the folder of a run; it holds nothing yet.
+    /// A reserve in the folder of a run; it does not reserve anything yet.
     pub fn new(run: &Path) -> Reserve {
         Reserve(run.join(NAME))
     }
@@ -26,12 +26,12 @@ impl Reserve {
         &self.0
     }
 
-    /// Holds the space. An `Err` says how much there is.
+    /// Reserves the space. An error reports how much is free.
     pub fn hold(&self) -> Result<(), String> {
         let folder = self.0.parent().unwrap_or(Path::new("."));
         let held = File::create(&self.0).and_then(|file| allocate(&file, BYTES));
         let error = match held {
-            // Where the file system cannot do so, there is only hope.
+            // Ignore file systems that do not support allocation.
             Err(error) if error.kind() != ErrorKind::Unsupported => error,
             _ => return Ok(()),
         };
@@ -40,13 +40,13 @@ impl Reserve {
             .map_or_else(|| "an unknown amount is".into(), |free| bytes_text(free) + " are");
         let (wanted, shown) = (bytes_text(BYTES), folder.display());
         Err(format!(
-            "cannot reserve {wanted} for records in {shown}, where {free} free: {error}: make room there"
+            "cannot reserve {wanted} for records in {shown}, where {free} free: {error}: free some space there"
         ))
     }
 
-    /// Gives the space back.
+    /// Releases the space.
     pub fn release(&self) {
-        // It may be gone already: a trial may remove it.
+        // A trial may already have removed it.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -63,7 +63,7 @@ mod tests {
     use crate::measure::DiskUse;
 
     #[test]
-    fn the_space_is_taken_while_it_is_held_and_given_back_after() {
+    fn the_space_is_reserved_and_then_released() {
         let folder = tempfile::tempdir().unwrap();
         let before = DiskUse::of(folder.path()).unwrap().allocated_bytes;
         let reserve = Reserve::new(folder.path());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_folder_it_says_where() {
+    fn the_error_names_a_missing_folder() {
         let folder = tempfile::tempdir().unwrap();
         let error = Reserve::new(&folder.path().join("gone")).hold().unwrap_err();
         assert!(error.contains("8 MiB") && error.contains("gone"), "{error}");

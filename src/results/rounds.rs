@@ -1,4 +1,4 @@
-//! Rounds of one phase put together: what a phase was as a whole, however often a trial ran it.
+//! Merges the rounds of a phase into one record.
 
 use super::{CallTimes, Check, KindRecord, PhaseRecord, Record, ThreadRecord};
 use crate::measure::{DiskUse, Usage};
@@ -6,24 +6,24 @@ use crate::results::EndedBy;
 use std::borrow::Cow;
 
 impl PhaseRecord {
-    /// Where on a time axis the next round's rows begin: a phase's first row begins before its first thread does, and may
-    /// end behind the time that the threads took.
+    /// The start of the next round's rows on a time axis: a phase's first row begins before its first thread does, and the
+    /// last may end after its threads.
     pub fn span_ns(&self) -> u64 {
         self.series.last().map_or(0, |row| row.at_ns).max(self.elapsed_ns)
     }
 }
 
 impl Record {
-    /// What the record has of a phase, a record for each round in their order; one alone where it has no rounds.
+    /// The records of a phase, one for each round in order; a single one for a phase without rounds.
     pub fn rounds_of<'a>(&'a self, phase: &'a str) -> impl Iterator<Item = &'a PhaseRecord> {
         self.phases.iter().filter(move |found| found.phase.name == phase)
     }
 
-    /// A phase as a whole: its rounds put together; none if the record does not have it.
+    /// The complete phase with its rounds merged; none if the record does not have it.
     ///
-    /// Ops, times, histograms, use of resources and checks are added up, peaks are the largest, and what was true at
-    /// the end of a round is that of the last one. Rows per second are left out, and so are percentiles of threads,
-    /// which do not add up. Where rounds are missing, the phase counts as ended by a failure.
+    /// Ops, times, histograms, resources and checks are summed, peaks are the maximum, and states at the end of a round are
+    /// those of the last round. Rows per second and percentiles of threads, which cannot be summed, are omitted. If rounds
+    /// are missing, the phase counts as ended by a failure.
     pub fn whole_phase(&self, phase: &str) -> Option<Cow<'_, PhaseRecord>> {
         let mut rounds = self.phases.iter().filter(|found| found.phase.name == phase);
         let first = rounds.next()?;
@@ -50,7 +50,7 @@ impl Record {
     }
 }
 
-/// What the means of a whole are weighted by.
+/// The weights of the means of a complete phase.
 #[derive(Default)]
 struct Weights {
     calls: f64,
@@ -75,7 +75,7 @@ impl Weights {
     }
 }
 
-/// Adds a round to those before it.
+/// Adds a round to the rounds before it.
 fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
     if whole.not_run.is_none() {
         whole.not_run.clone_from(&round.not_run);
@@ -154,8 +154,8 @@ fn add_check(check: &mut Check, round: &Check) {
     check.first_faults.extend(round.first_faults.iter().cloned());
 }
 
-/// Differences are added; resident memory is the most of both, for a whole has no one moment; peaks are those since the
-/// process began, of which the last is the largest.
+/// Sums differences; resident memory is the maximum of both, because it belongs to a moment; peaks count from the start of
+/// the process, so the last one is the largest.
 fn usage(before: &Usage, round: &Usage) -> Usage {
     let sum = |before: Option<u64>, round: Option<u64>| Some(before?.saturating_add(round?));
     Usage {

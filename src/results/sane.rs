@@ -1,16 +1,15 @@
-//! What must be true of every record, whatever the engine: sums agree, quantiles ascend, shares are shares.
+//! Consistency rules for the records of all engines: sums agree, quantiles ascend, shares are between 0 and 1.
 //!
-//! Older tools printed averages below their medians and rows shifted by a column; these rules make such a record
-//! visible before anybody reads it.
+//! Older tools printed averages below their medians and rows shifted by a column; these rules detect such records.
 
 use super::{KindRecord, PhaseRecord, Record, ThreadRecord};
 use crate::measure::{Histogram, SeriesRow};
 use std::collections::BTreeMap;
 
-/// Thread time may pass the sum of service times by rounding and by calibration of the clock only.
+/// The tolerance for rounding and calibration of the clock when service times are compared with thread times.
 const CLOCK_TOLERANCE: f64 = 1.05;
 
-/// What contradicts itself in a record, a sentence each with the phase in front; nothing if all is well.
+/// Contradictions in a record, one sentence each that begins with the phase; empty if there are none.
 pub fn sane_record(record: &Record) -> Vec<String> {
     let of_phase = |phase: &PhaseRecord| {
         let name = phase.phase.name.clone();
@@ -19,7 +18,7 @@ pub fn sane_record(record: &Record) -> Vec<String> {
     record.phases.iter().flat_map(of_phase).collect()
 }
 
-/// What contradicts itself in a phase, a sentence each; nothing if all is well.
+/// Contradictions in a phase, one sentence each; empty if there are none.
 pub fn sane(phase: &PhaseRecord) -> Vec<String> {
     let mut violations = Vec::new();
     check_sums(phase, &mut violations);
@@ -35,14 +34,14 @@ pub fn sane(phase: &PhaseRecord) -> Vec<String> {
     violations
 }
 
-/// Adds the sentence unless the claim holds.
+/// Adds the sentence unless the claim is true.
 fn expect(claim: bool, violations: &mut Vec<String>, sentence: impl FnOnce() -> String) {
     if !claim {
         violations.push(sentence());
     }
 }
 
-/// A sum that stays at the largest number instead of wrapping: a hostile record must not panic here.
+/// A saturating sum: a hostile record must not cause a panic.
 fn total(parts: impl Iterator<Item = u64>) -> u64 {
     parts.fold(0, u64::saturating_add)
 }
@@ -56,13 +55,13 @@ fn check_sums(phase: &PhaseRecord, violations: &mut Vec<String>) {
     ];
     for (parts, sum, present) in sums {
         expect(sum == ops || !present, violations, || {
-            format!("the {parts} have {sum} ops together, the phase has {ops}")
+            format!("the {parts} have {sum} ops in total, the phase has {ops}")
         });
     }
     let misses = total(phase.kinds.iter().map(|kind| kind.misses));
     let series_misses = total(phase.series.iter().map(|row| row.misses));
     expect(phase.series.is_empty() || misses == series_misses, violations, || {
-        format!("the kinds have {misses} misses together, the series rows {series_misses}")
+        format!("the kinds have {misses} misses in total, the series rows {series_misses}")
     });
 }
 
@@ -80,7 +79,7 @@ fn check_kind(kind: &KindRecord, violations: &mut Vec<String>) {
     check_histogram(name, &kind.service_ns, violations);
 }
 
-/// The ladder of a histogram ascends, and its mean lies between its ends.
+/// The quantiles of a histogram ascend, and its mean is between minimum and maximum.
 fn check_histogram(name: &str, histogram: &Histogram, violations: &mut Vec<String>) {
     let quantile = |numerator, denominator| histogram.quantile(numerator, denominator);
     let ladder = [
@@ -117,7 +116,7 @@ fn check_thread(thread: &ThreadRecord, violations: &mut Vec<String>) {
     );
     let most = thread.elapsed_ns as f64 * CLOCK_TOLERANCE;
     expect(thread.inside_ns as f64 <= most, violations, || {
-        format!("{name}: {} ns inside calls of {} ns in all", thread.inside_ns, thread.elapsed_ns)
+        format!("{name}: {} ns inside calls of {} ns in total", thread.inside_ns, thread.elapsed_ns)
     });
 }
 
@@ -128,7 +127,7 @@ fn check_series(phase: &PhaseRecord, violations: &mut Vec<String>) {
         let name = format!("series row {index}");
         check_series_row(&name, row, violations);
         expect(row.at_ns >= end_before, violations, || {
-            format!("{name} ends at {} ns, before the row in front of it", row.at_ns)
+            format!("{name} ends at {} ns, before the previous row", row.at_ns)
         });
         end_before = row.at_ns;
         for (kind, histogram) in &row.kinds {
@@ -140,7 +139,7 @@ fn check_series(phase: &PhaseRecord, violations: &mut Vec<String>) {
         let (in_series, in_all) = (units.get(kind.kind.as_str()).copied(), kind.service_ns.count());
         expect(in_series.is_none_or(|units| units == in_all), violations, || {
             format!(
-                "{}: {} times in the series rows, {in_all} in all",
+                "{}: {} times in the series rows, {in_all} in total",
                 kind.kind,
                 in_series.unwrap_or_default()
             )
@@ -153,13 +152,13 @@ fn check_series_row(name: &str, row: &SeriesRow, violations: &mut Vec<String>) {
     expect(row.misses <= row.ops, violations, || format!("{name}: {} misses in {} ops", row.misses, row.ops));
 }
 
-/// Time: ops take some, and threads in a closed loop cannot wait longer than they live.
+/// Ops take time, and in a closed loop the ops of a thread cannot take longer than the thread runs.
 fn check_times(phase: &PhaseRecord, violations: &mut Vec<String>) {
     expect(phase.ops == 0 || phase.elapsed_ns > 0, violations, || format!("{} ops in no time", phase.ops));
     let service_ns: f64 = phase.kinds.iter().map(|kind| kind.service_ns.sum_ns() as f64).sum();
     let thread_ns: f64 = phase.threads.iter().map(|thread| thread.elapsed_ns as f64).sum();
     expect(phase.threads.is_empty() || service_ns <= thread_ns * CLOCK_TOLERANCE, violations, || {
-        format!("ops took {service_ns:.0} ns in threads that lived {thread_ns:.0} ns")
+        format!("ops took {service_ns:.0} ns in threads that ran for {thread_ns:.0} ns")
     });
 }
 
@@ -169,9 +168,9 @@ fn check_shares(phase: &PhaseRecord, violations: &mut Vec<String>) {
         format!("the harness's share is {share}, not within 0 to 1")
     });
     if let Some(times) = &phase.call_times {
-        let told = times.unaccounted_ns.saturating_add(times.waited_ns);
-        expect(told <= times.called_ns.saturating_add(times.calls), violations, || {
-            format!("{told} ns of calls of {} ns are in no op's time", times.called_ns)
+        let outside = times.unaccounted_ns.saturating_add(times.waited_ns);
+        expect(outside <= times.called_ns.saturating_add(times.calls), violations, || {
+            format!("{outside} ns of calls of {} ns are not in any op's time", times.called_ns)
         });
     }
     let batch = phase.batch_mean;
@@ -179,7 +178,7 @@ fn check_shares(phase: &PhaseRecord, violations: &mut Vec<String>) {
         format!("{batch} ops per call on average")
     });
     expect(phase.check.faults == 0 || !phase.check.first_faults.is_empty(), violations, || {
-        format!("{} faults were found and none is told", phase.check.faults)
+        format!("{} faults were found and none is recorded", phase.check.faults)
     });
     expect(phase.durability_in_force.is_some() || phase.ops == 0, violations, || {
         "ops were run at an unknown durability level".to_string()

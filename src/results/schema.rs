@@ -1,4 +1,4 @@
-//! The JSON schema of what is kept, for other programs; `docs/record-schema.json` is written from it.
+//! The JSON schema of results, for other programs; `docs/record-schema.json` is generated from it.
 
 use super::{Record, Run};
 use schemars::generate::SchemaSettings;
@@ -12,8 +12,8 @@ pub fn schema() -> Value {
     let definitions = generator.take_definitions(true);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "What kvdyno keeps of a run",
-        "description": "Generated from src/results. A record.json is a Record, a run.json is a Run; fields that are null or absent are unknown.",
+        "title": "Results of a kvdyno run",
+        "description": "Generated from src/results. A record.json is a Record, a run.json is a Run; the values of fields that are null or absent are unknown.",
         "anyOf": [record, run],
         "$defs": definitions,
     })

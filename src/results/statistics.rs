@@ -1,23 +1,23 @@
 //! Medians with exact intervals, geometric means and ratios.
 //!
-//! The interval of a median lies between two runs: from the i-th smallest to the i-th largest. For independent runs of
-//! one distribution it covers the true median with a probability that depends on their number alone, whatever the
-//! distribution is (David and Nagaraja, Order Statistics, 3rd ed., 7.1). That probability is the interval's level.
+//! The interval of a median is bounded by two runs: the i-th smallest and the i-th largest. For independent runs of one
+//! distribution it covers the true median with a probability that depends only on their number, not on the distribution
+//! (David and Nagaraja, Order Statistics, 3rd ed., 7.1). That probability is the interval's level.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// The level that intervals of medians have at least, where there are enough runs for it: six or more.
+/// The minimum level of the intervals of medians, if there are enough runs for it: six or more.
 pub const LEVEL: f64 = 0.95;
 
-/// The fewest runs that have an interval.
+/// The minimum number of runs for an interval.
 pub const FEWEST_FOR_INTERVAL: usize = 2;
 
-/// The fewest runs (blocks) over which an order of engines is claimed.
+/// The minimum number of runs (blocks) for an order of engines.
 pub const FEWEST_FOR_ORDER: usize = 5;
 
-/// From `low` to `high`, both included, in the unit of the sample.
+/// An interval from `low` to `high`, both included, in the unit of the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The lower end.
@@ -28,7 +28,7 @@ pub struct Interval {
     pub level: f64,
 }
 
-/// The middle of a sample, or the mean of the middle two; none if it is empty or has a value that is not finite.
+/// The middle value of a sample, or the mean of the middle two; none if it is empty or has a value that is not finite.
 pub fn median(sample: &[f64]) -> Option<f64> {
     let sorted = sorted(sample)?;
     let middle = sorted.len() / 2;
@@ -49,8 +49,8 @@ fn sorted(sample: &[f64]) -> Option<Vec<f64>> {
     Some(sorted)
 }
 
-/// The interval of the median: the narrowest one at a level of at least [`LEVEL`], or the range of the sample if that has
-/// a lower level. None for fewer than two values and for values that are not finite.
+/// The interval of the median: the narrowest one at a level of at least [`LEVEL`], or the range of the sample if even
+/// that has a lower level. None for fewer than two values and for values that are not finite.
 pub fn interval_of_median(sample: &[f64]) -> Option<Interval> {
     let sorted = sorted(sample)?;
     let runs = sorted.len();
@@ -75,31 +75,31 @@ pub fn order_statistic_level(runs: usize, cut: usize) -> f64 {
     (1.0 - 2.0 * below).max(0.0)
 }
 
-/// The places of a table that an engine's true place may be, from 1.
+/// The range of places of a table, counted from 1, that contains an engine's true place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rank {
-    /// One more than the number of engines that are surely ahead.
+    /// One more than the number of engines that are significantly ahead.
     pub best: u32,
-    /// The number of engines less those that are surely behind.
+    /// The number of engines minus those that are significantly behind.
     pub worst: u32,
     /// Engines that are ranked together.
     pub of: u32,
 }
 
 impl Rank {
-    /// Nothing is known of its place among others.
+    /// Whether nothing is known about its place.
     pub fn is_open(self) -> bool {
         self.of > 1 && self.best == 1 && self.worst == self.of
     }
 
-    /// It is surely ahead of all others.
+    /// Whether it is significantly ahead of all others.
     pub fn is_first(self) -> bool {
         self.worst == 1
     }
 }
 
 impl fmt::Display for Rank {
-    /// `2`, `1-4`, or `~` where nothing is known.
+    /// `2`, `1-4`, or `~` if nothing is known.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             rank if rank.is_open() => f.pad("~"),
@@ -109,8 +109,8 @@ impl fmt::Display for Rank {
     }
 }
 
-/// The ranks of rows that are sorted by their medians, the best first. `is_ahead(a, b)`: row `a` is surely ahead of row
-/// `b`. Ranks never improve from a row to the next: where the claims alone would say so, the ranges are widened.
+/// The ranks of rows that are sorted by their medians, the best first. `is_ahead(a, b)`: row `a` is significantly ahead of
+/// row `b`. Ranks never improve from one row to the next: if they would, the ranges are widened.
 pub fn ranks(rows: usize, is_ahead: impl Fn(usize, usize) -> bool) -> Vec<Rank> {
     let count = |is: &dyn Fn(usize) -> bool| (0..rows).filter(|other| is(*other)).count() as u32;
     let of = rows as u32;
@@ -129,7 +129,7 @@ pub fn ranks(rows: usize, is_ahead: impl Fn(usize, usize) -> bool) -> Vec<Rank> 
     ranks
 }
 
-/// The order of rows in a table: the higher value first, rows without one last.
+/// The order of rows in a table: higher values first, rows without a value last.
 pub(super) fn higher_first(left: Option<f64>, right: Option<f64>) -> Ordering {
     match (left, right) {
         (Some(left), Some(right)) => right.total_cmp(&left),
@@ -139,7 +139,8 @@ pub(super) fn higher_first(left: Option<f64>, right: Option<f64>) -> Ordering {
     }
 }
 
-/// The geometric mean, the fair mean of ratios; none if the sample is empty or has a value that is not over 0 and finite.
+/// The geometric mean, which is the fair mean of ratios; none if the sample is empty or has a value that is not finite and
+/// over 0.
 pub fn geometric_mean(sample: &[f64]) -> Option<f64> {
     if sample.is_empty() || sample.iter().any(|value| !value.is_finite() || *value <= 0.0) {
         return None;
@@ -147,7 +148,7 @@ pub fn geometric_mean(sample: &[f64]) -> Option<f64> {
     Some((sample.iter().map(|value| value.ln()).sum::<f64>() / sample.len() as f64).exp())
 }
 
-/// `value` as a multiple of `base`; none where that has no meaning (a base of 0, or a value that is not finite).
+/// `value` as a multiple of `base`; none if that is undefined (a base of 0, or a value that is not finite).
 pub fn ratio(value: f64, base: f64) -> Option<f64> {
     let ratio = value / base;
     ratio.is_finite().then_some(ratio)

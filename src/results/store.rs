@@ -1,7 +1,7 @@
-//! The folder of one run: `run.json`, a record per trial, and the journal that says which records count.
+//! The folder of one run: `run.json`, a record per trial, and the journal that lists the records that count.
 //!
-//! A record counts once its journal line is on disk; the record itself is on disk before. So a crash at any moment
-//! leaves each trial either done, with its whole record, or not done.
+//! A record is written to disk first; it counts once its journal line is on disk. So after a crash at any moment, each
+//! trial is either done, with its complete record, or not done.
 
 use super::identity::is_safe_name;
 use super::journal::{self, Entry};
@@ -19,28 +19,28 @@ const JOURNAL_FILE: &str = "journal.jsonl";
 const RECORD_FILE: &str = "record.json";
 const TRIALS_FOLDER: &str = "trials";
 
-/// The status of a trial that the user broke off: kept, but measured again on resume.
+/// The status of a trial that the user interrupted: it is kept, but measured again on resume.
 const INTERRUPTED: &str = "interrupted";
 
 /// Why results cannot be written or read.
 #[derive(Debug)]
 pub enum StoreError {
-    /// The machine refused.
+    /// The operating system reported an error.
     Io {
-        /// What was tried.
+        /// What was being done.
         doing: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the machine said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The run's folder is there already.
+    /// The run's folder already exists.
     Exists(PathBuf),
     /// There is no `run.json` in the folder.
     NotResults(PathBuf),
     /// Another process writes to the run.
     Locked(PathBuf),
-    /// A file is not what it should be.
+    /// A file has unexpected content.
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -49,11 +49,11 @@ pub enum StoreError {
     },
     /// A run or trial id that cannot name a folder.
     BadName(String),
-    /// A record of a trial that the run did not plan.
+    /// A record of a trial that is not part of the run's plan.
     UnknownTrial(String),
     /// A second record of a trial that is done.
     AlreadyDone(String),
-    /// A record that could not be read again, so that it was not kept.
+    /// A record that could not be read back and was not kept.
     NotStorable {
         /// The trial.
         trial: String,
@@ -68,39 +68,39 @@ impl fmt::Display for StoreError {
             StoreError::Io { doing, path, source } => {
                 write!(
                     out,
-                    "cannot {doing} {}: {source}: check the place, its space and its permissions",
+                    "cannot {doing} {}: {source}: check the path, the free space and the permissions",
                     path.display()
                 )
             }
             StoreError::Exists(path) => {
                 write!(
                     out,
-                    "{} is there already: choose another results folder, or resume that run",
+                    "{} already exists: choose another results folder, or resume that run",
                     path.display()
                 )
             }
             StoreError::NotResults(path) => {
-                write!(out, "{} holds no {RUN_FILE}: give the folder of one run", path.display())
+                write!(out, "{} has no {RUN_FILE}: use the folder of one run", path.display())
             }
             StoreError::Locked(path) => {
-                write!(out, "another kvdyno writes to {}: wait for its end, or stop it", path.display())
+                write!(out, "another kvdyno process is writing to {}: wait until it has ended, or stop it", path.display())
             }
             StoreError::Unreadable { path, reason } => {
                 write!(out, "cannot read {}: {reason}", path.display())
             }
             StoreError::BadName(name) => write!(
                 out,
-                "{name:?} cannot name a folder: use letters, digits, '.', '_', '-', ':', and begin with a letter or digit"
+                "{name:?} is not a valid folder name: use letters, digits, '.', '_', '-', ':', and begin with a letter or digit"
             ),
             StoreError::UnknownTrial(id) => {
                 write!(out, "the run has no trial {id:?}: keep its record in the run that planned it")
             }
             StoreError::AlreadyDone(id) => {
-                write!(out, "trial {id:?} has a record already: begin a new run to measure it again")
+                write!(out, "trial {id:?} already has a record: start a new run to measure it again")
             }
             StoreError::NotStorable { trial, reason } => write!(
                 out,
-                "the record of trial {trial:?} would not load again and was not kept ({reason}): please report this fault of kvdyno"
+                "the record of trial {trial:?} could not be read back and was not kept ({reason}): please report this bug in kvdyno"
             ),
         }
     }
@@ -116,7 +116,7 @@ impl std::error::Error for StoreError {
     }
 }
 
-/// Names what was tried on which path when the machine refuses.
+/// Adds the action and the path to an error of the operating system.
 trait Doing<Value> {
     fn doing(self, doing: &'static str, path: &Path) -> Result<Value, StoreError>;
 }
@@ -134,39 +134,40 @@ pub struct RunFolder {
     run: Run,
     done: BTreeMap<String, Entry>,
     warnings: Vec<String>,
-    /// Locked while it is held; none until the first save of a folder that was opened to be read.
+    /// The journal, locked while it is open; none until the first save of a folder that was opened for reading.
     journal: Option<File>,
 }
 
 impl RunFolder {
-    /// Makes the folder `parent/<run.id>` with its `run.json`, and holds the lock on its journal.
+    /// Creates the folder `parent/<run.id>` with its `run.json`, and locks its journal.
     ///
-    /// Fails if the folder exists, if the run's id or a trial's cannot name a folder, and where the machine refuses.
+    /// Fails if the folder exists, if the id of the run or of a trial is not a valid folder name, and on errors of the
+    /// operating system.
     pub fn create(parent: &Path, run: &Run) -> Result<RunFolder, StoreError> {
         check_names(run)?;
-        fs::create_dir_all(parent).doing("make the folder", parent)?;
+        fs::create_dir_all(parent).doing("create the folder", parent)?;
         let path = parent.join(&run.id);
         match fs::create_dir(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(StoreError::Exists(path));
             }
-            made => made.doing("make the folder", &path)?,
+            made => made.doing("create the folder", &path)?,
         }
         let trials = path.join(TRIALS_FOLDER);
-        fs::create_dir(&trials).doing("make the folder", &trials)?;
+        fs::create_dir(&trials).doing("create the folder", &trials)?;
         let mut folder =
             RunFolder { path, run: run.clone(), done: BTreeMap::new(), warnings: Vec::new(), journal: None };
         folder.hold_journal()?;
-        // Last, for a folder without it is no results folder: a crash before leaves nothing that looks like a run.
+        // `run.json` is written last: after an earlier crash the folder does not look like a run.
         write_whole(&folder.path, RUN_FILE, &to_json(run, &run.id)?)?;
         sync_folder(parent)?;
         Ok(folder)
     }
 
-    /// Opens the folder of a run to read it; it writes nothing until the first [`RunFolder::save`].
+    /// Opens the folder of a run for reading; writes nothing until the first [`RunFolder::save`].
     ///
-    /// A torn end of the journal is passed over, and a record that is missing or does not match its journal line counts
-    /// as not done; see [`RunFolder::warnings`]. Fails if there is no readable `run.json`, or one of a newer schema.
+    /// A torn end of the journal is ignored, and a trial whose record is missing or does not match its journal line counts
+    /// as not done; see [`RunFolder::warnings`]. Fails if `run.json` cannot be read or has a newer schema.
     pub fn open(path: &Path) -> Result<RunFolder, StoreError> {
         let run_path = path.join(RUN_FILE);
         let json = match read_limited(&run_path, RUN_LIMIT_BYTES) {
@@ -190,30 +191,30 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Opens the folder of a run to go on with it: as [`RunFolder::open`], and it cuts the torn end off the journal and
-    /// holds its lock. Fails also if another process holds that.
+    /// Opens the folder of a run to continue it: like [`RunFolder::open`], but removes the torn end of the journal and locks
+    /// it. Also fails if another process has the lock.
     pub fn resume(path: &Path) -> Result<RunFolder, StoreError> {
         let mut folder = RunFolder::open(path)?;
         folder.hold_journal()?;
         Ok(folder)
     }
 
-    /// The run as it was planned.
+    /// The planned run.
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// Where it lies.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was found damaged when it was opened, a sentence each.
+    /// Damage that was found when the folder was opened, one sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// True if the trial has a record that counts; one that the user broke off does not count as done.
+    /// Whether the trial has a record that counts; a trial that the user interrupted does not count as done.
     pub fn is_done(&self, trial_id: &str) -> bool {
         self.done.get(trial_id).is_some_and(|entry| entry.status != INTERRUPTED)
     }
@@ -223,7 +224,7 @@ impl RunFolder {
         self.run.trials.iter().filter(|trial| !self.is_done(&trial.id))
     }
 
-    /// The records kept, in the order of the plan. Fails if one cannot be read, or has a newer schema.
+    /// All records, in the order of the plan. Fails if one cannot be read or has a newer schema.
     pub fn finished(&self) -> Result<Vec<Record>, StoreError> {
         let mut parts = Parts::default();
         self.run.trials.iter().for_each(|trial| parts.share_trial(&mut trial.clone()));
@@ -236,10 +237,10 @@ impl RunFolder {
         Ok(records)
     }
 
-    /// Keeps the record of a trial; it is on disk when this returns.
+    /// Saves the record of a trial; it is on disk when this returns.
     ///
-    /// Fails on a trial that was not planned or is done, on a record that would not load again, and where the machine
-    /// refuses; then the trial is not done, and saving may be tried again.
+    /// Fails for a trial that was not planned or is done, for a record that could not be read back, and on errors of the
+    /// operating system; the trial is then not done, and saving may be tried again.
     pub fn save(&mut self, record: &Record) -> Result<(), StoreError> {
         let id = &record.trial.id;
         if !self.run.trials.iter().any(|trial| trial.id == *id) {
@@ -250,12 +251,12 @@ impl RunFolder {
             return Err(StoreError::AlreadyDone(id.clone()));
         }
         let json = to_json(record, id)?;
-        // A number that JSON cannot hold (not a number, infinite) is written as null and then refused when read.
+        // A number that JSON cannot represent (NaN, infinity) is written as null and then refused when read.
         parse_record(&json)
             .map_err(|error| StoreError::NotStorable { trial: id.clone(), reason: error.to_string() })?;
         let trials = self.path.join(TRIALS_FOLDER);
         let folder = trials.join(id);
-        fs::create_dir_all(&folder).doing("make the folder", &folder)?;
+        fs::create_dir_all(&folder).doing("create the folder", &folder)?;
         sync_folder(&trials)?;
         write_whole(&folder, RECORD_FILE, &json)?;
         let entry = Entry {
@@ -271,17 +272,17 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Where the harness may put other files of a trial, such as its stderr; made if it is not there.
+    /// The folder for other files of a trial, such as its stderr; created if it does not exist.
     pub fn trial_folder(&self, trial_id: &str) -> Result<PathBuf, StoreError> {
         if !is_safe_name(trial_id) {
             return Err(StoreError::BadName(trial_id.to_string()));
         }
         let folder = self.path.join(TRIALS_FOLDER).join(trial_id);
-        fs::create_dir_all(&folder).doing("make the folder", &folder)?;
+        fs::create_dir_all(&folder).doing("create the folder", &folder)?;
         Ok(folder)
     }
 
-    /// Puts a report beside the records, whole or not at all, in the place of an older one; returns where it is.
+    /// Writes a report next to the records, atomically, and replaces an older one; returns its path.
     pub fn write_report(&self, name: &str, text: &[u8]) -> Result<PathBuf, StoreError> {
         if !is_safe_name(name) {
             return Err(StoreError::BadName(name.to_string()));
@@ -300,7 +301,7 @@ impl RunFolder {
         parse_record(&json).map_err(|reason| StoreError::Unreadable { path, reason })
     }
 
-    /// Reads the journal and checks each record against its line; returns where the whole lines end.
+    /// Reads the journal and checks each record against its line; returns the end of the last complete line.
     fn read_journal(&mut self) -> Result<u64, StoreError> {
         let path = self.path.join(JOURNAL_FILE);
         let bytes = match read_limited(&path, RUN_LIMIT_BYTES) {
@@ -311,14 +312,14 @@ impl RunFolder {
         self.warnings.clear();
         if scan.damaged_lines > 0 {
             self.warnings.push(format!(
-                "{} of the journal's lines are damaged; their trials count as not done",
+                "{} lines of the journal are damaged; their trials count as not done",
                 scan.damaged_lines
             ));
         }
         let planned: BTreeSet<&str> = self.run.trials.iter().map(|trial| trial.id.as_str()).collect();
         let mut newest = BTreeMap::new();
         for entry in scan.entries {
-            // Nothing outside the plan is looked at, so a forged journal cannot point to other files.
+            // Trials outside the plan are ignored, so a forged journal cannot point to other files.
             if planned.contains(entry.trial.as_str()) {
                 newest.insert(entry.trial.clone(), entry);
             }
@@ -341,8 +342,8 @@ impl RunFolder {
             .is_ok_and(|bytes| bytes.len() as u64 == entry.bytes && journal::checksum(&bytes) == entry.crc32)
     }
 
-    /// Takes the lock, reads the journal again under it (another process may have gone on meanwhile) and cuts off its
-    /// torn end.
+    /// Takes the lock, reads the journal again under the lock (another process may have written to it) and removes its torn
+    /// end.
     fn hold_journal(&mut self) -> Result<(), StoreError> {
         if self.journal.is_some() {
             return Ok(());
@@ -353,13 +354,13 @@ impl RunFolder {
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Locked(self.path.clone())),
-            // Some file systems have no locks; results there are as safe as their user is careful.
+            // Some file systems have no locks; there, users must not run two processes on the same folder.
             Err(fs::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(fs::TryLockError::Error(error)) => return Err(error).doing("lock", &path),
         }
         let whole_bytes = self.read_journal()?;
         if file.metadata().doing("read", &path)?.len() != whole_bytes {
-            file.set_len(whole_bytes).doing("cut the torn end off", &path)?;
+            file.set_len(whole_bytes).doing("remove the torn end of", &path)?;
         }
         file.sync_all().doing("write", &path)?;
         sync_folder(&self.path)?;
@@ -372,7 +373,7 @@ impl RunFolder {
         let Some(mut file) = self.journal.take() else {
             return Err(StoreError::Locked(self.path.clone()));
         };
-        // When this fails the file is dropped, and the next save reads the journal again and cuts off what was torn.
+        // On failure the file is closed, and the next save reads the journal again and removes its torn end.
         file.write_all(&journal::encode(entry)).doing("write", &path)?;
         file.sync_data().doing("write", &path)?;
         self.journal = Some(file);
@@ -381,7 +382,7 @@ impl RunFolder {
 }
 
 /// The newest run in a folder of runs, by its name, which begins with its date; none if there is no run.
-/// Fails where the folder cannot be read.
+/// Fails if the folder cannot be read.
 pub fn newest(parent: &Path) -> Result<Option<PathBuf>, StoreError> {
     let mut found: Option<PathBuf> = None;
     for entry in fs::read_dir(parent).doing("read", parent)? {
@@ -394,8 +395,8 @@ pub fn newest(parent: &Path) -> Result<Option<PathBuf>, StoreError> {
     Ok(found)
 }
 
-/// The folders of runs in a folder, itself among them, and down to three levels below it; links are not followed.
-/// Fails where the folder cannot be read.
+/// The folders of runs in a folder: itself, and folders up to three levels below it; links are not followed.
+/// Fails if the folder cannot be read.
 pub fn runs_below(parent: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found = Vec::new();
     let mut left = vec![(parent.to_path_buf(), 0)];
@@ -424,7 +425,7 @@ fn check_names(run: &Run) -> Result<(), StoreError> {
     }
 }
 
-/// One word for how a trial ended: `ok`, `wrong-answers`, `crashed`, or the cause of its failure.
+/// The status of a trial: `ok`, `wrong-answers`, `crashed`, or the cause of its failure.
 fn status(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Ok => "ok",
@@ -441,7 +442,7 @@ fn to_json<Kept: serde::Serialize>(kept: &Kept, name: &str) -> Result<Vec<u8>, S
     Ok(json)
 }
 
-/// Writes a file so that after a crash it is there whole or not at all.
+/// Writes a file atomically: after a crash it is complete or does not exist.
 fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
     let unfinished = folder.join(format!("{name}.unfinished"));
     let path = folder.join(name);
@@ -453,7 +454,7 @@ fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), StoreError
     sync_folder(folder)
 }
 
-/// Makes names in a folder durable. Systems and file systems that cannot sync a folder keep names without being told.
+/// Makes names in a folder durable. Systems and file systems that cannot sync a folder do so without a call.
 fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     if !cfg!(unix) {
         return Ok(());

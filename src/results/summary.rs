@@ -1,7 +1,7 @@
-//! From records to what a report shows: cells with their medians, grouped by the durability level in force and ranked.
+//! Summarizes records for reports: cells with their medians, grouped by the effective durability level and ranked.
 //!
-//! Nothing that was planned is dropped: a trial that failed, did not run or was not yet measured stays visible in its
-//! cell, with its cause.
+//! All planned trials stay visible: a trial that failed, did not run or has not been measured yet is in its cell, with the
+//! cause.
 
 mod cell;
 mod note;
@@ -20,75 +20,74 @@ use crate::measure::Warning;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
-/// What a report shows of a run.
+/// The summary of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The schema of the records that it was made with.
+    /// The schema of its records.
     pub schema: u32,
     /// Version of the tool that measured.
     pub tool_version: String,
     /// The run's id.
     pub run_id: String,
-    /// When the run began, UTC, RFC 3339.
+    /// Start of the run, UTC, RFC 3339.
     pub started_at: String,
-    /// Repetitions planned for each cell; the most, if they differ.
+    /// Planned repetitions of each cell; the maximum if they differ.
     pub runs: u32,
-    /// The engine that ratios are to; none: the leader of each table.
+    /// The engine that ratios refer to; none: the leader of each table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// The phases, in the order of the plan.
     pub phases: Vec<PhaseSummary>,
-    /// Open, close and so on, for each engine.
+    /// Open, close and other steps, for each engine.
     pub steps: Vec<StepSummary>,
-    /// The engines as they were in force, once each.
+    /// The engines with their effective settings, once each.
     pub engines: Vec<EngineFacts>,
-    /// Engines that were known but absent, and why.
+    /// Engines that were known but not available, and why.
     pub absent: Vec<(String, String)>,
-    /// Trials that did not end well.
+    /// Trials that failed.
     pub failures: Vec<Failure>,
-    /// Trials that were planned and are not measured.
+    /// Planned trials that have not been measured.
     pub pending: u32,
     /// Warnings of the machine and of trials.
     pub warnings: Vec<TrialWarning>,
-    /// The harness's own memory before an engine was opened, bytes; the most of all trials, none if unknown.
+    /// The harness's own memory before an engine was opened, bytes; the maximum of all trials, none if unknown.
     pub rss_before_open_bytes: Option<u64>,
     /// The records, for reports that show them all.
     #[serde(skip)]
     pub records: Vec<Record>,
 }
 
-/// A trial that did not end well.
+/// A failed trial.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failure {
     /// Its id.
     pub trial: String,
-    /// The engine asked for.
+    /// The requested engine.
     pub engine: String,
     /// The repetition, from 1.
     pub repetition: u32,
-    /// What happened, a line.
+    /// The cause, in one line.
     pub cause: String,
-    /// The last lines of the process's stderr, or the faults that were found.
+    /// The last lines of the process's stderr, or the first faults.
     pub details: Vec<String>,
 }
 
-/// A kind of warning with the text that came first, and how many trials gave it.
+/// A kind of warning with its first text, and the number of trials that had it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrialWarning {
     /// The warning.
     pub warning: Warning,
-    /// Trials that gave it; 0: the run itself did.
+    /// Trials that had it; 0: a warning of the run itself.
     pub trials: u32,
 }
 
 impl Summary {
-    /// Sums up the records of a run, with ratios to the leader of each table; records of trials that the run did not plan
-    /// are left out.
+    /// Summarizes the records of a run, with ratios to the leader of each table; records of unplanned trials are ignored.
     pub fn new(run: &Run, records: Vec<Record>) -> Summary {
         Summary::against(run, records, None)
     }
 
-    /// The same with ratios to the engine `baseline`, in each table that has it.
+    /// Like [`Summary::new`], with ratios to the engine `baseline` in each table that has it.
     pub fn against(run: &Run, records: Vec<Record>, baseline: Option<&str>) -> Summary {
         let planned: HashSet<&str> = run.trials.iter().map(|trial| trial.id.as_str()).collect();
         let kept: Vec<Record> =
@@ -115,12 +114,12 @@ impl Summary {
     }
 }
 
-/// True for engines with a planted fault: they show that faults are found, and are never ranked.
+/// Whether the engine has a planted fault: such engines show that faults are found and are never ranked.
 pub fn is_mutant(engine: &str) -> bool {
     engine.starts_with("mutant:")
 }
 
-/// Records, and which is that of a trial.
+/// Records, and an index by trial.
 struct Found<'a> {
     run: &'a Run,
     records: &'a [Record],
@@ -129,7 +128,7 @@ struct Found<'a> {
 
 impl<'a> Found<'a> {
     fn new(run: &'a Run, records: &'a [Record]) -> Found<'a> {
-        // Of two with one id the first, as they were found.
+        // If two have the same id, the first is used.
         let of_trial = records.iter().rev().map(|record| (record.trial.id.as_str(), record)).collect();
         Found { run, records, of_trial }
     }
@@ -139,7 +138,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Engines in order of appearance; one that was in force in two ways (by options) is there twice.
+/// Engines in order of appearance; one with two different sets of effective options appears twice.
 fn engines(records: &[Record]) -> Vec<EngineFacts> {
     let mut engines: Vec<EngineFacts> = Vec::new();
     for facts in records.iter().filter_map(|record| record.engine.as_ref()) {
@@ -171,7 +170,7 @@ fn warnings(run: &Run, records: &[Record]) -> Vec<TrialWarning> {
         run.warnings.iter().map(|warning| TrialWarning { warning: warning.clone(), trials: 0 }).collect();
     for warning in records.iter().flat_map(|record| &record.warnings) {
         match all.iter_mut().find(|seen| seen.warning.id == warning.id) {
-            // A warning of the run holds for all its trials, and need not be counted.
+            // A warning of the run applies to all its trials and is not counted.
             Some(seen) if seen.trials == 0 => {}
             Some(seen) => seen.trials += 1,
             None => all.push(TrialWarning { warning: warning.clone(), trials: 1 }),

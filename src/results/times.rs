@@ -1,31 +1,31 @@
-//! How far a driver's times account for its calls.
+//! Compares the times that a driver reports with the durations of its calls.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The calls of the driver in a phase, of all threads together, as the core saw them from outside, against the times that
-/// the driver gave to its ops.
+/// The calls of the driver in a phase, of all threads together: their durations as measured by the core, and the times that
+/// the driver reported for its ops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallTimes {
-    /// Calls, warm-up left out.
+    /// Calls, without warm-up.
     pub calls: u64,
-    /// What they took, nanoseconds.
+    /// Their total duration, nanoseconds.
     pub called_ns: u64,
-    /// Of this, what the driver says it waited for another thread to run the batch, nanoseconds.
+    /// The part of it that the driver reports as waiting for another thread to run the batch, nanoseconds.
     pub waited_ns: u64,
-    /// Of this, what is in no op's time and was not waited for, nanoseconds.
+    /// The part of it that is neither in an op's time nor waiting, nanoseconds.
     pub unaccounted_ns: u64,
-    /// What the driver's kit may leave unaccounted of these calls, nanoseconds (docs/methodology.md, section 3).
+    /// The unaccounted time that the driver's kit may leave for these calls, nanoseconds (docs/methodology.md, section 3).
     pub bound_ns: u64,
-    /// Calls that left more than that.
+    /// Calls that left more unaccounted time.
     pub calls_over_bound: u64,
-    /// Why the times do not count; none: they account for the calls, within the bound.
+    /// Why the times do not count; none: they account for the calls within the bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond: Option<String>,
 }
 
 impl CallTimes {
-    /// Those of several threads or rounds together; none: there are none.
+    /// The sum over several threads or rounds; none if there are none.
     pub fn of_all(all: impl Iterator<Item = CallTimes>) -> Option<CallTimes> {
         all.reduce(|mut whole, next| {
             whole.add(next);
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thread_beyond_its_bound_is_one_too_many() {
+    fn one_thread_beyond_its_bound_is_enough() {
         let one = CallTimes {
             calls: 10,
             called_ns: 1_000,

@@ -1,44 +1,43 @@
-//! What several small samples say together: variances moderated toward each other, outliers set aside, t quantiles.
+//! Statistics of several small samples: moderated variances, excluded outliers, t quantiles.
 //!
-//! A sample of five runs has a poor variance of its own. Engines of one table were measured on one machine by one
-//! harness, so their variances are alike, but not the same: a pooled variance would claim orders by chance where one
-//! engine is noisier than the others, and separate variances find little. The moderated variance lies between: the more
-//! alike the variances are, the more it is the pooled one (empirical Bayes: Smyth, Linear Models and Empirical Bayes
-//! Methods for Assessing Differential Expression in Microarray Experiments, 2004). `benches/statistics` measures what
-//! errors come of it.
+//! A sample of five runs gives a poor estimate of its variance. Engines of one table were measured on one machine by one
+//! harness, so their variances are similar, but not equal: a pooled variance would claim orders by chance if one engine
+//! is noisier than the others, and separate variances find few differences. The moderated variance is between the two:
+//! the more similar the variances are, the closer it is to the pooled one (empirical Bayes: Smyth, Linear Models and
+//! Empirical Bayes Methods for Assessing Differential Expression in Microarray Experiments, 2004). `benches/statistics`
+//! measures the resulting error rates.
 
 use super::statistics::median;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::gamma::digamma;
 
-/// Logs of rates are not known finer than this: the least standard deviation of a sample of them.
+/// The resolution of logs of rates: the minimum standard deviation of a sample of them.
 pub(super) const RESOLUTION: f64 = 1e-4;
 
-/// The most degrees of freedom that the other samples may lend to one.
+/// The maximum degrees of freedom that the other samples may add to one.
 const MOST_PRIOR_DEGREES: f64 = 60.0;
 
-/// A moderated variance is at least this part of the table's median one. Five runs of an engine with two modes may all
-/// fall into one of them, and then look far steadier than the engine is.
+/// A moderated variance is at least this share of the table's median variance. All five runs of an engine with two modes
+/// may be in the same mode, and would then look far steadier than the engine is.
 const LEAST_SHARE: f64 = 0.5;
 
-/// The chance at which a sound run of a normal sample is set aside.
+/// The probability that a good run of a normal sample is excluded.
 const OUTLIER_P: f64 = 1e-4;
 
-/// A run that is set aside lies this many robust standard deviations of the whole table off, too.
+/// An excluded run also differs by this many robust standard deviations of the complete table.
 const OUTLIER_SPREADS: f64 = 6.0;
 
-/// Of so many runs one may be set aside. An engine with more outliers than that is not steady with some bad runs: it is
-/// noisy, and its variance says so.
+/// One outlier may be excluded for this many runs. An engine with more outliers is noisy, and its variance must show it.
 const RUNS_PER_OUTLIER: usize = 5;
 
-/// A sample's variance, and the degrees of freedom with which it is known.
+/// A sample's variance and its degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Variance {
     /// In the square of the sample's unit.
     pub value: f64,
-    /// Degrees of freedom; need not be whole.
+    /// Degrees of freedom; may be fractional.
     pub degrees: f64,
-    /// The least standard deviation that its values can show: figures that come in steps may be equal by chance.
+    /// The minimum standard deviation of its values: figures with discrete steps may be equal by chance.
     pub resolution: f64,
 }
 
@@ -57,7 +56,7 @@ pub(super) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The variances, each moderated by the others.
+/// Each of the variances, moderated by the others.
 pub(super) fn moderated(variances: &[Variance]) -> Vec<Variance> {
     let floor = |own: &Variance, value: f64| value.max(own.resolution * own.resolution);
     let known: Vec<Variance> = variances.iter().copied().filter(|own| own.degrees > 0.0).collect();
@@ -65,8 +64,8 @@ pub(super) fn moderated(variances: &[Variance]) -> Vec<Variance> {
     if known.len() < 2 {
         return variances.iter().map(|own| Variance { value: floor(own, own.value), ..*own }).collect();
     }
-    // The log of a sample's variance scatters by its degrees of freedom; what it scatters beyond that is how much the
-    // true variances differ.
+    // The log of a sample's variance scatters depending on its degrees of freedom; any scatter beyond that is the
+    // difference between the true variances.
     let log = |own: &Variance| {
         let half = own.degrees / 2.0;
         floor(own, own.value).ln() - digamma(half) + half.ln()
@@ -96,10 +95,10 @@ pub(super) fn moderated(variances: &[Variance]) -> Vec<Variance> {
     variances.iter().map(moderate).collect()
 }
 
-/// A difference of two means, its standard error, and the degrees of freedom of that.
+/// A difference of two means, its standard error, and the degrees of freedom of the error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Difference {
-    /// First mean less second.
+    /// The first mean minus the second.
     pub value: f64,
     /// Standard error.
     pub error: f64,
@@ -108,8 +107,8 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// Of means with these variances over `first.1` and `second.1` runs; never with more degrees of freedom than
-    /// `most`, what all samples have together.
+    /// The difference of means with these variances over `first.1` and `second.1` runs; it has at most `most` degrees of
+    /// freedom, the total of all samples.
     pub fn new(value: f64, first: (Variance, usize), second: (Variance, usize), most: f64) -> Difference {
         let of = |(variance, runs): (Variance, usize)| variance.value / runs as f64;
         let (a, b) = (of(first), of(second));
@@ -117,13 +116,13 @@ impl Difference {
         Difference { value, error: (a + b).sqrt(), degrees: degrees.min(most) }
     }
 
-    /// The two-sided p of a difference as large as this where there is none.
+    /// The two-sided p: the probability of a difference this large if the true difference is 0.
     pub fn p(&self) -> f64 {
         let Ok(student) = StudentsT::new(0.0, 1.0, self.degrees) else { return 1.0 };
         (2.0 * student.cdf(-(self.value / self.error).abs())).clamp(0.0, 1.0)
     }
 
-    /// How far the interval at `1 - alpha` reaches to each side.
+    /// Half the width of the interval at `1 - alpha`.
     pub fn reach(&self, alpha: f64) -> f64 {
         match StudentsT::new(0.0, 1.0, self.degrees) {
             Ok(student) => student.inverse_cdf(1.0 - alpha / 2.0) * self.error,
@@ -132,12 +131,12 @@ impl Difference {
     }
 }
 
-/// Which runs are kept: false for outliers. `rows`: deviations of each engine's runs from where they were expected;
-/// with three engines or more, the table's own spread must set a run apart too. `resolutions`: of each row, see
-/// [`Variance::resolution`].
+/// Which runs are kept: false for outliers. `rows`: deviations of each engine's runs from their expected values; with three
+/// engines or more, an outlier must also be far off by the spread of the complete table. `resolutions`: see
+/// [`Variance::resolution`], one for each row.
 pub(super) fn kept(rows: &[Vec<f64>], resolutions: &[f64]) -> Vec<Vec<bool>> {
     let all: Vec<f64> = rows.iter().flatten().map(|deviation| deviation.abs()).collect();
-    // 1.4826: of a normal distribution the standard deviation over the median absolute one.
+    // 1.4826: the standard deviation of a normal distribution divided by its median absolute deviation.
     let spread = if rows.len() >= 3 { median(&all).unwrap_or_default() * 1.4826 } else { 0.0 };
     let kept = |(row, resolution): (&Vec<f64>, &f64)| {
         kept_of(row, OUTLIER_SPREADS * spread.max(*resolution), *resolution)
@@ -145,8 +144,8 @@ pub(super) fn kept(rows: &[Vec<f64>], resolutions: &[f64]) -> Vec<Vec<bool>> {
     rows.iter().zip(resolutions).map(kept).collect()
 }
 
-/// Which runs of one engine are kept. The largest number of runs that may be set aside is tried first, so that two
-/// outliers do not hide each other: all of them must lie off the rest.
+/// Which runs of one engine are kept. The largest allowed number of outliers is tried first, so that two outliers do not
+/// hide each other: all of them must differ from the rest.
 fn kept_of(row: &[f64], least: f64, resolution: f64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..row.len()).collect();
     order.sort_by(|a, b| row[*b].abs().total_cmp(&row[*a].abs()));
@@ -178,9 +177,9 @@ fn trigamma(x: f64) -> f64 {
         + square / x * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0)))
 }
 
-/// The x at which trigamma is `value`, which is over 0. Trigamma falls steadily, so halving finds it.
+/// The x with trigamma(x) = `value`, which must be over 0. Trigamma is monotonic, so bisection finds it.
 fn inverse_trigamma(value: f64) -> f64 {
-    // Trigamma lies between 1/x and 1/x + 1/x^2.
+    // Trigamma is between 1/x and 1/x + 1/x^2.
     let (mut low, mut high) = (1.0 / value, 1.0 / value + 1.0 / value.sqrt() + 1.0);
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);
@@ -194,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_trigamma_and_its_inverse() {
+    fn computes_trigamma_and_its_inverse() {
         let squared_pi = std::f64::consts::PI.powi(2);
         for (x, value) in [(1.0, squared_pi / 6.0), (0.5, squared_pi / 2.0), (2.0, squared_pi / 6.0 - 1.0)] {
             assert!((trigamma(x) / value - 1.0).abs() < 1e-10, "{x}");
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_variances_are_pooled_and_unlike_ones_are_not() {
+    fn similar_variances_are_pooled_and_different_ones_are_not() {
         let of = |values: &[f64]| {
             values
                 .iter()
@@ -219,26 +218,26 @@ mod tests {
         let unlike: Vec<Variance> = of(&[1e-2, 1.0, 1e2, 1e-1, 1e1]);
         let found = moderated(&unlike);
         assert!(found[2].value > 50.0 && found[2].degrees < 6.0, "{:?}", found[2]);
-        // The steadiest is not believed in full.
+        // The smallest variance is increased.
         assert!(found[0].value >= 0.25, "{:?}", found[0]);
     }
 
     #[test]
-    fn an_outlier_is_set_aside_and_two_do_not_hide_each_other() {
+    fn outliers_are_excluded_and_do_not_hide_each_other() {
         let steady = [0.01, -0.02, 0.0, 0.015, -0.01, 0.005, 0.02, -0.015];
         let with = |more: &[f64]| steady.iter().chain(more).copied().collect::<Vec<f64>>();
         let aside = |row: Vec<f64>| kept(&[row], &[RESOLUTION])[0].iter().filter(|kept| !**kept).count();
         assert_eq!(aside(with(&[0.0, 0.01])), 0);
         assert_eq!(aside(with(&[-0.69, 0.01])), 1);
         assert_eq!(aside(with(&[-0.69, -0.7])), 2);
-        // Three of ten are no outliers any more.
+        // Three of ten are too many to be outliers.
         assert_eq!(aside(vec![-0.69, -0.7, -0.68, 0.0, 0.01, -0.01, 0.02, -0.02, 0.0, 0.01]), 0);
-        // Nor is one of four.
+        // One of four is too many as well.
         assert_eq!(aside(vec![0.0, 0.01, -0.01, -0.69]), 0);
     }
 
     #[test]
-    fn differences_have_the_quantiles_of_student() {
+    fn differences_use_the_quantiles_of_student() {
         let same = Variance { value: 5.0, degrees: 4.0, resolution: RESOLUTION };
         let difference = Difference::new(2.0, (same, 5), (same, 5), 4.0);
         assert_eq!((difference.error, difference.degrees), (2.0_f64.sqrt(), 4.0));

@@ -1,5 +1,5 @@
-//! The board: what a trial's process shows while it runs, in memory that it shares with its parent (docs/live.md has the
-//! layout). Whoever looks takes nothing from it: threads store their counters there whether or not anybody does.
+//! The board: the progress of a running trial, in memory that its process shares with its parent (docs/live.md has the
+//! layout). Reading it costs the trial nothing: threads store their counters there in any case.
 
 use super::schedule::Turn;
 use super::shared::{Count, Slot};
@@ -17,7 +17,7 @@ const DOING: usize = 2;
 const PLACE: usize = 3;
 const ROUND: usize = 4;
 const THREADS: usize = 5;
-/// What a trial is doing, by its code.
+/// The activities of a trial, with their codes.
 const DOINGS: [(u64, Doing); 8] = [
     (0, Doing::Start),
     (1, Doing::Phase),
@@ -28,14 +28,14 @@ const DOINGS: [(u64, Doing); 8] = [
     (6, Doing::Step(StepKind::DropCaches)),
     (8, Doing::Step(StepKind::Sweep)),
 ];
-/// No place.
+/// No position.
 const NONE: u64 = u64::MAX;
 
-/// The memory, and where what stands in it.
+/// The memory and its layout.
 #[derive(Clone)]
 pub struct Board(Arc<Counters>);
 
-/// What a trial is doing.
+/// The activity of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Doing {
     /// It has not begun.
@@ -60,14 +60,14 @@ impl fmt::Display for Doing {
     }
 }
 
-/// What was seen of a trial at one moment.
+/// The state of a trial at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Grows with each phase and each step.
+    /// Increases with each phase and each step.
     pub changes: u64,
     /// What it was doing.
     pub doing: Doing,
-    /// The phase's place in the workload; none: it is in no phase.
+    /// The phase's position in the workload; none: no phase is running.
     pub place: Option<usize>,
     /// The phase's round, from 1; none: it is run once.
     pub round: Option<u32>,
@@ -83,18 +83,18 @@ impl Look {
 }
 
 impl Board {
-    /// Seen by nobody else.
+    /// A board that is not shared.
     pub fn alone() -> Board {
         Board::marked(Counters::alone(1))
     }
 
-    /// For trials of this workload, to be shared with a process that is started next; none: not possible here.
+    /// A board for trials of this workload, shared with the process that is started next; none: not possible.
     pub fn shared(workload: &Workload) -> Option<Board> {
         let threads = workload.phases.iter().map(|phase| super::phase::roles(phase).len()).max();
         Counters::shared(1 + threads.unwrap_or(0).max(1)).ok().map(Board::marked)
     }
 
-    /// That of the process which started this one; one of its own if that cannot be had.
+    /// The board of the parent process, or a new one if that is not available.
     pub fn inherited(descriptor: Option<i32>) -> Board {
         let counters = descriptor.and_then(|descriptor| Counters::inherited(descriptor).ok());
         counters
@@ -108,16 +108,16 @@ impl Board {
         Board(Arc::new(counters))
     }
 
-    /// What the process that is started next finds it by.
+    /// The descriptor by which the process that is started next finds it.
     pub fn descriptor(&self) -> Option<i32> {
         self.0.descriptor()
     }
 
-    /// A phase begins: its threads count here from now on. Without a turn it is one of the sweep's.
+    /// Begins a phase: its threads count on the board from now on. Without a turn it is a phase of the sweep.
     pub fn begin(&self, turn: Option<Turn>, slots: &mut [Slot]) {
         self.set(DOING, 0);
         for (thread, slot) in slots.iter_mut().enumerate() {
-            // A phase of our own may have more threads than the workload; they count where nobody looks.
+            // A phase of the sweep may have more threads than the workload; the others are not shown.
             if thread + 1 < self.0.lines() {
                 self.0.set(thread + 1, 0, 0);
                 slot.ops = Count::on(&self.0, thread + 1);
@@ -129,7 +129,7 @@ impl Board {
         self.change(if turn.is_some() { Doing::Phase } else { Doing::Step(StepKind::Sweep) });
     }
 
-    /// A step begins.
+    /// Begins a step.
     pub fn step(&self, step: StepKind) {
         self.set(THREADS, 0);
         self.set(PLACE, NONE);
@@ -146,7 +146,7 @@ impl Board {
         self.0.set(0, word, value);
     }
 
-    /// What stands there now. An engine that writes where it must not may have spoilt it, so nothing is believed.
+    /// The current state. A faulty engine may have overwritten the memory, so all values are checked.
     pub fn look(&self) -> Look {
         let word = |word: usize| self.0.get(0, word);
         let known = DOINGS.iter().find(|(code, _)| *code == word(DOING));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_sees_the_phase_its_round_and_what_each_thread_counts() {
+    fn a_look_shows_the_phase_its_round_and_the_count_of_each_thread() {
         let board = Board::shared(&builtin("quick").unwrap()).unwrap();
         assert_eq!((board.look().doing, board.look().place), (Doing::Start, None));
         board.step(StepKind::Open);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn more_threads_than_there_is_room_for_still_count() {
+    fn threads_beyond_the_board_still_count() {
         let board = Board::alone();
         let mut slots = slots(3);
         board.begin(Some(Turn { place: 0, round: None }), &mut slots);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_on_the_board_is_no_harm() {
+    fn invalid_values_on_the_board_are_harmless() {
         let counters = Counters::alone(2);
         (0..16).for_each(|word| counters.set(0, word, u64::MAX));
         counters.set(1, 0, u64::MAX);

@@ -1,15 +1,15 @@
-//! Did we read what we wrote: the versions of every key, and what a read may therefore see.
+//! Checks reads against writes: the versions of every key, and the versions that a read may see.
 //!
-//! Where each key has one writing thread, versions grow by one, and a read that began when version `acked` was
-//! acknowledged and ended when version `started` had been sent must see one between the two: a linearizability check of
-//! single-writer registers in O(1). The writer's own reads must see exactly the last version. Keys that several threads
-//! write are in contended.rs.
+//! If each key has one writing thread, versions increase by one, and a read that began when version `acked` was
+//! acknowledged and ended when version `started` had been sent must see a version between the two: a linearizability check
+//! of single-writer registers in O(1). Reads by the writer itself must see exactly the last version. contended.rs handles
+//! keys that several threads write.
 
 use super::contended::words;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// The memory that versions may take, bytes, and as much again for the words of keys that several threads write; above
-/// it checks are stateless.
+/// The memory limit of versions, bytes, and the same again for the words of keys that several threads write; above it,
+/// checks are stateless.
 pub const VERSIONS_LIMIT_BYTES: u64 = 64 << 20;
 
 /// A state of a key: its version and whether that version is a delete. Version 0: never written.
@@ -27,17 +27,17 @@ impl State {
         self.0 & 1 != 0 || self.0 == 0
     }
 
-    /// The next one, which writes the key or deletes it.
+    /// The next state, after a write or delete of the key.
     pub(super) fn next(self, deleted: bool) -> State {
         State(((self.version() + 1) << 1) | u32::from(deleted))
     }
 
-    /// With a value of this version.
+    /// The state with a value of this version.
     pub(super) fn of_version(version: u32) -> State {
         State(version << 1)
     }
 
-    /// Deleted by the version of this state.
+    /// The state after a delete with the version of this state.
     pub(super) fn deleted(self) -> State {
         State(self.0 | 1)
     }
@@ -51,7 +51,7 @@ impl State {
     }
 }
 
-/// What a read may see.
+/// The states that a read may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The oldest state.
@@ -61,7 +61,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether a value of `version` may be seen; none: a value too small to tell its version.
+    /// Whether a value of `version` may be seen; none: a value too small to contain its version.
     pub fn allows(&self, version: Option<u64>) -> bool {
         let Some(version) = version else {
             return !(self.oldest == self.newest && self.oldest.is_absent());
@@ -76,7 +76,7 @@ impl Window {
         version > self.oldest.version() && version < self.newest.version()
     }
 
-    /// Whether the key may be absent. Between two states any delete may have been.
+    /// Whether the key may be absent. Any delete may have happened between two states.
     pub fn allows_absent(&self, phase_deletes: bool) -> bool {
         self.oldest.is_absent() || self.newest.is_absent() || (phase_deletes && self.oldest != self.newest)
     }
@@ -85,7 +85,7 @@ impl Window {
     pub fn text(&self) -> String {
         let state = |state: State| match (state.version(), state.is_absent()) {
             (0, _) => "absent (never written)".to_string(),
-            (version, true) => format!("absent (version {version} deleted it)"),
+            (version, true) => format!("absent (deleted by version {version})"),
             (version, false) => format!("version {version}"),
         };
         if self.oldest == self.newest {
@@ -100,7 +100,7 @@ impl Window {
 pub struct Versions {
     started: Vec<AtomicU32>,
     acked: Vec<AtomicU32>,
-    /// For keys that several threads write; empty where no phase has such.
+    /// For keys that several threads write; empty if no phase has such keys.
     words: Vec<AtomicU64>,
 }
 
@@ -109,7 +109,8 @@ fn zeros(len: usize) -> Vec<AtomicU32> {
 }
 
 impl Versions {
-    /// For `keys` keys and as many of `range` (keys that phases may add) as fit; none if `keys` do not fit.
+    /// A table for `keys` keys and for as many of `range` (including keys that phases may add) as fit; none if `keys` do not
+    /// fit.
     pub fn new(keys: u64, range: u64) -> Option<Versions> {
         let most = VERSIONS_LIMIT_BYTES / 8;
         if keys > most {
@@ -119,7 +120,7 @@ impl Versions {
         Some(Versions { started: zeros(len), acked: zeros(len), words: Vec::new() })
     }
 
-    /// With words, if phases need them.
+    /// Adds words, if phases need them.
     pub fn with_words(mut self, are_needed: bool) -> Versions {
         self.words = words(if are_needed { self.started.len() } else { 0 });
         self
@@ -137,12 +138,12 @@ impl Versions {
         &self.acked
     }
 
-    /// Keys that it knows: all below this.
+    /// The number of keys in the table: all keys below this have versions.
     pub fn len(&self) -> u64 {
         self.started.len() as u64
     }
 
-    /// The last state sent; none: beyond the table.
+    /// The last state sent; none: not in the table.
     #[inline(always)]
     pub fn started(&self, index: u64) -> Option<State> {
         self.started.get(index as usize).map(|state| State(state.load(Ordering::Acquire)))
@@ -154,7 +155,7 @@ impl Versions {
         self.acked.get(index as usize).map(|state| State(state.load(Ordering::Acquire)))
     }
 
-    /// Counts a write about to be sent, by the key's one writer; gives its state.
+    /// Records a write that the key's only writer is about to send; returns its state.
     #[inline(always)]
     pub fn begin(&self, index: u64, deleted: bool) -> Option<State> {
         let cell = self.started.get(index as usize)?;
@@ -163,7 +164,7 @@ impl Versions {
         Some(state)
     }
 
-    /// A write was acknowledged.
+    /// Records an acknowledged write.
     #[inline(always)]
     pub fn acknowledge(&self, index: u64, state: State) {
         if let Some(cell) = self.acked.get(index as usize) {
@@ -171,7 +172,7 @@ impl Versions {
         }
     }
 
-    /// A write that was begun was not run, or had no effect.
+    /// Records that a started write was not run, or had no effect.
     pub fn roll_back(&self, index: u64) {
         if let (Some(started), Some(acked)) =
             (self.started.get(index as usize), self.acked.get(index as usize))
@@ -180,7 +181,7 @@ impl Versions {
         }
     }
 
-    /// Goes back to what `bytes` gave: what was written since was undone.
+    /// Restores the result of `bytes`: later writes were rolled back.
     pub fn restore(&self, bytes: &[u8]) {
         for states in [&self.started, &self.acked] {
             states.iter().for_each(|state| state.store(0, Ordering::Release));
@@ -188,7 +189,7 @@ impl Versions {
         self.take(bytes);
     }
 
-    /// What was acknowledged, when nothing is in flight: four bytes a key, little-endian, up to the last key that was
+    /// The acknowledged states, when nothing is in flight: four bytes per key, little-endian, up to the last key that was
     /// written.
     pub fn bytes(&self) -> Vec<u8> {
         let state = |state: &AtomicU32| state.load(Ordering::Relaxed);
@@ -196,7 +197,7 @@ impl Versions {
         self.acked[..written].iter().flat_map(|cell| state(cell).to_le_bytes()).collect()
     }
 
-    /// Takes over what `bytes` gave; false: these are no such bytes, or of more keys than fit.
+    /// Loads the result of `bytes`; returns false if the bytes are invalid, or have more keys than fit.
     pub fn take(&self, bytes: &[u8]) -> bool {
         let (states, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() || states.len() > self.acked.len() {
@@ -210,25 +211,25 @@ impl Versions {
         true
     }
 
-    /// Keys that are there, when nothing is in flight.
+    /// The number of existing keys, when nothing is in flight.
     pub fn present_count(&self) -> u64 {
         self.acked.iter().filter(|state| !State(state.load(Ordering::Relaxed)).is_absent()).count() as u64
     }
 }
 
-/// Faults of a phase: all counted, the first ones kept.
+/// Faults of a phase: all are counted, the first ones are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// How many.
+    /// The number of faults.
     pub count: u64,
-    /// The first of them, in words.
+    /// The messages of the first faults.
     pub first: Vec<String>,
 }
 
 const KEPT: usize = 5;
 
 impl Faults {
-    /// Counts a fault; the text is made only for those that are kept.
+    /// Counts a fault; the message is created only for the faults that are kept.
     #[cold]
     pub fn add(&mut self, text: impl FnOnce() -> String) {
         self.count += 1;
@@ -237,7 +238,7 @@ impl Faults {
         }
     }
 
-    /// Adds another thread's.
+    /// Adds the faults of another thread.
     pub fn merge(&mut self, other: Faults) {
         self.count += other.count;
         let room = KEPT.saturating_sub(self.first.len());
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_is_taken_over_and_what_was_in_flight_is_not() {
+    fn acknowledged_states_are_saved_and_those_in_flight_are_not() {
         let versions = Versions::new(5, 9).unwrap();
         for (index, deleted) in [(0, false), (3, false), (3, true)] {
             let state = versions.begin(index, deleted).unwrap();
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_keys_have_no_table_and_growth_is_cut_to_the_limit() {
+    fn too_many_keys_have_no_table_and_growth_is_limited() {
         let most = VERSIONS_LIMIT_BYTES / 8;
         assert!(Versions::new(most + 1, most + 1).is_none());
         assert_eq!(Versions::new(10, u64::MAX).unwrap().len(), most);

@@ -1,4 +1,4 @@
-//! Adds up counters, to compare with the merges that were acknowledged.
+//! Sums counters, to compare them with the number of acknowledged merges.
 
 use super::spaces::Spaces;
 use crate::engine::abi::*;
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU32;
 
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
-/// The sum of the counters `items`; absent ones count 0. An `Err` is a counter that is none.
+/// The sum of the counters `items`; absent ones count as 0. An `Err` is an invalid counter or an error of the engine.
 pub fn sum(
     database: &Database,
     (keys, spaces): (&Keys, &Spaces),

@@ -1,5 +1,5 @@
-//! Plug-ins are first loaded in a process of their own, which tells what they hold: one that ends, crashes or hangs while
-//! it is loaded costs its own engines and nothing else.
+//! Loads plug-ins in a separate process first, which reports their engines: a plug-in that exits, crashes or hangs while
+//! being loaded makes only its own engines unavailable.
 
 use crate::engine::{Engine, TOLD, Told, harmless};
 use crate::measure::{Event, TrialProcess, signals};
@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 
 /// The hidden command.
 const COMMAND: &str = "describe-plugins";
-/// A process that is not done by then is ended.
+/// A process that has not finished after this time is killed.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Between two looks at a process.
+/// The time between two checks of a process.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What is known of each plug-in.
+/// The result for each plug-in.
 type Found = Vec<Option<Result<Vec<Engine>, String>>>;
 
-/// What each plug-in holds, or why it cannot be loaded. `executable` knows the hidden command. All are loaded in one
-/// process; when that ends early, the rest are in the next one.
+/// The engines of each plug-in, or the reason why it cannot be loaded. `executable` has the hidden command. All are loaded
+/// in one process; if it ends early, the others are loaded in another one.
 pub fn described(executable: &Path, files: &[PathBuf]) -> Vec<Result<Vec<Engine>, String>> {
     let mut found: Found = files.iter().map(|_| None).collect();
     loop {
@@ -33,7 +33,7 @@ pub fn described(executable: &Path, files: &[PathBuf]) -> Vec<Result<Vec<Engine>
         if let Some((place, _)) = ended
             && place != first
         {
-            // What was loaded before it may have broken it.
+            // A plug-in that was loaded before may have caused this.
             ended = look(executable, files, &[place], &mut found);
         }
         if let Some((place, why)) = ended {
@@ -43,7 +43,8 @@ pub fn described(executable: &Path, files: &[PathBuf]) -> Vec<Result<Vec<Engine>
     found.into_iter().flatten().collect()
 }
 
-/// Lets a process load the plug-ins at `places` and enters what it told. The one at which it ended early, and how.
+/// Loads the plug-ins at `places` in a process and stores the results. Returns the plug-in at which the process ended
+/// early, and how.
 fn look(
     executable: &Path,
     files: &[PathBuf],
@@ -69,11 +70,11 @@ fn look(
     found[at].is_none().then_some((at, why))
 }
 
-/// What a process told, and how it ended.
+/// Runs a process; returns its reports and how it ended.
 fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Told>, String), String> {
     let failed = |error: std::io::Error| {
         let folder = std::env::temp_dir();
-        format!("cannot start a process that loads it (what it says goes to {}): {error}", folder.display())
+        format!("cannot start a process to load it (with its messages in {}): {error}", folder.display())
     };
     let mut err = nameless_file().map_err(failed)?;
     let mut command = Command::new(executable);
@@ -99,31 +100,31 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Told>, String), String
     Ok((told, why(status, &content(&mut err))))
 }
 
-/// How a process ended that was not done.
+/// How a process ended before it was done.
 fn why(status: Option<ExitStatus>, stderr: &str) -> String {
     let how = match status {
-        None => format!("was not loaded after {} s", LIMIT.as_secs()),
+        None => format!("did not load within {} s", LIMIT.as_secs()),
         Some(status) => match (status.signal(), status.code()) {
             (Some(signal), _) => {
-                format!("crashed while it was loaded ({})", signals::signal_name(signal))
+                format!("crashed while being loaded ({})", signals::signal_name(signal))
             }
-            (None, Some(code)) => format!("ended the process while it was loaded (exit code {code})"),
-            (None, None) => "ended the process while it was loaded".into(),
+            (None, Some(code)) => format!("ended the process while being loaded (exit code {code})"),
+            (None, None) => "ended the process while being loaded".into(),
         },
     };
     let said = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
     let said: String = harmless(said).chars().take(200).collect();
-    if said.is_empty() { how } else { format!("{how}; it said: {said}") }
+    if said.is_empty() { how } else { format!("{how}; last message: {said}") }
 }
 
 fn content(file: &mut File) -> String {
     let mut bytes = Vec::new();
-    // What cannot be read was not told.
+    // Ignore errors: the message is optional.
     let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A file for reading and writing that is gone when it is closed.
+/// A temporary file for reading and writing that is removed on close.
 fn nameless_file() -> std::io::Result<File> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

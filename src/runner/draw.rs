@@ -1,5 +1,5 @@
-//! Fills a batch: draws units, writes keys and values, and notes what each op may be answered. All of it happens
-//! outside the timed call.
+//! Fills a batch: draws units, writes keys and values, and records the allowed answers of each op. All of this is outside
+//! the timed call.
 
 mod indexed;
 mod keys;
@@ -19,15 +19,15 @@ use crate::engine::abi::*;
 use crate::generator::{Random, SpecError, View};
 use crate::workload::{Mix, Phase};
 
-/// What is known of one op of the batch before it is sent: 16 bytes, for there is one write of it per op.
+/// Information about one op of the batch before it is sent: 16 bytes, because one is written per op.
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
     /// The key's number.
     pub index: u64,
-    /// For reads the oldest state that may be seen; for writes the state sent, or where several threads write the key what
-    /// an acknowledgement raises its floor to.
+    /// For reads the oldest state that may be seen; for writes the state sent, or the new floor after an acknowledgement if
+    /// several threads write the key.
     pub state: State,
-    /// Ops of the unit that begins here; 0: the op belongs to a unit that began before.
+    /// Ops of the unit that begins here; 0: the op belongs to an earlier unit.
     pub unit_ops: u16,
     /// The unit's kind.
     pub kind: Kind,
@@ -36,13 +36,13 @@ pub struct Item {
 
 const KNOWN: u8 = 1;
 const EXACT: u8 = 2;
-const IN_VAIN: u8 = 4;
+const EXPECTED_MISS: u8 = 4;
 const INDEX_ROW: u8 = 8;
 const UNSURE: u8 = 16;
 const NEW: u8 = 32;
 
 impl Item {
-    /// An op of which nothing more is known.
+    /// An op without further information.
     #[inline(always)]
     pub fn new(kind: Kind, index: u64) -> Item {
         Item { index, state: State::default(), unit_ops: 1, kind, flags: 0 }
@@ -59,8 +59,8 @@ impl Item {
     }
 
     /// A pop of an empty list.
-    fn in_vain(self) -> Item {
-        self.flagged(IN_VAIN)
+    fn expecting_miss(self) -> Item {
+        self.flagged(EXPECTED_MISS)
     }
 
     fn flagged(mut self, flag: u8) -> Item {
@@ -68,19 +68,19 @@ impl Item {
         self
     }
 
-    /// Whether `state` says anything (the key is in the version table).
+    /// Whether `state` is known (the key is in the version table).
     #[inline(always)]
     pub fn is_known(&self) -> bool {
         self.flags & KNOWN != 0
     }
 
-    /// For reads: this thread is the key's writer, so it must see `state` exactly. For deletes: the key is there.
+    /// For reads: this thread is the key's only writer, so it must see exactly `state`. For deletes: the key exists.
     #[inline(always)]
     pub fn is_exact(&self) -> bool {
         self.flags & EXACT != 0
     }
 
-    /// A delete of a key that other threads write: whether it was there is not known.
+    /// A delete of a key that other threads write: whether it exists is unknown.
     #[inline(always)]
     pub fn is_unsure(&self) -> bool {
         self.flags & UNSURE != 0
@@ -92,20 +92,20 @@ impl Item {
         self.flags & NEW != 0
     }
 
-    /// A put of an index row; the op of its row stands before it.
+    /// A put of an index row; the op of its row precedes it.
     #[inline(always)]
     pub fn is_index_row(&self) -> bool {
         self.flags & INDEX_ROW != 0
     }
 
-    /// A read of a key that was never written, an insert of one that was, or a pop of an empty list.
+    /// A read of a key that was never written, an insert of an existing key, or a pop of an empty list.
     #[inline(always)]
-    pub fn is_in_vain(&self) -> bool {
-        self.flags & IN_VAIN != 0
+    pub fn is_expected_miss(&self) -> bool {
+        self.flags & EXPECTED_MISS != 0
     }
 }
 
-/// Ops of a unit, at most.
+/// The maximum number of ops of a unit.
 pub const MOST_UNIT_OPS: usize = u16::MAX as usize;
 
 /// One thread's draws.
@@ -118,7 +118,7 @@ pub struct Draw {
     /// The view grows with the thread's inserts.
     grows: bool,
     exact: Exact,
-    /// The epoch that the batch is drawn in, where several threads write the same keys.
+    /// The epoch in which the batch is drawn, if several threads write the same keys.
     pub epoch: u64,
     writer: u64,
     inserter: u64,
@@ -127,9 +127,9 @@ pub struct Draw {
     pending_inserts: u64,
     threads: u64,
     thread: u64,
-    /// Writes sent by this thread: versions where no table gives them.
+    /// Number of writes sent by this thread, used as versions if there is no version table.
     writes: u64,
-    /// Drawn, but too large for what was left of the last batch. Drawing anew would favour small units.
+    /// A kind that was drawn, but whose unit did not fit into the last batch. Drawing again would favour small units.
     put_off: Option<Kind>,
     /// The ops of the batch.
     pub items: Vec<Item>,
@@ -137,12 +137,12 @@ pub struct Draw {
     unit_ops: [u16; KINDS],
     /// Ops that write one row with its index rows.
     row_ops: usize,
-    /// A value, for the bytes that an index is by.
+    /// A value, for the bytes of an index.
     value: Vec<u8>,
     /// The only kind, if each of its units is one op without a choice to draw.
     plain: Option<Kind>,
     is_out_of_keys: bool,
-    /// What makes a group of joined writes a transaction.
+    /// The flag that makes a group of joined writes a transaction.
     tie: u16,
     merges_by_get: bool,
 }
@@ -157,13 +157,13 @@ pub fn mix_of(phase: &Phase, role: Role) -> Mix {
 }
 
 impl Draw {
-    /// The draws of thread `thread`, whose streams are its own: two per thread, one for keys and one for choices.
+    /// The draws of a thread. Each thread has two streams: one for keys and one for choices.
     pub fn new(shared: &Shared<'_>, thread: usize) -> Result<Draw, SpecError> {
         let slot = &shared.slots[thread];
         let mix = mix_of(shared.phase, slot.role);
         let chooser =
             Chooser::new(&mix).ok_or_else(|| SpecError("a phase needs a mix with a share above 0".into()))?;
-        // Inserts take the next new key whatever is drawn; a pass over each key tells only how many.
+        // Inserts use the next new key regardless of the draw; a pass over each key only determines their number.
         let fills = [Kind::Put, Kind::Merge, Kind::Insert, Kind::InsertIndexed, Kind::Push, Kind::Pop];
         let covers_fill =
             chooser.kinds().all(|kind| fills.contains(&kind)) && shared.phase.existing.is_none();
@@ -238,7 +238,7 @@ impl Draw {
         self.items.clear();
         self.pending_inserts = 0;
         if self.grows {
-            // Of what the last batch did not run nothing is there.
+            // Inserts that the last batch did not run do not exist.
             self.view.set_own(self.inserted);
         }
         match self.plain {
@@ -327,7 +327,7 @@ impl Draw {
         }
     }
 
-    /// Ends a group that found no more keys: its last op so far is tied to nothing.
+    /// Ends a group that found no more keys: its last op is not tied to another.
     #[cold]
     fn end_group(&mut self, arena: &mut Arena) {
         if let Some(last) = self.items.len().checked_sub(1) {
@@ -335,7 +335,7 @@ impl Draw {
         }
     }
 
-    /// Inserts up to op `done` were acknowledged.
+    /// Counts acknowledged inserts.
     pub fn acknowledge_inserts(&mut self, count: u64) {
         self.inserted += count;
     }
@@ -370,7 +370,7 @@ impl Draw {
         }
     }
 
-    /// The last op is one of these.
+    /// Sets a flag on the last op.
     #[inline(always)]
     fn mark(&mut self, flag: u8) {
         if let Some(item) = self.items.last_mut() {
@@ -378,14 +378,14 @@ impl Draw {
         }
     }
 
-    /// An insert of a key that is there: it must be refused, and its value must never be seen.
+    /// An insert of an existing key: it must be refused, and its value must never be seen.
     fn add_refused_insert(&mut self, shared: &Shared<'_>, arena: &mut Arena, index: u64, flags: u16) {
         let slot = self.items.len();
         let last = shared.versions.and_then(|versions| versions.started(index)).unwrap_or_default();
         let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         let value = shared.values.write(index, u64::from(last.version()) + 1, arena.value_mut(slot));
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
-        self.items.push(Item::new(Kind::Insert, index).flagged(IN_VAIN));
+        self.items.push(Item::new(Kind::Insert, index).flagged(EXPECTED_MISS));
     }
 
     #[inline(always)]
@@ -395,7 +395,7 @@ impl Draw {
             let slot = self.items.len();
             let key = shared.spaces.write_missing(shared.keys, index, arena.key_mut(slot));
             set(arena.op_mut(slot), KV_GET, flags, key, 0);
-            self.items.push(Item::new(kind, index).flagged(IN_VAIN));
+            self.items.push(Item::new(kind, index).flagged(EXPECTED_MISS));
             return;
         }
         self.add_get_of(shared, arena, kind, index, flags);
@@ -430,7 +430,7 @@ impl Draw {
                 (state, state)
             }
         };
-        // Without a table versions only make the bytes differ: content is checked, staleness is not.
+        // Without a table, versions only make values differ: their content is checked, but not their age.
         self.writes += 1;
         let version =
             state.map_or(self.writes * self.threads + self.thread, |state| u64::from(state.version()));
@@ -445,7 +445,7 @@ impl Draw {
         let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_DELETE, flags, key, 0);
         let item = Item::new(Kind::Delete, index);
-        // The state before says whether the engine must find the key.
+        // The previous state determines whether the engine must find the key.
         let (item, before) = match shared.versions {
             Some(versions) if shared.epochs.is_some() => {
                 let handed = versions.hand_out(index, true, self.epoch);
@@ -481,7 +481,7 @@ fn join_flag(left: usize) -> u16 {
     if left > 0 { KV_JOIN } else { 0 }
 }
 
-/// Fills in the core's half of an op; its pointers stay. `key`: its bytes, and the keyspace as the op names it.
+/// Fills in the core's half of an op, except its pointers. `key`: its length, and the keyspace of the op.
 #[inline(always)]
 fn set(op: &mut kv_op, kind: u8, flags: u16, (key, space): (usize, u16), value: usize) {
     op.kind = kind;

@@ -1,11 +1,11 @@
-//! Words for records: levels, and the engine as it was in force.
+//! Converts levels and the effective settings of an engine for records.
 
 use crate::engine::abi::*;
 use crate::engine::{Engine, InForce, capability_names};
 use crate::results::EngineFacts;
 use crate::workload::Durability;
 
-/// The level as the boundary has it.
+/// The number of a level in driver.h.
 pub fn level_number(level: Durability) -> u32 {
     match level {
         Durability::None => KV_NONE,
@@ -15,7 +15,7 @@ pub fn level_number(level: Durability) -> u32 {
     }
 }
 
-/// The level in force, as records have it.
+/// The level with this number, for records.
 pub fn level_of(number: u32) -> Durability {
     match number {
         KV_POWER => Durability::Power,
@@ -24,7 +24,7 @@ pub fn level_of(number: u32) -> Durability {
     }
 }
 
-/// The engine as it was in force.
+/// The engine with its effective settings.
 pub fn facts_of(engine: &Engine, in_force: &InForce) -> EngineFacts {
     EngineFacts {
         name: engine.name().into(),

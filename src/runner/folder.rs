@@ -1,4 +1,4 @@
-//! The folder of a trial's database. It bears a marker, and nothing without that marker is ever deleted.
+//! The folder of a trial's database. It has a marker file, and no folder without that marker is ever deleted.
 
 use super::kept::{STATE, VERSIONS};
 use crate::measure::copy_folder;
@@ -6,10 +6,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The marker's file name. It lies beside the database's own folder, so that no engine meets it.
+/// The marker's file name. It is next to the database's folder, so that engines do not see it.
 const MARKER: &str = "KVDYNO-TRIAL-DATA";
 
-/// A folder made for one trial: `<parent>/kvdyno-<trial id>/`, with the marker and, below, `db` for the engine.
+/// A folder for one trial: `<parent>/kvdyno-<trial id>/`, with the marker and the folder `db` for the engine.
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
@@ -17,52 +17,52 @@ pub struct DataFolder {
 }
 
 impl DataFolder {
-    /// Makes it below `parent`, which is made too if need be. One that is left over from the same run is cleared.
+    /// Creates it in `parent`, which is created too if necessary. A folder that is left from the same run is removed first.
     pub fn create(parent: &Path, run: &str, trial: &str) -> Result<DataFolder, String> {
         let root = parent.join(format!("kvdyno-{trial}"));
         let folder = DataFolder { root, run: run.to_string() };
         if folder.root.exists() {
             folder.remove()?;
         }
-        let failed = |error: std::io::Error| format!("cannot make {}: {error}", folder.root.display());
+        let failed = |error: std::io::Error| format!("cannot create {}: {error}", folder.root.display());
         fs::create_dir_all(parent).and_then(|()| fs::create_dir(&folder.root)).map_err(failed)?;
         if let Err(error) = folder.fill() {
-            // Without its marker nobody could remove it later.
+            // Without its marker it could not be removed later.
             let _ = fs::remove_dir_all(&folder.root);
             return Err(failed(error));
         }
         Ok(folder)
     }
 
-    /// Puts the marker and the database's folder into the new folder.
+    /// Creates the marker and the database's folder in the new folder.
     fn fill(&self) -> std::io::Result<()> {
         let mut marker = fs::OpenOptions::new().write(true).create_new(true).open(self.root.join(MARKER))?;
         marker.write_all(self.run.as_bytes())?;
         fs::create_dir(self.root.join("db"))
     }
 
-    /// Where the marker and the database's folder lie.
+    /// The folder that contains the marker and the database's folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where the engine works.
+    /// The folder for the engine.
     pub fn database(&self) -> PathBuf {
         self.root.join("db")
     }
 
-    /// Removes it, if it bears the marker of this run.
+    /// Removes it if it has the marker of this run.
     pub fn remove(&self) -> Result<(), String> {
         let shown = self.root.display();
         let is_folder = fs::symlink_metadata(&self.root).is_ok_and(|facts| facts.is_dir());
         let marker = fs::read_to_string(self.root.join(MARKER)).unwrap_or_default();
         if !is_folder || marker != self.run {
             return Err(format!(
-                "{shown} does not bear the marker of this run, so it is not touched; remove it by hand or choose \
+                "{shown} does not have the marker of this run and was not removed; remove it yourself, or choose \
                  another folder with --data"
             ));
         }
-        // The marker goes last, so that a removal that was cut short can be repeated.
+        // The marker is removed last, so that an interrupted removal can be repeated.
         let gone = |path: &Path| match fs::remove_dir_all(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(format!("cannot remove {}: {error}", path.display()))
@@ -84,7 +84,8 @@ impl DataFolder {
 }
 
 impl DataFolder {
-    /// Moves it to `place`, which must not be there, if its trial has left a state beside the database; else removes it.
+    /// Moves it to `place`, which must not exist, if its trial has written a state next to the database; otherwise removes
+    /// it.
     pub fn keep_as(self, place: &Path) -> Result<(), String> {
         if !self.root.join(STATE).exists() {
             return self.remove();
@@ -93,7 +94,7 @@ impl DataFolder {
             format!("cannot move {} to {}: {error}", self.root.display(), place.display())
         };
         if place.symlink_metadata().is_ok() {
-            return Err(format!("{} is there already, so nothing is kept there", place.display()));
+            return Err(format!("{} already exists, so the database was not kept", place.display()));
         }
         if let Some(parent) = place.parent() {
             fs::create_dir_all(parent).map_err(failed)?;
@@ -107,7 +108,7 @@ impl DataFolder {
                 if self.root.join(VERSIONS).exists() {
                     fs::copy(self.root.join(VERSIONS), place.join(VERSIONS)).map_err(failed)?;
                 }
-                // The state says that the rest is whole.
+                // The state is copied last: it shows that the rest is complete.
                 fs::copy(self.root.join(STATE), place.join(STATE)).map_err(failed)?;
                 self.remove()
             }
@@ -116,40 +117,40 @@ impl DataFolder {
     }
 }
 
-/// Whether a folder bears a marker, of whatever run.
+/// Whether a folder has a marker of any run.
 pub fn is_marked(folder: &Path) -> bool {
     folder.join(MARKER).is_file()
 }
 
-/// Whether a folder bears the marker of this run.
+/// Whether a folder has the marker of this run.
 pub fn is_of_run(folder: &Path, run: &str) -> bool {
     fs::read_to_string(folder.join(MARKER)).is_ok_and(|marker| marker == run)
 }
 
-/// Makes a folder that the user named, and refuses one in which no other can be made, before anything is measured.
+/// Creates a folder that the user named, and fails if no folder can be created in it, before anything is measured.
 pub fn check_place(folder: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| {
-        format!("cannot make the folder of a database in {}: {error}", folder.display())
+        format!("cannot create the folder of a database in {}: {error}", folder.display())
     };
     fs::create_dir_all(folder).map_err(failed)?;
     let probe = folder.join(format!("kvdyno-probe-{}", std::process::id()));
     fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)).map_err(failed)
 }
 
-/// Refuses a data folder given by the user that is not empty and not ours.
+/// Refuses a data folder with files that do not belong to kvdyno.
 pub fn check_parent(parent: &Path) -> Result<(), String> {
     let entries = match fs::read_dir(parent) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(format!("cannot look into {}: {error}", parent.display())),
+        Err(error) => return Err(format!("cannot read {}: {error}", parent.display())),
     };
     for entry in entries.flatten() {
         let is_ours =
             entry.file_name().to_string_lossy().starts_with("kvdyno-") && entry.path().join(MARKER).exists();
         if !is_ours {
             return Err(format!(
-                "the data folder {} is not empty and `{}` in it is not kvdyno's; give an empty or a new folder with \
-                 --data",
+                "the data folder {} is not empty, and `{}` in it does not belong to kvdyno; choose an empty or new \
+                 folder with --data",
                 parent.display(),
                 entry.file_name().to_string_lossy()
             ));

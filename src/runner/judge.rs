@@ -1,4 +1,4 @@
-//! Looks at a batch after it was run: statuses, values and rows, tallies and versions. Outside the timed call.
+//! Judges a batch after it was run: statuses, values and rows, tallies and versions. Outside the timed call.
 
 mod groups;
 mod lists;
@@ -17,36 +17,36 @@ use times::Times;
 
 pub use times::Bound;
 
-/// What one thread has found so far.
+/// The checks of one thread so far.
 pub struct Judge {
-    /// What came since it was last published.
+    /// The tallies since the last publication.
     pub interval: Tallies,
-    /// What was wrong.
+    /// The faults.
     pub faults: Faults,
     /// Values compared.
     pub values_checked: u64,
     /// Rows of scans compared.
     pub rows_checked: u64,
-    /// Key and value bytes that writes carried.
+    /// Key and value bytes of writes.
     pub written_bytes: u64,
-    /// Key and value bytes that reads brought.
+    /// Key and value bytes returned by reads.
     pub read_bytes: u64,
     /// Merges acknowledged.
     pub merges: u64,
     /// Ops counted.
     pub ops: u64,
-    /// Ticks inside the driver's calls, as its own stamps say.
+    /// Ticks inside the driver's calls, by its stamps.
     pub inside_ticks: u64,
-    /// What those leave unaccounted of the calls.
+    /// The time of calls that those leave unaccounted.
     pub times: Times,
-    /// Calls of the driver, and ops in them.
+    /// Calls of the driver.
     pub batches: u64,
     /// Ops in those calls.
     pub batch_ops: u64,
 }
 
 impl Judge {
-    /// Nothing found yet.
+    /// No checks yet.
     pub fn new(interval: Tallies, clock: Clock, bound: Bound) -> Judge {
         Judge {
             interval,
@@ -64,13 +64,13 @@ impl Judge {
         }
     }
 
-    /// What was counted so far belongs to the warm-up. Faults and checks stay, and so do merges, whose sum is checked.
+    /// Resets the counts of the warm-up. Faults and checks are kept, and so are merges, whose sum is checked.
     pub fn forget_warm_up(&mut self) {
         self.interval.iter_mut().flatten().for_each(Tally::clear);
         (self.written_bytes, self.read_bytes) = (0, 0);
     }
 
-    /// Judges the batch that `draw` filled, but for the rows of scans. `counts`: it lies behind the warm-up.
+    /// Judges the batch that `draw` filled, except the rows of scans. `counts`: the warm-up is over.
     #[inline]
     pub fn batch(
         &mut self,
@@ -117,7 +117,7 @@ impl Judge {
         }
     }
 
-    /// A batch of an engine that keeps nothing, each unit one op: there is nothing to compare with.
+    /// A batch of an engine that stores nothing, with units of one op: there is nothing to check.
     #[inline(always)]
     fn floor(&mut self, shared: &Shared<'_>, draw: &Draw, arena: &Arena) {
         for (item, op) in draw.items.iter().zip(arena.ops()) {
@@ -136,14 +136,14 @@ impl Judge {
         }
     }
 
-    /// Notes a call that begins or ends a transaction: the engine's time, and no op's.
+    /// Records a call that begins or ends a transaction: it counts as the engine's time, but not as an op's.
     pub fn control(&mut self, ticks: u64, waited: u64, executed: &Executed) {
         self.inside_ticks += ticks;
         self.times.call_alone(ticks, waited, executed.span);
     }
 
-    /// Notes a call of the driver that took `ticks` by its own stamps, of which it says that `waited` beside them were no
-    /// op's (rule 7 of driver.h).
+    /// Records a call of the driver that took `ticks` by its stamps, and that also reported `waited` ticks that belong to no
+    /// op (rule 7 of driver.h).
     #[inline(always)]
     pub fn call(&mut self, ticks: u64, waited: u64, executed: &Executed) {
         self.inside_ticks += ticks;
@@ -164,10 +164,10 @@ impl Judge {
         shared.fail(cause, format!("phase {}: {kind} of key {index}: {text}", shared.phase.name));
     }
 
-    /// An op that was not run.
+    /// Handles an op that was not run.
     #[cold]
     fn take_back(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) {
-        if item.is_in_vain() || item.is_index_row() {
+        if item.is_expected_miss() || item.is_index_row() {
             return;
         }
         let kind = arena.op(at).kind;
@@ -176,7 +176,7 @@ impl Judge {
         }
     }
 
-    /// One op; says whether it was a write that was acknowledged.
+    /// Judges one op; returns whether it was an acknowledged write.
     #[inline(always)]
     fn op(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
@@ -210,7 +210,7 @@ impl Judge {
     fn get(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) {
         let op = arena.op(at);
         match Status::of(op.status) {
-            Status::Ok if !item.is_in_vain() => {
+            Status::Ok if !item.is_expected_miss() => {
                 let value = arena.delivered(at);
                 self.read_bytes += u64::from(op.key_length) - shared.mark_bytes + op.length;
                 self.values_checked += 1;
@@ -228,7 +228,7 @@ impl Judge {
                 }
             }
             Status::NotFound => {
-                let expected = item.is_in_vain() || self.may_be_absent(shared, item);
+                let expected = item.is_expected_miss() || self.may_be_absent(shared, item);
                 if expected || shared.evicts() {
                     self.count_miss(item.kind, !expected);
                 } else {
@@ -240,7 +240,7 @@ impl Judge {
                 }
             }
             Status::Ok => self.faults.add(|| {
-                format!("get of a key that was never written (beside key {}): found a value", item.index)
+                format!("get of a key that was never written (next to key {}): found a value", item.index)
             }),
             Status::Short => {
                 let needed = op.needed;
@@ -248,7 +248,7 @@ impl Judge {
                     format!("get of key {}: the value has {needed} bytes, more than any written", item.index)
                 });
             }
-            // No answers of a get: the call's error says so.
+            // Not answers of a get: the call has an error.
             Status::Exists | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {}
             Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_) => {}
         }
@@ -278,7 +278,7 @@ impl Judge {
         }
     }
 
-    /// For writes: true if done; a fault or nothing (the call has the error) else.
+    /// For writes: returns true if done; otherwise adds a fault, or nothing if the call has an error.
     #[inline(always)]
     fn is_done(&mut self, item: Item, status: u32, what: &str) -> bool {
         if status == KV_OK {
@@ -294,10 +294,10 @@ impl Judge {
         match Status::of(status) {
             Status::Exists => self
                 .faults
-                .add(|| format!("{what} of key {key}: the engine says it exists; it was never written")),
-            Status::NotFound => self.faults.add(|| format!("{what} of key {key}: the engine says not found")),
+                .add(|| format!("{what} of key {key}: reported as existing, but it was never written")),
+            Status::NotFound => self.faults.add(|| format!("{what} of key {key}: reported as not found")),
             Status::Ok => {}
-            // No answers of a write: the call's error says so.
+            // Not answers of a write: the call has an error.
             Status::Short | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {}
             Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_) => {}
         }
@@ -306,7 +306,7 @@ impl Judge {
     #[inline(always)]
     fn put(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
-        if item.is_in_vain() {
+        if item.is_expected_miss() {
             return self.refused_insert(item, op.status);
         }
         if item.is_index_row() {
@@ -331,10 +331,10 @@ impl Judge {
         match Status::of(status) {
             Status::Exists => self.count_miss(Kind::Insert, false),
             Status::Ok => {
-                self.faults.add(|| format!("insert of key {}: it is there, and was not refused", item.index))
+                self.faults.add(|| format!("insert of key {}: it exists, but the insert was not refused", item.index))
             }
             Status::NotFound => self.write_failed(item, status, "insert"),
-            // No answers of an insert: the call's error says so.
+            // Not answers of an insert: the call has an error.
             Status::Short | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {}
             Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_) => {}
         }
@@ -343,15 +343,15 @@ impl Judge {
 
     fn delete(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
-        let tells = shared.capabilities & KV_DELETE_TELLS != 0;
+        let reports = shared.capabilities & KV_DELETE_TELLS != 0;
         let was_found = op.status == KV_OK;
-        if op.status != KV_OK && !(tells && op.status == KV_NOT_FOUND) {
+        if op.status != KV_OK && !(reports && op.status == KV_NOT_FOUND) {
             return self.is_done(item, op.status, "delete");
         }
         let is_evicted = shared.evicts() && !was_found;
-        if tells && !is_evicted && is_foreseen(shared, item) && was_found != item.is_exact() {
-            let (said, truth) = if was_found { ("found", "absent") } else { ("absent", "there") };
-            self.faults.add(|| format!("delete of key {}: said {said}, it was {truth}", item.index));
+        if reports && !is_evicted && is_foreseen(shared, item) && was_found != item.is_exact() {
+            let (reported, truth) = if was_found { ("found", "absent") } else { ("not found", "present") };
+            self.faults.add(|| format!("delete of key {}: reported as {reported}, but it was {truth}", item.index));
         }
         if !was_found {
             self.count_miss(Kind::Delete, false);
@@ -361,15 +361,15 @@ impl Judge {
         true
     }
 
-    /// Do the driver's stamps account for most of what its calls took? Calls are counted, not added up: one that waited for
-    /// a processor between our stamp and the driver's is nobody's lie.
+    /// Checks whether the driver's stamps account for most of the time of its calls. Calls are counted and their times not
+    /// summed, because a call may wait for a processor between the core's stamp and the driver's.
     pub fn check_times(&mut self) {
         if let Some(text) = self.times.understated() {
             self.faults.add(|| text);
         }
     }
 
-    /// The end of a scan, with all its pieces.
+    /// Counts a completed scan with all its pieces.
     pub fn scan(&mut self, rows: &RowsCheck, counts: bool) {
         self.rows_checked += rows.rows;
         self.values_checked += rows.rows;
@@ -382,7 +382,7 @@ impl Judge {
     }
 }
 
-/// A write of a key was acknowledged.
+/// Records that a write of a key was acknowledged.
 #[inline(always)]
 fn acknowledge(shared: &Shared<'_>, item: Item) {
     match shared.versions {
@@ -394,7 +394,7 @@ fn acknowledge(shared: &Shared<'_>, item: Item) {
     }
 }
 
-/// A write had no effect. Where several threads write the key, its version stays handed out.
+/// Records that a write had no effect. If several threads write the key, its version is not used again.
 #[cold]
 fn roll_back(shared: &Shared<'_>, index: u64) {
     if let (Some(versions), None) = (shared.versions, &shared.epochs) {
@@ -402,8 +402,8 @@ fn roll_back(shared: &Shared<'_>, index: u64) {
     }
 }
 
-/// Whether it is known if a delete found its key: no other write of the key was on its way, from when the delete was drawn
-/// to now.
+/// Whether it is known if a delete must find its key: no other write of the key was in flight from the drawing of the
+/// delete until now.
 fn is_foreseen(shared: &Shared<'_>, item: Item) -> bool {
     let is_last = || shared.versions.and_then(|table| table.started(item.index)) == Some(item.state);
     item.is_known() && !item.is_unsure() && (shared.epochs.is_none() || is_last())

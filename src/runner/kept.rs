@@ -1,5 +1,5 @@
-//! Databases that are kept when their trial is over, and that trials start on: what must be known of one beside its own
-//! files, so that what is read from it can be checked as if it had just been written.
+//! Databases that are kept after their trial, and that later trials start with. Their state is stored next to their files,
+//! so that reads can be checked as if the database had just been written.
 
 use super::check::Versions;
 use super::data::{self, Growth};
@@ -13,50 +13,50 @@ use serde_json::{Map, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The state's file, beside the database's folder. It is written last, so that it is there only if all went well.
+/// The file of the state, next to the database's folder. It is written last, so that it exists only after success.
 pub const STATE: &str = "state.json";
-/// The file of versions beside it.
+/// The file of versions next to it.
 pub const VERSIONS: &str = "versions";
-/// The form of both; another one is refused.
+/// The format of both files; others are refused.
 const FORMAT: u32 = 1;
 
-/// What is known of a kept database.
+/// The state of a kept database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// The form of this file.
+    /// The format of this file.
     pub format: u32,
     /// Version of the tool that wrote it.
     pub tool_version: String,
-    /// The engine asked for.
+    /// The requested engine.
     pub engine: String,
     /// Version of its library.
     pub engine_version: String,
-    /// Options asked for.
+    /// Requested options.
     pub options: Vec<(String, String)>,
-    /// The workload that made it.
+    /// The workload that created it.
     pub workload: String,
-    /// What its keys and values are made from, by the names of a workload's fields.
+    /// The settings of its keys and values, by the names of a workload's fields.
     pub rows: Map<String, Value>,
-    /// The keys that it holds, by their places.
+    /// Its keys, by their numbers.
     pub population: Population,
-    /// How many they are; none: not known.
+    /// The number of its keys; none: unknown.
     pub present: Option<u64>,
-    /// Items that keys were made for; counters lie behind them.
+    /// The number of items that have keys; counters follow them.
     pub insert_end: u64,
-    /// Counters.
+    /// The number of counters.
     pub counters: u64,
-    /// What they add up to.
+    /// The sum of the counters.
     pub merges: u64,
-    /// The versions of its keys; none: they are too many, and checks are stateless.
+    /// The versions of its keys; none: there are too many, and checks are stateless.
     pub versions: Option<VersionsFile>,
-    /// Its files when it was closed.
+    /// The use of disk by its files when it was closed.
     pub disk: Option<DiskUse>,
 }
 
-/// The file of versions: for each key a number of four bytes, little-endian; keys behind the last were never written.
+/// The file of versions: a number of four bytes for each key, little-endian; keys after the last were never written.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VersionsFile {
-    /// Its length.
+    /// The length of the file.
     pub bytes: u64,
     /// CRC-32 (IEEE).
     pub crc32: u32,
@@ -65,9 +65,9 @@ pub struct VersionsFile {
 /// A kept database.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    /// Where it lies.
+    /// The folder.
     pub folder: PathBuf,
-    /// What is known of it.
+    /// The state.
     pub state: State,
 }
 
@@ -76,7 +76,7 @@ pub fn name(trial: &Trial) -> String {
     format!("{}-{}", trial.engine.replace(':', "-"), trial.workload.name)
 }
 
-/// What rows are made from, by the names of a workload's fields.
+/// The settings of rows, by the names of a workload's fields.
 pub fn rows(workload: &Workload) -> Map<String, Value> {
     let all = serde_json::to_value(workload).unwrap_or_default();
     let is_of_rows = |name: &&str| all.get(name).is_some();
@@ -84,28 +84,28 @@ pub fn rows(workload: &Workload) -> Map<String, Value> {
     names.iter().filter(|name| is_of_rows(name)).map(|name| (name.to_string(), all[*name].clone())).collect()
 }
 
-/// Why the database of this workload cannot be kept, or started on; none: it can.
+/// The reason why the database of this workload cannot be kept or reused; none: it can.
 pub fn is_unfit(workload: &Workload) -> Option<String> {
     let name = &workload.name;
     if workload.collections.are_lists() {
-        return Some(format!("workload {name}: what is in lists is not kept"));
+        return Some(format!("workload {name}: databases with lists cannot be kept"));
     }
     let own_size = workload.phases.iter().find(|phase| phase.value_size.is_some());
     own_size.map(|phase| {
-        format!("workload {name}: phase {} has values of other sizes, which are not kept", phase.name)
+        format!("workload {name}: phase {} has its own value sizes, so the database cannot be kept", phase.name)
     })
 }
 
-/// The fills at the start of a workload: a trial that starts on a kept database leaves them out, for the rows are there.
+/// The number of fills at the start of a workload: a trial with a kept database skips them, because the rows exist.
 pub fn fills(workload: &Workload) -> usize {
     workload.phases.iter().take_while(|phase| phase.is_fill()).count()
 }
 
-/// How far the keys of a trial go that starts on this database.
+/// The range of keys of a trial that starts with this database.
 pub fn growth(state: &State, workload: &Workload) -> Result<Growth, String> {
     let mut growth = data::growth_after(workload, fills(workload), state.population.next_insert);
     let has_merges = data::has_merges(workload);
-    // A permutation of all keys, and groups of them, depend on how many there are.
+    // A permutation of all keys, and groups of keys, depend on their number.
     let is_bound = workload.key.scattered || workload.key.prefix_groups > 0;
     if !is_bound && state.counters == 0 {
         return Ok(Growth { most: growth.most.max(state.insert_end), ..growth });
@@ -113,18 +113,18 @@ pub fn growth(state: &State, workload: &Workload) -> Result<Growth, String> {
     if growth.counted > state.insert_end {
         let (end, wanted) = (state.insert_end, growth.counted);
         return Err(format!(
-            "it has keys for {end} rows, and {wanted} are wanted; keep one of a workload that inserts"
+            "it has keys for {end} rows, but {wanted} are needed; keep a database of a workload that inserts"
         ));
     }
     if has_merges && state.counters == 0 {
-        return Err("it has no counters for the merges; keep one of a workload with merges".into());
+        return Err("it has no counters for merges; keep a database of a workload with merges".into());
     }
     growth.most = state.insert_end;
     Ok(growth)
 }
 
 impl State {
-    /// Whether a trial can start here; an `Err` says in a line why not.
+    /// Checks whether a trial can start with this database; an `Err` is the reason in one line.
     pub fn fits(&self, trial: &Trial) -> Result<(), String> {
         let workload = &trial.workload;
         if let Some(reason) = is_unfit(workload) {
@@ -148,9 +148,9 @@ impl State {
         }
         let fills = fills(workload);
         if fills == workload.phases.len() {
-            return Err(format!("workload {} does nothing but fill", workload.name));
+            return Err(format!("workload {} has only fills", workload.name));
         }
-        // A fill that time has ended, and deletes, leave less than the fills that are not run would.
+        // After deletes, or a fill that ended by time, there are fewer keys than the skipped fills would write.
         let whole = if self.population.whole { self.population.dense } else { 0 };
         let present = self.present.unwrap_or(whole);
         if fills > 0 && present < workload.keys {
@@ -162,7 +162,7 @@ impl State {
     }
 }
 
-/// The first field that differs, in words.
+/// Describes the first field that differs.
 fn difference(above: &str, kept: &Map<String, Value>, asked: &Map<String, Value>) -> Option<String> {
     let names = kept.keys().chain(asked.keys());
     names.into_iter().find_map(|name| {
@@ -180,16 +180,16 @@ fn difference(above: &str, kept: &Map<String, Value>, asked: &Map<String, Value>
     })
 }
 
-/// The kept databases in a folder, or the one that the folder is; in the order of their names.
+/// The kept databases in a folder, or the folder itself if it is one; in the order of their names.
 pub fn all(parent: &Path) -> Result<Vec<Kept>, String> {
     if parent.join(STATE).exists() {
         return load(parent).map(|kept| vec![kept]);
     }
-    let failed = |error: std::io::Error| format!("cannot look into {}: {error}", parent.display());
+    let failed = |error: std::io::Error| format!("cannot read {}: {error}", parent.display());
     let mut folders = Vec::new();
     for entry in fs::read_dir(parent).map_err(failed)? {
         let folder = entry.map_err(failed)?.path();
-        // One without a state was cut short while it was moved here.
+        // A folder without a state was not moved completely.
         if is_marked(&folder) && folder.join(STATE).exists() {
             folders.push(folder);
         }
@@ -204,13 +204,13 @@ fn load(folder: &Path) -> Result<Kept, String> {
     let text = read_text(&file).map_err(|error| wrong(error.to_string()))?;
     let state: State = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     if state.format != FORMAT {
-        return Err(wrong(format!("it has the form {}, this kvdyno reads {FORMAT}", state.format)));
+        return Err(wrong(format!("its format is {}, but this version of kvdyno reads {FORMAT}", state.format)));
     }
     Ok(Kept { folder: folder.to_path_buf(), state })
 }
 
-/// The kept database that a trial starts on: of its engine, of its workload's name if there is one, else the only one
-/// that fits. An `Err` says in a line why there is none.
+/// The kept database that a trial starts with: one of its engine, with the name of its workload if there is one, or else
+/// the first that fits. An `Err` is the reason in one line.
 pub fn choose<'k>(all: &'k [Kept], trial: &Trial) -> Result<&'k Kept, String> {
     let own: Vec<&Kept> = all.iter().filter(|kept| kept.state.engine == trial.engine).collect();
     let named = own.iter().find(|kept| kept.state.workload == trial.workload.name);
@@ -219,27 +219,27 @@ pub fn choose<'k>(all: &'k [Kept], trial: &Trial) -> Result<&'k Kept, String> {
         let mut engines: Vec<&str> = all.iter().map(|kept| kept.state.engine.as_str()).collect();
         engines.dedup();
         let engines = if engines.is_empty() { "none".to_string() } else { engines.join(", ") };
-        return Err(format!("there is no kept database of {} (there are: {engines})", trial.engine));
+        return Err(format!("there is no kept database of {} (available: {engines})", trial.engine));
     };
     let shown = kept.folder.display();
     kept.state.fits(trial).map_err(|reason| format!("the kept database {shown} does not fit: {reason}"))?;
     let now = DiskUse::of(&kept.folder.join("db"));
     let files = |disk: &Option<DiskUse>| disk.map(|disk| (disk.files, disk.apparent_bytes));
     if files(&now) != files(&kept.state.disk) {
-        return Err(format!("the kept database {shown} is not as it was left: its files have changed"));
+        return Err(format!("the files of the kept database {shown} have changed since it was kept"));
     }
     Ok(kept)
 }
 
 impl Versions {
-    /// Writes what was acknowledged, and tells what must be found there.
+    /// Writes the acknowledged versions; returns the length and checksum of the file.
     pub(super) fn write(&self, file: &Path) -> Result<VersionsFile, String> {
         let bytes = self.bytes();
         fs::write(file, &bytes).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         Ok(VersionsFile { bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) })
     }
 
-    /// Takes over what was acknowledged.
+    /// Loads the acknowledged versions.
     pub(super) fn read(&self, file: &Path, wanted: VersionsFile) -> Result<(), String> {
         let bytes = fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         let found = VersionsFile { bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) };
@@ -250,14 +250,14 @@ impl Versions {
     }
 }
 
-/// What is written beside a database that is kept.
+/// Writes the state next to a kept database.
 pub(super) fn write(folder: &Path, state: &State) -> Result<(), String> {
     let file = folder.join(STATE);
     let text = serde_json::to_string_pretty(state).map_err(|error| error.to_string())?;
     fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
-/// What a state begins with.
+/// An initial state.
 pub(super) fn begin(trial: &Trial, engine_version: String) -> State {
     State {
         format: FORMAT,

@@ -1,4 +1,4 @@
-//! Does a workload to engines: the plan, one process per trial, the hot loop, and the checks.
+//! Runs workloads on engines: the plan, one process per trial, the hot loop, and the checks.
 
 mod board;
 mod check;
@@ -44,28 +44,28 @@ use crate::measure::{copy_folder, signals};
 use crate::results::{Record, Reserve, Trial, store::RunFolder};
 use std::path::Path;
 
-/// Who follows a run.
+/// Follows the progress of a run.
 pub trait Observer {
-    /// A trial begins; `place` of `count`, from 0.
+    /// A trial begins; it has position `place` of `count`, from 0.
     fn trial_begins(&mut self, trial: &Trial, place: usize, count: usize);
-    /// Something happened in it.
+    /// Progress of the trial.
     fn tick(&mut self, tick: &Tick);
-    /// What can be seen of it, some times a second; where processes cannot share memory, never.
+    /// The state of the trial, several times a second; never called if processes cannot share memory.
     fn look(&mut self, look: &Look);
-    /// It ended, and its record is on disk.
+    /// The trial has ended, and its record is on disk.
     fn trial_ended(&mut self, record: &Record);
 }
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// All trials have their records.
+    /// All trials have records.
     Complete,
-    /// The user stopped it; what was measured is on disk.
+    /// The user interrupted the run; the results so far are on disk.
     Interrupted,
 }
 
-/// Runs the trials that have no record yet, one after the other. Each record is on disk before the next trial starts.
+/// Runs the trials that have no record yet, one after another. Each record is on disk before the next trial starts.
 pub fn run(
     trials: &[Trial],
     runner: &Runner,
@@ -96,7 +96,7 @@ pub fn run(
         let files = Files { scratch: &scratch, reserve: Some(reserve.file()) };
         let record = runner.run(trial, &folder, &files, observer);
         let is_interrupted = signals::interrupts() >= 2;
-        // Before the record is written, for it may have filled the disk that both are on.
+        // Before the record is written, because the database may have filled the disk that both are on.
         let cleared = match place {
             Some(place) if !is_interrupted => folder.keep_as(&place),
             _ => folder.remove(),

@@ -1,8 +1,8 @@
-//! The values of drivers' options, as people write them and as drivers get them.
+//! Checks the values of drivers' options and converts them to the form for drivers.
 
 use crate::generator::parse_bytes;
 
-/// Checks a value against an option's type (driver.h, `kv_option`); `256M` becomes digits. Fails with what was expected.
+/// Checks a value against an option's type (driver.h, `kv_option`); `256M` becomes digits. The error is the expected form.
 pub fn option_value(kind: &str, value: &str) -> Result<String, String> {
     if let Some(choices) = kind.strip_prefix("choice:") {
         let is_one = choices.split('|').any(|choice| choice == value);

@@ -1,4 +1,4 @@
-//! Runs one phase: threads, their watcher, and the record of what came of it.
+//! Runs one phase: its threads, their watcher, and the record of the results.
 
 use super::check::Faults;
 use super::draw::{Draw, mix_of};
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// A phase that was run: its record, and what the next ones have to know.
+/// A phase that was run: its record, and information for the next phases.
 pub struct Ran {
     /// The record.
     pub record: PhaseRecord,
@@ -51,21 +51,21 @@ fn inserts(phase: &Phase, role: Role) -> bool {
         || (mix.put > 0.0 && phase.existing.is_some_and(|share| share < 1.0))
 }
 
-/// Whether a role writes keys that the distribution draws, and not new ones alone.
+/// Whether a role writes keys that the distribution draws, and not only new keys.
 pub fn writes_keys_there(phase: &Phase, role: Role) -> bool {
     let mix = mix_of(phase, role);
     let puts_there = mix.put > 0.0 && phase.existing != Some(0.0);
     puts_there || mix.update + mix.delete + mix.read_modify_write + mix.transaction > 0.0
 }
 
-/// Whether several threads write the same keys. Where each key is drawn once a pass, each has a part of its own.
+/// Whether several threads write the same keys. If each key is drawn once per pass, each thread has its own part.
 pub fn is_contended(phase: &Phase) -> bool {
     let has_parts = matches!(phase.distribution, Distribution::Sequential | Distribution::Permutation);
     let writers = roles(phase).into_iter().filter(|role| writes_keys_there(phase, *role)).count();
     !has_parts && writers > 1
 }
 
-/// The slots of a phase, with each thread's place among writers and inserters.
+/// The slots of a phase, with each thread's position among writers and inserters.
 pub fn slots(phase: &Phase) -> Vec<Slot> {
     let (mut writers, mut inserters) = (0, 0);
     let next = |is: bool, count: &mut u64| {
@@ -89,7 +89,7 @@ pub fn slots(phase: &Phase) -> Vec<Slot> {
     roles(phase).into_iter().map(slot).collect()
 }
 
-/// Why this engine cannot run the phase; none: it can.
+/// The reason why this engine cannot run the phase; none: it can.
 pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String> {
     if let Some(reason) = spaces.lacks(capabilities) {
         return Some(reason);
@@ -102,10 +102,10 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
         let is_atomic = phase.atomic && kind.is_joined();
         let lack = match kind {
             Kind::Merge | Kind::Push | Kind::Pop | Kind::InsertIndexed if has(KV_EVICTS) => {
-                "counters, lists and indexes, for it is a cache: what it lets go would be missing in them"
+                "counters, lists and indexes, because it is a cache: they would miss evicted rows"
             }
             Kind::Insert if phase.existing.is_some() && has(KV_EVICTS) => {
-                "inserts that refuse a key that is there, for it is a cache"
+                "inserts that refuse existing keys, because it is a cache"
             }
             _ if is_atomic && !has(KV_TRANSACTION) => "transactions",
             _ if is_atomic && spaces.total() > 1 && !spaces.is_atomic() => {
@@ -113,7 +113,7 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
             }
             Kind::Delete if !has(KV_CAN_DELETE) => "deletes",
             Kind::Insert if phase.existing.is_some() && !has(KV_CAN_NEW) => {
-                "inserts that refuse a key that is there"
+                "inserts that refuse existing keys"
             }
             Kind::Transaction if !has(KV_TRANSACTION) => "transactions",
             Kind::Transaction if spaces.count() > 1 && !spaces.is_atomic() => {
@@ -132,17 +132,17 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
         return Some(format!("the engine has no {lack}"));
     }
     if has(KV_SINGLE_THREAD) && roles(phase).len() > 1 {
-        return Some("the engine is right with one thread only".into());
+        return Some("the engine supports only one thread".into());
     }
     None
 }
 
-/// Whether the core merges by get and put: because the engine cannot, or because it is told to.
+/// Whether the core merges by get and put, because the engine cannot merge or because the phase requests it.
 pub fn merges_by_get(phase: &Phase, capabilities: u64) -> bool {
     phase.mix.merge > 0.0 && (capabilities & KV_MERGE_ADD == 0 || phase.emulate.contains(&Emulate::Merge))
 }
 
-/// What this engine does by other means, for the report.
+/// The ops that are emulated for this engine, for the report.
 pub fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String> {
     let has = |bit: u64| capabilities & bit != 0;
     let means = |kind: Kind| match kind {
@@ -150,7 +150,7 @@ pub fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String
         Kind::MultiGet if !has(KV_MULTI_GET) => Some("multi-get = gets"),
         Kind::Insert if !has(KV_CAN_NEW) => Some("insert = put of a new key"),
         Kind::Scan if phase.scan.rows_per_call > 0 && !has(KV_CAN_HOLD) => {
-            Some("scan goes on by a search in each call")
+            Some("scan continues by a search in each call")
         }
         Kind::Push | Kind::Pop if !has(KV_LISTS) => Some("lists emulated by keys"),
         _ => None,
@@ -161,7 +161,7 @@ pub fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String
     texts
 }
 
-/// Ops of each thread: 0, no such end.
+/// Ops of each thread; 0: no limit.
 fn quotas(shared: &Shared<'_>, draws: &[u64]) -> Vec<u64> {
     let threads = shared.slots.len() as u64;
     if shared.phase.each_key {
@@ -190,7 +190,7 @@ fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session
         .collect()
 }
 
-/// What the engine tells of its inside.
+/// Internal statistics that the engine reports.
 fn stats(shared: &Shared<'_>, database: &Database) -> Vec<(String, String)> {
     database.stats().unwrap_or_else(|error| {
         shared.fail(Cause::EngineError, format!("stats after phase {}: {error}", shared.phase.name));
@@ -198,14 +198,15 @@ fn stats(shared: &Shared<'_>, database: &Database) -> Vec<(String, String)> {
     })
 }
 
-/// A thread of a phase. Where the system gives no more of them, those before it wait for all for ever, so this process ends.
+/// Starts a thread of a phase. If the system refuses, the process ends, because the threads that were started before would
+/// wait for all threads without end.
 fn started<'scope, Done: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> Done + Send + 'scope,
 ) -> ScopedJoinHandle<'scope, Done> {
     std::thread::Builder::new().spawn_scoped(scope, work).unwrap_or_else(|error| {
         eprintln!(
-            "cannot start another thread: {error}; use fewer threads, or raise the limits of processes (ulimit -u) and \
+            "cannot start another thread: {error}; use fewer threads, or raise the limits on processes (ulimit -u) and \
              memory"
         );
         std::process::exit(1)
@@ -251,7 +252,7 @@ pub fn run(
             versions.begin_contended();
         }
         watch.begin();
-        // Nothing lies between this and the threads: the first row, and a phase that ends by time, begin here.
+        // The first row, and the time of a phase that ends by time, begin here, directly before the threads start.
         start_clocks(shared);
         barrier.wait();
         watch.run(on_tick);
@@ -284,15 +285,15 @@ pub fn run(
     Ok(Ran { record, failure, merges })
 }
 
-/// What is open of keys that several threads wrote is looked up, and whether the keys of a transaction that was aborted are
-/// as `before` it, unless the phase was cut short.
+/// Reads the keys that several threads wrote and whose last version is unknown, and checks that the keys of an aborted
+/// transaction are as `before` it, unless the phase was cut short.
 fn reread(shared: &Shared<'_>, database: &Database, before: Option<Vec<u8>>) -> (u64, Faults) {
     let undone = before.map(|before| reread::undo(shared, &before));
     if shared.failure.lock().is_ok_and(|failure| failure.is_some()) {
         return Default::default();
     }
     let read = match undone {
-        Some(written) => reread::look_at_undone(shared, database, &written),
+        Some(written) => reread::check_undone(shared, database, &written),
         None => reread::close_open_keys(shared, database),
     };
     read.unwrap_or_else(|text| {
@@ -311,7 +312,7 @@ fn start_clocks(shared: &Shared<'_>) {
     shared.end_at.store(end, Ordering::Release);
 }
 
-/// From the moment at which counting began to the end of the last thread, nanoseconds.
+/// The time from the start of counting to the end of the last thread, nanoseconds.
 fn counted_ns(shared: &Shared<'_>, outcomes: &[Outcome]) -> u64 {
     let end = outcomes.iter().map(|outcome| outcome.end).max().unwrap_or(0);
     shared.clock.to_ns(end.saturating_sub(shared.warm_until.load(Ordering::Acquire)))
@@ -414,7 +415,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         engine_stats: Vec::new(),
         disk_settled: None,
         batch_mean: if batches > 0 { sum(|judge| judge.batch_ops) as f64 / batches as f64 } else { 0.0 },
-        call_times: CallTimes::of_all(outcomes.iter().map(|outcome| outcome.judge.times.told())),
+        call_times: CallTimes::of_all(outcomes.iter().map(|outcome| outcome.judge.times.totals())),
         harness_share: if busy > 0 { 1.0 - (inside as f64 / busy as f64).min(1.0) } else { 0.0 },
         check: check_of(shared, outcomes),
     }

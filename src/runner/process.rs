@@ -1,4 +1,4 @@
-//! One trial in a process of its own: a crash, a hang or a full disk in it becomes a record, and the rest goes on.
+//! Runs a trial in its own process: a crash, a hang or a full disk becomes a record, and the run continues.
 
 use super::Observer;
 use super::board::Board;
@@ -23,49 +23,49 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a trial's process is told, in a file.
+/// The task of a trial's process, passed in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// The trial.
     pub trial: Trial,
-    /// Where its engine works.
+    /// The folder of its database.
     pub data: PathBuf,
-    /// The kept database that its own is a copy of; none: it begins with nothing.
+    /// The kept database that its own is a copy of; none: it starts empty.
     pub start: Option<PathBuf>,
-    /// Where what must be known of the database is to be written when all went well; none: it is not kept.
+    /// The folder for the state of the database, written after success; none: the database is not kept.
     pub leave: Option<PathBuf>,
-    /// Where its record goes when it is whole; what there is of it before lies beside it.
+    /// The file for its complete record; the unfinished record is next to it.
     pub record: PathBuf,
     /// A file that may be removed when the disk is full, to make room for the record.
     #[serde(default)]
     pub reserve: Option<PathBuf>,
-    /// The entrance of the control group that caps its memory; none: there is no cap.
+    /// The file of the control group that caps its memory; none: no cap.
     pub entrance: Option<PathBuf>,
-    /// The descriptor of the board that it shows itself on; none: there is none.
+    /// The descriptor of the board for its progress; none: no board.
     #[serde(default)]
     pub board: Option<i32>,
-    /// The plug-in of its engine, alone: what another one brings would be in this one's memory figures. None: built in.
+    /// The plug-in of its engine only: others would count in its memory figures. None: built in.
     pub plugin: Option<PathBuf>,
-    /// This executable, for the fresh process.
+    /// This executable, to start the fresh process.
     pub executable: PathBuf,
-    /// The fresh process is told what the trial's own hands over; none: this is the trial's own.
+    /// For the fresh process: the state that the trial's process passes on; none: this is the trial's process.
     pub end: Option<HandOver>,
 }
 
-/// Begins each line that the process writes for its parent; all else on its stdout is some engine's.
+/// The prefix of each line that the process writes for its parent; other lines on stdout come from engines.
 const TICK: &str = "kvdyno-tick ";
-/// File descriptors that a trial's process holds back for its record.
+/// File descriptors that a trial's process reserves for its record.
 const RESERVED_FILES: usize = 4;
-/// How often the parent looks at the board, and at whether the user has had enough.
+/// How often the parent reads the board and checks for interrupts.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// The file of what the trial's processes say on stderr.
+/// The file for the stderr of the trial's processes.
 const STDERR: &str = "stderr.txt";
 /// Lines of stderr that a record keeps.
 const STDERR_LINES: usize = 20;
-/// Bytes of stderr that stay beside it.
+/// Bytes of stderr that are kept in the file.
 const STDERR_BYTES: u64 = 64 << 10;
 
-/// The process's own side: runs the task in `file`, writes the record. An `Err` is for stderr.
+/// The side of the trial's process: runs the task in `file` and writes the record. An `Err` is printed to stderr.
 pub fn run_task(file: &Path) -> Result<(), String> {
     let text =
         fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
@@ -75,7 +75,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
         Some(_) => become_part_of_trial(),
     }
     let board = Board::inherited(task.board);
-    // Before anything large is in memory, and before any thread is started.
+    // Before memory is used, and before any thread is started.
     if let Err(text) = hold(&task) {
         let outcome = Outcome::Failed { cause: Cause::Refused, text };
         let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
@@ -84,16 +84,16 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     let registry = Registry::alone(task.plugin.as_deref())?;
     let engine = registry
         .engine(&task.trial.engine)
-        .map_err(|_| format!("the engine `{}` is not here any more", task.trial.engine))?;
+        .map_err(|_| format!("the engine `{}` is no longer available", task.trial.engine))?;
     let mut stdout = std::io::stdout();
     let mut on_tick = |tick: &Tick| {
-        // A parent that is gone reads nothing; the trial ends with it anyway.
+        // Ignore errors: if the parent has ended, the trial ends with it.
         let _ = writeln!(stdout, "{TICK}{}", serde_json::to_string(tick).unwrap_or_default());
         let _ = stdout.flush();
     };
-    // An engine that has used up all file descriptors must not keep the record from being written.
+    // An engine that has used all file descriptors must not prevent the record from being written.
     let reserve = RefCell::new((0..RESERVED_FILES).map(|_| fs::File::open("/dev/null")).collect::<Vec<_>>());
-    // What there is so far is for the case that the rest goes wrong; without it the rest is none the worse.
+    // The unfinished record is only needed if the rest fails, so errors are ignored.
     let keep = |record: &Record| {
         let _ = write_record(record, &unfinished(&task.record));
         Ok(())
@@ -115,7 +115,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     keep_record(&record, &task, || reserve.borrow_mut().clear())
 }
 
-/// Writes the whole record, with room made for it where there is none.
+/// Writes the complete record, and frees space for it if necessary.
 fn keep_record(record: &Record, task: &Task, release_files: impl Fn()) -> Result<(), String> {
     write_record(record, &task.record)
         .or_else(|error| {
@@ -123,7 +123,7 @@ fn keep_record(record: &Record, task: &Task, release_files: impl Fn()) -> Result
             let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
             for file in [Some(unfinished(&task.record)), task.reserve.clone()].into_iter().flatten() {
                 if is_full {
-                    // It may be gone already.
+                    // It may have been removed already.
                     let _ = fs::remove_file(file);
                 }
             }
@@ -132,12 +132,12 @@ fn keep_record(record: &Record, task: &Task, release_files: impl Fn()) -> Result
         .map_err(|error| format!("cannot write {}: {error}", task.record.display()))
 }
 
-/// Where what there is of a record lies while its trial runs.
+/// The file for the unfinished record of a running trial.
 fn unfinished(record: &Path) -> PathBuf {
     record.with_extension("unfinished")
 }
 
-/// Has a fresh process do the end of a trial. It has this one's limits, environment and output, and dies with it.
+/// Runs the end of a trial in a fresh process, which has the limits, environment and output of this one, and ends with it.
 fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Record, Failure> {
     let failed = |text: String| Failure { cause: Cause::Io, text };
     let file = |name: &str| task.record.with_file_name(name);
@@ -157,7 +157,7 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
     let whole = read_record(&record);
     let begun = read_record(&unfinished(&record));
     for file in [task_file, unfinished(&record), record, file("versions")] {
-        // It may never have been made.
+        // It may not exist.
         let _ = fs::remove_file(file);
     }
     let status =
@@ -171,14 +171,14 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
             let has_opened = whole.or(begun).is_some_and(has_opened);
             let stage = if has_opened { StepKind::Sweep } else { StepKind::Reopen };
             let text = format!(
-                "the fresh process that opens the database again ended with {how} in `{stage}`{said}"
+                "the fresh process that reopens the database ended with {how} in `{stage}`{said}"
             );
             Err(Failure { cause: Cause::Crashed, text })
         }
     }
 }
 
-/// Puts this process under its limits.
+/// Applies the limits to this process.
 fn hold(task: &Task) -> Result<(), String> {
     if let Some(entrance) = &task.entrance {
         memory_cap::enter(entrance)?;
@@ -193,54 +193,54 @@ fn write_record(record: &Record, file: &Path) -> io::Result<()> {
         .and_then(|text| fs::write(&part, text))
         .and_then(|()| fs::rename(&part, file));
     if written.is_err() {
-        // What was written of it takes room that the next try needs.
+        // Free the space for the next attempt.
         let _ = fs::remove_file(&part);
     }
     written
 }
 
-/// How trials are run.
+/// The settings for running trials.
 #[derive(Clone)]
 pub struct Runner {
-    /// The executable that knows the hidden command `trial`.
+    /// The executable that has the hidden command `trial`.
     pub executable: PathBuf,
     /// The plug-ins of engines that are not built in.
     pub plugins: BTreeMap<String, PathBuf>,
-    /// Where databases are kept; none: nowhere.
+    /// The folder for kept databases; none: databases are not kept.
     pub keep: Option<PathBuf>,
-    /// The kept databases that trials start on a copy of, by the trials' ids.
+    /// The kept databases whose copies trials start with, by the ids of the trials.
     pub reuse: BTreeMap<String, PathBuf>,
-    /// A trial in which nothing happens for this long is ended.
+    /// A trial that makes no progress for this long is killed.
     pub stall: Duration,
-    /// What their processes find in their environment and no record shows: names and values.
+    /// Additional environment of their processes, which is not recorded: names and values.
     pub environment: Vec<(String, String)>,
 }
 
-/// Where the parent and a trial's process have their files.
+/// The files of the parent and of a trial's process.
 pub struct Files<'f> {
-    /// An existing folder for the trial's own.
+    /// An existing folder for the trial's files.
     pub scratch: &'f Path,
-    /// What may be removed to make room for its record; none: there is no such file.
+    /// A file that may be removed to free space for its record; none: no such file.
     pub reserve: Option<&'f Path>,
 }
 
-/// Why the parent ended a trial.
+/// How a trial ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Itself,
-    /// In this step.
+    /// The parent killed it in this step.
     Stalled(Doing),
     Interrupted,
 }
 
 impl Runner {
-    /// Where the database of a trial goes: that of its cell's first sound one is kept.
+    /// The path to keep the database of a trial at: the database of its cell's first successful trial is kept.
     pub fn place(&self, trial: &Trial) -> Option<PathBuf> {
         let place = self.keep.as_ref()?.join(kept::name(trial));
         place.symlink_metadata().is_err().then_some(place)
     }
 
-    /// Runs a trial in `data` and gives its record, whatever happens.
+    /// Runs a trial in `data`; always returns a record.
     pub fn run(
         &self,
         trial: &Trial,
@@ -280,7 +280,7 @@ impl Runner {
         observer: &mut dyn Observer,
     ) -> Result<Record, Box<(Outcome, Option<Record>)>> {
         let refused = |text: String| Box::new((Outcome::Failed { cause: Cause::Io, text }, None));
-        // Whole paths, for an engine may change the working folder.
+        // Absolute paths, because an engine may change the working folder.
         let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let scratch = whole(files.scratch);
         let board = Board::shared(&trial.workload);
@@ -302,7 +302,7 @@ impl Runner {
         let text = serde_json::to_string(&task).map_err(|error| refused(error.to_string()))?;
         fs::write(&task_file, text)
             .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
-        // Of an earlier try, before the run was interrupted.
+        // Left by an earlier attempt before the run was interrupted.
         for old in [&task.record, &unfinished(&task.record)] {
             let _ = fs::remove_file(old);
         }
@@ -314,7 +314,7 @@ impl Runner {
         let whole = read_record(&task.record);
         let partial = read_record(&unfinished(&task.record));
         for old in [&task.record, &unfinished(&task.record)] {
-            // It stays in memory, and room on the disk may be short.
+            // It is in memory now, and disk space may be short.
             let _ = fs::remove_file(old);
         }
         let is_sound = ended == Ended::Itself && end.status.is_some_and(|status| status.success());
@@ -345,7 +345,7 @@ impl Runner {
 
     fn start(&self, engine: &str, task: &Path, stderr: &Path) -> Result<TrialProcess, String> {
         let stderr =
-            fs::File::create(stderr).map_err(|error| format!("cannot make {}: {error}", stderr.display()))?;
+            fs::File::create(stderr).map_err(|error| format!("cannot create {}: {error}", stderr.display()))?;
         let mut command = Command::new(&self.executable);
         command.envs(environment_of(engine));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -354,7 +354,7 @@ impl Runner {
             .map_err(|error| format!("cannot start {}: {error}", self.executable.display()))
     }
 
-    /// Passes ticks on until the process ends, stands still for too long, or the user has had enough.
+    /// Forwards ticks until the process ends, makes no progress for too long, or the user interrupts it.
     fn watch(
         &self,
         process: &mut TrialProcess,
@@ -383,7 +383,7 @@ impl Runner {
             }
             let look = board.map(Board::look);
             if let Some(look) = &look {
-                // An engine may have closed what ticks go through.
+                // An engine may have closed the pipe for ticks.
                 if (look.changes, look.ops()) != last_look {
                     last_change = Instant::now();
                     last_look = (look.changes, look.ops());
@@ -404,7 +404,7 @@ impl Runner {
     }
 }
 
-/// What a reader has to know of processes that an engine left.
+/// A warning about processes that an engine left running.
 fn left_behind(names: &[String]) -> Option<Warning> {
     let mut counts = BTreeMap::new();
     names.iter().for_each(|name| *counts.entry(name.as_str()).or_insert(0) += 1);
@@ -415,7 +415,7 @@ fn read_record(file: &Path) -> Option<Record> {
     serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
 }
 
-/// The last lines of a file, of which the end alone is kept if it is long.
+/// The last lines of a file; a long file is truncated to its end.
 fn last_lines(file: &Path) -> Vec<String> {
     let end = end_of(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&end).into_owned();
@@ -437,14 +437,14 @@ fn end_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// What is known of a dead process's memory.
+/// Information about the memory of a dead process.
 struct Memory {
-    /// The kernel has killed something for lack of it.
+    /// Whether the kernel has killed a process because memory ran out.
     out_of_memory: bool,
     cap: Option<CapRecord>,
 }
 
-/// What ended a process that did not finish by itself.
+/// The outcome of a process that did not finish normally.
 fn why(
     status: Option<ExitStatus>,
     ended: Ended,
@@ -458,16 +458,16 @@ fn why(
         Ended::Stalled(doing) => {
             let seconds = stall.as_secs();
             let what = match doing {
-                Doing::Phase | Doing::Step(StepKind::Sweep) => format!("no op ended for {seconds} s"),
-                Doing::Start => format!("the trial did not begin within {seconds} s"),
-                // What the fresh process does after it opened the database, it shows to nobody.
-                Doing::Step(StepKind::Reopen) => format!("reopen and sweep did not end within {seconds} s"),
+                Doing::Phase | Doing::Step(StepKind::Sweep) => format!("no op finished for {seconds} s"),
+                Doing::Start => format!("the trial did not start within {seconds} s"),
+                // The progress of the fresh process after the open is not visible.
+                Doing::Step(StepKind::Reopen) => format!("reopen and sweep did not finish within {seconds} s"),
                 Doing::Exit => format!("its process did not exit within {seconds} s"),
                 Doing::Step(step) => format!("{step} did not return within {seconds} s"),
             };
             return failed(
                 Cause::Timeout,
-                format!("{what}, so it was killed; give it more with --stall-seconds"),
+                format!("{what}, so it was killed; raise the limit with --stall-seconds"),
             );
         }
         Ended::Itself => {}

@@ -1,6 +1,6 @@
-//! Keys that are read once more when a phase is over. After a contended one: those of which it is open which of their last
-//! versions was applied last, so that the next phase begins with one known version of each. After a transaction that was
-//! aborted: those that it wrote, which must be as they were before it. Not measured.
+//! Reads some keys again after a phase. After a contended phase: keys for which it is unknown which of their latest
+//! versions was applied last, so that the next phase begins with one known version of each key. After an aborted
+//! transaction: the keys that it wrote, which must be as before. Not measured.
 
 use super::check::{Faults, State, Versions, Window};
 use super::shared::Shared;
@@ -9,16 +9,16 @@ use crate::engine::{Arena, Database, Session, Shape, Status};
 use crate::workload::Transaction;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Keys read in one call.
+/// Number of keys read in one call.
 const OPS: usize = 64;
 
-/// Keys of an aborted transaction that are read; of more, this many that lie evenly among them.
+/// Maximum number of keys of an aborted transaction that are read; if there are more, they are sampled evenly.
 const UNDONE: usize = 200_000;
 
-/// A phase that time has stopped is over, and this is not.
+/// A stop word that is never set: the phase may have been stopped by time, but this reading must finish.
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
-/// Reads the open keys: how many they were, and what was wrong. An `Err` is an error of the engine.
+/// Reads the open keys; returns their number and the faults. An `Err` is an error of the engine.
 pub fn close_open_keys(shared: &Shared<'_>, database: &Database) -> Result<(u64, Faults), String> {
     let Some(versions) = shared.versions.filter(|_| shared.epochs.is_some()) else {
         return Ok(Default::default());
@@ -27,13 +27,13 @@ pub fn close_open_keys(shared: &Shared<'_>, database: &Database) -> Result<(u64,
     read_all(shared, versions, database, &open, "after the phase")
 }
 
-/// What the keys were before a phase that will be aborted; none: it will not be, or the versions are not known.
+/// The versions of the keys before a phase that will be aborted; none: it will not be aborted, or they are unknown.
 pub fn before_abort(shared: &Shared<'_>) -> Option<Vec<u8>> {
     let is_aborted = shared.phase.transaction == Some(Transaction::Aborted);
     shared.versions.filter(|_| is_aborted).map(Versions::bytes)
 }
 
-/// Puts the versions back to those of `before`; the keys that the phase wrote.
+/// Restores the versions to those of `before`; returns the keys that the phase wrote.
 pub fn undo(shared: &Shared<'_>, before: &[u8]) -> Vec<u64> {
     let Some(versions) = shared.versions else { return Vec::new() };
     let sent: Vec<u32> = versions.all_started().iter().map(|state| state.load(Ordering::Relaxed)).collect();
@@ -45,8 +45,8 @@ pub fn undo(shared: &Shared<'_>, before: &[u8]) -> Vec<u64> {
     written.into_iter().step_by(step).collect()
 }
 
-/// Reads `written`, the keys of an aborted transaction: how many they were, and what was wrong.
-pub fn look_at_undone(
+/// Reads `written`, the keys of an aborted transaction; returns their number and the faults.
+pub fn check_undone(
     shared: &Shared<'_>,
     database: &Database,
     written: &[u64],
@@ -111,7 +111,7 @@ fn read(
             Status::NotFound => None,
             Status::Short => {
                 let needed = arena.op(at).needed;
-                faults.add(|| format!("get of key {item}, {when}: {needed} bytes, more than any written"));
+                faults.add(|| format!("get of key {item}, {when}: the value has {needed} bytes, more than any written"));
                 versions.close(item, newest);
                 continue;
             }
@@ -131,17 +131,17 @@ fn read(
         if let Err(text) = &found {
             faults.add(|| format!("get of key {item}, {when}: {text}"));
         }
-        // After a fault it does not matter which.
+        // After a fault any state will do.
         versions.close(item, found.unwrap_or(newest));
     }
     Ok(())
 }
 
-/// The state that a key is in, of which `value` was read (none: it is absent); an `Err` is a fault.
+/// The state of a key whose `value` was read (none: it is absent); an `Err` is a fault.
 fn seen(shared: &Shared<'_>, item: u64, value: Option<&[u8]>, window: Window) -> Result<State, String> {
     let Some(value) = value else {
         return match window.allows_absent(shared.deletes) || shared.evicts() {
-            // What a cache has let go it may not bring back in an older version.
+            // A cache must not return an older version of a key after it has evicted it.
             true if shared.evicts() => Ok(window.newest),
             true if window.oldest == State::default() && !shared.deletes => Ok(window.oldest),
             true => Ok(window.newest.deleted()),
@@ -153,7 +153,7 @@ fn seen(shared: &Shared<'_>, item: u64, value: Option<&[u8]>, window: Window) ->
         let version = version.map_or("unknown".into(), |version| version.to_string());
         return Err(format!("version {version}, expected {}", window.text()));
     }
-    // A value too small to tell its version has the last one's bytes whichever it is.
+    // A value too small to contain its version has the same bytes in every version.
     Ok(version
         .map_or(State::of_version(window.newest.version()), |version| State::of_version(version as u32)))
 }

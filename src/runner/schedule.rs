@@ -1,30 +1,30 @@
-//! The order in which the phases of a workload are run: those of a round in turn, as many times as there are rounds.
+//! The order in which the phases of a workload are run: the phases of a round in turn, repeated for each round.
 
 use crate::workload::{Phase, Workload};
 
-/// A phase's place in the workload, and the round that it is run in, from 1; none: it is run once.
+/// A phase's position in the workload, and the round in which it is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Place of the phase, from 0.
+    /// Position of the phase, from 0.
     pub place: usize,
-    /// Its round.
+    /// Its round, from 1; none: the phase is run once.
     pub round: Option<u32>,
 }
 
 impl Turn {
-    /// The seed of its streams. The first round has that of a phase without rounds.
+    /// The seed of its streams. The first round has the same seed as a phase without rounds.
     pub fn seed(self, seed: u64) -> u64 {
         let round = u64::from(self.round.unwrap_or(1)) - 1;
         crate::generator::mix64(seed ^ crate::generator::mix64((round << 32) + self.place as u64 + 1))
     }
 
-    /// Whether its phase is not run again after it.
+    /// Whether this is the last run of its phase.
     pub fn is_last(self, workload: &Workload) -> bool {
         self.round.is_none_or(|round| round == workload.rounds)
     }
 }
 
-/// All phases of a workload as they are run. Those that say `each_round` stand side by side.
+/// All runs of phases of a workload, in order. Phases with `each_round` are consecutive.
 pub fn schedule(workload: &Workload) -> impl Iterator<Item = Turn> {
     let phases = &workload.phases;
     let first = phases.iter().position(|phase| phase.each_round).unwrap_or(phases.len());
@@ -35,7 +35,7 @@ pub fn schedule(workload: &Workload) -> impl Iterator<Item = Turn> {
     (0..first).map(once).chain(rounds).chain((end..phases.len()).map(once))
 }
 
-/// How often a phase is run.
+/// The number of times a phase is run.
 pub fn times(workload: &Workload, phase: &Phase) -> u32 {
     if phase.each_round { workload.rounds } else { 1 }
 }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn every_turn_has_a_seed_of_its_own_and_knows_whether_it_is_the_last() {
+    fn every_turn_has_its_own_seed_and_knows_whether_it_is_the_last() {
         let workload = workload(&[false, true, true], 500);
         let seeds: HashSet<u64> = schedule(&workload).map(|turn| turn.seed(1)).collect();
         assert_eq!(seeds.len(), 1001);

@@ -1,4 +1,4 @@
-//! One trial, inside its own process: open, phases, close, reopen, sweep; and the record of all that.
+//! Runs one trial in its own process: open, phases, close, reopen, sweep; and creates its record.
 
 mod finish;
 mod fresh;
@@ -35,24 +35,24 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Sees ticks and steps as they happen.
+/// Receives ticks as they happen.
 pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
 
-/// With more rounds than this their phases keep no rows per second: the rounds are the series.
+/// With more rounds than this, phases do not record rows per second: the rounds form the series.
 const MOST_ROUNDS_IN_SECONDS: u32 = 16;
-/// In rounds what there is so far is written at most this often.
+/// The minimum time between two writes of the unfinished record during rounds.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// Why fills are not run on a kept database.
+/// The reason for skipping fills on a kept database.
 const REUSED: &str = "the database was reused";
 
-/// A trial on its way.
+/// A running trial.
 pub struct Running<'t> {
     trial: &'t Trial,
     engine: Engine,
     data: PathBuf,
     clock: Clock,
-    /// What it costs to read.
+    /// The cost of reading the clock.
     clock_cost_ns: f64,
     keys: Keys,
     spaces: Spaces,
@@ -60,7 +60,7 @@ pub struct Running<'t> {
     versions: Option<Versions>,
     lists: Option<Lists>,
     population: Population,
-    /// Where the inserts end that are counted.
+    /// The end of inserts in phases that end by a count.
     counted_end: u64,
     insert_end: u64,
     merges: u64,
@@ -80,11 +80,11 @@ pub struct Running<'t> {
     elsewhere: Option<&'t Elsewhere<'t>>,
 }
 
-/// Keeps what has been measured so far, in case the rest goes wrong.
+/// Saves the unfinished record, in case the rest of the trial fails.
 pub type Keep<'a> = &'a dyn Fn(&Record) -> Result<(), String>;
 
-/// Runs a trial in `data`, an empty folder of its own, and gives its record; `keep` is given what there is after each
-/// phase. Only a trial that cannot even be set up (an unusable key format, say) is an `Err`.
+/// Runs a trial in the empty folder `data` and returns its record; `keep` receives the unfinished record after each phase.
+/// The result is an `Err` only if the trial cannot be set up, for example because the key format is unusable.
 pub fn run(
     trial: &Trial,
     engine: Engine,
@@ -99,15 +99,16 @@ pub fn run(
 
 /// The folders of a trial.
 pub struct Folders<'f> {
-    /// Where the engine works: an empty folder, or a copy of the database in `start`.
+    /// The folder for the engine: empty, or a copy of the database in `start`.
     pub data: &'f Path,
-    /// The kept database that it starts on.
+    /// The kept database that the trial starts with.
     pub start: Option<&'f Path>,
-    /// Where what must be known of the database is written, to keep it.
+    /// The folder for the state of the database, to keep it.
     pub leave: Option<&'f Path>,
 }
 
-/// [`run`], on a kept database or to leave one, on a board that others can see, and with its end in a fresh process.
+/// Like [`run`], but can start with or leave a kept database, show its progress on a shared board, and run its end in a
+/// fresh process.
 pub fn run_in(
     trial: &Trial,
     engine: Engine,
@@ -182,7 +183,7 @@ impl<'t> Running<'t> {
         })
     }
 
-    /// What there is so far.
+    /// The record so far.
     fn record(&self) -> Record {
         let outcome = match (&self.failure, self.faults.is_empty()) {
             (Some(failure), _) => Outcome::Failed { cause: failure.cause, text: failure.text.clone() },
@@ -230,21 +231,21 @@ impl<'t> Running<'t> {
         }
     }
 
-    /// Of a reopen, or the open of a kept database: the keys that the engine has brought back.
+    /// Records the number of restored keys in the step of a reopen, or of the open of a kept database.
     fn note_keys(&mut self) {
-        let keys = self.keys_brought_back();
+        let keys = self.restored_keys();
         if let Some(step) = self.steps.last_mut() {
             step.keys = keys;
         }
     }
 
-    fn keys_brought_back(&self) -> Option<u64> {
-        // Counters are none of the keys that are known.
-        let brings_back = self.has_run() || self.trial.reused;
-        if brings_back && self.merges == 0 { self.keys_now() } else { None }
+    fn restored_keys(&self) -> Option<u64> {
+        // With counters the number of keys is unknown.
+        let restores = self.has_run() || self.trial.reused;
+        if restores && self.merges == 0 { self.keys_now() } else { None }
     }
 
-    /// Whether a phase has been run, so that an open brings something back.
+    /// Whether a phase has been run, so that an open restores keys.
     fn has_run(&self) -> bool {
         self.phases.iter().any(|phase| phase.not_run.is_none())
     }
@@ -274,16 +275,16 @@ impl<'t> Running<'t> {
 
     fn go(&mut self, on_tick: OnTick<'_>, keep: Keep<'_>) -> Result<(), String> {
         let trial = self.trial;
-        let left_out = if trial.reused { fills(&trial.workload) } else { 0 };
+        let skipped = if trial.reused { fills(&trial.workload) } else { 0 };
         let mut kept = Instant::now();
         for turn in schedule(&trial.workload) {
             let phase = &trial.workload.phases[turn.place];
-            let prepared = if turn.place < left_out { Err(REUSED.to_string()) } else { self.prepare(phase) };
+            let prepared = if turn.place < skipped { Err(REUSED.to_string()) } else { self.prepare(phase) };
             match prepared {
                 Ok(()) => self.phase(turn, on_tick),
                 Err(reason) => self.not_run(turn, reason),
             }
-            // All that was measured is written anew each time, which many short rounds cannot afford.
+            // The complete record is written each time, which is too slow after each of many short rounds.
             if turn.is_last(&trial.workload) || kept.elapsed() >= KEEP_EVERY {
                 keep(&self.record())?;
                 kept = Instant::now();
@@ -293,7 +294,7 @@ impl<'t> Running<'t> {
             }
         }
         if self.phases.iter().all(|phase| phase.not_run.is_some()) && self.failure.is_none() {
-            // That a load was not needed is no reason for the others.
+            // A skipped load is not the reason for the other phases.
             let reasons = || self.phases.iter().filter_map(|phase| phase.not_run.clone());
             let reason = reasons().find(|reason| reason != REUSED).or_else(|| reasons().next());
             self.fail(Cause::Refused, reason.unwrap_or_else(|| "no phase ran".into()));
@@ -310,7 +311,7 @@ impl<'t> Running<'t> {
         phase.durability.unwrap_or(self.trial.workload.durability)
     }
 
-    /// The level to open for a phase: the one asked for, or a weaker one where that will do.
+    /// The level to open for a phase: the requested one, or a weaker one if that is allowed.
     fn wanted(&self, phase: &Phase) -> Durability {
         let asked = self.asked(phase);
         if !self.trial.workload.or_weaker || phase.durability.is_some() || asked == Durability::Default {
@@ -320,7 +321,7 @@ impl<'t> Running<'t> {
         asked.min(level_of(strongest.unwrap_or(KV_NONE)))
     }
 
-    /// Brings the database into the state that a phase wants; an `Err` says why the phase is not run.
+    /// Prepares the database for a phase; an `Err` is the reason why the phase is not run.
     fn prepare(&mut self, phase: &Phase) -> Result<(), String> {
         let wanted = self.wanted(phase);
         let name = Some(phase.name.as_str());
@@ -330,7 +331,7 @@ impl<'t> Running<'t> {
         let changes = self.level != wanted;
         if self.database.is_some() && (changes || phase.reopen_before || phase.drop_caches_before) {
             if self.in_memory() && !self.engine.stores_nothing() {
-                return Err("it needs a reopen, which an engine in memory does not survive".into());
+                return Err("it needs a reopen, and an in-memory engine would lose its data".into());
             }
             if !self.close(name) {
                 return Err("the database could not be closed".into());
@@ -357,7 +358,7 @@ impl<'t> Running<'t> {
         });
         match settled {
             Some(Ok(true)) | None => {}
-            Some(Ok(false)) => self.note_step("the engine has no way to tell"),
+            Some(Ok(false)) => self.note_step("the engine does not report background work"),
             Some(Err(error)) => self.fail(Cause::EngineError, format!("settle: {error}")),
         }
         if let Some(last) = self.phases.last_mut() {
@@ -365,7 +366,7 @@ impl<'t> Running<'t> {
         }
     }
 
-    /// What the threads of a phase share.
+    /// The shared data of the threads of a phase.
     fn shared<'s>(
         &'s self,
         (phase, round): (&'s Phase, Option<u32>),
@@ -374,7 +375,7 @@ impl<'t> Running<'t> {
     ) -> Shared<'s> {
         let slots = phase::slots(phase);
         let kinds = phase::kinds_of(phase);
-        // Threads of an earlier phase may still look at their word; it is four bytes, and there are few phases.
+        // Threads of an earlier phase may still read their stop word; it has four bytes, and there are few phases.
         let stop: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
         let database = self.database.as_ref();
         Shared {
@@ -416,8 +417,8 @@ impl<'t> Running<'t> {
     fn phase(&mut self, turn: Turn, on_tick: OnTick<'_>) {
         let workload = &self.trial.workload;
         let phase = &workload.phases[turn.place];
-        // The fill puts the keys there for a workload that measures nothing else: engines that store nothing have none.
-        // Where a phase inserts them, they come with it.
+        // An engine that stores nothing counts as filled, so that phases can draw keys, unless the phase itself inserts
+        // them.
         let inserts = || phase::slots(phase).iter().any(|slot| slot.inserter.is_some());
         if self.engine.stores_nothing() && self.population.dense == 0 && (self.trial.reused || !inserts()) {
             self.population.dense = self.trial.workload.keys;
@@ -471,7 +472,7 @@ impl<'t> Running<'t> {
         if phase.mix.merge > 0.0 { None } else { self.keys_now() }
     }
 
-    /// The keys, or elements of lists, that the database holds; none: not known.
+    /// The number of keys, or of elements of lists, in the database; none: unknown.
     fn keys_now(&self) -> Option<u64> {
         if self.engine.stores_nothing() || self.engine.capabilities() & KV_EVICTS != 0 {
             return None;
@@ -489,7 +490,7 @@ impl<'t> Running<'t> {
     }
 }
 
-/// The keys there are after a phase.
+/// The population after a phase.
 fn population(phase: &Phase, record: &PhaseRecord, after: Population, keys: u64) -> Population {
     let puts = phase.mix.put > 0.0 || phase.writers > 0;
     if !puts || phase.existing.is_some() || phase.transaction == Some(Transaction::Aborted) {

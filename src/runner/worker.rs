@@ -1,5 +1,5 @@
-//! The hot loop: fill a batch, execute it, judge it, publish once a second. It allocates nothing (but a buffer where the
-//! watcher is over a second late), takes no lock but when it publishes, and makes no system call of its own.
+//! The hot loop: fill a batch, execute it, judge it, publish once a second. It does not allocate memory (except a buffer if
+//! the watcher is over a second late), locks only to publish, and makes no system calls.
 
 mod merges;
 mod transaction;
@@ -20,36 +20,36 @@ use crate::results::Cause;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, PoisonError};
 
-/// Ops of a batch when they are fast. Larger ones gain nothing (ARCHITECTURE.md, "Batches").
+/// Ops of a batch of fast ops. Larger batches are not faster (ARCHITECTURE.md, "Batches").
 const BATCH_OPS: usize = 64;
-/// Or so many, where a kit hands batches over to another thread: the way there and back is to be a small part.
+/// The same if a kit passes batches to another thread, so that the time for that is a small part.
 const HANDED_OVER_OPS: usize = 512;
-/// Calls that take longer get smaller batches, down to `WARM_OPS`: what the core prepared and what it has to look at
-/// then lies in the nearest cache, and takes little of it from the engine; nanoseconds.
+/// Calls that take longer get smaller batches, down to `WARM_OPS`: the data of a batch then fits into the nearest cache
+/// and leaves most of it to the engine; nanoseconds.
 const WARM_CALL_NS: u64 = 8_000;
-/// Or that many times as long as it took to hand the batch over to another thread, where a driver does: else that would be
-/// a large part of the threads' time.
+/// If a driver passes batches to another thread, the limit is at least this many times the time for that; otherwise it
+/// would be a large part of the threads' time.
 const HANDED_OVER_RATIO: u64 = 20;
-/// Ops of a batch that are few enough for that.
+/// The number of ops of such a small batch.
 const WARM_OPS: usize = 8;
-/// A call that takes longer halves the batch below that, so that stop times and series stay sharp; nanoseconds.
+/// A call that takes longer halves the batch further, so that stop times and series stay precise; nanoseconds.
 const LONG_CALL_NS: u64 = 1_000_000;
-/// Bytes of a session's arena, at most, unless one unit needs more.
+/// The maximum bytes of a session's arena, unless one unit needs more.
 const ARENA_BYTES: usize = 4 << 20;
 /// Bytes for the rows of one scan; a longer one is resumed.
 const SCAN_OUT_BYTES: usize = 256 << 10;
 
-/// What a thread leaves.
+/// The results of a thread.
 pub struct Outcome {
-    /// All its tallies, warm-up left out.
+    /// All its tallies, without warm-up.
     pub total: Tallies,
-    /// What it found.
+    /// Its checks.
     pub judge: Judge,
     /// Tick at which it began to count.
     pub start: u64,
     /// Tick at which it ended.
     pub end: u64,
-    /// What it had of the CPUs while it counted.
+    /// Its CPU times while it counted.
     pub times: ThreadTimes,
     /// It ended because its count was reached.
     pub by_count: bool,
@@ -57,7 +57,7 @@ pub struct Outcome {
     pub out_of_keys: bool,
 }
 
-/// Ops of a batch, at most.
+/// The maximum number of ops of a batch.
 pub fn most_ops(shared: &Shared<'_>) -> usize {
     if shared.capabilities & KV_HANDS_OVER != 0 { HANDED_OVER_OPS } else { BATCH_OPS }
 }
@@ -87,22 +87,22 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     Shape { ops, key_bytes, value_bytes, out_bytes }
 }
 
-/// The seconds that rows of the series are of: all threads count them from the same tick.
+/// The seconds of the rows of the series: all threads count them from the same tick.
 #[derive(Clone, Copy, Debug)]
 struct Seconds {
     from: u64,
     length: u64,
-    /// Tick at which the row ends that the thread is in.
+    /// Tick at which the thread's current row ends.
     end: u64,
 }
 
 impl Seconds {
-    /// From a tick on, each of so many ticks.
+    /// Seconds that begin at a tick, with this many ticks each.
     fn from(from: u64, length: u64) -> Seconds {
         Seconds { from, length, end: from.saturating_add(length) }
     }
 
-    /// Goes on to the row that `now` lies in; its number.
+    /// Moves to the row that contains `now`; returns its number.
     fn pass(&mut self, now: u64) -> u64 {
         let row = now.saturating_sub(self.from) / self.length;
         self.end = self.from + (row + 1) * self.length;
@@ -130,17 +130,17 @@ pub struct Worker<'s, 'p> {
     long_ticks: u64,
     seconds: Seconds,
     counts: bool,
-    /// How far it has looked for threads that hold the epoch back.
+    /// How far it has checked for threads that hold back the epoch.
     cursor: Cursor,
     emulates_merge: bool,
     /// Scans keep their iterator from call to call, one at a time.
     holds_scans: bool,
-    /// For merges by get and put: the counters of a unit and their places in it.
+    /// For merges by get and put: the counters of a unit and their positions in it.
     sums: Vec<(u64, usize)>,
 }
 
 impl<'s, 'p> Worker<'s, 'p> {
-    /// A thread with `quota` ops to do (0: no such end).
+    /// A thread with `quota` ops to do (0: no limit).
     pub fn new(
         shared: &'s Shared<'p>,
         thread: usize,
@@ -176,7 +176,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         })
     }
 
-    /// Waits for the others, then runs until the phase ends. Gives the session back.
+    /// Waits for the others, then runs until the phase ends. Ends the session.
     pub fn run(mut self, barrier: &Barrier) -> (Outcome, Result<Arena, EngineError>) {
         barrier.wait();
         let clock = self.shared.clock;
@@ -230,7 +230,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         (outcome, self.session.end())
     }
 
-    /// One batch; the tick at which its call had returned, if there was just one.
+    /// Runs one batch; returns the tick at which its call returned, if there was exactly one call.
     #[inline(always)]
     fn batch(&mut self, left: u64) -> Option<u64> {
         let epochs = self.shared.epochs.as_ref();
@@ -270,11 +270,11 @@ impl<'s, 'p> Worker<'s, 'p> {
         self.issued += self.judge.ops - before;
         self.heartbeat(executed.done);
         self.adapt(ticks, waited);
-        // A scan that was resumed has ended later than its first call.
+        // A resumed scan ended later than its first call.
         (!scans).then_some(returned)
     }
 
-    /// Ticks of a call by the driver's stamps, counted as time inside it.
+    /// The ticks of a call by the driver's stamps; counts them as time inside the driver.
     #[inline(always)]
     fn call_ticks(&mut self, executed: &Executed) -> u64 {
         let arena = self.session.arena();
@@ -296,7 +296,8 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
     }
 
-    /// The size of the next batch, after one of `ticks` that was handed over in `waited`.
+    /// Adapts the size of the next batch to the last one, which took `ticks`, with `waited` ticks to pass it to another
+    /// thread.
     #[inline(always)]
     fn adapt(&mut self, ticks: u64, waited: u64) {
         let (warm, long) = (self.warm_ticks.max(waited.saturating_mul(HANDED_OVER_RATIO)), self.long_ticks);
@@ -308,8 +309,8 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
     }
 
-    /// Checks the rows of the batch's scans, and resumes those that filled their buffer. A scan's service time is
-    /// the sum of its pieces'.
+    /// Checks the rows of the batch's scans, and resumes those that filled their buffer. The service time of a scan is the
+    /// sum over its pieces.
     fn finish_scans(&mut self, executed: &Executed) {
         for at in 0..executed.done {
             let item = self.draw.items[at];
@@ -333,7 +334,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                 let goes_on = match Status::of(status) {
                     Status::Short => rows > 0 || !self.is_row_too_large(at),
                     Status::Ok => rows == limit && self.rows.left() > 0,
-                    // No answers of a scan: the call's error says so.
+                    // Not answers of a scan: the call has an error.
                     Status::NotFound | Status::Exists | Status::Conflict | Status::Aborted => false,
                     Status::Full | Status::TooLarge | Status::Unsupported => false,
                     Status::NotRun | Status::Error | Status::Unknown(_) => false,
@@ -351,7 +352,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                 ticks += piece;
             }
             if self.holds_scans {
-                ticks += self.let_go(at).unwrap_or(0);
+                ticks += self.drop_iterator(at).unwrap_or(0);
             }
             self.judge.scan(&self.rows, self.counts);
         }
@@ -360,14 +361,14 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
     }
 
-    /// A short scan without a row: one row does not fit, though the buffer holds the largest there can be.
+    /// Handles a short scan without a row: a row does not fit, although the buffer can hold the largest row.
     fn is_row_too_large(&mut self, at: usize) -> bool {
         let needed = self.session.arena().op(at).needed;
         self.judge.faults.add(|| format!("scan: a row of {needed} bytes, larger than any written"));
         true
     }
 
-    /// Sends a scan again behind its last row; its ticks, or none after a failure.
+    /// Resumes a scan after its last row; returns the ticks, or none after a failure.
     fn resume(&mut self, at: usize) -> Option<u64> {
         let arena = self.session.arena();
         let key = self.rows.last_key();
@@ -380,19 +381,19 @@ impl<'s, 'p> Worker<'s, 'p> {
         op.key_length = key.len() as u32;
         op.flags |= KV_RESUME;
         op.limit = rows_of_call(&self.shared.phase.scan, self.rows.left());
-        // A scan of many calls is one op: without this a long one would seem to hang. Only rows are progress.
+        // A scan of many calls is one op, so a long one would seem to hang. Only rows count as progress.
         self.heartbeat(usize::from(has_moved));
         self.again(at, "resumed scan")
     }
 
-    /// Lets go of the iterator that a scan has held; its ticks, or none after a failure.
-    fn let_go(&mut self, at: usize) -> Option<u64> {
+    /// Releases the iterator that a scan has kept open; returns the ticks, or none after a failure.
+    fn drop_iterator(&mut self, at: usize) -> Option<u64> {
         let op = self.session.arena().op_mut(at);
         (op.kind, op.flags, op.key_length, op.value_length) = (KV_DROP, 0, 0, 0);
         self.again(at, "end of a held scan")
     }
 
-    /// One more call for an op that is part of a scan; its ticks, or none after a failure.
+    /// Makes one more call for an op that is part of a scan; returns the ticks, or none after a failure.
     fn again(&mut self, at: usize, what: &str) -> Option<u64> {
         let executed = self.session.execute(at, 1);
         self.pass(executed.span.left);
@@ -409,7 +410,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         (executed.done == 1).then_some(ticks)
     }
 
-    /// Before anything that ended at `now` is counted: what ended in an earlier second is published as that second's.
+    /// Publishes the results of earlier seconds before anything that ended at `now` is counted.
     #[inline(always)]
     fn pass(&mut self, now: u64) {
         if now >= self.seconds.end {
@@ -423,7 +424,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         self.publish(row);
     }
 
-    /// Hands the row that the thread was in to the watcher and adds it to the thread's total; it is in row `next` then.
+    /// Publishes the current row to the watcher and adds it to the thread's total; the next row is `next`.
     #[cold]
     fn publish(&mut self, next: u64) {
         if !self.counts {
@@ -446,10 +447,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_passes_seconds_by_the_common_tick_whenever_it_comes() {
+    fn threads_count_seconds_from_the_common_tick() {
         let mut seconds = Seconds::from(500, 100);
         assert_eq!(seconds.end, 600);
-        // Just at the end, late, over some of them at once, and never before the beginning.
+        // Exactly at the end, late, several seconds at once, and before the beginning.
         for (now, row, end) in [(600, 1, 700), (799, 2, 800), (1_250, 7, 1_300), (1_300, 8, 1_400)] {
             assert_eq!((seconds.pass(now), seconds.end), (row, end), "at {now}");
         }

@@ -11,7 +11,7 @@ macro_rules! files {
     };
 }
 
-/// In the order that people see.
+/// Workloads, in the order of `kvdyno workloads`.
 const FILES: &[(&str, &str)] = files![
     "quick",
     "fill-seq",
@@ -55,7 +55,7 @@ const FILES: &[(&str, &str)] = files![
     "kvdk-list",
 ];
 
-/// Suites, in the order that people see.
+/// Suites, in the order of `kvdyno workloads`.
 const SUITES: &[(&str, &str)] =
     files!["mininb-suite", "nudb-suite", "kvbench-suite", "kvbench-redis", "kvdk-suite", "toku-suite"];
 
@@ -65,7 +65,7 @@ static NAMES: LazyLock<Vec<(&'static str, &'static str)>> =
 static SUITE_NAMES: LazyLock<Vec<(&'static str, &'static str)>> =
     LazyLock::new(|| SUITES.iter().map(|(name, text)| (*name, about(text))).collect());
 
-/// What follows `about =` in a file, without its quotes; a test compares it with what the parser reads.
+/// The text after `about =` in a file, without its quotes; a test compares it with the parser's result.
 fn about(text: &'static str) -> &'static str {
     text.lines()
         .find_map(|line| line.strip_prefix("about = \""))
@@ -73,28 +73,28 @@ fn about(text: &'static str) -> &'static str {
         .unwrap_or_default()
 }
 
-/// The built-in workloads, each with its line for people, in the order that people see.
+/// The built-in workloads, each with its description, in the order of `kvdyno workloads`.
 pub fn builtin_names() -> &'static [(&'static str, &'static str)] {
     &NAMES
 }
 
-/// The built-in suites, each with its line for people, in the order that people see.
+/// The built-in suites, each with its description, in the order of `kvdyno workloads`.
 pub fn builtin_suites() -> &'static [(&'static str, &'static str)] {
     &SUITE_NAMES
 }
 
-/// The file of a built-in workload or suite, with its comments; none if there is none of that name.
+/// The file of a built-in workload or suite, with its comments; none if no workload or suite has that name.
 pub fn builtin_text(name: &str) -> Option<&'static str> {
     FILES.iter().chain(SUITES).find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The built-in suite of that name; none if there is none.
+/// The built-in suite of that name, if there is one.
 pub fn builtin_suite(name: &str) -> Option<Suite> {
     let (_, text) = SUITES.iter().find(|(known, _)| *known == name)?;
     Some(parse_suite(text, &format!("workloads/{name}.toml")).expect("a test reads every built-in suite"))
 }
 
-/// The built-in workload of that name; an unknown one is an error with the nearest name.
+/// The built-in workload of that name; the error for an unknown name suggests the nearest one.
 pub fn builtin(name: &str) -> Result<Workload, WorkloadError> {
     if let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) {
         return parse(text, &format!("workloads/{name}.toml"));
@@ -102,7 +102,7 @@ pub fn builtin(name: &str) -> Result<Workload, WorkloadError> {
     let known: Vec<&str> = FILES.iter().map(|(known, _)| *known).collect();
     let hint = match nearest(name, &known) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "`kvdyno workloads` lists them".to_string(),
+        None => "run `kvdyno workloads` for a list".to_string(),
     };
     Err(WorkloadError::new("workload", format!("unknown workload `{name}`; {hint}")))
 }
@@ -147,7 +147,7 @@ mod tests {
             error("read_random"),
             "workload: unknown workload `read_random`; did you mean `read-random`?"
         );
-        assert_eq!(error("tpcc"), "workload: unknown workload `tpcc`; `kvdyno workloads` lists them");
+        assert_eq!(error("tpcc"), "workload: unknown workload `tpcc`; run `kvdyno workloads` for a list");
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
         assert!(builtin("kvdk-list").unwrap().collections.are_lists());
     }
 
-    /// The run phase of a YCSB workload, once its data are as YCSB has them.
+    /// The run phase of a YCSB workload, after a check that its data is as YCSB defines it.
     fn ycsb(letter: char) -> Phase {
         let workload = builtin(&format!("ycsb-{letter}")).unwrap();
         assert_eq!((&workload.key.size, workload.key.encoding), (&SizeSpec::Fixed(23), Encoding::Hashed));

@@ -1,4 +1,4 @@
-//! What a workload must keep to beyond its form; each rule has one clear line.
+//! The rules of a workload beyond its syntax; each broken rule is an error of one line.
 
 mod collections;
 mod rounds;
@@ -8,27 +8,28 @@ use crate::generator::{Distribution, SizeSpec};
 use std::collections::HashSet;
 use std::fmt::Display;
 
-/// Sizes of keys that engines and encodings can do with.
+/// Sizes of keys that engines and encodings support.
 const KEY_SIZES: (f64, f64) = (4.0, 65536.0);
-/// Sizes of values; the largest is what one arena can hold several of.
+/// Sizes of values; an arena can hold several of the largest.
 const VALUE_SIZES: (f64, f64) = (1.0, 1073741824.0);
-/// Threads of a phase: more are a slip of the finger.
+/// The maximum number of threads of a phase; more are taken for a typing error.
 const MOST_THREADS: u64 = 4096;
-/// Ops of a group: a group lies within one call to the driver, and its memory is set aside in advance.
+/// The maximum number of ops of a group: a group is part of one call to the driver, and its memory is allocated in
+/// advance.
 const MOST_GROUPED: u32 = 65536;
-/// Keyspaces of rows, and indexes of each: so many that all have numbers of 16 bits.
+/// The maximum numbers of keyspaces of rows and of indexes of each: all of them have numbers of 16 bits.
 const MOST_KEYSPACES: u32 = 4096;
 const MOST_INDEXES: usize = 8;
 
-/// Keys, or ops of a phase: more take an engine of a million ops a second thirty years.
+/// The maximum number of keys, or of ops of a phase: at a million ops a second, this many take thirty years.
 const MOST_COUNT: u64 = 1_000_000_000_000_000;
-/// Seconds of a phase: a year and more.
+/// The maximum number of seconds of a phase: over three years.
 const MOST_SECONDS: f64 = 1e8;
 
-/// A cap below this leaves an engine nothing beside the harness.
+/// The minimum memory cap; below this the harness leaves nothing to the engine.
 const LEAST_MEMORY: u64 = 16 << 20;
 
-/// A broken rule and where: the phase's place in the list, and the field as people write it (`scan.prefix`).
+/// A broken rule and its place: the phase's position in the list, and the field as written in files (`scan.prefix`).
 pub(super) struct Fault {
     pub phase: Option<usize>,
     pub field: &'static str,
@@ -37,7 +38,7 @@ pub(super) struct Fault {
 
 type Checked = Result<(), Fault>;
 
-/// What a check looks at: the workload, or one of its phases.
+/// The subject of a check: the workload, or one of its phases.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     phase: Option<(usize, &'a Phase)>,
@@ -90,8 +91,8 @@ impl Subject<'_> {
 }
 
 impl Workload {
-    /// Whether the workload can be run at all; the first rule that it breaks is the error.
-    /// Whether its keys are large enough for their number is the generator's to say.
+    /// Checks whether the workload can be run; the first broken rule is the error.
+    /// The generator checks whether keys are large enough for their number.
     pub fn check(&self) -> Result<(), WorkloadError> {
         self.sound().map_err(|fault| WorkloadError::new(&format!("workload {}", self.name), fault.message))
     }
@@ -118,7 +119,7 @@ impl Workload {
             this.expect(
                 bytes >= LEAST_MEMORY,
                 "memory_bytes",
-                "16MiB or more, for the harness counts too",
+                "16MiB or more, because the harness counts too",
                 bytes,
             )?;
         }
@@ -137,8 +138,8 @@ impl Workload {
             subject.expect(
                 names.insert(&phase.name),
                 "name",
-                "a name of its own",
-                "one that stands above",
+                "a unique name",
+                "the name of an earlier phase",
             )?;
             sound_mix(subject, phase)?;
             sound_end(subject, phase)?;
@@ -188,7 +189,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Keyspaces, and what rows are indexed by.
+    /// The rules of keyspaces and indexes.
     fn sound_indexes(&self, this: Subject) -> Checked {
         let (count, keys) = (self.keyspaces, self.keys);
         let expected = format!("1 to {MOST_KEYSPACES}");
@@ -211,13 +212,13 @@ impl Workload {
         for Index { from, length, .. } in indexes {
             this.expect(*length >= 1, "indexes", "a length of 1 or more", length)?;
             let end = f64::from(*from) + f64::from(*length);
-            let expected = format!("bytes within every value, of which the smallest has {least}");
+            let expected = format!("bytes that every value has (the smallest value has {least})");
             this.expect(end <= least, "indexes", expected, format!("{length} from byte {from} on"))?;
         }
         Ok(())
     }
 
-    /// Indexed rows are written once, by `insert_indexed`, so that what an index must hold is known without reading.
+    /// Indexed rows are written once, by `insert_indexed`, so that the contents of an index are known without reading.
     fn sound_indexed(&self, subject: Subject, phase: &Phase) -> Checked {
         let (mix, indexes) = (&phase.mix, self.indexes.len());
         let has = indexes > 0;
@@ -231,7 +232,7 @@ impl Workload {
         if !has {
             return Ok(());
         }
-        let expected = "insert_indexed and reads only, for rows with indexes are written once";
+        let expected = "insert_indexed and reads only, because rows with indexes are written once";
         for (name, share) in mix.shares() {
             let fits = ["get", "multi_get", "scan", "insert_indexed"].contains(&name);
             subject.expect(fits || share == 0.0, "mix", expected, name)?;
@@ -239,7 +240,7 @@ impl Workload {
         subject.expect(
             phase.writers == 0,
             "writers",
-            "0 with indexes, for rows are written once",
+            "0 with indexes, because their rows are written once",
             phase.writers,
         )?;
         let size = phase.value_size.as_ref().map_or_else(String::new, ToString::to_string);
@@ -254,13 +255,13 @@ impl Workload {
     fn sound_phase_name(&self, subject: Subject, phase: &Phase) -> Checked {
         let expected = "letters, digits, `-` and `_`";
         subject.expect(is_name(&phase.name, "-_"), "name", expected, quoted(&phase.name))?;
-        // `--set key.size=8` must mean one thing.
+        // `--set key.size=8` must not be ambiguous.
         let taken = ["key", "value", "collections", "phase"].contains(&phase.name.as_str());
-        subject.expect(!taken, "name", "a name that no table of a workload has", quoted(&phase.name))
+        subject.expect(!taken, "name", "a name that is not a table of the file format", quoted(&phase.name))
     }
 
     fn sound_draws(&self, subject: Subject, phase: &Phase) -> Checked {
-        // Texts are checked when they are read, but a workload may also be made by a program.
+        // Files are checked when they are parsed, but a workload may also come from code.
         if let Err(error) = phase.distribution.clone().checked() {
             return subject.fault("distribution", error);
         }
@@ -270,16 +271,16 @@ impl Workload {
             subject.expect(
                 reads,
                 "miss",
-                "get or multi_get in the mix, or readers, where miss is over 0",
+                "get or multi_get in the mix, or readers, if miss is over 0",
                 "none",
             )?;
             let file = self.key.file.is_some();
-            subject.expect(!file, "miss", "0 with a key file, which has no keys to spare", phase.miss)?;
+            subject.expect(!file, "miss", "0 with a key file, which has no unused keys", phase.miss)?;
             let gap = self.key.spacing >= 2;
             subject.expect(
                 gap,
                 "miss",
-                "key.spacing of 2 or more, for misses fall into the gap",
+                "key.spacing of 2 or more, because misses use the numbers in the gaps",
                 self.key.spacing,
             )?;
         }
@@ -289,7 +290,7 @@ impl Workload {
             subject.expect(
                 puts,
                 "existing",
-                "put or insert in the mix, or writers, where existing is given",
+                "put or insert in the mix, or writers, if existing is set",
                 "none",
             )?;
         }
@@ -308,7 +309,7 @@ impl Workload {
         }
     }
 
-    /// Nothing can be read before something was written.
+    /// The first phase cannot read an empty database.
     fn sound_start(&self) -> Checked {
         let Some(phase) = self.phases.first() else { return Ok(()) };
         let mix = &phase.mix;
@@ -369,7 +370,7 @@ fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     subject.expect(!endless, "scan.rows", "1 or more with uniform_rows", phase.scan.rows)
 }
 
-/// The least and the largest size of a spec whose numbers make sense.
+/// The smallest and the largest size of a valid spec.
 fn bounds(size: &SizeSpec) -> (f64, f64) {
     match size {
         SizeSpec::Fixed(size) => (f64::from(*size), f64::from(*size)),
@@ -382,7 +383,7 @@ fn bounds(size: &SizeSpec) -> (f64, f64) {
     }
 }
 
-/// A word that can be a folder's name and, without dots, the first part of `--set`.
+/// Whether the text can be the name of a folder and, without dots, the first part of `--set`.
 pub(super) fn is_name(text: &str, marks: &str) -> bool {
     let starts = text.starts_with(|sign: char| sign.is_ascii_alphanumeric());
     starts && text.chars().all(|sign| sign.is_ascii_alphanumeric() || marks.contains(sign))

@@ -1,16 +1,16 @@
-//! What the rows of a workload are: plain ones, or those of many collections, each a hash, a sorted set or a list.
+//! Collections: the rows of a workload are plain, or belong to many collections, each a hash, a sorted set or a list.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a collection is.
+/// The type of a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DataType {
-    /// No collections: a key has a value.
+    /// No collections: each key has a value.
     #[default]
     String,
-    /// Fields with values, in no order; a scan is of a whole one.
+    /// Fields with values, in no order; a scan reads a complete hash.
     Hash,
     /// Fields with values, in the order of their bytes.
     Sorted,
@@ -19,7 +19,7 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// As files and reports write it.
+    /// The name in files and reports.
     pub fn name(self) -> &'static str {
         match self {
             DataType::String => "string",
@@ -34,14 +34,14 @@ impl DataType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Collections {
-    /// How many; of no meaning where there are none.
+    /// The number of collections; ignored if there are none.
     pub count: u32,
-    /// What each is; `string`: there are none.
+    /// The type of each; `string`: there are none.
     pub r#type: DataType,
 }
 
 impl Default for Collections {
-    /// None; and sixteen once a type is given, as KVDK's own script has it.
+    /// No collections; sixteen once a type is given, as in KVDK's own script.
     fn default() -> Self {
         Collections { count: 16, r#type: DataType::String }
     }
@@ -53,12 +53,12 @@ impl Collections {
         matches!(self.r#type, DataType::Hash | DataType::Sorted)
     }
 
-    /// Whether scans are of whole hashes.
+    /// Whether scans read complete hashes.
     pub fn are_hashes(&self) -> bool {
         self.r#type == DataType::Hash
     }
 
-    /// Whether there are lists, which are pushed and popped and nothing else.
+    /// Whether there are lists, which support only push and pop.
     pub fn are_lists(&self) -> bool {
         self.r#type == DataType::List
     }

@@ -1,29 +1,29 @@
-//! What holds where a workload file says nothing, and the texts of durability levels.
+//! The defaults of workload files, and the names of durability levels.
 
 use super::{Durability, Index, KeySpec, Mix, Phase, Scan, ValueSpec, WorkloadError};
 use crate::generator::{Distribution, Encoding, SizeSpec, nearest};
 use std::fmt;
 use std::str::FromStr;
 
-/// The seed where none is given: any fixed number serves, the same for all runs.
+/// The default seed: a fixed number, the same for all runs.
 pub(super) const SEED: u64 = 1;
-/// Repetitions where none are given: five let the median carry an interval.
+/// Default repetitions: five are enough for an interval of the median.
 pub(super) const RUNS: u32 = 5;
-/// Keys where none are given: over the caches of a processor, and filled in seconds.
+/// Default number of keys: larger than the caches of a processor, and filled in seconds.
 pub(super) const KEYS: u64 = 1_000_000;
 
-/// Keyspaces where none are given; also for records from before there were several.
+/// Default number of keyspaces; also for old records without the field.
 pub(super) fn keyspaces() -> u32 {
     1
 }
 
-/// Rounds where none are given; also for records from before there were any.
+/// Default number of rounds; also for old records without the field.
 pub(super) fn rounds() -> u32 {
     1
 }
 
 impl Default for Index {
-    /// Eight bytes behind the header of a value of full form: all values differ in them.
+    /// The eight bytes after the header of a value in full form, in which all values differ.
     fn default() -> Self {
         Index { from: 24, length: 8, clustering: false }
     }
@@ -90,7 +90,7 @@ impl Default for Phase {
     }
 }
 
-/// The levels as people type them, in ascending order; `default` is the engine's own.
+/// The names of the levels on the command line, in ascending order; `default` is the engine's own.
 const LEVELS: [(&str, Durability); 4] = [
     ("none", Durability::None),
     ("process", Durability::Process),
@@ -106,7 +106,7 @@ impl fmt::Display for Durability {
             Durability::Power => "power",
             Durability::Default => "default",
         };
-        // `pad` and not `write_str`: tables align it.
+        // `pad` instead of `write_str`, so that tables can align it.
         out.pad(text)
     }
 }
@@ -114,7 +114,7 @@ impl fmt::Display for Durability {
 impl FromStr for Durability {
     type Err = WorkloadError;
 
-    /// The level of that name; an unknown one is an error with the nearest name.
+    /// Parses the name of a level; the error of an unknown one suggests the nearest name.
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
         if let Some((_, level)) = LEVELS.iter().find(|(name, _)| *name == text) {
             return Ok(*level);

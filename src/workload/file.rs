@@ -1,4 +1,4 @@
-//! The file format of workloads: what may be left out, and how it becomes a `Workload` and back.
+//! The file format of workloads: its optional fields, and the conversion to and from `Workload`.
 
 use super::list::List;
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
@@ -16,50 +16,51 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 #[schemars(rename = "Workload")]
 pub(super) struct WorkloadFile {
-    /// What people type. Letters, digits, `-`, `_` and `.`. Default: the file's name.
+    /// The name to type on the command line. Letters, digits, `-`, `_` and `.`. Default: the file's name.
     name: Option<String>,
-    /// One line for people. Default: empty.
+    /// A description of one line. Default: empty.
     about: Option<String>,
-    /// The tool or paper that it is from. Default: none.
+    /// The tool or paper that it comes from. Default: none.
     source: Option<String>,
-    /// What was wrong there and is not here, a text each. Default: none.
+    /// Problems of that tool or paper that are fixed here, one text each. Default: none.
     mends: Option<List<String>>,
     /// The seed of every random stream. Default: 1.
     seed: Option<Count<u64>>,
     /// Repetitions of each cell. Default: 5.
     runs: Option<Count<u32>>,
-    /// Measuring time of a run on ten engines; sizes and times shrink to keep it. Default: nothing shrinks.
+    /// Measuring time of a run on ten engines; sizes and times shrink to fit it. Default: nothing shrinks.
     budget_seconds: Option<Seconds>,
     /// Keys that the fill writes and that phases draw from; 0: there is no fill, phases insert. Default: 1,000,000.
     keys: Option<Count<u64>>,
     /// Keyspaces (tables, column families, databases) that keys are spread over: key number N is in keyspace
-    /// N % keyspaces. By a prefix of the key where the engine has one keyspace only, and labelled so. Default: 1.
+    /// N % keyspaces. Emulated by a prefix of the key if the engine has only one keyspace, and labelled as emulated.
+    /// Default: 1.
     keyspaces: Option<Count<u32>>,
-    /// Threads of every phase that does not say its own; `cpus`: as many as there are CPUs. Default: 1.
+    /// Threads of every phase that does not set its own; `cpus`: the number of CPUs. Default: 1.
     threads: Option<Threads>,
-    /// The least durability of every phase that does not say its own. Default: process.
+    /// The minimum durability level of every phase that does not set its own. Default: process.
     durability: Option<Durability>,
-    /// An engine that cannot reach the workload's level runs at the strongest it has, and is ranked there. Default:
-    /// false, it is refused.
+    /// An engine that cannot reach the workload's level runs at its strongest one and is ranked there. Default: false,
+    /// such an engine is refused.
     or_weaker: Option<bool>,
-    /// Budget for the engine's own caches. Default: as the engine's authors ship it.
+    /// Budget for the engine's own caches. Default: the engine's default.
     cache_bytes: Option<Bytes>,
     /// Cap on all memory of a trial's process, page cache included, by a control group. Default: no cap.
     memory_bytes: Option<Bytes>,
-    /// Collections that keys are fields of (key number N is in collection N % count), or lists. The engine's own where
-    /// it has them, else by a prefix of the key, and labelled so. Default: none.
+    /// Collections that keys are fields of (key number N is in collection N % count), or lists. Native if the engine has
+    /// them, otherwise emulated by a prefix of the key, and labelled as emulated. Default: none.
     collections: Option<CollectionsFile>,
     /// How a number becomes a key.
     key: Option<KeyFile>,
-    /// What values look like.
+    /// Size and compressibility of values.
     value: Option<ValueFile>,
     /// Secondary indexes of the rows, which `insert_indexed` writes and `scan.index` reads. Default: none.
     indexes: Option<Vec<IndexFile>>,
     /// The workload that this is a variant of. Default: none.
     variant_of: Option<String>,
-    /// The layouts that its report has if none is asked for. Default: the tables of all workloads.
+    /// The layouts that its report uses if none is requested. Default: the usual tables.
     layouts: Option<List<String>>,
-    /// How often the phases with `each_round` are run, in turn. Default: 1.
+    /// How many times the phases with `each_round` are run, in turn. Default: 1.
     rounds: Option<Count<u32>>,
     /// The phases, in order.
     #[serde(rename = "phase")]
@@ -75,29 +76,29 @@ pub(super) struct KeyFile {
     size: Option<Size>,
     /// Default: binary.
     encoding: Option<Encoding>,
-    /// Keys are scattered by a permutation instead of lying in the order of their numbers. Default: false.
+    /// Keys are scattered by a permutation instead of following the order of their numbers. Default: false.
     scattered: Option<bool>,
-    /// The distance between the numbers of neighbours; a miss falls into the gap. Default: 2.
+    /// The distance between the numbers of neighbouring keys; misses use the numbers in the gap. Default: 2.
     spacing: Option<Count<u64>>,
-    /// Keys come in turns: this many in ascending order, then as many at random over the range of those so far, none
-    /// twice. Needs fewer turns than `spacing`. Default: 0, they come in order or scattered.
+    /// Keys are inserted in turns: this many in ascending order, then as many at random over the range of those so far,
+    /// none twice. Needs fewer turns than `spacing`. Default: 0, they are inserted in order or scattered.
     alternate: Option<Count<u64>>,
     /// Keys share this many distinct prefixes. Default: 0, none.
     prefix_groups: Option<Count<u64>>,
     /// Bytes of such a prefix. Default: 4.
     prefix_size: Option<Count<u32>>,
-    /// A file of key material: key i is its bytes [i * size, (i + 1) * size). Default: keys are made.
+    /// A file of key material: key i is its bytes [i * size, (i + 1) * size). Default: keys are generated.
     file: Option<String>,
 }
 
-/// What values look like.
+/// Size and compressibility of values.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 #[schemars(rename = "Value")]
 pub(super) struct ValueFile {
     /// Bytes of a value: a size or a distribution of sizes. Default: 100.
     size: Option<Size>,
-    /// What is left of a value when it is compressed: 1 is noise, 0.5 compresses to half. Default: 0.5.
+    /// The share of a value that remains after compression: 1 is noise, 0.5 compresses to half. Default: 0.5.
     compressed_share: Option<Number>,
 }
 
@@ -106,11 +107,11 @@ pub(super) struct ValueFile {
 #[serde(deny_unknown_fields, default, expecting = "a table such as { from = 24, length = 8 }")]
 #[schemars(rename = "Index")]
 pub(super) struct IndexFile {
-    /// The first byte of the value that the index is by, from 0. Default: 24, behind the value's header.
+    /// The first byte of the value that the index uses, from 0. Default: 24, after the value's header.
     from: Option<Count<u32>>,
-    /// How many bytes it is by. Default: 8.
+    /// The number of bytes that it uses. Default: 8.
     length: Option<Count<u32>>,
-    /// Index rows hold the whole value; else they hold none. Default: false.
+    /// Index rows hold the complete value; otherwise they hold no value. Default: false.
     clustering: Option<bool>,
 }
 
@@ -119,9 +120,9 @@ pub(super) struct IndexFile {
 #[serde(deny_unknown_fields, default, expecting = "a table such as { count = 16, type = \"hash\" }")]
 #[schemars(rename = "Collections")]
 pub(super) struct CollectionsFile {
-    /// How many, up to 65535. Default: 16.
+    /// The number of collections, up to 65535. Default: 16.
     count: Option<Count<u32>>,
-    /// What each is: `hash`, `sorted`, `list`; `string` for none. Default: string.
+    /// The type of each: `hash`, `sorted` or `list`; `string` for no collections. Default: string.
     r#type: Option<DataType>,
 }
 
@@ -138,43 +139,44 @@ pub(super) struct MixFile {
     put: Option<Number>,
     /// Write the next new key, never overwriting.
     insert: Option<Number>,
-    /// Overwrite a key that is there.
+    /// Overwrite an existing key.
     update: Option<Number>,
     /// Delete a key.
     delete: Option<Number>,
     /// Scan; see `[phase.scan]`.
     scan: Option<Number>,
-    /// Add 1 to a counter: native, or emulated by get and put, and labelled so.
+    /// Add 1 to a counter: native, or emulated by get and put, and labelled as emulated.
     merge: Option<Number>,
-    /// Get a key and put it back with a new value; timed as one.
+    /// Get a key and put it back with a new value; timed as one op.
     read_modify_write: Option<Number>,
     /// `transaction_ops` updates, atomically.
     transaction: Option<Number>,
-    /// Write the next new key with a row in each of `indexes`, atomically where the engine can; timed as one.
+    /// Write the next new key with a row in each of `indexes`, atomically if the engine supports it; timed as one op.
     insert_indexed: Option<Number>,
     /// Push a new value at the right end of a list.
     push: Option<Number>,
-    /// Pop the value at the left end of a list: native, or by get and delete, and labelled so.
+    /// Pop the value at the left end of a list: native, or emulated by get and delete, and labelled as emulated.
     pop: Option<Number>,
 }
 
-/// What a scan does.
+/// The settings of scans.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 #[schemars(rename = "Scan")]
 pub(super) struct ScanFile {
-    /// Rows wanted; 0: to the end of the keyspace. Default: 100.
+    /// Rows of a scan; 0: to the end of the keyspace. Default: 100.
     rows: Option<Count<u32>>,
     /// Rows are drawn uniformly from 1 to `rows`. Default: false.
     uniform_rows: Option<bool>,
-    /// Downward. Default: false.
+    /// Scan in descending order. Default: false.
     reverse: Option<bool>,
     /// Only rows that share the start key's prefix (needs `key.prefix_groups`). Default: false.
     prefix: Option<bool>,
-    /// Over the rows of this index (1: the first of `indexes`), in the order of its bytes. Default: 0, over the rows.
+    /// Scan the rows of this index (1: the first of `indexes`), in the order of its bytes. Default: 0, the rows
+    /// themselves.
     index: Option<Count<u32>>,
-    /// Rows asked of the driver in one call, which goes on behind the last; timed as one scan all the same. Default: 0,
-    /// as many as the buffer of 256 KiB takes.
+    /// Rows requested from the driver in one call; the next call continues after the last row, and all calls are timed as
+    /// one scan. Default: 0, as many as fit into the buffer of 256 KiB.
     rows_per_call: Option<Count<u32>>,
 }
 
@@ -185,15 +187,15 @@ pub(super) struct ScanFile {
 pub(super) struct PhaseFile {
     /// Unique in the workload. Letters, digits, `-` and `_`. Required.
     name: Option<String>,
-    /// Which key. Default: uniform.
+    /// How keys are drawn. Default: uniform.
     distribution: Option<Distribution>,
-    /// Hot keys lie side by side instead of scattered. Default: false.
+    /// Hot keys are neighbours instead of scattered. Default: false.
     clustered: Option<bool>,
     /// The range that keys are drawn from grows with the inserts of the phase. Default: false.
     grows: Option<bool>,
-    /// The share of gets and multi-gets that ask for a key that was never written, 0 to 1. Default: 0.
+    /// The share of gets and multi-gets that read a key that was never written, 0 to 1. Default: 0.
     miss: Option<Number>,
-    /// The share of puts that overwrite a key that is there, 0 to 1. Default: as the distribution falls.
+    /// The share of puts that overwrite an existing key, 0 to 1. Default: puts follow the distribution.
     existing: Option<Number>,
     /// Threads that run the mix. Default: the workload's.
     threads: Option<Threads>,
@@ -201,22 +203,22 @@ pub(super) struct PhaseFile {
     readers: Option<Threads>,
     /// Threads that only put, besides `threads`. Default: 0.
     writers: Option<Threads>,
-    /// End after this many ops of all threads together. Default: 0, no such end.
+    /// End after this many ops of all threads together. Default: 0, no limit.
     ops: Option<Count<u64>>,
-    /// End after each key once (with `sequential` or `permutation`). Default: false.
+    /// End when each key has been used once (with `sequential` or `permutation`). Default: false.
     each_key: Option<bool>,
-    /// End after this time. Whichever end comes first. Default: 0, no such end.
+    /// End after this time. The limit that is reached first ends the phase. Default: 0, no limit.
     seconds: Option<Seconds>,
     /// Time at the start that is run but not counted. Default: 0.
     warmup_seconds: Option<Seconds>,
-    /// Writes that may share one commit. Default: 1, each alone.
+    /// Writes that may share one commit. Default: 1, no grouping.
     join: Option<Count<u32>>,
-    /// Joined writes are a transaction: all of a group are done, or none. Default: false.
+    /// Joined writes form a transaction: either all writes of a group take effect, or none. Default: false.
     atomic: Option<bool>,
-    /// All of the phase is one transaction of one thread, `whole` (committed at its end) or `aborted` (undone then: the keys
-    /// must be as before). Default: each op or group is by itself.
+    /// The complete phase is one transaction of one thread: `whole` (committed at its end) or `aborted` (rolled back, so
+    /// the keys must be as before). Default: each op or group stands alone.
     transaction: Option<Transaction>,
-    /// What is emulated even where the engine has it: `merge`, by get and put. Default: nothing.
+    /// Ops that are emulated even if the engine supports them: `merge`, by get and put. Default: none.
     emulate: Option<List<Emulate>>,
     /// Keys of a multi-get. Default: 10.
     multi_get_keys: Option<Count<u32>>,
@@ -224,31 +226,31 @@ pub(super) struct PhaseFile {
     transaction_ops: Option<Count<u32>>,
     /// The phase is run in each of `rounds`. Default: false.
     each_round: Option<bool>,
-    /// Wait for background work before the phase; timed apart. Default: false.
+    /// Wait for background work before the phase; timed separately. Default: false.
     settle_before: Option<bool>,
-    /// Close and open before the phase; timed apart. Default: false.
+    /// Close and open the database before the phase; timed separately. Default: false.
     reopen_before: Option<bool>,
-    /// Drop the page cache before the phase, where that is possible (implies a reopen). Default: false.
+    /// Drop the page cache before the phase, if the system allows it (implies a reopen). Default: false.
     drop_caches_before: Option<bool>,
-    /// Another level than the workload's; the database is opened again for it. Default: the workload's.
+    /// The minimum durability level of this phase; the database is reopened for it. Default: the workload's.
     durability: Option<Durability>,
-    /// Other value sizes than the workload's. Default: the workload's.
+    /// Value sizes of this phase. Default: the workload's.
     value_size: Option<Size>,
-    /// The shares of op kinds (of all threads, or of those without a role).
+    /// The shares of op kinds, for all threads except dedicated readers and writers.
     mix: Option<MixFile>,
-    /// What scans do.
+    /// The settings of scans.
     scan: Option<ScanFile>,
 }
 
-/// What stands in a file for a value of type `T`.
-trait Stands<T> {
+/// The form in a file of a value of type `T`.
+trait FileForm<T> {
     fn of(value: &T) -> Self;
     fn value(self) -> T;
 }
 
-macro_rules! stands {
+macro_rules! file_form {
     ($($wrapper:ident => $type:ty),*; $($same:ty),*) => {
-        $(impl Stands<$type> for $wrapper {
+        $(impl FileForm<$type> for $wrapper {
             fn of(value: &$type) -> Self {
                 $wrapper(value.clone())
             }
@@ -256,7 +258,7 @@ macro_rules! stands {
                 self.0
             }
         })*
-        $(impl Stands<$same> for $same {
+        $(impl FileForm<$same> for $same {
             fn of(value: &$same) -> Self {
                 value.clone()
             }
@@ -267,10 +269,10 @@ macro_rules! stands {
     };
 }
 
-stands!(Bytes => u64, Threads => u32, Seconds => f64, Number => f64, Size => SizeSpec;
+file_form!(Bytes => u64, Threads => u32, Seconds => f64, Number => f64, Size => SizeSpec;
     bool, String, Encoding, Distribution, Durability, DataType, Transaction);
 
-impl<T: Clone> Stands<Vec<T>> for List<T> {
+impl<T: Clone> FileForm<Vec<T>> for List<T> {
     fn of(value: &Vec<T>) -> Self {
         List(value.clone())
     }
@@ -279,7 +281,7 @@ impl<T: Clone> Stands<Vec<T>> for List<T> {
     }
 }
 
-impl<T: Clone> Stands<T> for Count<T> {
+impl<T: Clone> FileForm<T> for Count<T> {
     fn of(value: &T) -> Self {
         Count(value.clone())
     }
@@ -288,26 +290,26 @@ impl<T: Clone> Stands<T> for Count<T> {
     }
 }
 
-/// A table of a file stands for a struct with the same field names. What is left out keeps its default, and what has
-/// its default is left out; the fields in the second list are optional in the struct too.
-macro_rules! table_stands {
+/// A table of a file is the form of a struct with the same field names. Missing fields have their defaults, and fields
+/// with their default are not written; the fields in the second list are optional in the struct too.
+macro_rules! table_form {
     ($file:ident => $type:ident { $($field:ident),* } optional { $($optional:ident),* }) => {
         impl $file {
             fn over(self, mut value: $type) -> $type {
                 $(if let Some(written) = self.$field {
                     value.$field = written.value();
                 })*
-                $(value.$optional = self.$optional.map(Stands::value).or(value.$optional);)*
+                $(value.$optional = self.$optional.map(FileForm::value).or(value.$optional);)*
                 value
             }
         }
 
-        impl Stands<$type> for $file {
+        impl FileForm<$type> for $file {
             fn of(value: &$type) -> Self {
                 let usual = $type::default();
                 $file {
-                    $($field: (value.$field != usual.$field).then(|| Stands::of(&value.$field)),)*
-                    $($optional: value.$optional.as_ref().map(Stands::of),)*
+                    $($field: (value.$field != usual.$field).then(|| FileForm::of(&value.$field)),)*
+                    $($optional: value.$optional.as_ref().map(FileForm::of),)*
                 }
             }
 
@@ -318,26 +320,26 @@ macro_rules! table_stands {
     };
 }
 
-table_stands!(KeyFile => KeySpec {
+table_form!(KeyFile => KeySpec {
     size, encoding, scattered, spacing, alternate, prefix_groups, prefix_size
 } optional { file });
-table_stands!(IndexFile => Index { from, length, clustering } optional {});
-table_stands!(CollectionsFile => Collections { count, r#type } optional {});
-table_stands!(ValueFile => ValueSpec { size, compressed_share } optional {});
-table_stands!(MixFile => Mix {
+table_form!(IndexFile => Index { from, length, clustering } optional {});
+table_form!(CollectionsFile => Collections { count, r#type } optional {});
+table_form!(ValueFile => ValueSpec { size, compressed_share } optional {});
+table_form!(MixFile => Mix {
     get, multi_get, put, insert, update, delete, scan, merge, read_modify_write, transaction,
     insert_indexed, push, pop
 } optional {});
-table_stands!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index, rows_per_call } optional {});
-table_stands!(PhaseFile => Phase {
+table_form!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index, rows_per_call } optional {});
+table_form!(PhaseFile => Phase {
     name, distribution, clustered, grows, miss, threads, readers, writers, ops, each_key, seconds, warmup_seconds,
     join, atomic, emulate, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before, mix, scan
 } optional { existing, transaction, durability, value_size });
 
 impl WorkloadFile {
-    /// The workload that the file means; `stem` is its name if it gives none.
+    /// Converts the file to a workload; `stem` is the default name.
     pub(super) fn into_workload(self, stem: &str) -> Workload {
-        let usual = Phase { threads: self.threads.map_or(1, Stands::value), ..Phase::default() };
+        let usual = Phase { threads: self.threads.map_or(1, FileForm::value), ..Phase::default() };
         Workload {
             name: self.name.unwrap_or_else(|| stem.to_string()),
             about: self.about.unwrap_or_default(),
@@ -345,25 +347,26 @@ impl WorkloadFile {
             mends: self.mends.map_or_else(Vec::new, |list| list.0),
             variant_of: self.variant_of,
             layouts: self.layouts.map_or_else(Vec::new, |list| list.0),
-            seed: self.seed.map_or(defaults::SEED, Stands::value),
-            runs: self.runs.map_or(defaults::RUNS, Stands::value),
-            budget_seconds: self.budget_seconds.map(Stands::value),
-            keys: self.keys.map_or(defaults::KEYS, Stands::value),
-            keyspaces: self.keyspaces.map_or_else(defaults::keyspaces, Stands::value),
-            collections: self.collections.map(Stands::value).unwrap_or_default(),
-            key: self.key.map(Stands::value).unwrap_or_default(),
-            value: self.value.map(Stands::value).unwrap_or_default(),
-            indexes: self.indexes.into_iter().flatten().map(Stands::value).collect(),
+            seed: self.seed.map_or(defaults::SEED, FileForm::value),
+            runs: self.runs.map_or(defaults::RUNS, FileForm::value),
+            budget_seconds: self.budget_seconds.map(FileForm::value),
+            keys: self.keys.map_or(defaults::KEYS, FileForm::value),
+            keyspaces: self.keyspaces.map_or_else(defaults::keyspaces, FileForm::value),
+            collections: self.collections.map(FileForm::value).unwrap_or_default(),
+            key: self.key.map(FileForm::value).unwrap_or_default(),
+            value: self.value.map(FileForm::value).unwrap_or_default(),
+            indexes: self.indexes.into_iter().flatten().map(FileForm::value).collect(),
             durability: self.durability.unwrap_or_default(),
             or_weaker: self.or_weaker.unwrap_or_default(),
-            cache_bytes: self.cache_bytes.map(Stands::value),
-            memory_bytes: self.memory_bytes.map(Stands::value),
-            rounds: self.rounds.map_or_else(defaults::rounds, Stands::value),
+            cache_bytes: self.cache_bytes.map(FileForm::value),
+            memory_bytes: self.memory_bytes.map(FileForm::value),
+            rounds: self.rounds.map_or_else(defaults::rounds, FileForm::value),
             phases: self.phases.into_iter().map(|phase| phase.over(usual.clone())).collect(),
         }
     }
 
-    /// The file for a workload: what the workload itself says stands there, in phases only what is not the default.
+    /// Converts a workload to a file: all fields of the workload itself, but of phases only those that differ from the
+    /// default.
     pub(super) fn of(workload: &Workload) -> Self {
         WorkloadFile {
             name: Some(workload.name.clone()),
@@ -372,24 +375,24 @@ impl WorkloadFile {
             mends: (!workload.mends.is_empty()).then(|| List(workload.mends.clone())),
             variant_of: workload.variant_of.clone(),
             layouts: (!workload.layouts.is_empty()).then(|| List(workload.layouts.clone())),
-            seed: Some(Stands::of(&workload.seed)),
-            runs: Some(Stands::of(&workload.runs)),
-            budget_seconds: workload.budget_seconds.as_ref().map(Stands::of),
-            keys: Some(Stands::of(&workload.keys)),
-            keyspaces: (workload.keyspaces != defaults::keyspaces()).then(|| Stands::of(&workload.keyspaces)),
+            seed: Some(FileForm::of(&workload.seed)),
+            runs: Some(FileForm::of(&workload.runs)),
+            budget_seconds: workload.budget_seconds.as_ref().map(FileForm::of),
+            keys: Some(FileForm::of(&workload.keys)),
+            keyspaces: (workload.keyspaces != defaults::keyspaces()).then(|| FileForm::of(&workload.keyspaces)),
             threads: None,
             durability: Some(workload.durability),
             or_weaker: workload.or_weaker.then_some(true),
-            cache_bytes: workload.cache_bytes.as_ref().map(Stands::of),
-            memory_bytes: workload.memory_bytes.as_ref().map(Stands::of),
+            cache_bytes: workload.cache_bytes.as_ref().map(FileForm::of),
+            memory_bytes: workload.memory_bytes.as_ref().map(FileForm::of),
             collections: (workload.collections != Collections::default())
-                .then(|| Stands::of(&workload.collections)),
-            key: Some(Stands::of(&workload.key)),
-            value: Some(Stands::of(&workload.value)),
-            indexes: Some(workload.indexes.iter().map(Stands::of).collect())
+                .then(|| FileForm::of(&workload.collections)),
+            key: Some(FileForm::of(&workload.key)),
+            value: Some(FileForm::of(&workload.value)),
+            indexes: Some(workload.indexes.iter().map(FileForm::of).collect())
                 .filter(|all: &Vec<_>| !all.is_empty()),
-            rounds: (workload.rounds != defaults::rounds()).then(|| Stands::of(&workload.rounds)),
-            phases: workload.phases.iter().map(Stands::of).collect(),
+            rounds: (workload.rounds != defaults::rounds()).then(|| FileForm::of(&workload.rounds)),
+            phases: workload.phases.iter().map(FileForm::of).collect(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Lists in files: a list of one may be written without its brackets.
+//! Lists in files: a list with one value may be written without brackets.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;

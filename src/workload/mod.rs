@@ -1,4 +1,4 @@
-//! What to do, as data: a workload is a named list of phases; a phase is a mix of ops, its generators and its end.
+//! Workloads as data: a workload is a named list of phases; a phase is a mix of ops, its generators and its end.
 
 mod builtin;
 mod check;
@@ -32,7 +32,7 @@ use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The durability level that a workload asks for: a minimum (docs/glossary.md).
+/// The durability level that a workload requests: a minimum (docs/glossary.md).
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -45,7 +45,7 @@ pub enum Durability {
     Process,
     /// Survives power loss.
     Power,
-    /// As the engine's authors ship it.
+    /// The default of the engine's authors.
     Default,
 }
 
@@ -53,47 +53,47 @@ pub enum Durability {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// What people type.
+    /// The name to type on the command line.
     pub name: String,
-    /// One line for people.
+    /// A description of one line.
     pub about: String,
-    /// The tool or paper that it is from, in a line; none: it is our own.
+    /// The tool or paper that it comes from, in one line; none: it is our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What was wrong there and is not here.
+    /// Problems of that tool or paper that are fixed here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mends: Vec<String>,
-    /// The workload that this is a variant of, made for a list of sizes or by a suite; none: it is none.
+    /// The workload that this is a variant of, created for a list of sizes or by a suite; none: it is not a variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant_of: Option<String>,
-    /// The layouts that its report has if none is asked for, by name; empty: the tables of all workloads.
+    /// The layouts that its report uses if none is requested, by name; empty: the usual tables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layouts: Vec<String>,
     /// The seed of every stream.
     pub seed: u64,
     /// Repetitions of each cell.
     pub runs: u32,
-    /// The measuring time of the whole run, in seconds, which sizes and times shrink to; none: as written.
+    /// The measuring time of the complete run, in seconds; sizes and times shrink to fit it; none: nothing shrinks.
     pub budget_seconds: Option<f64>,
-    /// Keys that the fill puts there; phases draw from them. 0: there is no fill, phases insert.
+    /// Keys that the fill writes; phases draw from them. 0: there is no fill, phases insert.
     pub keys: u64,
     /// Keyspaces that the keys are spread over, by their numbers.
     #[serde(default = "defaults::keyspaces")]
     pub keyspaces: u32,
-    /// The collections that keys are fields of, or the lists that are pushed and popped.
+    /// The collections that keys are fields of, or the lists that the phases push to and pop from.
     #[serde(default)]
     pub collections: Collections,
     /// How a number becomes a key.
     pub key: KeySpec,
-    /// What values look like.
+    /// Size and compressibility of values.
     pub value: ValueSpec,
     /// Secondary indexes of the rows.
     #[serde(default)]
     pub indexes: Vec<Index>,
-    /// The level asked for, unless a phase says otherwise.
+    /// The requested level, unless a phase has its own.
     pub durability: Durability,
-    /// An engine that cannot reach that level runs at the strongest it has, and is ranked there; else it is refused. A
-    /// level of a phase's own binds all the same.
+    /// An engine that cannot reach that level runs at its strongest one and is ranked there; otherwise it is refused.
+    /// The level of a single phase is required in any case.
     #[serde(default)]
     pub or_weaker: bool,
     /// Budget for the engine's own caches, in bytes; none: the engine's default.
@@ -101,7 +101,7 @@ pub struct Workload {
     /// Cap on all memory of a trial's process, page cache included, in bytes; none: no cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// How often the phases that say `each_round` are run, in turn; they stand side by side.
+    /// How many times the phases with `each_round` are run, in turn; they are consecutive.
     #[serde(default = "defaults::rounds")]
     pub rounds: u32,
     /// The phases, in order.
@@ -109,7 +109,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Key and value bytes that the index rows of one row have, whoever writes them.
+    /// Key and value bytes of the index rows of one row, whether the engine or the core writes them.
     pub fn index_bytes(&self, key_bytes: f64, value_bytes: f64) -> f64 {
         let of = |index: &Index| {
             f64::from(index.length) + key_bytes + if index.clustering { value_bytes } else { 0.0 }
@@ -128,10 +128,10 @@ pub struct KeySpec {
     pub encoding: Encoding,
     /// Keys in the order of their numbers, or scattered by a permutation.
     pub scattered: bool,
-    /// The distance between the numbers of neighbours; a miss falls into the gap.
+    /// The distance between the numbers of neighbouring keys; misses use the numbers in the gap.
     pub spacing: u64,
-    /// Keys come in turns of this many in ascending order, then as many at random over the range of those so far, each
-    /// once and never on one that is there; 0: they come as they are.
+    /// Keys are inserted in turns: this many in ascending order, then as many at random over the range of those so far,
+    /// each once and never an existing key; 0: no turns.
     pub alternate: u64,
     /// Keys share this many distinct prefixes; 0: none.
     pub prefix_groups: u64,
@@ -141,13 +141,13 @@ pub struct KeySpec {
     pub file: Option<String>,
 }
 
-/// What values look like.
+/// Size and compressibility of values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ValueSpec {
     /// Bytes of a value; a size or a distribution of sizes.
     pub size: SizeSpec,
-    /// The compressed share of a value's bytes: 1 is noise, 0.5 compresses to half.
+    /// The share of a value's bytes that remains after compression: 1 is noise, 0.5 compresses to half.
     pub compressed_share: f64,
 }
 
@@ -155,11 +155,11 @@ pub struct ValueSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Index {
-    /// The first of these bytes.
+    /// The first of these bytes, from 0.
     pub from: u32,
-    /// How many they are.
+    /// The number of these bytes.
     pub length: u32,
-    /// The index row holds the whole value; else it holds none.
+    /// The index row holds the complete value; otherwise it holds no value.
     pub clustering: bool,
 }
 
@@ -175,28 +175,29 @@ pub struct Mix {
     pub put: f64,
     /// Write the next new key, never overwriting.
     pub insert: f64,
-    /// Overwrite a key that is there.
+    /// Overwrite an existing key.
     pub update: f64,
     /// Delete a key.
     pub delete: f64,
     /// Scan; see `Phase::scan`.
     pub scan: f64,
-    /// Add 1 to a counter: native, or emulated by get and put, and labelled so.
+    /// Add 1 to a counter: native, or emulated by get and put, and labelled as emulated.
     pub merge: f64,
-    /// Get a key and put it back with a new value; timed as one.
+    /// Get a key and put it back with a new value; timed as one op.
     pub read_modify_write: f64,
     /// `Phase::transaction_ops` updates, atomically.
     pub transaction: f64,
-    /// Write the next new key with a row in each of `Workload::indexes`, atomically where the engine can; timed as one.
+    /// Write the next new key with a row in each of `Workload::indexes`, atomically if the engine supports it; timed as
+    /// one op.
     pub insert_indexed: f64,
     /// Push a new value at the right end of a list.
     pub push: f64,
-    /// Pop the value at the left end of a list; native, or by get and delete, and labelled so.
+    /// Pop the value at the left end of a list: native, or emulated by get and delete, and labelled as emulated.
     pub pop: f64,
 }
 
 impl Mix {
-    /// The kinds by their names in files, each with its share; in the order of the fields.
+    /// The op kinds by their names in files, each with its share; in the order of the fields.
     pub fn shares(&self) -> [(&'static str, f64); 13] {
         [
             ("get", self.get),
@@ -216,36 +217,37 @@ impl Mix {
     }
 }
 
-/// What a scan does.
+/// The settings of scans.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scan {
-    /// Rows wanted; 0: to the end of the keyspace.
+    /// Rows of a scan; 0: to the end of the keyspace.
     pub rows: u32,
     /// Rows are drawn uniformly from 1 to `rows` (as YCSB's workload E does).
     pub uniform_rows: bool,
-    /// Downward.
+    /// Scan in descending order.
     pub reverse: bool,
     /// Only rows that share the start key's prefix (needs `key.prefix_groups`).
     pub prefix: bool,
-    /// Over the rows of this index, from 1, in the order of its bytes; 0: over the rows themselves.
+    /// Scan the rows of this index, counted from 1, in the order of its bytes; 0: the rows themselves.
     pub index: u32,
-    /// Rows asked of the driver in one call, which goes on behind the last; 0: as many as the buffer takes.
+    /// Rows requested from the driver in one call; the next call continues after the last row; 0: as many as fit into
+    /// the buffer.
     pub rows_per_call: u32,
 }
 
-/// A transaction over all of a phase.
+/// A transaction that spans a complete phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Transaction {
     /// Committed at the phase's end.
     Whole,
-    /// Undone at its end.
+    /// Rolled back at its end.
     Aborted,
 }
 
 impl Transaction {
-    /// As reports say it.
+    /// The words for it in reports.
     pub fn words(self) -> &'static str {
         match self {
             Transaction::Whole => "in one transaction",
@@ -254,7 +256,7 @@ impl Transaction {
     }
 }
 
-/// What the core does in the engine's place though the engine could.
+/// Ops that the core emulates although the engine supports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Emulate {
@@ -268,18 +270,18 @@ pub enum Emulate {
 pub struct Phase {
     /// Unique in the workload.
     pub name: String,
-    /// Shares of op kinds (of all threads, or of those without a role).
+    /// Shares of op kinds, for all threads except dedicated readers and writers.
     pub mix: Mix,
-    /// Which key.
+    /// How keys are drawn.
     pub distribution: Distribution,
-    /// Hot keys lie side by side (in key-number order) instead of scattered.
+    /// Hot keys are neighbours (in the order of their numbers) instead of scattered.
     pub clustered: bool,
-    /// The range that keys are drawn from grows with the inserts of the phase (else it stays as it was at its start).
+    /// The range that keys are drawn from grows with the inserts of the phase; otherwise it stays as at the phase's start.
     pub grows: bool,
-    /// The share of gets (and multi-gets) that ask for a key that was never written.
+    /// The share of gets and multi-gets that read a key that was never written.
     pub miss: f64,
-    /// The share of puts that overwrite a key that is there, the rest write new ones; of inserts the share that try
-    /// one and must be refused. None: as the distribution falls, and inserts of new keys only.
+    /// The share of puts that overwrite an existing key (the others write new keys), and the share of inserts that use an
+    /// existing key and must be refused. None: puts follow the distribution, and inserts use new keys only.
     pub existing: Option<f64>,
     /// Threads that run the mix.
     pub threads: u32,
@@ -287,48 +289,48 @@ pub struct Phase {
     pub readers: u32,
     /// Dedicated threads that only put, besides `threads`.
     pub writers: u32,
-    /// End after this many ops in all threads together; 0: no such end. With `each_key` the number of keys.
+    /// End after this many ops of all threads together; 0: no limit. With `each_key` the number of keys.
     pub ops: u64,
     /// Ops = number of keys: each key once (with `sequential` or `permutation`).
     pub each_key: bool,
-    /// End after this many seconds; 0: no such end. Whichever end comes first.
+    /// End after this many seconds; 0: no limit. The limit that is reached first ends the phase.
     pub seconds: f64,
     /// Seconds at the start that are run but not counted.
     pub warmup_seconds: f64,
-    /// Writes that may share one commit (JOIN), 1: each alone.
+    /// Writes that may share one commit (JOIN); 1: no grouping.
     pub join: u32,
-    /// Joined writes are a transaction: all of a group are done, or none.
+    /// Joined writes form a transaction: either all writes of a group take effect, or none.
     pub atomic: bool,
-    /// All of the phase is one transaction of its one thread, ended with it; none: each op or group is by itself.
+    /// The complete phase is one transaction of its only thread; none: each op or group stands alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transaction: Option<Transaction>,
-    /// What is emulated even where the engine has it.
+    /// Ops that are emulated even if the engine supports them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub emulate: Vec<Emulate>,
     /// Keys of a multi-get.
     pub multi_get_keys: u32,
     /// Ops of a transaction.
     pub transaction_ops: u32,
-    /// What scans do.
+    /// The settings of scans.
     pub scan: Scan,
     /// The phase is run in each of `Workload::rounds`.
     pub each_round: bool,
-    /// Wait for background work before the phase (timed apart).
+    /// Wait for background work before the phase (timed separately).
     pub settle_before: bool,
-    /// Close and open before the phase (timed apart).
+    /// Close and open the database before the phase (timed separately).
     pub reopen_before: bool,
-    /// Drop the page cache before the phase, where that is possible (implies a reopen).
+    /// Drop the page cache before the phase, if the system allows it (implies a reopen).
     pub drop_caches_before: bool,
-    /// Another level than the workload's; the database is opened again for it.
+    /// A durability level that replaces the workload's; the database is reopened for it.
     pub durability: Option<Durability>,
-    /// Other value sizes than the workload's.
+    /// Value sizes that replace the workload's.
     pub value_size: Option<SizeSpec>,
 }
 
 impl Phase {
-    /// Whether the phase only puts the keys there: it goes over each key, and does nothing but put, insert (with indexes
-    /// or without) and push.
-    /// Where a workload has other phases too, `--threads`, `--seconds` and `--ops` leave its fills as they are.
+    /// Whether the phase only loads keys: it processes each key, and does nothing but put, insert (with or without
+    /// indexes) and push.
+    /// If a workload has other phases too, `--threads`, `--seconds` and `--ops` do not change its fills.
     pub fn is_fill(&self) -> bool {
         let writes = self.mix.put + self.mix.insert + self.mix.insert_indexed + self.mix.push;
         let others = self.mix.shares().iter().map(|(_, share)| share).sum::<f64>() - writes;

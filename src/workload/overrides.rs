@@ -1,4 +1,4 @@
-//! What the command line changes in a workload: plain flags for the usual, `--set` for any field.
+//! Changes to a workload from the command line: plain flags for common fields, `--set` for any field.
 
 use super::file::WorkloadFile;
 use super::parse::{WORKLOAD, explain};
@@ -6,27 +6,28 @@ use super::{Durability, Phase, Workload, WorkloadError};
 use crate::generator::{SizeSpec, nearest};
 use toml::{Table, Value};
 
-/// Changes to a workload; what is none stays as the workload has it.
+/// Changes to a workload; fields without a value do not change it.
 ///
-/// `threads`, `seconds` and `ops` apply to the phases that are measured: those that are no fill, or all if the
-/// workload has nothing but fills. Whoever sets `keys`, `seconds` or `ops`, by a flag or by `--set`, has chosen the
-/// size, so the time budget of the workload no longer shrinks it (unless `--set budget_seconds` asks for it).
+/// `threads`, `seconds` and `ops` apply to the measured phases: those that are not fills, or all if the workload has
+/// only fills. If `keys`, `seconds` or `ops` are set, by a flag or by `--set`, the user has chosen the size, so the
+/// time budget of the workload no longer shrinks it (unless `--set budget_seconds` is given too).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Keys of the fill.
     pub keys: Option<u64>,
     /// Bytes of a key.
     pub key_size: Option<SizeSpec>,
-    /// Bytes of a value; phases with sizes of their own keep them.
+    /// Bytes of a value; phases that set their own sizes keep them.
     pub value_size: Option<SizeSpec>,
     /// Threads that run the mix of measured phases.
     pub threads: Option<u32>,
-    /// Seconds of measured phases, in place of their number of ops; a warm-up that would not be shorter shrinks with them.
+    /// Seconds of measured phases, instead of their number of ops; a warm-up that would not be shorter shrinks in
+    /// proportion.
     pub seconds: Option<f64>,
-    /// Ops of measured phases, in place of their seconds and of `each_key`; with `seconds`, whichever comes first. Where
-    /// keys come in turns and rounds insert them, turns become as large.
+    /// Ops of measured phases, instead of their seconds and of `each_key`; with `seconds`, the limit that is reached first
+    /// ends the phase. If rounds insert keys in turns, a turn has the same size.
     pub ops: Option<u64>,
-    /// The least durability; phases with a level of their own keep it.
+    /// The minimum durability level; phases that set their own keep it.
     pub durability: Option<Durability>,
     /// Budget for the engine's own caches, in bytes.
     pub cache: Option<u64>,
@@ -36,26 +37,26 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// Repetitions of each cell.
     pub runs: Option<u32>,
-    /// `field=value` or `phase.field=value`, applied in order, after the rest.
+    /// `field=value` or `phase.field=value`, applied in order, after the other fields.
     pub set: Vec<String>,
 }
 
 impl Overrides {
-    /// Changes the workload and checks it. On an error (an unknown phase or field with the nearest name, a value of
-    /// the wrong form, a rule that is broken now) the workload is as it was.
+    /// Changes the workload and checks it. On an error (an unknown phase or field with the nearest name, an invalid value,
+    /// or a broken rule) the workload stays unchanged.
     pub fn apply(&self, workload: &mut Workload) -> Result<(), WorkloadError> {
         let mut changed = workload.clone();
         if self.keys.is_some() && workload.keys == 0 {
             let name = &workload.name;
             let message =
-                format!("{name} fills nothing; its phases insert --ops N keys in each of its rounds");
+                format!("{name} has no fill; its phases insert keys in each round, set their number by --ops N");
             return Err(WorkloadError::new("--keys", message));
         }
         self.apply_flags(&mut changed);
         for text in &self.set {
             set(&mut changed, text)?;
         }
-        // Whoever types a size means it: the budget would shrink it again.
+        // An explicit size is kept: the budget would shrink it again.
         let sized = self.keys.is_some() || self.seconds.is_some() || self.ops.is_some();
         if (sized || self.sets(&["keys", "seconds", "ops"])) && !self.sets(&["budget_seconds"]) {
             changed.budget_seconds = None;
@@ -72,7 +73,7 @@ impl Overrides {
         workload.seed = self.seed.unwrap_or(workload.seed);
         workload.runs = self.runs.unwrap_or(workload.runs);
         if let Some(level) = self.durability {
-            // Who names a level means it.
+            // An explicit level is required.
             (workload.durability, workload.or_weaker) = (level, false);
         }
         workload.cache_bytes = self.cache.or(workload.cache_bytes);
@@ -87,7 +88,7 @@ impl Overrides {
             workload.key.alternate = ops;
         }
         for phase in measured(&mut workload.phases) {
-            // Where there are only roles, no thread has a mix to run.
+            // With only readers and writers, no thread has a mix to run.
             if phase.threads > 0 {
                 phase.threads = self.threads.unwrap_or(phase.threads);
             }
@@ -97,7 +98,7 @@ impl Overrides {
                 phase.seconds = 0.0;
             }
             if let Some(seconds) = self.seconds {
-                // A warm-up that is as long as the phase, or longer, would be refused.
+                // A warm-up must be shorter than the phase.
                 if phase.warmup_seconds >= seconds && phase.seconds > 0.0 {
                     phase.warmup_seconds *= seconds / phase.seconds;
                 }
@@ -107,13 +108,13 @@ impl Overrides {
         }
     }
 
-    /// Whether `--set` names one of these fields, of whatever phase.
+    /// Whether `--set` names one of these fields, in any phase.
     fn sets(&self, fields: &[&str]) -> bool {
         let paths = self.set.iter().filter_map(|text| text.split_once('='));
         paths.filter_map(|(path, _)| path.trim().rsplit('.').next()).any(|field| fields.contains(&field))
     }
 
-    /// What to name when the changed workload breaks a rule: the one setting that did it, if that is known.
+    /// The origin of an error when the changed workload breaks a rule: the setting that caused it, if that is known.
     fn blame(&self, before: &Workload) -> String {
         let mut by_flags = before.clone();
         self.apply_flags(&mut by_flags);
@@ -124,7 +125,7 @@ impl Overrides {
     }
 }
 
-/// The phases that flags speak of: all but the fills, or all if there are only fills.
+/// The phases that flags apply to: all but the fills, or all if there are only fills.
 fn measured(phases: &mut [Phase]) -> impl Iterator<Item = &mut Phase> {
     let only_fills = phases.iter().all(Phase::is_fill);
     phases.iter_mut().filter(move |phase| only_fills || !phase.is_fill())
@@ -150,11 +151,11 @@ fn set(workload: &mut Workload, text: &str) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-/// The path in the file: `read.mix.get` becomes `phase`, `read`, `mix`, `get`.
+/// The steps of a path in the file: `read.mix.get` becomes `phase`, `read`, `mix`, `get`.
 fn steps<'a>(path: &'a str, phases: &[String]) -> Result<Vec<&'a str>, String> {
     let mut steps: Vec<&str> = path.split('.').collect();
     if steps.contains(&"") {
-        return Err(format!("expected a field's name, got `{path}`"));
+        return Err(format!("expected the name of a field, got `{path}`"));
     }
     let first = steps[0];
     let tables = ["key", "value", "collections", "phase"];
@@ -165,25 +166,25 @@ fn steps<'a>(path: &'a str, phases: &[String]) -> Result<Vec<&'a str>, String> {
             phases.iter().map(String::as_str).chain(["key", "value", "collections"]).collect();
         let hint = match nearest(first, &known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("it has {}", known.join(", ")),
+            None => format!("expected one of {}", known.join(", ")),
         };
         return Err(format!("the workload has no phase `{first}`; {hint}"));
     } else if steps.len() == 1 && phase_has(first) {
         let phase = phases.last().map_or("PHASE", String::as_str);
-        return Err(format!("`{first}` is a field of a phase; say which, as in `{phase}.{first}=...`"));
+        return Err(format!("`{first}` is a field of a phase; name the phase, as in `{phase}.{first}=...`"));
     }
     Ok(steps)
 }
 
-/// Whether this is a field of phases and of nothing above them.
+/// Whether this is a field of phases and not of the workload itself.
 fn phase_has(field: &str) -> bool {
     let schema = super::schema();
     let has = |pointer: &str| schema.pointer(pointer).is_some_and(|fields| fields.get(field).is_some());
     has("/$defs/Phase/properties") && !has("/properties")
 }
 
-/// The workload with one field changed. The value is read as TOML, and as a plain text where that does not fit; an
-/// empty one takes the field out, so that its default holds.
+/// The workload with one field changed. The value is parsed as TOML, or used as a plain string if that does not fit; an
+/// empty value removes the field, so that its default applies.
 fn with_value(workload: &Workload, steps: &[&str], value: &str) -> Result<Workload, String> {
     let read =
         toml::from_str::<Table>(&format!("value = {value}")).ok().and_then(|mut table| table.remove("value"));
@@ -209,7 +210,7 @@ fn replaced(workload: &Workload, steps: &[&str], value: Option<Value>) -> Result
     };
     for parent in parents {
         let inner = table.entry(parent.to_string()).or_insert_with(|| Value::Table(Table::new()));
-        table = inner.as_table_mut().ok_or_else(|| format!("`{parent}` is one value and has no fields"))?;
+        table = inner.as_table_mut().ok_or_else(|| format!("`{parent}` is a single value and has no fields"))?;
     }
     match value {
         Some(value) => table.insert(field.to_string(), value),
@@ -253,12 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn changes_nothing_when_nothing_is_asked_for() {
+    fn changes_nothing_when_nothing_is_requested() {
         assert_eq!(changed("quick", Overrides::default()), builtin("quick").unwrap());
     }
 
     #[test]
-    fn flags_reach_the_measured_phases_and_spare_the_load() {
+    fn flags_apply_to_the_measured_phases_and_not_to_the_load() {
         let before = builtin("ycsb-a").unwrap();
         let after = changed(
             "ycsb-a",
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_reach_the_fill_of_a_workload_that_is_only_a_fill() {
+    fn flags_apply_to_the_fill_of_a_workload_that_has_only_fills() {
         let after =
             changed("fill-seq", Overrides { threads: Some(2), ops: Some(100), ..Overrides::default() });
         let phase = &after.phases[0];
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_shrinks_with_the_seconds_where_it_must() {
+    fn a_warm_up_shrinks_with_the_seconds_if_necessary() {
         let with = |seconds: f64| {
             let after = changed("kvdk-read", Overrides { seconds: Some(seconds), ..Overrides::default() });
             (after.phases[1].seconds, after.phases[1].warmup_seconds)
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_type_of_collections_may_be_set_where_there_are_none() {
+    fn the_type_of_collections_may_be_set_if_there_are_none() {
         use crate::workload::{Collections, DataType};
         let workload = |settings: &[&str]| setting("kvdk-read", settings);
         let hash = workload(&["collections.type=hash"]).unwrap();
@@ -304,14 +305,14 @@ mod tests {
     }
 
     #[test]
-    fn deletes_of_each_key_are_measured_and_no_fill() {
+    fn deletes_of_each_key_are_measured_and_not_a_fill() {
         let after = changed("delete-random", Overrides { ops: Some(7), ..Overrides::default() });
         assert!(after.phases[0].each_key && after.phases[0].ops == 0);
         assert_eq!((after.phases[1].ops, after.phases[1].each_key), (7, false));
     }
 
     #[test]
-    fn every_plain_flag_reaches_its_field() {
+    fn every_plain_flag_changes_its_field() {
         let after = changed(
             "quick",
             Overrides {
@@ -329,14 +330,14 @@ mod tests {
         assert_eq!(after.key.size, SizeSpec::Fixed(24));
         assert_eq!(after.value.size, SizeSpec::Uniform(10, 20));
         assert_eq!((after.durability, after.cache_bytes), (Durability::None, Some(1 << 20)));
-        assert!(!after.or_weaker, "a level that is named is meant");
+        assert!(!after.or_weaker, "an explicit level is required");
         assert_eq!((after.seed, after.runs, after.budget_seconds), (u64::MAX, 9, None));
         assert!(after.phases[1..].iter().all(|phase| phase.ops == 50 && phase.seconds == 1.0));
-        assert_eq!(after.phases[5].durability, Some(Durability::Power), "a level of its own stays");
+        assert_eq!(after.phases[5].durability, Some(Durability::Power), "the phase keeps its own level");
     }
 
     #[test]
-    fn set_reaches_any_field() {
+    fn set_changes_any_field() {
         let after = setting(
             "quick",
             &[
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typed_size_lifts_the_budget_and_nothing_else_does() {
+    fn only_an_explicit_size_removes_the_budget() {
         let budget = |settings: &[&str]| setting("quick", settings).unwrap().budget_seconds;
         assert_eq!(budget(&["key.size=24"]), Some(150.0));
         assert_eq!(budget(&["read.seconds=5"]), None);
@@ -377,20 +378,20 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_with_a_setting() {
+    fn reports_what_is_wrong_with_a_setting() {
         const CASES: &[(&str, &str)] = &[
             ("threads", "expected FIELD=VALUE or PHASE.FIELD=VALUE, got no `=`"),
             ("raed.seconds=5", "the workload has no phase `raed`; did you mean `read`?"),
-            ("seconds=5", "`seconds` is a field of a phase; say which, as in `sync.seconds=...`"),
+            ("seconds=5", "`seconds` is a field of a phase; name the phase, as in `sync.seconds=...`"),
             ("read.secnods=5", "unknown field `secnods`; did you mean `seconds`?"),
             ("read.mix.gett=5", "unknown field `gett`; did you mean `get`?"),
             ("kesy=5", "unknown field `kesy`; did you mean `keys`?"),
             ("keys=many", "expected a count such as 200000 or \"200k\", got \"many\""),
             ("keys=5x", "unknown unit `x`; expected one of k, M, G"),
-            ("read.ops.x=5", "`ops` is one value and has no fields"),
-            ("read..x=5", "expected a field's name, got `read..x`"),
+            ("read.ops.x=5", "`ops` is a single value and has no fields"),
+            ("read..x=5", "expected the name of a field, got `read..x`"),
             ("read.miss=2", "phase `read`: `miss`: expected a share from 0 to 1, got 2"),
-            ("read.each_key=maybe", "expected true or false, got the text \"maybe\""),
+            ("read.each_key=maybe", "expected true or false, got the string \"maybe\""),
             ("read.distribution=zpif:1", "unknown distribution `zpif`; did you mean `zipf:THETA`?"),
             ("phase=1", "expected tables written as [[phase]], got the number `1`"),
             (
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn blames_the_flags_for_what_flags_break() {
+    fn errors_caused_by_flags_name_the_command_line() {
         let mut workload = builtin("quick").unwrap();
         let error = Overrides { threads: Some(0), set: vec!["keys=5".to_string()], ..Overrides::default() }
             .apply(&mut workload)
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_may_bear_the_name_of_a_field() {
+    fn a_phase_may_have_the_name_of_a_field() {
         let text = "[[phase]]\nname = 'keys'\nmix = { put = 1 }\nops = 5\n";
         let mut workload = parse(text, "w.toml").unwrap();
         let set = vec!["keys=7".to_string(), "keys.ops=9".to_string()];

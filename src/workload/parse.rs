@@ -1,4 +1,4 @@
-//! TOML in and out: a text becomes a workload or an error with its line, and a workload becomes a text.
+//! Reads workloads from TOML, with the line of each error, and writes them as TOML.
 
 use super::Workload;
 use super::check::Fault;
@@ -10,8 +10,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What is wrong with a workload, in one line: the file and line or what the person typed, what was expected, what
-/// was there instead, and the nearest name if one was mistyped.
+/// An error in a workload, in one line: the file and line or the text of the command line, what was expected, what was
+/// found instead, and the nearest name for a mistyped one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadError {
     origin: String,
@@ -20,27 +20,27 @@ pub struct WorkloadError {
 }
 
 impl WorkloadError {
-    /// An error in `origin` (a path, or what was typed; empty: the message says it) that is of no line.
+    /// An error without a line in `origin` (a path, or the text of the command line; empty: the message includes it).
     pub fn new(origin: &str, message: impl Into<String>) -> Self {
         WorkloadError { origin: origin.to_string(), line: None, message: message.into() }
     }
 
-    /// An error in a line of a file, from 1.
+    /// An error in a line of a file, counted from 1.
     pub(super) fn at_line(origin: &str, line: usize, message: impl Into<String>) -> Self {
         WorkloadError { line: Some(line), ..WorkloadError::new(origin, message) }
     }
 
-    /// The error with its place as a part of the text, for what names a place of its own.
+    /// The error with its place as part of the message, for callers that add another place.
     pub fn with_place(self) -> Self {
         WorkloadError::new("", self.to_string())
     }
 
-    /// The line in the file, from 1; none if it is not of a file.
+    /// The line in the file, counted from 1; none if the error is not in a file.
     pub fn line(&self) -> Option<usize> {
         self.line
     }
 
-    /// What is wrong, without the place.
+    /// The message without the place.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -58,17 +58,17 @@ impl fmt::Display for WorkloadError {
 
 impl std::error::Error for WorkloadError {}
 
-/// What is peculiar to a kind of file: the tables that it is a list of, and the tables that have fields.
+/// The properties of a kind of file: its list of tables, and the tables that have fields.
 pub(super) struct Form {
     /// `phase`, written `[[phase]]`.
     pub list: &'static str,
-    /// Where in the schema a table's fields are, and what people call it.
+    /// The path in the schema of the fields of each table, and the table's name in messages.
     pub tables: &'static [(&'static str, &'static str)],
     /// Its schema.
     pub schema: fn() -> Value,
 }
 
-/// A workload's file.
+/// The file of a workload.
 pub(super) const WORKLOAD: Form = Form {
     list: "phase",
     tables: &[
@@ -84,7 +84,7 @@ pub(super) const WORKLOAD: Form = Form {
     schema,
 };
 
-/// A text of some form, read, with what is needed to say in which line a fault lies.
+/// A parsed text, with the information needed to find the line of a fault.
 pub(super) struct Source<'t> {
     text: &'t str,
     origin: &'t str,
@@ -93,7 +93,7 @@ pub(super) struct Source<'t> {
 }
 
 impl<'t> Source<'t> {
-    /// Reads a text. An error tells the first line that is not TOML or not of the form.
+    /// Parses a text. An error reports the first line that is not valid TOML or does not fit the form.
     pub(super) fn read<File: serde::de::DeserializeOwned>(
         text: &'t str,
         origin: &'t str,
@@ -105,7 +105,7 @@ impl<'t> Source<'t> {
             message,
         };
         let table = DeTable::parse(text)
-            .map_err(|error| at(error.span(), format!("not TOML: {}", one_line(error.message()))))?;
+            .map_err(|error| at(error.span(), format!("invalid TOML: {}", one_line(error.message()))))?;
         let file = toml::from_str(text).map_err(|error| at(error.span(), explain(error.message(), form)))?;
         Ok((Source { text, origin, list: form.list, table }, file))
     }
@@ -116,16 +116,16 @@ impl<'t> Source<'t> {
         WorkloadError::at_line(self.origin, line_of(self.text, start), fault.message)
     }
 
-    /// The line of a table of the list, from 1.
+    /// The line of a table of the list, counted from 1.
     pub(super) fn line(&self, index: usize) -> usize {
         let fault = Fault { phase: Some(index), field: "", message: String::new() };
         self.error(fault).line.unwrap_or(1)
     }
 }
 
-/// The workload in a text; `origin` is its path, for errors, and names the workload if the text does not.
+/// Parses a workload; `origin` is its path, for errors and as the default name.
 ///
-/// An error tells the first line that is not TOML, not a workload, or not one that can be run.
+/// An error reports the first line that is not valid TOML, not part of a workload, or breaks a rule.
 pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
     let (source, file) = Source::read::<WorkloadFile>(text, origin, &WORKLOAD)?;
     let workload = file.into_workload(stem(origin));
@@ -138,7 +138,7 @@ pub fn schema() -> Value {
     finished(schemars::schema_for!(WorkloadFile).to_value(), &[("", "phase"), ("/$defs/Phase", "name")])
 }
 
-/// A schema without what TOML has not, and with the fields that must be there.
+/// A schema without the types that TOML lacks, and with the required fields.
 pub(super) fn finished(mut schema: Value, all_required: &[(&str, &str)]) -> Value {
     without_null(&mut schema);
     for (table, required) in all_required {
@@ -150,13 +150,13 @@ pub(super) fn finished(mut schema: Value, all_required: &[(&str, &str)]) -> Valu
 }
 
 impl Workload {
-    /// The workload as a file that means the same; fields of phases that have their default are left out.
+    /// The workload as an equivalent file, without the fields of phases that have their default.
     pub fn to_toml(&self) -> String {
         toml::to_string(&WorkloadFile::of(self)).expect("every field of a workload has a form in TOML")
     }
 }
 
-/// TOML has no null, so editors need not offer it.
+/// Removes null from a schema: TOML has no null, so editors should not suggest it.
 fn without_null(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -189,17 +189,17 @@ fn is_empty(value: &Value) -> bool {
     value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// The name of a file without its folder and ending.
+/// The name of a file without folder and extension.
 pub(super) fn stem(origin: &str) -> &str {
     std::path::Path::new(origin).file_stem().and_then(|stem| stem.to_str()).unwrap_or("workload")
 }
 
-/// The line of a byte, from 1.
+/// The line of a byte, counted from 1.
 fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// Where a fault lies in the text: the field, or what is nearest above it; none if no part of it is written.
+/// The place of a fault in the text: the field, or its nearest parent; none if the text has neither.
 fn place(table: &DeTable<'_>, list: &str, fault: &Fault) -> Option<Range<usize>> {
     let mut found = None;
     let mut table = Some(table);
@@ -223,7 +223,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The words of the deserializer, turned into ours: what was expected, what was there, and the nearest name.
+/// Converts a message of the deserializer to ours: what was expected, what was found, and the nearest name.
 pub(super) fn explain(message: &str, form: &Form) -> String {
     let message = one_line(message);
     for kind in ["field", "variant"] {
@@ -247,7 +247,7 @@ fn unknown(kind: &str, typed: &str, known: &[&str], form: &Form) -> String {
         let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         return format!("expected {}, got `{typed}`{hint}", listed(known));
     }
-    // A field right after `[phase.mix]` belongs to the mix: TOML's commonest trap.
+    // A field right after `[phase.mix]` belongs to the mix, which is the most common mistake in TOML.
     match (home(typed, form), near) {
         (Some(home), _) => format!("unknown field `{typed}` here; it belongs to {home}"),
         (None, Some(name)) => format!("unknown field `{typed}`; did you mean `{name}`?"),
@@ -255,7 +255,7 @@ fn unknown(kind: &str, typed: &str, known: &[&str], form: &Form) -> String {
     }
 }
 
-/// The tables that have a field of this name, as people write them.
+/// The tables that have a field of this name, as they are written in files.
 fn home(field: &str, form: &Form) -> Option<String> {
     let schema = (form.schema)();
     let has = |pointer: &str| schema.pointer(pointer).is_some_and(|fields| fields.get(field).is_some());
@@ -276,16 +276,16 @@ fn plain_expected(expected: &str, form: &Form) -> String {
     match expected {
         "f64" => "a number".to_string(),
         "a boolean" => "true or false".to_string(),
-        "a string" => "a text in quotes".to_string(),
+        "a string" => "a string in quotes".to_string(),
         "a sequence" => format!("tables written as [[{}]]", form.list),
         other => other.to_string(),
     }
 }
 
-/// Rust's words for TOML's types become TOML's.
+/// Replaces Rust's names of types by TOML's.
 fn plain_got(got: &str) -> String {
     const WORDS: &[(&str, &str)] = &[
-        ("string ", "the text "),
+        ("string ", "the string "),
         ("floating point ", "the number "),
         ("integer ", "the number "),
         ("boolean ", ""),

@@ -1,4 +1,4 @@
-//! Properties of any workload: what is printed reads back equal, and nothing panics.
+//! Property tests of workloads: written files parse back to the same workload, and nothing panics.
 
 use super::file::WorkloadFile;
 use super::*;

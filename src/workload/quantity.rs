@@ -7,16 +7,16 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-/// The first number that a double no longer tells from its neighbour; TOML's whole numbers print exactly below it.
+/// The first number that a double cannot distinguish from its neighbour; integers print exactly below it.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A unit and what one of it is worth.
+/// A unit and its value.
 type Unit = (&'static str, f64);
 
 const COUNT_UNITS: &[Unit] =
     &[("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("K", 1e3), ("m", 1e6), ("g", 1e9)];
 
-/// `M` is what caches and files are sized in, so it is binary; the decimal ones are written out, `MB`.
+/// `M` is binary, because caches and files are sized that way; decimal units have a `B`, as in `MB`.
 const BYTE_UNITS: &[Unit] = &[
     ("", 1.0),
     ("B", 1.0),
@@ -39,7 +39,7 @@ const BYTE_UNITS: &[Unit] = &[
     ("t", 1099511627776.0),
 ];
 
-/// Seconds per unit; divided rather than multiplied, so that 500ms is exactly what 0.5 is.
+/// Units per second; values are divided rather than multiplied, so that 500ms is exactly 0.5.
 const SECOND_PARTS: &[Unit] = &[("ns", 1e9), ("us", 1e6), ("ms", 1e3)];
 const SECOND_UNITS: &[Unit] = &[("", 1.0), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
@@ -50,12 +50,12 @@ const A_SIZE: &str = "a size such as 100, \"4KiB\", \"uniform:1-100\", \"zipf:1-
     \"histogram:100*9,1000*1\"";
 
 /// A count: `200000`, `200_000`, `200k`, `1.5M` (k, M and G are decimal).
-/// An error says what was expected and names the nearest unit.
+/// An error reports what was expected and names the nearest unit.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     whole(text, COUNT_UNITS, A_COUNT)
 }
 
-/// A count as people write it: `1M`, `500k`, and in full where it is not round.
+/// A short form of a count: `1M`, `500k`, or all digits if it is not round.
 pub fn count_text(count: u64) -> String {
     match count {
         _ if count > 0 && count.is_multiple_of(1_000_000) => format!("{}M", count / 1_000_000),
@@ -65,13 +65,13 @@ pub fn count_text(count: u64) -> String {
 }
 
 /// Bytes: `4096`, `64MiB`, `64M` (K, M, G and T are binary; kB, MB, GB and TB are decimal).
-/// An error says what was expected and names the nearest unit.
+/// An error reports what was expected and names the nearest unit.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     whole(text, BYTE_UNITS, A_BYTE_COUNT)
 }
 
 /// A duration in seconds: `10`, `10s`, `500ms`, `2m`, `1h`.
-/// An error says what was expected and names the nearest unit.
+/// An error reports what was expected and names the nearest unit.
 pub fn parse_seconds(text: &str) -> Result<f64, String> {
     let (number, unit) = split(text);
     let Ok(number) = number.parse::<f64>() else {
@@ -87,7 +87,7 @@ pub fn parse_seconds(text: &str) -> Result<f64, String> {
 }
 
 /// A size in bytes or a distribution of sizes: `100`, `4KiB`, `uniform:1-100`, and the other forms of `SizeSpec`.
-/// An error says what was expected.
+/// An error reports what was expected.
 pub fn parse_size(text: &str) -> Result<SizeSpec, String> {
     text.parse::<SizeSpec>().map_err(|error| error.to_string())
 }
@@ -118,7 +118,7 @@ fn whole(text: &str, units: &[Unit], expected: &str) -> Result<u64, String> {
 
 fn unknown_unit<'a>(unit: &str, units: impl Iterator<Item = &'a Unit>) -> String {
     let mut names: Vec<&str> = units.map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
-    // The words that people write for seconds are not near the letter in edits.
+    // Common words for time units are many edits away from the letter.
     let near = match unit {
         "sec" | "secs" | "second" | "seconds" if names.contains(&"s") => Some("s"),
         "min" | "mins" | "minute" | "minutes" if names.contains(&"h") => Some("m"),
@@ -129,7 +129,7 @@ fn unknown_unit<'a>(unit: &str, units: impl Iterator<Item = &'a Unit>) -> String
     if let Some(near) = near {
         return format!("unknown unit `{unit}`; did you mean `{near}`?");
     }
-    // Each letter once: `K` is `k` again.
+    // Each letter once: `K` and `k` are the same.
     let mut seen = HashSet::new();
     names.retain(|name| seen.insert(name.to_lowercase()));
     format!("unknown unit `{unit}`; expected one of {}", names.join(", "))
@@ -147,7 +147,7 @@ pub(super) struct Bytes(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Seconds(pub f64);
 
-/// A plain number in a file; a whole one is written without a point.
+/// A plain number in a file; an integer is written without a decimal point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Number(pub f64);
 
@@ -247,7 +247,7 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-/// A whole number as TOML can hold it: over 63 bits it becomes a text.
+/// Writes an integer in a form that TOML supports: above 63 bits it becomes a string.
 fn write_count<S: Serializer>(value: u64, out: S) -> Result<S::Ok, S::Error> {
     match i64::try_from(value) {
         Ok(value) => out.serialize_i64(value),
@@ -296,7 +296,7 @@ impl Serialize for Size {
     }
 }
 
-/// A number, or a text with a unit that `pattern` tells.
+/// A number, or a string with a unit that matches `pattern`.
 fn quantity_schema(number: &str, pattern: &str, example: &str) -> Schema {
     json_schema!({
         "anyOf": [
@@ -307,7 +307,7 @@ fn quantity_schema(number: &str, pattern: &str, example: &str) -> Schema {
     })
 }
 
-/// Names a type in the schema and gives its body.
+/// Implements the schema of a type from its name and body.
 macro_rules! schema {
     ([$($generic:tt)*] $type:ty, $name:literal, $body:expr) => {
         impl<$($generic)*> JsonSchema for $type {
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_quantity() {
+    fn refuses_invalid_quantities() {
         for text in ["", "k", "-5", "1.5", "0.0001k", "1e3", "5 apples", "99999999999G", "1.2.3k"] {
             assert!(parse_count(text).is_err(), "{text:?}");
         }

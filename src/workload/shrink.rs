@@ -1,24 +1,25 @@
-//! Makes a workload that has a time budget fit into the time that one trial gets.
+//! Shrinks a workload with a time budget to fit into the time of one trial.
 
 use super::{Phase, Workload};
 
-/// Keys per second that a fill is taken to reach: what a slow engine does with joined puts, so that plans hold.
+/// Assumed keys per second of a fill: the rate of a slow engine with joined puts, so that plans are realistic.
 const FILL_KEYS_PER_SECOND: f64 = 150_000.0;
-/// The share of a trial's time that its fills may take before keys are taken away.
+/// The share of a trial's time that its fills may take before the number of keys is reduced.
 const FILL_SHARE: f64 = 0.45;
-/// Fewer keys than this fit into a processor's cache and measure nothing else.
+/// With fewer keys than this, all data fits into a processor's cache, and the trial would measure only that.
 const LEAST_KEYS: u64 = 20_000;
-/// A phase shorter than this has no percentiles to speak of.
+/// A phase shorter than this has no meaningful percentiles.
 const LEAST_SECONDS: f64 = 0.05;
-/// The engines that `budget_seconds` is stated for, and how far the budget grows with more of them.
+/// The number of engines that `budget_seconds` is stated for, and the maximum growth of the budget with more engines.
 const BUDGET_ENGINES: f64 = 10.0;
 const BUDGET_GROWTH: f64 = 8.0 / 3.0;
 
 impl Workload {
-    /// Seconds that each of `trials` trials (engines times runs) may measure; none: the workload has no budget.
+    /// The measuring time in seconds of each of `trials` trials (engines times runs); none: the workload has no budget.
     ///
-    /// `budget_seconds` is what ten engines take. Fewer engines get more each, up to what is written; more engines
-    /// stretch the whole up to 8/3 of it (150 s become 400 s), and only then get less each.
+    /// `budget_seconds` is the time for ten engines. With fewer engines, each gets more time, up to the durations in the
+    /// file. With more engines, the total first grows to 8/3 of the budget (150 s become 400 s); beyond that, each engine
+    /// gets less.
     pub fn seconds_per_trial(&self, trials: usize) -> Option<f64> {
         let budget = self.budget_seconds?;
         let trials = trials.max(1) as f64;
@@ -26,11 +27,11 @@ impl Workload {
         Some(budget * growth.clamp(1.0, BUDGET_GROWTH) / trials)
     }
 
-    /// Shrinks keys and times so that a trial measures for at most about `seconds_per_trial` seconds.
+    /// Shrinks keys and durations so that a trial measures for at most about `seconds_per_trial` seconds.
     ///
-    /// Does nothing without `budget_seconds`, and never makes anything larger. The outcome depends on nothing but the
-    /// workload and the argument, so that all engines of a run get the same. Keys shrink only when filling them at a
-    /// rate that slow engines reach would take too much of the time, and never below 20,000.
+    /// Does nothing without `budget_seconds`, and never enlarges anything. The result depends only on the workload and the
+    /// argument, so all engines of a run get the same. The number of keys shrinks only if filling them at the rate of a
+    /// slow engine would take too much of the time, and never below 20,000.
     pub fn shrink_to(&mut self, seconds_per_trial: f64) {
         if self.budget_seconds.is_none() || !seconds_per_trial.is_finite() || seconds_per_trial <= 0.0 {
             return;
@@ -50,12 +51,12 @@ impl Workload {
         }
     }
 
-    /// Seconds that a trial's phases are written for, each as often as it is run; those that end by a count have none.
+    /// The sum of the `seconds` of all phases, each counted as often as it is run; phases that end by a count add nothing.
     pub fn phase_seconds(&self) -> f64 {
         self.phases.iter().map(|phase| phase.seconds * self.times(phase)).sum()
     }
 
-    /// Seconds that a phase is taken to need at the rate of a slow engine, its warm-up in it.
+    /// Estimated seconds of a phase at the rate of a slow engine, including its warm-up.
     pub fn expected_seconds(&self, phase: &Phase) -> f64 {
         let by_count = if is_fill(phase) { self.keys } else { phase.ops } as f64 / FILL_KEYS_PER_SECOND;
         let counted = match (by_count > 0.0, phase.seconds > 0.0) {
@@ -66,7 +67,7 @@ impl Workload {
         phase.warmup_seconds + counted
     }
 
-    /// Takes keys away until the fills take at most `seconds` seconds.
+    /// Reduces the number of keys until the fills take at most `seconds` seconds.
     fn shrink_keys(&mut self, seconds: f64) {
         let fills: f64 = self.phases.iter().filter(|phase| is_fill(phase)).map(|fill| self.times(fill)).sum();
         if fills > 0.0 {
@@ -75,31 +76,31 @@ impl Workload {
         }
     }
 
-    /// Seconds that the fills are taken to need.
+    /// Estimated seconds of the fills.
     fn fill_seconds(&self) -> f64 {
         let fills = self.phases.iter().filter(|phase| is_fill(phase));
         let seconds = |phase: &Phase| capped(self.keys as f64 / FILL_KEYS_PER_SECOND, phase.seconds);
         fills.map(|phase| seconds(phase) * self.times(phase)).sum()
     }
 
-    /// Seconds that the other phases may take.
+    /// Estimated seconds of the other phases.
     fn timed_seconds(&self) -> f64 {
         let phases = self.phases.iter().filter(|phase| !is_fill(phase));
         phases.map(|phase| timed_seconds(phase) * self.times(phase)).sum()
     }
 
-    /// How often a phase is run.
+    /// The number of times a phase is run.
     fn times(&self, phase: &Phase) -> f64 {
         if phase.each_round { f64::from(self.rounds) } else { 1.0 }
     }
 }
 
-/// Ends by the number of keys, so that only fewer keys make it shorter.
+/// Whether the phase ends by the number of keys, so that only fewer keys shorten it.
 fn is_fill(phase: &Phase) -> bool {
     phase.each_key
 }
 
-/// What a phase takes by its clock, or by its ops at the rate of a fill if it has no clock.
+/// The seconds of a phase; if it has no time limit, estimated from its ops at the rate of a fill.
 fn timed_seconds(phase: &Phase) -> f64 {
     if phase.seconds > 0.0 { phase.seconds } else { phase.ops as f64 / FILL_KEYS_PER_SECOND }
 }
@@ -108,7 +109,7 @@ fn capped(seconds: f64, cap: f64) -> f64 {
     if cap > 0.0 { seconds.min(cap) } else { seconds }
 }
 
-/// Down to whole milliseconds, which people can read.
+/// Rounds down to full milliseconds, for readability.
 fn round_ms(seconds: f64) -> f64 {
     (seconds * 1000.0).floor() / 1000.0
 }
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn one_engine_gets_what_is_written() {
+    fn one_engine_gets_the_durations_of_the_file() {
         assert_eq!(quick(1).1, builtin("quick").unwrap());
     }
 
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn shrinks_ops_where_a_phase_has_no_clock() {
+    fn shrinks_ops_of_a_phase_without_a_time_limit() {
         let mut workload = builtin("quick").unwrap();
         for phase in &mut workload.phases[1..] {
             (phase.seconds, phase.ops) = (0.0, 150_000);

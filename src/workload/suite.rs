@@ -1,4 +1,4 @@
-//! A suite: several workloads, at the sizes and levels and on the engines of a comparison, run as one.
+//! Suites: several workloads, with their sizes, durability levels and engines, run together.
 
 use super::check::Fault;
 use super::list::List;
@@ -11,46 +11,46 @@ use serde_json::Value;
 use std::collections::HashSet;
 use toml::de::DeTable;
 
-/// A kvdyno suite: parts, each of workloads, sizes, levels and engines, run together.
+/// A kvdyno suite: parts that run together, each with workloads, sizes, durability levels and engines.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 #[schemars(rename = "Suite")]
 struct SuiteFile {
-    /// What people type. Letters, digits, `-`, `_` and `.`. Default: the file's name.
+    /// The name to type on the command line. Letters, digits, `-`, `_` and `.`. Default: the file's name.
     name: Option<String>,
-    /// One line for people. Default: empty.
+    /// A description of one line. Default: empty.
     about: Option<String>,
-    /// The engines; those that are not here are left out and told. Default: all that are compared.
+    /// The engines; those that are not available are reported and skipped. Default: all.
     engines: Option<List<String>>,
-    /// The layouts that its report has if none is asked for. Default: those of its workloads.
+    /// The layouts that its report uses if none is requested. Default: those of its workloads.
     layouts: Option<List<String>>,
-    /// Repetitions of each cell. Default: those of its workloads.
+    /// Repetitions of each cell. Default: as in its workloads.
     runs: Option<Count<u32>>,
     /// The parts, in order.
     #[serde(rename = "part")]
     parts: Vec<PartFile>,
 }
 
-/// Workloads at some sizes and levels, on some engines.
+/// Workloads with sizes and durability levels, on some engines.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 #[schemars(rename = "Part")]
 struct PartFile {
-    /// Built-in workloads by name, or files (their paths from the suite's folder). Required.
+    /// Built-in workloads by name, or files (paths relative to the suite's folder). Required.
     workload: Option<List<String>>,
-    /// What is added to the names of its workloads, to tell them from those of another part. Default: nothing.
+    /// A suffix for the names of its workloads, to distinguish them from those of another part. Default: none.
     variant: Option<String>,
-    /// Numbers of keys. Default: as the workload has it.
+    /// Numbers of keys. Default: as in the workload.
     keys: Option<List<Count<u64>>>,
-    /// Levels asked for. Default: as the workload has it.
+    /// Requested durability levels. Default: as in the workload.
     durability: Option<List<Durability>>,
-    /// Engines of its own. Default: the suite's.
+    /// Engines of this part. Default: the suite's.
     engines: Option<List<String>>,
-    /// Fields of its workloads, as `--set` takes them. Default: none.
+    /// Fields of its workloads, as in `--set`. Default: none.
     set: Option<List<String>>,
 }
 
-/// A suite's file.
+/// The file of a suite.
 const SUITE: Form = Form {
     list: "part",
     tables: &[("/properties", "the top of the file"), ("/$defs/Part/properties", "[[part]]")],
@@ -60,49 +60,49 @@ const SUITE: Form = Form {
 /// Several workloads, run as one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suite {
-    /// What people type.
+    /// The name to type on the command line.
     pub name: String,
-    /// One line for people.
+    /// A description of one line.
     pub about: String,
-    /// The engines of parts that have none of their own; none: all that are compared.
+    /// The engines of parts that do not name any; none: all.
     pub engines: Vec<String>,
     /// The layouts of its report, by name; none: those of its workloads.
     pub layouts: Vec<String>,
-    /// Repetitions of each cell; none: as its workloads have it.
+    /// Repetitions of each cell; none: as in its workloads.
     pub runs: Option<u32>,
     /// The parts, in order.
     pub parts: Vec<Part>,
     origin: String,
 }
 
-/// Workloads at some sizes and levels, on some engines.
+/// Workloads with sizes and durability levels, on some engines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// Names, or files.
     pub workloads: Vec<String>,
-    /// What is added to their names.
+    /// A suffix for their names.
     pub variant: Option<String>,
     /// Sizes and levels.
     pub axes: Axes,
-    /// Engines of its own; none: the suite's.
+    /// Engines of this part; none: the suite's.
     pub engines: Vec<String>,
     /// Fields of its workloads.
     pub set: Vec<String>,
     line: usize,
 }
 
-/// A workload of a suite, and the engines that it is done to; no engines: all that are compared.
+/// A workload of a suite, and the engines that it runs on; no engines: all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// As it is to be run.
+    /// The workload, with all changes applied.
     pub workload: Workload,
-    /// By name.
+    /// Names of engines.
     pub engines: Vec<String>,
-    /// Flags of the command line that it cannot take.
+    /// Flags of the command line that do not apply to it.
     pub missed: Vec<&'static str>,
 }
 
-/// Whether a text is meant as a suite and not as a workload: it has parts and no phases.
+/// Whether a text is a suite and not a workload: it has parts and no phases.
 pub fn is_suite(text: &str) -> bool {
     DeTable::parse(text).is_ok_and(|table| {
         let has = |field: &str| table.get_ref().get(field).is_some();
@@ -110,10 +110,10 @@ pub fn is_suite(text: &str) -> bool {
     })
 }
 
-/// The suite in a text; `origin` is its path, for errors, and names the suite if the text does not.
+/// Parses a suite; `origin` is its path, for errors and as the default name.
 ///
-/// An error tells the first line that is not TOML, or not a suite. Whether its workloads are there and take what it sets
-/// is for [`Suite::members`] to say.
+/// An error reports the first line that is not valid TOML or not part of a suite. [`Suite::members`] checks that the
+/// workloads exist and accept the settings.
 pub fn parse_suite(text: &str, origin: &str) -> Result<Suite, WorkloadError> {
     let (source, file) = Source::read::<SuiteFile>(text, origin, &SUITE)?;
     let texts = |list: Option<List<String>>| list.map_or_else(Vec::new, |list| list.0);
@@ -147,7 +147,7 @@ pub fn suite_schema() -> Value {
 }
 
 impl Suite {
-    /// Whether it says something that can be run; the first fault, with its place.
+    /// Checks the rules of suites; an error is the first fault, with its place.
     fn sound(&self) -> Result<(), Fault> {
         let fault = |phase: Option<usize>, field: &'static str, message: &str| {
             let part = phase.map_or_else(String::new, |place| format!("part {}: ", place + 1));
@@ -176,11 +176,11 @@ impl Suite {
         Ok(())
     }
 
-    /// The workloads of all parts as they are run, with the changes of the command line; `find` gives a workload by its
-    /// name or path.
+    /// The workloads of all parts with the changes of the command line applied; `find` returns a workload by its name or
+    /// path.
     ///
-    /// An error names the line of the part whose workload is not there or does not take what the part sets, or what of
-    /// the changes does not fit.
+    /// An error names the line of the part whose workload does not exist or does not accept the part's settings, or the
+    /// change that does not apply.
     pub fn members(
         &self,
         find: &dyn Fn(&str) -> Result<Workload, WorkloadError>,
@@ -207,7 +207,7 @@ impl Suite {
                 for workload in fitting.variants(&workload, &part.axes)? {
                     if !names.insert(workload.name.clone()) {
                         let name = &workload.name;
-                        return Err(wrong(&format!("there are two `{name}`; give one part a `variant`")));
+                        return Err(wrong(&format!("two workloads have the name `{name}`; add a `variant` to one of the parts")));
                     }
                     let engines = if part.engines.is_empty() { &self.engines } else { &part.engines };
                     members.push(Member { workload, engines: engines.clone(), missed: missed.clone() });

@@ -1,11 +1,11 @@
-//! Tests of the file format as a whole: what it means, its errors, its schema and its reference.
+//! Tests of the file format: meaning, errors, schema and reference.
 
 mod rounds;
 
 use super::*;
 use crate::generator::{Distribution, SizeSpec};
 
-/// The least that is a workload.
+/// The smallest valid workload.
 const LEAST: &str = "[[phase]]\nname = \"fill\"\nmix = { put = 1 }\nops = 10\n";
 
 fn workload(text: &str) -> Workload {
@@ -37,7 +37,7 @@ fn the_least_file_means_the_defaults() {
 }
 
 #[test]
-fn phases_inherit_threads_unless_they_say_their_own() {
+fn phases_inherit_threads_unless_they_set_their_own() {
     let text = "threads = 4\n".to_string()
         + LEAST
         + "[[phase]]\nname = 'b'\nthreads = 2\nmix = { get = 1 }\nops = 1\n";
@@ -74,11 +74,11 @@ fn units_may_be_written_everywhere() {
     assert_eq!(read.phases[0].value_size, Some(SizeSpec::Fixed(4096)));
 }
 
-/// What stands before the least file or in its phase, and the error.
+/// Lines before the smallest file or in its phase, and the error.
 const BROKEN: &[(&str, &str)] = &[
     ("", "w.toml:1: `phase`: expected at least one [[phase]], got none"),
-    ("keys = = 5", "w.toml:1: not TOML: "),
-    ("# a\nkeys = 5\nkeys = 6", "w.toml:3: not TOML: duplicate key"),
+    ("keys = = 5", "w.toml:1: invalid TOML: "),
+    ("# a\nkeys = 5\nkeys = 6", "w.toml:3: invalid TOML: duplicate key"),
     ("\nkesy = 5\n$", "w.toml:2: unknown field `kesy`; did you mean `keys`?"),
     ("frobnicate = 5\n$", "w.toml:1: unknown field `frobnicate`; expected `name`, `about`, "),
     ("seconds = 5\n$", "w.toml:1: unknown field `seconds` here; it belongs to [[phase]], above its tables"),
@@ -95,7 +95,7 @@ const BROKEN: &[(&str, &str)] = &[
     ("keys = [1]\n$", "w.toml:1: expected a count such as 200000 or \"200k\", got an array"),
     (
         "keys = 0\n$",
-        "w.toml:1: `keys`: expected 1 or more for phase `fill`, which puts, merges or goes over each key",
+        "w.toml:1: `keys`: expected 1 or more for phase `fill`, which puts, merges or processes each key",
     ),
     ("runs = 5000000000\n$", "w.toml:1: expected a count of at most 4294967295, got 5000000000"),
     (
@@ -139,18 +139,18 @@ const BROKEN: &[(&str, &str)] = &[
         "[value]\ncompressed_share = 0\n$",
         "w.toml:2: `value.compressed_share`: expected over 0 and up to 1, got 0",
     ),
-    ("$name = 5", "w.toml:5: not TOML: duplicate key"),
+    ("$name = 5", "w.toml:5: invalid TOML: duplicate key"),
     ("[[phase]]\nops = 5", "w.toml:1: phase 1: `name`: expected letters, digits, `-` and `_`, got none"),
     (
         "[[phase]]\nname = 'key'",
-        "w.toml:2: phase `key`: `name`: expected a name that no table of a workload has, got \"key\"",
+        "w.toml:2: phase `key`: `name`: expected a name that is not a table of the file format, got \"key\"",
     ),
     (
         "$[[phase]]\nname = 'fill'",
-        "w.toml:6: phase `fill`: `name`: expected a name of its own, got one that stands above",
+        "w.toml:6: phase `fill`: `name`: expected a unique name, got the name of an earlier phase",
     ),
     ("$distribution = 'zpif:0.9'", "w.toml:5: unknown distribution `zpif`; did you mean `zipf:THETA`?"),
-    ("$distribution = 5", "w.toml:5: expected a text in quotes, got the number `5`"),
+    ("$distribution = 5", "w.toml:5: expected a string in quotes, got the number `5`"),
     ("$distribution = 'zipf:-1'", "w.toml:5: "),
     (
         "$each_key = true",
@@ -180,7 +180,7 @@ const BROKEN: &[(&str, &str)] = &[
         "w.toml:1: expected threads such as 4, \"cpus\" or \"cpus-1\", got the number `1.5`",
     ),
     ("$readers = [1]", "w.toml:5: expected threads such as 4, \"cpus\" or \"cpus-1\", got an array"),
-    ("layouts = 5\n$", "w.toml:1: expected a text in quotes, got the number `5`"),
+    ("layouts = 5\n$", "w.toml:1: expected a string in quotes, got the number `5`"),
     ("$join = 0", "w.toml:5: phase `fill`: `join`: expected 1 to 65536, got 0"),
     ("$multi_get_keys = 0", "w.toml:5: phase `fill`: `multi_get_keys`: expected 1 to 65536, got 0"),
     ("$transaction_ops = 0", "w.toml:5: phase `fill`: `transaction_ops`: expected 1 to 65536, got 0"),
@@ -192,11 +192,11 @@ const BROKEN: &[(&str, &str)] = &[
     ("$existing = 2", "w.toml:5: phase `fill`: `existing`: expected a share from 0 to 1, got 2"),
     (
         "$miss = 0.5",
-        "w.toml:5: phase `fill`: `miss`: expected get or multi_get in the mix, or readers, where miss is over 0, got none",
+        "w.toml:5: phase `fill`: `miss`: expected get or multi_get in the mix, or readers, if miss is over 0, got none",
     ),
     (
         "[key]\nspacing = 1\n$miss = 0.5\nreaders = 1",
-        "w.toml:7: phase `fill`: `miss`: expected key.spacing of 2 or more, for misses fall into the gap, got 1",
+        "w.toml:7: phase `fill`: `miss`: expected key.spacing of 2 or more, because misses use the numbers in the gaps, got 1",
     ),
     (
         "[key]\nfile = 'a'\n$miss = 0.5\nreaders = 1",
@@ -217,7 +217,7 @@ const BROKEN: &[(&str, &str)] = &[
     ),
     (
         "[[phase]]\nname = 'a'\nmix = 'get'",
-        "w.toml:3: expected a table of shares such as { get = 0.9, put = 0.1 }, got the text \"get\"",
+        "w.toml:3: expected a table of shares such as { get = 0.9, put = 0.1 }, got the string \"get\"",
     ),
     (
         "[[phase]]\nname = 'a'\nmix = { put = -1 }",
@@ -234,21 +234,21 @@ const BROKEN: &[(&str, &str)] = &[
     ("keyspaces = 0\n$", "w.toml:1: `keyspaces`: expected 1 to 4096, got 0"),
     (
         "memory_bytes = '1MiB'\n$",
-        "w.toml:1: `memory_bytes`: expected 16MiB or more, for the harness counts too, got 1048576",
+        "w.toml:1: `memory_bytes`: expected 16MiB or more, because the harness counts too, got 1048576",
     ),
     ("keys = 5\nkeyspaces = 6\n$", "w.toml:2: `keyspaces`: expected no more than 5 keys, got 6"),
     ("indexes = 5\n$", "w.toml:1: expected "),
     ("indexes = [{ form = 24 }]\n$", "w.toml:1: unknown field `form`; did you mean `from`?"),
     (
         "indexes = [{ from = 24, length = 80 }]\n$",
-        "w.toml:1: `indexes`: expected bytes within every value, of which the smallest has 100, got 80 from byte 24 on",
+        "w.toml:1: `indexes`: expected bytes that every value has (the smallest value has 100), got 80 from byte 24 on",
     ),
     ("indexes = [{ length = 0 }]\n$", "w.toml:1: `indexes`: expected a length of 1 or more, got 0"),
     ("indexes = [{}, {}, {}, {}, {}, {}, {}, {}, {}]\n$", "w.toml:1: `indexes`: expected up to 8, got 9"),
     (
         "indexes = [{}]\n$",
-        "w.toml:4: phase `fill`: `mix`: expected insert_indexed and reads only, for rows with indexes are written once, \
-         got put",
+        "w.toml:4: phase `fill`: `mix`: expected insert_indexed and reads only, because rows with indexes are written \
+         once, got put",
     ),
     (
         "[[phase]]\nname = 'a'\nmix = { insert_indexed = 1 }\nops = 1",
@@ -256,7 +256,7 @@ const BROKEN: &[(&str, &str)] = &[
     ),
     (
         "indexes = [{}]\n[[phase]]\nname = 'a'\nmix = { insert_indexed = 1 }\nops = 1\nwriters = 1",
-        "w.toml:6: phase `a`: `writers`: expected 0 with indexes, for rows are written once, got 1",
+        "w.toml:6: phase `a`: `writers`: expected 0 with indexes, because their rows are written once, got 1",
     ),
     (
         "indexes = [{}]\n[[phase]]\nname = 'a'\nmix = { insert_indexed = 1 }\nops = 1\nvalue_size = 50",
@@ -275,7 +275,7 @@ const BROKEN: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn says_in_one_line_where_and_what_is_wrong() {
+fn errors_are_one_line_with_place_and_reason() {
     let mut failures = String::new();
     for (text, wanted) in BROKEN {
         let text = text.replace('$', LEAST);
@@ -303,7 +303,7 @@ fn indexes_have_defaults_and_may_be_set() {
 }
 
 #[test]
-fn records_from_before_there_were_keyspaces_still_load() {
+fn old_records_without_keyspaces_still_load() {
     let mut json = serde_json::to_value(workload(LEAST)).unwrap();
     let fields = json.as_object_mut().unwrap();
     assert!(fields.remove("keyspaces").is_some() && fields.remove("indexes").is_some());

@@ -1,4 +1,4 @@
-//! Numbers of threads as people write them: `4`, `cpus`, `cpus-1`; the CPUs are counted when the text is read.
+//! Numbers of threads, written as `4`, `cpus` or `cpus-1`; the CPUs are counted when the text is parsed.
 
 use super::parse_count;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -9,8 +9,8 @@ use std::fmt;
 
 const A_NUMBER: &str = "threads such as 4, \"cpus\" or \"cpus-1\"";
 
-/// Threads: `4`, or `cpus` for as many as there are CPUs that this process may use, `cpus-1` for one less (but 1 at
-/// least). An error says what was expected.
+/// Threads: `4`, `cpus` for the number of CPUs that this process may use, or `cpus-1` for one less (but at least 1).
+/// An error reports what was expected.
 pub fn parse_threads(text: &str) -> Result<u32, String> {
     let text = text.trim();
     let wrong = || format!("expected {A_NUMBER}, got {text:?}");
@@ -25,11 +25,12 @@ pub fn parse_threads(text: &str) -> Result<u32, String> {
 }
 
 thread_local! {
-    /// The CPUs that trials will have, where that is not what this process has.
+    /// The number of CPUs that trials will have, if it differs from that of this process.
     static GIVEN: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// What `read` gives, where `cpus` means so many in all texts that it reads; none: those of this process.
+/// Returns the result of `read`, with `cpus` as the number of CPUs in all texts that it parses; none: the number for
+/// this process.
 pub fn with_cpus<Read>(cpus: Option<u32>, read: impl FnOnce() -> Read) -> Read {
     let before = GIVEN.replace(cpus);
     let found = read();
@@ -37,7 +38,8 @@ pub fn with_cpus<Read>(cpus: Option<u32>, read: impl FnOnce() -> Read) -> Read {
     found
 }
 
-/// CPUs that were given, else those that this process may use: its affinity mask, and the quota of its control group.
+/// The number of CPUs from [`with_cpus`], or else of those that this process may use by its affinity mask and the quota
+/// of its control group.
 fn cpus() -> u32 {
     if let Some(given) = GIVEN.get() {
         return given;
@@ -105,19 +107,19 @@ mod tests {
         let here = std::thread::available_parallelism().unwrap().get() as u32;
         assert_eq!(parse_threads("cpus"), Ok(here));
         assert_eq!(parse_threads("cpus-1"), Ok((here - 1).max(1)));
-        assert_eq!(parse_threads("cpus - 100000"), Ok(1), "one at least");
+        assert_eq!(parse_threads("cpus - 100000"), Ok(1), "at least one");
         assert_eq!((parse_threads("4"), parse_threads("1k")), (Ok(4), Ok(1000)));
     }
 
     #[test]
-    fn the_cpus_of_trials_may_be_others() {
+    fn trials_may_have_other_cpus() {
         assert_eq!(with_cpus(Some(7), || (parse_threads("cpus"), parse_threads("cpus-1"))), (Ok(7), Ok(6)));
         let here = std::thread::available_parallelism().unwrap().get() as u32;
-        assert_eq!(parse_threads("cpus"), Ok(here), "and only in there");
+        assert_eq!(parse_threads("cpus"), Ok(here), "only inside the call");
     }
 
     #[test]
-    fn refuses_what_is_no_number_of_threads() {
+    fn refuses_invalid_numbers_of_threads() {
         for text in ["", "cpu", "cpus+1", "cpus-", "cpus-x", "-1", "1.5", "5000M", "cpus*2"] {
             let error = parse_threads(text).unwrap_err();
             assert_eq!(error, format!("expected {A_NUMBER}, got {text:?}"));

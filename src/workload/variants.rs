@@ -1,37 +1,37 @@
-//! One workload at several sizes and durability levels: a variant of it for each, with a name of its own.
+//! Variants of a workload: one for each of several sizes and durability levels, with a unique name.
 
 use super::{Durability, Overrides, Workload, WorkloadError, count_text};
 
-/// What a workload is varied over; an empty list: as the workload has it.
+/// The sizes and levels of variants; an empty list: as in the workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axes {
     /// Numbers of keys.
     pub keys: Vec<u64>,
-    /// Levels asked for.
+    /// Requested durability levels.
     pub durability: Vec<Durability>,
 }
 
-/// What the command line changes in every workload of a run.
+/// Changes from the command line to every workload of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// Keys, ops and times of the workload become so many times what is written; none: as they are.
+    /// Keys, ops and durations of the workload are multiplied by this factor; none: unchanged.
     pub scale: Option<f64>,
-    /// In place of what a suite says.
+    /// Replaces the axes of a suite.
     pub axes: Axes,
-    /// What is set, after scaling; its `keys` and `durability` are those of `axes`.
+    /// Changes after scaling; their `keys` and `durability` come from `axes`.
     pub overrides: Overrides,
 }
 
 impl Changes {
-    /// The workload as it is run: once, or once for each size and level of the lists, those of the command line in place
-    /// of `own`. Of several each is named after what it has: `fill-1M`, `fill-1M-power`, a variant of `fill`.
+    /// The workload with all changes: once, or once for each size and level of the lists; lists of the command line replace
+    /// `own`. If there are several, each has its size and level in its name: `fill-1M`, `fill-1M-power`, a variant of `fill`.
     ///
-    /// Fails where a change does not fit the workload.
+    /// Fails if a change does not fit the workload.
     pub fn variants(&self, workload: &Workload, own: &Axes) -> Result<Vec<Workload>, WorkloadError> {
         let is_typed = !self.axes.keys.is_empty();
         let sizes = if is_typed { &self.axes.keys } else { &own.keys };
         let levels = if self.axes.durability.is_empty() { &own.durability } else { &self.axes.durability };
-        // Sizes that a suite has are scaled, those of the command line are meant as they are.
+        // Sizes of a suite are scaled, those of the command line are not.
         let factor = self.scale.filter(|_| !is_typed).unwrap_or(1.0);
         let mut variants = Vec::new();
         for &keys in &one_or_all(sizes) {
@@ -50,8 +50,8 @@ impl Changes {
         Ok(variants)
     }
 
-    /// What of them a workload of a suite takes, and the flags that it cannot: keys only where there are keys to fill,
-    /// seconds only where rounds do not insert a counted turn of keys each.
+    /// The changes that apply to a workload of a suite, and the flags that do not: keys only if there are keys to fill,
+    /// seconds only if the rounds do not insert a fixed turn of keys each.
     pub(super) fn fitting(&self, workload: &Workload) -> (Changes, Vec<&'static str>) {
         let mut fitting = self.clone();
         let mut missed = Vec::new();
@@ -66,21 +66,21 @@ impl Changes {
     }
 }
 
-/// A count times a factor; of something never nothing.
+/// A count times a factor; a count over 0 stays at least 1.
 fn scaled(count: u64, factor: f64) -> u64 {
     if count == 0 || factor == 1.0 { count } else { ((count as f64 * factor).round() as u64).max(1) }
 }
 
-/// Each of a list, or nothing once.
+/// Each item of a list, or a single `None` for an empty list.
 fn one_or_all<T: Copy>(list: &[T]) -> Vec<Option<T>> {
     if list.is_empty() { vec![None] } else { list.iter().copied().map(Some).collect() }
 }
 
 impl Workload {
-    /// Makes keys, turns of keys, ops and times so many times what they are, but never nothing of what there was; a time budget no
-    /// longer shrinks them.
+    /// Multiplies keys, turns of keys, ops and durations by a factor, but leaves none at 0 that was over 0; removes the
+    /// time budget.
     fn scale(&mut self, factor: f64) {
-        // To whole microseconds, so that a tenth of 3 is 0.3.
+        // Rounded to microseconds, so that a tenth of 3 is 0.3.
         let time = |seconds: f64| {
             if seconds == 0.0 { 0.0 } else { ((seconds * factor * 1e6).round() / 1e6).max(1e-6) }
         };
@@ -94,7 +94,7 @@ impl Workload {
         }
     }
 
-    /// Adds a word to the name; the workload becomes a variant of what it was.
+    /// Adds a suffix to the name; the workload becomes a variant of the original.
     pub(super) fn suffix_name(&mut self, suffix: &str) {
         let base = self.name.clone();
         self.name = format!("{base}-{suffix}");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_for_is_the_workload_itself() {
+    fn no_changes_return_the_workload_itself() {
         assert_eq!(variants(Changes::default(), Axes::default()), [builtin("quick").unwrap()]);
     }
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_is_of_what_is_written_and_not_of_what_is_typed() {
+    fn a_scale_applies_to_the_file_and_not_to_the_command_line() {
         let own = Axes { keys: vec![500_000, 100_000], durability: vec![] };
         let scaled = variants(Changes { scale: Some(0.1), ..Changes::default() }, own.clone());
         assert_eq!(names(&scaled), [("quick-50k", Some("quick")), ("quick-10k", Some("quick"))]);

@@ -95,7 +95,7 @@ fn folders_and_files_that_cannot_be_written_are_refused_at_the_start() {
         for (words, wanted) in [
             (format!("run fill-seq --engines redb --keys 50 --runs 1 --keep {place}"), "--keep: cannot"),
             (format!("{SMALL} --data {place}"), "cannot"),
-            (format!("{SMALL} --results {place}"), "cannot make the folder"),
+            (format!("{SMALL} --results {place}"), "cannot create the folder"),
             (format!("verify memory-btree --proven {place}/x.toml"), "--proven: cannot"),
         ] {
             let printed = kvdyno(folder.path(), &words);

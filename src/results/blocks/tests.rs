@@ -1,8 +1,8 @@
-//! Tests of comparisons within blocks. How often they err is measured by `benches/statistics`.
+//! Tests of comparisons within blocks. `benches/statistics` measures their error rates.
 
 use super::*;
 
-/// Rates over five blocks that drift by 40 %, with little noise of each engine's own.
+/// Rates over five blocks that drift by 40 %, with little noise of each engine.
 fn drifting(factors: &[f64]) -> Vec<Vec<f64>> {
     let noise = [0.01, -0.008, 0.004, -0.012, 0.006];
     let rate = |engine: usize, block: usize| {
@@ -12,7 +12,7 @@ fn drifting(factors: &[f64]) -> Vec<Vec<f64>> {
 }
 
 #[test]
-fn drift_from_block_to_block_takes_no_part() {
+fn drift_from_block_to_block_has_no_effect() {
     let table = Blocks::new(&drifting(&[1.1, 1.0, 1.0])).unwrap();
     assert_eq!(table.order(0, 1), Some(Ordering::Greater));
     assert_eq!(table.order(2, 0), Some(Ordering::Less));
@@ -32,13 +32,13 @@ fn no_order_is_claimed_below_five_blocks() {
     assert_eq!(table.order(0, 2), None);
     assert!(
         table.interval(0, 2).is_some_and(|interval| interval.low > 1.0),
-        "the ratio is known all the same"
+        "the ratio is known nevertheless"
     );
 }
 
 #[test]
-fn two_engines_are_compared_as_by_a_paired_t_test() {
-    // scipy.stats.ttest_rel of the logs.
+fn two_engines_are_compared_by_a_paired_t_test() {
+    // Expected values: scipy.stats.ttest_rel of the logs.
     let (x, y) = (vec![101.0, 96.0, 110.0, 99.0, 104.0], vec![95.0, 91.0, 101.0, 96.0, 94.0]);
     let table = Blocks::new(&[x, y]).unwrap();
     let difference = table.difference(0, 1).unwrap();
@@ -53,7 +53,7 @@ fn two_engines_are_compared_as_by_a_paired_t_test() {
 }
 
 #[test]
-fn one_bad_run_of_ten_is_set_aside() {
+fn one_bad_run_of_ten_is_excluded() {
     let noise = |engine: usize, block: usize| 1.0 + 0.004 * ((engine * 7 + block * 5) % 9) as f64;
     let mut rates: Vec<Vec<f64>> = (0..3)
         .map(|engine| (0..10).map(|block| (3 - engine) as f64 * noise(engine, block)).collect())
@@ -68,7 +68,7 @@ fn one_bad_run_of_ten_is_set_aside() {
 
 #[test]
 fn the_harness_does_not_decide_between_equal_engines() {
-    // The same time inside; the first spends 2 % outside, the second 20 %.
+    // The same time inside the engine; the first spends 2 % outside, the second 20 %.
     let noise = [0.01, -0.008, 0.004, -0.012, 0.006];
     let shares = [0.02, 0.20];
     let rates: Vec<Vec<f64>> = (0..2)
@@ -86,7 +86,7 @@ fn the_harness_does_not_decide_between_equal_engines() {
 
 #[test]
 fn an_unknown_share_does_not_move_blocks_against_each_other() {
-    // Two equal engines that drift; the share of one run is not known, or is all of it.
+    // Two equal engines that drift; the harness share of one run is unknown, or is 1.
     let drift: Vec<f64> = (0..6).map(|block| 1.0 - 0.1 * block as f64 + 0.001 * (block % 3) as f64).collect();
     let other: Vec<f64> = (0..6).map(|block| 1.0 - 0.1 * block as f64 + 0.001 * (block % 2) as f64).collect();
     for odd in [None, Some(1.0)] {
@@ -98,13 +98,13 @@ fn an_unknown_share_does_not_move_blocks_against_each_other() {
 }
 
 #[test]
-fn the_same_runs_are_set_aside_by_rate_and_by_own_time() {
+fn the_same_runs_are_excluded_by_rate_and_by_engine_time() {
     let noise = |engine: usize, block: usize| 1.0 + 0.004 * ((engine * 7 + block * 5) % 9) as f64;
     let mut rates: Vec<Vec<f64>> = (0..3)
         .map(|engine| (0..10).map(|block| (3 - engine) as f64 * noise(engine, block)).collect())
         .collect();
     let mut shares = vec![vec![Some(0.02); 10]; 3];
-    // A run at half speed, all of it the harness's: in the engine's own time it is like the others.
+    // A run at half speed because of the harness only: by engine time it is like the others.
     rates[0][6] /= 2.0;
     shares[0][6] = Some(0.51);
     let table = Table::new(&rates, &shares).unwrap();
@@ -115,7 +115,7 @@ fn the_same_runs_are_set_aside_by_rate_and_by_own_time() {
 }
 
 #[test]
-fn refuses_what_has_no_blocks() {
+fn refuses_rates_without_blocks() {
     assert!(Blocks::new(&[]).is_none());
     assert!(Blocks::new(&[vec![1.0]]).is_none());
     assert!(Blocks::new(&[vec![1.0, 2.0], vec![1.0]]).is_none());

@@ -1,4 +1,4 @@
-//! Two runs: what stands in the way of comparing them, and the rows of all figures that both have.
+//! Compares two runs: obstacles to a comparison, and the rows of all common figures.
 
 use super::{Better, Comparison, FEWEST_RUNS, Rows, Verdict};
 use crate::results::Run;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A figure that runs are compared by.
+/// A figure to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
@@ -31,7 +31,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// All, in the order of reports.
+    /// All figures, in the order of reports.
     pub const ALL: [Figure; 8] = [
         Figure::Rate,
         Figure::P50,
@@ -43,7 +43,7 @@ impl Figure {
         Figure::WriteAmplification,
     ];
 
-    /// As people type it.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Figure::Rate => "rate",
@@ -57,12 +57,12 @@ impl Figure {
         }
     }
 
-    /// Which way is better.
+    /// The direction of an improvement.
     pub fn better(self) -> Better {
         if self == Figure::Rate { Better::Higher } else { Better::Lower }
     }
 
-    /// The word for a change of it.
+    /// The word for a change of the figure.
     pub fn word(self, verdict: Verdict) -> &'static str {
         let is_time = matches!(self, Figure::Rate | Figure::P50 | Figure::P99 | Figure::P999 | Figure::Cpu);
         match (verdict, is_time) {
@@ -74,7 +74,7 @@ impl Figure {
         }
     }
 
-    /// In which steps it comes near `value`, in its unit; `clock_ns`: the smallest step of the clocks.
+    /// The step size of the figure near `value`, in its unit; `clock_ns`: the smallest step of the clocks.
     fn step(self, value: f64, clock_ns: f64) -> f64 {
         match self {
             // Histograms have three significant digits.
@@ -107,15 +107,15 @@ pub struct Row {
     pub workload: String,
     /// The phase's name.
     pub phase: String,
-    /// The level in force; of the first run, where they differ.
+    /// The effective durability level; that of the first run if they differ.
     pub level: String,
-    /// The engine asked for.
+    /// The requested engine.
     pub engine: String,
-    /// The options asked for.
+    /// The requested options.
     pub options: Vec<(String, String)>,
-    /// Which figure.
+    /// The figure.
     pub figure: Figure,
-    /// Its median in the first run; none where not all of its counted runs have it.
+    /// Its median in the first run; none if some counted runs do not have it.
     pub base_median: Option<f64>,
     /// Its median in the second run.
     pub new_median: Option<f64>,
@@ -123,30 +123,30 @@ pub struct Row {
     pub base_runs: usize,
     /// The same in the second run.
     pub new_runs: usize,
-    /// None: too few runs have it, or a value is 0, of which there are no ratios.
+    /// The comparison; none: too few runs have the figure, or a value is 0 and has no ratio.
     pub compared: Option<Comparison>,
-    /// Where the figure is 0 throughout in one of the runs or both: what may be said without a ratio.
+    /// The verdict without a ratio, if the figure is always 0 in one or both of the runs.
     pub of_zero: Option<Verdict>,
 }
 
-/// Two runs side by side.
+/// A comparison of two runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunComparison {
     /// The first run's id.
     pub base: String,
     /// The second run's id.
     pub new: String,
-    /// Why their figures are not comparable; empty: they are.
+    /// Why their figures are not comparable; empty: they are comparable.
     pub differences: Vec<String>,
-    /// What a reader must know, though it does not stand in the way.
+    /// Remarks for the reader that do not prevent a comparison.
     pub remarks: Vec<String>,
     /// Cells that only one of the runs has.
     pub unmatched: Vec<String>,
-    /// Cells that failed in the second run, in part or in whole, and did not in the first.
+    /// Cells with failed runs in the second run and none in the first.
     pub failures: Vec<String>,
-    /// What a reader must know of cells of either run: phase, engine, and the marks.
+    /// Notes on cells of either run: phase, engine, and the marks.
     pub notes: Vec<String>,
-    /// Cells of which some run was disturbed by something else on the machine.
+    /// Cells with at least one run that was disturbed by other activity on the machine.
     pub disturbed: usize,
     /// All rows, phase by phase and figure by figure.
     pub rows: Vec<Row>,
@@ -175,7 +175,7 @@ impl RunComparison {
         }
         comparison.remarks.extend(versions(base.1, new.1));
         if seeds(base.0) != seeds(new.0) {
-            comparison.remarks.push("the runs had other seeds (--seed, --same-ops)".to_string());
+            comparison.remarks.push("the runs used different seeds (--seed, --same-ops)".to_string());
         }
         let clock_ns =
             [base.0, new.0].iter().filter_map(|run| run.clock.smallest_step_ns).fold(0.0, f64::max);
@@ -191,7 +191,7 @@ impl RunComparison {
             row.compared = found;
         }
         if !comparison.rows.iter().any(|row| row.base_median.is_some() && row.new_median.is_some()) {
-            comparison.differences.push("the two runs have no figure of an engine in common".to_string());
+            comparison.differences.push("the two runs have no figures of an engine in common".to_string());
         }
         comparison
     }
@@ -210,7 +210,7 @@ impl RunComparison {
                 && level != other_level
             {
                 self.differences.push(format!(
-                    "{}: level {level} in force, and {other_level} in the second run",
+                    "{}: effective level {level}, but {other_level} in the second run",
                     cell_text(base, cell)
                 ));
             }
@@ -261,7 +261,7 @@ impl RunComparison {
         }
     }
 
-    /// The geometric mean of the ratios of some rows, and how many have one.
+    /// The geometric mean of the ratios of some rows, and the number of rows with a ratio.
     pub fn mean_ratio<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<(f64, usize)> {
         let ratios: Vec<f64> = rows.filter_map(|row| Some(row.compared.as_ref()?.ratio)).collect();
         Some((geometric_mean(&ratios)?, ratios.len()))
@@ -269,8 +269,8 @@ impl RunComparison {
 }
 
 impl Row {
-    /// By how much it is worse, as a share: 0.05 is 5 % more time for an op, or 5 % more bytes. `ratio` is the second run's
-    /// figure over the first's.
+    /// The loss as a share: 0.05 is 5 % more time for an op, or 5 % more bytes. `ratio` is the second run's figure divided by
+    /// the first's.
     pub fn loss(&self, ratio: f64) -> f64 {
         match self.figure.better() {
             Better::Higher => 1.0 / ratio - 1.0,
@@ -278,13 +278,13 @@ impl Row {
         }
     }
 
-    /// It is surely worse, and by more than `share`.
+    /// Whether it is significantly worse, and by more than `share`.
     pub fn is_regression(&self, share: f64) -> bool {
         let is_worse = |row: &Comparison| row.verdict == Verdict::Worse && self.loss(row.ratio) > share;
         self.compared.as_ref().map_or(self.of_zero == Some(Verdict::Worse), is_worse)
     }
 
-    /// That it is worse by more than `share` is neither found nor ruled out by its interval, or it cannot be compared.
+    /// Whether a loss of more than `share` is neither found nor ruled out by the interval, or the row cannot be compared.
     pub fn is_inconclusive(&self, share: f64) -> bool {
         let is_open = |row: &Comparison| {
             let worst = self.loss(row.interval.low).max(self.loss(row.interval.high));
@@ -294,13 +294,13 @@ impl Row {
         self.compared.as_ref().map_or(is_measured && self.of_zero.is_none(), is_open)
     }
 
-    /// What may be said of it; none: it cannot be compared.
+    /// The verdict; none: the row cannot be compared.
     pub fn verdict(&self) -> Option<Verdict> {
         self.compared.as_ref().map(|row| row.verdict).or(self.of_zero)
     }
 }
 
-/// What may be said of values of which one side is 0 throughout; none: there are ratios, or too few values.
+/// The verdict if all values of one side are 0; none: there are ratios, or too few values.
 fn of_zero(base: &[f64], new: &[f64], better: Better) -> Option<Verdict> {
     if base.len().min(new.len()) < FEWEST_RUNS {
         return None;
@@ -315,7 +315,7 @@ fn of_zero(base: &[f64], new: &[f64], better: Better) -> Option<Verdict> {
     }
 }
 
-/// Cells of engines, those without figures included; the floor is none.
+/// Cells of engines, including those without figures, but not the floor.
 fn cells(phase: &PhaseSummary) -> impl Iterator<Item = &Cell> {
     let all = phase.groups.iter().flat_map(|group| &group.cells).chain(&phase.unranked);
     all.filter(|cell| !is_mutant(&cell.engine))
@@ -325,7 +325,7 @@ fn is_same(left: &Cell, right: &Cell) -> bool {
     left.engine == right.engine && left.options == right.options
 }
 
-/// The same cell in the other run: at the same level if it is there, else the one with most runs.
+/// The same cell in the other run: the one at the same level, or else the one with the most runs.
 fn counterpart<'a>(cell: &Cell, phase: &'a PhaseSummary) -> Option<&'a Cell> {
     let same = || cells(phase).filter(|other| is_same(cell, other));
     let at_level = same().find(|other| other.durability_in_force == cell.durability_in_force);
@@ -364,7 +364,7 @@ fn seeds(run: &Run) -> BTreeSet<(u32, u64)> {
     run.trials.iter().map(|trial| (trial.repetition, trial.seed.unwrap_or(trial.workload.seed))).collect()
 }
 
-/// Engines whose version or settings in force changed; that is what is compared, as a rule.
+/// Engines whose version or effective settings changed, which is usually the purpose of the comparison.
 fn versions(base: &Summary, new: &Summary) -> Vec<String> {
     let mut remarks = Vec::new();
     for facts in &base.engines {
@@ -374,7 +374,7 @@ fn versions(base: &Summary, new: &Summary) -> Vec<String> {
         }
         if let Some(other) = same_name().next() {
             let what = if facts.version == other.version {
-                format!("{}: settings in force differ", facts.name)
+                format!("{}: effective settings differ", facts.name)
             } else {
                 format!("{}: version {} and {}", facts.name, facts.version, other.version)
             };
@@ -386,29 +386,29 @@ fn versions(base: &Summary, new: &Summary) -> Vec<String> {
     remarks
 }
 
-/// What differs between the machines.
+/// Differences between the machines.
 fn machines(base: &Run, new: &Run) -> Vec<String> {
-    // Limits that a shell sets.
+    // Limits set by the shell, and memory, which is compared below.
     const IGNORED: [&str; 4] = ["open_files", "locked_memory", "swap_bytes", "memory_bytes"];
     let mut found = Vec::new();
     let values =
         [&base.machine, &new.machine].map(|machine| serde_json::to_value(machine).unwrap_or_default());
     differences("machine", &values[0], &values[1], &IGNORED, &mut found);
-    // Kernels keep a little more or less of the same memory for themselves.
+    // Kernels reserve slightly different amounts of the same memory.
     if let (Some(left), Some(right)) = (base.machine.memory_bytes, new.machine.memory_bytes)
         && left.abs_diff(right) > left / 50
     {
         found.push(format!("machine, memory_bytes: {left} and {right}"));
     }
     if base.clock.kind != new.clock.kind {
-        found.push("machine: another kind of clock".to_string());
+        found.push("machine: different kinds of clock".to_string());
     }
     found
 }
 
-/// What differs between the settings of the workloads that both runs have.
+/// Differences between the settings of the workloads that both runs have.
 fn settings(base: &Run, new: &Run) -> Vec<String> {
-    // What names and describes it, and what only says how often and with which numbers it is repeated.
+    // Names and descriptions, and the number and seeds of repetitions.
     const IGNORED: [&str; 8] =
         ["seed", "runs", "budget_seconds", "about", "source", "mends", "layouts", "variant_of"];
     let mut found = Vec::new();
@@ -429,7 +429,7 @@ fn settings(base: &Run, new: &Run) -> Vec<String> {
             [trial, other].map(|trial| serde_json::to_value(&trial.placement).unwrap_or_default());
         differences(&format!("{name}, placement"), &placements[0], &placements[1], &[], &mut found);
         if trial.reused != other.reused {
-            found.push(format!("{name}: only one of the runs starts on a kept database"));
+            found.push(format!("{name}: only one of the runs starts with a kept database"));
         }
         if trial.paranoid != other.paranoid {
             found.push(format!("{name}: only one of the runs has guard pages (--paranoid)"));
@@ -438,7 +438,7 @@ fn settings(base: &Run, new: &Run) -> Vec<String> {
     found
 }
 
-/// A line for each value that differs, with where it lies.
+/// A line for each value that differs, with its path.
 fn differences(path: &str, base: &Value, new: &Value, ignored: &[&str], found: &mut Vec<String>) {
     let inner = |name: &str| format!("{path}, {name}");
     match (base, new) {

@@ -1,4 +1,4 @@
-//! Tests of the comparison of two runs. How often its calls are wrong is measured by `benches/statistics`.
+//! Tests of the comparison of two runs. `benches/statistics` measures its error rates.
 
 use super::*;
 
@@ -15,7 +15,7 @@ const SLOW: [f64; 5] = [100.0, 101.0, 99.0, 100.5, 99.5];
 const FAST: [f64; 5] = [120.0, 121.0, 119.0, 120.5, 119.5];
 
 #[test]
-fn calls_a_clear_difference_and_its_direction() {
+fn reports_a_clear_difference_and_its_direction() {
     let verdict =
         |base: &[f64], new: &[f64], better| compared(&[(base, new)], better)[0].as_ref().unwrap().verdict;
     assert_eq!(verdict(&SLOW, &FAST, Better::Higher), Verdict::Better);
@@ -30,8 +30,8 @@ fn calls_a_clear_difference_and_its_direction() {
 }
 
 #[test]
-fn a_single_row_is_compared_as_by_welch_with_a_pooled_variance() {
-    // scipy.stats.ttest_ind of the logs: of equal variances, for two samples lend each other all they know.
+fn a_single_row_is_compared_with_a_pooled_variance() {
+    // Expected value: scipy.stats.ttest_ind of the logs with equal variances, because two samples alone are pooled.
     let (base, new) = ([100.0, 104.0, 98.0, 101.0], [106.0, 103.0, 108.0, 107.0]);
     let row = compared(&[(&base, &new)], Better::Higher).remove(0).unwrap();
     assert!((row.p - EXPECTED_P).abs() < 1e-8, "{}", row.p);
@@ -55,7 +55,7 @@ fn p_is_corrected_for_all_rows_of_all_figures() {
 
 #[test]
 fn few_runs_need_a_smaller_p() {
-    // A p between 0.02 and 0.05 is called of five runs and not of four.
+    // A p between 0.02 and 0.05 gives a verdict for five runs but not for four.
     let base = [100.0, 103.0, 98.0, 102.0, 100.0];
     for runs in [3, 4, 5] {
         for shift in 1..60 {
@@ -69,7 +69,7 @@ fn few_runs_need_a_smaller_p() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_absent_and_holds_nothing_up() {
+fn cells_that_cannot_be_compared_are_skipped() {
     let rows = compared(
         &[
             (&SLOW, &FAST),
@@ -86,17 +86,17 @@ fn what_cannot_be_compared_is_absent_and_holds_nothing_up() {
 }
 
 #[test]
-fn an_outlier_is_set_aside_and_counted() {
+fn an_outlier_is_excluded_and_counted() {
     let mut bad = FAST;
     bad[2] = 55.0;
     let rows = compared(&[(&SLOW, &bad), (&SLOW, &SLOW), (&FAST, &FAST)], Better::Higher);
     let row = rows[0].as_ref().unwrap();
     assert_eq!((row.set_aside, row.verdict), (1, Verdict::Better));
-    assert!((row.new_mean - 120.25).abs() < 0.01, "the mean printed is that of the ratio: {row:?}");
+    assert!((row.new_mean - 120.25).abs() < 0.01, "the printed mean is that of the ratio: {row:?}");
 }
 
 #[test]
-fn holm_scales_the_smallest_most() {
+fn holm_scales_the_smallest_p_most() {
     let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
     for (found, expected) in adjusted.iter().zip([0.03, 0.06, 0.06, 0.02]) {
         assert!((found - expected).abs() < 1e-12, "{adjusted:?}");
@@ -106,8 +106,8 @@ fn holm_scales_the_smallest_most() {
 }
 
 #[test]
-fn figures_that_come_in_steps_are_not_called_different_by_a_step() {
-    // A clock with steps of 10 ns: the same median falls on 20 or 30 by chance.
+fn a_difference_of_one_step_is_inconclusive() {
+    // A clock with steps of 10 ns: the same median is 20 or 30 by chance.
     let (base, new) = (vec![20.0; 5], vec![30.0, 20.0, 20.0, 30.0, 20.0]);
     let verdict = |step: f64| {
         let mut rows = Rows::default();
@@ -115,7 +115,7 @@ fn figures_that_come_in_steps_are_not_called_different_by_a_step() {
         rows.finish().remove(0).unwrap()
     };
     assert_eq!((verdict(10.0).verdict, verdict(10.0).set_aside), (Verdict::Open, 0));
-    // Far apart they are.
+    // Values that are far apart give a verdict.
     let mut rows = Rows::default();
     rows.add(&[(base.clone(), vec![90.0; 5])], Better::Lower, |_| 10.0);
     assert_eq!(rows.finish()[0].as_ref().unwrap().verdict, Verdict::Worse);

@@ -1,11 +1,11 @@
-//! Tests of rounds put together: sums, peaks, what is last, and rounds that are missing.
+//! Tests of merged rounds: sums, peaks, last states, and missing rounds.
 
 use crate::results::fixture;
 use crate::results::summary::{RunState, Summary};
 use crate::results::{PhaseRecord, Record};
 use std::sync::Arc;
 
-/// The first record of an engine, its phase `fill` in so many rounds, each with its number in its figures.
+/// The first record of an engine, with its phase `fill` in several rounds, each with its number in its figures.
 fn in_rounds(planned: u32, ran: u32) -> Record {
     let mut record = fixture::records().into_iter().find(|record| record.trial.engine == "lmdb").unwrap();
     let workload = Arc::make_mut(&mut record.trial.workload);
@@ -29,7 +29,7 @@ fn in_rounds(planned: u32, ran: u32) -> Record {
 }
 
 #[test]
-fn sums_peaks_and_what_is_last() {
+fn sums_peaks_and_last_states() {
     let record = in_rounds(3, 3);
     let one = record.phases[0].clone();
     let whole = record.whole_phase("fill").unwrap();
@@ -41,17 +41,17 @@ fn sums_peaks_and_what_is_last() {
     assert_eq!((whole.threads[0].p50_ns, whole.threads[0].max_ns), (None, one.threads[0].max_ns));
     assert_eq!(whole.check.values, 3 * one.check.values);
     assert!(whole.series.is_empty() && !one.series.is_empty());
-    // Two rounds of 32 a call and one of 64: 3 units of ops in 2.5 units of calls.
+    // Two rounds with 32 ops per call and one with 64: 3 units of ops in 2.5 units of calls.
     assert!((whole.batch_mean - 3.0 / (2.0 / 32.0 + 1.0 / 64.0)).abs() < 1e-9, "{}", whole.batch_mean);
     assert_eq!(whole.not_run, None);
-    // What is unknown in one round is unknown of all.
+    // A figure that is unknown in one round is unknown for all.
     let mut record = record;
     record.phases[1].usage.major_faults = None;
     assert_eq!(record.whole_phase("fill").unwrap().usage.major_faults, None);
 }
 
 #[test]
-fn a_phase_without_rounds_is_as_it_is() {
+fn a_phase_without_rounds_is_unchanged() {
     let record = in_rounds(3, 3);
     let read = record.phases.iter().find(|phase| phase.phase.name == "read").unwrap();
     assert_eq!(record.whole_phase("read").as_deref(), Some(read));

@@ -1,4 +1,4 @@
-//! Tests of the consistency rules: a true record passes, and each lie is told.
+//! Tests of the consistency rules: a correct record passes, and each contradiction is reported.
 
 use super::*;
 use crate::results::fixture;
@@ -16,36 +16,36 @@ fn records_of_the_fixture_are_sane() {
 }
 
 #[test]
-fn each_contradiction_is_told() {
+fn each_contradiction_is_reported() {
     type Lie = fn(&mut PhaseRecord);
     let lies: &[(&str, Lie)] = &[
         ("the kinds have", |phase| phase.kinds[0].ops += 1),
         ("the threads have", |phase| phase.threads[1].ops -= 1),
         ("the series rows have", |phase| phase.series[0].ops += 1),
-        ("misses together", |phase| phase.kinds[0].misses = 1),
+        ("misses in total", |phase| phase.kinds[0].misses = 1),
         ("times for", |phase| phase.kinds[0].service_ns.record(2_000)),
         ("without a time", |phase| phase.kinds[0].service_ns = Histogram::empty()),
         ("misses in", |phase| phase.kinds[0].misses = phase.kinds[0].ops + 1),
         ("p50 is", |phase| phase.threads[0].p50_ns = Some(u64::MAX)),
         ("inside calls", |phase| phase.threads[0].inside_ns = phase.threads[0].elapsed_ns * 2),
-        ("before the row", |phase| {
+        ("before the previous row", |phase| {
             let row = SeriesRow { at_ns: 1, ..SeriesRow::default() };
             phase.series.push(row);
         }),
         ("times in the series", |phase| phase.series[0].kinds[0].1.record(5)),
         ("in no time", |phase| phase.elapsed_ns = 0),
-        ("threads that lived", |phase| phase.threads.iter_mut().for_each(|thread| thread.elapsed_ns = 1)),
+        ("threads that ran", |phase| phase.threads.iter_mut().for_each(|thread| thread.elapsed_ns = 1)),
         ("harness's share", |phase| phase.harness_share = 1.5),
         ("harness's share", |phase| phase.harness_share = f64::NAN),
         ("ops per call", |phase| phase.batch_mean = 0.0),
-        ("none is told", |phase| phase.check.faults = 3),
+        ("none is recorded", |phase| phase.check.faults = 3),
         ("unknown durability", |phase| phase.durability_in_force = None),
     ];
     for (sentence, lie) in lies {
         let mut phase = phase();
         lie(&mut phase);
-        let told = sane(&phase);
-        assert!(told.iter().any(|violation| violation.contains(sentence)), "{sentence:?} is not in {told:?}");
+        let found = sane(&phase);
+        assert!(found.iter().any(|violation| violation.contains(sentence)), "{sentence:?} is not in {found:?}");
     }
 }
 

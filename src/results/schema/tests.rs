@@ -10,7 +10,7 @@ fn published() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/record-schema.json")
 }
 
-/// The schema with one definition at its root, so that a text is held to that one alone.
+/// The schema with one definition at its root, to validate a text against that definition only.
 fn validator(definition: &str) -> jsonschema::Validator {
     let mut schema = schema();
     let fields = schema.as_object_mut().unwrap();
@@ -30,7 +30,7 @@ fn the_published_schema_is_fresh() {
 }
 
 #[test]
-fn the_first_schema_loads_for_ever() {
+fn the_first_schema_still_loads() {
     let folder = RunFolder::open(&fixture::folder()).unwrap();
     assert_eq!(folder.warnings(), &[] as &[String]);
     assert_eq!(folder.run().trials.len(), 21);
@@ -42,7 +42,7 @@ fn the_first_schema_loads_for_ever() {
 }
 
 #[test]
-fn the_fixture_still_says_what_was_written_into_it() {
+fn the_fixture_loads_as_it_was_written() {
     let folder = RunFolder::open(&fixture::folder()).unwrap();
     assert_eq!(folder.run().trials, fixture::run().trials);
     let pairs = folder.finished().unwrap().into_iter().zip(fixture::records());

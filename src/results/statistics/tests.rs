@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn knows_medians() {
+fn computes_medians() {
     assert_eq!(median(&[3.0]), Some(3.0));
     assert_eq!(median(&[5.0, 1.0, 3.0]), Some(3.0));
     assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
@@ -14,7 +14,7 @@ fn knows_medians() {
 }
 
 #[test]
-fn the_interval_of_a_median_is_of_order_statistics_at_their_level() {
+fn the_interval_of_a_median_uses_order_statistics() {
     assert_eq!(interval_of_median(&[1.0]), None);
     // Runs, the first and last place of the interval, and its level: 1 - 2 P(Binomial(runs, 1/2) < first).
     let cases = [
@@ -34,7 +34,7 @@ fn the_interval_of_a_median_is_of_order_statistics_at_their_level() {
     }
 }
 
-/// Ranks as text, of as many rows, where the pairs say who is ahead of whom.
+/// The ranks of this many rows as text; the first row of each pair is ahead of the second.
 fn ranks_of(rows: usize, ahead: &[(usize, usize)]) -> Vec<String> {
     ranks(rows, |first, second| ahead.contains(&(first, second))).iter().map(Rank::to_string).collect()
 }
@@ -50,13 +50,13 @@ fn ranks_are_ranges_of_places() {
 }
 
 #[test]
-fn an_unsteady_row_does_not_get_a_better_rank_than_a_faster_one() {
-    // Row 1 is surely behind row 0; row 2 has a lower median and is so unsteady that nothing is known of it.
+fn a_noisy_row_does_not_get_a_better_rank_than_a_faster_one() {
+    // Row 1 is significantly behind row 0; row 2 has a lower median and is so noisy that nothing is known about it.
     assert_eq!(ranks_of(3, &[(0, 1)]), ["1-2", "~", "~"]);
 }
 
 #[test]
-fn knows_geometric_means_and_ratios() {
+fn computes_geometric_means_and_ratios() {
     assert!((geometric_mean(&[1.0, 4.0, 16.0]).unwrap() - 4.0).abs() < 1e-12);
     assert_eq!(geometric_mean(&[1.0, 0.0]), None);
     assert_eq!(geometric_mean(&[]), None);

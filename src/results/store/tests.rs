@@ -1,4 +1,4 @@
-//! Tests of the results folder: what survives which crash, and what is refused.
+//! Tests of the results folder: crashes, damage, and errors.
 
 use super::*;
 use crate::results::fixture;
@@ -41,7 +41,7 @@ fn a_saved_run_loads_as_it_was() {
 }
 
 #[test]
-fn wherever_the_journal_is_cut_only_the_line_being_written_is_lost() {
+fn a_cut_journal_loses_only_the_line_being_written() {
     let parent = tempfile::tempdir().unwrap();
     let (path, records) = saved_run(parent.path());
     let journal_path = path.join(JOURNAL_FILE);
@@ -53,7 +53,7 @@ fn wherever_the_journal_is_cut_only_the_line_being_written_is_lost() {
         assert_eq!(ids(&folder.finished().unwrap()), ids(&records[..whole_lines]), "cut at byte {cut}");
         let pending: Vec<String> = folder.pending().map(|trial| trial.id.clone()).collect();
         assert_eq!(pending, ids(&records[whole_lines..]), "cut at byte {cut}");
-        // Each save waits for the disk, so only some of the cuts are gone on from.
+        // Each save waits for the disk, so the run is continued after only some of the cuts.
         if cut % 7 != 0 && cut != journal.len() {
             continue;
         }
@@ -63,13 +63,13 @@ fn wherever_the_journal_is_cut_only_the_line_being_written_is_lost() {
         drop(folder);
         assert!(
             fs::read(&journal_path).unwrap() == journal,
-            "cut at byte {cut}: the journal is not whole again"
+            "cut at byte {cut}: the journal is not complete again"
         );
     }
 }
 
 #[test]
-fn whatever_bytes_follow_the_journal_nothing_acknowledged_is_lost() {
+fn bytes_after_the_journal_lose_nothing_acknowledged() {
     let parent = tempfile::tempdir().unwrap();
     let (path, records) = saved_run(parent.path());
     let journal_path = path.join(JOURNAL_FILE);
@@ -109,7 +109,7 @@ fn a_record_that_is_missing_or_damaged_counts_as_not_done() {
 }
 
 #[test]
-fn what_a_killed_save_leaves_behind_is_passed_over() {
+fn the_remains_of_a_killed_save_are_ignored() {
     let parent = tempfile::tempdir().unwrap();
     let (run, records) = small_run();
     let mut folder = RunFolder::create(parent.path(), &run).unwrap();
@@ -145,23 +145,23 @@ fn refuses_a_second_record_of_a_trial_and_one_that_was_not_planned() {
 }
 
 #[test]
-fn a_trial_that_was_broken_off_is_kept_and_measured_again() {
+fn an_interrupted_trial_is_kept_and_measured_again() {
     let parent = tempfile::tempdir().unwrap();
     let (run, records) = small_run();
     let mut folder = RunFolder::create(parent.path(), &run).unwrap();
-    let mut broken_off = records[0].clone();
-    broken_off.outcome = Outcome::Failed { cause: Cause::Interrupted, text: "Ctrl-C".to_string() };
-    folder.save(&broken_off).unwrap();
-    assert!(!folder.is_done(&broken_off.trial.id));
+    let mut interrupted = records[0].clone();
+    interrupted.outcome = Outcome::Failed { cause: Cause::Interrupted, text: "Ctrl-C".to_string() };
+    folder.save(&interrupted).unwrap();
+    assert!(!folder.is_done(&interrupted.trial.id));
     assert_eq!(folder.finished().unwrap().len(), 1);
     folder.save(&records[0]).unwrap();
-    assert!(folder.is_done(&broken_off.trial.id));
+    assert!(folder.is_done(&interrupted.trial.id));
     let path = folder.path().to_path_buf();
     assert_eq!(RunFolder::open(&path).unwrap().finished().unwrap()[0].outcome, records[0].outcome);
 }
 
 #[test]
-fn refuses_a_record_that_would_not_load_again() {
+fn refuses_a_record_that_cannot_be_read_back() {
     let parent = tempfile::tempdir().unwrap();
     let (run, mut records) = small_run();
     let mut folder = RunFolder::create(parent.path(), &run).unwrap();
@@ -181,7 +181,7 @@ fn only_one_process_writes_to_a_run() {
     assert!(matches!(reader.save(&records[0]), Err(StoreError::Locked(_))));
     folder.save(&records[0]).unwrap();
     drop(folder);
-    // The reader looks again before it writes.
+    // The reader reads the journal again before it writes.
     assert!(matches!(reader.save(&records[0]), Err(StoreError::AlreadyDone(_))));
     reader.save(&records[1]).unwrap();
 }
@@ -232,7 +232,7 @@ fn a_newer_schema_is_named_as_such() {
     assert!(error.to_string().contains("schema 2"), "{error}");
 }
 
-/// Every place in a JSON text, replaced in turn by values of wrong type and size.
+/// Replaces every place in a JSON text in turn by values of the wrong type and size.
 fn corrupt(value: &Value, seed: &mut u64) -> Value {
     let wrong =
         [json!(null), json!(-1), json!(1e308), json!(u64::MAX), json!("\u{1b}[2J"), json!([]), json!({})];
@@ -273,7 +273,7 @@ fn hostile_records_are_refused_or_loaded_but_never_panic() {
 }
 
 #[test]
-fn every_error_says_what_to_do_next() {
+fn every_error_includes_advice() {
     let path = PathBuf::from("results/run");
     let io_error = io::Error::new(io::ErrorKind::StorageFull, "no space left");
     let errors = [

@@ -1,4 +1,4 @@
-//! One cell in one phase: the figures of each run, and their medians over runs.
+//! Summarizes a cell in one phase: the figures of each run, and their medians over runs.
 
 use super::note::{Note, cause, notes};
 use crate::measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
@@ -9,28 +9,28 @@ use crate::workload::Durability;
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// An engine with its options, in one phase at one durability level in force.
+/// An engine with its options, in one phase at one effective durability level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
-    /// The engine asked for.
+    /// The requested engine.
     pub engine: String,
-    /// The options asked for.
+    /// The requested options.
     pub options: Vec<(String, String)>,
-    /// Its place among the cells at the same level; none if it is not ranked.
+    /// Its rank among the cells at the same level; none if it is not ranked.
     pub rank: Option<Rank>,
-    /// The level asked for.
+    /// The requested level.
     pub durability_asked: Durability,
-    /// The level in force; none if no run counts.
+    /// The effective level; none if no run counts.
     pub durability_in_force: Option<Durability>,
-    /// Each run that was planned, in order of repetition.
+    /// All planned runs, in order of repetition.
     pub runs: Vec<RunFigures>,
-    /// Runs that the figures below are made of.
+    /// Number of runs that the figures below are computed from.
     pub counted_runs: u32,
     /// Ops per second, the median over runs.
     pub ops_per_second: Option<f64>,
     /// The interval of that median; none for a single run.
     pub ops_per_second_interval: Option<Interval>,
-    /// Its rate as a multiple of the leader's or the baseline's, estimated within blocks; none if it is not ranked.
+    /// Its rate as a multiple of the leader's or the baseline's rate, estimated within blocks; none if it is not ranked.
     pub ratio: Option<Ratio>,
     /// Service times of all ops.
     pub latency: Latency,
@@ -38,22 +38,22 @@ pub struct Cell {
     pub kinds: Vec<KindSummary>,
     /// CPU time, user and system, the harness included: seconds per million ops, the median over runs.
     pub cpu_seconds_per_million_ops: Option<f64>,
-    /// Resident memory of the process in the phase, bytes: the most of all runs.
+    /// Resident memory of the process in the phase, bytes: the maximum of all runs.
     pub rss_bytes: Option<u64>,
     /// Allocated bytes of the database after the phase, the median over runs.
     pub disk_allocated_bytes: Option<u64>,
-    /// Bytes caused to be written to storage per byte of keys and values handed to writes, the median over runs.
+    /// Bytes written to storage per byte of keys and values passed to writes, the median over runs.
     pub write_amplification: Option<f64>,
     /// Allocated bytes per byte of the keys and values in the database, the median over runs; none if sizes vary.
     pub space_amplification: Option<f64>,
-    /// How far reads were checked, the least of all runs.
+    /// How far reads were checked: the lowest level of all runs.
     pub check_level: Option<CheckLevel>,
-    /// What the engine is if it is none that runs in the trial's own process and keeps all rows: `server, one machine`,
+    /// The class of an engine that runs outside the trial's process or does not keep all rows: `server, one machine`,
     /// `distributed`, `cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// Of a cache: the share of its reads of keys that had been written that found nothing, in all runs together, 0 to 1;
-    /// none: no cache, or it had none to read.
+    /// For a cache: the share of its reads of written keys that found nothing, in all runs together, 0 to 1; none: not a
+    /// cache, or no such reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evicted_share: Option<f64>,
     /// Emulated op kinds.
@@ -64,59 +64,59 @@ pub struct Cell {
     pub harness_share: Option<f64>,
     /// Ops per call of the driver, the median over runs.
     pub batch_mean: Option<f64>,
-    /// True if its phase was run with other settings than [`super::PhaseSummary::settings`]; then it is not ranked.
+    /// Whether its phase was run with settings that differ from [`super::PhaseSummary::settings`]; if so, it is not ranked.
     pub settings_differ: bool,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<Note>,
 }
 
-/// A rate as a multiple of another's.
+/// A rate as a multiple of another rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// The estimate.
     pub value: f64,
-    /// Its interval, which holds together with those of all pairs of the table; none if it is not known.
+    /// Its interval, whose level applies to all pairs of the table together; none if it is unknown.
     pub interval: Option<Interval>,
 }
 
-/// The lowest and the highest of some runs' figures.
+/// The lowest and the highest figure of some runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Range {
-    /// Of the run with the lowest.
+    /// The lowest figure.
     pub low: u64,
-    /// Of the run with the highest.
+    /// The highest figure.
     pub high: u64,
 }
 
-/// Quantiles of service times: of one run, or their medians over runs. A quantile is none where fewer than ten times lie
-/// beyond it in any of the runs.
+/// Quantiles of service times: of one run, or their medians over runs. A quantile is none if any of the runs has fewer than
+/// ten times beyond it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
-    /// Times that they are made of, in all runs together.
+    /// Number of times, in all runs together.
     pub count: u64,
     /// Mean of all times, nanoseconds.
     pub mean_ns: Option<f64>,
     /// Median, nanoseconds.
     pub p50_ns: Option<u64>,
-    /// Over runs; none for a single run.
+    /// Its range over runs; none for a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p50_range_ns: Option<Range>,
     /// 99th percentile.
     pub p99_ns: Option<u64>,
-    /// Over runs.
+    /// Its range over runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_range_ns: Option<Range>,
     /// 99.9th percentile.
     pub p999_ns: Option<u64>,
-    /// Over runs.
+    /// Its range over runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p999_range_ns: Option<Range>,
-    /// Slowest of all runs.
+    /// Maximum of all runs.
     pub max_ns: Option<u64>,
 }
 
 impl Latency {
-    /// Of one run.
+    /// The latency of one run.
     pub fn of(histogram: &Histogram) -> Latency {
         Latency {
             count: histogram.count(),
@@ -129,7 +129,8 @@ impl Latency {
         }
     }
 
-    /// Of several runs. Quantiles are medians over runs, so that one bad run of five does not make a percentile of all.
+    /// The latency of several runs. Quantiles are medians over runs, so that one bad run of five does not dominate a
+    /// percentile.
     pub fn over(runs: &[Histogram]) -> Latency {
         let mut all = Histogram::empty();
         runs.iter().for_each(|run| all.merge(run));
@@ -154,7 +155,7 @@ impl Latency {
     }
 }
 
-/// The median over runs of each run's quantile, and the range of these; none where a run has too few times for it.
+/// The median over runs of each run's quantile, and their range; none if a run has too few times for it.
 pub fn quantile_over(runs: &[Histogram], numerator: u64, denominator: u64) -> Option<(u64, Range)> {
     let of = |run: &Histogram| run.quantile_if_enough(numerator, denominator);
     let known: Vec<u64> = runs.iter().map(of).collect::<Option<_>>()?;
@@ -169,12 +170,12 @@ pub struct KindSummary {
     pub kind: String,
     /// Ops in all runs together.
     pub ops: u64,
-    /// Of these, those that found nothing as they may.
+    /// Ops among these that correctly found nothing.
     pub misses: u64,
-    /// Of the misses, those of keys that a cache had let go.
+    /// Misses of keys that a cache had evicted.
     #[serde(skip_serializing_if = "crate::results::is_zero")]
     pub evicted: u64,
-    /// Rows delivered by scans.
+    /// Rows returned by scans.
     pub rows: u64,
     /// Retries inside the driver.
     pub retries: u64,
@@ -182,25 +183,25 @@ pub struct KindSummary {
     pub latency: Latency,
 }
 
-/// What became of a run.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum RunState {
     /// Its figures count.
     Counted,
-    /// Its figures count, for the phase was whole; the trial failed elsewhere, as a rule later.
+    /// Its figures count, because the phase was complete; the trial failed elsewhere, usually later.
     FailedLater {
-        /// What happened then.
+        /// The cause of the failure.
         cause: String,
     },
-    /// The trial failed in this phase or before, or gave wrong answers anywhere.
+    /// The trial failed in this phase or earlier, or had wrong answers in any phase.
     Failed {
-        /// What happened.
+        /// The cause of the failure.
         cause: String,
     },
-    /// The phase was not run, or cut short.
+    /// The phase was not run, or was cut short.
     NotRun {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The trial is planned and has no record.
@@ -208,23 +209,23 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// True if its figures are part of the cell's.
+    /// Whether its figures are part of the cell's figures.
     pub fn counts(&self) -> bool {
         matches!(self, RunState::Counted | RunState::FailedLater { .. })
     }
 }
 
-/// One run of a cell in one phase. Figures are none where the run does not count or the figure is unknown.
+/// One run of a cell in one phase. Figures are none if the run does not count or the figure is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunFigures {
     /// The trial's id.
     pub trial: String,
     /// The repetition, from 1.
     pub repetition: u32,
-    /// What became of it.
+    /// Its state.
     #[serde(flatten)]
     pub state: RunState,
-    /// The level in force.
+    /// The effective level.
     pub durability_in_force: Option<Durability>,
     /// Ops.
     pub ops: Option<u64>,
@@ -236,11 +237,11 @@ pub struct RunFigures {
     pub latency: Latency,
     /// CPU seconds, user and system, per million ops.
     pub cpu_seconds_per_million_ops: Option<f64>,
-    /// Resident memory, the most seen in the phase, bytes.
+    /// Resident memory, the maximum seen in the phase, bytes.
     pub rss_bytes: Option<u64>,
     /// Allocated bytes of the database after the phase.
     pub disk_allocated_bytes: Option<u64>,
-    /// Bytes written to storage per byte handed to writes.
+    /// Bytes written to storage per byte passed to writes.
     pub write_amplification: Option<f64>,
     /// Allocated bytes per byte of keys and values in the database.
     pub space_amplification: Option<f64>,
@@ -248,22 +249,22 @@ pub struct RunFigures {
     pub harness_share: Option<f64>,
     /// Ops per call of the driver.
     pub batch_mean: Option<f64>,
-    /// Why its driver's times do not count; then the cell is not ranked.
+    /// Why its driver's times do not count; if set, the cell is not ranked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unaccounted: Option<String>,
-    /// What disturbed it over the limits, a few words each: `run delay 48 %`.
+    /// Disturbances over the limits, a few words each: `run delay 48 %`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<String>,
 }
 
-/// What became of a phase in a trial: the state, and the phase's record, its rounds put together, if its figures count.
+/// The state of a phase in a trial, and its record, with rounds merged, if its figures count.
 pub(super) fn state_of<'a>(
     record: Option<&'a Record>,
     phase: &str,
 ) -> (RunState, Option<Cow<'a, PhaseRecord>>) {
     let Some(record) = record else { return (RunState::Pending, None) };
     let cause = cause(&record.outcome);
-    // A trial with wrong answers counts nowhere: what was wrong in one phase may have been wrong unseen in another.
+    // A trial with wrong answers never counts: a fault that was found in one phase may also have affected others.
     if let (Outcome::WrongAnswers { .. }, Some(cause)) = (&record.outcome, &cause) {
         return (RunState::Failed { cause: cause.clone() }, None);
     }
@@ -271,10 +272,10 @@ pub(super) fn state_of<'a>(
         return (without_figures(cause, "its record does not have the phase"), None);
     };
     if found.check.faults > 0 {
-        let first = found.check.first_faults.first().map_or("not told", String::as_str);
+        let first = found.check.first_faults.first().map_or("no details", String::as_str);
         return (RunState::Failed { cause: format!("wrong answers: {first}") }, None);
     }
-    // What an engine cannot do is no failure of its.
+    // A missing capability is not a failure.
     let is_refusal = match &record.outcome {
         Outcome::Failed { cause, .. } => *cause == Cause::Refused,
         outcome => *outcome == Outcome::Ok,
@@ -304,7 +305,7 @@ fn without_figures(cause: Option<String>, reason: &str) -> RunState {
     }
 }
 
-/// The figures of one run; `live_bytes_per_key` is what a key and its value have, if that is fixed.
+/// The figures of one run; `live_bytes_per_key` is the size of a key and its value, if it is fixed.
 pub(super) fn figures(
     trial: &str,
     repetition: u32,
@@ -335,7 +336,7 @@ pub(super) fn figures(
     }
 }
 
-/// What disturbed a phase of a trial. Records of older versions, and phases too short to tell, have that of the trial.
+/// The disturbances of a phase. Records of older versions and very short phases use those of the trial.
 pub(super) fn disturbed(record: &Record, phase: &PhaseRecord) -> Vec<String> {
     let is_known = |noise: &PhaseNoise| *noise != PhaseNoise::default();
     let found = match (phase.noise.filter(is_known), &record.noise) {
@@ -349,7 +350,7 @@ pub(super) fn disturbed(record: &Record, phase: &PhaseRecord) -> Vec<String> {
     found.iter().map(Disturbance::words).collect()
 }
 
-/// The histograms of all phases together, of one kind or of all.
+/// The merged histograms of all phases, for one kind or all kinds.
 pub(super) fn merged(phases: &[&PhaseRecord], kind: Option<&str>) -> Histogram {
     let mut all = Histogram::empty();
     for found in phases.iter().flat_map(|phase| &phase.kinds) {
@@ -360,7 +361,7 @@ pub(super) fn merged(phases: &[&PhaseRecord], kind: Option<&str>) -> Histogram {
     all
 }
 
-/// The service times of these runs, of one kind of op or of all. A run without an op of the kind has no part in it.
+/// The service times of these runs, for one kind of op or all kinds. Runs without an op of the kind are ignored.
 fn latency(counted: &[&PhaseRecord], kind: Option<&str>) -> Latency {
     let runs: Vec<Histogram> = counted.iter().map(|phase| merged(&[phase], kind)).collect();
     Latency::over(&runs.into_iter().filter(|run| run.count() > 0).collect::<Vec<Histogram>>())
@@ -372,8 +373,8 @@ fn cpu_seconds_per_million_ops(phase: &PhaseRecord) -> Option<f64> {
     (phase.ops > 0).then(|| cpu_ns as f64 / phase.ops as f64 / 1e3)
 }
 
-/// The most that was seen at the end of the phase and of its seconds. The process's own peak is no figure of the
-/// phase, for it may lie in an earlier one.
+/// The maximum seen at the end of the phase and of each of its seconds. The peak of the process is not used, because it may
+/// come from an earlier phase.
 fn rss_bytes(phase: &PhaseRecord) -> Option<u64> {
     phase.series.iter().filter_map(|row| row.rss_bytes).chain(phase.usage.rss_bytes).max()
 }
@@ -388,7 +389,7 @@ fn space_amplification(phase: &PhaseRecord, disk_bytes: u64, live_bytes_per_key:
     (live_bytes > 0.0).then(|| disk_bytes as f64 / live_bytes)
 }
 
-/// What names a cell.
+/// The name of a cell.
 #[derive(Clone, Copy)]
 pub(super) struct Name<'a> {
     pub engine: &'a str,
@@ -445,11 +446,11 @@ pub(super) fn cell(
     cell
 }
 
-/// The class of engines that may let rows go. They are ranked among themselves: keeping less is less work.
+/// The class of engines that may evict rows. They are ranked separately, because they have less work.
 pub const CACHE: &str = "cache";
 
 impl Cell {
-    /// Whether its engine may let rows go.
+    /// Whether its engine may evict rows.
     pub fn is_cache(&self) -> bool {
         self.class.as_deref() == Some(CACHE)
     }
@@ -461,7 +462,7 @@ fn evicted_share(counted: &[&PhaseRecord]) -> Option<f64> {
         counted.iter().flat_map(|phase| &phase.kinds).filter(|kind| reads.contains(&kind.kind.as_str()));
     let (mut written, mut evicted) = (0_u64, 0_u64);
     for kind in kinds {
-        // Misses that were asked for are of keys that nobody wrote.
+        // Expected misses are reads of keys that were never written.
         written += kind.ops.saturating_sub(kind.misses.saturating_sub(kind.evicted));
         evicted += kind.evicted;
     }

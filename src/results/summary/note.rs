@@ -1,4 +1,4 @@
-//! What a reader must know of a cell: a mark for a narrow column, and a sentence for below the table.
+//! Notes on a cell: a mark for a narrow column, and a sentence for the text below the table.
 
 use super::cell::{Cell, RunState};
 use crate::measure::units::share_text;
@@ -6,12 +6,12 @@ use crate::measure::warning::HARNESS_SHARE_LIMIT;
 use crate::results::{Outcome, Record, Run};
 use serde::Serialize;
 
-/// One thing that a reader must know of a cell.
+/// A note on a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// A word or two: `harness 23%`, `1/3 failed`.
     pub mark: String,
-    /// The whole of it; none if the mark says all.
+    /// The details; none if the mark is sufficient.
     pub detail: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl Note {
     }
 }
 
-/// What went wrong with a trial, in a line; none if nothing did.
+/// The cause of a trial's failure, in one line; none if it did not fail.
 pub fn cause(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
         Outcome::Ok => return None,
@@ -39,52 +39,52 @@ pub fn cause(outcome: &Outcome) -> Option<String> {
     })
 }
 
-/// How much the clocks of one machine may differ between calibrations, as a share.
+/// The maximum difference between calibrations of the clock of one machine, as a share.
 const CLOCK_LIMIT: f64 = 0.01;
 
-/// What a record tells of having been made otherwise than its run was begun: by another kvdyno, or where the same kind of
-/// clock runs at another rate.
+/// A note on a record that was measured under other conditions than the start of its run: by another version of kvdyno, or
+/// with a clock of the same kind at a different rate.
 pub(super) fn stranger(run: &Run, record: &Record) -> Option<Note> {
     if record.tool_version != run.tool_version {
         let (own, begun) = (&record.tool_version, &run.tool_version);
         return Some(Note::detailed(
             format!("kvdyno {own}"),
-            format!("measured with kvdyno {own}, and the run was begun with {begun}: compare with care"),
+            format!("measured with kvdyno {own}, but the run was started with {begun}: compare with care"),
         ));
     }
     let clock = record.clock.as_ref().filter(|clock| clock.kind == run.clock.kind)?;
     let differs = (clock.ns_per_tick / run.clock.ns_per_tick - 1.0).abs() > CLOCK_LIMIT;
     differs.then(|| {
         let text =
-            "its clock ticks at another rate than the run's: it was perhaps measured on another machine";
+            "its clock has another rate than the run's: it may have been measured on another machine";
         Note::detailed("other clock", text.to_string())
     })
 }
 
-/// What a reader must know of an engine that nobody has held against the rules.
+/// A note on an engine that has not been verified.
 pub(super) fn unverified(run: &Run, engine: &str) -> Option<Note> {
     run.unverified.iter().any(|name| name == engine).then(|| {
         let text = format!(
-            "nothing that {engine} declares was proven when the run was planned; `kvdyno verify {engine}` tries it"
+            "{engine} was not verified when the run was planned; run `kvdyno verify {engine}`"
         );
         Note::detailed("not verified", text)
     })
 }
 
-/// All notes of a cell, the gravest first.
+/// All notes of a cell, the most serious first.
 pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     let mut notes = failures(cell);
     if let Some(share) = cell.evicted_share.filter(|_| cell.is_cache()) {
         let share = share_text(share);
         let detail = format!(
-            "{share} of its reads of keys that had been written found nothing, as those of a cache may"
+            "{share} of its reads of written keys found nothing, because a cache may evict them"
         );
         notes.push(Note::detailed(format!("evicted {share}"), detail));
     }
     if let Some(class) = cell.class.as_ref().filter(|_| !cell.is_cache()) {
         let mark = class.split(',').next().unwrap_or(class);
         let detail =
-            format!("{class}: its ops go over a socket to another process, so its rank is not among equals");
+            format!("{class}: its ops use a socket to another process, so its rank is not a fair comparison");
         notes.push(Note::detailed(mark, detail));
     }
     notes.extend(unaccounted(cell));
@@ -100,16 +100,16 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     notes
 }
 
-/// Runs whose driver's times do not account for its calls.
+/// A note on runs whose driver's times do not account for its calls.
 fn unaccounted(cell: &Cell) -> Option<Note> {
-    let told: Vec<(u32, &str)> =
+    let found: Vec<(u32, &str)> =
         cell.runs.iter().filter_map(|run| Some((run.repetition, run.unaccounted.as_deref()?))).collect();
-    let mark = format!("{}/{} times unaccounted", told.len(), cell.runs.len());
-    (!told.is_empty())
-        .then(|| Note::detailed(mark, format!("{}; not ranked", in_one(&told, cell.runs.len()))))
+    let mark = format!("{}/{} times unaccounted", found.len(), cell.runs.len());
+    (!found.is_empty())
+        .then(|| Note::detailed(mark, format!("{}; not ranked", joined(&found, cell.runs.len()))))
 }
 
-/// Runs whose figures count and that something else on the machine disturbed.
+/// A note on runs whose figures count and that were disturbed by other activity on the machine.
 fn disturbed(cell: &Cell) -> Option<Note> {
     let runs: Vec<(u32, String)> = cell
         .runs
@@ -117,35 +117,35 @@ fn disturbed(cell: &Cell) -> Option<Note> {
         .filter(|run| !run.disturbed.is_empty())
         .map(|run| (run.repetition, run.disturbed.join(" and ")))
         .collect();
-    let told: Vec<String> = runs.iter().map(|(run, text)| format!("run {run}: {text}")).collect();
+    let texts: Vec<String> = runs.iter().map(|(run, text)| format!("run {run}: {text}")).collect();
     let mark = format!("{}/{} disturbed", runs.len(), cell.runs.len());
-    (!runs.is_empty()).then(|| Note::detailed(mark, told.join("; ")))
+    (!runs.is_empty()).then(|| Note::detailed(mark, texts.join("; ")))
 }
 
-/// Runs that did not go as planned, by what became of them.
+/// Notes on runs that did not go as planned, by their state.
 fn failures(cell: &Cell) -> Vec<Note> {
     let of = cell.runs.len();
     let mut notes = Vec::new();
-    let failed = told(cell, |state| match state {
+    let failed = reasons(cell, |state| match state {
         RunState::Failed { cause } => Some(cause),
         _ => None,
     });
     if !failed.is_empty() {
-        notes.push(Note::detailed(format!("{}/{of} failed", failed.len()), in_one(&failed, of)));
+        notes.push(Note::detailed(format!("{}/{of} failed", failed.len()), joined(&failed, of)));
     }
-    let later = told(cell, |state| match state {
+    let later = reasons(cell, |state| match state {
         RunState::FailedLater { cause } => Some(cause),
         _ => None,
     });
     if !later.is_empty() {
-        notes.push(Note::detailed(format!("{}/{of} failed later", later.len()), in_one(&later, of)));
+        notes.push(Note::detailed(format!("{}/{of} failed later", later.len()), joined(&later, of)));
     }
-    let not_run = told(cell, |state| match state {
+    let not_run = reasons(cell, |state| match state {
         RunState::NotRun { reason } => Some(reason),
         _ => None,
     });
     if !not_run.is_empty() {
-        notes.push(Note::detailed("did not run", in_one(&not_run, of)));
+        notes.push(Note::detailed("did not run", joined(&not_run, of)));
     }
     let pending = cell.runs.iter().filter(|run| run.state == RunState::Pending).count();
     if pending > 0 {
@@ -154,23 +154,23 @@ fn failures(cell: &Cell) -> Vec<Note> {
     if cell.settings_differ {
         notes.push(Note::detailed(
             "other settings",
-            "its phase was run with other settings than the rest".to_string(),
+            "its phase was run with different settings from the other engines".to_string(),
         ));
     }
     notes
 }
 
-/// What the runs in one state say, with their repetitions.
-fn told(cell: &Cell, text_of: fn(&RunState) -> Option<&String>) -> Vec<(u32, &str)> {
+/// The reasons of the runs in one state, with their repetitions.
+fn reasons(cell: &Cell, text_of: fn(&RunState) -> Option<&String>) -> Vec<(u32, &str)> {
     cell.runs.iter().filter_map(|run| Some((run.repetition, text_of(&run.state)?.as_str()))).collect()
 }
 
-/// The texts in one; once only where all of the cell's runs say the same, for what an engine lacks it lacks each time.
-fn in_one(told: &[(u32, &str)], of: usize) -> String {
-    match told {
-        [(_, first), rest @ ..] if told.len() == of && rest.iter().all(|(_, text)| text == first) => {
+/// The joined texts; a single one if it is the same for all of the cell's runs, as for a missing capability.
+fn joined(texts: &[(u32, &str)], of: usize) -> String {
+    match texts {
+        [(_, first), rest @ ..] if texts.len() == of && rest.iter().all(|(_, text)| text == first) => {
             first.to_string()
         }
-        _ => told.iter().map(|(run, text)| format!("run {run}: {text}")).collect::<Vec<_>>().join("; "),
+        _ => texts.iter().map(|(run, text)| format!("run {run}: {text}")).collect::<Vec<_>>().join("; "),
     }
 }

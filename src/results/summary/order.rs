@@ -6,16 +6,16 @@ use crate::results::blocks::Table;
 use crate::results::statistics::{higher_first, ranks, ratio};
 use std::cmp::Ordering;
 
-/// The mark of a cell whose order among others is another one by ops/s than by the time inside the engines.
+/// The mark of a cell whose order among others differs between ops/s and the time inside the engines.
 pub const BY_ENGINE_TIME: &str = "by engine time";
 
-/// Sorts the cells, ranks those that may be ranked, and gives their ratios to the cell of `baseline` (none: to the first
-/// row). Ranked cells come first, and the higher median first.
+/// Sorts the cells, ranks those that may be ranked, and computes their ratios to the cell of `baseline` (none: to the first
+/// row). Ranked cells are first, in descending order of their medians.
 pub(super) fn rank(cells: &mut [Cell], baseline: Option<&str>) {
     cells.sort_by(|left, right| {
         higher_first(left.ops_per_second, right.ops_per_second).then_with(|| left.engine.cmp(&right.engine))
     });
-    // All ranked cells have the same blocks: those of the cell with most.
+    // All ranked cells have the same blocks: those of the cell with the most blocks.
     let repetitions = |cell: &Cell| cell.runs.iter().map(|run| run.repetition).collect::<Vec<u32>>();
     let blocks = cells.iter().filter(|cell| is_whole(cell)).map(&repetitions).max_by_key(Vec::len);
     cells.sort_by_key(|cell| !(is_whole(cell) && Some(repetitions(cell)) == blocks));
@@ -39,7 +39,7 @@ pub(super) fn rank(cells: &mut [Cell], baseline: Option<&str>) {
     }
 }
 
-/// Every run counts, with times that account for its calls, and was run with the settings of the table.
+/// Whether every run counts, has times that account for its calls, and used the settings of the table.
 fn is_whole(cell: &Cell) -> bool {
     !cell.settings_differ
         && cell.ops_per_second.is_some()
@@ -76,7 +76,7 @@ impl Comparison {
         }
     }
 
-    /// What a reader must know of how a cell was compared.
+    /// Notes on how a cell was compared.
     fn notes(&self, cells: &[Cell], row: usize) -> Vec<Note> {
         let Some(table) = &self.0 else { return Vec::new() };
         let rates = table.rates();
@@ -87,7 +87,9 @@ impl Comparison {
         if !aside.is_empty() {
             let mark = format!("{}/{} outlier", aside.len(), runs.len());
             let which = if aside.len() == 1 { "run" } else { "runs" };
-            let text = format!("{which} {} set aside where it is compared with others", aside.join(" and "));
+            let verb = if aside.len() == 1 { "is" } else { "are" };
+            let text =
+                format!("{which} {} {verb} excluded from comparisons with other engines", aside.join(" and "));
             notes.push(Note::detailed(mark, text));
         }
         let differs = |other: &usize| *other != row && table.order(row, *other) != rates.order(row, *other);
@@ -95,7 +97,7 @@ impl Comparison {
             (0..cells.len()).filter(differs).map(|other| cells[other].engine.as_str()).collect();
         if !others.is_empty() {
             let text = format!(
-                "compared with {} by the time inside the engine: the harness makes much of the difference in ops/s",
+                "compared with {} by the time inside the engine: the harness causes much of the difference in ops/s",
                 others.join(", ")
             );
             notes.push(Note::detailed(BY_ENGINE_TIME, text));

@@ -1,4 +1,4 @@
-//! One phase of a workload over all engines: the floor, a ranked group for each level in force, and what has no place.
+//! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
 use super::cell::{CACHE, Cell, Name, RunFigures, cell, disturbed, figures, state_of};
 use super::note::{Note, stranger, unverified};
@@ -17,13 +17,13 @@ pub struct PhaseSummary {
     pub workload: String,
     /// The phase's name.
     pub name: String,
-    /// The workload that its own is a variant of; none: it is none.
+    /// The workload that its workload is a variant of; none: it is not a variant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant_of: Option<String>,
-    /// Rounds that the figures are over; none: it is run once.
+    /// Number of rounds that the figures cover; none: the phase is run once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
-    /// Its settings as the first trial had them that ran it.
+    /// Its settings, from the first trial that ran it.
     pub settings: Phase,
     /// Keys of the workload.
     pub keys: u64,
@@ -31,36 +31,36 @@ pub struct PhaseSummary {
     pub keyspaces: u32,
     /// Collections that they are fields of, or lists.
     pub collections: Collections,
-    /// What keys look like.
+    /// The format of keys.
     pub key: KeySpec,
-    /// What values look like.
+    /// The format of values.
     pub value: ValueSpec,
     /// The indexes of the rows.
     pub indexes: Vec<Index>,
-    /// The level asked for.
+    /// The requested durability level.
     pub durability_asked: Durability,
-    /// The null engines: what the harness alone costs.
+    /// The null engines: the cost of the harness alone.
     pub floors: Vec<Cell>,
-    /// The ranked cells, a group for each level in force, the weakest level first.
+    /// The ranked cells, a group for each effective level, the weakest level first.
     pub groups: Vec<Group>,
-    /// Cells without a place: nothing was measured, or the engine has a planted fault.
+    /// Unranked cells: nothing was measured, or the engine has a planted fault.
     pub unranked: Vec<Cell>,
 }
 
-/// The cells of one level in force, caches apart from engines that keep all rows: those with a rank first, and the highest
-/// median first.
+/// The cells at one effective level, with caches separate from engines that keep all rows: ranked cells first, in
+/// descending order of their medians.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
-    /// The level in force.
+    /// The effective level.
     pub durability_in_force: Durability,
     /// Whether its engines are caches.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub are_caches: bool,
-    /// The cells; those whose runs failed in part have figures but no rank.
+    /// The cells; those with some failed runs have figures but no rank.
     pub cells: Vec<Cell>,
 }
 
-/// All phases of all workloads of the run, in the order of the plan. Ratios are to `baseline`, or to each table's leader.
+/// All phases of all workloads of the run, in the order of the plan. Ratios refer to `baseline`, or to each table's leader.
 pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> Vec<PhaseSummary> {
     let mut phases: Vec<PhaseSummary> = Vec::new();
     for workload in run.trials.iter().map(|trial| &trial.workload) {
@@ -74,7 +74,7 @@ pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> V
     phases
 }
 
-/// What the cells of a phase are held against: the settings of the first trial that ran it, or those planned.
+/// The settings that the cells of a phase are checked against: those of the first trial that ran it, or the planned ones.
 struct Reference<'a> {
     workload: &'a Workload,
     phase: &'a Phase,
@@ -131,7 +131,7 @@ fn summarize_phase(
 }
 
 impl Group {
-    /// What its engines have in common: `process`, or `none, caches`.
+    /// The name of the group: `process`, or `none, caches`.
     pub fn name(&self) -> String {
         let caches = if self.are_caches { ", caches" } else { "" };
         format!("{}{caches}", self.durability_in_force)
@@ -147,7 +147,7 @@ fn group_of(groups: &mut Vec<Group>, level: Durability, are_caches: bool) -> &mu
     &mut groups[place]
 }
 
-/// The cells of a phase in order of the plan; one whose runs had different levels in force is split by level.
+/// The cells of a phase in the order of the plan; a cell whose runs had different effective levels is split by level.
 fn cells(run: &Run, records: &Found, reference: &Reference) -> Vec<Cell> {
     let has_phase = |trial: &&Trial| {
         let same = |planned: &Phase| planned.name == reference.phase.name;
@@ -172,7 +172,7 @@ fn cells(run: &Run, records: &Found, reference: &Reference) -> Vec<Cell> {
     cells
 }
 
-/// A planned run of a cell, with its record of the phase if it counts.
+/// A planned run of a cell, with the record of its phase if it counts.
 struct PlannedRun<'a> {
     figures: RunFigures,
     counted: Option<Cow<'a, PhaseRecord>>,
@@ -209,7 +209,7 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
     let first = levels.first().copied().flatten();
     let levels = if levels.is_empty() { BTreeSet::from([None]) } else { levels };
     let cell_at = |level: &Option<Durability>| {
-        // Runs that do not count have no level; they stay with the first.
+        // Runs that do not count have no level; they are added to the first.
         let level_of =
             |run: &&PlannedRun| run.counted.as_ref().map_or(first, |counted| counted.durability_in_force);
         let here: Vec<&PlannedRun> = runs.iter().filter(|run| level_of(run) == *level).collect();
@@ -229,7 +229,7 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
     levels.iter().map(cell_at).collect()
 }
 
-/// What the driver says that the engine is: a capability of caches, or a setting in force named `class`.
+/// The class of the engine as the driver reports it: a capability of caches, or an effective setting named `class`.
 fn class_of(record: &Record) -> Option<String> {
     let engine = record.engine.as_ref()?;
     if engine.capabilities.iter().any(|name| name == "evicts") {
@@ -239,10 +239,10 @@ fn class_of(record: &Record) -> Option<String> {
     options.iter().find(|(name, _)| name == "class").map(|(_, class)| class.clone())
 }
 
-/// The bytes of a key, its value and its index rows; none if sizes vary or a phase has its own.
+/// The bytes of a key, its value and its index rows; none if sizes vary or a phase sets its own.
 fn live_bytes_per_key(workload: &Workload) -> Option<f64> {
     let own_size = workload.phases.iter().any(|phase| phase.value_size.is_some());
-    // Only a fixed size is written as a plain number.
+    // Only fixed sizes are written as plain numbers.
     let key: f64 = workload.key.size.to_string().parse().ok()?;
     let value: f64 = workload.value.size.to_string().parse().ok()?;
     (!own_size).then(|| key + value + workload.index_bytes(key, value))

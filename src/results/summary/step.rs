@@ -1,4 +1,4 @@
-//! Steps outside the phases: open, close, settle, reopen ..., timed for each engine.
+//! Summarizes steps outside the phases: open, close, settle, reopen ..., timed for each engine.
 
 use super::Found;
 use crate::results::statistics::median;
@@ -11,21 +11,21 @@ use std::collections::HashMap;
 pub struct StepSummary {
     /// The workload's name.
     pub workload: String,
-    /// The engine asked for.
+    /// The requested engine.
     pub engine: String,
-    /// The options asked for.
+    /// The requested options.
     pub options: Vec<(String, String)>,
     /// `open`, `close`, `settle` ...
     pub name: StepKind,
-    /// The phase that it prepared; none: the end.
+    /// The phase that it prepared; none: it followed the last phase.
     pub before_phase: Option<String>,
-    /// Times that it was done.
+    /// Number of times that it was done.
     pub count: u32,
     /// Median of its durations, nanoseconds; none if it was never done.
     pub median_ns: Option<u64>,
     /// The longest, nanoseconds.
     pub max_ns: Option<u64>,
-    /// What came of it where it was not simply done, once each.
+    /// Results of steps that were not simply done, once each.
     pub notes: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ struct Place<'a> {
     step: &'a Step,
 }
 
-/// The steps of all cells, in the order of the plan and of happening.
+/// The steps of all cells, in the order of the plan and of execution.
 pub(super) fn summarize(run: &Run, found: &Found) -> Vec<StepSummary> {
     let mut places: Vec<Vec<Place>> = Vec::new();
     let mut known = HashMap::new();
@@ -55,7 +55,7 @@ pub(super) fn summarize(run: &Run, found: &Found) -> Vec<StepSummary> {
 
 fn step_summary(steps: &[Place]) -> Option<StepSummary> {
     let first = steps.first()?;
-    // A step with a note was not done, or not as it should be: its time would say nothing.
+    // A step with a note was not done or not done properly, so its time has no meaning.
     let done: Vec<u64> =
         steps.iter().filter(|place| place.step.note.is_none()).map(|place| place.step.elapsed_ns).collect();
     let durations: Vec<f64> = done.iter().map(|ns| *ns as f64).collect();

@@ -1,4 +1,4 @@
-//! Tests of the summary: what is counted, what is ranked, and that nothing is dropped.
+//! Tests of the summary: counted runs, ranks, and complete output.
 
 use super::*;
 use crate::results::fixture::{
@@ -49,7 +49,7 @@ fn a_cell_whose_times_do_not_account_for_its_calls_is_shown_without_a_rank() {
     assert!(found.rank.is_none() && found.ops_per_second.is_some(), "{found:?}");
     assert!(marks(found).contains(&"1/3 times unaccounted"), "{:?}", marks(found));
     let before = self::summary();
-    assert!(cell(phase(&before, &name), "redb").rank.is_some(), "it has one without that");
+    assert!(cell(phase(&before, &name), "redb").rank.is_some(), "without it the cell is ranked");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn every_planned_engine_is_in_every_phase_once() {
 }
 
 #[test]
-fn engines_of_different_level_in_force_are_never_in_one_ranking() {
+fn engines_are_ranked_only_against_others_at_the_same_effective_level() {
     let summary = summary();
     let fill = phase(&summary, "fill");
     let levels: Vec<Durability> = fill.groups.iter().map(|group| group.durability_in_force).collect();
@@ -82,7 +82,7 @@ fn engines_of_different_level_in_force_are_never_in_one_ranking() {
 }
 
 #[test]
-fn rows_are_in_order_of_their_medians_and_three_runs_rank_none_of_them() {
+fn rows_are_sorted_by_their_medians_and_three_runs_give_no_rank() {
     let summary = summary();
     let read = &phase(&summary, "read").groups[0].cells;
     let order: Vec<&str> = read.iter().map(|cell| cell.engine.as_str()).collect();
@@ -90,7 +90,7 @@ fn rows_are_in_order_of_their_medians_and_three_runs_rank_none_of_them() {
     let ranks: Vec<Option<Rank>> = read.iter().map(|cell| cell.rank).collect();
     let open = Some(Rank { best: 1, worst: 3, of: 3 });
     assert_eq!(ranks, [open, open, open, None]);
-    // How much slower the second is, is estimated all the same.
+    // The ratio of the second row is estimated nevertheless.
     let ratio = read[1].ratio.unwrap();
     let interval = ratio.interval.unwrap();
     assert!((ratio.value - 635.0 / 925.0).abs() < 0.01, "{ratio:?}");
@@ -99,7 +99,7 @@ fn rows_are_in_order_of_their_medians_and_three_runs_rank_none_of_them() {
 }
 
 #[test]
-fn null_engines_are_the_floor_and_mutants_have_no_place() {
+fn null_engines_are_the_floor_and_mutants_are_not_ranked() {
     let summary = summary();
     for phase in &summary.phases {
         assert_eq!(phase.floors.len(), 1);
@@ -112,14 +112,14 @@ fn null_engines_are_the_floor_and_mutants_have_no_place() {
 }
 
 #[test]
-fn failed_runs_stay_visible_with_their_cause_and_cost_the_rank() {
+fn failed_runs_stay_visible_with_their_cause_and_remove_the_rank() {
     let summary = summary();
     let mixed = cell(phase(&summary, "mixed"), "fjall");
     assert_eq!((mixed.counted_runs, mixed.rank), (2, None));
     assert!(mixed.ops_per_second.is_some());
     assert_eq!(mixed.notes[0].mark, "1/3 failed");
     assert_eq!(mixed.notes[0].detail.as_deref(), Some("run 2: crashed: SIGABRT"));
-    // The phases before the crash were whole.
+    // The phases before the crash were complete.
     let fill = cell(phase(&summary, "fill"), "fjall");
     assert_eq!(fill.counted_runs, 3);
     assert!(fill.rank.is_some());
@@ -130,7 +130,7 @@ fn failed_runs_stay_visible_with_their_cause_and_cost_the_rank() {
 }
 
 #[test]
-fn a_phase_that_an_engine_cannot_do_says_why() {
+fn an_unsupported_phase_has_a_reason() {
     let summary = summary();
     let sled = cell(phase(&summary, "sync"), "sled");
     assert_eq!(marks(sled), ["did not run"]);
@@ -186,7 +186,7 @@ fn figures_are_medians_over_runs_and_so_are_quantiles() {
 }
 
 #[test]
-fn what_is_not_known_is_absent() {
+fn unknown_figures_are_absent() {
     let summary = summary();
     let read = cell(phase(&summary, "read"), "lmdb");
     assert_eq!(read.write_amplification, None, "nothing was written");
@@ -195,7 +195,7 @@ fn what_is_not_known_is_absent() {
     let sync = cell(phase(&summary, "sync"), "lmdb");
     assert_eq!(sync.latency.count, 600);
     assert!(sync.latency.p50_ns.is_some());
-    assert_eq!(sync.latency.p99_ns, None, "200 ops a run have no p99, though all runs together would");
+    assert_eq!(sync.latency.p99_ns, None, "200 ops a run have no p99, although all runs together would");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_cell_whose_runs_had_different_levels_is_split() {
 }
 
 #[test]
-fn wrong_answers_anywhere_cost_the_trial_all_its_figures() {
+fn wrong_answers_remove_all_figures_of_the_trial() {
     let mut records = fixture::records();
     let lmdb = records.iter_mut().find(|record| record.trial.engine == "lmdb").unwrap();
     lmdb.phases[3].check.faults = 1;
@@ -275,7 +275,7 @@ fn steps_have_medians_and_notes() {
 }
 
 #[test]
-fn warnings_are_told_once_with_their_number_of_trials() {
+fn warnings_appear_once_with_their_number_of_trials() {
     let summary = summary();
     let counts: Vec<(&str, u32)> =
         summary.warnings.iter().map(|found| (found.warning.id.as_str(), found.trials)).collect();
@@ -301,7 +301,7 @@ fn rows_of_another_version_or_clock_are_marked() {
     assert!(!marks(cell(read, "fjall")).contains(&"other clock"));
 }
 
-/// Runs of one phase, with the seconds that each engine takes in each run.
+/// Runs of one phase, with the duration of each engine in each run in seconds.
 fn timed(engines: &[(&str, &[f64])]) -> (Run, Vec<Record>) {
     let names: Vec<&str> = engines.iter().map(|(name, _)| *name).collect();
     let phases = [PhaseSketch::new("read", &["get"], 2_000)];
@@ -330,7 +330,7 @@ fn ranks(summary: &Summary) -> Vec<String> {
 }
 
 #[test]
-fn five_blocks_rank_what_is_apart_and_drift_does_not_hide_it() {
+fn five_blocks_rank_clear_differences_despite_drift() {
     let slow = [1.1, 1.21, 1.33, 1.42, 1.54];
     let fast = [1.0, 1.1, 1.21, 1.29, 1.41];
     let also = [1.013, 1.085, 1.225, 1.28, 1.425];
@@ -347,7 +347,7 @@ fn five_blocks_rank_what_is_apart_and_drift_does_not_hide_it() {
 }
 
 #[test]
-fn caches_are_ranked_among_themselves_and_show_what_they_let_go() {
+fn caches_are_ranked_separately_and_show_their_evictions() {
     let fast = [1.00, 1.01, 0.99, 1.00, 1.005];
     let slow = [1.35, 1.36, 1.34, 1.35, 1.355];
     let (run, mut records) = timed(&[("lmdb", &slow), ("quick-cache", &fast), ("fjall", &fast)]);
@@ -355,7 +355,7 @@ fn caches_are_ranked_among_themselves_and_show_what_they_let_go() {
         let facts = std::sync::Arc::make_mut(record.engine.as_mut().unwrap());
         facts.capabilities.push("evicts".to_string());
         let get = &mut record.phases[0].kinds[0];
-        // Of 2000 reads 400 were of keys that nobody wrote, and 200 of what was let go.
+        // Of 2000 reads, 400 were of keys that were never written, and 200 of evicted keys.
         (get.ops, get.misses, get.evicted) = (2_000, 600, 200);
     }
     let summary = Summary::new(&run, records);
@@ -375,14 +375,14 @@ fn the_harness_does_not_decide_an_order() {
     let slow = [1.05, 1.06, 1.04, 1.05, 1.055];
     let (run, mut records) = timed(&[("fjall", &slow), ("lmdb", &fast)]);
     assert_eq!(ranks(&Summary::new(&run, records.clone())), ["lmdb 1", "fjall 2"]);
-    // What makes it slower is our own.
+    // Only the harness makes it slower.
     for record in records.iter_mut().filter(|record| record.trial.engine == "fjall") {
         record.phases[0].harness_share = 0.05;
     }
     let summary = Summary::new(&run, records.clone());
     assert_eq!(ranks(&summary), ["lmdb ~", "fjall ~"]);
     assert!(marks(&summary.phases[0].groups[0].cells[0]).contains(&"by engine time"));
-    // Inside the engine it is the faster one.
+    // By engine time it is the faster one.
     for record in records.iter_mut().filter(|record| record.trial.engine == "fjall") {
         record.phases[0].harness_share = 0.3;
     }
@@ -403,7 +403,7 @@ fn an_outlier_is_marked_in_its_row() {
     assert_eq!(ranks(&summary)[0], "lmdb 1");
     let fjall = summary.phases[0].groups[0].cells.iter().find(|cell| cell.engine == "fjall").unwrap();
     assert_eq!(marks(fjall), ["1/10 outlier"]);
-    assert_eq!(fjall.notes[0].detail.as_deref(), Some("run 4 set aside where it is compared with others"));
+    assert_eq!(fjall.notes[0].detail.as_deref(), Some("run 4 is excluded from comparisons with other engines"));
 }
 
 #[test]
@@ -416,17 +416,17 @@ fn a_single_run_has_ratios_without_intervals() {
 }
 
 #[test]
-fn a_disturbed_run_is_marked_in_its_row_with_what_disturbed_it() {
+fn a_disturbed_run_is_marked_in_its_row_with_the_cause() {
     use crate::measure::{Noise, PhaseNoise};
     let mut records = fixture::records();
     for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
         match record.trial.repetition {
-            // A phase that knows, in a trial that was quiet as a whole.
+            // A disturbance of the phase, in a trial that was quiet otherwise.
             1 => {
                 record.phases[1].noise =
                     Some(PhaseNoise { run_delay_share: Some(0.5), ..PhaseNoise::default() })
             }
-            // An older record: the whole trial stands for each phase.
+            // An older record: the noise of the trial is used for each phase.
             2 => {
                 record.noise =
                     Some(Noise { steal_share: Some(0.25), other_cpu_share: Some(0.3), ..Noise::default() });

@@ -1,4 +1,4 @@
-//! Fills in pushes and pops of lists: the engine's own, or emulated by a key for each element.
+//! Fills in pushes and pops of lists: native, or emulated by a key for each element.
 
 use super::{Draw, Item, join_flag, set};
 use crate::engine::Arena;
@@ -31,7 +31,7 @@ impl Draw {
         let number = lists.pop(list);
         let next = number.unwrap_or_else(|| lists.held(list).start);
         let item = Item::new(Kind::Pop, lists.element(list, next));
-        let item = if number.is_none() { item.in_vain() } else { item };
+        let item = if number.is_none() { item.expecting_miss() } else { item };
         self.items.push(item);
         if shared.capabilities & KV_LISTS != 0 {
             let key = write_name(list, arena.key_mut(slot));
@@ -40,7 +40,7 @@ impl Draw {
         }
         let key = write_key(list, next, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_GET, 0, (key, 0), 0);
-        // Of an empty list nothing can be taken away: to find that out was all.
+        // An empty list has nothing to delete.
         if number.is_some() {
             write_key(list, next, arena.key_mut(slot + 1));
             set(arena.op_mut(slot + 1), KV_DELETE, 0, (key, 0), 0);

@@ -1,12 +1,12 @@
-//! Transactions: all of their ops are done, or none.
+//! Judges transactions: either all of their ops take effect, or none.
 
 use super::Judge;
 use crate::engine::{Arena, Status};
 use crate::runner::draw::Item;
 
 impl Judge {
-    /// Looks at the transaction of ops [`first`, `end`) after the batch was acknowledged up to `done`. Answers (found or
-    /// not, there already) are ops that were done.
+    /// Checks the transaction of ops [`first`, `end`) after the batch was acknowledged up to `done`. Answers (found, not
+    /// found, exists) count as done.
     pub fn transaction(&mut self, arena: &Arena, unit: Item, (first, end): (usize, usize), done: usize) {
         let is_done = |at: &usize| *at < done && Status::of(arena.op(*at).status).is_answer();
         let count = (first..end).filter(is_done).count();
@@ -24,7 +24,7 @@ impl Judge {
         let all = end - first;
         self.faults.add(|| {
             format!(
-                "transaction of {all} ops that begins with {kind} of key {index}: {count} were done{status}"
+                "transaction of {all} ops that begins with {kind} of key {index}: only {count} took effect{status}"
             )
         });
     }
@@ -44,7 +44,7 @@ mod tests {
     static NEVER: AtomicU32 = AtomicU32::new(0);
 
     #[test]
-    fn a_transaction_is_done_as_a_whole_or_not_at_all() {
+    fn a_transaction_takes_effect_completely_or_not_at_all() {
         let clock = Clock::calibrate();
         let faults = |statuses: [u32; 4], done: usize| {
             let shape = Shape { ops: 4, key_bytes: 8, value_bytes: 8, out_bytes: 8 };
@@ -65,7 +65,7 @@ mod tests {
         assert!(faults([KV_ABORTED, KV_CONFLICT, KV_ABORTED, KV_ABORTED], 4).is_empty());
         assert_eq!(
             faults([KV_OK, KV_OK, KV_CONFLICT, KV_OK], 4),
-            ["transaction of 4 ops that begins with put of key 7: 3 were done, another has status 4"]
+            ["transaction of 4 ops that begins with put of key 7: only 3 took effect, another has status 4"]
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Judges pushes and pops: each element comes once, in the order of their numbers, and an empty list says so.
+//! Judges pushes and pops: each element is returned once, in the order of its number, and pops of empty lists find nothing.
 
 use super::Judge;
 use crate::engine::abi::*;
@@ -59,39 +59,39 @@ impl Judge {
         match Status::of(op.status) {
             Status::Ok if is_delete => {}
             Status::NotFound if is_delete => self.faults.add(|| {
-                format!("pop: element {number} of list {list} was read, and is not there to be deleted")
+                format!("pop: element {number} of list {list} was read, but its delete did not find it")
             }),
-            Status::Ok if !item.is_in_vain() => {
+            Status::Ok if !item.is_expected_miss() => {
                 let value = arena.delivered(at);
                 self.read_bytes += value.len() as u64;
                 self.values_checked += 1;
                 let fault = lists.fault(shared.values, item.index, value);
                 fault.into_iter().for_each(|text| self.faults.add(|| format!("pop: {text}")));
             }
-            Status::NotFound if item.is_in_vain() => self.count_miss(Kind::Pop, false),
+            Status::NotFound if item.is_expected_miss() => self.count_miss(Kind::Pop, false),
             Status::NotFound => self.faults.add(|| {
-                format!("pop: list {list} says that it is empty, element {number} was pushed and not popped")
+                format!("pop: list {list} is reported empty, but element {number} was pushed and not popped")
             }),
-            Status::Ok => self.faults.add(|| format!("pop: list {list} is empty, and an element came")),
+            Status::Ok => self.faults.add(|| format!("pop: list {list} is empty, but an element was returned")),
             Status::Short => {
                 let needed = op.needed;
                 self.faults
                     .add(|| format!("pop: list {list}: a value of {needed} bytes, more than any pushed"));
             }
-            // No answers of a pop: the call's error says so.
+            // Not answers of a pop: the call has an error.
             Status::Exists | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {}
             Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_) => {}
         }
     }
 }
 
-/// An op that was not run. An emulated pop was one if its delete was.
+/// Handles an op that was not run. An emulated pop counts as run if its delete was run.
 #[cold]
 fn take_back(lists: &Lists, item: Item, kind: u8) {
     let (list, _) = lists.place(item.index);
     match kind {
         KV_PUT | KV_PUSH => lists.take_back_push(list),
-        KV_POP | KV_DELETE if !item.is_in_vain() => lists.take_back_pop(list),
+        KV_POP | KV_DELETE if !item.is_expected_miss() => lists.take_back_pop(list),
         _ => {}
     }
 }

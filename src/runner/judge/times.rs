@@ -1,6 +1,6 @@
-//! What a driver's times leave unaccounted of its calls, as the core saw these from outside, and how much of that its kit
-//! may (docs/methodology.md, section 3). Stamps that cannot be true fail the call (src/engine/stamps.rs); what is left to
-//! hide time in lies before the first op and behind the last one.
+//! The time of calls, measured by the core, that a driver's times leave unaccounted, and the limit for its kit
+//! (docs/methodology.md, section 3). Impossible stamps fail the call (src/engine/stamps.rs); a driver could only hide time
+//! before the first op and after the last one.
 
 use crate::engine::Span;
 use crate::engine::abi::*;
@@ -8,47 +8,47 @@ use crate::measure::units::{share_text, time_text};
 use crate::measure::{Clock, Histogram};
 use crate::results::CallTimes;
 
-/// What a kit takes of a call before its first stamp and after its last one, at most, beside two reads of the clock:
-/// measured on the floor of each (docs/methodology.md has the figures). Nanoseconds.
+/// The maximum time of a kit before the first stamp and after the last stamp of a call, in addition to two reads of the
+/// clock: measured with the null engine of each kit (docs/methodology.md has the figures). Nanoseconds.
 const DIRECT_CALL_NS: u64 = 150;
-/// The kit of Go crosses into its runtime, and makes its own view of each op.
+/// The Go kit enters Go's runtime and creates its own view of each op.
 const GO_CALL_NS: u64 = 500;
 const GO_OP_NS: u64 = 2;
-/// And of any call this share, for one that took long finds its way back out of the nearest caches: 1 / 2^6, 1.6 %.
+/// The additional share of any call, because the code after a long call is no longer in the nearest caches: 1 / 2^6, 1.6 %.
 const CALL_SHIFT: u32 = 6;
-/// One call of so many may leave more than that unaccounted: a thread that loses its processor does so in the ops nearly
-/// always, for they are nearly all of a call. Of the Go kit one of four: its way in may wait for the runtime.
+/// One call of this many may leave more time unaccounted: a thread nearly always loses its processor inside the ops, because
+/// they take nearly all of a call. For the Go kit it is one of four, because entering the runtime may wait.
 const DIRECT_CALLS_OVER: u64 = 16;
 const GO_CALLS_OVER: u64 = 4;
-/// The first calls of a phase find nothing in the caches.
+/// The number of first calls of a phase, which find the caches cold.
 const COLD_CALLS: u64 = 10;
-/// A kit that hands batches over says itself how long the way there and back took. One call of ten is faster than this,
-/// also where threads wait for processors; nanoseconds.
+/// A kit that passes batches to another thread reports how long that took. At least one call of ten is faster than this,
+/// even if threads wait for processors; nanoseconds.
 const HANDED_OVER_NS: u64 = 1_000_000;
-/// A delay that somebody may want to hide; nanoseconds.
+/// A delay that a driver could want to hide; nanoseconds.
 const DELAY_NS: u64 = 100_000;
-/// All calls without such a delay leave no more than their bounds together and this, for what is cold at first; nanoseconds.
+/// All calls without such a delay leave at most the sum of their bounds plus this, for cold caches; nanoseconds.
 const COLD_NS: u64 = 1_000_000;
-/// Fewer delays than these say nothing about where delays fall.
+/// The minimum number of delays for a statement about their distribution.
 const DELAYS: u64 = 20;
-/// A call alone, as that of a commit, hides no more than this; nanoseconds.
+/// The maximum unaccounted time of a single call such as a commit; nanoseconds.
 const ALONE_NS: u64 = 10_000_000;
-/// From a microsecond on, the way into a driver and out of it is short against the call.
+/// In calls of a microsecond or more, entering and leaving the driver takes a small part.
 const LONG_CALL_NS: u64 = 1_000;
-/// Fewer long calls say nothing.
+/// The minimum number of long calls for a statement.
 const LONG_CALLS: u64 = 100;
 
-/// What the kit of a driver may leave unaccounted.
+/// The time that the kit of a driver may leave unaccounted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     call_ticks: u64,
     op_ns: u64,
-    /// One call of so many may leave more.
+    /// One call of this many may leave more.
     calls_over: u64,
 }
 
 impl Bound {
-    /// Of the kit behind a table with these capabilities, on a clock that costs so much to read.
+    /// The bound of the kit of a driver with these capabilities, for a clock with this cost.
     pub fn of(capabilities: u64, clock: Clock, clock_cost_ns: f64) -> Bound {
         let hands_over = capabilities & KV_HANDS_OVER != 0;
         let (call_ns, op_ns, calls_over) = if hands_over {
@@ -56,7 +56,7 @@ impl Bound {
         } else {
             (DIRECT_CALL_NS, 0, DIRECT_CALLS_OVER)
         };
-        // Two reads, and two ticks, which may be long ones.
+        // Two reads, and two ticks, which may be long.
         let call_ticks = clock.from_ns(call_ns + (2.0 * clock_cost_ns) as u64) + 2;
         Bound { call_ticks, op_ns, calls_over }
     }
@@ -77,20 +77,20 @@ pub struct Times {
     unaccounted_ticks: u64,
     bound_ticks: u64,
     calls_over_bound: u64,
-    /// What each call that waited for another thread says that it waited.
+    /// The reported waiting times of calls that waited for another thread.
     waited: Histogram,
     delay_ticks: u64,
     /// Calls with a delay outside the ops, and those with one inside.
     delays_hidden: u64,
-    delays_told: u64,
-    /// Of all other calls: their time, what they left unaccounted of it, and what they may have.
+    delays_inside: u64,
+    /// All other calls: their time, their unaccounted time, and their bounds.
     prompt_ticks: u64,
     prompt_unaccounted_ticks: u64,
     prompt_bound_ticks: u64,
-    /// The most that a call alone left unaccounted above its bound.
+    /// The maximum unaccounted time above its bound of a single call.
     alone_ticks: u64,
     long_call_ticks: u64,
-    /// Long calls, and those of them of which the stamps account for less than half.
+    /// Long calls, and those whose stamps account for less than half of their time.
     long_calls: u64,
     understated_calls: u64,
 }
@@ -110,7 +110,7 @@ impl Times {
             waited: Histogram::new(),
             delay_ticks: clock.from_ns(DELAY_NS),
             delays_hidden: 0,
-            delays_told: 0,
+            delays_inside: 0,
             prompt_ticks: 0,
             prompt_unaccounted_ticks: 0,
             prompt_bound_ticks: 0,
@@ -121,7 +121,7 @@ impl Times {
         }
     }
 
-    /// Notes a call of `ops` ops with `inside` ticks from its first stamp to its last one, that waited beside them.
+    /// Records a call of `ops` ops with `inside` ticks from its first stamp to its last one, and `waited` ticks of waiting.
     #[inline(always)]
     pub fn call(&mut self, inside: u64, waited: u64, span: Span, ops: usize) {
         let called = span.ticks();
@@ -140,7 +140,7 @@ impl Times {
         if unaccounted >= self.delay_ticks {
             self.delays_hidden += 1;
         } else if inside >= self.delay_ticks {
-            self.delays_told += 1;
+            self.delays_inside += 1;
         } else {
             self.prompt_ticks += of_ops;
             self.prompt_unaccounted_ticks += unaccounted;
@@ -152,25 +152,25 @@ impl Times {
         }
     }
 
-    /// Notes a call that stands for itself, as that of a commit.
+    /// Records a single call such as a commit.
     pub fn call_alone(&mut self, inside: u64, waited: u64, span: Span) {
         let unaccounted = span.ticks().saturating_sub(inside).saturating_sub(waited);
         let beyond = unaccounted.saturating_sub(self.bound.ticks(self.clock, span.ticks(), 1));
         self.alone_ticks = self.alone_ticks.max(beyond);
     }
 
-    /// Calls whose stamps account for less than half of them, where these are most: that is no rounding.
+    /// Describes calls whose stamps account for less than half of their time, if they are the majority: that is no rounding.
     pub fn understated(&self) -> Option<String> {
         let (understated, long) = (self.understated_calls, self.long_calls);
         (long >= LONG_CALLS && understated > long / 2).then(|| {
             format!(
-                "of {long} calls the driver's stamps account for less than half the time in {understated}"
+                "the driver's stamps account for less than half the time in {understated} of {long} calls"
             )
         })
     }
 
-    /// For the record.
-    pub fn told(&self) -> CallTimes {
+    /// The totals for the record.
+    pub fn totals(&self) -> CallTimes {
         let ns = |ticks| self.clock.to_ns(ticks);
         CallTimes {
             calls: self.calls,
@@ -183,7 +183,7 @@ impl Times {
         }
     }
 
-    /// Why the times do not count; none: they do.
+    /// Why the times do not count; none: they count.
     fn beyond(&self) -> Option<String> {
         let (over, calls) = (self.calls_over_bound, self.calls);
         let allowed = self.prompt_bound_ticks + self.clock.from_ns(COLD_NS);
@@ -191,7 +191,7 @@ impl Times {
             let share = |ticks: u64| share_text(ticks as f64 / self.called_ticks.max(1) as f64);
             let (left, allowed) = (share(self.unaccounted_ticks), share(self.bound_ticks));
             return Some(format!(
-                "the driver's times leave {left} of the calls unaccounted, where its kit may leave {allowed}: {over} of \
+                "the driver's times leave {left} of the calls unaccounted, but its kit may leave {allowed}: {over} of \
                  {calls} calls are over the bound"
             ));
         }
@@ -201,27 +201,27 @@ impl Times {
         if self.alone_ticks >= self.clock.from_ns(ALONE_NS) {
             let time = time_text(self.clock.to_ns(self.alone_ticks) as f64);
             return Some(format!(
-                "the driver's times leave {time} unaccounted of one call that ends a transaction"
+                "the driver's times leave {time} unaccounted in one call that ends a transaction"
             ));
         }
         let waited = self.waited.quantile_if_enough(1, 10).filter(|ns| *ns > HANDED_OVER_NS)?;
         let (waited, limit) = (time_text(waited as f64), time_text(HANDED_OVER_NS as f64));
         Some(format!(
-            "nine of ten batches that were handed over waited for {waited} or longer, by the driver's word; the bound is \
+            "the driver reports that nine of ten batches waited for another thread for {waited} or longer; the bound is \
              {limit}"
         ))
     }
 
-    /// Delays fall anywhere in a call; where most fall outside the ops, they were put there. The way into Go may itself
-    /// wait.
+    /// Delays happen anywhere in a call; if most are outside the ops, the driver hides them. Not for Go, where entering the
+    /// runtime may wait.
     fn hidden_delays(&self) -> Option<String> {
-        let (hidden, all) = (self.delays_hidden, self.delays_hidden + self.delays_told);
+        let (hidden, all) = (self.delays_hidden, self.delays_hidden + self.delays_inside);
         let outside = self.prompt_unaccounted_ticks as f64 / self.prompt_ticks.max(1) as f64;
         let expected = outside.max(1.0 / (1 << CALL_SHIFT) as f64) * all as f64;
         let is_direct = self.bound.calls_over == DIRECT_CALLS_OVER;
         (is_direct && hidden >= DELAYS && hidden as f64 > 4.0 * expected).then(|| {
             let limit = time_text(DELAY_NS as f64);
-            format!("{hidden} of {all} delays of {limit} and more are in no op's time; chance would put {expected:.1} there")
+            format!("{hidden} of {all} delays of {limit} and more are outside the time of ops; {expected:.1} are expected there by chance")
         })
     }
 }
@@ -230,7 +230,7 @@ impl Times {
 mod tests {
     use super::*;
 
-    /// Calls of 64 ops: how many, from first stamp to last, waited, and as seen from outside; nanoseconds.
+    /// Calls of 64 ops: their number, the time from first to last stamp, waiting time, and total time; nanoseconds.
     type Calls<'a> = &'a [(u64, u64, u64, u64)];
 
     fn times(capabilities: u64, calls: Calls<'_>) -> Times {
@@ -245,33 +245,33 @@ mod tests {
         times
     }
 
-    fn said(capabilities: u64, calls: Calls<'_>) -> String {
-        times(capabilities, calls).told().beyond.unwrap_or_default()
+    fn reason(capabilities: u64, calls: Calls<'_>) -> String {
+        times(capabilities, calls).totals().beyond.unwrap_or_default()
     }
 
     #[test]
-    fn what_a_kit_takes_is_within_its_bound() {
+    fn the_time_of_a_kit_is_within_its_bound() {
         let fine: &[(u64, Calls<'_>)] = &[
             (0, &[(1000, 6_400, 0, 6_450)]),
             // 150 ns, two reads of the clock, and 1.6 % of the call.
             (0, &[(1000, 99_000, 0, 100_700)]),
-            // Caches that the engine has emptied, in one call of twenty.
+            // The engine has evicted the caches in one call of twenty.
             (0, &[(950, 8_000, 0, 8_030), (50, 8_000, 0, 8_500)]),
-            // Lost its processor 15 times outside the ops, 985 times inside.
+            // The thread lost its processor 15 times outside the ops, 985 times inside.
             (0, &[(99_000, 6_400, 0, 6_450), (15, 6_400, 0, 4_000_000), (985, 4_000_000, 0, 4_000_050)]),
-            // Cold at first.
+            // Cold caches at first.
             (0, &[(10, 6_400, 0, 90_000), (30, 6_400, 0, 6_450)]),
             (KV_HANDS_OVER, &[(1000, 6_400, 0, 7_000)]),
             (KV_HANDS_OVER, &[(800, 6_400, 0, 7_000), (200, 6_400, 0, 300_000)]),
             (KV_HANDS_OVER, &[(1000, 100_000, 60_000, 161_000)]),
         ];
         for &(capabilities, calls) in fine {
-            assert_eq!(said(capabilities, calls), "", "{calls:?}");
+            assert_eq!(reason(capabilities, calls), "", "{calls:?}");
         }
     }
 
     #[test]
-    fn what_is_beyond_the_bound_is_told() {
+    fn time_beyond_the_bound_is_reported() {
         let lies: &[(u64, Calls<'_>, &str)] = &[
             (0, &[(1000, 3_200, 0, 6_400)], "leave 50 % of the calls unaccounted"),
             (0, &[(1000, 6_000, 0, 6_400)], "1000 of 1000 calls are over the bound"),
@@ -290,10 +290,10 @@ mod tests {
                 "100 of 100 delays of 100 us and more",
             ),
             (KV_HANDS_OVER, &[(1000, 3_200, 0, 6_400)], "leave 50 % of the calls unaccounted"),
-            (KV_HANDS_OVER, &[(1000, 2_000_000, 2_000_000, 4_000_000)], "by the driver's word"),
+            (KV_HANDS_OVER, &[(1000, 2_000_000, 2_000_000, 4_000_000)], "waited for another thread"),
         ];
         for &(capabilities, calls, wanted) in lies {
-            let text = said(capabilities, calls);
+            let text = reason(capabilities, calls);
             assert!(text.contains(wanted), "{calls:?}: no `{wanted}` in `{text}`");
         }
     }
@@ -302,7 +302,7 @@ mod tests {
     fn stamps_that_account_for_less_than_half_of_most_calls_are_a_fault() {
         for (inside, waited, outside, is_fault) in [
             (10_000, 0, 12_000, false),
-            // Handed over to another thread: no op's time, so nothing is missing.
+            // Waiting for another thread is accounted for.
             (10_000, 30_000, 42_000, false),
             (10_000, 0, 42_000, true),
             (10_000, 15_000, 42_000, true),
@@ -314,11 +314,11 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_hides_its_time_is_told() {
+    fn a_commit_that_hides_its_time_is_reported() {
         let mut times = times(0, &[]);
         times.call_alone(1_000_000, 0, Span { entered: 0, left: 9_000_000 });
-        assert_eq!(times.told().beyond, None);
+        assert_eq!(times.totals().beyond, None);
         times.call_alone(1_000_000, 0, Span { entered: 0, left: 90_000_000 });
-        assert!(times.told().beyond.unwrap_or_default().contains("one call that ends a transaction"));
+        assert!(times.totals().beyond.unwrap_or_default().contains("one call that ends a transaction"));
     }
 }

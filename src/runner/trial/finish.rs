@@ -9,7 +9,7 @@ use crate::results::{Cause, CheckLevel, EndedBy, PhaseRecord, Record, Step, Step
 use crate::runner::{count, lists, phase, sweep};
 use crate::workload::{Phase, Transaction};
 
-/// What a reader of the record has to know. The rounds of a phase are warned of once.
+/// The warnings of a record. The rounds of a phase have one warning in common.
 pub(super) fn warnings(record: &Record) -> Vec<Warning> {
     let ran: Vec<&PhaseRecord> = record.phases.iter().filter(|phase| phase.not_run.is_none()).collect();
     let noises: Vec<(&str, PhaseNoise)> =
@@ -30,7 +30,7 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
         let time: f64 = rounds().map(|other| other.elapsed_ns as f64).sum();
         let own: f64 = rounds().map(|other| other.elapsed_ns as f64 * other.harness_share).sum();
         let share = if phase.round.is_none() { phase.harness_share } else { own / time.max(1.0) };
-        // All of a null engine's time is the harness's: that is what it is there for.
+        // A null engine measures the harness, so all of its time is the harness's.
         if !record.trial.is_floor {
             warnings.extend(Warning::of_harness_share(name, share));
         }
@@ -45,7 +45,7 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
 }
 
 impl Running<'_> {
-    /// Of the whole trial; but threads wait for CPUs in its phases, which know it best.
+    /// The noise of the trial so far; the run delay comes from its phases, which measure it best.
     pub(super) fn noise_so_far(&self) -> Noise {
         let mut noise = self.noise.finish();
         let usages = self.phases.iter().filter(|phase| phase.ops > 0).map(|phase| &phase.usage);
@@ -57,19 +57,19 @@ impl Running<'_> {
         noise
     }
 
-    /// The most so far: a server that the engine had started may have ended already.
+    /// The maximum so far: a server that the engine had started may have ended already.
     pub(super) fn rss_peak_bytes(&self) -> Option<u64> {
         let phases = self.phases.iter().filter_map(|phase| phase.usage.rss_peak_bytes);
         phases.chain(Usage::now().rss_peak_bytes).max()
     }
 
-    /// Close, reopen, look at everything once more, close. What an engine stores is opened in a fresh process.
+    /// Close, reopen, sweep, close. Engines that store rows are reopened in a fresh process.
     pub(super) fn finish(&mut self, on_tick: OnTick<'_>) {
         let stores = !self.engine.stores_nothing();
         let has_rows = self.lists.is_some() || self.population.dense > 0 || self.has_undone();
         let is_swept = stores && has_rows;
         if self.in_memory() {
-            self.look_at_all(is_swept, on_tick);
+            self.sweep_all(is_swept, on_tick);
             self.close(None);
             return;
         }
@@ -83,13 +83,13 @@ impl Running<'_> {
             Some(elsewhere) if stores => self.finish_elsewhere(elsewhere, is_swept),
             _ => {
                 if self.reopen() {
-                    self.look_and_close(is_swept, on_tick);
+                    self.sweep_and_close(is_swept, on_tick);
                 }
             }
         }
     }
 
-    /// Opens the closed database again; false: that failed.
+    /// Reopens the closed database; returns false on failure.
     pub(super) fn reopen(&mut self) -> bool {
         if let Err(text) = self.open(StepKind::Reopen, self.level, None) {
             self.fail(Cause::EngineError, format!("reopen at the end: {text}"));
@@ -99,16 +99,16 @@ impl Running<'_> {
         true
     }
 
-    /// Looks at everything in the database that was opened again, and closes it.
-    pub(super) fn look_and_close(&mut self, is_swept: bool, on_tick: OnTick<'_>) {
-        self.look_at_all(is_swept, on_tick);
+    /// Sweeps the reopened database, and closes it.
+    pub(super) fn sweep_and_close(&mut self, is_swept: bool, on_tick: OnTick<'_>) {
+        self.sweep_all(is_swept, on_tick);
         if self.merges > 0 {
             self.check_counters("after the reopen at the end");
         }
         self.close_after_sweep();
     }
 
-    fn look_at_all(&mut self, is_swept: bool, on_tick: OnTick<'_>) {
+    fn sweep_all(&mut self, is_swept: bool, on_tick: OnTick<'_>) {
         if is_swept && self.lists.is_some() {
             self.sweep_lists();
         } else if is_swept {
@@ -116,17 +116,17 @@ impl Running<'_> {
         }
     }
 
-    /// An engine that says that it stores rows has files of them. A server that was there before has its own elsewhere.
+    /// Checks that an engine that stores rows has files. A server that was started by others has them elsewhere.
     fn check_folder(&mut self) {
         let is_elsewhere = self.record().is_of_client_alone();
         if !is_elsewhere && DiskUse::of(&self.data).is_some_and(|disk| disk.apparent_bytes == 0) {
-            let text = "after the close there is nothing in the database's folder, and the engine does not say that it \
-                        is in memory";
+            let text = "after the close the database's folder is empty, but the engine does not declare that it keeps \
+                        its data in memory";
             self.faults.push(text.into());
         }
     }
 
-    /// Nothing was written since the close that is a step; with this one in it that step's figure would be too good.
+    /// Closes the database without a step: nothing was written since the first close, so this one is too fast to count.
     fn close_after_sweep(&mut self) {
         self.board.step(StepKind::Close);
         if let Some(Err(error)) = self.database.take().map(Database::close) {
@@ -134,13 +134,13 @@ impl Running<'_> {
         }
     }
 
-    /// Whether a phase was undone, so that an empty database has to be looked at too.
+    /// Whether a phase was aborted, so that an empty database must be swept too.
     fn has_undone(&self) -> bool {
         let undone = Some(Transaction::Aborted);
         self.phases.iter().any(|ran| ran.phase.transaction == undone && ran.not_run.is_none())
     }
 
-    /// What is left in the lists.
+    /// Sweeps the remaining elements of lists.
     fn sweep_lists(&mut self) {
         self.board.step(StepKind::Sweep);
         let start = self.clock.now();
@@ -208,7 +208,7 @@ impl Running<'_> {
         self.end_sweep(start, (!notes.is_empty()).then(|| notes.join("; ")));
     }
 
-    /// The index rows of an engine whose indexes cannot be scanned.
+    /// Checks the index rows of an engine whose indexes cannot be scanned.
     fn index_gets(&mut self) {
         let base = Phase::default();
         let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
@@ -224,7 +224,7 @@ impl Running<'_> {
         }
     }
 
-    /// Counters carry no check header: their sum must be the number of merges. `when` is for messages.
+    /// Checks that the sum of all counters is the number of merges: counters have no header. `when` is for messages.
     pub(super) fn check_counters(&mut self, when: &str) {
         if self.engine.stores_nothing() {
             return;
@@ -234,7 +234,7 @@ impl Running<'_> {
         match count::sum(database, (&self.keys, &self.spaces), items, self.clock.kind()) {
             Ok(sum) if sum == self.merges => {}
             Ok(sum) => self.faults.push(format!(
-                "{when}: the counters add up to {sum}, {} merges were acknowledged",
+                "{when}: the sum of the counters is {sum}, but {} merges were acknowledged",
                 self.merges
             )),
             Err(text) => self.faults.push(format!("{when}: {text}")),
@@ -248,12 +248,12 @@ mod tests {
     use crate::results::fixture;
 
     #[test]
-    fn what_a_record_says_of_its_phases_and_steps_is_warned_of() {
+    fn warnings_cover_phases_and_steps() {
         let mut record = fixture::records().into_iter().find(|record| record.trial.engine == "lmdb").unwrap();
         let ids = |record: &Record| -> Vec<String> {
             warnings(record).into_iter().map(|warning| warning.id).collect()
         };
-        // A step of it is: drop-caches, not permitted.
+        // The record has a step drop-caches with the note `not permitted`.
         assert_eq!(ids(&record), ["caches-not-dropped"]);
         record.phases[1].check.level = CheckLevel::Stateless;
         record.phases[2].ended_by = EndedBy::Keys;

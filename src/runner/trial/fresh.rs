@@ -1,5 +1,5 @@
-//! The end of a trial in a fresh process: what an engine kept in the memory of the trial's own process, and never
-//! wrote, is not there.
+//! The end of a trial in a fresh process: data that an engine kept only in the memory of the trial's process is missing
+//! there.
 
 use super::{Folders, Keep, OnTick, Running};
 use crate::engine::Engine;
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::Path;
 
-/// What must be known of a closed database, to open it and look at everything.
+/// The state of a closed database that is needed to reopen and sweep it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HandOver {
     population: Population,
     level: Durability,
     merges: u64,
-    /// Whether there are rows to look at.
+    /// Whether there are rows to sweep.
     is_swept: bool,
     is_atomic: bool,
     facts: Option<EngineFacts>,
@@ -27,16 +27,16 @@ pub struct HandOver {
     lists: Option<Vec<Range<u64>>>,
 }
 
-/// How a trial's process has a fresh one do the end.
+/// How a trial's process runs its end in a fresh process.
 pub struct Elsewhere<'e> {
-    /// Where the versions of all keys are written for it.
+    /// The file for the versions of all keys.
     pub versions: &'e Path,
-    /// Starts it, waits for it, and gives its record; a [`Failure`] says how it ended without one.
+    /// Starts the process, waits for it, and returns its record; a [`Failure`] reports how it ended without one.
     pub run: &'e dyn Fn(&HandOver) -> Result<Record, Failure>,
 }
 
-/// The fresh process's side: opens the database again, looks at everything, closes it. Of the record its outcome and
-/// its steps count.
+/// The side of the fresh process: reopens the database, sweeps and closes it. Only the outcome and the steps of its record
+/// are used.
 pub fn run_end(
     trial: &Trial,
     engine: Engine,
@@ -50,15 +50,15 @@ pub fn run_end(
     running.board = board;
     running.take_over(hand_over, versions)?;
     if running.reopen() {
-        // Whoever waits then knows how far it came, if it does not come to the end.
+        // If this process does not finish, the record shows how far it came.
         keep(&running.record())?;
-        running.look_and_close(hand_over.is_swept, on_tick);
+        running.sweep_and_close(hand_over.is_swept, on_tick);
     }
     Ok(running.record())
 }
 
 impl Running<'_> {
-    /// Has a fresh process open the closed database and look at everything; takes over what it found.
+    /// Has a fresh process reopen and sweep the closed database, and takes over its results.
     pub(super) fn finish_elsewhere(&mut self, elsewhere: &Elsewhere<'_>, is_swept: bool) {
         let handed = self.hand_over(elsewhere.versions, is_swept);
         let handed = handed.map_err(|text| Failure { cause: Cause::Io, text });
@@ -98,12 +98,12 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// What the fresh process found is this trial's.
+    /// Adds the results of the fresh process to this trial.
     fn take(&mut self, record: Record) {
         let first = self.steps.len();
         self.steps.extend(record.steps);
-        // Only the trial's own process knows what its phases left.
-        let keys = self.keys_brought_back();
+        // Only the trial's process knows the keys that its phases left.
+        let keys = self.restored_keys();
         self.steps[first..]
             .iter_mut()
             .filter(|step| step.name == StepKind::Reopen)
@@ -113,7 +113,7 @@ impl Running<'_> {
             Outcome::WrongAnswers { faults } => self.faults.extend(faults),
             Outcome::Failed { cause, text } => self.fail(cause, text),
             Outcome::Crashed { signal, .. } => {
-                self.fail(Cause::Io, format!("the fresh process says {signal} of itself"))
+                self.fail(Cause::Io, format!("the fresh process reports a crash: {signal}"))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The two ends of a trial that starts on a kept database, or leaves one.
+//! The start of a trial with a kept database, and the end of a trial that keeps its database.
 
 use super::Running;
 use crate::engine::Engine;
@@ -12,7 +12,7 @@ use crate::runner::shared::Population;
 use crate::workload::Workload;
 use std::path::Path;
 
-/// What a trial has from the start: nothing, or what is in the database that it starts on.
+/// The initial state of a trial: empty, or that of the kept database.
 pub(super) struct Start {
     pub growth: Growth,
     pub counters: u64,
@@ -22,7 +22,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Of a trial whose database was copied from `kept`; none: an empty one.
+    /// The initial state of a trial whose database was copied from `kept`; none: an empty one.
     pub(super) fn of(trial: &Trial, engine: &Engine, kept: Option<&Path>) -> Result<Start, String> {
         let workload = &trial.workload;
         let empty = Start {
@@ -33,9 +33,9 @@ impl Start {
             state: None,
         };
         let Some(folder) = kept else {
-            // Engines that store nothing leave their fills out like the rest.
+            // Engines that store nothing skip their fills like the others, but have no kept database.
             let is_lost = trial.reused && !engine.stores_nothing();
-            return if is_lost { Err("the kept database is not told".into()) } else { Ok(empty) };
+            return if is_lost { Err("the trial reuses a kept database, but none is given".into()) } else { Ok(empty) };
         };
         let state = kept::state(folder)?;
         state.fits(trial)?;
@@ -48,12 +48,12 @@ impl Start {
         })
     }
 
-    /// Whether there is a database already.
+    /// Whether there is a database at the start.
     pub(super) fn has_database(&self) -> bool {
         self.state.is_some()
     }
 
-    /// The table of versions, as they are in the database.
+    /// The table of versions, with those in the database.
     pub(super) fn versions(
         &self,
         kept: Option<&Path>,
@@ -70,7 +70,7 @@ impl Start {
         let table = Versions::new(workload.keys, insert_end);
         let table = table.map(|table| table.with_words(workload.phases.iter().any(is_contended)));
         if let Some((folder, wanted)) = wanted {
-            let table = table.as_ref().ok_or("the versions are too many")?;
+            let table = table.as_ref().ok_or("it has too many versions")?;
             table.read(&folder.join(kept::VERSIONS), wanted)?;
         }
         Ok(table)
@@ -78,8 +78,7 @@ impl Start {
 }
 
 impl Running<'_> {
-    /// Writes into `folder` what must be known of the database, which is closed. Nothing is written where something
-    /// went wrong, or where there is nothing to keep.
+    /// Writes the state of the closed database to `folder`. Writes nothing if the trial failed or there is nothing to keep.
     pub(super) fn leave(&self, folder: &Path) -> Result<(), String> {
         let is_sound = self.failure.is_none() && self.faults.is_empty() && self.database.is_none();
         if !is_sound || self.in_memory() || self.engine.stores_nothing() {

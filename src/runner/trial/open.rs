@@ -1,4 +1,4 @@
-//! The opening of a trial's database: what is asked of the engine, and what only a trial of it shows.
+//! Opens the database of a trial: the request to the engine, and tests of properties that no capability declares.
 
 use super::Running;
 use crate::engine::abi::*;
@@ -12,7 +12,7 @@ use crate::runner::unit::Kind;
 use crate::workload::{Durability, Phase};
 use std::sync::atomic::AtomicU32;
 
-/// What a database may grow to, however few its rows are, bytes.
+/// The minimum limit of a database's size, bytes.
 const LEAST_DISK_LIMIT: u64 = 256 << 20;
 
 static NEVER: AtomicU32 = AtomicU32::new(0);
@@ -26,14 +26,14 @@ impl Running<'_> {
         let rows = self.most_rows() + self.counters;
         let row_bytes = key + value + self.spaces.index_bytes(key, value);
         let indexes = self.spaces.indexes().len();
-        // Keys of index rows are longer than those of rows.
+        // Keys of index rows are longer than keys of rows.
         let fixed = self.keys.fixed_len().filter(|_| indexes == 0);
         Request {
             level: level_number(level),
             create: !self.has_created,
             cache_bytes: workload.cache_bytes,
             expected_rows: (self.counted_end + self.counters) * (1 + indexes as u64),
-            // A small database grows to many times its rows, where readers keep old pages.
+            // A small database can grow to many times the size of its rows if readers keep old pages.
             disk_limit_bytes: (rows * row_bytes).saturating_mul(8).max(LEAST_DISK_LIMIT),
             key_size_max: (self.keys.max_len() + self.spaces.extra_len()) as u32,
             key_size_fixed: fixed.map_or(0, |size| (size + self.spaces.extra_len()) as u32),
@@ -48,7 +48,7 @@ impl Running<'_> {
         }
     }
 
-    /// Rows that there may be. Inserts that end by time are as many as a fast engine makes, however few keys there are.
+    /// The maximum number of rows. For inserts that end by time, the rate of a fast engine is assumed.
     fn most_rows(&self) -> u64 {
         const INSERTS_PER_SECOND: f64 = 500_000.0;
         let workload = &self.trial.workload;
@@ -59,11 +59,11 @@ impl Running<'_> {
             |phase: &Phase| (phase.seconds + phase.warmup_seconds) * f64::from(times(workload, phase));
         let seconds: f64 = workload.phases.iter().filter(inserts).map(seconds).sum();
         let most = (self.counted_end * 4).max(workload.keys + (seconds * INSERTS_PER_SECOND) as u64);
-        // Elements of lists are numbered without end.
+        // The numbers of list elements have no limit.
         if self.lists.is_some() { most } else { self.insert_end.min(most) }
     }
 
-    /// Opens the database, or makes it.
+    /// Opens or creates the database.
     pub(super) fn open(
         &mut self,
         name: StepKind,
@@ -95,7 +95,7 @@ impl Running<'_> {
         }
     }
 
-    /// The known defect of the engine that a phase would meet.
+    /// A known defect of the engine that would affect the phase.
     pub(super) fn defect(&self, phase: &Phase) -> Option<String> {
         let version = &self.facts.as_ref()?.version;
         let kinds: Vec<&str> = phase::kinds_of(phase).into_iter().map(Kind::name).collect();
@@ -108,8 +108,8 @@ impl Running<'_> {
         defects_of(&self.trial.engine).iter().find_map(|defect| defect.refusal(version, &asked))
     }
 
-    /// Whether transactions can be of all keyspaces. No capability says so: a group of deletes, of keys that are not
-    /// there, in the first and the last keyspace is tried, and refused where they cannot.
+    /// Whether transactions can span all keyspaces. No capability declares this, so a group of deletes of missing keys in
+    /// the first and the last keyspace is tried; engines without such transactions refuse it.
     fn is_atomic(&self, database: &Database) -> bool {
         let has = |bit: u64| database.in_force().capabilities & bit != 0;
         if !has(KV_TRANSACTION) || !has(KV_CAN_DELETE) || !self.spaces.needs_trial(&self.trial.workload) {
@@ -131,7 +131,7 @@ impl Running<'_> {
         session.attempt(0, 2);
         let arena = session.arena();
         let is_refused = (0..2).all(|at| arena.op(at).status == KV_UNSUPPORTED);
-        // What is wrong with the session otherwise shows in the phase.
+        // Other errors of the session will show up in the phase.
         let _ = session.end();
         !is_refused
     }

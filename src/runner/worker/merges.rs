@@ -1,4 +1,4 @@
-//! Merges that the core makes itself: the counters of a unit are got, added up and put back.
+//! Merges by the core: reads the counters of a unit, adds to them and writes them back.
 
 use super::Worker;
 use crate::engine::abi::*;
@@ -6,8 +6,8 @@ use crate::engine::{Executed, Status};
 use crate::results::Cause;
 
 impl Worker<'_, '_> {
-    /// The merges of the batch, which are one unit: gets, each alone, then puts, joined as the merges were. The unit's
-    /// time is the sum of both calls. Nobody else writes these counters, so that nothing is lost in between.
+    /// Runs the merges of the batch, which are one unit: separate gets, then puts that are joined like the merges. The
+    /// unit's time is the sum of both calls. No other thread writes these counters, so no update is lost.
     pub(super) fn merge_by_get_and_put(&mut self) {
         let shared = self.shared;
         let unit = self.draw.items[0];
@@ -45,7 +45,7 @@ impl Worker<'_, '_> {
         if merged == count && self.counts {
             self.judge.tally(shared, &unit, ticks);
         }
-        // What was in vain was issued too, or the phase would not end.
+        // Failed merges count as issued too, or the phase would not end.
         if self.counts {
             self.issued += count as u64;
         }
@@ -55,7 +55,7 @@ impl Worker<'_, '_> {
         self.heartbeat(merged);
     }
 
-    /// Executes the first `count` ops; what came of it, and its ticks.
+    /// Executes the first `count` ops; returns the result and the ticks.
     fn timed(&mut self, count: usize) -> (Executed, u64) {
         let executed = self.session.execute(0, count);
         self.pass(executed.span.left);
@@ -63,8 +63,8 @@ impl Worker<'_, '_> {
         (executed, ticks)
     }
 
-    /// Makes the values to put of those that were got: one more each, and one more again where a unit has a counter
-    /// twice. False: one of them is no counter, or was not got.
+    /// Computes the values to put from those that were read: each plus one, and plus one again if a unit has a counter
+    /// twice. Returns false if a value is not a counter, or was not read.
     fn add_up(&mut self, count: usize) -> bool {
         self.sums.clear();
         self.sums.extend(self.draw.items[..count].iter().enumerate().map(|(at, item)| (item.index, at)));
@@ -73,18 +73,18 @@ impl Worker<'_, '_> {
         for &(index, at) in &self.sums {
             let arena = self.session.arena();
             let stored = match Status::of(arena.op(at).status) {
-                // An engine that keeps nothing has none to add to.
+                // An engine that stores nothing has no value to add to.
                 Status::Ok if !self.shared.checked => Some(0),
                 Status::Ok => arena.delivered(at).try_into().ok().map(u64::from_le_bytes),
                 Status::NotFound => Some(0),
                 Status::Short => None,
-                // No answers of a get: the call's error says so.
+                // Not answers of a get: the call has an error.
                 Status::Exists | Status::Conflict | Status::Aborted | Status::Full => return false,
                 Status::TooLarge | Status::Unsupported | Status::NotRun => return false,
                 Status::Error | Status::Unknown(_) => return false,
             };
             let Some(stored) = stored else {
-                self.judge.faults.add(|| format!("counter {index}: its value has not 8 bytes"));
+                self.judge.faults.add(|| format!("counter {index}: its value does not have 8 bytes"));
                 return false;
             };
             let sum: u64 = if last.0 == index { last.1 } else { stored };

@@ -1,4 +1,4 @@
-//! The transaction that a phase may be as a whole: begun before its first op, ended after its last, in its time.
+//! A transaction that spans a phase: it begins before the first op and ends after the last, within the phase's time.
 
 use super::Worker;
 use crate::engine::abi::*;
@@ -6,16 +6,16 @@ use crate::results::Cause;
 use crate::workload::Transaction;
 
 impl Worker<'_, '_> {
-    /// Begins it, if the phase is one.
+    /// Begins the transaction, if the phase is one.
     pub(super) fn begin_transaction(&mut self) {
         if self.shared.phase.transaction.is_some() {
             self.control(KV_BEGIN, "begin");
         }
     }
 
-    /// Commits it or undoes it; whether there was one. A phase that failed leaves that to the end of the session.
+    /// Commits or aborts the transaction; returns whether there was one. After a failure, the end of the session does that.
     pub(super) fn end_transaction(&mut self) -> bool {
-        // It is ended however late the phase is.
+        // The transaction must end even if the phase is late.
         self.session.arena().set_deadline(0);
         match self.shared.phase.transaction {
             Some(Transaction::Whole) => self.control(KV_COMMIT, "commit"),
@@ -32,7 +32,7 @@ impl Worker<'_, '_> {
         let executed = self.session.execute(0, 1);
         let op = self.session.arena().op(0);
         let (ticks, status) = (op.end.saturating_sub(op.start), op.status);
-        // With the phase stopped it was not run.
+        // It was not run because the phase was stopped.
         if executed.done == 0 && executed.error.is_none() {
             return;
         }

@@ -1,16 +1,16 @@
-//! The rules of collections: what goes with hashes and sorted ones, and what with lists.
+//! The rules of collections: hashes, sorted collections and lists.
 
 use super::{Checked, Subject, quoted};
 use crate::generator::SizeSpec;
 use crate::workload::{Collections, Phase, Workload};
 
-/// Collections, at most: so many that each has a name of two bytes, and the last one another behind it.
+/// The maximum number of collections: each has a name of two bytes, and one more name exists after the last.
 const MOST_COLLECTIONS: u32 = 65535;
-/// Bytes of the number that an element of a list is found by.
+/// Bytes of the number in the key of a list element.
 const SEQUENCE_BYTES: u32 = 8;
 
 impl Workload {
-    /// The collections themselves.
+    /// The rules of the collections themselves.
     pub(super) fn sound_collections(&self, this: Subject) -> Checked {
         let Collections { count, r#type } = self.collections;
         if self.collections == Collections::default() {
@@ -33,17 +33,17 @@ impl Workload {
             return Ok(());
         }
         let key = &self.key;
-        let expected = "8 with lists, whose elements are found by a number of 8 bytes";
+        let expected = "8 with lists, whose elements have a number of 8 bytes as key";
         this.expect(key.size == SizeSpec::Fixed(SEQUENCE_BYTES), "key.size", expected, &key.size)
     }
 
-    /// What a phase may do to them.
+    /// The rules of phases that use collections.
     pub(super) fn sound_in_collections(&self, subject: Subject, phase: &Phase) -> Checked {
         let lists = self.collections.are_lists();
         for (name, share) in phase.mix.shares() {
             let of_lists = ["push", "pop"].contains(&name);
             let expected = if lists {
-                "push and pop only, for lists have nothing else"
+                "push and pop only, the ops of lists"
             } else {
                 "collections.type = \"list\" at the top of the file for push and pop"
             };
@@ -65,10 +65,10 @@ impl Workload {
         let count = self.collections.count;
         subject.expect(phase.readers == 0, "readers", "0 with lists, which have no gets", phase.readers)?;
         subject.expect(phase.writers == 0, "writers", "0 with lists, which have no puts", phase.writers)?;
-        let expected = format!("up to {count}, the number of lists, for each belongs to one thread");
+        let expected = format!("up to {count}, the number of lists, because each belongs to one thread");
         subject.expect(phase.threads <= count, "threads", expected, phase.threads)?;
         let size = phase.value_size.as_ref().map_or_else(String::new, ToString::to_string);
-        let expected = "the workload's value.size with lists, whose elements are of many phases";
+        let expected = "the workload's value.size with lists, whose elements come from several phases";
         subject.expect(phase.value_size.is_none(), "value_size", expected, size)
     }
 }
@@ -77,7 +77,7 @@ impl Workload {
 mod tests {
     use crate::workload::parse;
 
-    /// What stands at the top, what in the phase, and the error.
+    /// The collections at the top of the file, the lines of the phase, and the error.
     const BROKEN: &[(&str, &str, &str)] = &[
         (
             "{ count = 3 }",
@@ -98,12 +98,12 @@ mod tests {
         ),
         ("{ type = 'hash' }", "scan = { reverse = true }", "`scan.reverse`: expected false with hashes"),
         ("{ type = 'hash' }", "mix.push = 1", "`mix`: expected collections.type = \"list\""),
-        ("{ type = 'list' }", "", "`mix`: expected push and pop only, for lists have nothing else, got put"),
+        ("{ type = 'list' }", "", "`mix`: expected push and pop only, the ops of lists, got put"),
         ("{ type = 'list' }\nkey = { size = 16 }", "", "`key.size`: expected 8 with lists"),
     ];
 
     #[test]
-    fn says_in_one_line_where_and_what_is_wrong() {
+    fn errors_are_one_line_with_place_and_reason() {
         for (top, phase, wanted) in BROKEN {
             let key = if top.contains("list") && !top.contains("size") { "key.size = 8\n" } else { "" };
             let text = format!(

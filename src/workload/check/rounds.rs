@@ -1,19 +1,19 @@
-//! What rounds, turns of keys, atomic groups and fills must keep to.
+//! The rules of rounds, turns of keys, atomic groups and fills.
 
 use super::{Checked, Subject};
 use crate::workload::{Emulate, Phase, Workload};
 
-/// Rounds of a workload: each leaves a record of each of its phases.
+/// The maximum number of rounds of a workload; each leaves a record of each of its phases.
 const MOST_ROUNDS: u32 = 10_000;
 
 impl Workload {
-    /// The phases of a round stand side by side, and more than one round needs such a phase.
+    /// The phases of a round are consecutive, and more than one round needs such a phase.
     pub(super) fn sound_rounds(&self, this: Subject) -> Checked {
         let expected = format!("1 to {MOST_ROUNDS}");
         this.expect((1..=MOST_ROUNDS).contains(&self.rounds), "rounds", expected, self.rounds)?;
         let is_of_round = |phase: &Phase| phase.each_round;
         let Some(first) = self.phases.iter().position(is_of_round) else {
-            let expected = "1, or each_round = true in the phases that are run in each";
+            let expected = "1, or each_round = true in the phases that repeat";
             return this.expect(self.rounds == 1, "rounds", expected, self.rounds);
         };
         let side_by_side = self.phases[first..].iter().take_while(|phase| phase.each_round).count();
@@ -22,57 +22,57 @@ impl Workload {
             let subject = Subject { phase: Some((place, phase)) };
             let before = &self.phases[place - 1].name;
             let got = format!("`{before}` between them");
-            subject.expect(false, "each_round", "the phases of a round side by side", got)?;
+            subject.expect(false, "each_round", "consecutive phases in a round", got)?;
         }
         Ok(())
     }
 
-    /// Without keys to fill there is nothing to go over, and nothing but inserts can begin.
+    /// Without keys to fill, no phase can process each key, and the first writes must be inserts.
     pub(super) fn sound_fill(&self, this: Subject, phase: &Phase) -> Checked {
         let puts = (phase.mix.put > 0.0 || phase.writers > 0) && phase.existing.is_none();
         let fills = phase.each_key || puts || phase.mix.merge > 0.0;
         let name = &phase.name;
-        let expected = format!("1 or more for phase `{name}`, which puts, merges or goes over each key");
+        let expected = format!("1 or more for phase `{name}`, which puts, merges or processes each key");
         this.expect(self.keys > 0 || !fills, "keys", expected, self.keys)
     }
 
-    /// Whether rounds insert keys that come in turns: then each phase inserts one half of a turn.
+    /// Whether rounds insert keys in turns; if so, each phase inserts one half of a turn.
     pub(in crate::workload) fn turns_are_phases(&self) -> bool {
         self.key.alternate > 0 && self.phases.iter().any(|phase| phase.each_round && inserts(phase))
     }
 
-    /// A phase of a round inserts just the serial or just the random half of a turn.
+    /// A phase of a round inserts either the serial or the random half of a turn.
     pub(super) fn sound_turns(&self, subject: Subject, phase: &Phase) -> Checked {
         let turn = self.key.alternate;
         if turn == 0 || !phase.each_round || !inserts(phase) {
             return Ok(());
         }
         let expected =
-            format!("{turn}, which is key.alternate, so that each phase inserts one half of a turn");
+            format!("{turn}, the value of key.alternate, so that each phase inserts one half of a turn");
         subject.expect(phase.ops == turn && !phase.each_key, "ops", expected, phase.ops)?;
         let expected = "0 with key.alternate, where a phase inserts one half of a turn";
         subject.expect(phase.seconds == 0.0, "seconds", expected, phase.seconds)
     }
 }
 
-/// Whether it writes new keys.
+/// Whether the phase writes new keys.
 fn inserts(phase: &Phase) -> bool {
     let puts_new = phase.mix.put > 0.0 && phase.existing.is_some_and(|share| share < 1.0);
     puts_new || phase.mix.insert + phase.mix.insert_indexed > 0.0
 }
 
-/// A phase that is one transaction has one session. No transaction has lists.
+/// A phase that is one transaction has one session. Transactions do not support lists.
 pub(super) fn sound_transaction(subject: Subject, phase: &Phase) -> Checked {
     if phase.transaction.is_none() {
         return Ok(());
     }
     let threads = phase.threads.saturating_add(phase.readers).saturating_add(phase.writers);
-    subject.expect(threads == 1, "transaction", "1 thread for a transaction over all of a phase", threads)?;
+    subject.expect(threads == 1, "transaction", "1 thread for a transaction that spans a phase", threads)?;
     let has_lists = phase.mix.push + phase.mix.pop > 0.0;
     subject.expect(!has_lists, "transaction", "no lists in a transaction", "push or pop in the mix")
 }
 
-/// What an atomic group is of, and what is there to emulate.
+/// The ops of atomic groups, and the ops that can be emulated.
 pub(super) fn sound_group_kinds(subject: Subject, phase: &Phase) -> Checked {
     let mix = &phase.mix;
     let joined = mix.put + mix.insert + mix.update + mix.delete + mix.merge + mix.insert_indexed;
@@ -85,7 +85,7 @@ pub(super) fn sound_group_kinds(subject: Subject, phase: &Phase) -> Checked {
     subject.expect(
         rows == 0 || least > 0.0,
         "scan.rows_per_call",
-        "scan in the mix for rows per call",
+        "scan in the mix",
         "none",
     )
 }

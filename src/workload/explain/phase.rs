@@ -1,11 +1,11 @@
-//! A phase in plain words: ops, keys, threads, end, what is timed, what is verified, caches.
+//! Describes a phase in plain words: ops, keys, threads, end, timing, verification, caches.
 
-use super::said_level;
+use super::text_of_level;
 use super::words::{counted, listed, number, percent, size};
 use crate::generator::Distribution;
 use crate::workload::{Emulate, Phase, Workload};
 
-/// The parts of a phase's explanation, each with what it is about.
+/// The parts of a phase's description, each with its title.
 pub fn parts(workload: &Workload, place: usize) -> Vec<(&'static str, String)> {
     let phase = &workload.phases[place];
     let parts = vec![
@@ -20,50 +20,50 @@ pub fn parts(workload: &Workload, place: usize) -> Vec<(&'static str, String)> {
     parts.into_iter().filter(|(what, said)| !(said.is_empty() && *what == "Keys")).collect()
 }
 
-/// What ops of a kind are called, and what there is to say of them.
+/// The words for the ops of a kind.
 fn kind(workload: &Workload, phase: &Phase, name: &str) -> String {
     let group = |what: &str| match (phase.join, phase.atomic) {
-        (0 | 1, _) => format!("{what}, each alone"),
-        (join, true) => format!("{what}, {} to a transaction", number(join.into())),
-        (join, false) => format!("{what}, {} to a group that may share one commit", number(join.into())),
+        (0 | 1, _) => format!("{what}, not grouped"),
+        (join, true) => format!("{what}, {} per transaction", number(join.into())),
+        (join, false) => format!("{what}, in groups of {} that may share one commit", number(join.into())),
     };
     match name {
-        "get" => "gets, the value copied out".to_string(),
+        "get" => "gets, with the value copied out".to_string(),
         "multi_get" => format!("multi-gets of {} each", counted(phase.multi_get_keys.into(), "key", "keys")),
         "put" => match phase.existing {
             Some(0.0) => group("puts of new keys"),
-            Some(1.0) => group("puts, which overwrite a key that is there"),
+            Some(1.0) => group("puts that overwrite existing keys"),
             Some(share) => {
-                group(&format!("puts ({} of keys that are there, the rest of new ones)", percent(share)))
+                group(&format!("puts ({} of existing keys, the others of new keys)", percent(share)))
             }
             None => group("puts"),
         },
         "insert" => match phase.existing {
             Some(share) => {
-                group(&format!("inserts ({} of keys that are there, which must be refused)", percent(share)))
+                group(&format!("inserts ({} of existing keys, which must be refused)", percent(share)))
             }
             None => group("inserts of new keys"),
         },
-        "update" => group("updates, which overwrite the whole value"),
+        "update" => group("updates, which overwrite the complete value"),
         "delete" => group("deletes"),
         "scan" if workload.collections.are_hashes() => {
-            "scans of a whole hash, fields and values copied out".to_string()
+            "scans of a complete hash, with fields and values copied out".to_string()
         }
         "scan" => scans(phase),
         "merge" => {
             let made = phase.emulate.contains(&Emulate::Merge);
             let how =
-                if made { "by get and put even where the engine can" } else { "by the engine where it can" };
+                if made { "always by get and put" } else { "by the engine if it supports them" };
             group(&format!("merges, which add 1 to a counter, {how}"))
         }
-        "read_modify_write" => "gets, each with a put of a new value to the same key".to_string(),
+        "read_modify_write" => "gets, each followed by a put of a new value to the same key".to_string(),
         "transaction" => {
             format!("transactions of {}", counted(phase.transaction_ops.into(), "update", "updates"))
         }
         "insert_indexed" => group("inserts of new rows with their index rows"),
         "push" => group("pushes of new values at the right end of a list"),
         "pop" => {
-            "pops of the value at the left end of a list, by get and delete where the engine has no lists"
+            "pops of the value at the left end of a list, by get and delete if the engine has no lists"
                 .to_string()
         }
         other => other.replace('_', "-"),
@@ -82,10 +82,10 @@ fn scans(phase: &Phase) -> String {
     let index = if scan.index > 0 { format!(" by index {}", scan.index) } else { String::new() };
     let calls = match scan.rows_per_call {
         0 => String::new(),
-        rows => format!(", {} to a call", counted(rows.into(), "row", "rows")),
+        rows => format!(", {} per call", counted(rows.into(), "row", "rows")),
     };
-    let down = if scan.reverse { ", downward" } else { "" };
-    format!("{what}{index}{down}{calls}, keys and values copied out")
+    let down = if scan.reverse { ", in descending order" } else { "" };
+    format!("{what}{index}{down}{calls}, with keys and values copied out")
 }
 
 fn ops(workload: &Workload, phase: &Phase) -> String {
@@ -98,24 +98,24 @@ fn ops(workload: &Workload, phase: &Phase) -> String {
     };
     let mut parts: Vec<String> = present.iter().map(said).collect();
     if phase.threads > 0 && (phase.readers > 0 || phase.writers > 0) && !parts.is_empty() {
-        parts = vec![format!("in the threads without a role {}", parts.join("; "))];
+        parts = vec![format!("in threads without a role: {}", parts.join("; "))];
     }
     if phase.readers > 0 {
         parts.push("gets by the readers".to_string());
     }
     if phase.writers > 0 {
-        parts.push("puts by the writers, each alone".to_string());
+        parts.push("puts by the writers, not grouped".to_string());
     }
     let mut text = parts.join("; ") + ".";
     if phase.miss > 0.0 {
         let share = percent(phase.miss);
-        text += &format!(" Of the gets {share} ask for a key that was never written.");
+        text += &format!(" {share} of the gets read a key that was never written.");
     }
     if let Some(other) = &phase.value_size {
         text += &format!(" Values have {}.", size(other));
     }
     if let Some(level) = phase.durability.filter(|level| *level != workload.durability) {
-        text += &format!(" At level {level} (the database is opened again for it): {}.", said_level(level));
+        text += &format!(" At durability level {level} (the database is reopened for it): {}.", text_of_level(level));
     }
     text
 }
@@ -123,7 +123,7 @@ fn ops(workload: &Workload, phase: &Phase) -> String {
 fn keys(workload: &Workload, phase: &Phase) -> String {
     let mix = &phase.mix;
     if workload.collections.are_lists() {
-        return "no keys, lists: each belongs to one thread, which draws one of its own for each op."
+        return "lists instead of keys: each list belongs to one thread, which draws one of its lists for each op."
             .to_string();
     }
     let shares: f64 = mix.shares().iter().map(|(_, share)| share).sum();
@@ -131,11 +131,11 @@ fn keys(workload: &Workload, phase: &Phase) -> String {
     let new = mix.insert + mix.insert_indexed + if only_new { mix.put } else { 0.0 };
     let has_roles = phase.readers + phase.writers > 0;
     if new > 0.0 && new == shares && (only_new || phase.existing.is_none()) && !has_roles {
-        return "the next new ones, in the order of their numbers.".to_string();
+        return "new keys, in the order of their numbers.".to_string();
     }
     let is_whole_scan = mix.scan > 0.0 && mix.scan == shares && phase.scan.rows == 0 && !phase.scan.prefix;
     if is_whole_scan && !has_roles {
-        return "all of them, in their order.".to_string();
+        return "all keys, in their order.".to_string();
     }
     let file = workload.key.file.is_some();
     let order = match (file, workload.key.scattered) {
@@ -149,36 +149,36 @@ fn keys(workload: &Workload, phase: &Phase) -> String {
             is_skewed = false;
             let order =
                 if phase.distribution == Distribution::Sequential { order } else { "in shuffled order" };
-            let again = if phase.each_key { "" } else { ", then again from the first" };
+            let again = if phase.each_key { "" } else { ", then from the first again" };
             format!("each once, {order}{again}")
         }
         Distribution::Uniform => {
             is_skewed = false;
-            "drawn at random, each as likely".to_string()
+            "drawn at random, all equally likely".to_string()
         }
-        Distribution::Zipf(theta) => format!("drawn by a zipf distribution of {theta}"),
-        Distribution::YcsbZipfian => "drawn by YCSB's zipfian distribution".to_string(),
+        Distribution::Zipf(theta) => format!("drawn from a zipf distribution with theta {theta}"),
+        Distribution::YcsbZipfian => "drawn from YCSB's zipfian distribution".to_string(),
         Distribution::Latest => {
             is_skewed = false;
-            "drawn so that the newest are the likeliest".to_string()
+            "drawn so that the newest are the most likely".to_string()
         }
         Distribution::Hotspot(fraction, share) => {
             format!("{} of the draws fall on {} of the keys", percent(*share), percent(*fraction))
         }
         Distribution::Exponential(percentile, fraction) => {
             format!(
-                "drawn by an exponential distribution: {percentile} % of the draws fall on {} of the keys",
+                "drawn from an exponential distribution: {percentile} % of the draws fall on {} of the keys",
                 percent(*fraction)
             )
         }
     };
     let hot = match (is_skewed, phase.clustered) {
-        (true, true) => "; the hot ones lie side by side",
-        (true, false) => "; the hot ones are scattered over all",
+        (true, true) => "; the hot keys are neighbours",
+        (true, false) => "; the hot keys are scattered over the range",
         (false, _) => "",
     };
     let grows = if phase.grows { "; the range grows with the inserts of the phase" } else { "" };
-    let new = if new > 0.0 { "; inserts take the next new ones" } else { "" };
+    let new = if new > 0.0 { "; inserts use new keys" } else { "" };
     format!("{which}{hot}{grows}{new}.")
 }
 
@@ -193,9 +193,9 @@ fn threads(phase: &Phase) -> String {
         }
     }
     let turns = if phase.threads + phase.readers + phase.writers > 1 {
-        "; each begins its next op when its last has ended, and a key is written by one of them alone"
+        "; each starts its next op when its previous one has ended"
     } else {
-        "; it begins its next op when the last has ended"
+        "; it starts its next op when the previous one has ended"
     };
     format!("{}{turns}.", listed(&parts))
 }
@@ -213,7 +213,7 @@ fn ends(workload: &Workload, phase: &Phase) -> String {
     let first = if ends.len() > 1 { ", whichever comes first" } else { "" };
     let warmup = match phase.warmup_seconds {
         0.0 => String::new(),
-        seconds => format!("; the first {seconds} s are run and not counted"),
+        seconds => format!("; the first {seconds} s are warm-up and not counted"),
     };
     format!("{}{first}{warmup}.", ends.join(" or "))
 }
@@ -224,15 +224,15 @@ fn timed(phase: &Phase) -> String {
     let unit = if phase.join > 1 && joined > 0.0 {
         "each group as one"
     } else if mix.read_modify_write > 0.0 {
-        "each op by itself, a get with its put as one"
+        "each op separately, a get and its put as one"
     } else if mix.insert_indexed > 0.0 {
-        "each row with its index rows as one"
+        "each row and its index rows as one"
     } else {
-        "each op by itself"
+        "each op separately"
     };
     format!(
-        "{unit}, from where it could start in the driver until the engine has answered. Making keys and values, and \
-         verifying, are outside."
+        "{unit}, from the moment it could start in the driver until the engine has answered. Preparing keys and values \
+         and verifying answers are not timed."
     )
 }
 
@@ -240,14 +240,14 @@ fn verified(workload: &Workload, phase: &Phase) -> String {
     let mix = &phase.mix;
     let mut parts = Vec::new();
     if mix.get + mix.multi_get + mix.read_modify_write > 0.0 || phase.readers > 0 {
-        parts.push("each value that is read is whole, of its key, and of a version that the read may see");
-        parts.push("a key that must be there is found");
+        parts.push("each value read is intact, belongs to its key, and has a version that the read may see");
+        parts.push("each key that must exist is found");
     }
     if phase.miss > 0.0 {
-        parts.push("a key that was never written is not found");
+        parts.push("no key that was never written is found");
     }
     if mix.scan > 0.0 {
-        parts.push("each row of a scan is in order, in bounds, whole, and of a key that was written");
+        parts.push("each row of a scan is in order, within bounds, intact, and belongs to a key that was written");
         let writes = mix
             .shares()
             .iter()
@@ -257,42 +257,42 @@ fn verified(workload: &Workload, phase: &Phase) -> String {
         }
     }
     if mix.merge > 0.0 {
-        parts.push("each counter counted every merge, by the sweep at the end");
+        parts.push("each counter has counted every merge (checked by the sweep at the end)");
     }
     if mix.push + mix.pop > 0.0 {
-        parts.push("each value that is pushed is popped once, in its order, or is there at the end");
+        parts.push("each pushed value is popped once, in order, or is still in the list at the end");
     }
     if mix.delete > 0.0 {
-        parts.push("the engine had the key, where it tells");
+        parts.push("the engine had the key, if it reports that");
     }
     if mix.insert > 0.0 && phase.existing.is_some() {
-        parts.push("a key that is there is refused, and keeps its value");
+        parts.push("an insert of an existing key is refused, and the key keeps its value");
     }
     let writes = mix.shares().iter().any(|(name, share)| {
         *share > 0.0 && !["get", "multi_get", "scan", "merge", "push", "pop"].contains(name)
     });
     if writes || phase.writers > 0 {
-        parts.push("what is written is looked for by later reads and by the sweep at the end");
+        parts.push("written values are checked by later reads and by the sweep at the end");
     }
     if parts.is_empty() {
         parts.push("each op's answer");
     }
-    let indexed = if workload.indexes.is_empty() { "" } else { "; the sweep goes over each index too" };
+    let indexed = if workload.indexes.is_empty() { "" } else { "; the sweep reads each index too" };
     format!("{}{indexed}.", parts.join("; "))
 }
 
 fn caches(phase: &Phase, place: usize) -> String {
     let settled =
-        if phase.settle_before { "first the engine's background work is waited for; then " } else { "" };
+        if phase.settle_before { "after waiting for the engine's background work, " } else { "" };
     let rest = if phase.drop_caches_before {
-        "cold: the database is closed, the page cache is dropped where the system allows it (the record says), and it is \
-         opened again"
+        "cold: the database is closed, the page cache is dropped if the system allows it (the record reports whether it \
+         did), and the database is opened again"
     } else if phase.reopen_before {
-        "the engine's are empty, for the database is closed and opened again; the page cache is as it was"
+        "the engine's caches are empty, because the database is closed and opened again; the page cache stays as it is"
     } else if place == 0 {
-        "empty, for so is the database"
+        "empty, because the database is empty"
     } else {
-        "as the phase before left them"
+        "as the previous phase left them"
     };
     format!("{settled}{rest}.")
 }

@@ -1,14 +1,14 @@
-//! Every workload is explained in full, and three word for word.
+//! Tests of descriptions: every workload has a complete one, and three are compared word for word.
 
 use crate::workload::{Changes, Overrides, builtin, builtin_names, builtin_suite, builtin_suites, parse};
 
 const PARTS: &[&str] = &["Ops: ", "Threads: ", "Ends: ", "Timed: ", "Verified: ", "Caches: "];
 
-/// What reads as if a piece were missing.
+/// Signs that a piece of the text is missing.
 const HOLES: &[&str] = &["  .", " ,", ": .", ":.", "..", ": ;", " ;", "None", "Some(", ": \n", "()"];
 
 fn assert_is_whole(name: &str, text: &str) {
-    assert!(!text.contains(":\n\n") && !text.ends_with(":\n"), "{name}: nothing behind a colon in\n{text}");
+    assert!(!text.contains(":\n\n") && !text.ends_with(":\n"), "{name}: nothing after a colon in\n{text}");
     for line in text.lines() {
         assert!(line.chars().count() <= 100, "{name}: too long: {line}");
         for hole in HOLES {
@@ -31,7 +31,7 @@ fn every_workload_is_explained_without_an_empty_part() {
         assert_is_whole(name, &text);
         let is_of_a_tool =
             ["mininb", "nudb", "kvbench", "kvdk", "toku"].iter().any(|tool| name.starts_with(tool));
-        assert_eq!(text.contains("What was wrong there"), is_of_a_tool, "{name}");
+        assert_eq!(text.contains("Problems of the original"), is_of_a_tool, "{name}");
         assert!(!is_of_a_tool || text.contains("\nFrom: "), "{name}");
     }
     for (name, _) in builtin_suites() {
@@ -50,30 +50,30 @@ fn every_workload_is_explained_without_an_empty_part() {
 }
 
 #[test]
-fn what_a_field_says_is_said() {
+fn each_field_is_described() {
     let quick = builtin("quick").unwrap();
     let cases: &[(&str, &str)] = &[
         ("keys=1234567", "1,234,567 keys of 16 bytes"),
-        ("key.scattered=true", "neighbouring numbers get keys that are far apart"),
+        ("key.scattered=true", "consecutive numbers become keys that are far apart"),
         ("key.encoding=hex", "hexadecimal"),
-        ("key.size=uniform:16-32", "16 to 32 bytes, each size as likely"),
+        ("key.size=uniform:16-32", "16 to 32 bytes, all sizes equally likely"),
         ("keyspaces=8", "8 keyspaces"),
         ("value.compressed_share=1", "noise"),
         ("value.size=histogram:100*3,1000*1", "100 bytes (75 %) and 1,000 bytes (25 %)"),
-        ("durability=power", "level power: a write that is acknowledged survives power loss"),
+        ("durability=power", "level power: an acknowledged write survives power loss"),
         ("memory_bytes=512MiB", "536,870,912 bytes of memory, page cache included"),
         ("cache_bytes=1MiB", "1,048,576 bytes"),
-        ("read.miss=0.25", "25 % ask for a key that was never written"),
+        ("read.miss=0.25", "25 % of the gets read a key that was never written"),
         ("read.distribution=hotspot:0.2,0.8", "80 % of the draws fall on 20 % of the keys"),
         ("read.drop_caches_before=true", "the page cache is dropped"),
         ("read.reopen_before=true", "closed and opened again"),
-        ("read.warmup_seconds=0.5", "the first 0.5 s are run and not counted"),
+        ("read.warmup_seconds=0.5", "the first 0.5 s are warm-up and not counted"),
         ("read.readers=2", "1 and 2 readers"),
-        ("mix.mix={update=1}", "updates, which overwrite the whole value, each alone"),
-        ("sync.join=10", "10 to a group that may share one commit"),
+        ("mix.mix={update=1}", "updates, which overwrite the complete value, not grouped"),
+        ("sync.join=10", "in groups of 10 that may share one commit"),
         ("sync.atomic=true", "transaction"),
-        ("scan.scan.reverse=true", "scans of 100 rows, downward"),
-        ("mix.existing=0.5", "50 % of keys that are there"),
+        ("scan.scan.reverse=true", "scans of 100 rows, in descending order"),
+        ("mix.existing=0.5", "50 % of existing keys"),
         ("scan.value_size=50", "Values have 50 bytes"),
     ];
     for (set, wanted) in cases {
@@ -96,7 +96,7 @@ fn what_a_field_says_is_said() {
 }
 
 #[test]
-fn three_are_explained_word_for_word() {
+fn three_descriptions_match_their_files() {
     for name in ["mininb-get", "indexed-insert", "ycsb-e"] {
         let path = format!("{}/tests/golden/explain-{name}.txt", env!("CARGO_MANIFEST_DIR"));
         let text = builtin(name).unwrap().explain();

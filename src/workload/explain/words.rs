@@ -1,8 +1,8 @@
-//! Numbers, sizes and lists as sentences have them, and lines that fit a terminal.
+//! Formats numbers, sizes and lists for sentences, and wraps lines to fit a terminal.
 
 use crate::generator::SizeSpec;
 
-/// Characters of a line.
+/// The maximum length of a line, in characters.
 const WIDTH: usize = 100;
 
 /// `1,234,567`.
@@ -16,6 +16,18 @@ pub fn number(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// `second`, `third`, `4th`, `21st`.
+pub fn ordinal(count: u64) -> String {
+    match (count, count % 10, count % 100) {
+        (2, ..) => "second".to_string(),
+        (3, ..) => "third".to_string(),
+        (_, 1, rest) if rest != 11 => format!("{}st", number(count)),
+        (_, 2, rest) if rest != 12 => format!("{}nd", number(count)),
+        (_, 3, rest) if rest != 13 => format!("{}rd", number(count)),
+        _ => format!("{}th", number(count)),
+    }
 }
 
 /// `1 key`, `2,000 keys`.
@@ -42,10 +54,10 @@ pub fn size(size: &SizeSpec) -> String {
     match size {
         SizeSpec::Fixed(size) => bytes(*size),
         SizeSpec::Uniform(least, most) => {
-            format!("{} to {}, each size as likely", number((*least).into()), bytes(*most))
+            format!("{} to {}, all sizes equally likely", number((*least).into()), bytes(*most))
         }
         SizeSpec::Zipf(least, most) => {
-            format!("{} to {}, small ones likelier", number((*least).into()), bytes(*most))
+            format!("{} to {}, small sizes more likely", number((*least).into()), bytes(*most))
         }
         SizeSpec::Normal(mean, deviation) => format!("about {mean} bytes (standard deviation {deviation})"),
         SizeSpec::Histogram(bars) => {
@@ -56,8 +68,8 @@ pub fn size(size: &SizeSpec) -> String {
     }
 }
 
-/// A paragraph in lines: `head` stands before the first, and the others have a margin of four where there is a head.
-/// Nothing of nothing.
+/// Wraps a paragraph: the first line begins with `head`, and the others are indented by four spaces if there is a head.
+/// An empty text stays empty.
 pub fn wrapped(head: &str, text: &str) -> String {
     if text.is_empty() {
         return String::new();
@@ -66,7 +78,7 @@ pub fn wrapped(head: &str, text: &str) -> String {
     let mut lines = String::new();
     let mut line = head.to_string();
     let mut is_begun = false;
-    // A number and its sign stay together.
+    // Keep a number and its percent sign together.
     let text = text.replace(" %", "\u{a0}%");
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         if is_begun && line.chars().count() + 1 + word.chars().count() > WIDTH {

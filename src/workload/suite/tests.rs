@@ -1,4 +1,4 @@
-//! Tests of suites: what a file means, what it expands to, and its errors.
+//! Tests of suites: parsing, expansion into workloads, and errors.
 
 use super::*;
 use crate::workload::{builtin, builtin_suite, builtin_suites, builtin_text};
@@ -66,16 +66,16 @@ fn the_command_line_changes_every_part() {
 }
 
 #[test]
-fn tells_suites_from_workloads() {
+fn distinguishes_suites_from_workloads() {
     assert!(is_suite(SMALL));
     assert!(!is_suite("[[phase]]\nname = 'a'") && !is_suite("keys = 5") && !is_suite("= ="));
-    assert!(!is_suite("[[phase]]\nname = 'a'\n[[part]]\n"), "the parser of workloads tells the field");
+    assert!(!is_suite("[[phase]]\nname = 'a'\n[[part]]\n"), "the parser of workloads reports the field");
 }
 
 /// A file, and its error.
 const BROKEN: &[(&str, &str)] = &[
     ("", "s.toml:1: `part`: expected at least one [[part]], got none"),
-    ("about = = 5", "s.toml:1: not TOML: "),
+    ("about = = 5", "s.toml:1: invalid TOML: "),
     ("\npart = 5", "s.toml:2: expected tables written as [[part]], got the number `5`"),
     ("runs = 0\n[[part]]\nworkload = 'quick'", "s.toml:1: `runs`: expected 1 or more, got 0"),
     ("name = 'a b'\n[[part]]\nworkload = 'quick'", "s.toml:1: `name`: expected letters, digits, "),
@@ -83,10 +83,10 @@ const BROKEN: &[(&str, &str)] = &[
         "enginse = []\n[[part]]\nworkload = 'quick'",
         "s.toml:1: unknown field `enginse`; did you mean `engines`?",
     ),
-    ("engines = 5\n[[part]]\nworkload = 'quick'", "s.toml:1: expected a text in quotes, got the number `5`"),
+    ("engines = 5\n[[part]]\nworkload = 'quick'", "s.toml:1: expected a string in quotes, got the number `5`"),
     (
         "engines = [5]\n[[part]]\nworkload = 'quick'",
-        "s.toml:1: expected a text in quotes, got the number `5`",
+        "s.toml:1: expected a string in quotes, got the number `5`",
     ),
     (
         "engines = { a = 1 }\n[[part]]",
@@ -114,12 +114,12 @@ const BROKEN: &[(&str, &str)] = &[
     ),
     (
         "[[part]]\nworkload = 'quick'\n\n[[part]]\nworkload = ['fill-seq', 'quick']",
-        "s.toml:4: part 2: there are two `quick`; give one part a `variant`",
+        "s.toml:4: part 2: two workloads have the name `quick`; add a `variant` to one of the parts",
     ),
 ];
 
 #[test]
-fn says_in_one_line_where_and_what_is_wrong() {
+fn errors_are_one_line_with_place_and_reason() {
     let mut failures = String::new();
     for (text, wanted) in BROKEN {
         let members = parse_suite(text, "s.toml").and_then(|suite| suite.members(&find, &Changes::default()));
@@ -132,7 +132,7 @@ fn says_in_one_line_where_and_what_is_wrong() {
 }
 
 #[test]
-fn every_built_in_suite_expands_to_what_can_be_run() {
+fn every_built_in_suite_expands_to_valid_workloads() {
     for (name, about) in builtin_suites() {
         let suite = builtin_suite(name).unwrap();
         assert_eq!((suite.name.as_str(), suite.about.as_str()), (*name, *about));
@@ -144,8 +144,8 @@ fn every_built_in_suite_expands_to_what_can_be_run() {
             let members = suite.members(&find, &changes).unwrap_or_else(|error| panic!("{error}"));
             for Member { workload, engines, .. } in &members {
                 workload.check().unwrap_or_else(|error| panic!("{name}: {error}"));
-                // A part's own engines go before the suite's; a suite of none would run on all there are.
-                // The one of servers has a table of its own instead of a layout.
+                // A part's engines replace the suite's; a suite without engines would run on all.
+                // The suite for servers has its own table instead of a layout.
                 let is_shown = !workload.layouts.is_empty() || *name == "kvbench-redis";
                 assert!(!engines.is_empty() && is_shown, "{name}: {}", workload.name);
             }

@@ -1,8 +1,8 @@
-//! Tests of rounds, keys in turns, atomic groups and what is emulated on demand.
+//! Tests of rounds, keys in turns, atomic groups and emulation on demand.
 
 use super::*;
 
-/// Phases of these names, each with further lines.
+/// Phases with these names, each with further lines.
 fn phases(all: &[(&str, &str)]) -> String {
     let phase = |(name, lines): &(&str, &str)| format!("[[phase]]\nname = '{name}'\nops = 8\n{lines}\n");
     all.iter().map(phase).collect()
@@ -35,26 +35,26 @@ fn fields_of_rounds_have_defaults_and_read_back_equal() {
 }
 
 #[test]
-fn says_what_is_wrong_with_rounds_and_groups() {
+fn reports_what_is_wrong_with_rounds_and_groups() {
     let alternate = "keys = 0\n[key]\nalternate = 9\n";
     let cases = [
         (
             "rounds = 2\n",
             phases(&[("a", PUT)]),
-            "w.toml:1: `rounds`: expected 1, or each_round = true in the phases",
+            "w.toml:1: `rounds`: expected 1, or each_round = true in the phases that repeat",
         ),
         ("rounds = 0\n", phases(&[("a", EACH)]), "w.toml:1: `rounds`: expected 1 to 10000, got 0"),
         (
             "rounds = 2\n",
             phases(&[("a", EACH), ("b", PUT), ("c", EACH)]),
-            "phase `c`: `each_round`: expected the phases of a round side by side, got `b` between them",
+            "phase `c`: `each_round`: expected consecutive phases in a round, got `b` between them",
         ),
         ("keys = 0\n", phases(&[("a", PUT)]), "w.toml:1: `keys`: expected 1 or more for phase `a`"),
         ("keys = 0\n", phases(&[("a", "mix = { merge = 1 }")]), "`keys`: expected 1 or more for phase `a`"),
         (
             alternate,
             phases(&[("a", EACH)]),
-            "w.toml:6: phase `a`: `ops`: expected 9, which is key.alternate, so that each phase inserts one half",
+            "w.toml:6: phase `a`: `ops`: expected 9, the value of key.alternate, so that each phase inserts one half",
         ),
         (
             "keys = 0\n[key]\nalternate = 8\n",
@@ -84,7 +84,7 @@ fn says_what_is_wrong_with_rounds_and_groups() {
         (
             "",
             phases(&[("a", "mix = { put = 1 }\nscan = { rows_per_call = 5 }")]),
-            "w.toml:5: phase `a`: `scan.rows_per_call`: expected scan in the mix for rows per call, got none",
+            "w.toml:5: phase `a`: `scan.rows_per_call`: expected scan in the mix, got none",
         ),
     ];
     for (top, phases, wanted) in cases {
@@ -93,12 +93,12 @@ fn says_what_is_wrong_with_rounds_and_groups() {
 }
 
 #[test]
-fn says_what_is_wrong_with_transactions_over_all_of_a_phase() {
+fn reports_what_is_wrong_with_transactions_that_span_a_phase() {
     let cases = [
         (
             "",
             phases(&[("a", "mix = { put = 1 }\nthreads = 2\ntransaction = 'whole'")]),
-            "w.toml:6: phase `a`: `transaction`: expected 1 thread for a transaction over all of a phase, got 2",
+            "w.toml:6: phase `a`: `transaction`: expected 1 thread for a transaction that spans a phase, got 2",
         ),
         (
             "collections = { count = 2, type = 'list' }\nkey = { size = 8 }\n",
@@ -116,14 +116,14 @@ fn says_what_is_wrong_with_transactions_over_all_of_a_phase() {
     }
 }
 
-/// The workload of that text has one error, of one line, with these words.
+/// Checks that the workload has one error, of one line, with these words.
 fn is_refused(top: &str, phases: &str, wanted: &str) {
     let got = error(&format!("{top}{phases}"));
     assert!(got.contains(wanted) && !got.contains('\n'), "for\n{top}{phases}\nwanted {wanted}\ngot    {got}");
 }
 
 #[test]
-fn flags_reach_rounds_and_turns_as_one() {
+fn flags_change_rounds_and_turns_together() {
     let changed = |name: &str, overrides: Overrides| {
         let mut workload = builtin(name).unwrap();
         overrides.apply(&mut workload).map(|()| workload).map_err(|error| error.to_string())
@@ -135,11 +135,11 @@ fn flags_reach_rounds_and_turns_as_one() {
     let keys = Overrides { keys: Some(5), ..Overrides::default() };
     assert_eq!(
         changed("toku-insert", keys.clone()).unwrap_err(),
-        "--keys: toku-insert fills nothing; its phases insert --ops N keys in each of its rounds"
+        "--keys: toku-insert has no fill; its phases insert keys in each round, set their number by --ops N"
     );
     assert_eq!(changed("nudb-insert", keys).unwrap().keys, 5);
     let one = Overrides { set: vec!["serial.ops=5".into()], ..Overrides::default() };
-    assert!(changed("toku-insert", one).unwrap_err().contains("expected 1048576, which is key.alternate"));
+    assert!(changed("toku-insert", one).unwrap_err().contains("expected 1048576, the value of key.alternate"));
     let rounds = Overrides { set: vec!["rounds=1000".into()], ..Overrides::default() };
     assert_eq!(changed("toku-update", rounds).unwrap().rounds, 1000);
 }

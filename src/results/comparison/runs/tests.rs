@@ -1,4 +1,4 @@
-//! Tests of two runs side by side: what stands in the way, what failed, what changed.
+//! Tests of comparisons of two runs: obstacles, failures and changes.
 
 use super::*;
 use crate::results::{Record, fixture};
@@ -10,7 +10,7 @@ fn compared(base: (&Run, Vec<Record>), new: (&Run, Vec<Record>)) -> RunCompariso
 }
 
 #[test]
-fn a_run_is_like_itself_in_every_row() {
+fn a_run_equals_itself_in_every_row() {
     let run = fixture::run();
     let found = compared((&run, fixture::records()), (&run, fixture::records()));
     assert_eq!((found.differences.len(), found.unmatched.len(), found.remarks.len()), (0, 0, 0));
@@ -18,13 +18,13 @@ fn a_run_is_like_itself_in_every_row() {
     for row in found.rows.iter().filter_map(|row| row.compared.as_ref()) {
         assert_eq!((row.verdict, row.ratio), (Verdict::Open, 1.0));
     }
-    // Two of the runs of one engine count, which is too few, and it is there all the same.
+    // Two of the runs of one engine count, which is too few for a comparison, but the row exists.
     let few = found.rows.iter().find(|row| row.engine == "sqlite" && row.figure == Figure::Rate).unwrap();
     assert_eq!((few.base_runs, few.compared.is_none(), few.base_median.is_some()), (2, true, true));
 }
 
 #[test]
-fn a_change_is_found_where_it_is() {
+fn a_change_is_found_in_its_row() {
     let (run, mut records) = (fixture::run(), fixture::records());
     for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
         let phase = record.phases.iter_mut().find(|phase| phase.phase.name == "read").unwrap();
@@ -45,7 +45,7 @@ fn a_change_is_found_where_it_is() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_named() {
+fn obstacles_to_a_comparison_are_reported() {
     let run = fixture::run();
     let mut other = run.clone();
     other.machine.cpu_model = Some("Other CPU".to_string());
@@ -63,11 +63,11 @@ fn what_stands_in_the_way_is_named() {
     assert_eq!(found.differences.len(), 3, "{text}");
     assert!(text.contains("machine, cpu_model: Example CPU 3000 and Other CPU"), "{text}");
     assert!(text.contains("workload quick, phases, read, ops: 4000 and 4005"), "{text}");
-    assert!(text.contains("level process in force, and power in the second run"), "{text}");
+    assert!(text.contains("effective level process, but power in the second run"), "{text}");
 }
 
 #[test]
-fn what_fails_in_the_second_run_is_told_and_is_a_failure() {
+fn failures_of_the_second_run_are_reported() {
     let (run, mut records) = (fixture::run(), fixture::records());
     for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
         record.outcome = crate::results::Outcome::WrongAnswers { faults: vec!["key 3".to_string()] };
@@ -79,7 +79,7 @@ fn what_fails_in_the_second_run_is_told_and_is_a_failure() {
     assert!(found.unmatched.is_empty(), "{:?}", found.unmatched);
     let row = found.rows.iter().find(|row| row.engine == "lmdb" && row.figure == Figure::Rate).unwrap();
     assert!(row.is_inconclusive(0.05) && row.verdict().is_none() && row.new_runs == 0);
-    // Engines that failed in both runs are no news.
+    // Engines that failed in both runs are not reported.
     assert!(!found.failures.iter().any(|text| text.contains("fjall")), "{:?}", found.failures);
 }
 
@@ -100,7 +100,7 @@ fn notes_of_both_runs_are_kept() {
 }
 
 #[test]
-fn nothing_has_no_ratio_and_is_no_change_if_it_stays_nothing() {
+fn zero_has_no_ratio_and_is_unchanged_if_it_stays_zero() {
     let (none, some) = ([0.0; 5], [4096.0; 5]);
     assert_eq!(of_zero(&none, &none, Better::Lower), Some(Verdict::Open));
     assert_eq!(of_zero(&none, &some, Better::Lower), Some(Verdict::Worse));
@@ -113,5 +113,5 @@ fn nothing_has_no_ratio_and_is_no_change_if_it_stays_nothing() {
 fn runs_without_a_cell_in_common_cannot_be_compared() {
     let run = fixture::run();
     let found = compared((&run, fixture::records()), (&run, Vec::new()));
-    assert_eq!(found.differences, ["the two runs have no figure of an engine in common"]);
+    assert_eq!(found.differences, ["the two runs have no figures of an engine in common"]);
 }
