@@ -170,9 +170,8 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
             let has_opened = |record: Record| record.steps.iter().any(|step| step.name == StepKind::Reopen);
             let has_opened = whole.or(begun).is_some_and(has_opened);
             let stage = if has_opened { StepKind::Sweep } else { StepKind::Reopen };
-            let text = format!(
-                "the fresh process that reopens the database ended with {how} in `{stage}`{said}"
-            );
+            let text =
+                format!("the fresh process that reopens the database ended with {how} in `{stage}`{said}");
             Err(Failure { cause: Cause::Crashed, text })
         }
     }
@@ -344,8 +343,8 @@ impl Runner {
     }
 
     fn start(&self, engine: &str, task: &Path, stderr: &Path) -> Result<TrialProcess, String> {
-        let stderr =
-            fs::File::create(stderr).map_err(|error| format!("cannot create {}: {error}", stderr.display()))?;
+        let stderr = fs::File::create(stderr)
+            .map_err(|error| format!("cannot create {}: {error}", stderr.display()))?;
         let mut command = Command::new(&self.executable);
         command.envs(environment_of(engine));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -461,7 +460,9 @@ fn why(
                 Doing::Phase | Doing::Step(StepKind::Sweep) => format!("no op finished for {seconds} s"),
                 Doing::Start => format!("the trial did not start within {seconds} s"),
                 // The progress of the fresh process after the open is not visible.
-                Doing::Step(StepKind::Reopen) => format!("reopen and sweep did not finish within {seconds} s"),
+                Doing::Step(StepKind::Reopen) => {
+                    format!("reopen and sweep did not finish within {seconds} s")
+                }
                 Doing::Exit => format!("its process did not exit within {seconds} s"),
                 Doing::Step(step) => format!("{step} did not return within {seconds} s"),
             };
