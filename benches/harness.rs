@@ -1,5 +1,5 @@
-//! The cost of our own code, against the goals in docs/methodology.md. `cargo bench --bench harness` measures, or
-//! `-- boundary` the rows of one part; with `--small` every row runs once on tiny sizes, so that it cannot rot.
+//! The cost of the harness, compared with goals. `cargo bench --bench harness` measures all parts, `-- boundary` one of
+//! them; with `--small` every row runs once at a tiny size, as a test that it still works.
 
 #[path = "harness/boundary.rs"]
 mod boundary;
@@ -26,12 +26,12 @@ impl Row {
         Row { name: name.into(), value, unit, goal, text: None }
     }
 
-    /// With a verdict of its own.
+    /// With its own verdict.
     fn with_text(name: String, value: f64, unit: &'static str, goal: f64, text: String) -> Row {
         Row { name, value, unit, goal: Some(goal), text: Some(text) }
     }
 
-    /// With `is_small` the figures mean nothing, and nothing is said about them.
+    /// With `is_small` the figures mean nothing and are not printed.
     fn print(&self, is_small: bool) {
         if is_small {
             println!("{:58} runs", self.name);
@@ -59,7 +59,7 @@ fn main() {
     ];
     let names: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     if let Some(name) = names.iter().find(|name| !parts.iter().any(|(part, _)| part == name)) {
-        eprintln!("there is no part `{name}`; there are {:?}", parts.map(|(part, _)| part));
+        eprintln!("unknown part `{name}`; the parts are {}", parts.map(|(part, _)| part).join(", "));
         std::process::exit(2);
     }
     for (_, rows) in

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# `kvdyno serve` against redis-server, and against plain redcon servers over the same engines: one run, the rounds of
-# both interleaved, redis-benchmark as load. Prints medians, the median of the ratios of each round, and the CPU that
-# each server used per request (serve, other), which says more than rates where a machine is busy with something else.
+# Compares `kvdyno serve` with redis-server, and with plain redcon servers over the same engines: one run, interleaved
+# rounds, redis-benchmark as load. Prints medians, the median of the rounds' ratios, and the CPU time of each server per
+# request (serve, other), which is more reliable than rates if the machine is busy.
 #
-#   benches/redis.sh [KVDYNO]            everything, about 15 minutes
+#   benches/redis.sh [KVDYNO]            all pairs, about 15 minutes
 #   PAIRS="memory-map pebble" ROUNDS=3 SECONDS_EACH=1 PIPELINES="1 64" benches/redis.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ pipelines=${PIPELINES:-1 16 64}
 keys=${KEYS:-1000000}
 
 for tool in redis-server redis-cli redis-benchmark go; do
-  command -v $tool >/dev/null || { echo "this needs $tool (apt-get install redis-server redis-tools; go.dev/dl)" >&2; exit 1; }
+  command -v $tool >/dev/null || { echo "redis.sh needs $tool: run \`apt-get install redis-server redis-tools\`, and install Go from https://go.dev/dl" >&2; exit 1; }
 done
 scratch=$(mktemp -d)
 pids=()
@@ -27,13 +27,13 @@ trap 'stop; rm -rf "$scratch"' EXIT
 port_ours=$((20000 + RANDOM % 20000))
 port_theirs=$((port_ours + 1))
 
-# Servers without a network name; both stay up while the other is measured, and do nothing then.
+# Both servers stay up, and the one that is not measured is idle.
 start() {
   local engine=$1 folder="$scratch/$1" level=process options=()
   mkdir -p "$folder/theirs"
   case $engine in
     memory-map) level=none ;;
-    # Pebble has no level process: a write that is not synced lies in its memory for a while. Both write the log, unsynced.
+    # Pebble has no level process: an unsynced write stays in its memory for a while. Both write the log, unsynced.
     pebble) level=none options=(--option pebble.wal=true) ;;
   esac
   "$kvdyno" serve "$engine" --durability $level "${options[@]}" --dir "$folder/ours" \
@@ -47,7 +47,7 @@ start() {
   pids+=($!)
   for port in $port_ours $port_theirs; do
     for _ in $(seq 100); do redis-cli -p $port ping >/dev/null 2>&1 && continue 2; sleep 0.1; done
-    echo "a server did not start: $engine" >&2; cat "$folder/log" >&2; exit 1
+    echo "$engine: a server did not start" >&2; cat "$folder/log" >&2; exit 1
   done
 }
 
@@ -72,7 +72,7 @@ median() { sort -g | awk '{ all[NR] = $1 } END { print (NR % 2) ? all[(NR + 1) /
 
 measure() {
   local engine=$1 command=$2 pipeline=$3 count ours theirs round cpu_ours cpu_theirs
-  # As many requests as take the wanted time on the slower of the two.
+  # As many requests as the slower of the two executes in the requested time.
   ours=$(rate $port_ours "$command" "$pipeline" 20000)
   theirs=$(rate $port_theirs "$command" "$pipeline" 20000)
   count=$(awk -v a="$ours" -v b="$theirs" -v s="$seconds" 'BEGIN { n = (a < b ? a : b) * s; print int(n < 20000 ? 20000 : n) }')
@@ -103,7 +103,7 @@ for engine in $pairs; do
   fill $port_theirs
   wait $filling
   echo "$engine memory: serve $(rss_mib "${pids[0]}") MiB, other $(rss_mib "${pids[1]}") MiB"
-  # Gets first, on what the fill has left, so that no server reads beside compactions of its own making only.
+  # Gets first, on the result of the fill, so that no server reads while it compacts the sets of this benchmark.
   sleep "${SETTLE:-5}"
   for command in get set; do
     for pipeline in $pipelines; do measure "$engine" $command "$pipeline"; done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares drivers in C and C++ with loops written by hand over the same database: scripts/native-benches.sh TARGET [--small]
+# Compares drivers in C and C++ with hand-written loops over the same database: scripts/native-benches.sh TARGET [--small]
 #
 # With --small each benchmark runs once and measures nothing.
 set -euo pipefail

@@ -1,5 +1,5 @@
-//! The boundary alone: calls of null engines with keys made ahead, in batches as large as the core sends and of one; in
-//! Go also with the copies that engines get which keep the slices they are given.
+//! The cost of the boundary alone: calls of null engines with prepared keys, in batches of the core's size and of one op;
+//! in Go also with the copies for engines that keep the slices they are given.
 
 use crate::Row;
 use kvdyno::engine::abi::{KV_CLOCK_COUNTER, KV_CLOCK_MONOTONIC, KV_GET, KV_NONE, KV_PUT};
@@ -76,12 +76,12 @@ fn ns_per_read(calls: u64, rounds: u32) -> f64 {
 
 /// The rows of this part.
 pub fn rows(is_small: bool) -> Vec<Row> {
-    // Short rounds, for the best of many is one that nothing disturbed.
+    // Short rounds, because the best of many is one without disturbance.
     let (calls, rounds) = if is_small { (100, 1) } else { (2_000, 700) };
     let registry = Registry::load(&plugin_folders(&[]));
     let mut rows = Vec::new();
     if let Ok(null) = registry.engine("null") {
-        // One read stamps each op; the rest is the call, and what holds it against the rules.
+        // One read stamps each op; the rest is the call and the check against the rules.
         let over = ns_per_op(&null, KV_GET, BATCH, calls, rounds) - ns_per_read(calls, rounds);
         let name = format!("null, get, batches of {BATCH}, over one clock read");
         rows.push(Row::new(name, over, "ns/op", Some(3.0)));
@@ -97,7 +97,7 @@ pub fn rows(is_small: bool) -> Vec<Row> {
         ("null-go-keeps", 1, None),
     ] {
         let Ok(engine) = registry.engine(name) else {
-            println!("{name} is absent: no compiler of its language when this was built");
+            println!("{name}: skipped (built without a compiler for its language)");
             continue;
         };
         for (kind, text) in [(KV_GET, "get"), (KV_PUT, "put")] {

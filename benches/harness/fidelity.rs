@@ -1,7 +1,7 @@
-//! The core against a loop written by hand on the same crate: the same keys, each op stamped, the same bytes
-//! delivered, in one process, alternating, each on a database that was just filled the same way (one that the other
-//! has written to is in another state). The core's reads are checked and counted in a histogram; the hand-written loop
-//! does neither.
+//! The core compared with a hand-written loop on the same crate: the same keys, each op stamped, the same bytes
+//! delivered, in one process, alternating. Each side has a database that was just filled in the same way, because a
+//! database that the other has written to is in another state. The core's reads are checked and counted in a histogram;
+//! the hand-written loop does neither.
 
 use crate::Row;
 use heed::types::Bytes;
@@ -19,11 +19,11 @@ use std::path::Path;
 const TABLE: redb::TableDefinition<&[u8], &[u8]> = redb::TableDefinition::new("k0");
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 100;
-/// Keys that are made ahead: as many as the core sends in a batch, or 8 where ops are slow.
+/// Keys that are prepared in advance: as many as the core sends in a batch, or 8 if ops are slow.
 const AHEAD: usize = 64;
-/// More inside the call than this is the core's fault.
+/// The maximum difference inside the call.
 const INSIDE_PERCENT: f64 = 3.0;
-/// More around the calls than this, per op, is too.
+/// The maximum difference around the calls, per op.
 const WHOLE_NS: f64 = 25.0;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -38,7 +38,7 @@ struct Cost {
     whole: f64,
 }
 
-/// A loop's own state: the same draws as the core's.
+/// State of a hand-written loop; it draws as the core does.
 struct Hand {
     clock: Clock,
     keys: Keys,
@@ -68,7 +68,7 @@ impl Hand {
         }
     }
 
-    /// Every key once, in random order, 100 to a transaction that `commit` makes.
+    /// Writes every key once, in random order, in transactions of 100 that `commit` executes.
     fn fill(&mut self, keys: u64, mut commit: impl FnMut(&[(Vec<u8>, Vec<u8>)])) {
         let order = Permutation::new(keys, 5);
         let mut rows = Vec::new();
@@ -84,8 +84,8 @@ impl Hand {
         }
     }
 
-    /// Warms up and runs in a thread of its own, as the core's workers do: the allocator treats the first thread
-    /// otherwise than all others.
+    /// Warms up and runs in its own thread, as the core's workers do: the allocator treats the first thread
+    /// differently from all others.
     fn in_a_thread(
         &mut self,
         size: &Size,
@@ -101,9 +101,9 @@ impl Hand {
         })
     }
 
-    /// Runs `ops` ops, each between two stamps of which it shares one with the next. Keys and values are made ahead, as
-    /// the core makes them: with work of its own between two ops, a call's last loads would end in it, unseen by the
-    /// stamp, which does not wait for them (10 % of a get of LMDB).
+    /// Runs `ops` ops; the stamp at the end of one is the start of the next. Keys and values are prepared in advance, as
+    /// in the core. With other work between two ops, a call's last loads would complete during that work and not be in
+    /// its time, because the stamp does not wait for them (10 % of a get of LMDB).
     fn run(&mut self, ops: u64, op: Op, mut call: impl FnMut(&[u8], &[u8], &mut [u8])) -> Cost {
         let begin = self.clock.now();
         let ahead = if op == Op::Get { AHEAD } else { 8 };
@@ -132,7 +132,7 @@ impl Hand {
     }
 }
 
-/// The hand-written loop over redb: a transaction per op, as its driver.
+/// The hand-written loop over redb: a transaction per op, like its driver.
 fn by_hand_on_redb(folder: &Path, hand: &mut Hand, size: &Size, op: Op) -> Cost {
     let database = redb::Database::builder().create(folder.join("data.redb")).expect("a new file");
     hand.fill(size.keys, |rows| {
@@ -168,7 +168,7 @@ fn by_hand_on_redb(folder: &Path, hand: &mut Hand, size: &Size, op: Op) -> Cost 
 fn by_hand_on_lmdb(folder: &Path, hand: &mut Hand, size: &Size, op: Op) -> Cost {
     let mut options = EnvOpenOptions::new();
     options.map_size(1 << 30).max_dbs(1);
-    // SAFETY: the bench's own folder, and no other process has it open.
+    // SAFETY: the folder is the bench's own, and no other process has it open.
     let environment = unsafe { options.flags(EnvFlags::NO_SYNC).open(folder) }.expect("a new folder");
     let mut transaction = environment.write_txn().expect("a write");
     let database = environment.create_database::<Bytes, Bytes>(&mut transaction, None).expect("a database");
@@ -197,7 +197,7 @@ fn by_hand_on_lmdb(folder: &Path, hand: &mut Hand, size: &Size, op: Op) -> Cost 
     cost
 }
 
-/// How much is done in a round.
+/// The amount of work in a round.
 struct Size {
     keys: u64,
     warm: u64,
@@ -220,7 +220,7 @@ fn workload(size: &Size, op: Op) -> Workload {
     workload
 }
 
-/// The core's side: fills a new database in `folder`, warms up, measures.
+/// The core's side: fills a new database in `folder`, warms up, and measures.
 fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload) -> PhaseRecord {
     let trial = Trial {
         id: "fidelity".into(),
@@ -278,12 +278,12 @@ fn compare(registry: &Registry, engine: &str, op: Op, is_small: bool) -> Vec<Row
     }
     let name = format!("{engine} {}", if op == Op::Get { "get" } else { "put" });
     vec![
-        resolved(format!("{name}: inside the call, core over hand"), "%", &inside, INSIDE_PERCENT),
-        resolved(format!("{name}: whole loop, core over hand"), "ns/op", &whole, WHOLE_NS),
+        resolved(format!("{name}: inside the call, core over loop"), "%", &inside, INSIDE_PERCENT),
+        resolved(format!("{name}: whole loop, core over loop"), "ns/op", &whole, WHOLE_NS),
     ]
 }
 
-/// The median with its interval; it is called only where the interval is narrow enough to tell.
+/// The median with its interval; the verdict is "not resolved" if the interval includes the goal.
 pub(crate) fn resolved(name: String, unit: &'static str, sample: &[f64], goal: f64) -> Row {
     let middle = median(sample).unwrap_or(f64::NAN);
     let Some(interval) = interval_of_median(sample) else { return Row::new(name, middle, unit, None) };

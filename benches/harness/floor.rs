@@ -1,4 +1,4 @@
-//! The null engine under the whole loop: generation, clock, call, histogram.
+//! The cost of the complete loop with the null engine: generation, clock, call, histogram.
 
 use crate::Row;
 use kvdyno::engine::{Engine, Registry, plugin_folders};
@@ -15,7 +15,7 @@ fn workload(mix: Mix, distribution: Distribution, ops: u64) -> Workload {
     workload
 }
 
-/// Nanoseconds per op of the whole loop, the best of `rounds`: what the harness costs when nothing disturbs it.
+/// Nanoseconds per op of the complete loop, the best of `rounds`: the cost of the harness without disturbance.
 fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
     let trial = Trial {
         id: "floor".into(),
@@ -83,7 +83,7 @@ pub fn rows(is_small: bool) -> Vec<Row> {
                 Some(10.0),
             ));
         }
-        Err(_) => println!("null-c is absent: no C compiler when this was built"),
+        Err(_) => println!("null-c: skipped (built without a C compiler)"),
     }
     match registry.engine("null-go") {
         Ok(loaded) => {
@@ -92,7 +92,7 @@ pub fn rows(is_small: bool) -> Vec<Row> {
             rows.push(Row::new("null-go through its plug-in, get", get, "ns/op", Some(25.0)));
             rows.push(Row::new("null-go through its plug-in, put", put, "ns/op", Some(25.0)));
         }
-        Err(_) => println!("null-go is absent: no Go 1.25 when this was built"),
+        Err(_) => println!("null-go: skipped (built without Go 1.25)"),
     }
     rows
 }

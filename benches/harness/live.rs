@@ -1,21 +1,21 @@
-//! What following a run costs the measured process: the null engine with the dashboard, with a bar's lines, and with nothing,
-//! in turns, each in the processes that a user has.
+//! The cost of progress displays for the measured process: the null engine with the dashboard, with events as JSON, and with
+//! nothing, in turns, each started as a user starts it.
 
 use crate::Row;
 use crate::fidelity::resolved;
 use std::process::{Command, Stdio};
 
-/// How a run is followed: the name of the row, and the flags.
+/// The displays: the name of the row, and the flags.
 const WAYS: [(&str, &str); 3] = [
     ("the dashboard", "--tui --metrics 0"),
     ("lines as JSON", "--json-progress"),
     ("nothing again, for comparison", "--quiet"),
 ];
 
-/// More of the throughput lost than this is too much.
+/// The maximum loss of throughput.
 const GOAL_PERCENT: f64 = 1.0;
 
-/// Ops per second of the null engine in a run of its own, on a terminal of its own.
+/// Ops per second of the null engine in its own run, on its own terminal.
 fn ops_per_second(threads: usize, ops: u64, flags: &str) -> f64 {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let words = format!(
@@ -29,7 +29,7 @@ fn ops_per_second(threads: usize, ops: u64, flags: &str) -> f64 {
         .env("TERM", "xterm")
         .stdin(Stdio::null())
         .output()
-        .expect("`script`, which util-linux has everywhere");
+        .expect("`script` of util-linux is installed");
     let told = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success(), "{words}\n{told}");
     let report = Command::new(env!("CARGO_BIN_EXE_kvdyno"))

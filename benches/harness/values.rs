@@ -1,4 +1,4 @@
-//! Making and checking values.
+//! The cost of generating and checking values.
 
 use crate::Row;
 use kvdyno::generator::{SizeSpec, ValueRules, Values};
@@ -25,7 +25,7 @@ pub fn rows(is_small: bool) -> Vec<Row> {
         let write = best_ns(rounds, count, |index| {
             black_box(values.write(index, 1, black_box(&mut out)));
         });
-        // A few values are enough: what is measured is the check, with the value in the nearest cache.
+        // A few values are enough: the check is measured with the value in the nearest cache.
         let kept: Vec<Vec<u8>> = (0..8)
             .map(|index| {
                 values.write(index, 1, &mut out);

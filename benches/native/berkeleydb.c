@@ -1,8 +1,8 @@
-/* Berkeley DB's driver against a loop written by hand on the same DB handle. */
+/* Berkeley DB's driver against a hand-written loop on the same DB handle. */
 #include "../../engines/berkeleydb/driver.c"
 #include "fidelity.h"
 
-/* The buffer of a hand's bulk get: the rows of a scan, on pages that random inserts left two thirds full. */
+/* The buffer of the loop's bulk get: the rows of a scan, on pages that random inserts left two thirds full. */
 enum { BULK_BYTES = 32 << 10 };
 
 typedef struct hand {
@@ -88,7 +88,7 @@ static void hand_scan(void *state, fidelity_block *block) {
 }
 
 int main(int argc, char **argv) {
-  /* No checkpoint and no new file of the log within a round: their syncs hit one side or the other. */
+  /* No checkpoint and no new log file within a round: their syncs would affect one side only. */
   static const fidelity_hand by_hand = {
       "berkeleydb",
       KV_PROCESS,

@@ -1,12 +1,12 @@
-/* A driver against a loop written by hand on the same database handle: the clockwork of the benches in this folder.
+/* Compares a driver with a hand-written loop on the same database handle; the common part of the benches in this folder.
  *
- * One source per plug-in, benches/native/NAME.c or NAME.cc, is all that a new bench needs; CMake finds it and builds
+ * A new bench needs only one source per plug-in, benches/native/NAME.c or NAME.cc; CMake finds it and builds
  * `bench-NAME` with the flags and libraries of the plug-in NAME (`cmake -S engines -B BUILD -DKVDYNO_BENCHES=ON`):
  *
- *     #include "../../engines/NAME/driver.c"                  // the driver itself: its handle is ours too
+ *     #include "../../engines/NAME/driver.c"                  // the driver itself, for access to its handle
  *     #include "fidelity.h"
  *
- *     typedef struct hand { DB *db; } hand;                   // what the loops keep between calls
+ *     typedef struct hand { DB *db; } hand;                   // state of the loops between calls
  *     static void *begin(kv_database *database) {...}         // after open, in the thread that runs the loops
  *     static void end(void *state) {...}                      // before close
  *     static void put(void *state, fidelity_block *block) {   // KEY_BYTES, VALUE_BYTES: see below
@@ -23,15 +23,15 @@
  *     }
  *
  * FIDELITY_EACH stamps each op with one clock read, as the kit does. Both sides work in one thread on one database,
- * with keys, values and out buffers in one arena that is laid out as the core's, in batches as large as the core would
- * make them (64, or fewer where calls are slow). They take turns after each batch, in the order A B B A, so that what
- * happens to the machine or in the engine's background happens to both; no two batches have the same keys. Every value
- * and row delivered is checked outside the timed part. A batch in which the kernel took the processor away from the
- * thread is left out. A round gives one ratio of mean times per op; the row is the median of the rounds with an
+ * with keys, values and out buffers in one arena with the layout of the core's, in batches as large as the core's
+ * (64, or fewer if calls are slow). They alternate after each batch, in the order A B B A, so that events
+ * on the machine or in the engine's background affect both; no two batches have the same keys. Every value
+ * and row delivered is checked outside the timed part. A batch during which the kernel preempted the
+ * thread is discarded. A round yields one ratio of mean times per op; the row is the median of the rounds with an
  * interval from order statistics. Fills write each key once, in random order, half of them by each side, into a new
  * database in each round.
  *
- * --small: tiny sizes, says nothing about speed. --op fill-random|read-random|scan-100: only that row.
+ * --small: tiny sizes, without meaning for speed. --op fill-random|read-random|scan-100: only that row.
  * --rounds N, --keys N, --ops N (of a round and side). --side driver|hand: only that side, for perf and callgrind.
  */
 #ifndef KVDYNO_FIDELITY_H
@@ -78,8 +78,7 @@ typedef struct fidelity_hand {
   void (*end)(void *state);
 } fidelity_hand;
 
-/* Set before fidelity_main: the puts of a batch are one joined group, and a block of the hand-written loop's is one
- * too.
+/* Set before fidelity_main: the puts of a batch are one joined group, and so is a block of the hand-written loop.
  */
 static int fidelity_is_joined __attribute__((unused));
 
@@ -97,7 +96,7 @@ KV_INLINE fidelity_op *fidelity_first(fidelity_block *block) {
   return block->ops;
 }
 
-/* The loop of the hand-written side: `op` goes over the block's ops and is stamped after each turn. */
+/* The loop of the hand-written side: `op` is each op of the block in turn, and is stamped at the end of its turn. */
 #define FIDELITY_EACH(op, block) \
   for (fidelity_op *op = fidelity_first(block); op != (block)->after; op->end = kv_ticks(FIDELITY_CLOCK), op++)
 

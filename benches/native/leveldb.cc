@@ -1,4 +1,4 @@
-/* LevelDB's driver against a loop written by hand on the same leveldb::DB. */
+/* LevelDB's driver against a hand-written loop on the same leveldb::DB. */
 #include "../../engines/leveldb/driver.cc"
 #include "fidelity.h"
 

@@ -1,4 +1,4 @@
-/* LMDB's driver against loops written by hand on the same environment. */
+/* LMDB's driver against hand-written loops on the same environment. */
 #include "../../engines/lmdb-system/driver.c"
 #include "fidelity.h"
 

@@ -1,4 +1,4 @@
-/* RocksDB's driver against a loop written by hand on the same rocksdb::DB. */
+/* RocksDB's driver against a hand-written loop on the same rocksdb::DB. */
 #include "../../engines/rocksdb/driver.cc"
 #include "fidelity.h"
 

@@ -1,5 +1,5 @@
-/* The rounds of a fidelity bench: database, arena, batches of both sides turn about, checks and the rows that are
- * printed. Included by fidelity.h. */
+/* The rounds of a fidelity bench: database, arena, alternating batches of both sides, checks and the printed rows.
+ * Included by fidelity.h. */
 #ifndef KVDYNO_FIDELITY_ROUNDS_H
 #define KVDYNO_FIDELITY_ROUNDS_H
 
@@ -28,18 +28,18 @@ typedef struct fidelity_bench {
   kv_database *database;
   kv_session *session;
   void *state;
-  /* The arena, and the hand's ops beside it. */
+  /* The arena, and the ops of the hand-written loop. */
   uint8_t *arena;
   kv_batch *batch;
   fidelity_op hand_ops[FIDELITY_BATCH];
   uint32_t stop, target;
   uint8_t (*sorted)[KEY_BYTES];
-  uint32_t places[FIDELITY_BATCH]; /* what a scan of the batch should find: from this place of `sorted` on */
+  uint32_t places[FIDELITY_BATCH]; /* expected rows of a scan of the batch: from this place of `sorted` on */
   uint64_t random;
-  uint32_t next; /* key to fill */
+  uint32_t next; /* next key to fill */
 } fidelity_bench;
 
-/* splitmix64's output function: one to one, so different numbers give different keys. */
+/* splitmix64's output function: one to one, so different numbers yield different keys. */
 KV_INLINE uint64_t fidelity_mix(uint64_t number) {
   number += 0x9e3779b97f4a7c15u;
   number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -183,9 +183,9 @@ KV_OUTLINE void fidelity_verify(const fidelity_bench *bench, int kind, uint32_t 
   uint32_t lengths[2], row;
   if (kind == KV_GET) {
     fidelity_write_value(bench->batch->ops[at].key, value);
-    fidelity_check(length == VALUE_BYTES && memcmp(out, value, VALUE_BYTES) == 0, "a get delivered something else");
+    fidelity_check(length == VALUE_BYTES && memcmp(out, value, VALUE_BYTES) == 0, "a get delivered another value");
   } else if (kind == KV_SCAN) {
-    fidelity_check(length == SCAN_BYTES, "a scan delivered too little");
+    fidelity_check(length == SCAN_BYTES, "a scan delivered too few bytes");
     for (row = 0; row < SCAN_ROWS; row++, out += 8 + KEY_BYTES + VALUE_BYTES) {
       const uint8_t *key = bench->sorted[bench->places[at] + row];
       memcpy(lengths, out, 8);
@@ -197,7 +197,7 @@ KV_OUTLINE void fidelity_verify(const fidelity_bench *bench, int kind, uint32_t 
   }
 }
 
-/* The core's choice of the next batch's size from the time of this one's call. */
+/* The size of the next batch, calculated as the core does from the time of this batch's call. */
 KV_OUTLINE void fidelity_adapt(fidelity_bench *bench, uint64_t ticks) {
   const double us = (double)ticks / bench->ticks_per_us;
   if ((us > 8 && bench->target > 8) || us > 1000) {
@@ -207,7 +207,7 @@ KV_OUTLINE void fidelity_adapt(fidelity_bench *bench, uint64_t ticks) {
   }
 }
 
-/* Times preempted so far. */
+/* How often the thread was preempted so far. */
 KV_OUTLINE long fidelity_preempted(void) {
   struct rusage usage;
   getrusage(RUSAGE_THREAD, &usage);
@@ -237,13 +237,13 @@ KV_OUTLINE uint64_t fidelity_run_batch(fidelity_bench *bench, int kind, int side
   if (fidelity_preempted() != before) ticks = 0;
   for (i = 0; i < count; i++) {
     const int is_driver = side == FIDELITY_DRIVER;
-    if (is_driver) fidelity_check(batch->ops[i].status == KV_OK, "an op of the driver's failed");
+    if (is_driver) fidelity_check(batch->ops[i].status == KV_OK, "an op of the driver failed");
     fidelity_verify(bench, kind, i, batch->ops[i].out, is_driver ? batch->ops[i].length : bench->hand_ops[i].length);
   }
   return ticks;
 }
 
-/* A round of `ops` ops by each side, turn about; gives the mean ticks of an op. */
+/* A round of `ops` ops by each side, alternating; returns the mean ticks of an op. */
 KV_OUTLINE void fidelity_run_round(fidelity_bench *bench, int kind, uint32_t ops, double mean[2]) {
   uint64_t ticks[2] = {0, 0}, counted[2] = {0, 0};
   uint32_t done[2] = {0, 0}, turn;
@@ -262,7 +262,7 @@ KV_OUTLINE void fidelity_run_round(fidelity_bench *bench, int kind, uint32_t ops
   for (turn = 0; turn < 2; turn++) mean[turn] = counted[turn] != 0 ? (double)ticks[turn] / (double)counted[turn] : NAN;
 }
 
-/* Fills the open database by the driver and lets it come to rest. */
+/* Fills the open database through the driver and waits until it has settled. */
 KV_OUTLINE void fidelity_fill(fidelity_bench *bench) {
   char error[KV_TEXT] = "";
   while (bench->next < bench->keys) {
@@ -274,7 +274,7 @@ KV_OUTLINE void fidelity_fill(fidelity_bench *bench) {
   bench->driver->maintain(bench->database, KV_SETTLE, error);
 }
 
-/* The median of a sorted sample and the narrowest symmetric order statistics that cover it 95 times of 100. */
+/* The median of a sorted sample and the narrowest symmetric order statistics that contain it 95 times of 100. */
 KV_OUTLINE void fidelity_interval(const double *sorted, int count, double *median, double *low, double *high) {
   double share = pow(0.5, count), outside = share;
   int rank = 0;
@@ -293,14 +293,14 @@ KV_OUTLINE void fidelity_print(const fidelity_bench *bench, const char *op, doub
                                double hand_ns) {
   char name[128];
   double median, low, high;
-  snprintf(name, sizeof(name), "%s %s: inside the call, driver over hand", bench->hand->name, op);
+  snprintf(name, sizeof(name), "%s %s: inside the call, driver over loop", bench->hand->name, op);
   if (bench->is_small) {
     printf("%-58s runs\n", name);
     return;
   }
   qsort(ratios, (size_t)count, sizeof(*ratios), fidelity_order_numbers);
   fidelity_interval(ratios, count, &median, &low, &high);
-  printf("%-58s %9.2f %%      goal %7.1f  [%.2f, %.2f], n = %d: %s; %.0f ns by hand\n", name, median, goal, low, high,
+  printf("%-58s %9.2f %%      goal %7.1f  [%.2f, %.2f], n = %d: %s; %.0f ns in the loop\n", name, median, goal, low, high,
          count,
          high <= goal ? "ok"
          : low > goal ? "OVER"
@@ -339,7 +339,7 @@ KV_OUTLINE void fidelity_row_of(fidelity_bench *bench, const char *op, int kind,
   free(ratios);
 }
 
-/* All rows. Runs in a thread of its own, as the core's workers do: the allocator treats the first one otherwise. */
+/* All rows. Runs in its own thread, as the core's workers do: the allocator treats the first thread differently. */
 KV_OUTLINE void *fidelity_run(void *state) {
   fidelity_bench *bench = (fidelity_bench *)state;
   struct timespec begin, now;

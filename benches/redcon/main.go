@@ -1,5 +1,5 @@
-// Command redcon serves GET and SET of one Go engine the plain way, to compare `kvdyno serve` with: redcon, one
-// goroutine per connection, one engine call per command. The engines' settings are those of our drivers (engines/go).
+// Command redcon serves GET and SET of one Go engine in the plain way, as a comparison for `kvdyno serve`: redcon, one
+// goroutine per connection, one engine call per command. The engines' settings are those of kvdyno's drivers (engines/go).
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// engine is what a plain server needs of one.
+// engine has the calls that a plain server needs.
 type engine struct {
 	get func(key []byte, give func(value []byte)) (isThere bool, err error)
 	set func(key, value []byte) error
@@ -80,7 +80,7 @@ func openBadger(folder string) (engine, error) {
 	}, err
 }
 
-// quiet drops what Pebble would print.
+// quiet discards the log of Pebble.
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)         {}
@@ -175,7 +175,7 @@ func serve(engine engine, conn redcon.Conn, cmd redcon.Command) {
 
 func main() {
 	if len(os.Args) != 4 || engines[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "redcon bbolt|badger|pebble|buntdb FOLDER PORT")
+		fmt.Fprintln(os.Stderr, "usage: redcon bbolt|badger|pebble|buntdb FOLDER PORT")
 		os.Exit(2)
 	}
 	engine, err := engines[os.Args[1]](os.Args[2])

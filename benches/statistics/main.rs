@@ -1,8 +1,8 @@
-//! The statistics of reports and of `kvdyno compare` against synthetic runs whose truth is known: how often a table
-//! claims a false order, how often it finds a true one, and how often its intervals cover the truth.
+//! Tests the statistics of reports and of `kvdyno compare` with synthetic runs whose true values are known: how often a
+//! table claims a false order, how often it finds a true one, and how often its intervals cover the true value.
 //!
-//! `cargo bench --bench statistics` makes 2000 experiments a case and takes minutes; `-- --small` makes 200, with wider
-//! bounds. Both end with exit code 1 if a figure is out of its bounds. docs/methodology.md prints what the first says.
+//! `cargo bench --bench statistics` makes 2000 experiments per case and takes minutes; `-- --small` makes 200, with wider
+//! bounds. Both exit with code 1 if a figure is out of its bounds. docs/methodology.md has the figures of the first.
 
 mod noise;
 
@@ -15,26 +15,26 @@ use std::cmp::Ordering;
 
 const SEED: u64 = 14;
 
-/// Counts what fails.
+/// Counts the failed checks.
 struct Checks {
     experiments: usize,
     failed: usize,
 }
 
 impl Checks {
-    /// `share` is at most `most`, but for what chance adds in three of four hundred cases.
+    /// `share` is at most `most`, plus a margin that chance exceeds in three of four hundred cases.
     fn at_most(&mut self, share: f64, most: f64, what: &str) {
         if share > most + 2.8 * self.error(most) {
             self.failed += 1;
-            println!("FAILED: {what}: {}, wanted at most {}", percent(share), percent(most));
+            println!("FAILED: {what}: {}, expected at most {}", percent(share), percent(most));
         }
     }
 
-    /// `share` is at least `least`, but for chance.
+    /// `share` is at least `least`, minus the same margin.
     fn at_least(&mut self, share: f64, least: f64, what: &str) {
         if share < least - 2.8 * self.error(least) {
             self.failed += 1;
-            println!("FAILED: {what}: {}, wanted at least {}", percent(share), percent(least));
+            println!("FAILED: {what}: {}, expected at least {}", percent(share), percent(least));
         }
     }
 
@@ -50,7 +50,7 @@ fn percent(share: f64) -> String {
 fn main() {
     let small = std::env::args().any(|argument| argument == "--small");
     let experiments = if small { 200 } else { 2000 };
-    println!("{experiments} experiments a case, seed {SEED}");
+    println!("{experiments} experiments per case, seed {SEED}");
     let mut checks = Checks { experiments, failed: 0 };
     false_orders(&mut checks, small);
     harness(&mut checks);
@@ -64,7 +64,7 @@ fn main() {
     }
 }
 
-/// Whether any pair of a table is in an order, though not (0, others) at a true gap.
+/// Whether any order of the table is false. Engine 0 is truly ahead of the others if `gap` is positive; others are equal.
 fn any_false(blocks: &Blocks, engines: usize, gap: f64) -> bool {
     let wrong = |first: usize, second: usize| match blocks.order(first, second) {
         Some(Ordering::Greater) => first != 0 || gap <= 0.0,
@@ -115,10 +115,10 @@ fn false_orders(checks: &mut Checks, small: bool) {
         }
         println!("{}", line.trim_end());
     }
-    println!("(the last {} lines are harder than what is promised, and are not checked)", HARD.len());
+    println!("(the last {} lines are harder than the cases with a bound, and are not checked)", HARD.len());
 }
 
-/// Engines that take the same time, of which the harness takes from 2 % to 20 % more of the whole.
+/// Equally fast engines with harness shares from 2 % to 20 %.
 fn harness(checks: &mut Checks) {
     println!("\nEqual engines with harness shares from 2 % to 20 %: at least one false order in a table");
     for blocks in [5, 10] {
@@ -188,8 +188,8 @@ fn orders_found(checks: &mut Checks, small: bool) {
 }
 
 fn coverage(checks: &mut Checks) {
-    println!("\nIntervals of independent runs: how often they cover the truth");
-    println!("ratios of a table of 5 engines, all ten together, wanted 95.0 %:");
+    println!("\nIntervals of independent runs: how often they cover the true value");
+    println!("ratios of a table of 5 engines, all ten together, expected 95.0 %:");
     for noise in CASES.iter().filter(|noise| noise.is_independent) {
         let mut line = format!("{:<46}", noise.name);
         for blocks in [3, 5, 7, 10] {
@@ -213,7 +213,7 @@ fn coverage(checks: &mut Checks) {
         }
         println!("{line}");
     }
-    println!("medians (of a skewed distribution), level printed and found:");
+    println!("medians (of a skewed distribution), confidence level printed and found:");
     for blocks in [2, 3, 4, 5, 6, 7, 8, 10, 15, 20] {
         let mut random = Random::seeded(SEED + 3);
         let (mut covered, mut level) = (0, 0.0);
@@ -231,10 +231,10 @@ fn coverage(checks: &mut Checks) {
     }
 }
 
-/// Two runs of the same engines, each with a drift of its own if the noise has one.
+/// Two runs of the same engines, each with its own drift if the noise has one.
 fn two_runs(checks: &mut Checks, small: bool) {
     println!(
-        "\nTwo runs compared (`kvdyno compare`): false calls among equal rows, and +10 % found in one of them"
+        "\nTwo runs compared (`kvdyno compare`): false verdicts among equal rows, and +10 % found in one of them"
     );
     println!(
         "{:<46} {:>6} {:>9} {:>9} {:>9}   {:>9} {:>9}",
@@ -248,7 +248,7 @@ fn two_runs(checks: &mut Checks, small: bool) {
                     f64::from(u8::from(verdicts.iter().any(|verdict| *verdict != Verdict::Open)))
                 });
                 line += &format!(" {:>9}", percent(share));
-                // Three runs may all be outliers, which no rule can see.
+                // Three runs may all be outliers, which no rule can detect.
                 if repetitions > 3 && (noise.is_independent || matches!(noise.kind, Kind::Drift(_))) {
                     checks.at_most(
                         share,
@@ -277,7 +277,7 @@ fn two_runs(checks: &mut Checks, small: bool) {
     }
 }
 
-/// Percentiles of a fast engine come in steps of the clock: each run has one of two by chance.
+/// Percentiles of a fast engine are multiples of the clock's step: each run has one of two by chance.
 fn steps(checks: &mut Checks) {
     for repetitions in [5, 10] {
         let mut random = Random::seeded(SEED + 6);
@@ -295,7 +295,7 @@ fn steps(checks: &mut Checks) {
     }
 }
 
-/// The mean of what `count` says of the verdicts of two runs, the second with `gap` in its first row.
+/// The mean of `count` over the verdicts of two runs, the second of which has `gap` in its first row.
 fn calls(
     experiments: usize,
     noise: &Noise,

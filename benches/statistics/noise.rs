@@ -1,35 +1,35 @@
-//! Synthetic runs: rates with a known truth and the kinds of noise that benchmarks meet.
+//! Synthetic runs: rates with known true values and the kinds of noise that occur in benchmarks.
 
 use kvdyno::generator::Random;
 
-/// How rates scatter around the truth. Shares are of the rate: 0.03 is 3 %.
+/// How rates vary around the true value. Shares are of the rate: 0.03 is 3 %.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     /// Normal logs with this standard deviation.
     Normal(f64),
-    /// 3 % normal noise; this share of the runs is slower by that share.
+    /// 3 % normal noise; the first share of the runs is slower by the second share.
     Modes(f64, f64),
-    /// 3 % normal noise; this share of the runs has that part of the rate.
+    /// 3 % normal noise; the first share of the runs has the second share of the rate.
     Outliers(f64, f64),
     /// 3 % normal noise; the machine loses this share of its speed from the first trial to the last.
     Drift(f64),
-    /// 3 % normal noise, and the machine's own of this standard deviation, of which neighbouring trials share 90 %.
+    /// 3 % normal noise, and noise of the machine with this standard deviation, of which neighbouring trials share 90 %.
     Wander(f64),
     /// The first engine has the first noise, the others the second.
     OneNoisy(f64, f64),
-    /// Half of the engines has the first noise, half the second.
+    /// Half of the engines have the first noise, half the second.
     HalfNoisy(f64, f64),
-    /// Each engine has noise of its own, with a median of 3 %, log-normal with this standard deviation.
+    /// Each engine has its own noise, with a median of 3 %, log-normal with this standard deviation.
     Unequal(f64),
-    /// 5 % noise, of which an engine's runs share half with its run before.
+    /// 5 % noise; each run of an engine shares half of it with the previous run.
     Sticky,
 }
 
 /// A kind of noise with its name.
 pub struct Noise {
-    /// For the tables.
+    /// Printed in the tables.
     pub name: &'static str,
-    /// What it is.
+    /// The kind and its parameters.
     pub kind: Kind,
     /// Runs are independent of each other.
     pub is_independent: bool,
@@ -39,7 +39,7 @@ const fn noise(name: &'static str, kind: Kind, is_independent: bool) -> Noise {
     Noise { name, kind, is_independent }
 }
 
-/// What the rules are checked for.
+/// The noise for which the bounds are checked.
 pub const CASES: &[Noise] = &[
     noise("noise of 3 %", Kind::Normal(0.03), true),
     noise("noise of 10 %", Kind::Normal(0.10), true),
@@ -49,7 +49,7 @@ pub const CASES: &[Noise] = &[
     noise("correlated: machine wanders by 10 %", Kind::Wander(0.1), false),
 ];
 
-/// What is harder, and only printed.
+/// Harder noise, which is printed and not checked.
 pub const HARD: &[Noise] = &[
     noise("two modes: half of the runs 20 % slower", Kind::Modes(0.5, 0.2), true),
     noise("one engine with 20 %, the others 1 %", Kind::OneNoisy(0.2, 0.01), true),

@@ -1,4 +1,4 @@
-//! Must fail within seconds: it shows that the fuzzer finds what is there.
+//! A planted defect that the fuzzer must find within seconds, which shows that it works.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

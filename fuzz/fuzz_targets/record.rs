@@ -1,4 +1,4 @@
-//! Any bytes are a record (or a run) that loads and is written back equal, or an error with a text; never a panic.
+//! Any bytes either load as a record (or a run) and are written back equal, or are an error with a text; never a panic.
 #![no_main]
 
 use kvdyno::results::{parse_record, parse_run, sane_record};

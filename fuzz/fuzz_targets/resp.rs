@@ -1,9 +1,9 @@
-//! Any bytes of a client are requests, a wish for more, or an error; the same ones in whatever pieces they come.
+//! Any bytes of a client are requests, incomplete, or an error, with the same result for any division into pieces.
 #![no_main]
 
 use kvdyno::resp::{Limits, Parser, Step};
 
-/// The requests of a stream that comes in two pieces, and how it ended.
+/// The requests of a stream that arrives in two pieces, and the last step of the parser.
 fn requests(first: &[u8], second: &[u8]) -> (Vec<Vec<Vec<u8>>>, Step) {
     let (mut parser, mut input, mut found) = (Parser::default(), Vec::new(), Vec::new());
     let mut last = Step::More;

@@ -1,4 +1,4 @@
-//! Any text is a suite whose workloads can be named, or an error with a text; never a panic.
+//! Any text either is a suite whose workloads can be listed, or an error with a text; never a panic.
 #![no_main]
 
 use kvdyno::workload::{Changes, builtin, is_suite, parse_suite};

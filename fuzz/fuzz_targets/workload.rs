@@ -1,4 +1,4 @@
-//! Any text is a workload that prints and parses back to itself, or an error with a text; never a panic.
+//! Any text either is a workload that prints and parses back to itself, or an error with a text; never a panic.
 #![no_main]
 
 use kvdyno::workload::parse;

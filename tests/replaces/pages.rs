@@ -10,7 +10,7 @@ fn the_table_has_rows_1_to_84_in_order_and_each_shows_a_command() {
     let numbers: Vec<usize> = rows.iter().map(|row| row.cells[0].parse().unwrap()).collect();
     assert_eq!(numbers, (1..=84).collect::<Vec<_>>());
     for row in rows {
-        assert_eq!(row.cells.len(), 5, "{}: number, feature, who had it, here, command", row.at);
+        assert_eq!(row.cells.len(), 5, "{}: number, feature, older tools, kvdyno, command", row.at);
         assert!(row.cells[3] == "yes" && !commands(row).is_empty(), "{}: yes with a command", row.at);
     }
 }
@@ -35,9 +35,9 @@ fn every_fault_is_listed_and_every_test_that_is_named_is_there() {
         let numbers: Vec<usize> = faults.iter().filter_map(|row| row.cells[0].parse().ok()).collect();
         assert_eq!(numbers, (1..=*count).collect::<Vec<_>>(), "{path}");
         for row in faults {
-            assert_eq!(row.cells.len(), 4, "{}: number, fault, what keeps it out, tests", row.at);
+            assert_eq!(row.cells.len(), 4, "{}: number, fault, how kvdyno avoids it, tests", row.at);
             let tests = spans(&row.cells[3]);
-            assert!(!tests.is_empty() || !row.cells[3].is_empty(), "{}: held by nothing", row.at);
+            assert!(!tests.is_empty() || !row.cells[3].is_empty(), "{}: no test", row.at);
             for test in tests {
                 assert!(is_a_test(test), "{}: no test is named {test}", row.at);
             }
