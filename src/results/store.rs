@@ -83,7 +83,11 @@ impl fmt::Display for StoreError {
                 write!(out, "{} has no {RUN_FILE}: use the folder of one run", path.display())
             }
             StoreError::Locked(path) => {
-                write!(out, "another kvdyno process is writing to {}: wait until it has ended, or stop it", path.display())
+                write!(
+                    out,
+                    "another kvdyno process is writing to {}: wait until it has ended, or stop it",
+                    path.display()
+                )
             }
             StoreError::Unreadable { path, reason } => {
                 write!(out, "cannot read {}: {reason}", path.display())

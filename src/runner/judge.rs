@@ -331,9 +331,9 @@ impl Judge {
     fn refused_insert(&mut self, item: Item, status: u32) -> bool {
         match Status::of(status) {
             Status::Exists => self.count_miss(Kind::Insert, false),
-            Status::Ok => {
-                self.faults.add(|| format!("insert of key {}: it exists, but the insert was not refused", item.index))
-            }
+            Status::Ok => self
+                .faults
+                .add(|| format!("insert of key {}: it exists, but the insert was not refused", item.index)),
             Status::NotFound => self.write_failed(item, status, "insert"),
             // Not answers of an insert: the call has an error.
             Status::Short | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {}
@@ -352,7 +352,8 @@ impl Judge {
         let is_evicted = shared.evicts() && !was_found;
         if reports && !is_evicted && is_foreseen(shared, item) && was_found != item.is_exact() {
             let (reported, truth) = if was_found { ("found", "absent") } else { ("not found", "present") };
-            self.faults.add(|| format!("delete of key {}: reported as {reported}, but it was {truth}", item.index));
+            self.faults
+                .add(|| format!("delete of key {}: reported as {reported}, but it was {truth}", item.index));
         }
         if !was_found {
             self.count_miss(Kind::Delete, false);

@@ -92,7 +92,10 @@ pub fn is_unfit(workload: &Workload) -> Option<String> {
     }
     let own_size = workload.phases.iter().find(|phase| phase.value_size.is_some());
     own_size.map(|phase| {
-        format!("workload {name}: phase {} has its own value sizes, so the database cannot be kept", phase.name)
+        format!(
+            "workload {name}: phase {} has its own value sizes, so the database cannot be kept",
+            phase.name
+        )
     })
 }
 
@@ -204,7 +207,10 @@ fn load(folder: &Path) -> Result<Kept, String> {
     let text = read_text(&file).map_err(|error| wrong(error.to_string()))?;
     let state: State = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     if state.format != FORMAT {
-        return Err(wrong(format!("its format is {}, but this version of kvdyno reads {FORMAT}", state.format)));
+        return Err(wrong(format!(
+            "its format is {}, but this version of kvdyno reads {FORMAT}",
+            state.format
+        )));
     }
     Ok(Kept { folder: folder.to_path_buf(), state })
 }

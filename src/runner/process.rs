@@ -171,9 +171,8 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
             let has_opened = |record: Record| record.steps.iter().any(|step| step.name == "reopen");
             let has_opened = whole.or(begun).is_some_and(has_opened);
             let stage = if has_opened { "sweep" } else { "reopen" };
-            let text = format!(
-                "the fresh process that reopens the database ended with {how} in `{stage}`{said}"
-            );
+            let text =
+                format!("the fresh process that reopens the database ended with {how} in `{stage}`{said}");
             Err(Failure { cause: "crashed", text })
         }
     }
@@ -345,8 +344,8 @@ impl Runner {
     }
 
     fn start(&self, engine: &str, task: &Path, stderr: &Path) -> Result<TrialProcess, String> {
-        let stderr =
-            fs::File::create(stderr).map_err(|error| format!("cannot create {}: {error}", stderr.display()))?;
+        let stderr = fs::File::create(stderr)
+            .map_err(|error| format!("cannot create {}: {error}", stderr.display()))?;
         let mut command = Command::new(&self.executable);
         command.envs(environment_of(engine));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -466,7 +465,10 @@ fn why(
                 EXIT => format!("its process did not exit within {seconds} s"),
                 step => format!("{step} did not return within {seconds} s"),
             };
-            return failed("timeout", format!("{what}, so it was killed; raise the limit with --stall-seconds"));
+            return failed(
+                "timeout",
+                format!("{what}, so it was killed; raise the limit with --stall-seconds"),
+            );
         }
         Ended::Itself => {}
     }

@@ -111,7 +111,9 @@ fn read(
             Status::NotFound => None,
             Status::Short => {
                 let needed = arena.op(at).needed;
-                faults.add(|| format!("get of key {item}, {when}: the value has {needed} bytes, more than any written"));
+                faults.add(|| {
+                    format!("get of key {item}, {when}: the value has {needed} bytes, more than any written")
+                });
                 versions.close(item, newest);
                 continue;
             }

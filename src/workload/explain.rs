@@ -19,7 +19,9 @@ impl Workload {
             text += &wrapped("", &format!("From: {source}"));
         }
         text += "\nData\n";
-        for line in [self.text_of_keys(), self.text_of_values(), self.text_of_indexes(), self.text_of_settings()] {
+        for line in
+            [self.text_of_keys(), self.text_of_values(), self.text_of_indexes(), self.text_of_settings()]
+        {
             text += &wrapped("  ", &line);
         }
         let mut rounds_shown = false;

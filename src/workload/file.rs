@@ -379,7 +379,8 @@ impl WorkloadFile {
             runs: Some(FileForm::of(&workload.runs)),
             budget_seconds: workload.budget_seconds.as_ref().map(FileForm::of),
             keys: Some(FileForm::of(&workload.keys)),
-            keyspaces: (workload.keyspaces != defaults::keyspaces()).then(|| FileForm::of(&workload.keyspaces)),
+            keyspaces: (workload.keyspaces != defaults::keyspaces())
+                .then(|| FileForm::of(&workload.keyspaces)),
             threads: None,
             durability: Some(workload.durability),
             or_weaker: workload.or_weaker.then_some(true),

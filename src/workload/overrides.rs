@@ -48,8 +48,9 @@ impl Overrides {
         let mut changed = workload.clone();
         if self.keys.is_some() && workload.keys == 0 {
             let name = &workload.name;
-            let message =
-                format!("{name} has no fill; its phases insert keys in each round, set their number by --ops N");
+            let message = format!(
+                "{name} has no fill; its phases insert keys in each round, set their number by --ops N"
+            );
             return Err(WorkloadError::new("--keys", message));
         }
         self.apply_flags(&mut changed);
@@ -210,7 +211,8 @@ fn replaced(workload: &Workload, steps: &[&str], value: Option<Value>) -> Result
     };
     for parent in parents {
         let inner = table.entry(parent.to_string()).or_insert_with(|| Value::Table(Table::new()));
-        table = inner.as_table_mut().ok_or_else(|| format!("`{parent}` is a single value and has no fields"))?;
+        table =
+            inner.as_table_mut().ok_or_else(|| format!("`{parent}` is a single value and has no fields"))?;
     }
     match value {
         Some(value) => table.insert(field.to_string(), value),

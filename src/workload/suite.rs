@@ -207,7 +207,9 @@ impl Suite {
                 for workload in fitting.variants(&workload, &part.axes)? {
                     if !names.insert(workload.name.clone()) {
                         let name = &workload.name;
-                        return Err(wrong(&format!("two workloads have the name `{name}`; add a `variant` to one of the parts")));
+                        return Err(wrong(&format!(
+                            "two workloads have the name `{name}`; add a `variant` to one of the parts"
+                        )));
                     }
                     let engines = if part.engines.is_empty() { &self.engines } else { &part.engines };
                     members.push(Member { workload, engines: engines.clone(), missed: missed.clone() });

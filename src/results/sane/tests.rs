@@ -45,7 +45,10 @@ fn each_contradiction_is_reported() {
         let mut phase = phase();
         lie(&mut phase);
         let found = sane(&phase);
-        assert!(found.iter().any(|violation| violation.contains(sentence)), "{sentence:?} is not in {found:?}");
+        assert!(
+            found.iter().any(|violation| violation.contains(sentence)),
+            "{sentence:?} is not in {found:?}"
+        );
     }
 }
 

@@ -55,8 +55,7 @@ pub(super) fn stranger(run: &Run, record: &Record) -> Option<Note> {
     let clock = record.clock.as_ref().filter(|clock| clock.kind == run.clock.kind)?;
     let differs = (clock.ns_per_tick / run.clock.ns_per_tick - 1.0).abs() > CLOCK_LIMIT;
     differs.then(|| {
-        let text =
-            "its clock has another rate than the run's: it may have been measured on another machine";
+        let text = "its clock has another rate than the run's: it may have been measured on another machine";
         Note::detailed("other clock", text.to_string())
     })
 }
@@ -64,9 +63,8 @@ pub(super) fn stranger(run: &Run, record: &Record) -> Option<Note> {
 /// A note on an engine that has not been verified.
 pub(super) fn unverified(run: &Run, engine: &str) -> Option<Note> {
     run.unverified.iter().any(|name| name == engine).then(|| {
-        let text = format!(
-            "{engine} was not verified when the run was planned; run `kvdyno verify {engine}`"
-        );
+        let text =
+            format!("{engine} was not verified when the run was planned; run `kvdyno verify {engine}`");
         Note::detailed("not verified", text)
     })
 }
@@ -76,9 +74,8 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     let mut notes = failures(cell);
     if let Some(share) = cell.evicted_share.filter(|_| cell.is_cache()) {
         let share = share_text(share);
-        let detail = format!(
-            "{share} of its reads of written keys found nothing, because a cache may evict them"
-        );
+        let detail =
+            format!("{share} of its reads of written keys found nothing, because a cache may evict them");
         notes.push(Note::detailed(format!("evicted {share}"), detail));
     }
     if let Some(class) = cell.class.as_ref().filter(|_| !cell.is_cache()) {

@@ -88,8 +88,10 @@ impl Comparison {
             let mark = format!("{}/{} outlier", aside.len(), runs.len());
             let which = if aside.len() == 1 { "run" } else { "runs" };
             let verb = if aside.len() == 1 { "is" } else { "are" };
-            let text =
-                format!("{which} {} {verb} excluded from comparisons with other engines", aside.join(" and "));
+            let text = format!(
+                "{which} {} {verb} excluded from comparisons with other engines",
+                aside.join(" and ")
+            );
             notes.push(Note::detailed(mark, text));
         }
         let differs = |other: &usize| *other != row && table.order(row, *other) != rates.order(row, *other);

@@ -402,7 +402,10 @@ fn an_outlier_is_marked_in_its_row() {
     assert_eq!(ranks(&summary)[0], "lmdb 1");
     let fjall = summary.phases[0].groups[0].cells.iter().find(|cell| cell.engine == "fjall").unwrap();
     assert_eq!(marks(fjall), ["1/10 outlier"]);
-    assert_eq!(fjall.notes[0].detail.as_deref(), Some("run 4 is excluded from comparisons with other engines"));
+    assert_eq!(
+        fjall.notes[0].detail.as_deref(),
+        Some("run 4 is excluded from comparisons with other engines")
+    );
 }
 
 #[test]

@@ -72,7 +72,9 @@ impl Judge {
             Status::NotFound => self.faults.add(|| {
                 format!("pop: list {list} is reported empty, but element {number} was pushed and not popped")
             }),
-            Status::Ok => self.faults.add(|| format!("pop: list {list} is empty, but an element was returned")),
+            Status::Ok => {
+                self.faults.add(|| format!("pop: list {list} is empty, but an element was returned"))
+            }
             Status::Short => {
                 let needed = op.needed;
                 self.faults

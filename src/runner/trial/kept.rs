@@ -35,7 +35,11 @@ impl Start {
         let Some(folder) = kept else {
             // Engines that store nothing skip their fills like the others, but have no kept database.
             let is_lost = trial.reused && !engine.stores_nothing();
-            return if is_lost { Err("the trial reuses a kept database, but none is given".into()) } else { Ok(empty) };
+            return if is_lost {
+                Err("the trial reuses a kept database, but none is given".into())
+            } else {
+                Ok(empty)
+            };
         };
         let state = kept::state(folder)?;
         state.fits(trial)?;

@@ -82,10 +82,5 @@ pub(super) fn sound_group_kinds(subject: Subject, phase: &Phase) -> Checked {
     let emulates = phase.emulate.contains(&Emulate::Merge);
     subject.expect(!emulates || mix.merge > 0.0, "emulate", "merge in the mix to emulate it", "none")?;
     let (rows, least) = (phase.scan.rows_per_call, mix.scan);
-    subject.expect(
-        rows == 0 || least > 0.0,
-        "scan.rows_per_call",
-        "scan in the mix",
-        "none",
-    )
+    subject.expect(rows == 0 || least > 0.0, "scan.rows_per_call", "scan in the mix", "none")
 }

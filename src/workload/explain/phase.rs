@@ -52,8 +52,7 @@ fn kind(workload: &Workload, phase: &Phase, name: &str) -> String {
         "scan" => scans(phase),
         "merge" => {
             let made = phase.emulate.contains(&Emulate::Merge);
-            let how =
-                if made { "always by get and put" } else { "by the engine if it supports them" };
+            let how = if made { "always by get and put" } else { "by the engine if it supports them" };
             group(&format!("merges, which add 1 to a counter, {how}"))
         }
         "read_modify_write" => "gets, each followed by a put of a new value to the same key".to_string(),
@@ -62,10 +61,8 @@ fn kind(workload: &Workload, phase: &Phase, name: &str) -> String {
         }
         "insert_indexed" => group("inserts of new rows with their index rows"),
         "push" => group("pushes of new values at the right end of a list"),
-        "pop" => {
-            "pops of the value at the left end of a list, by get and delete if the engine has no lists"
-                .to_string()
-        }
+        "pop" => "pops of the value at the left end of a list, by get and delete if the engine has no lists"
+            .to_string(),
         other => other.replace('_', "-"),
     }
 }
@@ -115,7 +112,10 @@ fn ops(workload: &Workload, phase: &Phase) -> String {
         text += &format!(" Values have {}.", size(other));
     }
     if let Some(level) = phase.durability.filter(|level| *level != workload.durability) {
-        text += &format!(" At durability level {level} (the database is reopened for it): {}.", text_of_level(level));
+        text += &format!(
+            " At durability level {level} (the database is reopened for it): {}.",
+            text_of_level(level)
+        );
     }
     text
 }
@@ -247,7 +247,9 @@ fn verified(workload: &Workload, phase: &Phase) -> String {
         parts.push("no key that was never written is found");
     }
     if mix.scan > 0.0 {
-        parts.push("each row of a scan is in order, within bounds, intact, and belongs to a key that was written");
+        parts.push(
+            "each row of a scan is in order, within bounds, intact, and belongs to a key that was written",
+        );
         let writes = mix
             .shares()
             .iter()
@@ -282,8 +284,7 @@ fn verified(workload: &Workload, phase: &Phase) -> String {
 }
 
 fn caches(phase: &Phase, place: usize) -> String {
-    let settled =
-        if phase.settle_before { "after waiting for the engine's background work, " } else { "" };
+    let settled = if phase.settle_before { "after waiting for the engine's background work, " } else { "" };
     let rest = if phase.drop_caches_before {
         "cold: the database is closed, the page cache is dropped if the system allows it (the record reports whether it \
          did), and the database is opened again"

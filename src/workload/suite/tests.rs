@@ -83,7 +83,10 @@ const BROKEN: &[(&str, &str)] = &[
         "enginse = []\n[[part]]\nworkload = 'quick'",
         "s.toml:1: unknown field `enginse`; did you mean `engines`?",
     ),
-    ("engines = 5\n[[part]]\nworkload = 'quick'", "s.toml:1: expected a string in quotes, got the number `5`"),
+    (
+        "engines = 5\n[[part]]\nworkload = 'quick'",
+        "s.toml:1: expected a string in quotes, got the number `5`",
+    ),
     (
         "engines = [5]\n[[part]]\nworkload = 'quick'",
         "s.toml:1: expected a string in quotes, got the number `5`",

@@ -139,7 +139,9 @@ fn flags_change_rounds_and_turns_together() {
     );
     assert_eq!(changed("nudb-insert", keys).unwrap().keys, 5);
     let one = Overrides { set: vec!["serial.ops=5".into()], ..Overrides::default() };
-    assert!(changed("toku-insert", one).unwrap_err().contains("expected 1048576, the value of key.alternate"));
+    assert!(
+        changed("toku-insert", one).unwrap_err().contains("expected 1048576, the value of key.alternate")
+    );
     let rounds = Overrides { set: vec!["rounds=1000".into()], ..Overrides::default() };
     assert_eq!(changed("toku-update", rounds).unwrap().rounds, 1000);
 }
