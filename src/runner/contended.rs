@@ -1,31 +1,32 @@
-//! Versions of keys that several threads write: no read is called wrong that may be right, and stale reads and lost
+//! Versions of keys that several threads write: a correct read is never reported as wrong, and stale reads and lost
 //! updates are still found.
 //!
-//! A write takes the next version of its key when it is drawn, so that versions say in which order writes were drawn and
-//! not in which the engine applies them. A read may see any version from the key's floor, as it was before the read was
-//! sent, to the last one handed out when it has ended. The floor rises when a write w is acknowledged, to one more than
-//! its base: a version such that all up to it had ended when w began. Why that is right: what a read sees that begins
-//! after w has ended was applied last, so it is w or was applied behind w. All versions up to the base were applied
-//! before w began, so it is none of these.
+//! A write takes the next version of its key when it is drawn, so versions show the order in which writes were drawn, not
+//! the order in which the engine applies them. A read may see any version from the key's floor before the read was sent
+//! to the last version that was assigned when it has ended. When a write w is acknowledged, the floor rises to one more
+//! than the base of w: a version such that all versions up to it had ended when w began. Proof: a read that begins after w
+//! has ended sees the version that was applied last, which is w or a version applied after w. All versions up to the base
+//! were applied before w began, so it is none of these.
 //!
-//! The base is found by epochs (epochs.rs). Each key has a word: a version, and the epoch in which it was handed out.
-//! When that epoch is over by three, all versions up to the word's have ended: it is the base, and the word is made
-//! anew of w's version and epoch. Else the base of w is not known, and w does not move the floor. So a key that is
-//! written now and then has an exact floor (the base of version v is v - 1), and that of a hot key lags by some batches.
-//! What a word says stays true, whoever overwrites it with what: so words are stored without care for other threads.
+//! The base is found by epochs (epochs.rs). Each key has a word: a version, and the epoch in which it was assigned. Three
+//! epochs later, all versions up to the word's version have ended: it is the base, and the word is replaced by w's version
+//! and epoch. Otherwise the base of w is unknown, and w does not raise the floor. So a key that is rarely written has an
+//! exact floor (the base of version v is v - 1), and the floor of a hot key lags by some batches. The statement of a word
+//! stays true even if another thread overwrites it, so words are stored without synchronization.
 //!
-//! A write that was not run, or had no effect, leaves a hole in the versions: it has ended like any other.
+//! A write that was not run, or had no effect, leaves a gap in the versions: it has ended like any other.
 //!
-//! When the phase is over it is open, of some keys, which of their last versions was applied last. Those are read once
-//! more (reread.rs), so that all phases begin with one known version of each key.
+//! After the phase it is unknown, for some keys, which of their latest versions was applied last. These keys are read
+//! again (reread.rs), so that all phases begin with one known version of each key.
 
 use super::check::{State, Versions};
 use super::epochs::SAFE;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bits of a word that are the version's.
+/// The bits of a word that hold the version.
 const VERSION_BITS: u32 = 31;
-/// The last epoch that a word can hold: at one a microsecond it comes after two hours, and then floors rise no more.
+/// The last epoch that a word can hold: at one epoch per microsecond it is reached after two hours, and floors no longer
+/// rise.
 pub const LAST_EPOCH: u64 = u64::MAX >> VERSION_BITS;
 
 /// A version, and the epoch that its writer had pinned.
@@ -46,14 +47,14 @@ impl Word {
     }
 }
 
-/// A write that was handed its version.
+/// A write with its assigned version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handed {
-    /// What it writes.
+    /// The state that it writes.
     pub state: State,
-    /// What its acknowledgement raises the floor to; never written: to nothing.
+    /// The new floor after its acknowledgement; never written: the floor does not rise.
     pub floor: State,
-    /// The state that it finds if no other write comes between; none: not known.
+    /// The state that it finds if no other write happens in between; none: unknown.
     pub before: Option<State>,
 }
 
@@ -63,7 +64,7 @@ pub(super) fn words(len: usize) -> Vec<AtomicU64> {
 }
 
 impl Versions {
-    /// Nothing is on its way: all versions so far have ended.
+    /// Begins a contended phase. Nothing is in flight: all versions so far have ended.
     pub fn begin_contended(&self) {
         for (word, started) in self.words().iter().zip(self.all_started()) {
             let version = State::of_bits(started.load(Ordering::Relaxed)).version();
@@ -71,7 +72,7 @@ impl Versions {
         }
     }
 
-    /// Hands a write its version, while its thread has `epoch` pinned; none: beyond the table.
+    /// Assigns a version to a write whose thread has pinned `epoch`; none: not in the table.
     #[inline]
     pub fn hand_out(&self, index: u64, deleted: bool, epoch: u64) -> Option<Handed> {
         let cell = self.all_started().get(index as usize)?;
@@ -92,12 +93,12 @@ impl Versions {
         if word.version() + 1 != state.version() {
             return Some(Handed { state, floor: State::of_version(word.version() + 1), before: None });
         }
-        // Where the floor is the version before, nothing else is on its way.
+        // If the floor is the previous version, no other write is in flight.
         let before = self.acked(index).filter(|before| before.version() == word.version());
         Some(Handed { state, floor: state, before })
     }
 
-    /// A write was acknowledged whose floor is this.
+    /// Records an acknowledged write with this floor.
     #[inline]
     pub fn raise(&self, index: u64, floor: State) {
         if let Some(cell) = self.all_acked().get(index as usize) {
@@ -105,7 +106,7 @@ impl Versions {
         }
     }
 
-    /// Keys of which it is open which version was applied last, when nothing is on its way.
+    /// Keys for which it is unknown which version was applied last, when nothing is in flight.
     pub fn open(&self) -> impl Iterator<Item = u64> + '_ {
         let pairs = self.all_started().iter().zip(self.all_acked());
         let is_open = |(started, acked): &(&_, &_)| {
@@ -115,8 +116,8 @@ impl Versions {
         (0..).zip(pairs).filter(move |(_, pair)| is_open(pair)).map(|(index, _)| index)
     }
 
-    /// What is there of such a key: the state that a read has seen. The numbers of later versions are given out again:
-    /// what they stood for was overwritten before the phase ended.
+    /// Sets the state of such a key to the state that a read has seen. The numbers of later versions are used again, because
+    /// their values were overwritten before the phase ended.
     pub fn close(&self, index: u64, state: State) {
         for cells in [self.all_started(), self.all_acked()] {
             if let Some(cell) = cells.get(index as usize) {
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_written_now_and_then_has_an_exact_floor() {
+    fn a_rarely_written_key_has_an_exact_floor() {
         let versions = table(1);
         for (number, epoch) in (1..).zip([FIRST, FIRST + SAFE, FIRST + 2 * SAFE]) {
             let handed = versions.hand_out(0, number == 3, epoch).unwrap();
@@ -155,17 +156,17 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_key_s_floor_lags_and_never_overtakes() {
+    fn the_floor_of_a_hot_key_lags_and_is_never_too_high() {
         let versions = table(1);
         let first = versions.hand_out(0, false, FIRST).unwrap();
-        // Not known: the first may be on its way.
+        // Unknown: the first may be in flight.
         let second = versions.hand_out(0, false, FIRST + 1).unwrap();
         assert_eq!((second.floor, second.before), (State::default(), None));
         versions.raise(0, second.floor);
         assert_eq!(versions.acked(0), Some(State::default()));
         versions.raise(0, first.floor);
         assert_eq!(versions.acked(0).unwrap().version(), 1);
-        // Three epochs on the first has ended, the second need not have.
+        // Three epochs later the first has ended, but the second may not have.
         let third = versions.hand_out(0, false, FIRST + SAFE).unwrap();
         assert_eq!((third.floor.version(), third.before), (2, None));
         versions.raise(0, third.floor);
@@ -176,11 +177,11 @@ mod tests {
         assert_eq!((versions.started(0), versions.acked(0)), (Some(second.state), Some(second.state)));
     }
 
-    /// A store of registers without faults, written by all threads: each op takes its effect at one moment between its
-    /// begin and its end, and threads are held up anywhere. No read may be called wrong, and a value that an
-    /// acknowledged write has surely overwritten must be.
+    /// A correct store of registers that all threads write: each op takes effect at one moment between its start and its
+    /// end, and threads may be delayed anywhere. No read may be reported as wrong, and a value that an acknowledged write has
+    /// certainly overwritten must be reported.
     #[test]
-    fn no_alarm_is_false_and_stale_values_are_found() {
+    fn there_are_no_false_alarms_and_stale_values_are_found() {
         const KEYS: u64 = 64;
         const THREADS: usize = 4;
         let seed = 11;
@@ -196,7 +197,7 @@ mod tests {
                         let epoch = epochs.pin(thread);
                         let ops: Vec<_> = (0..1 + random.below(16))
                             .map(|_| {
-                                // Half of all writes are of one key.
+                                // Half of all writes use one key.
                                 let key = if random.below(2) == 0 { 0 } else { random.below(KEYS) };
                                 match random.below(3) {
                                     0 => (key, None, versions.acked(key).unwrap()),

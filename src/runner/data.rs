@@ -1,4 +1,4 @@
-//! The keys and values of a workload, made from its specs; and whether they can be made at all.
+//! Creates the keys and values of a workload from its specs, and checks that this is possible.
 
 use super::draw::MOST_UNIT_OPS;
 use super::phase;
@@ -23,7 +23,7 @@ fn key_rules(workload: &Workload) -> Result<KeyRules, String> {
         range: workload.keys,
         size: spec.size.clone(),
         encoding: spec.encoding,
-        // The order of a file's keys is the file's.
+        // Keys of a file keep the order of the file.
         scattered: spec.scattered && spec.file.is_none(),
         spacing: spec.spacing,
         alternate: spec.alternate,
@@ -33,30 +33,30 @@ fn key_rules(workload: &Workload) -> Result<KeyRules, String> {
     })
 }
 
-/// The item behind the last that a workload may write, by its puts or inserts, in all rounds.
+/// The end of the items that a workload may write, by puts or inserts, in all rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
-    /// Where inserts end that are counted: so many keys there must be.
+    /// The end for phases that end by a count: this many keys are required.
     pub counted: u64,
-    /// Where those end too that time ends, if an engine is as fast as none is.
+    /// The end including phases that end by time, for an engine faster than any.
     pub most: u64,
 }
 
-/// How far the inserts of a workload go.
+/// The growth by the inserts of a workload.
 pub fn growth(workload: &Workload) -> Growth {
     growth_after(workload, 0, 0)
 }
 
-/// How far they go without the first `left_out` phases, on a database whose inserts end at `from`.
-pub fn growth_after(workload: &Workload, left_out: usize, from: u64) -> Growth {
+/// The same without the first `skipped` phases, on a database whose inserts end at `from`.
+pub fn growth_after(workload: &Workload, skipped: usize, from: u64) -> Growth {
     let mut growth = Growth { counted: from, most: from };
-    for turn in schedule(workload).filter(|turn| turn.place >= left_out) {
+    for turn in schedule(workload).filter(|turn| turn.place >= skipped) {
         let phase = &workload.phases[turn.place];
         let (counted, most) = inserts(workload, phase);
         growth.counted = growth.counted.saturating_add(counted);
         growth.most = growth.most.saturating_add(most);
         if (phase.mix.put > 0.0 || phase.writers > 0) && phase.existing.is_none() {
-            // Inserts go on behind the keys that puts may have written.
+            // Inserts continue after the keys that puts may have written.
             growth = growth.at_least(workload.keys);
         }
     }
@@ -69,9 +69,9 @@ impl Growth {
     }
 }
 
-/// Inserts of one run of a phase: those that are counted, and the most.
+/// The inserts of one run of a phase: those by count, and the maximum.
 fn inserts(workload: &Workload, phase: &Phase) -> (u64, u64) {
-    /// No engine here inserts faster, per thread and second.
+    /// An upper limit for inserts per thread and second.
     const INSERTS_PER_SECOND: f64 = 4e6;
     let slots = phase::slots(phase);
     let inserters = slots.iter().filter(|slot| slot.inserter.is_some()).count() as u64;
@@ -84,7 +84,7 @@ fn inserts(workload: &Workload, phase: &Phase) -> (u64, u64) {
     if by_count == 0 {
         return (0, warm_up.saturating_add(in_time(phase.seconds)));
     }
-    // Threads end one insert apart at most, and the next phase goes on behind the one that went farthest.
+    // Threads differ by at most one insert, and the next phase continues after the thread with the most inserts.
     let by_count = by_count.saturating_add(inserters - 1);
     if phase.seconds > 0.0 {
         return (0, warm_up.saturating_add(by_count.min(in_time(phase.seconds))));
@@ -92,13 +92,13 @@ fn inserts(workload: &Workload, phase: &Phase) -> (u64, u64) {
     (by_count, warm_up.saturating_add(by_count))
 }
 
-/// Whether any phase counts with merges.
+/// Whether any phase has merges.
 pub fn has_merges(workload: &Workload) -> bool {
     workload.phases.iter().any(|phase| phase.mix.merge > 0.0)
 }
 
-/// The keys, and the item where inserts end: as far as they may go, or as many as the key format holds, if that is
-/// enough for those that are counted. Counters lie behind that.
+/// Creates the keys; also returns the item at which inserts end: the maximum growth, or as many keys as the key format
+/// allows, if that is enough for inserts by count. Counters follow after it.
 pub fn keys(workload: &Workload, growth: Growth, counters: u64) -> Result<(Keys, u64), String> {
     let rules = key_rules(workload)?;
     let make = |end: u64| {
@@ -123,7 +123,7 @@ pub fn keys(workload: &Workload, growth: Growth, counters: u64) -> Result<(Keys,
     Ok(best)
 }
 
-/// The values of each phase; they share one table of noise.
+/// Creates the values of each phase; they share one table of noise.
 pub fn values(workload: &Workload) -> Result<Vec<Values>, String> {
     let share = workload.value.compressed_share;
     let rules = ValueRules { size: workload.value.size.clone(), compressed_share: share };
@@ -135,7 +135,7 @@ pub fn values(workload: &Workload) -> Result<Vec<Values>, String> {
     workload.phases.iter().map(of).collect()
 }
 
-/// Refuses a workload whose keys, values or distributions cannot be made.
+/// Refuses a workload whose keys, values or distributions cannot be created.
 pub fn check_workload(workload: &Workload) -> Result<(), String> {
     let counters = if has_merges(workload) { workload.keys } else { 0 };
     let (keys, _) = keys(workload, growth(workload), counters)?;

@@ -1,32 +1,32 @@
-//! Epochs: when all writes that were on their way at some moment have surely ended, found out without locks.
+//! Epochs: determine, without locks, when all writes that were in flight at some moment have certainly ended.
 //!
-//! Epoch-based reclamation (Fraser, Practical Lock-Freedom, 2004, section 5.2.3) asks when no thread can still hold what
-//! was taken out of a structure; here the question is when no write can still be on its way that was handed its version
-//! before. A thread pins the epoch of now before it fills a batch and unpins when the batch is judged, so that all its
-//! writes begin and end while it is pinned. The epoch goes from g to g + 1 only while each thread is unpinned or has
-//! pinned g.
+//! Epoch-based reclamation (Fraser, Practical Lock-Freedom, 2004, section 5.2.3) determines when no thread can still
+//! reference an object that was removed from a structure; here the question is when no write with an earlier version can
+//! still be in flight. A thread pins the current epoch before it fills a batch and unpins it when the batch has been
+//! judged, so that all its writes begin and end while it is pinned. The epoch advances from g to g + 1 only while each
+//! thread is unpinned or has pinned g.
 //!
-//! Claim 1: while a thread has p pinned, the epoch is p or p + 1. `pin` stores p and then sees the epoch still at p. Who
-//! advances from p + 1 has seen the epoch at p + 1 before it looks at the pins; all these accesses are sequentially
-//! consistent, so it looks after the store, finds p, and does not advance.
+//! Claim 1: while a thread has pinned p, the epoch is p or p + 1. `pin` stores p and then sees that the epoch is still p. A
+//! thread that advances from p + 1 has seen the epoch p + 1 before it reads the pins; all these accesses are sequentially
+//! consistent, so it reads them after the store, finds p, and does not advance.
 //!
-//! Claim 2: let a write w get version v while its thread has e pinned. When some thread has pinned e + 3 or more, all
-//! writes of that key with versions up to v have ended. For let u be one of them, got while its thread had d pinned.
-//! Versions rise with time, so u got its own before w did, and by claim 1 (for w's thread) the epoch was at most e + 1
-//! then: d <= e + 1. Were u's thread still pinned, the epoch would be at most d + 1 <= e + 2. It is e + 3.
+//! Claim 2: let a write w get version v while its thread has pinned e. When some thread has pinned e + 3 or more, all
+//! writes of that key with versions up to v have ended. Proof: let u be one of them, whose thread had pinned d. Versions
+//! increase with time, so u got its version before w did, and by claim 1 (for w's thread) the epoch was at most e + 1 then:
+//! d <= e + 1. If u's thread were still pinned, the epoch would be at most d + 1 <= e + 2. But it is at least e + 3.
 //!
-//! However long a thread is kept from running, nothing false follows: while it is pinned, no epoch passes.
+//! This holds even if a thread is delayed for a long time: while it is pinned, the epoch does not advance past it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The first epoch, so that what is stamped with 0 is over from the start.
+/// The first epoch, so that epoch 0 is over from the start.
 pub const FIRST: u64 = SAFE;
-/// So many epochs later all writes of an epoch have ended.
+/// This many epochs later, all writes of an epoch have ended.
 pub const SAFE: u64 = 3;
-/// Pins that a thread looks at after a batch, at most: the lines of other threads' pins are far away.
+/// The maximum number of pins that a thread reads after a batch: the cache lines of other threads' pins are far away.
 const LOOKS: usize = 16;
 
-/// The epoch that a thread has pinned; 0: none. In cache lines of its own.
+/// The epoch that a thread has pinned; 0: none. In its own cache lines.
 #[repr(align(128))]
 struct Pin(AtomicU64);
 
@@ -36,8 +36,8 @@ pub struct Epochs {
     pins: Vec<Pin>,
 }
 
-/// How far a thread has looked for pins that hold the epoch back. What it has seen stays true while the epoch is the
-/// same: a pin that is set later is of it.
+/// How far a thread has checked for pins that hold back the epoch. The result stays valid while the epoch is the same,
+/// because later pins use the same epoch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     epoch: u64,
@@ -45,12 +45,12 @@ pub struct Cursor {
 }
 
 impl Epochs {
-    /// For so many threads.
+    /// Epochs for this many threads.
     pub fn new(threads: usize) -> Epochs {
         Epochs { now: AtomicU64::new(FIRST), pins: (0..threads).map(|_| Pin(AtomicU64::new(0))).collect() }
     }
 
-    /// Pins the epoch of now, and gives it.
+    /// Pins the current epoch, and returns it.
     #[inline]
     pub fn pin(&self, thread: usize) -> u64 {
         let mut epoch = self.now.load(Ordering::SeqCst);
@@ -64,7 +64,7 @@ impl Epochs {
         }
     }
 
-    /// Takes the pin away, and advances the epoch if no other thread holds it back, as far as that was looked at.
+    /// Removes the pin, and advances the epoch if all pins have been checked and none holds it back.
     #[inline]
     pub fn unpin(&self, thread: usize, cursor: &mut Cursor) {
         self.pins[thread].0.store(0, Ordering::SeqCst);
@@ -79,7 +79,7 @@ impl Epochs {
             }
             cursor.next += 1;
         }
-        // The last epoch that a word of the table can hold stays.
+        // Stop at the last epoch that a word of the table can hold.
         if cursor.next == self.pins.len() && now < super::contended::LAST_EPOCH {
             let _ = self.now.compare_exchange(now, now + 1, Ordering::SeqCst, Ordering::SeqCst);
         }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_thread_holds_the_epoch_back() {
+    fn a_pinned_thread_holds_back_the_epoch() {
         let epochs = Epochs::new(3);
         let mut cursor = Cursor::default();
         let slow = epochs.pin(2);
@@ -105,7 +105,7 @@ mod tests {
             epochs.pin(0);
             epochs.unpin(0, &mut cursor);
         }
-        assert!(epochs.pin(1) > slow + SAFE, "without it the epoch goes on");
+        assert!(epochs.pin(1) > slow + SAFE, "without it the epoch advances");
     }
 
     #[test]

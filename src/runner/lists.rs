@@ -1,7 +1,7 @@
-//! Lists: what each holds by our own count, and how an element is found where the engine has no lists of its own.
+//! Lists: the expected contents of each, and the keys of elements if the engine has no native lists.
 //!
-//! A list is pushed and popped by one thread of a phase, so elements have numbers without gaps: each must be popped
-//! once, in their order. An element's value is a function of its list and its number.
+//! A list is used by one thread of a phase, so its elements have numbers without gaps: each must be popped once, in order.
+//! An element's value is a function of its list and its number.
 
 mod sweep;
 
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The version of every element: it is written once.
 pub const ELEMENT_VERSION: u64 = 1;
 
-/// How many elements were pushed to a list and popped from it, ops in flight included. A cache line of its own, for
-/// lists beside each other may belong to two threads.
+/// The numbers of elements that were pushed to a list and popped from it, including ops in flight. In its own cache line,
+/// because neighbouring lists may belong to two threads.
 #[repr(align(64))]
 #[derive(Default)]
 struct List {
@@ -27,18 +27,18 @@ struct List {
 pub struct Lists(Vec<List>);
 
 impl Lists {
-    /// Empty ones.
+    /// Empty lists.
     pub fn new(count: u32) -> Lists {
         Lists((0..count.max(1)).map(|_| List::default()).collect())
     }
 
-    /// How many there are.
+    /// The number of lists.
     pub fn count(&self) -> u64 {
         self.0.len() as u64
     }
 
-    /// The list that a drawn item falls on, of those that belong to thread `writer` of `writers`: each with the number
-    /// `writer` modulo `writers`.
+    /// The list for a drawn item among those that belong to thread `writer` of `writers`: those with the number `writer`
+    /// modulo `writers`.
     #[inline]
     pub fn of(&self, item: u64, writer: u64, writers: u64) -> u64 {
         let writers = writers.max(1);
@@ -46,48 +46,48 @@ impl Lists {
         writer + writers * ((item / writers) % own)
     }
 
-    /// Counts a push that is about to be sent: the number of its element.
+    /// Counts a push that is about to be sent; returns the number of its element.
     #[inline]
     pub fn push(&self, list: u64) -> u64 {
         add(&self.0[list as usize].pushed, 1)
     }
 
-    /// Counts a pop that is about to be sent: the number of the element that it must bring; none: the list is empty.
+    /// Counts a pop that is about to be sent; returns the number of the element that it must return; none: the list is empty.
     #[inline]
     pub fn pop(&self, list: u64) -> Option<u64> {
         let List { pushed, popped } = &self.0[list as usize];
         (popped.load(Ordering::Relaxed) < pushed.load(Ordering::Relaxed)).then(|| add(popped, 1))
     }
 
-    /// A push that was counted was not run.
+    /// Takes back a push that was counted but not run.
     pub fn take_back_push(&self, list: u64) {
         add(&self.0[list as usize].pushed, u64::MAX);
     }
 
-    /// A pop that was counted was not run.
+    /// Takes back a pop that was counted but not run.
     pub fn take_back_pop(&self, list: u64) {
         add(&self.0[list as usize].popped, u64::MAX);
     }
 
-    /// The numbers of the elements that a list holds, when nothing is in flight.
+    /// The numbers of the elements in a list, when nothing is in flight.
     pub fn held(&self, list: u64) -> std::ops::Range<u64> {
         let List { pushed, popped } = &self.0[list as usize];
         popped.load(Ordering::Acquire)..pushed.load(Ordering::Acquire)
     }
 
-    /// Takes over what a list holds.
+    /// Sets the elements of a list.
     pub fn hold(&self, list: u64, held: &std::ops::Range<u64>) {
         let List { pushed, popped } = &self.0[list as usize];
         popped.store(held.start, Ordering::Release);
         pushed.store(held.end, Ordering::Release);
     }
 
-    /// Elements that all lists hold.
+    /// The number of elements in all lists.
     pub fn left(&self) -> u64 {
         (0..self.count()).map(|list| self.held(list).end - self.held(list).start).sum()
     }
 
-    /// One number for an element of any list: what its value is made of.
+    /// A unique number for an element of any list, from which its value is generated.
     #[inline]
     pub fn element(&self, list: u64, number: u64) -> u64 {
         number * self.count() + list
@@ -99,7 +99,7 @@ impl Lists {
         (element % self.count(), element / self.count())
     }
 
-    /// What is wrong with the value that a pop brought; none: it is that of the element.
+    /// The fault of a value that a pop returned; none: it is the value of the element.
     pub fn fault(&self, values: &Values, element: u64, value: &[u8]) -> Option<String> {
         let (list, number) = self.place(element);
         match values.check(element, value) {
@@ -113,7 +113,7 @@ impl Lists {
                             && values.check(self.element(came.0, came.1), value).is_ok() =>
                     {
                         format!(
-                            "element {} of list {} came, element {number} of list {list} is next",
+                            "element {} of list {} returned, but element {number} of list {list} is next",
                             came.1, came.0
                         )
                     }
@@ -124,7 +124,7 @@ impl Lists {
     }
 }
 
-/// The value before. Only one thread changes it, so that no read-modify-write is needed.
+/// Adds to a counter and returns the old value. Only one thread changes it, so no read-modify-write is needed.
 #[inline]
 fn add(cell: &AtomicU64, more: u64) -> u64 {
     let before = cell.load(Ordering::Relaxed);
@@ -132,14 +132,14 @@ fn add(cell: &AtomicU64, more: u64) -> u64 {
     before
 }
 
-/// Writes the name of a list, by which the engine's own is known; its bytes.
+/// Writes the name of a native list; returns its length.
 #[inline]
 pub fn write_name(list: u64, out: &mut [u8]) -> usize {
     out[..NAME_BYTES].copy_from_slice(&(list as u16).to_be_bytes());
     NAME_BYTES
 }
 
-/// Writes the key of an element, where lists are emulated: the list's name and the element's number; its bytes.
+/// Writes the key of an element of an emulated list: the list's name and the element's number; returns its length.
 #[inline]
 pub fn write_key(list: u64, number: u64, out: &mut [u8]) -> usize {
     let name = write_name(list, out);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_come_in_the_order_of_their_numbers_and_an_empty_list_has_none() {
+    fn elements_are_returned_in_the_order_of_their_numbers() {
         let lists = Lists::new(3);
         assert_eq!((lists.pop(1), lists.push(1), lists.push(1), lists.push(2)), (None, 0, 1, 0));
         assert_eq!((lists.pop(1), lists.left(), lists.held(1)), (Some(0), 2, 1..2));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn another_element_is_named() {
+    fn a_wrong_element_is_reported() {
         let lists = Lists::new(4);
         let rules = ValueRules { size: SizeSpec::Fixed(40), compressed_share: 0.5 };
         let values = Values::new(&rules, 1).unwrap();
@@ -189,7 +189,7 @@ mod tests {
         values.write(lists.element(2, 6), ELEMENT_VERSION, &mut out);
         assert_eq!(lists.fault(&values, lists.element(2, 6), &out), None);
         let text = lists.fault(&values, lists.element(2, 7), &out).unwrap();
-        assert_eq!(text, "element 6 of list 2 came, element 7 of list 2 is next");
+        assert_eq!(text, "element 6 of list 2 returned, but element 7 of list 2 is next");
         out[30] ^= 1;
         let text = lists.fault(&values, lists.element(2, 7), &out).unwrap();
         assert!(text.starts_with("element 7 of list 2: "), "{text}");

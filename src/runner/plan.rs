@@ -1,5 +1,5 @@
-//! Engines x workloads x repetitions: the trials of a run, in randomised complete blocks. Each block holds every cell
-//! once, so that whatever drifts on the machine hits all engines alike.
+//! Plans the trials of a run (engines x workloads x repetitions) in randomised complete blocks. Each block has every cell
+//! once, so that drift of the machine affects all engines alike.
 
 use super::draw::Draw;
 use super::phase::roles;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// An engine to measure, with options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contestant {
-    /// What people type.
+    /// The name to type on the command line.
     pub engine: String,
     /// `name=value`.
     pub options: Vec<(String, String)>,
@@ -21,28 +21,28 @@ pub struct Contestant {
     pub is_floor: bool,
 }
 
-/// A workload, and the engines that it is done to.
+/// A workload, and the engines that it runs on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// As it is to be run.
+    /// The workload, with all changes applied.
     pub workload: Workload,
-    /// At least one.
+    /// The engines, at least one.
     pub contestants: Vec<Contestant>,
 }
 
-/// What differs from one repetition of a cell to the next.
+/// The seeds that differ from one repetition of a cell to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seeds {
     /// Keys, values and ops.
     OfAll,
-    /// The ops; keys and values stay, for the database outlives its trial.
+    /// The ops; keys and values stay the same, because the database is used by several trials.
     OfOps,
     /// Nothing: each repetition does the same.
     Same,
 }
 
-/// The seed of a repetition, the same for all engines. The first has the run's own, so that one repetition with a seed
-/// that stands in a record does what that record's trial did. No seed is larger than 2^53: every reader of JSON keeps it.
+/// The seed of a repetition, the same for all engines. The first uses the run's seed, so that one repetition with the seed
+/// of a record repeats that record's trial. Seeds are at most 2^53, so that all JSON parsers preserve them.
 pub fn repetition_seed(seed: u64, repetition: u32) -> u64 {
     match repetition {
         0 | 1 => seed,
@@ -50,7 +50,7 @@ pub fn repetition_seed(seed: u64, repetition: u32) -> u64 {
     }
 }
 
-/// The trials of a run in the order they are made; `seed` is that of the order.
+/// The trials of a run in the order of execution; `seed` determines the order.
 pub fn trials(entries: &[Entry], seed: u64, seeds: Seeds) -> Vec<Trial> {
     let runs = entries.iter().map(|entry| entry.workload.runs.max(1)).max().unwrap_or(1);
     let mut random = Random::seeded(mix64(seed));
@@ -98,8 +98,8 @@ pub fn trials(entries: &[Entry], seed: u64, seeds: Seeds) -> Vec<Trial> {
     trials
 }
 
-/// Bytes that a trial of this workload may put on disk at most, by a rule of thumb: an engine that copies on write or
-/// merges in the background needs up to four times its data, and some allocate a segment in advance.
+/// A rough estimate of the maximum disk space of a trial of this workload, in bytes: an engine with copy-on-write or
+/// background merges needs up to four times its data, and some allocate a segment in advance.
 pub fn disk_estimate_bytes(workload: &Workload) -> u64 {
     const IN_ADVANCE: u64 = 256 << 20;
     let mean = |size| Sizes::new(size).map_or(0.0, |sizes| sizes.mean());
@@ -120,8 +120,8 @@ pub fn disk_estimate_bytes(workload: &Workload) -> u64 {
     (((workload.keys as f64 + inserts) * row * 4.0) as u64).saturating_add(IN_ADVANCE)
 }
 
-/// Bytes of memory that a trial of this workload needs at least, whatever the engine: each thread holds its largest group,
-/// with room for each op's key, for the value that it writes and for the one that it reads.
+/// The minimum memory of a trial of this workload with any engine, in bytes: each thread holds its largest group, with
+/// space for the key of each op, the value that it writes and the value that it reads.
 pub fn memory_estimate_bytes(workload: &Workload) -> u64 {
     let most = |size: &SizeSpec| Sizes::new(size).map_or(0, |sizes| u64::from(sizes.max()));
     let key = most(&workload.key.size);
@@ -140,7 +140,7 @@ mod tests {
     use crate::workload::builtin;
 
     #[test]
-    fn every_block_holds_every_cell_once_in_another_order() {
+    fn every_block_has_every_cell_once_in_another_order() {
         let contestants: Vec<Contestant> = ["a", "b", "c", "d", "e"]
             .map(|engine| Contestant { engine: engine.into(), options: Vec::new(), is_floor: false })
             .to_vec();
@@ -190,7 +190,7 @@ mod tests {
             .map(|trial| (trial.workload.name.as_str(), trial.engine.as_str(), trial.repetition))
             .collect();
         let first: Vec<u32> = cells[..4].iter().map(|cell| cell.2).collect();
-        assert_eq!(first, [1; 4], "a block holds every cell");
+        assert_eq!(first, [1; 4], "a block has every cell");
         cells.sort();
         let quick = [1, 2, 3].map(|run| ("quick", "a", run)).into_iter();
         let quick = quick.chain([1, 2, 3].map(|run| ("quick", "b", run)));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn each_block_has_a_seed_of_its_own_which_all_its_engines_share() {
+    fn each_block_has_its_own_seed_for_all_its_engines() {
         let seed = 7;
         let contestant =
             |engine: &str| Contestant { engine: engine.into(), options: Vec::new(), is_floor: false };
@@ -211,12 +211,12 @@ mod tests {
         for (block, seed) in all.chunks(2).zip(&seeds) {
             assert!(block.iter().all(|trial| trial.workload.seed == *seed && trial.ops_seed() == *seed));
         }
-        assert_eq!(seeds[0], seed, "the first repetition is that of the run's seed");
-        assert!(seeds.iter().all(|seed| *seed < 1 << 53), "every reader of JSON keeps them: {seeds:?}");
+        assert_eq!(seeds[0], seed, "the first repetition uses the run's seed");
+        assert!(seeds.iter().all(|seed| *seed < 1 << 53), "all JSON parsers preserve them: {seeds:?}");
         seeds.sort_unstable();
         seeds.dedup();
         assert_eq!(seeds.len(), 40, "seed {seed}");
-        // Who keeps databases keeps their rows: what is read from them is checked against the same values.
+        // With kept databases, rows stay the same, because reads are checked against the same values.
         let kept = trials(&entries, seed, Seeds::OfOps);
         for (trial, other) in kept.iter().zip(&all) {
             assert_eq!((trial.workload.seed, trial.ops_seed()), (seed, other.ops_seed()));

@@ -1,4 +1,4 @@
-//! The rows of a scan: order, bounds, count and contents, over all the pieces that a scan came in.
+//! Checks the rows of a scan: order, bounds, count and contents, over all pieces of the scan.
 
 mod hashes;
 mod indexed;
@@ -12,7 +12,7 @@ use crate::generator::mix64;
 /// A scan being checked.
 #[derive(Default)]
 pub struct RowsCheck {
-    /// The index that it is over, from 1; 0: the rows themselves.
+    /// The scanned index, from 1; 0: the rows themselves.
     index: u32,
     /// Its keyspace.
     space: u16,
@@ -25,25 +25,25 @@ pub struct RowsCheck {
     pub rows: u64,
     /// Key and value bytes so far.
     pub bytes: u64,
-    /// The place in key order where the next row is expected, when the answer is known exactly.
+    /// The position in key order of the next expected row, if the answer is known exactly.
     cursor: Option<u64>,
-    /// From a place to the next one that may be of this keyspace.
+    /// The distance between positions that may belong to this keyspace.
     step: u64,
     is_exact: bool,
-    /// The item that a scan of a prefix was drawn for, when all rows of the prefix are known.
+    /// The item that a prefix scan was drawn for, if all rows of the prefix are known.
     prefixed: Option<u64>,
-    /// Rows come in the order of their keys.
+    /// Whether rows are returned in the order of their keys.
     is_ordered: bool,
-    /// One did not.
+    /// Whether a row was not in order.
     has_strayed: bool,
-    /// It is of a whole hash whose rows are known: they are counted, and `sum` tells which they were.
+    /// Whether it is a scan of a complete hash whose rows are known: they are counted, and `sum` identifies them.
     is_counted: bool,
-    /// Rows but for counters, and the sum of what the number of each is mixed to.
+    /// The number of rows without counters, and the sum of the mixed numbers of their items.
     fields: u64,
     sum: u64,
-    /// It goes from one end of the keyspace to the other.
+    /// Whether it goes from one end of the keyspace to the other.
     is_whole: bool,
-    /// The row that a scan by an index began at, if it is surely there, and whether it came.
+    /// The first row of a scan by an index, if it certainly exists, and whether it was returned.
     own: Vec<u8>,
     has_own: bool,
     /// A value, to compare with.
@@ -65,8 +65,8 @@ fn shown(key: &[u8]) -> String {
 }
 
 impl RowsCheck {
-    /// A scan that was drawn for `item`, as `op` asked for it: from `key` (empty: from the end of the keyspace), to
-    /// `bound`.
+    /// Begins the check of a scan that was drawn for `item`, requested by `op`: from `key` (empty: from the end of the
+    /// keyspace) to `bound`.
     pub fn begin(&mut self, shared: &Shared<'_>, item: u64, op: &kv_op, key: &[u8], bound: &[u8]) {
         let scan = shared.phase.scan;
         let is_hash = shared.spaces.are_hashes();
@@ -96,7 +96,7 @@ impl RowsCheck {
         self.is_exact = !shared.writes && is_known && from.is_some() && !scan.prefix && self.is_ordered;
         self.prefixed = (scan.prefix && !is_hash && !shared.writes && is_known).then_some(item);
         let is_ordered = shared.keys.is_ordered();
-        // Where places are items, those of a keyspace lie as far apart as there are keyspaces.
+        // If positions are items, the distance between those of a keyspace is the number of keyspaces.
         self.step = if is_ordered { shared.spaces.count() } else { 1 };
         let first = if is_ordered { u64::from(self.space) } else { 0 };
         self.cursor = match (self.is_whole, self.reverse) {
@@ -108,7 +108,7 @@ impl RowsCheck {
         };
     }
 
-    /// The item whose key has this place and is there, in the keyspace of the scan.
+    /// The item whose key is at this position, exists, and is in the keyspace of the scan.
     fn at_place(&self, shared: &Shared<'_>, place: u64) -> Option<u64> {
         let index = shared.keys.at_place(place)?;
         let there = match shared.versions {
@@ -118,7 +118,7 @@ impl RowsCheck {
         (there && shared.spaces.of(index) == self.space).then_some(index)
     }
 
-    /// The next row that must come; none: the keyspace ends.
+    /// The next row that must be returned; none: the keyspace ends.
     fn expected(&self, shared: &Shared<'_>) -> Option<u64> {
         let is_there = |place: u64| self.at_place(shared, place);
         let (cursor, step) = (self.cursor?, self.step as usize);
@@ -129,7 +129,7 @@ impl RowsCheck {
         }
     }
 
-    /// Rows that are still wanted.
+    /// The number of rows that are still requested.
     pub fn left(&self) -> u32 {
         match self.limit {
             u32::MAX => u32::MAX,
@@ -137,18 +137,19 @@ impl RowsCheck {
         }
     }
 
-    /// The last key that came.
+    /// The last key returned.
     pub fn last_key(&self) -> &[u8] {
         &self.last
     }
 
-    /// Whether more rows came than there can be, or one a second time: such a scan would be resumed for ever.
+    /// Whether more rows were returned than can exist, or a row was returned twice: such a scan would be resumed without end.
     pub fn is_endless(&self, shared: &Shared<'_>, faults: &mut Faults) -> bool {
-        // Each item has a row, and one in each index; there are no more counters than a fill has items.
+        // Each item has a row, and one in each index; there are at most as many counters as items of a fill.
         let items = shared.counters_from.max(shared.insert_end).saturating_add(shared.fill_items);
         let most = items.saturating_mul(1 + shared.spaces.indexes().len() as u64);
         if self.rows > most {
-            faults.add(|| format!("scan: {} rows came, there are keys for {most} at most", self.rows));
+            faults
+                .add(|| format!("scan: {} rows returned, but there are keys for at most {most}", self.rows));
         }
         self.has_strayed || self.rows > most
     }
@@ -164,7 +165,7 @@ impl RowsCheck {
             self.rows += 1;
             self.place(key, faults);
             match shared.spaces.unmarked(self.space, key) {
-                None => faults.add(|| format!("scan: key {} is of another keyspace", shown(key))),
+                None => faults.add(|| format!("scan: key {} belongs to another keyspace", shown(key))),
                 Some(plain) => {
                     self.bytes += (plain.len() + value.len()) as u64;
                     match self.index {
@@ -178,7 +179,7 @@ impl RowsCheck {
         }
         if !bytes.is_empty() {
             let left = bytes.len();
-            faults.add(|| format!("scan: {left} bytes behind the last of {count} rows"));
+            faults.add(|| format!("scan: {left} bytes after the last of {count} rows"));
         }
     }
 
@@ -190,14 +191,14 @@ impl RowsCheck {
                 self.has_strayed = true;
                 let (what, last) =
                     (if key == self.last { "twice" } else { "out of order" }, shown(&self.last));
-                faults.add(|| format!("scan: key {} came {what}, after {last}", shown(key)));
+                faults.add(|| format!("scan: key {} returned {what}, after {last}", shown(key)));
             }
         }
         let is_inside = !self.is_ordered
             || self.start.is_empty()
             || if self.reverse { key <= &self.start[..] } else { key >= &self.start[..] };
         if !is_inside {
-            faults.add(|| format!("scan: key {} lies before its start {}", shown(key), shown(&self.start)));
+            faults.add(|| format!("scan: key {} is before the start {}", shown(key), shown(&self.start)));
         }
         if !key.starts_with(&self.prefix) {
             faults.add(|| format!("scan: key {} lacks the prefix {}", shown(key), shown(&self.prefix)));
@@ -211,7 +212,7 @@ impl RowsCheck {
         };
         let (space, wanted) = (shared.spaces.of(index), self.space);
         if space != wanted {
-            faults.add(|| format!("scan: key {index} of keyspace {space} came from keyspace {wanted}"));
+            faults.add(|| format!("scan: key {index} of keyspace {space} returned from keyspace {wanted}"));
         }
         if index >= shared.counters_from {
             return;
@@ -228,7 +229,7 @@ impl RowsCheck {
         let expected = self.expected(shared);
         if expected != Some(index) {
             let wanted = expected.map_or("the end".into(), |index| format!("key {index}"));
-            faults.add(|| format!("scan: key {index} came where {wanted} was expected"));
+            faults.add(|| format!("scan: key {index} returned, but {wanted} was expected"));
         }
         let place = shared.keys.place_of(index);
         self.cursor = if self.reverse {
@@ -238,7 +239,7 @@ impl RowsCheck {
         };
     }
 
-    /// `version` is none for values too small to tell.
+    /// Checks the version of a row; `version` is none for values too small to contain it.
     fn version(&self, shared: &Shared<'_>, index: u64, version: Option<u64>, faults: &mut Faults) {
         let Some(newest) = shared.versions.and_then(|table| table.started(index)) else { return };
         let last = u64::from(newest.version());
@@ -248,15 +249,15 @@ impl RowsCheck {
             !newest.is_absent() && version.is_none_or(|version| version == last)
         };
         if !is_right {
-            let version = version.map_or("of unknown".into(), |version| version.to_string());
-            faults.add(|| format!("scan: key {index}: version {version}, last written was {last}"));
+            let version = version.map_or("unknown".into(), |version| version.to_string());
+            faults.add(|| format!("scan: key {index}: version {version}, but the last written was {last}"));
         }
     }
 
-    /// The scan ended; were there rows that did not come?
+    /// Checks at the end of the scan whether rows are missing.
     pub fn end(&self, shared: &Shared<'_>, faults: &mut Faults) {
         if self.rows > u64::from(self.limit) {
-            faults.add(|| format!("scan: {} rows came, {} were asked for", self.rows, self.limit));
+            faults.add(|| format!("scan: {} rows returned, but {} were requested", self.rows, self.limit));
         }
         if self.index > 0 {
             return self.end_indexed(shared, faults);
@@ -276,12 +277,12 @@ impl RowsCheck {
     }
 }
 
-/// Places in key order that may hold a key now.
+/// The number of positions in key order that may have a key now.
 fn places(shared: &Shared<'_>) -> u64 {
     shared.keys.places(shared.population.next_insert.max(shared.fill_items))
 }
 
-/// The item of a row: by its key where keys can be read back, else by the value's header.
+/// The item of a row: by its key if keys can be decoded, otherwise by the value's header.
 fn index_of_row(shared: &Shared<'_>, key: &[u8], value: &[u8]) -> Option<u64> {
     if let Some(index) = shared.keys.index_of(key) {
         return Some(index);

@@ -1,4 +1,4 @@
-//! What the threads of a phase share: its plan, the population of keys, and where they publish.
+//! The shared data of the threads of a phase: its plan, the population of keys, and the slots in which they publish.
 
 use super::check::Versions;
 use super::epochs::Epochs;
@@ -15,25 +15,25 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The keys that a database holds, as far as it is known without asking it.
+/// The keys of a database, as known without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Population {
-    /// Items [0, dense) are all there, if `whole`.
+    /// Items [0, dense) all exist, if `whole`.
     pub dense: u64,
-    /// Whether that is sure: no partial fill, no deletes.
+    /// Whether that is certain: no partial fill, no deletes.
     pub whole: bool,
     /// The first item that no insert has used.
     pub next_insert: u64,
 }
 
 impl Population {
-    /// Whether exactly the items [0, dense) are there.
+    /// Whether exactly the items [0, dense) exist.
     pub fn is_without_holes(&self) -> bool {
         self.whole && self.dense == self.next_insert
     }
 }
 
-/// What a thread does in a phase.
+/// The role of a thread in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Runs the phase's mix.
@@ -45,7 +45,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// As records write it.
+    /// The name in records.
     pub fn name(self) -> &'static str {
         match self {
             Role::Mix => "mix",
@@ -60,9 +60,9 @@ impl Role {
 pub struct Tally {
     /// Ops (see `Kind::counted_ops`).
     pub ops: u64,
-    /// Reads and deletes that found nothing, as they may.
+    /// Reads and deletes that correctly found nothing.
     pub misses: u64,
-    /// Of these, those of keys that were written, and that a cache had let go.
+    /// Misses of keys that were written and that a cache had evicted.
     pub evicted: u64,
     /// Rows of scans.
     pub rows: u64,
@@ -73,12 +73,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// An empty tally.
     pub fn new() -> Tally {
         Tally { ops: 0, misses: 0, evicted: 0, rows: 0, retries: 0, service: Histogram::new() }
     }
 
-    /// Adds another.
+    /// Adds another tally.
     pub fn merge(&mut self, other: &Tally) {
         self.ops += other.ops;
         self.misses += other.misses;
@@ -88,7 +88,7 @@ impl Tally {
         self.service.merge(&other.service);
     }
 
-    /// Back to nothing.
+    /// Resets all counts.
     pub fn clear(&mut self) {
         (self.ops, self.misses, self.evicted, self.rows, self.retries) = (0, 0, 0, 0, 0);
         self.service.clear();
@@ -101,7 +101,7 @@ impl Default for Tally {
     }
 }
 
-/// One tally per kind of the phase; `None` for kinds that are not in it.
+/// One tally per kind of the phase; `None` for kinds that the phase does not have.
 pub type Tallies = [Option<Tally>; KINDS];
 
 /// Empty tallies for these kinds.
@@ -113,23 +113,23 @@ pub fn tallies_for(kinds: impl Iterator<Item = Kind>) -> Tallies {
     tallies
 }
 
-/// What a thread hands over: what ended in each second of the phase. The watcher takes it a moment after the second has
-/// ended; where it comes late, or one batch spans some seconds, more than one row waits for it.
+/// The tallies that a thread publishes for each second of the phase. The watcher takes them shortly after the second has
+/// ended; if it is late, or a batch spans several seconds, several rows wait for it.
 pub struct Published {
-    /// The row that the thread is in, from 0; the largest number when it has ended.
+    /// The current row of the thread, from 0; the largest number after its end.
     row: u64,
     rows: Vec<(u64, Tallies)>,
-    /// Buffers without a row, empty.
+    /// Empty buffers.
     free: Vec<Tallies>,
 }
 
 impl Published {
-    /// Of a thread with these kinds, whose first row is ready.
+    /// For a thread with these kinds.
     pub fn new(kinds: &[Kind]) -> Published {
         Published { row: 0, rows: Vec::with_capacity(8), free: vec![tallies_for(kinds.iter().copied())] }
     }
 
-    /// What ended in the row that the thread was in, which is then in row `next`.
+    /// Publishes the tallies of the thread's current row; its next row is `next`.
     pub fn publish(&mut self, tallies: &Tallies, next: u64) {
         let row = self.row.min(next);
         let is_empty = tallies.iter().flatten().all(|tally| tally.ops == 0 && tally.retries == 0);
@@ -145,7 +145,7 @@ impl Published {
         self.row = next;
     }
 
-    /// Gives away all rows that wait, and says which row the thread is in.
+    /// Passes all waiting rows to `each`, and returns the thread's current row.
     pub fn take(&mut self, mut each: impl FnMut(u64, &Tallies)) -> u64 {
         for (row, mut tallies) in self.rows.drain(..) {
             each(row, &tallies);
@@ -156,14 +156,14 @@ impl Published {
     }
 }
 
-/// A thread's counter, in a cache line of its own; on the board its parent sees it too.
+/// A thread's counter, in its own cache line; on the board the parent process sees it too.
 pub struct Count {
     counters: Arc<Counters>,
     line: usize,
 }
 
 impl Count {
-    /// Seen by this process alone.
+    /// A counter that only this process sees.
     pub fn alone() -> Count {
         Count { counters: Arc::new(Counters::alone(1)), line: 0 }
     }
@@ -183,24 +183,24 @@ impl std::ops::Deref for Count {
     }
 }
 
-/// Where one thread publishes, in cache lines of its own: it stores a counter after each batch.
+/// The slot in which a thread publishes, in its own cache lines: it stores a counter after each batch.
 #[repr(align(128))]
 pub struct Slot {
-    /// What the thread does.
+    /// The thread's role.
     pub role: Role,
-    /// Its place among the threads that write.
+    /// Its position among the threads that write.
     pub writer: Option<u64>,
-    /// Its place among the threads that insert.
+    /// Its position among the threads that insert.
     pub inserter: Option<u64>,
     /// Ops of the thread so far, warm-up included: its heartbeat.
     pub ops: Count,
-    /// Inserts acknowledged, in the thread's own order.
+    /// Number of acknowledged inserts, in the thread's own order.
     pub inserted: AtomicU64,
-    /// What came since the watcher last took it.
+    /// The tallies since the watcher last took them.
     pub published: Mutex<Published>,
 }
 
-/// Everything that the threads of a phase share.
+/// All shared data of the threads of a phase.
 pub struct Shared<'p> {
     /// Settings.
     pub phase: &'p Phase,
@@ -208,41 +208,41 @@ pub struct Shared<'p> {
     pub round: Option<u32>,
     /// The seed of the phase's streams.
     pub seed: u64,
-    /// The seed that says which items are hot: the same in all phases of a workload.
+    /// The seed that determines the hot items: the same in all phases of a workload.
     pub hot_seed: u64,
-    /// Number to key.
+    /// Converts numbers to keys.
     pub keys: &'p Keys,
-    /// Where rows lie.
+    /// The keyspaces.
     pub spaces: &'p Spaces,
-    /// Bytes of each key that stand for its keyspace: they are ours and in no figure.
+    /// The length of the mark of each key, which is not counted in any figure.
     pub mark_bytes: u64,
     /// Ops that write one row with its index rows.
     pub row_ops: usize,
-    /// Number and version to value.
+    /// Converts numbers and versions to values.
     pub values: &'p Values,
     /// Versions of keys; none: checks are stateless.
     pub versions: Option<&'p Versions>,
-    /// Where several threads write the same keys and there are versions: the epochs of their batches.
+    /// The epochs of batches, if several threads write the same keys and there are versions.
     pub epochs: Option<Epochs>,
-    /// What the lists hold; none: there are none.
+    /// The contents of lists; none: there are no lists.
     pub lists: Option<&'p Lists>,
-    /// The keys there are at the start.
+    /// The keys at the start.
     pub population: Population,
-    /// Items that a fill of this workload covers.
+    /// Number of items of a fill of this workload.
     pub fill_items: u64,
-    /// Items that keys exist for; inserts end there.
+    /// Number of items that have keys; inserts end there.
     pub insert_end: u64,
-    /// The first counter's item; counters lie behind all other keys.
+    /// The item of the first counter; counters follow all other keys.
     pub counters_from: u64,
     /// The clock.
     pub clock: Clock,
-    /// What the driver's kit may leave unaccounted of its calls.
+    /// The time of calls that the driver's kit may leave unaccounted.
     pub bound: Bound,
-    /// Capabilities in force, `KV_...` bits.
+    /// Effective capabilities, `KV_...` bits.
     pub capabilities: u64,
-    /// The level in force.
+    /// The effective level.
     pub level: Durability,
-    /// False: the engine stores nothing, so nothing can be checked.
+    /// Whether answers can be checked; false: the engine stores nothing.
     pub checked: bool,
     /// Keys, values and out buffers end at guard pages.
     pub is_guarded: bool,
@@ -254,13 +254,13 @@ pub struct Shared<'p> {
     pub deletes: bool,
     /// Whether anything in the phase writes.
     pub writes: bool,
-    /// Ops wanted in all threads; 0: no such end.
+    /// Ops of all threads together; 0: no limit.
     pub ops_wanted: u64,
     /// Tick at which counting begins; 0 until the threads start.
     pub warm_until: AtomicU64,
-    /// Tick at which the phase ends; 0: no such end.
+    /// Tick at which the phase ends; 0: no limit.
     pub end_at: AtomicU64,
-    /// Ends all threads early.
+    /// Stops all threads early.
     pub stop: &'static AtomicU32,
     /// The first failure.
     pub failure: Mutex<Option<Failure>>,
@@ -271,14 +271,14 @@ pub struct Shared<'p> {
 /// Why a phase was cut short.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The kind of failure.
+    /// The cause of the failure.
     pub cause: Cause,
-    /// What happened, where.
+    /// What happened, and where.
     pub text: String,
 }
 
 impl Shared<'_> {
-    /// Notes the first failure and stops all threads.
+    /// Records the first failure and stops all threads.
     pub fn fail(&self, cause: Cause, text: String) {
         let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if failure.is_none() {
@@ -287,13 +287,13 @@ impl Shared<'_> {
         self.stop.store(1, Ordering::Release);
     }
 
-    /// Whether the engine is a cache, which may have let any row go.
+    /// Whether the engine is a cache, which may evict any row.
     #[inline(always)]
     pub fn evicts(&self) -> bool {
         self.capabilities & KV_EVICTS != 0
     }
 
-    /// Rows in a keyspace of rows, when nothing is in flight; none: not known.
+    /// The number of rows in a keyspace of rows, when nothing is in flight; none: unknown.
     pub fn rows_in(&self, space: u16) -> Option<u64> {
         let count = self.spaces.count();
         match self.versions {
@@ -310,8 +310,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Items that are surely there now, without a hole: those of the start, and the inserts up to the fewest that an
-    /// inserting thread has had acknowledged.
+    /// The number of items that certainly exist now, without gaps: those at the start, and inserts up to the smallest number
+    /// of acknowledged inserts of any thread.
     fn dense_now(&self) -> u64 {
         if self.inserters == 0 || self.population.dense < self.population.next_insert {
             return self.population.dense;

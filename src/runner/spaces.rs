@@ -1,21 +1,21 @@
-//! Where rows lie: the keyspaces of a workload's rows and of its index rows, as the engine has them, or told apart by
-//! a mark in front of each key where the engine has one keyspace only. Collections are such spaces too: the mark is a
-//! collection's name, which the engine is told where it has collections of its own.
+//! The keyspaces of a workload's rows and index rows: native, or emulated by a mark in front of each key if the engine has
+//! only one keyspace. Collections are keyspaces too: the mark is the collection's name, which is passed to the engine if it
+//! has native collections.
 
 use crate::engine::Engine;
 use crate::engine::abi::*;
 use crate::generator::{Keys, Values};
 use crate::workload::{Collections, Index, Workload};
 
-/// The version of every row that has indexes: such rows are written once, so that what an index must hold is known.
+/// The version of every row with indexes: such rows are written once, so that the contents of an index are known.
 pub const INDEXED_VERSION: u64 = 1;
 
-/// Marks of one byte reach this far: behind each must lie another, which ends a scan of its keyspace.
+/// The maximum number of marks of one byte: each must have a next mark, which ends a scan of its keyspace.
 const ONE_BYTE: u64 = 255;
 /// Bytes of a collection's name.
 pub const NAME_BYTES: usize = 2;
 
-/// The keyspaces of a trial. First come those of the rows, then, for each of these, one for each index.
+/// The keyspaces of a trial: first those of the rows, then one for each index of each of these.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spaces {
     count: u64,
@@ -24,12 +24,12 @@ pub struct Spaces {
     keeps_indexes: bool,
     is_atomic: bool,
     collections: Collections,
-    /// The engine is told the collection of a key, and keeps each apart itself.
+    /// Whether the engine has native collections.
     has_collections: bool,
 }
 
 impl Spaces {
-    /// For an engine that declares these capabilities (`KV_...` bits).
+    /// The keyspaces for an engine that declares these capabilities (`KV_...` bits).
     pub fn new(workload: &Workload, capabilities: u64) -> Spaces {
         let has = |bits: u64| capabilities & bits == bits;
         let indexes = workload.indexes.clone();
@@ -50,33 +50,33 @@ impl Spaces {
         Spaces { count, indexes, mark_len, keeps_indexes, is_atomic, collections, has_collections }
     }
 
-    /// All keyspaces: those of rows and those of index rows.
+    /// The number of all keyspaces: those of rows and those of index rows.
     pub fn total(&self) -> u64 {
         self.count * (1 + self.indexes.len() as u64)
     }
 
-    /// How many the engine is asked for.
+    /// The number of keyspaces requested from the engine.
     pub fn asked(&self) -> u32 {
         if self.mark_len > 0 { 1 } else { self.total() as u32 }
     }
 
-    /// Keyspaces of rows.
+    /// The number of keyspaces of rows.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Leading bytes of each key that name its collection to the engine; 0: the engine is told of none.
+    /// The length of the collection's name at the start of each key; 0: no native collections.
     pub fn split(&self) -> u16 {
         if self.has_collections { self.mark_len as u16 } else { 0 }
     }
 
-    /// Whether a scan is of a whole hash, whatever rows a phase asks for.
+    /// Whether a scan covers a complete hash, regardless of the phase's number of rows.
     #[inline(always)]
     pub fn are_hashes(&self) -> bool {
         self.collections.are_hashes()
     }
 
-    /// Whether there is one keyspace and no index, so that keys are what the generator makes.
+    /// Whether there is one keyspace and no index, so that keys are those of the generator.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         self.count == 1 && self.mark_len == 0
@@ -87,7 +87,7 @@ impl Spaces {
         &self.indexes
     }
 
-    /// The indexes that the engine is to keep; none where they are emulated.
+    /// The indexes that the engine maintains; empty if they are emulated.
     pub fn kept_indexes(&self) -> Vec<kv_index> {
         let of = |space: u64| {
             (1..).zip(&self.indexes).map(move |(number, index)| kv_index {
@@ -101,15 +101,15 @@ impl Spaces {
         if self.keeps_indexes { (0..self.count).flat_map(of).collect() } else { Vec::new() }
     }
 
-    /// Bytes in front of each key that stand for its keyspace.
+    /// The length of the mark in front of each key.
     #[inline(always)]
     pub fn mark_len(&self) -> usize {
         self.mark_len
     }
 
-    /// Bytes that keys may be longer than the generator's.
+    /// The maximum number of bytes that are added to the generator's keys.
     pub fn extra_len(&self) -> usize {
-        // The key of a list's element is its number with the list's name in front.
+        // The key of a list element is the list's name and the element's number.
         let name = if self.collections.are_lists() { NAME_BYTES } else { 0 };
         self.mark_len + name + self.indexes.iter().map(|index| index.length as usize).max().unwrap_or(0)
     }
@@ -117,7 +117,7 @@ impl Spaces {
     /// The keyspace of an item's row.
     #[inline(always)]
     pub fn of(&self, item: u64) -> u16 {
-        // A division per row shows in the harness's share.
+        // Avoid a division per row, which is visible in the harness's share.
         if self.count == 1 { 0 } else { (item % self.count) as u16 }
     }
 
@@ -127,19 +127,19 @@ impl Spaces {
         (self.count + before) as u16 + number as u16 - 1
     }
 
-    /// The keyspace as an op names it.
+    /// The keyspace number for an op.
     #[inline(always)]
     pub fn op_space(&self, space: u16) -> u16 {
         if self.mark_len > 0 { 0 } else { space }
     }
 
-    /// Writes the mark of a keyspace; its bytes.
+    /// Writes the mark of a keyspace; returns its length.
     pub fn write_mark(&self, space: u16, out: &mut [u8]) -> usize {
         out[..self.mark_len].copy_from_slice(&space.to_be_bytes()[2 - self.mark_len..]);
         self.mark_len
     }
 
-    /// Writes an item's key, marked if need be: its bytes, and the keyspace for the op.
+    /// Writes an item's key, with a mark if necessary; returns its length and the keyspace for the op.
     #[inline(always)]
     pub fn write_key(&self, keys: &Keys, item: u64, out: &mut [u8]) -> (usize, u16) {
         if self.is_plain() {
@@ -148,7 +148,7 @@ impl Spaces {
         self.write_in_space(item, out, |out| keys.write(item, out))
     }
 
-    /// The same for the key beside it that is never written.
+    /// The same for the neighbouring key that is never written.
     pub fn write_missing(&self, keys: &Keys, item: u64, out: &mut [u8]) -> (usize, u16) {
         self.write_in_space(item, out, |out| keys.write_missing(item, out))
     }
@@ -164,8 +164,8 @@ impl Spaces {
         (mark + write(&mut out[mark..]), self.op_space(space))
     }
 
-    /// Writes the key of an item's row in index `number` (from 1), whose value is `value`: the bytes in front of the
-    /// primary key, the bytes in all, and the keyspace for the op.
+    /// Writes the key of an item's row in index `number` (from 1); `value` is the row's value. Returns the number of bytes in
+    /// front of the primary key, the total length, and the keyspace for the op.
     pub fn write_index_key(
         &self,
         keys: &Keys,
@@ -181,55 +181,57 @@ impl Spaces {
         (front, front + keys.write(item, &mut out[front..]), self.op_space(space))
     }
 
-    /// What an index row holds for a value: all of it, or nothing.
+    /// The value of an index row: the complete value of the row, or nothing.
     pub fn index_value<'v>(&self, number: u32, value: &'v [u8]) -> &'v [u8] {
         if self.indexes[number as usize - 1].clustering { value } else { &[] }
     }
 
-    /// The key without its mark; none: it is of another keyspace.
+    /// The key without its mark; none: it belongs to another keyspace.
     pub fn unmarked<'k>(&self, space: u16, key: &'k [u8]) -> Option<&'k [u8]> {
         key.strip_prefix(&space.to_be_bytes()[2 - self.mark_len..])
     }
 
-    /// Ops that write one row with its index rows.
+    /// The number of ops that write one row with its index rows.
     pub fn row_ops(&self) -> usize {
         if self.keeps_indexes { 1 } else { 1 + self.indexes.len() }
     }
 
-    /// Key and value bytes of a row's index rows, whoever writes them.
+    /// Key and value bytes of a row's index rows, whether the engine or the core writes them.
     pub fn index_bytes(&self, key_len: u64, value_len: u64) -> u64 {
         let of =
             |index: &Index| u64::from(index.length) + key_len + if index.clustering { value_len } else { 0 };
         self.indexes.iter().map(of).sum()
     }
 
-    /// Whether a row and its index rows are written as a transaction of the core's making.
+    /// Whether the core writes a row and its index rows as a transaction.
     pub fn is_grouped(&self) -> bool {
         !self.keeps_indexes && self.is_atomic
     }
 
-    /// Whether rows of several keyspaces of the engine's can be written in one transaction.
+    /// Whether rows of several keyspaces can be written in one transaction.
     pub fn is_atomic(&self) -> bool {
         self.is_atomic
     }
 
-    /// What open and a trial of it have shown: whether the engine's transactions are of several keyspaces.
+    /// Sets whether the engine's transactions can span several keyspaces, which is known after open.
     pub fn set_atomic(&mut self, is_atomic: bool) {
         self.is_atomic = is_atomic;
     }
 
-    /// Whether only a trial can tell that: the engine has keyspaces, and something is written to several at once.
+    /// Whether that must be tried: the engine has keyspaces, and the workload writes to several at once.
     pub fn needs_trial(&self, workload: &Workload) -> bool {
         let transactions = workload.phases.iter().any(|phase| phase.mix.transaction > 0.0 || phase.atomic);
         let groups = !self.indexes.is_empty() && !self.keeps_indexes;
         self.mark_len == 0 && (groups || (transactions && self.count > 1))
     }
 
-    /// Why the engine cannot have such keys, before it is opened; none: it can.
+    /// The reason why the engine does not support such keys, before it is opened; none: it does.
     pub fn refusal(&self, engine: &Engine, keys: &Keys) -> Option<String> {
         let emulates = !self.indexes.is_empty() && !self.keeps_indexes;
         if emulates && engine.capabilities() & KV_FIXED_KEY_SIZE != 0 {
-            return Some("the engine has keys of one size, and keys of index rows are longer".into());
+            return Some(
+                "the engine supports keys of one size only, and keys of index rows are longer".into(),
+            );
         }
         let (longest, limit) = (keys.max_len() + self.extra_len(), engine.key_size_max() as usize);
         if longest <= limit {
@@ -242,10 +244,10 @@ impl Spaces {
             }
             extra => format!(" ({extra} of them for keyspace and index)"),
         };
-        Some(format!("keys have up to {longest} bytes{extra}, the engine takes {limit} at most"))
+        Some(format!("keys have up to {longest} bytes{extra}, but the engine supports at most {limit}"))
     }
 
-    /// What is lacking after open, where options take away what the table declares; none: nothing.
+    /// A capability that is missing after open, because options disable it; none: nothing is missing.
     pub fn lacks(&self, capabilities: u64) -> Option<String> {
         let has = |bit: u64| capabilities & bit != 0;
         if self.asked() > 1 && !has(KV_KEYSPACES) {
@@ -255,10 +257,10 @@ impl Spaces {
             return Some("the engine has no collections with these options".into());
         }
         (self.keeps_indexes && !has(KV_INDEXES))
-            .then(|| "the engine keeps no indexes with these options".into())
+            .then(|| "the engine has no indexes with these options".into())
     }
 
-    /// What the core does in the engine's place, for the report.
+    /// What the core emulates, for the report.
     pub fn emulated(&self, writes_indexes: bool) -> Vec<String> {
         let mut texts = Vec::new();
         if self.mark_len > 0 && !self.has_collections {
@@ -273,7 +275,7 @@ impl Spaces {
     }
 }
 
-/// The value of an item's row that has indexes, in `scratch`.
+/// The value of an item's indexed row, written to `scratch`.
 pub fn indexed_value<'s>(values: &Values, item: u64, scratch: &'s mut Vec<u8>) -> &'s [u8] {
     scratch.resize(values.max_len(), 0);
     let length = values.write(item, INDEXED_VERSION, scratch);
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn every_keyspace_has_a_number_of_its_own() {
+    fn every_keyspace_has_a_unique_number() {
         for (count, indexes) in [(1, 0), (1, 3), (7, 0), (5, 2), (4096, 8)] {
             let spaces = Spaces::new(&workload(count, indexes), KV_KEYSPACES);
             let mut seen = vec![false; spaces.total() as usize];
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_with_keyspaces_gets_plain_keys_and_others_get_marked_ones() {
+    fn engines_without_keyspaces_get_marked_keys() {
         let mut out = [0; 40];
         let native = Spaces::new(&workload(8, 0), KV_KEYSPACES);
         assert_eq!(native.write_key(&keys(), 13, &mut out), (16, 5));
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_in_the_order_of_keyspaces_and_none_is_the_last() {
+    fn marks_are_in_the_order_of_keyspaces_and_each_has_a_next_one() {
         for count in [200, 255, 256, 4096] {
             let spaces = Spaces::new(&workload(count, 0), 0);
             let mark = |space: u16| {
@@ -337,7 +339,7 @@ mod tests {
                 out[..length].to_vec()
             };
             assert_eq!(spaces.mark_len(), if count <= 255 { 1 } else { 2 });
-            // The one behind the last ends a scan of the last.
+            // The mark after the last one ends a scan of the last keyspace.
             assert!((0..count as u16).all(|space| mark(space) < mark(space + 1)), "{count}");
         }
     }

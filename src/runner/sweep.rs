@@ -1,5 +1,5 @@
-//! The look at everything once more, after the database was closed and opened again: what a phase did not read, and
-//! what did not survive the close, is found here. Not measured, but timed as a step.
+//! The sweep: reads everything again after the database was closed and reopened, and finds faults in rows that no phase
+//! has read, and rows that did not survive the close. Not measured, but timed as a step.
 
 use super::check::Faults;
 use super::shared::Shared;
@@ -10,19 +10,19 @@ use crate::generator::{Distribution, Random};
 use crate::results::KindRecord;
 use crate::workload::{Mix, Phase, Scan};
 
-/// Keys that are read one by one; of more, this many are drawn.
+/// The maximum number of keys that are read one by one; if there are more, this many are drawn at random.
 const GETS: u64 = 200_000;
-/// Keys that are scanned as a whole.
+/// The maximum number of keys that are scanned completely.
 const SCANNED: u64 = 2_000_000;
-/// Index rows that are read in one call.
+/// Number of index rows that are read in one call.
 const OPS: usize = 64;
 
 fn is_scanned(keys: u64, capabilities: u64) -> bool {
     capabilities & KV_ORDERED != 0 && keys <= SCANNED
 }
 
-/// The phases of a sweep over `keys` keys: by get, and where that is possible by a scan of each keyspace and of each
-/// index. Of no keys only the scans, which must find nothing.
+/// The phases of a sweep over `keys` keys: by get, and if possible by a scan of each keyspace and of each index. Without
+/// keys there are only the scans, which must find nothing.
 pub fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
     let base = Phase { threads: 1, join: 1, ..Phase::default() };
     let all = keys <= GETS;
@@ -43,7 +43,7 @@ pub fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
         name: if index == 0 { "sweep by scan".into() } else { format!("sweep of index {index}") },
         mix: Mix { scan: 1.0, ..Mix::default() },
         scan: Scan { rows: 0, index, ..Scan::default() },
-        // The first keys lie in one keyspace each.
+        // The first keys are in one keyspace each.
         distribution: Distribution::Sequential,
         ops: spaces.count(),
         ..base.clone()
@@ -51,13 +51,13 @@ pub fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
     phases
 }
 
-/// What the sweep leaves out, for the record; none: it covers every key.
+/// The limits of the sweep, for the record; none: it covers every key.
 pub fn note(keys: u64, capabilities: u64) -> Option<String> {
     (keys > GETS && !is_scanned(keys, capabilities))
         .then(|| format!("{GETS} of {keys} keys, drawn at random"))
 }
 
-/// What a cache has let go of what the sweep read.
+/// Counts evicted keys among those that the sweep read.
 #[derive(Default)]
 pub struct Lost {
     read: u64,
@@ -65,7 +65,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// What a phase of the sweep found.
+    /// Adds the results of a phase of the sweep.
     pub fn add(&mut self, kinds: &[KindRecord]) {
         for kind in kinds.iter().filter(|kind| kind.kind == "get") {
             self.read += kind.ops;
@@ -73,14 +73,14 @@ impl Lost {
         }
     }
 
-    /// For the record; none: nothing.
+    /// A note for the record; none: no keys were evicted.
     pub fn note(&self) -> Option<String> {
         (self.evicted > 0).then(|| format!("{} of {} keys read were evicted", self.evicted, self.read))
     }
 }
 
-/// Looks for the index rows of up to 200,000 rows by their keys, where indexes cannot be scanned as a whole. Rows that
-/// should not be there are not found so. An `Err` is an error of the engine.
+/// Reads the index rows of up to 200,000 rows by their keys, if indexes cannot be scanned completely. This does not find
+/// index rows that should not exist. An `Err` is an error of the engine.
 pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<Faults, String> {
     let mut faults = Faults::default();
     let (keys, indexes) = (shared.population.dense, shared.spaces.indexes().len() as u32);

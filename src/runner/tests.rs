@@ -1,4 +1,4 @@
-//! Whole trials in this process, on the reference engines.
+//! Tests of complete trials in this process, on the reference engines.
 
 mod cache;
 mod collections;
@@ -15,23 +15,23 @@ use crate::measure::Clock;
 use crate::results::{Cause, CheckLevel, Outcome, Record, Trial};
 use crate::workload::{Durability, Phase, Workload, builtin};
 
-/// The engines that are linked in and keep all rows.
+/// The built-in engines that keep all rows.
 fn keeping_engines() -> Vec<Engine> {
     let keeps = |engine: &&Engine| engine.is_compared() && engine.capabilities() & abi::KV_EVICTS == 0;
     Registry::load(&[]).engines().iter().filter(keeps).cloned().collect()
 }
 
-/// A built-in workload, made small.
+/// A smaller version of a built-in workload.
 fn small(name: &str) -> Workload {
     let mut workload = builtin(name).unwrap();
     workload.keys = workload.keys.min(5_000);
     workload.rounds = workload.rounds.min(3);
     workload.key.alternate = workload.key.alternate.min(1_000);
-    // At level none the reference engine keeps nothing over a reopen.
+    // At level none the reference engine loses its data on a reopen.
     workload.durability = workload.durability.max(Durability::Process);
     for phase in &mut workload.phases {
         phase.warmup_seconds = 0.0;
-        // The page cache of the machine is everyone's.
+        // Other programs use the page cache too.
         phase.reopen_before |= std::mem::take(&mut phase.drop_caches_before);
         if phase.each_round {
             phase.ops = phase.ops.min(1_000);
@@ -98,7 +98,7 @@ fn the_null_engine_runs_everything_and_is_not_checked() {
 }
 
 #[test]
-fn every_phase_of_an_engine_that_cannot_scan_says_why_it_was_not_run() {
+fn a_scan_on_an_engine_without_scans_is_not_run_with_a_reason() {
     let record = run_on("memory-map", small("scan-short"));
     let scan = record.phases.last().unwrap();
     assert_eq!(scan.not_run.as_deref(), Some("the engine has no ordered scans"));
@@ -124,7 +124,7 @@ fn misses_and_bytes_of_the_warm_up_are_not_counted() {
 
 #[test]
 #[cfg(feature = "sled")]
-fn an_engine_without_the_level_is_refused_or_runs_weaker_as_the_workload_says() {
+fn an_engine_without_the_level_is_refused_or_runs_at_a_weaker_one() {
     let workload = |or_weaker| {
         let mut workload = small("fill-random");
         (workload.durability, workload.or_weaker) = (Durability::Power, or_weaker);
@@ -145,5 +145,5 @@ fn an_engine_without_the_level_is_refused_or_runs_weaker_as_the_workload_says() 
     );
     let mut strict = workload(true);
     strict.phases[0].durability = Some(Durability::Power);
-    assert_ne!(run_on("sled", strict).outcome, Outcome::Ok, "a level of a phase's own binds");
+    assert_ne!(run_on("sled", strict).outcome, Outcome::Ok, "the level of a phase is required");
 }

@@ -1,4 +1,4 @@
-//! What is timed as one: a unit is one op, or the ops of a group, of one kind.
+//! Units of timing: a unit is one op, or the ops of a group, of one kind.
 
 use crate::generator::Random;
 use crate::workload::{Mix, Phase};
@@ -15,7 +15,7 @@ pub enum Kind {
     Put,
     /// Puts of new keys.
     Insert,
-    /// Puts of keys that are there.
+    /// Puts of existing keys.
     Update,
     /// Deletes.
     Delete,
@@ -31,11 +31,11 @@ pub enum Kind {
     InsertIndexed,
     /// Pushes at the right ends of lists.
     Push,
-    /// A pop at the left end of a list; emulated, a get and a delete.
+    /// A pop at the left end of a list; emulated by a get and a delete.
     Pop,
 }
 
-/// How many kinds there are.
+/// The number of kinds.
 pub const KINDS: usize = 13;
 
 impl Kind {
@@ -56,7 +56,7 @@ impl Kind {
         Kind::Pop,
     ];
 
-    /// As records and reports write it.
+    /// The name in records and reports.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Get => "get",
@@ -104,12 +104,12 @@ impl Kind {
         self.writes() && !matches!(self, Kind::ReadModifyWrite | Kind::Transaction)
     }
 
-    /// Whether it can take keys away.
+    /// Whether it can remove keys.
     pub fn deletes(self) -> bool {
         self == Kind::Delete
     }
 
-    /// Ops of one unit; `row_ops`: those that write one row with its index rows.
+    /// The number of ops of one unit; `row_ops`: the number of ops that write one row with its index rows.
     pub fn ops(self, phase: &Phase, row_ops: usize) -> usize {
         let ops = match self {
             Kind::Get | Kind::Scan => 1,
@@ -122,8 +122,8 @@ impl Kind {
         ops.max(1) as usize
     }
 
-    /// What a unit of `ops` ops counts: a read-modify-write, a transaction, a pop or a row with its index rows is one op to
-    /// its user; joined ones are many.
+    /// The number of counted ops of a unit of `ops` ops: a read-modify-write, a transaction, a pop or a row with its index rows
+    /// counts as one op; joined ops count separately.
     #[inline(always)]
     pub fn counted_ops(self, ops: usize, row_ops: usize) -> u64 {
         match self {
@@ -133,7 +133,7 @@ impl Kind {
         }
     }
 
-    /// The unit cut so that it counts at most `left`, which is over 0.
+    /// The number of ops of a unit that is cut to count at most `left`, which is over 0.
     pub fn cut(self, ops: usize, row_ops: usize, left: u64) -> usize {
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         match self {
@@ -144,7 +144,7 @@ impl Kind {
     }
 }
 
-/// Draws the kind of the next unit. With one kind in the mix it draws nothing.
+/// Draws the kind of the next unit. With a single kind in the mix it does not use the random stream.
 #[derive(Clone, Debug)]
 pub struct Chooser {
     kinds: Vec<(Kind, u64)>,
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_come_in_their_shares() {
+    fn kinds_are_drawn_in_their_shares() {
         let mix = Mix { get: 3.0, update: 1.0, ..Mix::default() };
         let chooser = Chooser::new(&mix).unwrap();
         let mut random = Random::seeded(7);

@@ -1,6 +1,5 @@
-//! Watches a phase from beside it: at the end of each second it samples the process, a moment later it takes what the
-//! threads published, and tells whoever shows progress. It does not touch the threads' counters in any way that they would
-//! notice.
+//! Watches a phase from a separate thread: at the end of each second it samples the process, then takes the tallies that
+//! the threads have published, and reports progress. It only reads the threads' counters, which does not slow them down.
 
 mod rows;
 
@@ -16,29 +15,29 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What progress shows: the process writes one a second, and one at the end of each phase.
+/// A report of progress: the process writes one per second, and one at the end of each phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tick {
     /// The phase.
     pub phase: String,
-    /// The round that it is run in, from 1; none: it is run once.
+    /// The round in which it is run, from 1; none: it is run once.
     #[serde(default)]
     pub round: Option<u32>,
-    /// Ops so far, warm-up included; it stands still only when nothing happens.
+    /// Ops so far, warm-up included; unchanged only if there is no progress.
     pub ops: u64,
-    /// The level in force.
+    /// The effective level.
     pub level: Durability,
     /// Length of the last row of the series, nanoseconds.
     pub interval_ns: u64,
-    /// Ops per second in it; none: it has no length.
+    /// Ops per second in that row; none: it has no length.
     pub ops_per_second: Option<f64>,
     /// Median of the last interval, nanoseconds.
     pub p50_ns: Option<u64>,
     /// 99th percentile of the last interval, nanoseconds.
     pub p99_ns: Option<u64>,
-    /// Service times of the last interval: least value of a bucket, nanoseconds, and count; four buckets a doubling.
+    /// Service times of the last interval: lower bound of a bucket, nanoseconds, and count; four buckets per doubling.
     pub service_ns: Vec<(u64, u64)>,
-    /// Share of the phase that is done, 0 to 1; none: unknown.
+    /// Completed share of the phase, 0 to 1; none: unknown.
     pub done_share: Option<f64>,
     /// Resident memory, bytes.
     pub rss_bytes: Option<u64>,
@@ -46,7 +45,7 @@ pub struct Tick {
     pub disk_bytes: Option<u64>,
     /// CPU time of the process in the last interval, user and system, nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// Bytes that the process caused to be written to storage in it.
+    /// Bytes that the process wrote to storage in the last interval.
     pub written_bytes: Option<u64>,
 }
 
@@ -58,13 +57,13 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// One more.
+    /// Counts one more thread.
     pub fn thread_ended(&self) {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.changed.notify_all();
     }
 
-    /// Waits until `count` have ended; false: the time came first.
+    /// Waits until `count` threads have ended; returns false if `until` is reached first.
     fn wait(&self, count: usize, until: Instant) -> bool {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         while *ended < count {
@@ -78,7 +77,7 @@ impl Finished {
     }
 }
 
-/// Counts its thread when that ends, however it does: nobody must wait for one that has panicked.
+/// Counts its thread on drop, so that a thread that panics counts as ended too.
 pub struct Ending(pub Arc<Finished>);
 
 impl Drop for Ending {
@@ -87,7 +86,7 @@ impl Drop for Ending {
     }
 }
 
-/// From the end of a second to the moment at which threads are taken to have published it: most are in a batch then.
+/// The time after the end of a second until the watcher takes its tallies: most threads are inside a batch at first.
 const PUBLISHED_AFTER: Duration = Duration::from_millis(100);
 
 /// The watcher of a phase.
@@ -98,32 +97,32 @@ pub struct Watch<'s, 'p> {
     finished: Arc<Finished>,
     rows: Rows,
     probe: Option<PhaseProbe>,
-    /// Before anything was counted, and at the last sample.
+    /// The usage before anything was counted, and at the last sample.
     before: Usage,
     usage: Usage,
     /// Rows before this one have been sampled.
     sampled: u64,
-    /// And those before this one have been told.
-    told: u64,
+    /// Rows before this one have been reported.
+    reported: u64,
     disk_peak: Option<DiskUse>,
 }
 
-/// What the watcher leaves.
+/// The results of the watcher.
 pub struct Watched {
-    /// A row a second; the last one has its own length.
+    /// One row per second; the last row has its own length.
     pub series: Vec<SeriesRow>,
-    /// What the process used while the threads counted.
+    /// The usage of the process while the threads counted.
     pub usage: Usage,
-    /// What disturbed it.
+    /// Disturbances of the phase.
     pub noise: PhaseNoise,
     /// The largest disk use seen.
     pub disk_peak: Option<DiskUse>,
-    /// That at the end.
+    /// The disk use at the end.
     pub disk_end: Option<DiskUse>,
 }
 
 impl<'s, 'p> Watch<'s, 'p> {
-    /// For the database in `data`.
+    /// A watcher for the database in `data`.
     pub fn new(shared: &'s Shared<'p>, data: &std::path::Path, ops_wanted: u64) -> Watch<'s, 'p> {
         Watch {
             shared,
@@ -135,17 +134,17 @@ impl<'s, 'p> Watch<'s, 'p> {
             before: Usage::default(),
             usage: Usage::default(),
             sampled: 0,
-            told: 0,
+            reported: 0,
             disk_peak: None,
         }
     }
 
-    /// Where threads say that they have ended.
+    /// The counter of ended threads.
     pub fn finished(&self) -> Arc<Finished> {
         Arc::clone(&self.finished)
     }
 
-    /// The phase begins: to be called just before its threads are let go.
+    /// Begins the phase; call it directly before its threads start.
     pub fn begin(&mut self) {
         (self.before, self.probe) = (Usage::now(), Some(PhaseProbe::start()));
     }
@@ -160,30 +159,30 @@ impl<'s, 'p> Watch<'s, 'p> {
         self.usage = self.before;
         let mut row = 0;
         while !self.finished.wait(threads, self.instant((row + 1) * ROW_NS)) {
-            // Where the machine kept this thread from waking, rows in between have no sample.
+            // If this thread was not scheduled in time, the rows in between have no sample.
             row = row.max((self.counted_ns() / ROW_NS).saturating_sub(1));
             self.sample(row);
             let has_ended = self.finished.wait(threads, self.instant((row + 1) * ROW_NS) + PUBLISHED_AFTER);
             let least = self.take();
             let (seen, service) = self.rows.seen(row, ROW_NS);
             on_tick(&self.tick(&seen, &service));
-            // The row of this second stays open, for the phase may end with it.
+            // The row of this second stays open, because the phase may end with it.
             self.rows.close_before(least.min(row));
             row += 1;
-            self.told = row;
+            self.reported = row;
             if has_ended {
                 break;
             }
         }
     }
 
-    /// The end of a phase whose last thread ended `end_ns` after counting began; `told` is what the threads have told.
-    pub fn finish(mut self, end_ns: u64, told: &[ThreadTimes], on_tick: &mut dyn FnMut(&Tick)) -> Watched {
+    /// Finishes a phase whose last thread ended `end_ns` after counting began; `times` are those of the threads.
+    pub fn finish(mut self, end_ns: u64, times: &[ThreadTimes], on_tick: &mut dyn FnMut(&Tick)) -> Watched {
         let now = self.sample(end_ns / ROW_NS);
         let mut usage = now.since(&self.before);
-        let noise = self.probe.take().map(|probe| probe.finish(told, &mut usage)).unwrap_or_default();
+        let noise = self.probe.take().map(|probe| probe.finish(times, &mut usage)).unwrap_or_default();
         self.take();
-        let untold = self.rows.behind(self.told);
+        let unreported = self.rows.service_from(self.reported);
         let Some((last, length_ns)) = Rows::last(end_ns) else {
             on_tick(&self.tick(&SeriesRow::default(), &Histogram::empty()));
             let disk_end = DiskUse::of(&self.data);
@@ -191,7 +190,7 @@ impl<'s, 'p> Watch<'s, 'p> {
         };
         self.rows.end(last);
         let (seen, _) = self.rows.seen(last, length_ns);
-        on_tick(&self.tick(&seen, &untold));
+        on_tick(&self.tick(&seen, &unreported));
         let disk_end = DiskUse::of(&self.data);
         self.see_disk(disk_end);
         let series = self.rows.into_series(length_ns);
@@ -204,8 +203,8 @@ impl<'s, 'p> Watch<'s, 'p> {
         self.shared.clock.to_ns(self.shared.clock.now().saturating_sub(from))
     }
 
-    /// When so many nanoseconds will have passed since counting began. By the clock of the threads, which is another one
-    /// than that of waiting.
+    /// The instant at which this many nanoseconds will have passed since counting began, by the clock of the threads, which
+    /// differs from the clock for waiting.
     fn instant(&self, counted_ns: u64) -> Instant {
         let clock = self.shared.clock;
         let at = self.shared.warm_until.load(Ordering::Acquire) + clock.from_ns(counted_ns);
@@ -227,7 +226,7 @@ impl<'s, 'p> Watch<'s, 'p> {
             probe.look();
         }
         let used = usage.since(&self.usage);
-        // With a row missed in between, nobody knows how much of it was in which.
+        // If a row in between was missed, the share of each row is unknown.
         let is_next = row <= self.sampled;
         self.rows.sample(
             row,
@@ -243,7 +242,8 @@ impl<'s, 'p> Watch<'s, 'p> {
         usage
     }
 
-    /// Takes what the threads have published since the last time. Gives the first row that one of them is still in.
+    /// Takes the tallies that the threads have published since the last time. Returns the first row that a thread is still
+    /// in.
     fn take(&mut self) -> u64 {
         let mut least = u64::MAX;
         for slot in &self.shared.slots {

@@ -149,7 +149,7 @@ const CASES: &[Case] = &[
     ("close/abort", 1, "crashed: SIGABRT", 3, "the process died of SIGABRT"),
     ("destructor/abort", 1, "crashed: SIGABRT", 3, "the process died of SIGABRT in check exit"),
     ("open/hang", 1, "open did not return within 5 s", 3, "nothing happened for 5 s in check open"),
-    ("execute/hang", 1, "no op ended for 5 s", 3, "nothing happened for 5 s in check stop-word"),
+    ("execute/hang", 1, "no op finished for 5 s", 3, "nothing happened for 5 s in check stop-word"),
     ("close/hang", 1, "close did not return within 5 s", 3, "nothing happened for 5 s in check open"),
     ("destructor/hang", 1, "its process did not exit within 5 s", 3, "did not exit within 5 s"),
     ("execute/kill-group", 1, "crashed: SIGKILL", 3, "the process died of SIGKILL"),

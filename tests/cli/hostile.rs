@@ -159,7 +159,7 @@ fn a_driver_that_breaks_a_rule_fails_its_trial_with_a_text_that_says_which() {
 fn a_scan_that_never_ends_is_a_wrong_answer() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
-    for (fault, wanted) in [("scan/same-row", "came twice"), ("scan/next-row", "never written")] {
+    for (fault, wanted) in [("scan/same-row", "returned twice"), ("scan/next-row", "never written")] {
         let printed = run(folder.path(), "hostile", "scan-all", fault);
         assert_eq!(printed.code, Some(3), "{fault}\n{}\n{}", printed.stderr, printed.stdout);
         assert!(printed.stdout.contains(wanted), "{fault}: no `{wanted}` in\n{}", printed.stdout);

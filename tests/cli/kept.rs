@@ -101,16 +101,16 @@ fn what_does_not_fit_is_refused_before_anything_is_run() {
         &run("ycsb-a --engines example --keep db"),
         "example is in memory: it leaves nothing",
     );
-    refused(top.path(), &run("ycsb-a --engines redb --reuse db"), "cannot look into db");
+    refused(top.path(), &run("ycsb-a --engines redb --reuse db"), "cannot read db");
     sound(top.path(), &run("ycsb-a --engines redb --keep db"));
     let db = top.path().join("db");
     for (words, wanted) in [
         ("ycsb-a --engines redb --keep db", "--keep: db/redb-ycsb-a is there already"),
-        ("ycsb-a --engines sled --reuse db", "there is no kept database of sled (there are: redb)"),
+        ("ycsb-a --engines sled --reuse db", "there is no kept database of sled (available: redb)"),
         ("ycsb-a --reuse db --value-size 7", "does not fit: its value.size is 1000, not 7"),
         ("ycsb-a --reuse db --seed 2", "does not fit: its seed is 1, not 2"),
         ("fill-random --reuse db", "does not fit: its key."),
-        ("ycsb-a --engines redb --reuse elsewhere", "cannot look into elsewhere"),
+        ("ycsb-a --engines redb --reuse elsewhere", "cannot read elsewhere"),
     ] {
         refused(top.path(), &run(words), wanted);
     }
@@ -119,7 +119,7 @@ fn what_does_not_fit_is_refused_before_anything_is_run() {
     // A run goes on as it began.
     refused(top.path(), "run --resume --reuse db --quiet", "this run fills its databases itself");
     std::fs::write(db.join("redb-ycsb-a/db/more"), b"x").unwrap();
-    refused(top.path(), &run("ycsb-a --reuse db"), "is not as it was left: its files have changed");
+    refused(top.path(), &run("ycsb-a --reuse db"), "have changed since it was kept");
     std::fs::remove_file(db.join("redb-ycsb-a/state.json")).unwrap();
     refused(top.path(), &run("ycsb-a --reuse db"), "no kept database is in db");
 }

@@ -26,10 +26,10 @@ fn build(folder: &Path, name: &str, kind: &[&str]) {
 
 /// Each plug-in, how it is built, and what its line must say.
 const KINDS: &[(&str, &[&str], &str)] = &[
-    ("exit-0", &["-DKIND_EXIT=0"], "ended the process while it was loaded (exit code 0)"),
-    ("exit-3", &["-DKIND_EXIT=3"], "ended the process while it was loaded (exit code 3)"),
-    ("abort", &["-DKIND_ABORT"], "crashed while it was loaded (SIGABRT); it said: last \\x1b[31mwords"),
-    ("segfault", &["-DKIND_SEGFAULT"], "crashed while it was loaded (SIGSEGV)"),
+    ("exit-0", &["-DKIND_EXIT=0"], "ended the process while being loaded (exit code 0)"),
+    ("exit-3", &["-DKIND_EXIT=3"], "ended the process while being loaded (exit code 3)"),
+    ("abort", &["-DKIND_ABORT"], "crashed while being loaded (SIGABRT); last message: last \\x1b[31mwords"),
+    ("segfault", &["-DKIND_SEGFAULT"], "crashed while being loaded (SIGSEGV)"),
     ("undefined", &["-DKIND_UNDEFINED"], "cannot load: undefined symbol: nobody_defines_this"),
     ("no-symbol", &["-DKIND_NO_SYMBOL"], "does not export `kv_plugin`"),
     ("null-list", &["-DKIND_NULL_LIST"], "its `kv_plugin` returned nothing"),
@@ -159,7 +159,7 @@ fn a_plugin_that_hangs_while_it_is_loaded_is_ended() {
     assert_eq!(printed.code, Some(0), "{}", printed.stderr);
     let printed = kvdyno(folder.path(), "verify hang --plugins plugins");
     assert_eq!(printed.code, Some(4), "{}", printed.stderr);
-    assert!(printed.stderr.contains("was not loaded after 10 s"), "{}", printed.stderr);
+    assert!(printed.stderr.contains("did not load within 10 s"), "{}", printed.stderr);
 }
 
 #[test]

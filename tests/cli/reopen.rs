@@ -39,11 +39,11 @@ fn a_run_fails_where_rows_are_not_in_the_folder_of_a_closed_database() {
         ("file", 0, "reopen"),
         ("memory", 3, "sweep by get at the end: "),
         ("exit", 3, "sweep by get at the end: "),
-        ("outside", 3, "there is nothing in the database's folder"),
+        ("outside", 3, "the database's folder is empty"),
         // What lies elsewhere on purpose cannot be told from what lies in the folder.
         ("decoy", 0, "reopen"),
-        ("crash", 1, "the fresh process that opens the database again ended with SIGABRT in `reopen`"),
-        ("hang", 1, "reopen and sweep did not end within 3 s"),
+        ("crash", 1, "the fresh process that reopens the database ended with SIGABRT in `reopen`"),
+        ("hang", 1, "reopen and sweep did not finish within 3 s"),
     ] {
         let words = "run rows.toml --engines reopen --runs 1 --quiet --plugins plugins --stall-seconds 3";
         let (found, text) = with(folder.path(), stores, words);

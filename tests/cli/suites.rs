@@ -289,7 +289,7 @@ fn what_a_workload_does_is_said_with_what_the_flags_change() {
         "From: mininb",
         "5,000 keys of 16 bytes",
         "Ends: after each of the 5,000 keys or after 3 s",
-        "What was wrong there",
+        "Problems of the original",
     ] {
         assert!(said.contains(text), "no `{text}` in\n{said}");
     }

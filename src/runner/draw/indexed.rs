@@ -1,4 +1,4 @@
-//! Fills in rows with their index rows: one put where the engine keeps its indexes itself, else a group.
+//! Fills in rows with their index rows: one put if the engine maintains indexes itself, otherwise a group.
 
 use super::{Draw, INDEX_ROW, Item, NEW, join_flag, set};
 use crate::engine::Arena;
@@ -8,8 +8,8 @@ use crate::runner::spaces::INDEXED_VERSION;
 use crate::runner::unit::Kind;
 
 impl Draw {
-    /// New rows, as many as `ops` ops write: in one group, which is a transaction where the core has to tie a row to its
-    /// index rows and the engine can.
+    /// Adds the new rows that `ops` ops write, in one group. The group is a transaction if the core writes the index rows and
+    /// the engine supports transactions.
     pub(super) fn add_indexed(&mut self, shared: &Shared<'_>, arena: &mut Arena, ops: usize) {
         for left in (0..ops / self.row_ops).rev() {
             let Some(item) = self.next_new(shared) else { return self.end_group(arena) };
@@ -20,34 +20,34 @@ impl Draw {
         }
     }
 
-    /// The row itself; `behind`: ops of its group that follow its index rows.
-    fn add_row(&mut self, shared: &Shared<'_>, arena: &mut Arena, item: u64, behind: usize) {
+    /// Adds the row itself; `after`: ops of its group that follow its index rows.
+    fn add_row(&mut self, shared: &Shared<'_>, arena: &mut Arena, item: u64, after: usize) {
         let slot = self.items.len();
         let state = shared.versions.and_then(|versions| versions.begin(item, false));
         let key = shared.spaces.write_key(shared.keys, item, arena.key_mut(slot));
         let value = shared.values.write(item, INDEXED_VERSION, arena.value_mut(slot));
         self.value.clear();
         self.value.extend_from_slice(&arena.value_mut(slot)[..value]);
-        let flags = self.tie | tie(shared) | join_flag(behind + self.row_ops - 1);
+        let flags = self.tie | tie(shared) | join_flag(after + self.row_ops - 1);
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
         self.items.push(Item::new(Kind::InsertIndexed, item).with(state).flagged(NEW));
     }
 
-    /// Its row in an index; the value is at hand.
+    /// Adds its row in an index; the value is in `self.value`.
     fn add_index_row(
         &mut self,
         shared: &Shared<'_>,
         arena: &mut Arena,
         item: u64,
         number: u32,
-        behind: usize,
+        after: usize,
     ) {
         let slot = self.items.len();
         let (_, length, space) =
             shared.spaces.write_index_key(shared.keys, (item, &self.value), number, arena.key_mut(slot));
         let held = shared.spaces.index_value(number, &self.value);
         arena.value_mut(slot)[..held.len()].copy_from_slice(held);
-        let flags = self.tie | tie(shared) | join_flag(behind + self.row_ops - 1 - number as usize);
+        let flags = self.tie | tie(shared) | join_flag(after + self.row_ops - 1 - number as usize);
         set(arena.op_mut(slot), KV_PUT, flags, (length, space), held.len());
         self.items.push(Item::new(Kind::InsertIndexed, item).flagged(INDEX_ROW));
     }

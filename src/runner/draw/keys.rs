@@ -1,4 +1,4 @@
-//! Which key comes next: one of the thread's view, one that the thread alone may write, or a new one.
+//! Draws the next key: from the thread's view, from the keys that only this thread may write, or a new key.
 
 use super::{Draw, mix_of};
 use crate::generator::{Distribution, Inserts, Part, SpecError, View};
@@ -7,21 +7,21 @@ use crate::runner::shared::Shared;
 use crate::runner::unit::Kind;
 use crate::workload::Phase;
 
-/// Of which keys a thread's reads must see just the last version that was sent.
+/// The keys for which a thread's reads must see exactly the last version sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exact {
-    /// Of all: nobody else writes a key that this thread reads.
+    /// All keys: no other thread writes a key that this thread reads.
     All,
-    /// Of those that are this thread's, by the number of threads that write.
+    /// The thread's own keys: its number and the number of writing threads.
     Own(u64, u64),
-    /// Of none: others may write any of them at the same time.
+    /// No keys: others may write any of them at the same time.
     None,
 }
 
 impl Exact {
     pub(super) fn of(shared: &Shared<'_>, thread: usize) -> Exact {
         let slot = &shared.slots[thread];
-        // Who draws his own inserts draws nobody else's.
+        // A thread that draws its own inserts does not draw those of others.
         let writes_there = |role| writes_keys_there(shared.phase, role);
         if shared.slots.len() == 1 || !shared.slots.iter().any(|slot| writes_there(slot.role)) {
             return Exact::All;
@@ -45,7 +45,7 @@ impl Exact {
 }
 
 impl Draw {
-    /// What the thread draws from.
+    /// The view that the thread draws from.
     pub(super) fn view(shared: &Shared<'_>, thread: usize, range: u64) -> Result<View, SpecError> {
         let (slot, phase) = (&shared.slots[thread], shared.phase);
         let part = match slot.writer {
@@ -56,7 +56,7 @@ impl Draw {
                 Part { index: before as u64, count: readers.count() as u64 }
             }
         };
-        // Hot items stay the same from phase to phase; a permutation is another one in each.
+        // Hot items are the same in all phases; a permutation differs from phase to phase.
         let seed = match phase.distribution {
             Distribution::Permutation => shared.seed,
             _ => shared.hot_seed,
@@ -73,13 +73,13 @@ impl Draw {
         View::growing(distribution, range, seed, (part, clustered), inserts)
     }
 
-    /// The next key that the distribution gives.
+    /// The next key of the distribution.
     #[inline(always)]
     pub(super) fn drawn(&mut self) -> u64 {
         self.view.next(&mut self.random)
     }
 
-    /// The next key of those that this thread alone may write: for what the core does in several calls.
+    /// The next key that only this thread may write, for ops that the core does in several calls.
     #[inline(always)]
     pub(super) fn own(&mut self, shared: &Shared<'_>) -> u64 {
         loop {
@@ -90,7 +90,7 @@ impl Draw {
         }
     }
 
-    /// The next new key of this thread; none: the keys are used up.
+    /// The next new key of this thread; none: no keys are left.
     #[inline(always)]
     pub(super) fn next_new(&mut self, shared: &Shared<'_>) -> Option<u64> {
         let place = self.inserted + self.pending_inserts;
@@ -101,15 +101,16 @@ impl Draw {
         }
         self.pending_inserts += 1;
         if self.grows {
-            // Ops of a batch are run in order, so those behind this one in the batch may draw the key already.
+            // Ops of a batch are run in order, so later ops of the batch may already draw the key.
             self.view.set_own(place + 1);
         }
         Some(index)
     }
 }
 
-/// New keys that a phase is expected to make, as YCSB reckons it: twice the inserts of its ops. Where time ends it there
-/// are as many ops as keys at its start, as in the files that YCSB comes with: an engine's speed must not decide.
+/// The expected number of new keys of a phase, computed as in YCSB: twice the inserts of its ops. For a phase that ends by
+/// time, the number of ops is taken as the number of keys at its start, as in YCSB's own files, so that the engine's speed
+/// does not matter.
 fn expected_inserts(shared: &Shared<'_>) -> u64 {
     let phase = shared.phase;
     let ops = if phase.ops > 0 { phase.ops } else { shared.population.dense };
@@ -138,7 +139,7 @@ mod tests {
     use crate::workload::Mix;
 
     #[test]
-    fn inserts_are_reckoned_by_ops_and_not_by_groups() {
+    fn inserts_are_counted_by_ops_and_not_by_groups() {
         let mix = Mix { get: 0.95, insert: 0.05, ..Mix::default() };
         let phase = Phase { join: 1, ..Phase::default() };
         assert!((insert_share(&phase, mix, 1) - 0.05).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! Fills in scans: where they start, and in a keyspace that is told by marks also where they end.
+//! Fills in scans: their start, and for emulated keyspaces also their end.
 
 use super::{Draw, Item, set};
 use crate::engine::Arena;
@@ -8,7 +8,7 @@ use crate::runner::spaces::indexed_value;
 use crate::runner::unit::Kind;
 use crate::workload::{Phase, Scan};
 
-/// The rows that the next call asks for, of `left`.
+/// The number of rows to request in the next call, of `left`.
 pub fn rows_of_call(scan: &Scan, left: u32) -> u32 {
     if scan.rows_per_call == 0 { left } else { left.min(scan.rows_per_call) }
 }
@@ -37,10 +37,10 @@ impl Draw {
             value = shared.spaces.mark_len() + shared.keys.prefix_len();
             let prefix: Vec<u8> = arena.key_mut(slot)[..value].to_vec();
             arena.value_mut(slot)[..value].copy_from_slice(&prefix);
-            // A prefix scan is of the whole group: it starts at the group's end.
+            // A prefix scan covers the complete group, so it starts at the group's end.
             key = 0;
         } else {
-            // To the end means a whole pass: from one end of the keyspace to the other.
+            // A scan to the end covers the complete keyspace.
             let is_whole = scan.rows == 0 || is_hash;
             if is_whole {
                 key = 0;
@@ -64,8 +64,8 @@ impl Draw {
         self.items.push(Item::new(Kind::Scan, item));
     }
 
-    /// The start of a scan by an index: the bytes that the item's row is found under. Downward the whole key of its
-    /// index row, else the scan would begin behind it.
+    /// Writes the start of a scan by an index: the indexed bytes of the item's row. In descending order it is the complete
+    /// key of its index row, because the scan would otherwise begin after it.
     fn write_index_start(
         &mut self,
         shared: &Shared<'_>,
@@ -80,8 +80,8 @@ impl Draw {
         (if self.phase.scan.reverse { length } else { front }, space)
     }
 
-    /// A hash of an engine without order: all rows that have its name in front. A collection of the engine's own must be
-    /// named by the key too. The bytes of start and prefix.
+    /// Writes the prefix of a scan of a hash on an unordered engine: all rows that begin with its name. A native collection
+    /// must be named by the key too. Returns the lengths of start and prefix.
     fn whole_hash(&self, shared: &Shared<'_>, arena: &mut Arena, item: u64) -> (usize, usize) {
         let slot = self.items.len();
         let space = shared.spaces.of(item);
@@ -89,8 +89,8 @@ impl Draw {
         (usize::from(shared.spaces.split()), prefix)
     }
 
-    /// Keeps a scan within its keyspace where that is a mark: no row has the bare mark or the next one as its key, so
-    /// they serve as start and bound. The bytes of both.
+    /// Keeps a scan within an emulated keyspace: no row has only the mark or the next mark as its key, so these are used as
+    /// start and bound. Returns the lengths of both.
     fn bound(&self, shared: &Shared<'_>, arena: &mut Arena, item: u64, key: usize) -> (usize, usize) {
         let slot = self.items.len();
         let space = match self.phase.scan.index {
@@ -103,7 +103,7 @@ impl Draw {
             return (key, value);
         }
         if shared.spaces.split() > 0 && self.phase.scan.reverse {
-            // The start must name the collection: from above all of its fields.
+            // The start must name the collection: it is a key after all of its fields.
             let field = shared.spaces.write_mark(space, arena.key_mut(slot));
             let end = shared.keys.max_len() + shared.spaces.extra_len();
             arena.key_mut(slot)[field..end].fill(0xff);

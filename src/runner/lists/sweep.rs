@@ -1,5 +1,4 @@
-//! The look at what is left in the lists at the end: as many elements as were pushed and not popped, in their order,
-//! and no other.
+//! Sweeps the lists at the end: they must have the elements that were pushed and not popped, in order, and no others.
 
 use super::{Lists, write_key, write_name};
 use crate::engine::abi::*;
@@ -8,14 +7,14 @@ use crate::runner::check::Faults;
 use crate::runner::rows::split_row;
 use crate::runner::shared::Shared;
 
-/// Elements that are looked at one by one; of more, the first ones of each list.
-const LOOKED_AT: u64 = 200_000;
-/// Elements that are counted by a scan.
+/// The maximum number of elements that are read one by one; if there are more, the first ones of each list are read.
+const READ: u64 = 200_000;
+/// The maximum number of elements that are counted by a scan.
 const SCANNED: u64 = 2_000_000;
 const OPS: usize = 64;
 const ROWS_BYTES: usize = 64 << 10;
 
-/// An element asked for.
+/// A requested element.
 #[derive(Clone, Copy)]
 struct Ask {
     list: u64,
@@ -23,9 +22,9 @@ struct Ask {
     is_there: bool,
 }
 
-/// Pops what is left of the engine's own lists, until each says that it is empty. Where lists are emulated the elements
-/// are got, those before the first and behind the last must be absent, and all rows are counted where that can be. Also
-/// what is left out, for the record. An `Err` is an error of the engine.
+/// Pops the remaining elements of native lists until each list is empty. For emulated lists, it reads the elements, checks
+/// that those before the first and after the last are absent, and counts all rows if possible. Also returns a note about
+/// skipped elements for the record. An `Err` is an error of the engine.
 pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option<String>), String> {
     let mut faults = Faults::default();
     let Some(lists) = shared.lists else { return Ok((faults, None)) };
@@ -35,7 +34,7 @@ pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option
     let shape = Shape { ops: OPS, key_bytes: 16, value_bytes: 8, out_bytes };
     let arena = Arena::new(shape, shared.clock.kind(), shared.stop);
     let mut session = database.session(arena).map_err(|error| error.to_string())?;
-    let most = (LOOKED_AT / lists.count()).max(1);
+    let most = (READ / lists.count()).max(1);
     let mut asks = Vec::with_capacity(OPS);
     for list in 0..lists.count() {
         let held = lists.held(list);
@@ -57,7 +56,7 @@ pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option
     if !is_native && shared.capabilities & KV_ORDERED != 0 && left <= SCANNED {
         let rows = count_rows(&mut session)?;
         if rows != left {
-            faults.add(|| format!("there are {rows} elements, {left} were pushed and not popped"));
+            faults.add(|| format!("there are {rows} elements, but {left} were pushed and not popped"));
         }
     }
     session.end().map_err(|error| error.to_string())?;
@@ -97,7 +96,7 @@ fn ask(
             (Status::NotFound, false) => {}
             (Status::NotFound, true) => faults.add(|| format!("element {number} of list {list} is missing")),
             (Status::Ok | Status::Short, _) => {
-                faults.add(|| format!("list {list} has more elements than it may"));
+                faults.add(|| format!("list {list} has too many elements"));
             }
             (Status::Exists | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge, _)
             | (Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_), _) => {
@@ -108,7 +107,7 @@ fn ask(
     Ok(())
 }
 
-/// The rows of the whole database.
+/// Counts the rows of the complete database.
 fn count_rows(session: &mut Session) -> Result<u64, String> {
     let (mut rows, mut key_length, mut flags) = (0, 0, KV_KEYS);
     loop {

@@ -1,4 +1,4 @@
-//! The rows of a whole hash: that each came, once. An engine without order may give them in any.
+//! Checks the rows of a complete hash: each is returned once. An unordered engine may return them in any order.
 
 use super::RowsCheck;
 use crate::generator::mix64;
@@ -6,7 +6,7 @@ use crate::runner::check::Faults;
 use crate::runner::shared::Shared;
 
 impl RowsCheck {
-    /// The scan of a whole hash ended, and nothing writes: are its rows those that must be there?
+    /// Checks at the end of the scan of a complete hash, without writers, that its rows are the expected ones.
     pub(super) fn end_hash(&self, shared: &Shared<'_>, faults: &mut Faults) {
         let (space, count) = (u64::from(self.space), shared.spaces.count());
         let end = shared
@@ -24,10 +24,11 @@ impl RowsCheck {
             sum = sum.wrapping_add(mix64(item));
         }
         if self.fields != rows {
-            faults.add(|| format!("scan: {} rows came of hash {space}, it has {rows}", self.fields));
+            faults.add(|| format!("scan: {} rows of hash {space} returned, but it has {rows}", self.fields));
         } else if self.sum != sum {
-            faults
-                .add(|| format!("scan: {rows} rows came of hash {space}, some twice and others not at all"));
+            faults.add(|| {
+                format!("scan: {rows} rows of hash {space} returned, some twice and others not at all")
+            });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of an index: that each is the one that its row must have, and, over a whole index, that each row has one.
+//! Checks the rows of an index: each matches its row, and, over a complete index, each row has one.
 
 use super::{RowsCheck, shown};
 use crate::runner::check::Faults;
@@ -6,12 +6,12 @@ use crate::runner::shared::{Population, Shared};
 use crate::runner::spaces::indexed_value;
 
 impl RowsCheck {
-    /// A scan by an index, from the row of `item`.
+    /// Begins the check of a scan by an index, from the row of `item`.
     pub(super) fn begin_indexed(&mut self, shared: &Shared<'_>, item: u64) {
         self.space = shared.spaces.index_space(item, self.index);
         self.is_exact = false;
-        // Items are drawn from those that were there before the scan was sent, and nothing takes rows away. Of the new ones
-        // a thread draws its own.
+        // Items are drawn from those that existed before the scan was sent, and no rows are removed. Among new items, a
+        // thread draws only its own.
         let Population { dense, whole, next_insert } = shared.population;
         if whole && dense > 0 && !(dense..next_insert).contains(&item) {
             self.own.resize(shared.keys.max_len() + shared.spaces.extra_len(), 0);
@@ -22,7 +22,7 @@ impl RowsCheck {
         }
     }
 
-    /// A row: `key` as it came, `plain` without the mark of its keyspace.
+    /// Checks a row: `key` as returned, `plain` without the mark of its keyspace.
     pub(super) fn indexed_content(
         &mut self,
         shared: &Shared<'_>,
@@ -42,25 +42,29 @@ impl RowsCheck {
             },
         );
         let Some((bytes, item)) = found else {
-            faults.add(|| format!("index {number}: row {} is of a key never written", shown(plain)));
+            faults.add(|| {
+                format!("index {number}: row {} belongs to a key that was never written", shown(plain))
+            });
             return;
         };
         let right = indexed_value(shared.values, item, &mut self.value);
         if bytes != &right[index.from as usize..][..index.length as usize] {
-            faults.add(|| format!("index {number}: key {item} stands under bytes that its value has not"));
+            faults.add(|| {
+                format!("index {number}: key {item} is entered under bytes that its value does not have")
+            });
         }
         let (space, wanted) = (shared.spaces.index_space(item, number), self.space);
         if space != wanted {
-            faults.add(|| format!("index {number}: key {item} came from keyspace {wanted}, not {space}"));
+            faults.add(|| format!("index {number}: key {item} returned from keyspace {wanted}, not {space}"));
         }
         if value != shared.spaces.index_value(number, right) {
             let what =
-                if index.clustering { "other bytes than the row" } else { "a value, and may have none" };
+                if index.clustering { "other bytes than the row" } else { "a value, but must have none" };
             faults.add(|| format!("index {number}: the index row of key {item} has {what}"));
         }
     }
 
-    /// The scan ended; did the row come that it began at, and over all of an index, one for each row?
+    /// Checks at the end of the scan that its first row was returned, and, for a complete index, one row for each row.
     pub(super) fn end_indexed(&self, shared: &Shared<'_>, faults: &mut Faults) {
         let number = self.index;
         let has_ended = self.rows < u64::from(self.limit);
@@ -74,7 +78,7 @@ impl RowsCheck {
         }
         let of_rows = (self.space - shared.spaces.count() as u16) / shared.spaces.indexes().len() as u16;
         if let Some(rows) = shared.rows_in(of_rows).filter(|rows| *rows != self.rows) {
-            faults.add(|| format!("index {number}: it has {} rows, {rows} were written", self.rows));
+            faults.add(|| format!("index {number}: it has {} rows, but {rows} were written", self.rows));
         }
     }
 }

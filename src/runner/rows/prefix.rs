@@ -1,13 +1,14 @@
-//! A scan of a prefix: that as many rows came as there are keys with the prefix.
+//! Checks a prefix scan: it returns as many rows as there are keys with the prefix.
 
 use super::RowsCheck;
 use crate::runner::check::Faults;
 use crate::runner::shared::Shared;
 
 impl RowsCheck {
-    /// Rows in order, in bounds, each of a key that is there, and no fewer than there are keys: then they are all.
+    /// Checks the number of rows. They are in order, within bounds, and belong to existing keys, so if there are enough of
+    /// them, none is missing.
     pub(super) fn end_prefix(&self, shared: &Shared<'_>, item: u64, faults: &mut Faults) {
-        // Counters share the numbers behind the keys, and with them some prefix.
+        // Counters have the numbers after the keys, so some share a prefix with keys.
         if shared.counters_from < shared.keys.range() {
             return;
         }
@@ -16,17 +17,18 @@ impl RowsCheck {
         let is_there = |place: &u64| self.at_place(shared, *place).is_some();
         let (rows, wanted) = (self.rows, places.clone().filter(is_there).take(limit).count() as u64);
         if rows != wanted {
-            return faults.add(|| format!("scan: {rows} rows of a prefix came, {wanted} are there"));
+            return faults.add(|| format!("scan: {rows} rows of a prefix returned, but it has {wanted}"));
         }
-        // Where order tells how far the scan has come, none may be missing up to there.
+        // In an ordered scan, no row may be missing up to the last one.
         let last =
             shared.spaces.unmarked(self.space, self.last_key()).and_then(|key| shared.keys.index_of(key));
         if let Some(last) = last.and_then(|index| shared.keys.place_of(index)).filter(|_| self.is_ordered) {
             let seen = if self.reverse { last..places.end } else { places.start..last + 1 };
             let wanted = seen.filter(is_there).count() as u64;
             if rows != wanted {
-                faults
-                    .add(|| format!("scan: {rows} rows of a prefix came, {wanted} are there up to the last"));
+                faults.add(|| {
+                    format!("scan: {rows} rows of a prefix returned, but it has {wanted} up to the last")
+                });
             }
         }
     }

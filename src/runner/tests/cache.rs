@@ -1,4 +1,4 @@
-//! Trials on caches: what they let go is counted, and what they answer is checked as everywhere.
+//! Tests of trials on caches: evictions are counted, and answers are checked as for other engines.
 
 use super::*;
 use crate::results::{Cause, KindRecord, StepKind};
@@ -23,7 +23,7 @@ fn sweep_note(record: &Record) -> Option<&str> {
 
 #[test]
 #[cfg(feature = "quick-cache")]
-fn rows_that_a_cache_has_let_go_are_counted_and_no_fault() {
+fn evicted_rows_are_counted_and_are_not_faults() {
     let record = run_on("quick-cache", with_budget(1 << 20));
     assert_eq!(record.outcome, Outcome::Ok);
     let get = of(&record, "get");
@@ -38,12 +38,12 @@ fn rows_that_a_cache_has_let_go_are_counted_and_no_fault() {
         assert!(crate::results::sane(phase).is_empty(), "{:?}", crate::results::sane(phase));
     }
     let record = run_on("quick-cache", with_budget(64 << 20));
-    assert_eq!((of(&record, "get").evicted, sweep_note(&record)), (0, None), "all of it fits");
+    assert_eq!((of(&record, "get").evicted, sweep_note(&record)), (0, None), "all rows fit");
 }
 
 #[test]
 #[cfg(feature = "quick-cache")]
-fn what_needs_rows_to_stay_is_not_run_on_a_cache() {
+fn phases_that_must_not_lose_rows_are_not_run_on_a_cache() {
     for (name, reason) in
         [("toku-update", "counters, lists and indexes"), ("kvdk-list", "counters, lists and indexes")]
     {
@@ -60,7 +60,7 @@ fn what_needs_rows_to_stay_is_not_run_on_a_cache() {
 }
 
 #[test]
-fn another_keys_value_is_a_fault_of_a_cache_too() {
+fn the_value_of_another_key_is_a_fault_of_a_cache_too() {
     let Outcome::WrongAnswers { faults } = run_on("mutant:cache-swaps", with_budget(64 << 20)).outcome else {
         panic!("not found");
     };
@@ -68,7 +68,7 @@ fn another_keys_value_is_a_fault_of_a_cache_too() {
 }
 
 #[test]
-fn an_engine_that_is_no_cache_may_not_lose_a_row_at_any_level() {
+fn an_engine_that_is_not_a_cache_must_not_lose_a_row_at_any_level() {
     let record = run_on("mutant:miss-for-present", with_budget(64 << 20));
     assert!(matches!(record.outcome, Outcome::WrongAnswers { .. }), "{:?}", record.outcome);
     assert!(record.phases.iter().flat_map(|phase| &phase.kinds).all(|kind| kind.evicted == 0));

@@ -1,4 +1,4 @@
-//! Trials over collections and lists, on every engine that is linked in.
+//! Tests of trials with collections and lists, on every built-in engine.
 
 use super::*;
 use crate::results::StepKind;
@@ -8,7 +8,7 @@ fn engines() -> Vec<crate::engine::Engine> {
     keeping_engines()
 }
 
-/// Point ops and scans in collections of a type.
+/// A workload of point ops and scans in collections of a type.
 fn of_fields(r#type: DataType) -> Workload {
     let mut workload = small("keyspaces");
     (workload.keys, workload.keyspaces) = (1_000, 1);
@@ -27,7 +27,7 @@ fn of_fields(r#type: DataType) -> Workload {
     workload
 }
 
-/// A fill of lists, then pushes and pops that empty them now and then.
+/// A fill of lists, then pushes and pops that sometimes empty them.
 fn of_lists(threads: u32) -> Workload {
     let mut workload = small("kvdk-list");
     (workload.keys, workload.collections.count) = (100, 5);
@@ -40,7 +40,7 @@ fn of_lists(threads: u32) -> Workload {
 }
 
 #[test]
-fn every_engine_keeps_collections_apart_or_has_them_emulated() {
+fn every_engine_has_collections_or_they_are_emulated() {
     for engine in engines() {
         for r#type in [DataType::Hash, DataType::Sorted] {
             let record = run_on(engine.name(), of_fields(r#type));
@@ -56,7 +56,7 @@ fn every_engine_keeps_collections_apart_or_has_them_emulated() {
             for scan in scans {
                 assert_eq!(scan.not_run.is_none(), is_ordered, "{} {}", engine.name(), scan.phase.name);
                 let rows = scan.kinds.first().map_or(0, |kind| kind.rows);
-                // A hash is read whole: a seventh of the thousand keys, more or less.
+                // A scan reads a complete hash: about a seventh of the thousand keys.
                 let whole = r#type == DataType::Hash || scan.phase.scan.rows == 0;
                 assert!(!is_ordered || !whole || rows > 100 * scan.ops, "{rows} rows in {} scans", scan.ops);
             }
@@ -76,7 +76,7 @@ fn every_engine_has_lists_or_they_are_emulated() {
         assert_eq!((fill.ops, fill.keys_after), (100, Some(100)), "{}", engine.name());
         let [push, pop] = &mixed.kinds[..] else { panic!("two kinds") };
         assert_eq!((push.kind.as_str(), pop.kind.as_str(), push.ops + pop.ops), ("push", "pop", 2_000));
-        // Three pops to two pushes: the lists run empty.
+        // Three pops for two pushes: the lists become empty.
         assert!(pop.misses > 0 && pop.service_ns.count() == pop.ops, "{}", engine.name());
         let left = 100 + push.ops - (pop.ops - pop.misses);
         assert_eq!(mixed.keys_after, Some(left), "{}", engine.name());
@@ -85,25 +85,25 @@ fn every_engine_has_lists_or_they_are_emulated() {
 }
 
 #[test]
-fn a_pop_that_leaves_its_element_and_a_push_that_is_lost_are_found() {
+fn repeated_pops_and_lost_pushes_are_found() {
     let said = |engine: &str| match run_on(engine, of_lists(2)).outcome {
         Outcome::WrongAnswers { faults } => faults.join("; "),
         other => panic!("{engine}: {other:?}"),
     };
     assert!(said("mutant:pop-twice").contains(" is next"), "{}", said("mutant:pop-twice"));
     let lost = said("mutant:push-lost");
-    assert!(lost.contains(" is next") || lost.contains("says that it is empty"), "{lost}");
+    assert!(lost.contains(" is next") || lost.contains("is reported empty"), "{lost}");
 }
 
 #[test]
-fn the_sweep_counts_what_is_left_in_lists() {
+fn the_sweep_counts_the_remaining_elements_of_lists() {
     let fill_only = || {
         let mut workload = of_lists(1);
         workload.phases.truncate(1);
         workload
     };
     let Outcome::WrongAnswers { faults } = run_on("mutant:push-lost", fill_only()).outcome else {
-        panic!("what no phase popped was not looked at")
+        panic!("the remaining elements were not checked")
     };
     assert!(faults[0].starts_with("sweep of the lists at the end: "), "{faults:?}");
     let record = run_on("memory-btree", fill_only());
@@ -112,14 +112,14 @@ fn the_sweep_counts_what_is_left_in_lists() {
 }
 
 #[test]
-fn a_field_that_strays_into_another_collection_is_found() {
+fn a_field_in_the_wrong_collection_is_found() {
     let record = run_on("mutant:collection-mixed", of_fields(DataType::Sorted));
     assert!(matches!(record.outcome, Outcome::WrongAnswers { .. }), "{:?}", record.outcome);
     assert!(record.phases[0].emulated.is_empty(), "it declares collections");
 }
 
 #[test]
-fn a_reopen_tells_the_keys_that_came_back() {
+fn a_reopen_records_the_number_of_restored_keys() {
     for (name, keys) in [("kvdk-read", 1_000), ("kvdk-list", 1_000)] {
         let mut workload = small(name);
         workload.keys = keys;

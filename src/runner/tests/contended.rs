@@ -1,9 +1,9 @@
-//! Several threads that write the same keys: no false alarm, and planted faults are found in such a phase too.
+//! Tests with several threads that write the same keys: no false alarms, and planted faults are found.
 
 use super::*;
 use crate::workload::parse;
 
-/// A fill, a phase in which four threads write the same keys, and phases that must know exactly what is there.
+/// A fill, a phase in which four threads write the same keys, and phases that need exact versions.
 fn workload(mix: &str, distribution: &str) -> Workload {
     let text = format!(
         "name = 'contended'\nkeys = 500\ndurability = 'process'\n[value]\nsize = 'uniform:30-60'\n\
@@ -17,7 +17,7 @@ fn workload(mix: &str, distribution: &str) -> Workload {
 }
 
 #[test]
-fn what_several_threads_write_raises_no_alarm() {
+fn writes_of_several_threads_raise_no_alarm() {
     for mix in [
         "get = 1, update = 1",
         "get = 1, update = 1, delete = 0.5, put = 0.5",
@@ -54,7 +54,7 @@ fn planted_faults_are_found_where_several_threads_write() {
         for distribution in ["uniform", "zipf:0.99"] {
             let mut workload = workload("get = 1, update = 1, delete = 0.1, put = 0.1", distribution);
             workload.phases.truncate(2);
-            // Without deletes nothing may ever be missed.
+            // Without deletes there are no misses.
             if fault != "delete-noop" {
                 workload.phases[1].mix.delete = 0.0;
             }

@@ -1,4 +1,4 @@
-//! What a trial records of itself: whole seconds, what its threads waited, and the seeds that it used.
+//! Tests of rows per second, run delay, and seeds in records.
 
 use super::{run_on, run_seeded, small};
 use crate::measure::ThreadTimes;
@@ -19,9 +19,9 @@ fn last(record: &Record) -> &PhaseRecord {
     record.phases.last().unwrap()
 }
 
-/// However busy the machine is: a row is a whole second behind the warm-up, and the last one ends with the phase.
+/// Even on a busy machine, a row is a full second after the warm-up, and the last one ends with the phase.
 #[test]
-fn rows_are_whole_seconds_behind_the_warm_up() {
+fn rows_are_full_seconds_after_the_warm_up() {
     for threads in [1, 3] {
         let record = run_on("memory-map", timed(0.3, 1.2, threads));
         let phase = last(&record);
@@ -35,13 +35,13 @@ fn rows_are_whole_seconds_behind_the_warm_up() {
         assert!(end.at_ns >= 1_200_000_000 && end.interval_ns <= SECOND_NS + SECOND_NS / 20, "{end:?}");
         assert_eq!(rows.iter().map(|row| row.ops).sum::<u64>(), phase.ops);
         assert!(crate::results::sane(phase).is_empty(), "{:?}", crate::results::sane(phase));
-        // The ends of threads and of rows are told by the same clock, from where counting began.
+        // The ends of threads and of rows use the same clock, from the start of counting.
         assert!(phase.elapsed_ns <= end.at_ns + SECOND_NS / 1_000, "{} and {}", phase.elapsed_ns, end.at_ns);
     }
 }
 
 #[test]
-fn a_phase_that_ends_with_a_second_has_no_row_of_microseconds_behind_it() {
+fn a_phase_that_ends_with_a_second_has_no_further_short_row() {
     let record = run_on("memory-map", timed(0.0, 1.0, 2));
     let rows = &last(&record).series;
     assert!(rows.iter().all(|row| row.interval_ns >= SECOND_NS / 20), "{rows:?}");
@@ -49,7 +49,7 @@ fn a_phase_that_ends_with_a_second_has_no_row_of_microseconds_behind_it() {
 }
 
 #[test]
-fn threads_tell_what_they_waited_before_they_end() {
+fn threads_report_their_run_delay_before_they_end() {
     if ThreadTimes::of_this_thread().run_delay_ns.is_none() {
         return;
     }
@@ -63,7 +63,7 @@ fn threads_tell_what_they_waited_before_they_end() {
     let cpu_ns = phase.usage.cpu_ns().unwrap() as f64;
     let wanted = all as f64 / (all as f64 + cpu_ns);
     assert!((noise.run_delay_share.unwrap() - wanted).abs() < 1e-5, "{noise:?} and {wanted}");
-    // The trial's share is that of its phases: the fill's and this one's.
+    // The trial's share is that of its phases: the fill and this one.
     let fill = &record.phases[0].usage;
     let (delays, cpus) = (all + fill.run_delay_ns.unwrap(), cpu_ns + fill.cpu_ns().unwrap() as f64);
     let wanted = delays as f64 / (delays as f64 + cpus);
@@ -71,7 +71,7 @@ fn threads_tell_what_they_waited_before_they_end() {
     assert!((whole - wanted).abs() < 1e-5, "{whole} and {wanted}");
 }
 
-/// Bytes that the reads of a trial brought: values differ in size, so they tell which keys were drawn.
+/// Bytes that the reads of a trial returned: values differ in size, so the bytes depend on the keys that were drawn.
 fn read_bytes(workload: &Workload, seed: Option<u64>) -> u64 {
     last(&run_seeded("memory-map", workload.clone(), seed)).logical_bytes_read
 }
@@ -84,5 +84,5 @@ fn ops_may_have_another_seed_than_the_rows_that_they_read() {
     let (own, other) = (read_bytes(&workload, None), read_bytes(&workload, Some(9)));
     assert_eq!((own, other), (read_bytes(&workload, None), read_bytes(&workload, Some(9))), "seeds 1 and 9");
     assert_ne!(own, other, "another seed draws other keys");
-    assert_eq!(own, read_bytes(&workload, Some(workload.seed)), "the workload's seed is that of its ops too");
+    assert_eq!(own, read_bytes(&workload, Some(workload.seed)), "ops use the workload's seed by default");
 }

@@ -1,4 +1,4 @@
-//! What an engine receives: the ops of each thread in order, written down by a driver that does nothing else.
+//! Tests of the ops that an engine receives: a driver logs the ops of each thread in order.
 
 use super::small;
 use crate::engine::Engine;
@@ -25,10 +25,10 @@ pub(super) struct Got {
 
 type Sink = Arc<Mutex<Vec<(usize, Received)>>>;
 
-/// What the databases in these folders have received.
+/// The ops that the databases in these folders have received.
 static SINKS: LazyLock<Mutex<HashMap<PathBuf, Sink>>> = LazyLock::new(Default::default);
 
-/// Writes ops down; each takes this many microseconds more.
+/// Logs ops; each takes this many additional microseconds.
 struct Logging<const MICROSECONDS: u64> {
     sink: Sink,
     sessions: Mutex<usize>,
@@ -43,7 +43,7 @@ struct LoggingSession<'db, const MICROSECONDS: u64> {
 impl<const MICROSECONDS: u64> Driver for Logging<MICROSECONDS> {
     const INFO: Info = Info {
         name: c"logging",
-        engine: c"writes ops down",
+        engine: c"logs ops",
         language: c"Rust",
         family: c"none",
         capabilities: KV_STORES_NOTHING
@@ -112,7 +112,7 @@ impl<const MICROSECONDS: u64> Drop for LoggingSession<'_, MICROSECONDS> {
     }
 }
 
-/// What each thread of the workload's last phase has sent to an engine whose ops take so many microseconds (0, 2 or 300).
+/// The ops of each thread in the workload's last phase, on an engine whose ops take this many microseconds (0, 2 or 300).
 pub(super) fn received(workload: &Workload, microseconds: u64) -> Vec<Received> {
     static FAST: kv_driver = table::<Logging<0>>();
     static SLOW: kv_driver = table::<Logging<2>>();
@@ -147,7 +147,7 @@ pub(super) fn received(workload: &Workload, microseconds: u64) -> Vec<Received> 
     sessions.into_iter().skip(first).map(|(_, received)| received).collect()
 }
 
-/// A built-in workload of `keys` keys, whose last phase makes `ops` ops on `threads` threads.
+/// A built-in workload of `keys` keys, whose last phase runs `ops` ops on `threads` threads.
 pub(super) fn workload(name: &str, keys: u64, ops: u64, threads: u32) -> Workload {
     let mut workload = small(name);
     workload.keys = keys;
@@ -157,7 +157,7 @@ pub(super) fn workload(name: &str, keys: u64, ops: u64, threads: u32) -> Workloa
     workload
 }
 
-/// Phases in which what a thread draws could depend on what it or others have done.
+/// Phases in which the draws of a thread could depend on earlier ops of any thread.
 fn phases() -> Vec<Phase> {
     let of = |text: &str| {
         let fill = "name = 'fill'\nmix = { put = 1 }\ndistribution = 'permutation'\neach_key = true";
@@ -209,7 +209,7 @@ fn the_same_seed_gives_the_same_ops_whatever_the_engine_s_speed() {
 }
 
 #[test]
-fn a_phase_that_time_ends_makes_the_same_ops_as_far_as_it_comes() {
+fn a_phase_that_ends_by_time_runs_a_prefix_of_the_same_ops() {
     for name in ["ycsb-d", "ycsb-e"] {
         let mut workload = workload(name, 5_000, 0, 4);
         workload.phases.last_mut().unwrap().seconds = 0.05;

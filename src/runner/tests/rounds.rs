@@ -1,4 +1,4 @@
-//! Trials with rounds, keys in turns, atomic groups and scans in calls of some rows.
+//! Tests of trials with rounds, keys in turns, atomic groups and scans with several calls.
 
 use super::super::data::growth;
 use super::*;
@@ -11,7 +11,7 @@ fn engines() -> Vec<Engine> {
     keeping_engines()
 }
 
-/// A workload that inserts and gets in turn.
+/// A workload with alternating inserts and gets.
 fn in_turn(rounds: u32, ops: u64) -> Workload {
     let mut workload = small("nudb-mixed");
     workload.rounds = rounds;
@@ -25,7 +25,7 @@ fn is_caught(engine: &str, workload: Workload) {
     assert!(matches!(record.outcome, Outcome::WrongAnswers { .. }), "{engine} {name}: {:?}", record.outcome);
 }
 
-/// The faults strike single ops, and those of joined groups.
+/// The workload without atomic groups: the faults affect single and joined ops.
 fn not_atomic(name: &str) -> Workload {
     let mut workload = small(name);
     workload.phases[0].atomic = false;
@@ -33,7 +33,7 @@ fn not_atomic(name: &str) -> Workload {
 }
 
 #[test]
-fn rounds_go_on_where_the_last_one_ended() {
+fn rounds_continue_after_the_previous_one() {
     for engine in engines() {
         let record = run_on(engine.name(), in_turn(3, 500));
         assert_eq!(record.outcome, Outcome::Ok, "{}", engine.name());
@@ -50,14 +50,14 @@ fn rounds_go_on_where_the_last_one_ended() {
             assert_eq!((phase.ops, phase.series.is_empty()), (500, false), "{}", engine.name());
             assert!(crate::results::sane(phase).is_empty(), "{:?}", crate::results::sane(phase));
         }
-        // No draw is that of the round before: bytes read differ, for values differ in size.
+        // Draws differ from those of the previous round: values differ in size, so the bytes read differ.
         let read = |at: usize| record.phases[at].logical_bytes_read;
         assert!(read(1) != read(3) && read(3) != read(5), "{}", engine.name());
     }
 }
 
 #[test]
-fn many_short_rounds_are_kept_now_and_then_and_have_no_rows_per_second() {
+fn many_short_rounds_are_saved_sometimes_and_have_no_rows_per_second() {
     let folder = tempfile::tempdir().unwrap();
     let workload = in_turn(500, 20);
     let trial = Trial {
@@ -119,7 +119,7 @@ fn growth_counts_rounds() {
     assert_eq!(growth_of(&toku), (8 << 20, 8 << 20));
     let mut threads = in_turn(3, 100);
     threads.phases[0].threads = 4;
-    assert_eq!(growth_of(&threads), (309, 309), "threads may end one apart, in each round");
+    assert_eq!(growth_of(&threads), (309, 309), "threads may differ by one op, in each round");
     assert_eq!(growth_of(&builtin("nudb-fetch").unwrap()), (1_000_000, 1_000_000));
     let timed = growth(&builtin("ycsb-d").unwrap());
     assert!(timed.counted == 1_000_000 && timed.most > 20_000_000);
@@ -139,7 +139,7 @@ fn keys_in_turns_are_checked_on_every_engine_and_in_scans() {
             }
             let mut workload = small("toku-insert");
             workload.phases.iter_mut().for_each(|phase| phase.threads = threads);
-            // Both halves lie where a scan must find them, between the rounds and at the end.
+            // Scans between the rounds and at the end must find both halves.
             let scan = builtin("toku-scan").unwrap().phases[2].clone();
             workload.phases.push(Phase { name: "scan".into(), ..scan });
             let record = run_on(engine.name(), workload);
@@ -160,7 +160,7 @@ fn faults_in_rounds_and_turns_are_found() {
     }
     for fault in ["scan-missing", "scan-duplicate", "scan-early-end", "scan-out-of-order"] {
         let mut scan = small("toku-scan");
-        scan.phases[2].ops = 8; // Each fourth scan has the fault.
+        scan.phases[2].ops = 8; // Every fourth scan has the fault.
         is_caught(&format!("mutant:{fault}"), scan);
         is_caught(&format!("mutant:{fault}"), small("toku-range"));
     }
@@ -173,7 +173,7 @@ fn faults_in_rounds_and_turns_are_found() {
     is_caught("mutant:index-row-lost", not_atomic("toku-insert-multiple"));
 }
 
-/// A phase of each kind of write, undone, between others that see what was there before it.
+/// An aborted phase with each kind of write, between phases that must see the rows from before it.
 fn undone() -> Workload {
     let mut workload = small("overwrite");
     let writes =
@@ -196,7 +196,7 @@ fn undone() -> Workload {
 }
 
 #[test]
-fn what_a_transaction_wrote_that_is_aborted_is_gone_after_it() {
+fn writes_of_an_aborted_transaction_are_rolled_back() {
     let can = |engine: &&Engine| engine.capabilities() & abi::KV_CAN_LONG_TRANSACTION != 0;
     for engine in engines().iter().filter(can) {
         let record = run_on(engine.name(), undone());
@@ -204,13 +204,13 @@ fn what_a_transaction_wrote_that_is_aborted_is_gone_after_it() {
         let undone = &record.phases[1];
         assert_eq!((undone.keys_after, undone.not_run.as_deref()), (Some(500), None), "{}", engine.name());
         let read = undone.kinds.iter().find(|kind| kind.kind == "get").unwrap();
-        assert!(undone.check.values > read.ops, "{}: its keys are read once more", engine.name());
+        assert!(undone.check.values > read.ops, "{}: its keys are read again", engine.name());
     }
 }
 
 #[test]
 fn an_abort_that_commits_is_found_at_once() {
-    // One that is seen where the same keys are written again and the sweep has nothing to find too.
+    // It must also be found if the same keys are written again, so that the sweep finds nothing.
     for last in [2, 4] {
         let mut workload = undone();
         workload.phases.truncate(last);
@@ -226,7 +226,7 @@ fn an_abort_that_commits_is_found_at_once() {
 }
 
 #[test]
-fn a_scan_in_calls_of_some_rows_delivers_the_same_rows() {
+fn a_scan_with_several_calls_returns_the_same_rows() {
     let rows = |engine: &str, rows_per_call, scan_rows, reverse| {
         let mut workload = small("toku-scan");
         (workload.keys, workload.key.alternate) = (500, 100);
@@ -238,10 +238,10 @@ fn a_scan_in_calls_of_some_rows_delivers_the_same_rows() {
         let record = run_on(engine, workload);
         assert_eq!(record.outcome, Outcome::Ok, "{engine} {rows_per_call}");
         let cold = &record.phases[1];
-        let said = cold.emulated.iter().any(|text| text == "scan goes on by a search in each call");
+        let said = cold.emulated.iter().any(|text| text == "scan continues by a search in each call");
         let holds = Registry::load(&[]).engine(engine).unwrap().capabilities() & abi::KV_CAN_HOLD != 0;
         assert_eq!(said, rows_per_call > 0 && !holds, "{:?}", cold.emulated);
-        assert_eq!((cold.ops, cold.kinds[0].service_ns.count()), (3, 3), "timed as one");
+        assert_eq!((cold.ops, cold.kinds[0].service_ns.count()), (3, 3), "timed as one op");
         (cold.kinds[0].rows, cold.logical_bytes_read)
     };
     for engine in engines().iter().filter(|engine| engine.capabilities() & abi::KV_ORDERED != 0) {
@@ -258,7 +258,7 @@ fn a_scan_in_calls_of_some_rows_delivers_the_same_rows() {
             assert_eq!(rows(engine.name(), 3, 0, true).0, 1_500, "{}", engine.name());
         }
     }
-    // A fault in a later call is found like one in the first.
+    // A fault in a later call is found too.
     for fault in ["scan-early-end", "scan-missing"] {
         let mut workload = small("toku-scan");
         (workload.phases[1].scan.rows_per_call, workload.phases[1].ops) = (9, 3);
@@ -267,7 +267,7 @@ fn a_scan_in_calls_of_some_rows_delivers_the_same_rows() {
 }
 
 #[test]
-fn atomic_groups_of_every_kind_are_right_or_say_that_there_are_none() {
+fn atomic_groups_of_every_kind_are_correct_or_unsupported() {
     let of = |mix: Mix, existing| {
         let mut workload = small("quick");
         workload.phases.truncate(1);
@@ -303,7 +303,7 @@ fn atomic_groups_of_every_kind_are_right_or_say_that_there_are_none() {
 }
 
 #[test]
-fn merges_are_emulated_on_demand_and_add_up() {
+fn merges_are_emulated_on_demand_with_correct_sums() {
     for engine in engines() {
         for (emulate, keys) in [(false, 5_000), (true, 5_000), (true, 7)] {
             let mut workload = small("toku-update");
@@ -327,13 +327,13 @@ fn merges_are_emulated_on_demand_and_add_up() {
     assert!(floor.phases[0].harness_share > 0.10, "{}", floor.phases[0].harness_share);
     assert!(
         floor.warnings.iter().all(|warning| warning.id != "harness-share"),
-        "a null engine is all harness"
+        "a null engine measures the harness"
     );
     is_caught("mutant:lost-update", workload);
 }
 
 #[test]
-fn an_engine_that_stores_nothing_has_the_keys_that_a_phase_inserts_and_no_more() {
+fn an_engine_that_stores_nothing_counts_only_inserted_keys() {
     let mut workload = small("read-random");
     let phase =
         |name: &str, mix, ops| Phase { name: name.into(), mix, ops, each_round: true, ..Phase::default() };

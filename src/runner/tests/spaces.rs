@@ -1,4 +1,4 @@
-//! Trials over keyspaces and indexes, on every engine that is linked in.
+//! Tests of trials with keyspaces and indexes, on every built-in engine.
 
 use super::super::check::Versions;
 use super::super::judge::Bound;
@@ -29,11 +29,11 @@ fn engines() -> Vec<Engine> {
 }
 
 #[test]
-fn every_engine_keeps_keyspaces_apart_or_has_them_emulated() {
+fn every_engine_has_keyspaces_or_they_are_emulated() {
     for engine in engines() {
         let mut workload = tiny("keyspaces");
         workload.phases[2].threads = if engine.capabilities() & abi::KV_SINGLE_THREAD == 0 { 3 } else { 1 };
-        // Downward over whole keyspaces too, and counters in all of them.
+        // Also scans in descending order over complete keyspaces, and counters in all of them.
         let scan = Scan { rows: 0, reverse: true, ..Scan::default() };
         workload.phases.push(Phase { name: "down".into(), scan, ops: 9, ..workload.phases[3].clone() });
         let count = Mix { merge: 1.0, ..Mix::default() };
@@ -49,7 +49,7 @@ fn every_engine_keeps_keyspaces_apart_or_has_them_emulated() {
 }
 
 #[test]
-fn every_engine_keeps_indexes_or_has_them_emulated() {
+fn every_engine_has_indexes_or_they_are_emulated() {
     for engine in engines() {
         let record = run_on(engine.name(), tiny("indexed-insert"));
         assert_eq!(record.outcome, Outcome::Ok, "{}", engine.name());
@@ -57,7 +57,7 @@ fn every_engine_keeps_indexes_or_has_them_emulated() {
         let native = engine.capabilities() & abi::KV_INDEXES != 0;
         let said = insert.emulated.iter().filter(|text| text.starts_with("indexes emulated, ")).count();
         assert_eq!(said, usize::from(!native), "{}: {:?}", engine.name(), insert.emulated);
-        // A row is one op, whoever writes its index rows; and so are the bytes.
+        // A row counts as one op, whether the engine or the core writes its index rows; the same applies to bytes.
         assert_eq!((insert.ops, insert.kinds[0].kind.as_str()), (800, "insert-indexed"), "{}", engine.name());
         assert_eq!(insert.kinds[0].service_ns.count(), 800 / 100, "{}", engine.name());
         assert_eq!(insert.logical_bytes_written, 800 * (16 + 100 + 3 * (8 + 16) + 100), "{}", engine.name());
@@ -103,7 +103,7 @@ fn each_key_of_a_fill_with_indexes_is_written_once() {
 }
 
 #[test]
-fn the_sweep_finds_an_index_row_that_no_phase_read() {
+fn the_sweep_finds_a_lost_index_row_that_no_phase_read() {
     let mut workload = tiny("indexed-insert");
     workload.phases.truncate(1);
     let record = run_on("mutant:index-row-lost", workload);
@@ -112,14 +112,14 @@ fn the_sweep_finds_an_index_row_that_no_phase_read() {
 }
 
 #[test]
-fn a_row_that_strays_into_another_keyspace_is_found() {
+fn a_row_in_the_wrong_keyspace_is_found() {
     let record = run_on("mutant:keyspace-mixed", tiny("keyspaces"));
     let Outcome::WrongAnswers { faults } = &record.outcome else { panic!("{:?}", record.outcome) };
-    assert!(faults[0].contains("came from keyspace 0"), "{faults:?}");
+    assert!(faults[0].contains("returned from keyspace 0"), "{faults:?}");
 }
 
 #[test]
-fn keys_that_get_too_long_are_refused_before_the_engine_is_opened() {
+fn keys_that_become_too_long_are_refused_before_the_engine_is_opened() {
     let mut workload = tiny("indexed-insert");
     workload.key.size = crate::generator::SizeSpec::Fixed(1020);
     let record = run_on("mutant:error-swallowed", workload);
@@ -127,13 +127,13 @@ fn keys_that_get_too_long_are_refused_before_the_engine_is_opened() {
     assert_eq!(*cause, Cause::Refused);
     assert_eq!(
         text,
-        "keys have up to 1028 bytes (8 of them for keyspace and index), the engine takes 1024 at most"
+        "keys have up to 1028 bytes (8 of them for keyspace and index), but the engine supports at most 1024"
     );
     assert!(record.steps.is_empty());
 }
 
 #[test]
-fn transactions_of_one_keyspace_are_told_from_those_of_several() {
+fn transactions_of_one_keyspace_are_distinguished_from_those_of_several() {
     let mut workload = tiny("keyspaces");
     workload.phases[1].mix = Mix { transaction: 1.0, ..Mix::default() };
     let capabilities = abi::KV_KEYSPACES | abi::KV_TRANSACTION | abi::KV_OVERWRITE;
@@ -153,7 +153,7 @@ fn transactions_of_one_keyspace_are_told_from_those_of_several() {
     assert_eq!(indexed.lacks(0).as_deref(), Some("the engine has no keyspaces with these options"));
 }
 
-/// Puts rows as they are.
+/// Puts raw rows.
 fn put(database: &Database, rows: &[(u16, Vec<u8>, Vec<u8>)]) {
     let shape = Shape { ops: 1, key_bytes: 64, value_bytes: 200, out_bytes: 8 };
     let mut session = database.session(Arena::new(shape, 0, &NEVER)).unwrap();
@@ -171,7 +171,7 @@ fn put(database: &Database, rows: &[(u16, Vec<u8>, Vec<u8>)]) {
 }
 
 #[test]
-fn index_rows_of_an_unordered_engine_are_looked_for_by_their_keys() {
+fn index_rows_of_an_unordered_engine_are_read_by_their_keys() {
     let folder = tempfile::tempdir().unwrap();
     let workload = tiny("indexed-insert");
     let engine = Registry::load(&[]).engine("memory-map").unwrap();

@@ -1,8 +1,8 @@
-//! The shares of hot keys that an engine receives, against YCSB itself: its generators, simulated from its source.
+//! Compares the shares of hot keys that an engine receives with YCSB, whose generators are simulated from its source.
 //!
 //! <https://github.com/brianfrankcooper/YCSB>: ZipfianGenerator, ScrambledZipfianGenerator, SkewedLatestGenerator and
-//! CoreWorkload (`init`, `nextKeynum`), with AcknowledgedCounterGenerator for one thread. Nothing here is shared with our
-//! generators but the source of random numbers.
+//! CoreWorkload (`init`, `nextKeynum`), with AcknowledgedCounterGenerator for one thread. Only the source of random numbers
+//! is shared with kvdyno's generators.
 
 use super::received::{Got, Received, received, workload};
 use crate::engine::abi::*;
@@ -36,8 +36,8 @@ impl Zipfian {
         if count > self.count {
             self.zetan += (self.count..count).map(|i| 1.0 / ((i + 1) as f64).powf(THETA)).sum::<f64>();
             self.count = count;
-            // YCSB leaves `items` as it was at first, so that ranks behind the second come too seldom when the range has
-            // grown; there ours are those of the paper.
+            // YCSB does not update `items`, so ranks after the second are too rare when the range has grown; kvdyno uses
+            // the formula of the paper there.
             self.items = count;
             self.set_eta();
         }
@@ -106,7 +106,7 @@ fn simulated(name: &str, records: u64, ops: u64, seed: u64) -> Received {
     received
 }
 
-/// How far behind the newest item in its thread's view each get lies, 0 for the newest itself.
+/// The distance of each get from the newest item in its thread's view, 0 for the newest itself.
 fn ages(threads: &[Received], records: u64) -> impl Iterator<Item = u64> + '_ {
     threads.iter().flat_map(move |ops| {
         let mut own: Vec<u64> = Vec::new();
@@ -115,7 +115,7 @@ fn ages(threads: &[Received], records: u64) -> impl Iterator<Item = u64> + '_ {
                 own.push(op.item);
                 return None;
             }
-            // Own inserts ascend, and others' do not come.
+            // A thread's own inserts ascend, and it does not draw those of others.
             let place = match op.item.checked_sub(records) {
                 None => op.item,
                 Some(_) => {
@@ -127,7 +127,7 @@ fn ages(threads: &[Received], records: u64) -> impl Iterator<Item = u64> + '_ {
     })
 }
 
-/// The share that the hottest key has of the ops that `counts`; of `ycsb-d` that of the newest.
+/// The share of the hottest key among the ops selected by `counts`; for `ycsb-d` that of the newest key.
 fn hottest(name: &str, threads: &[Received], records: u64, counts: impl Fn(&Got) -> bool) -> f64 {
     if name == "ycsb-d" {
         let (mut newest, mut all) = (0, 0);
@@ -143,7 +143,7 @@ fn hottest(name: &str, threads: &[Received], records: u64, counts: impl Fn(&Got)
     *of.values().max().unwrap() as f64 / of.values().sum::<u64>() as f64
 }
 
-/// The shares of an engine's hottest keys, against YCSB's: prints a table, and gives the largest relative distance.
+/// Compares the shares of an engine's hottest keys with YCSB's: prints a table, and returns the largest relative difference.
 fn compare(records: u64, ops: u64) -> f64 {
     let mut worst: f64 = 0.0;
     for name in ["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"] {
@@ -164,7 +164,7 @@ fn compare(records: u64, ops: u64) -> f64 {
             println!(
                 "{name} {what:6} YCSB {theirs_percent:.3} %, 1 thread {one:.3} %, 4 {four:.3} %, 16 {sixteen:.3} %"
             );
-            // Rare writes come too seldom to tell a fiftieth.
+            // Writes are too rare to measure a difference of a fiftieth.
             let hits = simulated[0].iter().filter(|op| op.kind == kind).count() as f64 * theirs;
             if hits > 15_000.0 {
                 worst = worst.max(far);
@@ -177,25 +177,25 @@ fn compare(records: u64, ops: u64) -> f64 {
 }
 
 #[test]
-fn hottest_keys_have_the_shares_that_they_have_in_ycsb() {
+fn hottest_keys_have_the_same_shares_as_in_ycsb() {
     let worst = compare(500_000, 1_000_000);
     assert!(worst < 0.02, "the workloads' seeds: a share is {worst} away from YCSB's");
 }
 
 #[test]
-#[ignore = "ten million ops a line: make test-all"]
-fn hottest_keys_have_the_shares_that_they_have_in_ycsb_at_ten_million_draws() {
+#[ignore = "ten million ops per line: make test-all"]
+fn hottest_keys_have_the_same_shares_as_in_ycsb_at_ten_million_draws() {
     let worst = compare(2_000_000, 10_000_000);
     assert!(worst < 0.01, "the workloads' seeds: a share is {worst} away from YCSB's");
 }
 
-/// Age 0 to 15, then octaves; the older half is one bin, for what of a range other threads would have inserted is there.
+/// Ages 0 to 15, then octaves; the older half is one bin, because it includes the range that other threads insert.
 fn bin(age: u64, records: u64) -> usize {
     let age = age.min(records / 2);
     if age < 16 { age as usize } else { 12 + age.ilog2() as usize }
 }
 
-/// Chi square of what is received against the masses of each distribution, or against YCSB's where the range grows.
+/// Chi-square test of the received ops against each distribution, or against YCSB's if the range grows.
 fn chi_square(records: u64, ops: u64, least: f64) {
     for text in
         ["uniform", "zipf:0.99", "zipf:0.5", "ycsb-zipfian", "latest", "hotspot:0.2,0.8", "exponential"]
@@ -231,7 +231,7 @@ fn chi_square(records: u64, ops: u64, least: f64) {
             let mut counts = vec![0; 80];
             match name {
                 "ycsb-d" => ages(threads, records).for_each(|age| counts[bin(age, records)] += 1),
-                // Items of the start by where they lie; all new ones together.
+                // Initial items by their position; all new ones together.
                 _ => threads.iter().flatten().filter(|op| op.kind == KV_SCAN).for_each(|op| {
                     counts[(op.item.min(records) * 79 / records) as usize] += 1;
                 }),
@@ -249,12 +249,12 @@ fn chi_square(records: u64, ops: u64, least: f64) {
 }
 
 #[test]
-fn what_is_received_is_distributed_as_asked() {
+fn received_ops_have_the_requested_distribution() {
     chi_square(1_000, 200_000, 1e-6);
 }
 
 #[test]
-#[ignore = "ten million ops a line: make test-all"]
-fn what_is_received_is_distributed_as_asked_at_ten_million_draws() {
+#[ignore = "ten million ops per line: make test-all"]
+fn received_ops_have_the_requested_distribution_at_ten_million_draws() {
     chi_square(100_000, 10_000_000, 1e-6);
 }

@@ -1,5 +1,5 @@
-//! The rows of a phase's series: each is a whole second from the moment at which counting began, on every thread, whenever the
-//! watcher woke.
+//! The rows of a phase's series: each is a full second from the start of counting, for all threads, regardless of when the
+//! watcher woke up.
 
 use crate::measure::{Histogram, SeriesRow};
 use crate::runner::shared::{Tallies, Tally};
@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 
 /// The length of a row, nanoseconds.
 pub const ROW_NS: u64 = 1_000_000_000;
-/// What is left behind the last whole second belongs to that second's row if it is shorter: the last batches of a phase
-/// that ends by time end a little behind its end, and would make a row of some microseconds.
+/// A shorter rest after the last full second is added to that second's row: the last batches of a phase that ends by time
+/// finish slightly after its end, and would otherwise form a row of some microseconds.
 const LEAST_LAST_NS: u64 = 50_000_000;
 
-/// What the process had at the end of a row, and used since the end of the one before.
+/// The state of the process at the end of a row, and its usage since the end of the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// Resident memory, bytes.
@@ -25,7 +25,7 @@ pub struct Sample {
     pub disk_bytes: Option<u64>,
 }
 
-/// A row that something may still be added to.
+/// A row that is not complete yet.
 #[derive(Default)]
 struct Open {
     tallies: Tallies,
@@ -48,31 +48,31 @@ impl Rows {
         &mut self.open[place]
     }
 
-    /// Adds what a thread ended in a row.
+    /// Adds the tallies of a thread in a row.
     pub fn add(&mut self, row: u64, tallies: &Tallies) {
         self.open(row).add(tallies);
     }
 
-    /// Notes what was seen of the process at the end of a row.
+    /// Adds the sample of the process at the end of a row.
     pub fn sample(&mut self, row: u64, sample: Sample) {
         let open = self.open(row);
         open.sample = open.sample.and_then(sample);
     }
 
-    /// The row as far as it is known, `length_ns` long, and the service times of all its kinds.
+    /// The row so far, with length `length_ns`, and the service times of all its kinds.
     pub fn seen(&mut self, row: u64, length_ns: u64) -> (SeriesRow, Histogram) {
         self.open(row).row(row, length_ns)
     }
 
-    /// Service times of all kinds in this row and those behind it.
-    pub fn behind(&self, row: u64) -> Histogram {
+    /// Service times of all kinds in this row and later ones.
+    pub fn service_from(&self, row: u64) -> Histogram {
         let mut all = Histogram::empty();
         let open = self.open.iter().skip((row as usize).saturating_sub(self.closed.len()));
         open.flat_map(|open| open.tallies.iter().flatten()).for_each(|tally| all.merge(&tally.service));
         all
     }
 
-    /// To the rows before this one nothing is added any more.
+    /// Completes the rows before this one.
     pub fn close_before(&mut self, row: u64) {
         while (self.closed.len() as u64) < row && !self.open.is_empty() {
             self.close_first(ROW_NS);
@@ -86,7 +86,7 @@ impl Rows {
         }
     }
 
-    /// The last row of a phase that ended after `end_ns`, and its length; none: it ended before it counted.
+    /// The last row of a phase that ended after `end_ns`, and its length; none: it ended before counting began.
     pub fn last(end_ns: u64) -> Option<(u64, u64)> {
         let (whole, left_ns) = (end_ns / ROW_NS, end_ns % ROW_NS);
         match whole {
@@ -96,18 +96,18 @@ impl Rows {
         }
     }
 
-    /// Puts what lies behind the last row into it.
+    /// Merges everything after the last row into it.
     pub fn end(&mut self, last: u64) {
         self.open(last);
         let keep = (last as usize + 1).saturating_sub(self.closed.len()).max(1);
         while self.open.len() > keep {
-            let (Some(behind), Some(before)) = (self.open.pop_back(), self.open.back_mut()) else { return };
-            before.add(&behind.tallies);
-            before.sample = before.sample.and_then(behind.sample);
+            let (Some(after), Some(before)) = (self.open.pop_back(), self.open.back_mut()) else { return };
+            before.add(&after.tallies);
+            before.sample = before.sample.and_then(after.sample);
         }
     }
 
-    /// All rows, the last one of its own length.
+    /// All rows; the last one has its own length.
     pub fn into_series(mut self, last_ns: u64) -> Vec<SeriesRow> {
         while self.open.len() > 1 {
             self.close_first(ROW_NS);
@@ -157,7 +157,7 @@ impl Open {
 }
 
 impl Sample {
-    /// This one and the next, which was taken later.
+    /// Merges this sample with a later one.
     fn and_then(self, later: Sample) -> Sample {
         let sum = |before: Option<u64>, more: Option<u64>| match (before, more) {
             (Some(before), Some(more)) => Some(before.saturating_add(more)),
@@ -190,7 +190,7 @@ mod tests {
         rows.iter().map(|row| (row.at_ns / 1_000_000, row.interval_ns / 1_000_000, row.ops)).collect()
     }
 
-    /// A series of what threads published in rows, of a phase that ended after so many milliseconds.
+    /// The series of these published rows, for a phase that ended after this many milliseconds.
     fn series(published: &[(u64, u64)], end_ms: u64) -> Vec<SeriesRow> {
         let mut rows = Rows::default();
         published.iter().for_each(|(row, ops)| rows.add(*row, &ended(*ops)));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_end_at_whole_seconds_and_the_last_one_where_the_phase_does() {
+    fn rows_end_at_full_seconds_and_the_last_one_with_the_phase() {
         let found = series(&[(0, 5), (1, 6), (2, 7)], 2_400);
         assert_eq!(shape(&found), [(1_000, 1_000, 5), (2_000, 1_000, 6), (2_400, 400, 7)]);
         assert_eq!(shape(&series(&[(0, 5)], 300)), [(300, 300, 5)]);
@@ -208,11 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_just_behind_the_last_second_makes_no_row_of_its_own() {
-        // The threads of a phase of two seconds end with the batch that they are in.
+    fn a_short_rest_after_the_last_second_is_not_a_separate_row() {
+        // The threads of a phase of two seconds end with their current batch.
         let found = series(&[(0, 5), (1, 6), (2, 1)], 2_003);
         assert_eq!(shape(&found), [(1_000, 1_000, 5), (2_000 + 3, 1_003, 7)]);
-        // One that ended exactly there.
+        // A phase that ended exactly at the end of the second.
         assert_eq!(shape(&series(&[(0, 5), (1, 6)], 2_000)), [(1_000, 1_000, 5), (2_000, 1_000, 6)]);
     }
 
@@ -226,15 +226,15 @@ mod tests {
     }
 
     #[test]
-    fn a_watcher_that_comes_late_finds_each_row_apart() {
+    fn a_late_watcher_finds_separate_rows() {
         let mut one = Published::new(&[Kind::Get]);
         let mut rows = Rows::default();
-        // Three rows pass before anybody looks, the second of them without an op.
+        // Three rows pass before the watcher reads them, the second of them without an op.
         one.publish(&ended(10), 1);
         one.publish(&ended(0), 2);
         one.publish(&ended(30), 3);
         assert_eq!(one.take(|row, tallies| rows.add(row, tallies)), 3);
-        // Another thread was in one batch all the while; what it had ended before lies in the first row.
+        // Another thread was in one batch the whole time; its earlier ops are in the first row.
         let mut other = Published::new(&[Kind::Get]);
         assert_eq!(other.take(|row, tallies| rows.add(row, tallies)), 0);
         rows.close_before(0);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_the_tail_are_added_to_those_of_the_last_second() {
+    fn samples_of_the_rest_are_added_to_the_last_second() {
         let mut rows = Rows::default();
         let sample = |cpu_ns, rss_bytes| Sample { cpu_ns, rss_bytes, ..Sample::default() };
         rows.sample(0, sample(Some(7), Some(100)));
