@@ -91,7 +91,7 @@ fn first_screen(scene: &Scene, numbers: &mut Numbers) -> Html {
         |verdicts: &[String]| -> Html { verdicts.iter().map(|text| html!("<li>{}</li>\n", text)).collect() };
     // A verdict without a comparison is not important enough for the first screen.
     let (mut first, mut rest): (Vec<String>, Vec<String>) =
-        verdicts.into_iter().partition(|text| !text.contains("nothing to compare"));
+        verdicts.into_iter().partition(|text| !text.contains("is the only ranked engine"));
     if first.is_empty() {
         std::mem::swap(&mut first, &mut rest);
     }
