@@ -1,4 +1,5 @@
-//! Progress for programs: one JSON object a line on stderr (docs/live.md has every field). What is not known is null.
+//! Progress for programs: JSON objects on stderr, one per line (docs/live.md describes every field). Unknown values are
+//! null.
 
 use super::state::{State, outcome_text};
 use crate::results::{Outcome, Record, Run, Trial};
@@ -6,9 +7,9 @@ use crate::runner::Tick;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// The version of these events.
+/// The schema version of the events.
 const SCHEMA: u32 = 1;
-/// In one phase events come at most this often.
+/// The minimum interval between events of a phase.
 const EVENT_EVERY: Duration = Duration::from_millis(950);
 
 /// Writes events.
@@ -45,7 +46,7 @@ impl Events {
         eprintln!("{}", ascii(&all.to_string()));
     }
 
-    /// Something to know that is not of one trial.
+    /// A message that does not belong to a trial.
     pub fn message(&self, text: &str) {
         self.write("message", json!({ "text": text }));
     }
@@ -71,7 +72,7 @@ impl Events {
         );
     }
 
-    /// A second of a phase, or its end.
+    /// Progress after each second of a phase, and at its end.
     pub fn tick(&mut self, state: &State, tick: &Tick) {
         let phase = format!("{} {:?}", tick.phase, tick.round);
         let is_early = |(at, last): &(Instant, String)| *last == phase && at.elapsed() < EVENT_EVERY;
@@ -135,7 +136,7 @@ impl Events {
     }
 }
 
-/// JSON in which every letter that is not printable ASCII is escaped: somebody may look at it in a terminal.
+/// JSON with every letter escaped that is not printable ASCII, because it may be printed on a terminal.
 pub(super) fn ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {

@@ -1,45 +1,47 @@
-//! How long trials take: what those of the same engine took before, else what the plan says; and how much of it is left.
+//! Estimates of the duration of trials, and of the time left: from earlier trials of the same engine, or from the plan.
 
 use crate::results::{Outcome, Record, Trial};
 use crate::runner::schedule;
 use std::collections::HashMap;
 
-/// Beside its phases a trial starts a process, opens, closes, reopens and sweeps: seconds, and a share of its phases.
+/// The time of a trial outside its phases (start of the process, open, close, reopen, sweep): seconds, and a share of the
+/// time of its phases.
 const LEAST_REST: f64 = 0.3;
 const REST_SHARE: f64 = 0.1;
-/// What takes longer than expected is taken to need so much of its time so far once more.
+/// A phase or step that takes longer than expected is estimated to need this share of its time so far once more.
 const OVERDUE_SHARE: f64 = 0.1;
-/// A phase of which less than this is done says little about the rest of it.
+/// The minimum share of a phase that must be done before its rest is estimated from it.
 const LEAST_SHARE: f64 = 0.05;
-/// Never said of what still runs, for it would be wrong; seconds.
+/// The minimum time left of a running trial, in seconds: it is never reported as finished.
 const LEAST_LEFT: f64 = 1.0;
 
-/// What a trial is expected to take, seconds.
+/// The expected duration of a trial, in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expected {
-    /// Its phases, in the order that they are run in, warm-ups in them.
+    /// The durations of its phases in the order in which they run, including warm-up.
     turns: Vec<f64>,
-    /// All that lies between and behind them.
+    /// The time between and after the phases.
     rest: f64,
 }
 
-/// Where a trial is, seconds.
+/// The progress of a trial; times are in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct At {
-    /// Its phase, by its place in the order; none: it is in a step.
+    /// The index of the current phase; `None` in a step.
     pub turn: Option<usize>,
-    /// Phases that have been begun.
+    /// The number of phases that have begun.
     pub begun: usize,
-    /// In this phase or step so far.
+    /// The time in this phase or step so far.
     pub here: f64,
-    /// In all steps so far, this one in them.
+    /// The time in all steps so far, including this one.
     pub in_steps: f64,
-    /// Share of the phase that is done, 0 to 1; none: unknown.
+    /// The share of the phase that is done, 0 to 1; `None` if unknown.
     pub share: Option<f64>,
 }
 
 impl Expected {
-    /// By the settings of its workload, at the rate of a slow engine where they say how many and not how long.
+    /// The estimate from the settings of the workload. Phases with a number of ops instead of a duration are estimated at the
+    /// rate of a slow engine.
     pub fn planned(trial: &Trial) -> Expected {
         let workload = &trial.workload;
         let turn = |turn: crate::runner::Turn| workload.expected_seconds(&workload.phases[turn.place]);
@@ -48,7 +50,7 @@ impl Expected {
         Expected { turns, rest }
     }
 
-    /// As a trial was that took `seconds` in all; none: it did not run to its end.
+    /// The durations of a trial that took `seconds` in total; `None` if it was not completed.
     fn measured(record: &Record, seconds: f64) -> Option<Expected> {
         if record.outcome != Outcome::Ok || seconds <= 0.0 {
             return None;
@@ -62,12 +64,12 @@ impl Expected {
         Some(Expected { turns, rest })
     }
 
-    /// The whole trial.
+    /// The duration of the complete trial.
     pub fn total(&self) -> f64 {
         self.turns.iter().sum::<f64>() + self.rest
     }
 
-    /// What is left of it; never nothing.
+    /// The time left; never zero.
     pub fn left(&self, at: &At) -> f64 {
         let overdue = |expected: f64, so_far: f64| (expected - so_far).max(OVERDUE_SHARE * so_far);
         let behind: f64 = self.turns.iter().skip(at.begun).sum();
@@ -86,13 +88,13 @@ impl Expected {
     }
 }
 
-/// What is known of each engine in each workload.
+/// The known durations for each workload and engine.
 #[derive(Default)]
 pub struct Times(HashMap<(String, String), Expected>);
 
 impl Times {
-    /// A trial has ended: the last one of an engine is what the next is expected to be. Without `seconds` it is from before this
-    /// session, and its record says how long it was.
+    /// Records the duration of a completed trial as the expectation for the next one of its engine. Without `seconds` the
+    /// trial is from an earlier session, and the duration is in its record.
     pub fn take(&mut self, record: &Record, workload: &str, engine: &str, seconds: Option<f64>) {
         let recorded = || record.noise.as_ref().map(|noise| noise.elapsed_ns as f64 / 1e9);
         let expected = seconds.or_else(recorded).and_then(|seconds| Expected::measured(record, seconds));
@@ -101,7 +103,7 @@ impl Times {
         }
     }
 
-    /// What a trial of this engine is expected to take; none: it was not seen yet.
+    /// The expected duration of a trial of this engine; `None` if none has completed yet.
     pub fn of(&self, workload: &str, engine: &str) -> Option<&Expected> {
         self.0.get(&(workload.to_string(), engine.to_string()))
     }
@@ -121,18 +123,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_goes_down_with_the_phases_and_their_own_progress() {
+    fn the_time_left_decreases_with_phases_and_their_progress() {
         let left = |at: At| expected().left(&at);
         assert_eq!(left(at(None, 0, 0.0, 0.0, None)), 39.0);
-        // Nothing is known of the phase: what it took the last time.
+        // Without the progress of the phase, its last duration counts.
         assert_eq!(left(at(Some(0), 1, 3.0, 1.0, None)), 7.0 + 25.0 + 3.0);
-        // Half of it took 15 s, so that it is slower than the last time.
+        // Half of it took 15 s, so it is slower than the last time.
         assert_eq!(left(at(Some(0), 1, 15.0, 1.0, Some(0.5))), 15.0 + 25.0 + 3.0);
         assert_eq!(left(at(Some(2), 3, 4.0, 1.0, Some(0.8))), 1.0 + 3.0);
     }
 
     #[test]
-    fn what_runs_has_always_something_left() {
+    fn a_running_trial_always_has_time_left() {
         for here in [0.0, 4.0, 20.0, 300.0] {
             let in_sweep = expected().left(&at(None, 3, here, here, None));
             assert!(in_sweep >= 1.0 && in_sweep >= here / 10.0, "{in_sweep} after {here}");
@@ -141,12 +143,12 @@ mod tests {
         }
         assert!(expected().left(&at(Some(2), 3, 5.0, 4.0, Some(1.0))) >= 1.0);
         assert!(Expected::default().left(&At::default()) >= 1.0);
-        // More phases than are known of.
+        // More phases than known.
         assert!(expected().left(&at(Some(9), 10, 0.0, 0.0, None)) >= 1.0);
     }
 
     #[test]
-    fn a_trial_takes_what_the_last_of_its_engine_took() {
+    fn a_trial_is_expected_to_take_as_long_as_the_last_of_its_engine() {
         let mut times = Times::default();
         let records = fixture::records();
         let well = records.iter().find(|record| record.outcome == Outcome::Ok).unwrap();
@@ -157,7 +159,7 @@ mod tests {
         times.take(well, "quick", "earlier", None);
         let total = |engine: &str| times.of("quick", engine).map(Expected::total);
         assert_eq!((total("slow"), total("fast")), (Some(60.0), Some(2.0)));
-        assert_eq!((total("earlier"), times.of("other", "slow")), (None, None), "its record does not say");
+        assert_eq!((total("earlier"), times.of("other", "slow")), (None, None), "its record has no duration");
         let planned = Expected::planned(&well.trial);
         assert_eq!(planned.turns.len(), well.trial.workload.phases.len());
         assert!(planned.total() > LEAST_REST, "{planned:?}");

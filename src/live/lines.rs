@@ -1,4 +1,4 @@
-//! Progress for people: a bar on a terminal, a line a second elsewhere.
+//! Progress for people: a bar on a terminal, or one line per second elsewhere.
 
 use super::state::{State, rate_text, seconds_text};
 use crate::measure::units::bytes_text;
@@ -6,16 +6,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Parts of a trial that a bar can show.
+/// The resolution of the bar per trial.
 const PARTS: f64 = 1000.0;
-/// Lines come at most this often.
+/// The minimum interval between lines.
 const LINE_EVERY: Duration = Duration::from_millis(950);
 
-/// A bar at the foot of the terminal.
+/// A progress bar at the bottom of the terminal.
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// For so many trials; none if stderr is no terminal.
+    /// A bar for a number of trials; `None` if stderr is not a terminal.
     pub fn new(trials: usize) -> Option<Bar> {
         if !std::io::stderr().is_terminal() {
             return None;
@@ -27,18 +27,18 @@ impl Bar {
         Some(Bar(bar))
     }
 
-    /// Draws it anew.
+    /// Redraws the bar.
     pub fn show(&self, state: &State) {
         self.0.set_position((state.share() * state.trials.len() as f64 * PARTS) as u64);
         self.0.set_message(text(state));
     }
 
-    /// Prints a line above it.
+    /// Prints a line above the bar.
     pub fn print(&self, line: &str) {
         self.0.suspend(|| eprintln!("{line}"));
     }
 
-    /// Takes it away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }
@@ -58,14 +58,14 @@ pub fn rank(state: &State) -> Option<String> {
     state.place().map(|(place, of)| format!("rank {place} of {of} so far"))
 }
 
-/// A line a second.
+/// One line per second.
 #[derive(Default)]
 pub struct Lines {
     last: Option<Instant>,
 }
 
 impl Lines {
-    /// Prints a line, if it is time for one.
+    /// Prints a line, at most one per second.
     pub fn show(&mut self, state: &State) {
         if self.last.is_some_and(|last| last.elapsed() < LINE_EVERY) {
             return;

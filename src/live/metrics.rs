@@ -1,8 +1,8 @@
-//! An endpoint for Prometheus: what is known of the run at this moment, as text over HTTP.
+//! An endpoint for Prometheus: the current metrics of the run, as text over HTTP.
 //!
-//! Each connection has a thread of its own and a few seconds. When all places are taken the oldest is closed, so clients
-//! that are slow, or say nothing, keep nobody else out; and none of them holds the state for longer than it takes to write
-//! its figures into memory.
+//! Each connection has its own thread and a timeout of a few seconds. If too many connections are open, the oldest is
+//! closed, so slow or silent clients do not block others. A client locks the state only while the metrics are written into
+//! memory.
 
 mod text;
 
@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Connections at once.
+/// The maximum number of open connections.
 const PLACES: usize = 16;
-/// The time that a client has for its request, and then for its answer.
+/// The timeout for a client's request, and again for the response.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The longest request.
+/// The maximum size of a request.
 const REQUEST_BYTES: usize = 8 << 10;
 
-/// `9187`, `127.0.0.1:9187`, `[::1]:9187` or `localhost:9187`.
+/// Parses `9187`, `127.0.0.1:9187`, `[::1]:9187` or `localhost:9187`.
 pub fn address(text: &str) -> Option<SocketAddr> {
     if let Ok(port) = text.parse::<u16>() {
         return Some((Ipv4Addr::LOCALHOST, port).into());
@@ -33,13 +33,13 @@ pub fn address(text: &str) -> Option<SocketAddr> {
     }
 }
 
-/// Serves until it is dropped.
+/// A server that runs until it is dropped.
 pub struct Server {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
 }
 
-/// The connections that are open, the oldest first.
+/// The open connections, the oldest first.
 type Open = Arc<Mutex<VecDeque<(u64, TcpStream)>>>;
 
 impl Server {
@@ -54,7 +54,7 @@ impl Server {
         Ok(Server { address, ends })
     }
 
-    /// Where it listens.
+    /// The address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -63,7 +63,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Release);
-        // It waits for a connection, and this is one. If it cannot be made, the thread ends with the process.
+        // The thread waits for a connection, so this one wakes it. If the connection fails, the thread ends with the process.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_millis(200));
     }
 }
@@ -72,7 +72,7 @@ fn accept(listener: &TcpListener, state: &Shared, ends: &AtomicBool) {
     let open: Open = Arc::default();
     for number in 0_u64.. {
         let Ok((stream, _)) = listener.accept() else {
-            // No descriptor is free, say: later there may be one.
+            // For example, no file descriptor is free. Try again later.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
@@ -91,7 +91,7 @@ fn accept(listener: &TcpListener, state: &Shared, ends: &AtomicBool) {
         }
         let (state, place) = (Arc::clone(state), Arc::clone(&open));
         let spawned = std::thread::Builder::new().name("metrics client".into()).spawn(move || {
-            // A client that is gone is no matter.
+            // It does not matter if the client has disconnected.
             let _ = answer(stream, &state);
             leave(&place, number);
         });
@@ -112,8 +112,8 @@ fn answer(mut stream: TcpStream, state: &Shared) -> io::Result<()> {
     let path = target.split('?').next().unwrap_or("");
     let (status, body) = match (method, path) {
         ("GET" | "HEAD", "/metrics") => ("200 OK", figures(&locked(state))),
-        ("GET" | "HEAD", _) => ("404 Not Found", "the figures are at /metrics\n".to_string()),
-        _ => ("405 Method Not Allowed", "only GET and HEAD\n".to_string()),
+        ("GET" | "HEAD", _) => ("404 Not Found", "not found; the metrics are at /metrics\n".to_string()),
+        _ => ("405 Method Not Allowed", "method not allowed; use GET or HEAD\n".to_string()),
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\n\
@@ -129,7 +129,7 @@ fn figures(state: &State) -> String {
     text::figures(state)
 }
 
-/// What is left until `end`, for the next wait.
+/// The time until `end`, for the next wait.
 fn until(end: Instant) -> io::Result<Duration> {
     let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
     left.ok_or_else(|| io::ErrorKind::TimedOut.into())

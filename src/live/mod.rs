@@ -1,7 +1,7 @@
-//! What a run shows while it runs: a bar, lines, events as JSON, a dashboard, and figures for Prometheus. All of it is made
-//! from one state, which the ticks, looks and records of trials change; nothing here is asked by a trial's process.
+//! Progress of a run: a bar, lines, JSON events, a dashboard, and metrics for Prometheus. All of them show one state, which
+//! is updated by the ticks, looks and records of trials. The process of a trial does not depend on any of them.
 
-#![cfg_attr(not(feature = "tui"), allow(dead_code, reason = "the dashboard reads what the others do not"))]
+#![cfg_attr(not(feature = "tui"), allow(dead_code, reason = "only the dashboard uses these items"))]
 
 mod json;
 mod left;
@@ -20,14 +20,14 @@ use crate::runner::{Look, Observer, Tick};
 use state::State;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How it is shown on stderr.
+/// The kind of progress on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// Nothing, but what went wrong.
+    /// Only failures.
     Nothing,
-    /// A bar, or lines where stderr is no terminal.
+    /// A bar, or lines if stderr is not a terminal.
     Progress,
-    /// An event a line, as JSON.
+    /// JSON events, one per line.
     Json,
     /// The dashboard.
     Dashboard,
@@ -36,7 +36,7 @@ pub enum Show {
 /// Whether this build has the dashboard.
 pub const HAS_DASHBOARD: bool = cfg!(feature = "tui");
 
-/// Follows a run.
+/// The progress display of a run.
 pub struct Live {
     state: Shared,
     face: Face,
@@ -44,7 +44,7 @@ pub struct Live {
 
 type Shared = Arc<Mutex<State>>;
 
-/// The state, also after a panic of whoever held it.
+/// The locked state, even if a thread has panicked while it held the lock.
 fn locked(state: &Shared) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -59,8 +59,7 @@ enum Face {
 }
 
 impl Live {
-    /// For this run; `earlier` are the records that it has from before. The dashboard is not shown before
-    /// [`Live::take_terminal`].
+    /// The display of a run with its earlier records. The dashboard is not shown until [`Live::take_terminal`].
     pub fn new(show: Show, run: &Run, earlier: &[Record]) -> Live {
         let mut first = State::new(run);
         earlier.iter().for_each(|record| first.earlier(record));
@@ -76,25 +75,25 @@ impl Live {
         Live { state, face }
     }
 
-    /// Shows the dashboard from now on. An `Err` says why it cannot be shown.
+    /// Starts the dashboard. An `Err` contains the reason why it cannot be shown.
     #[cfg(feature = "tui")]
     pub fn take_terminal(&mut self) -> Result<(), String> {
         self.face = Face::Dashboard(tui::Dashboard::start(Arc::clone(&self.state))?);
         Ok(())
     }
 
-    /// This build has no dashboard.
+    /// Returns an error, because this build has no dashboard.
     #[cfg(not(feature = "tui"))]
     pub fn take_terminal(&mut self) -> Result<(), String> {
-        Err("this build has no dashboard: build it with the feature `tui`".into())
+        Err("this build has no dashboard: build kvdyno with the feature `tui`".into())
     }
 
-    /// Serves figures to Prometheus at an address, as long as the result lives.
+    /// Serves metrics to Prometheus at an address until the returned server is dropped.
     pub fn serve(&self, address: std::net::SocketAddr) -> std::io::Result<Server> {
         Server::start(address, Arc::clone(&self.state))
     }
 
-    /// Tells something that is not of one trial.
+    /// Shows a message that does not belong to a trial.
     pub fn tell(&mut self, text: &str) {
         match &mut self.face {
             Face::Json(events) => events.message(text),
@@ -105,8 +104,7 @@ impl Live {
         }
     }
 
-    /// The run has ended: the terminal is as it was before, and what went wrong is told where it was not yet. With events
-    /// as JSON this is the last one.
+    /// Ends the display: restores the terminal and prints messages that were not shown yet. Writes the last JSON event.
     pub fn finish(mut self, is_complete: bool, results: &str) {
         match &mut self.face {
             Face::Bar(bar) => bar.clear(),

@@ -1,51 +1,51 @@
-//! Results so far: what each engine has done in each phase, and its place among the others. It is no report: there are no
-//! intervals yet, and the order may turn with the next trial.
+//! Results so far: the rates of each engine in each phase, and its rank. This is not a report: there are no intervals yet,
+//! and the order may change with the next trial.
 
 use super::state::name;
 use crate::report::plain_text;
 use crate::results::statistics::median;
 use crate::results::{Outcome, Record};
 
-/// All phases that something is known of, in the order in which it came.
+/// All phases with results, in the order of their first result.
 #[derive(Default)]
 pub struct Results {
-    /// At least one row each.
+    /// The phases, with at least one row each.
     pub phases: Vec<PhaseResults>,
 }
 
-/// A phase of a workload at a level in force.
+/// A phase of a workload at an effective durability level.
 pub struct PhaseResults {
-    /// Plain text.
+    /// The workload; plain text.
     pub workload: String,
-    /// Plain text.
+    /// The phase; plain text.
     pub phase: String,
-    /// `process` ...
+    /// The level, such as `process`.
     pub level: String,
-    /// One for each engine with its options.
+    /// A row for each engine with its options.
     pub rows: Vec<Row>,
 }
 
 /// An engine in a phase.
 pub struct Row {
-    /// With its options; plain text.
+    /// The engine with its options; plain text.
     pub engine: String,
-    /// Floors have no place.
+    /// Whether the engine is a floor; floors have no rank.
     pub is_floor: bool,
-    /// Ops per second of each run that counts.
+    /// Ops per second of each counted run.
     pub rates: Vec<f64>,
-    /// 99th percentile of the last run, nanoseconds; none: sample too small.
+    /// The 99th percentile of the last run in nanoseconds; `None` if the sample is too small.
     pub p99_ns: Option<u64>,
 }
 
 impl Row {
-    /// The median of its runs.
+    /// The median rate over the runs.
     pub fn rate(&self) -> Option<f64> {
         median(&self.rates)
     }
 }
 
 impl PhaseResults {
-    /// Its rows, the fastest first.
+    /// The rows, the fastest first.
     pub fn ranked(&self) -> Vec<&Row> {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         rows.sort_by(|left, right| {
@@ -59,7 +59,7 @@ impl PhaseResults {
 }
 
 impl Results {
-    /// Adds the phases of a trial that went well.
+    /// Adds the phases of a successful trial.
     pub fn take(&mut self, record: &Record) {
         if record.outcome != Outcome::Ok {
             return;
@@ -94,7 +94,8 @@ impl Results {
         &mut rows[at]
     }
 
-    /// The place that `rate` has among the other engines so far, and how many there are with this one; none: no other.
+    /// The rank of `rate` among the other engines so far, and the number of engines including this one; `None` if there is no
+    /// other engine.
     pub fn place(
         &self,
         workload: &str,

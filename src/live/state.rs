@@ -1,4 +1,4 @@
-//! What is known of a run at this moment.
+//! The current state of a run.
 
 use super::left::{At, Expected, Times};
 use super::results::Results;
@@ -9,41 +9,41 @@ use crate::runner::{Doing, Look, Tick, schedule};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Rows per second that are kept of a trial: more than the widest terminal has columns.
+/// The maximum number of rows kept of a trial, one per second: more than the widest terminal has columns.
 const ROWS: usize = 1_000;
-/// What the current rate is the mean over.
+/// The window of the current rate.
 const WINDOW: Duration = Duration::from_millis(1_000);
 
 /// A run.
 pub struct State {
-    /// Its id; plain text.
+    /// The id of the run; plain text.
     pub run: String,
-    /// When this session of it began.
+    /// The start of this session.
     pub began: Instant,
-    /// The plan.
+    /// The planned trials.
     pub trials: Vec<Planned>,
-    /// The trial that runs.
+    /// The current trial.
     pub now: Option<Now>,
-    /// What the others have given.
+    /// The results of the other trials.
     pub results: Results,
-    /// What has to be told when there is room for it again; plain text.
+    /// Messages to print after the dashboard; plain text.
     pub messages: Vec<String>,
     times: Times,
 }
 
-/// A trial of the plan. All texts are plain.
+/// A planned trial. All texts are plain.
 pub struct Planned {
-    /// With its options.
+    /// The engine with its options.
     pub engine: String,
     /// The workload.
     pub workload: String,
-    /// From 1.
+    /// The repetition, from 1.
     pub repetition: u32,
     /// Whether its engine stores nothing.
     pub(super) is_floor: bool,
-    /// What became of it.
+    /// The state of the trial.
     pub fate: Fate,
-    /// What the plan says that it takes.
+    /// The duration estimated from the plan.
     expected: Expected,
 }
 
@@ -53,65 +53,65 @@ impl Planned {
     }
 }
 
-/// What became of a trial.
+/// The state of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It has not begun.
+    /// Not started.
     Waiting,
-    /// It runs.
+    /// Running.
     Running,
-    /// It went well.
+    /// Successful.
     Ok,
-    /// It failed or crashed.
+    /// Failed or crashed.
     Failed,
-    /// It gave wrong answers.
+    /// Ended with wrong answers.
     Wrong,
 }
 
-/// A turn of the trial that runs.
+/// A turn of the current trial: a phase, or a round of it.
 pub struct Turn {
     /// The phase; plain text.
     pub phase: String,
-    /// The name as the records have it.
+    /// The name as in the records.
     raw: String,
-    /// Its place in the workload.
+    /// The index of the phase in the workload.
     place: usize,
-    /// Its round, from 1; none: it is run once.
+    /// The round, from 1; `None` for a phase without rounds.
     pub round: Option<u32>,
-    /// Ops that it ends with; none: not by count.
+    /// The number of ops after which the phase ends; `None` if it does not end by count.
     wanted_ops: Option<u64>,
-    /// Seconds that it ends after, warm-up included; none: not by time.
+    /// The seconds after which the phase ends, including warm-up; `None` if it does not end by time.
     wanted_seconds: Option<f64>,
 }
 
-/// The trial that runs.
+/// The current trial.
 pub struct Now {
-    /// Its place in the plan, from 0.
+    /// The index in the plan.
     pub place: usize,
-    /// Its id; plain text.
+    /// The id of the trial; plain text.
     pub id: String,
     began: Instant,
-    /// Its phases in the order that they are run in.
+    /// The phases and rounds in the order in which they run.
     pub turns: Vec<Turn>,
-    /// Which of them; none: it is in a step.
+    /// The index of the current turn; `None` in a step.
     pub turn: Option<usize>,
-    /// The one that runs, or the last that has.
+    /// The index of the current or last turn.
     pub last_turn: Option<usize>,
-    /// `phase`, or the step that it is in.
+    /// What the trial is doing.
     pub doing: Doing,
-    /// Ops since the phase began.
+    /// The number of ops since the phase began.
     pub ops: u64,
-    /// Threads of the phase.
+    /// The number of threads of the phase.
     pub threads: usize,
-    /// Share of the phase that is done, 0 to 1; none: unknown.
+    /// The share of the phase that is done, 0 to 1; `None` if unknown.
     pub phase_share: Option<f64>,
-    /// Ops per second now: of the last second by looks, else of the last tick.
+    /// The current ops per second: over the last second by looks, or of the last tick.
     pub rate: Option<f64>,
     /// The last tick.
     pub tick: Option<Tick>,
-    /// The ticks before it, one a second.
+    /// The ticks so far, one per second.
     pub rows: VecDeque<Row>,
-    /// Service times of the phase so far: least value of a bucket, nanoseconds, and count.
+    /// Service times of the phase so far: the lower bound of a bucket in nanoseconds, and its count.
     pub service_ns: BTreeMap<u64, u64>,
     phase_began: Instant,
     in_steps: Duration,
@@ -119,18 +119,18 @@ pub struct Now {
     looks: VecDeque<(Instant, u64)>,
 }
 
-/// A second of the trial that runs.
+/// A second of the current trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// Ops per second.
     pub ops_per_second: Option<f64>,
-    /// 99th percentile, nanoseconds.
+    /// The 99th percentile in nanoseconds.
     pub p99_ns: Option<u64>,
     /// Resident memory, bytes.
     pub rss_bytes: Option<u64>,
     /// Allocated on disk, bytes.
     pub disk_bytes: Option<u64>,
-    /// CPU time per second, in seconds: processors that were busy.
+    /// CPU seconds per second: the number of busy processors.
     pub cpus: Option<f64>,
     /// Bytes written to storage per second.
     pub written_per_second: Option<f64>,
@@ -144,7 +144,7 @@ pub fn name(trial: &Trial) -> String {
 }
 
 impl State {
-    /// Nothing has begun.
+    /// The state before the first trial.
     pub fn new(run: &Run) -> State {
         let planned = |trial: &Trial| Planned {
             engine: name(trial),
@@ -165,7 +165,7 @@ impl State {
         }
     }
 
-    /// A record from before this session.
+    /// Adds a record from an earlier session.
     pub fn earlier(&mut self, record: &Record) {
         self.results.take(record);
         if let Some(planned) = self.trials.get_mut(record.trial.order as usize) {
@@ -214,21 +214,21 @@ impl State {
         });
     }
 
-    /// What the trial's process tells once a second.
+    /// Adds the report of the trial's process, once per second.
     pub fn tick(&mut self, tick: &Tick) {
         if let Some(now) = &mut self.now {
             now.tick(tick);
         }
     }
 
-    /// What is seen of it in between.
+    /// Adds an observation of the trial between two ticks.
     pub fn look(&mut self, look: &Look) {
         if let Some(now) = &mut self.now {
             now.look(look, Instant::now());
         }
     }
 
-    /// A trial has ended; what is to be told of it, if it did not end well.
+    /// A trial has ended. Returns a message if it was not successful.
     pub fn trial_ended(&mut self, record: &Record) -> Option<String> {
         if let Some(now) = self.now.take()
             && let Some(planned) = self.trials.get_mut(now.place)
@@ -246,18 +246,18 @@ impl State {
         )))
     }
 
-    /// How many trials have ended so.
+    /// The number of trials in these states.
     pub fn count(&self, fates: &[Fate]) -> usize {
         self.trials.iter().filter(|planned| fates.contains(&planned.fate)).count()
     }
 
-    /// Trials that have ended.
+    /// The number of trials that have ended.
     pub fn done(&self) -> usize {
         self.count(&[Fate::Ok, Fate::Failed, Fate::Wrong])
     }
 
-    /// Seconds left: for each trial what the last of its engine took, or what the plan says of one that was not seen yet; for
-    /// the one that runs by its own progress too.
+    /// The estimated seconds left: for each trial the duration of its engine's last trial, or the estimate of the plan; for
+    /// the current trial also by its own progress.
     pub fn seconds_left(&self) -> Option<f64> {
         let running = self.now.as_ref().and_then(|now| {
             let planned = self.trials.get(now.place)?;
@@ -265,7 +265,7 @@ impl State {
             Some((planned, left, now.began.elapsed().as_secs_f64() + left))
         });
         let of_one = |waiting: &Planned| match running {
-            // Its first trial tells of the others already.
+            // The first trial of an engine is used to estimate its others.
             Some((planned, _, whole)) if waiting.is_cell_of(planned) && !self.has_seen(waiting) => whole,
             _ => self.expected(waiting).total(),
         };
@@ -281,13 +281,13 @@ impl State {
         self.times.of(&planned.workload, &planned.engine).unwrap_or(&planned.expected)
     }
 
-    /// The share of the run that is done, 0 to 1: trials, and the turns of the one that runs.
+    /// The share of the run that is done, 0 to 1, by trials and by the turns of the current trial.
     pub fn share(&self) -> f64 {
         let this = self.now.as_ref().map_or(0.0, Now::share);
         ((self.done() as f64 + this) / self.trials.len().max(1) as f64).min(1.0)
     }
 
-    /// The engine that runs, its workload and repetition, as it stands in lines.
+    /// The current engine, workload and repetition, for progress lines.
     pub fn trial_text(&self) -> String {
         let planned = self.now.as_ref().and_then(|now| self.trials.get(now.place));
         planned.map_or_else(String::new, |trial| {
@@ -295,7 +295,7 @@ impl State {
         })
     }
 
-    /// The place of the trial's current rate among the other engines in its phase: place, and of how many.
+    /// The rank of the trial's current rate in its phase, and the number of engines.
     pub fn place(&self) -> Option<(usize, usize)> {
         let now = self.now.as_ref()?;
         let (planned, tick, rate) = (self.trials.get(now.place)?, now.tick_now()?, now.rate?);
@@ -390,14 +390,14 @@ impl Now {
         }
     }
 
-    /// As if it had begun so much earlier, and the phase with it.
+    /// Moves the start of the trial and of its phase back by `span`.
     #[cfg(test)]
     pub fn began_earlier_by(&mut self, span: Duration) {
-        self.began = self.began.checked_sub(span).expect("the machine runs for longer than that");
+        self.began = self.began.checked_sub(span).expect("the machine has been up for longer than that");
         self.phase_began = self.began;
     }
 
-    /// Where it is.
+    /// The progress of the trial.
     fn at(&self, now: Instant) -> At {
         let here = now.saturating_duration_since(self.phase_began).as_secs_f64();
         let before = self.in_steps.as_secs_f64();
@@ -410,12 +410,12 @@ impl Now {
         }
     }
 
-    /// Share of the trial that is done, 0 to 1, its phases taken for equally long.
+    /// The share of the trial that is done, 0 to 1, with equal weight for each phase.
     fn share(&self) -> f64 {
         let turns = self.turns.len().max(1) as f64;
         match self.turn {
             Some(turn) => (turn as f64 + self.phase_share.unwrap_or(0.5)) / turns,
-            // Steps lie between the phases.
+            // Steps are between phases.
             None => self.last_turn.map_or(0.0, |turn| (turn as f64 + 1.0) / turns),
         }
     }
@@ -429,7 +429,7 @@ impl Now {
         turn.phase.clone() + &round
     }
 
-    /// The last tick of the phase that runs; none: there was none yet.
+    /// The last tick of the current phase, if there was one.
     pub fn tick_now(&self) -> Option<&Tick> {
         let turn = self.turns.get(self.turn?)?;
         self.tick.as_ref().filter(|tick| tick.phase == turn.raw && tick.round == turn.round)
@@ -450,7 +450,7 @@ fn fate(outcome: &Outcome) -> Fate {
     }
 }
 
-/// What is to be said of a trial that did not go well.
+/// The message for a trial that was not successful.
 pub fn outcome_text(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Ok => None,
@@ -472,7 +472,7 @@ pub fn rate_text(ops_per_second: Option<f64>) -> String {
     }
 }
 
-/// `3 min 20 s`; `-` for what is not known.
+/// `3 min 20 s`; `-` if unknown.
 pub fn seconds_text(seconds: Option<f64>) -> String {
     match seconds.map(|seconds| seconds as u64) {
         Some(seconds) if seconds >= 3_600 => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),

@@ -1,4 +1,4 @@
-//! The state of a run as ticks, looks and records change it; and the texts that are made of it.
+//! Tests of the state of a run, as ticks, looks and records change it, and of the texts made from it.
 
 use super::state::{Fate, State, rate_text, seconds_text};
 use super::*;
@@ -7,7 +7,7 @@ use crate::results::{Cause, Outcome, StepKind};
 use crate::runner::Doing;
 use std::sync::Arc;
 
-/// A run that has hostile names in it, its third trial on its way.
+/// The state of the fixture's run during its third trial.
 pub(super) fn state() -> State {
     let mut run = fixture::run();
     let mut state = State::new(&run);
@@ -20,7 +20,7 @@ pub(super) fn state() -> State {
     state
 }
 
-/// What the third trial's process tells of its first phase after `ops`.
+/// A tick of the third trial's first phase after `ops`.
 pub(super) fn tick(ops: u64) -> Tick {
     let trial = fixture::run().trials.remove(2);
     let phase = &trial.workload.phases[0];
@@ -54,7 +54,7 @@ fn look(changes: u64, place: Option<usize>, threads: Vec<u64>) -> Look {
 }
 
 #[test]
-fn looks_give_the_rate_between_two_ticks_and_the_step_between_two_phases() {
+fn looks_provide_the_rate_between_ticks_and_the_step_between_phases() {
     let mut state = state();
     state.look(&look(1, Some(0), vec![100, 100]));
     std::thread::sleep(std::time::Duration::from_millis(20));
@@ -71,25 +71,25 @@ fn looks_give_the_rate_between_two_ticks_and_the_step_between_two_phases() {
 }
 
 #[test]
-fn ticks_alone_are_enough_where_processes_share_no_memory() {
+fn ticks_alone_are_enough_if_processes_share_no_memory() {
     let mut state = state();
     state.tick(&tick(500));
     let now = state.now.as_ref().unwrap();
     assert_eq!((now.ops, now.phase_share, now.rate), (500, Some(0.25), Some(1_234_567.0)));
     assert_eq!((now.rows.len(), now.service_ns[&512], now.p99_text()), (1, 700, "1.5 us".to_string()));
     state.tick(&tick(900));
-    assert_eq!(state.now.as_ref().unwrap().service_ns[&512], 1_400, "the phase's times are added up");
+    assert_eq!(state.now.as_ref().unwrap().service_ns[&512], 1_400, "the times of a phase are added up");
     let other = Tick { phase: "read".into(), ..tick(5) };
     state.tick(&other);
-    assert_eq!(state.now.as_ref().unwrap().service_ns[&512], 700, "each phase has its own");
-    assert_eq!(state.now.as_ref().unwrap().rows.len(), 3, "the series is the trial's");
+    assert_eq!(state.now.as_ref().unwrap().service_ns[&512], 700, "each phase has its own times");
+    assert_eq!(state.now.as_ref().unwrap().rows.len(), 3, "the series is that of the trial");
     state.tick(&Tick { phase: "sweep by get".into(), ..tick(5) });
     let now = state.now.as_ref().unwrap();
     assert_eq!((now.phase_text(), now.turn, now.rows.len()), ("sweep".to_string(), None, 3));
 }
 
 #[test]
-fn the_share_of_a_run_never_goes_back_within_a_trial() {
+fn the_share_of_a_run_never_decreases_within_a_trial() {
     let mut state = state();
     let mut last = state.share();
     let turns = state.now.as_ref().unwrap().turns.len();
@@ -132,7 +132,7 @@ fn the_rank_so_far_counts_the_engines_that_are_ahead_at_the_same_level() {
 }
 
 #[test]
-fn the_plan_counts_what_became_of_each_trial() {
+fn the_plan_counts_trials_by_state() {
     let mut state = State::new(&fixture::run());
     fixture::records().iter().for_each(|record| state.earlier(record));
     let wrong = state.count(&[Fate::Wrong]);
@@ -143,7 +143,7 @@ fn the_plan_counts_what_became_of_each_trial() {
 }
 
 #[test]
-fn hostile_names_are_harmless_in_what_is_drawn_and_told() {
+fn hostile_names_are_harmless_in_all_output() {
     let evil = "\u{1b}]0;title\u{7}\u{202e}\u{9b}31m\r\nx";
     let mut run = fixture::run();
     run.id = evil.into();
@@ -172,7 +172,7 @@ fn hostile_names_are_harmless_in_what_is_drawn_and_told() {
 }
 
 #[test]
-fn figures_are_said_with_their_units_and_unknown_ones_are_a_dash() {
+fn figures_have_units_and_unknown_ones_are_a_dash() {
     assert_eq!(rate_text(Some(1_234_567.0)), "1.23 M ops/s");
     assert_eq!(rate_text(Some(1_234.0)), "1.2 k ops/s");
     assert_eq!(rate_text(Some(12.3)), "12 ops/s");
@@ -184,10 +184,10 @@ fn figures_are_said_with_their_units_and_unknown_ones_are_a_dash() {
 }
 
 #[test]
-fn the_time_left_is_that_of_the_engine_that_runs() {
+fn the_time_left_depends_on_the_current_engine() {
     let run = fixture::run();
     let mut state = State::new(&run);
-    // Trials of one engine took a minute each, those of the others a second.
+    // Trials of one engine took a minute each, trials of the others a second.
     for mut record in fixture::records().into_iter().filter(|record| record.trial.repetition == 1) {
         let seconds = if record.trial.engine == "lmdb" { 60 } else { 1 };
         record.noise.as_mut().unwrap().elapsed_ns = seconds * 1_000_000_000;
@@ -212,7 +212,7 @@ fn the_time_left_is_that_of_the_engine_that_runs() {
 }
 
 #[test]
-fn the_first_trial_of_an_engine_tells_of_its_others_while_it_runs() {
+fn the_first_trial_of_an_engine_is_used_to_estimate_its_others() {
     let run = fixture::run();
     let mut state = State::new(&run);
     let trial = run.trials.iter().find(|trial| trial.engine == "redb").unwrap();
@@ -221,7 +221,7 @@ fn the_first_trial_of_an_engine_tells_of_its_others_while_it_runs() {
     state.tick(&Tick { phase: name, done_share: Some(0.5), ..tick(1) });
     let plan = state.seconds_left().unwrap();
     assert!(plan < 30.0, "{plan} s by the plan");
-    // Half of the phase took 30 s: as much is left of it, and its other two runs take a minute each.
+    // Half of the phase took 30 s, so the other half and two further runs of a minute each are left.
     state.now.as_mut().unwrap().began_earlier_by(std::time::Duration::from_secs(30));
     let left = state.seconds_left().unwrap();
     assert!((150.0..150.0 + 3.0 * plan).contains(&left), "{left} s, and {plan} s by the plan");

@@ -1,5 +1,5 @@
-//! The dashboard: a screen that a thread of the parent draws four times a second from what is known. Trials' processes do
-//! not take part: they are measured in the same way whether or not somebody looks.
+//! The dashboard: a screen that a thread of the parent process draws four times a second from the state. The processes of
+//! trials are not involved, so the dashboard does not change how they are measured.
 
 mod panels;
 mod screen;
@@ -21,23 +21,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the screen is drawn; more would take processor time that an engine on all processors lacks.
+/// The interval between redraws; a shorter one would take processor time from engines that use all processors.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
 
-/// Whether the terminal is ours now.
+/// Whether the dashboard controls the terminal.
 static IS_OURS: AtomicBool = AtomicBool::new(false);
 
-/// The dashboard on stderr, until it is stopped or dropped.
+/// The dashboard on stderr. It is shown until it is stopped or dropped.
 pub struct Dashboard {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Dashboard {
-    /// Takes the terminal. An `Err` says why it cannot be had.
+    /// Takes control of the terminal. An `Err` contains the reason why that is not possible.
     pub fn start(state: Shared) -> Result<Dashboard, String> {
         if !stderr().is_terminal() {
-            return Err("the dashboard is drawn on stderr, and that is no terminal".into());
+            return Err("the dashboard is drawn on stderr, which is not a terminal".into());
         }
         let failed = |error: std::io::Error| {
             give_back();
@@ -47,7 +47,7 @@ impl Dashboard {
         enable_raw_mode().map_err(failed)?;
         execute!(stderr(), EnterAlternateScreen, Hide).map_err(failed)?;
         let terminal = Terminal::new(CrosstermBackend::new(stderr())).map_err(failed)?;
-        // What a panic says must not be lost with the screen that it is printed on.
+        // Leave the alternate screen before a panic message is printed, so that the message is not lost.
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             give_back();
@@ -62,11 +62,11 @@ impl Dashboard {
         Ok(Dashboard { ends, thread: Some(thread) })
     }
 
-    /// Gives the terminal back as it was.
+    /// Stops the dashboard and restores the terminal.
     pub fn stop(&mut self) {
         self.ends.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // If it has panicked, the hook has said so.
+            // If the thread has panicked, the hook has printed the message.
             let _ = thread.join();
         }
         give_back();
@@ -81,7 +81,7 @@ impl Drop for Dashboard {
 
 fn give_back() {
     if IS_OURS.swap(false, Ordering::AcqRel) {
-        // There is nobody to tell if the terminal is gone.
+        // Errors cannot be reported if the terminal is gone.
         let _ = execute!(stderr(), Show, LeaveAlternateScreen);
         let _ = disable_raw_mode();
     }
@@ -94,7 +94,7 @@ fn show(mut terminal: Terminal<CrosstermBackend<std::io::Stderr>>, state: &Share
         view.stops = signals::interrupts();
         if drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_EVERY) {
             drawn = Some(Instant::now());
-            // A terminal that is gone takes its foreground processes with it; until then there is nothing to do here.
+            // Ignore errors: if the terminal is gone, this process will be terminated with it.
             let _ = terminal.draw(|frame| screen::draw(frame, &locked(state), &view));
         }
         let wait = drawn.map_or(DRAW_EVERY, |drawn| DRAW_EVERY.saturating_sub(drawn.elapsed()));
@@ -106,13 +106,13 @@ fn show(mut terminal: Terminal<CrosstermBackend<std::io::Stderr>>, state: &Share
                 }
             }
             Ok(false) => {}
-            // Without a keyboard it is still a screen.
+            // Continue without a keyboard.
             Err(_) => std::thread::sleep(wait),
         }
     }
 }
 
-/// Does what a key asks for; true: the screen is to be drawn at once.
+/// Handles a key. Returns true if the screen must be redrawn at once.
 fn take(event: &Event, view: &mut View) -> bool {
     let Event::Key(key) = event else { return matches!(event, Event::Resize(..)) };
     if key.kind == KeyEventKind::Release {
@@ -120,7 +120,7 @@ fn take(event: &Event, view: &mut View) -> bool {
     }
     let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
-        // Raw mode makes no signal of it.
+        // In raw mode Ctrl-C is not turned into a signal.
         KeyCode::Char('c') if with_control => signals::interrupt(),
         KeyCode::Char('q') => signals::interrupt(),
         KeyCode::Tab => view.shown = Some(view.shown.map_or(0, |shown| shown + 1)),

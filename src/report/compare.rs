@@ -1,4 +1,4 @@
-//! Two runs side by side, as `kvdyno compare` prints them.
+//! The comparison of two runs, as `kvdyno compare` prints it.
 
 use super::content::Block;
 use super::describe::engine_name;
@@ -43,8 +43,8 @@ fn content(comparison: &RunComparison) -> Vec<Block> {
             blocks.push(Block::Lines(lines.iter().map(|line| plain_text(line)).collect()));
         }
     };
-    lines("Not comparable (--force)", &comparison.differences);
-    lines("What differs between the runs", &comparison.remarks);
+    lines("Not comparable (compared because of --force)", &comparison.differences);
+    lines("Differences between the runs", &comparison.remarks);
     lines("Only in one run", &comparison.unmatched);
     lines("Failed in the new run", &comparison.failures);
     lines("Notes on cells", &comparison.notes);
@@ -52,7 +52,7 @@ fn content(comparison: &RunComparison) -> Vec<Block> {
     for phase in phases {
         blocks.push(Block::Part(plain_text(&format!("{} / {}", phase[0].workload, phase[0].phase))));
         for rows in phase.chunk_by(|a, b| a.figure == b.figure) {
-            // A figure that no engine has (percentiles of small samples, writes of a phase that only reads) has no table.
+            // A figure that no engine has gets no table, such as a percentile of a small sample or the writes of a read-only phase.
             if rows.iter().any(|row| row.base_median.is_some() || row.new_median.is_some()) {
                 blocks.push(Block::Section(title(rows[0].figure).to_string()));
                 blocks.push(Block::Table(table(rows)));
@@ -68,11 +68,11 @@ fn content(comparison: &RunComparison) -> Vec<Block> {
 
 fn legend() -> Vec<String> {
     vec![
-        "base, new: geometric means over runs, outliers set aside (a median where fewer than 3 runs have the figure). ratio: new over base; interval: where it lies with 95 %, for this row alone.".to_string(),
+        "base, new: geometric means over runs without outliers (medians if fewer than 3 runs have the figure). ratio: new divided by base. interval: the 95 % confidence interval of the ratio, for this row alone.".to_string(),
         format!(
-            "p: the chance of such a difference between equals, corrected for all rows of this output (Welch, Holm). change: ~ where p is not below {FAMILY_ERROR} ({FAMILY_ERROR_OF_FEW} for fewer than {FEWEST_FOR_ORDER} runs); -: it cannot be compared (fewer than {FEWEST_RUNS} runs, or not in all of them)."
+            "p: the probability of such a difference if nothing changed, corrected for all rows of this output (Welch, Holm). change: ~ if p is not below {FAMILY_ERROR} ({FAMILY_ERROR_OF_FEW} for fewer than {FEWEST_FOR_ORDER} runs); - if the figure cannot be compared (fewer than {FEWEST_RUNS} runs, or not in all of them)."
         ),
-        "The runs were made one after the other: what changed on the machine between them shows as a change of the engine.".to_string(),
+        "The two runs were not interleaved, so a change of the machine between them appears as a change of the engine.".to_string(),
     ]
 }
 
@@ -135,7 +135,7 @@ fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_string() } else { format!("{p:.3}") }
 }
 
-/// What changed, a line each, and how much did not.
+/// A line for each change, then the number of figures without a change.
 fn summary(comparison: &RunComparison) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut same, mut unknown, mut changed) = (0, 0, 0);
@@ -162,29 +162,32 @@ fn summary(comparison: &RunComparison) -> Vec<String> {
         0 => String::new(),
         unknown => format!(" {} cannot be compared.", counted(unknown, "figure", "figures")),
     };
-    lines.push(format!("{} changed; {same} show no change.{unknown}", counted(changed, "figure", "figures")));
+    lines.push(format!(
+        "{} changed; {same} without a significant change.{unknown}",
+        counted(changed, "figure", "figures")
+    ));
     if !comparison.failures.is_empty() {
         lines.push(format!(
-            "{} in the new run and not in the base run.",
+            "{} in the new run but not in the base run.",
             counted(comparison.failures.len() as u64, "cell failed", "cells failed")
         ));
     }
     if comparison.disturbed > 0 {
         lines.push(format!(
-            "{} disturbed by something else on the machine (see the notes): repeat on a quiet machine before you trust a change.",
+            "{} disturbed by other activity on the machine (see the notes): repeat the runs on an idle machine before you trust a change.",
             counted(comparison.disturbed as u64, "cell was", "cells were")
         ));
     }
     lines
 }
 
-/// `fell by 7.3 %`, `rose to 2.40 times`.
+/// `fell by 7.3 %`, `rose to 2.40 times the base`.
 fn change(row: &Row) -> String {
-    let Some(found) = &row.compared else { return "is no longer the same".to_string() };
+    let Some(found) = &row.compared else { return "changed".to_string() };
     let verb = if found.ratio > 1.0 { "rose" } else { "fell" };
     if (0.5..2.0).contains(&found.ratio) {
         format!("{verb} by {:.1} %", (found.ratio - 1.0).abs() * 100.0)
     } else {
-        format!("{verb} to {} times", super::figure::ratio(found.ratio))
+        format!("{verb} to {} times the base", super::figure::ratio(found.ratio))
     }
 }

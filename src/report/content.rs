@@ -1,4 +1,4 @@
-//! What a report for people says, block by block; text and Markdown set the same blocks.
+//! The contents of a report for people, as blocks. Text and Markdown render the same blocks.
 
 use super::describe::{clock, command, engine_name, machine, memory, phase_name, phase_settings, trials};
 use super::escape::plain_text;
@@ -12,32 +12,32 @@ use crate::results::statistics::{FEWEST_FOR_ORDER, interval_of_median};
 use crate::results::summary::{Cell, PhaseSummary, StepSummary, Summary, TrialWarning};
 use crate::results::{Run, StepKind};
 
-/// A piece of a report; its text is plain (printable ASCII, one line).
+/// A block of a report. Its texts are plain: printable ASCII, one line.
 pub(super) enum Block {
     /// The report's title.
     Title(String),
     /// A part of the report.
     Part(String),
-    /// A part of a part.
+    /// A section of a part.
     Section(String),
-    /// Names and what is said of them.
+    /// Names and their values.
     Facts(Vec<(&'static str, String)>),
     /// A table.
     Table(Table),
-    /// Sentences, a line each.
+    /// Sentences, one per line.
     Lines(Vec<String>),
-    /// Commands, each with what it is for.
+    /// Commands, each with its purpose.
     Commands(Vec<(String, String)>),
 }
 
-/// What the columns of the engines mean.
-const ENGINES_LEGEND: &str = "cache: the budget of the engine's own cache; -: it has no such setting. compression: -: not \
-    known. The HTML report and the records have all options in force.";
+/// The legend of the engines' table.
+const ENGINES_LEGEND: &str = "cache: the size limit of the engine's own cache; - if the engine has no such setting. \
+    compression: - if unknown. The HTML report and the records list all effective options.";
 
-/// The most columns of steps in one table, so that it fits a terminal.
+/// The maximum number of step columns in one table, so that it fits a terminal.
 const STEP_COLUMNS: usize = 7;
 
-/// The whole report.
+/// The complete report.
 pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     let mut blocks = vec![Block::Title(plain_text(&format!("kvdyno, run {}", run.id))), header(summary, run)];
     for phase in &summary.phases {
@@ -56,7 +56,7 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     blocks.extend(engine_blocks(summary));
     if !summary.absent.is_empty() {
         let absent = summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})")));
-        blocks.push(Block::Part("Absent engines".to_string()));
+        blocks.push(Block::Part("Engines not available".to_string()));
         blocks.push(Block::Lines(vec![absent.collect::<Vec<_>>().join(", ")]));
     }
     blocks.push(Block::Part("How to read the tables".to_string()));
@@ -73,8 +73,8 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
 
 pub(super) fn header(summary: &Summary, run: &Run) -> Block {
     let mut facts = vec![
-        ("asked", command(run)),
-        ("when", plain_text(&format!("{}, kvdyno {}", run.started_at, run.tool_version))),
+        ("command", command(run)),
+        ("started", plain_text(&format!("{}, kvdyno {}", run.started_at, run.tool_version))),
         ("machine", machine(run)),
         ("clock", clock(run)),
         ("trials", trials(run, summary)),
@@ -86,7 +86,7 @@ pub(super) fn header(summary: &Summary, run: &Run) -> Block {
     Block::Facts(facts)
 }
 
-/// What the intervals of so many runs are worth, and what ratios are to.
+/// The confidence level of intervals over this number of runs, and the base of ratios.
 fn intervals(summary: &Summary) -> String {
     let places: Vec<f64> = (1..=summary.runs).map(f64::from).collect();
     let base = match &summary.baseline {
@@ -94,19 +94,19 @@ fn intervals(summary: &Summary) -> String {
         None => "the first row of each table".to_string(),
     };
     let order = if (summary.runs as usize) < FEWEST_FOR_ORDER {
-        format!("; no order is claimed from fewer than {FEWEST_FOR_ORDER} runs")
+        format!("; engines are ranked only with {FEWEST_FOR_ORDER} or more runs")
     } else {
         String::new()
     };
     let cells = || summary.phases.iter().flat_map(|phase| phase.groups.iter().flat_map(|group| &group.cells));
     let fewer = match cells().any(|cell| cell.counted_runs < summary.runs) {
-        true => " (less in rows with fewer runs)",
+        true => " (lower in rows with fewer runs)",
         false => "",
     };
     match interval_of_median(&places) {
-        None => format!("none, a single run shows no spread; ratios are to {base}{order}"),
+        None => format!("- (a single run shows no spread); ratios are relative to {base}{order}"),
         Some(interval) => format!(
-            "of ops/s, from {} to {} of the {} runs, which covers the true median in {:.1} % of cases{fewer}; ratios are to {base}{order}",
+            "of ops/s, from {} to {} of the {} runs; they contain the true median in {:.1} % of cases{fewer}; ratios are relative to {base}{order}",
             if interval.low == 1.0 { "the slowest".to_string() } else { format!("number {}", interval.low) },
             if interval.low == 1.0 { "the fastest".to_string() } else { format!("number {}", interval.high) },
             summary.runs,
@@ -115,7 +115,7 @@ fn intervals(summary: &Summary) -> String {
     }
 }
 
-/// Names and versions of the engines in force.
+/// The names and versions of the engines that ran.
 fn engines(summary: &Summary) -> String {
     let mut names: Vec<String> = summary
         .engines
@@ -129,17 +129,17 @@ fn engines(summary: &Summary) -> String {
 fn phase_blocks(phase: &PhaseSummary, baseline: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::Part(phase_name(phase)), Block::Lines(vec![phase_settings(phase)])];
     for group in &phase.groups {
-        blocks.push(Block::Section(format!("At level {} (in force)", group.name())));
+        blocks.push(Block::Section(format!("Durability level {} (effective)", group.name())));
         blocks.push(Block::Table(ranking(&group.cells)));
         if let Some(baseline) = baseline.filter(|_| group.cells.iter().all(|cell| cell.ratio.is_none())) {
             blocks.push(Block::Lines(vec![plain_text(&format!(
-                "no ratios: {baseline} has no rank in this table"
+                "No ratios: {baseline} is not ranked in this table."
             ))]));
         }
     }
     let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();
     if !measured.is_empty() {
-        blocks.push(Block::Section("Measured, but never ranked".to_string()));
+        blocks.push(Block::Section("Measured but not ranked".to_string()));
         blocks.push(Block::Table(ranking(measured)));
     }
     if let Some(table) = without_figures(phase) {
@@ -154,7 +154,7 @@ fn phase_blocks(phase: &PhaseSummary, baseline: Option<&str>) -> Vec<Block> {
     blocks
 }
 
-/// A step's place in a trial.
+/// The position of a step in a trial.
 #[derive(Clone, PartialEq)]
 struct StepPlace<'a> {
     name: StepKind,
@@ -166,7 +166,7 @@ impl StepPlace<'_> {
         StepPlace { name: step.name, before_phase: step.before_phase.as_deref() }
     }
 
-    /// `settle > read`, or the name alone if that is enough.
+    /// `settle > read`, or only the name if it is unique.
     fn title(&self, all: &[StepPlace]) -> String {
         let alone = all.iter().filter(|other| other.name == self.name).count() == 1;
         match self.before_phase {
@@ -176,10 +176,10 @@ impl StepPlace<'_> {
     }
 }
 
-/// The medians of the steps: a row for each cell and a column for each place in its trials.
+/// The medians of the steps: a row for each cell and a column for each position in its trials.
 pub(super) fn step_blocks(summary: &Summary) -> Vec<Block> {
     let mut blocks = Vec::new();
-    // The trials of several workloads take turns, and so do their steps.
+    // Trials of several workloads are interleaved, and so are their steps.
     let mut workloads: Vec<&str> = Vec::new();
     for step in &summary.steps {
         if !workloads.contains(&step.workload.as_str()) {
@@ -207,7 +207,7 @@ pub(super) fn step_blocks(summary: &Summary) -> Vec<Block> {
     blocks
 }
 
-/// What came of steps that have no time: a line for each note, with the engines that it holds for.
+/// Notes on steps without a time: a line for each note, with the engines it applies to.
 fn step_notes(steps: &[&StepSummary], places: &[StepPlace]) -> Vec<String> {
     let mut notes: Vec<(String, Vec<String>)> = Vec::new();
     for step in steps {
@@ -244,7 +244,7 @@ fn step_table(steps: &[&StepSummary], places: &[StepPlace], all: &[StepPlace]) -
     table
 }
 
-/// The engines as they were in force: caches and compression beside each other, for they decide what figures are worth.
+/// The engines with their effective cache sizes and compression, which the figures depend on.
 fn engine_blocks(summary: &Summary) -> Vec<Block> {
     let titles = ["engine", "version", "cache", "compression"];
     let mut table = Table::with_titles(&titles.map(|title| (title, Align::Left)));
@@ -256,7 +256,7 @@ fn engine_blocks(summary: &Summary) -> Vec<Block> {
             known(engine.cache_bytes, bytes),
             known(engine.compression.as_deref(), plain_text),
         ];
-        // Other options may differ from workload to workload.
+        // The other options may differ between workloads.
         if !rows.contains(&row) {
             rows.push(row);
         }
@@ -266,7 +266,7 @@ fn engine_blocks(summary: &Summary) -> Vec<Block> {
         return Vec::new();
     }
     vec![
-        Block::Part("Engines in force".to_string()),
+        Block::Part("Engines".to_string()),
         Block::Table(table),
         Block::Lines(vec![ENGINES_LEGEND.to_string()]),
     ]

@@ -1,7 +1,8 @@
 //! The report for spreadsheets and programs: a row per engine, phase and run, with exact figures.
 //!
-//! The columns that begin with `cell_` hold what the runs of a cell have in common and are the same in each of its
-//! rows; those that begin with `trial_` are of a run's whole trial, and the same in the rows of its phases. What is not known is an empty cell.
+//! Columns that begin with `cell_` describe all runs of a cell and are the same in each of its rows. Columns that begin
+//! with `trial_` describe the complete trial of a run and are the same in the rows of its phases. An unknown value is an
+//! empty cell.
 
 use super::escape::csv_cell;
 use super::ranking::check_name;
@@ -9,7 +10,7 @@ use crate::measure::CapRecord;
 use crate::results::summary::{Cell, Latency, PhaseSummary, RunFigures, RunState, Summary};
 use crate::results::{Record, Run, StepKind};
 
-/// What a row is made of.
+/// The sources of a row.
 struct Row<'a> {
     run_id: &'a str,
     phase: &'a PhaseSummary,
@@ -18,10 +19,10 @@ struct Row<'a> {
     record: Option<&'a Record>,
 }
 
-/// A column: its name, with the unit last, and its cell, ready to be written.
+/// A column: its name, which ends with the unit, and a function that returns the escaped cell.
 type Column = (&'static str, fn(&Row) -> String);
 
-/// The columns, in order; names stay the same in all versions.
+/// The columns, in order. Their names are stable across versions.
 const COLUMNS: &[Column] = &[
     ("run_id", |row| csv_cell(row.run_id)),
     ("trial", |row| csv_cell(&row.run.trial)),
@@ -90,7 +91,7 @@ const COLUMNS: &[Column] = &[
     ("trial_memory_peak_bytes", |row| text(cap(row).and_then(|cap| cap.peak_bytes))),
 ];
 
-/// Renders it.
+/// Renders the report.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
     let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
     let mut lines = vec![names.join(",")];
@@ -107,7 +108,7 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The figure in full, or nothing if it is not known.
+/// The exact figure, or an empty text if it is unknown.
 pub(super) fn text<Figure: ToString>(figure: Option<Figure>) -> String {
     figure.map(|figure| figure.to_string()).unwrap_or_default()
 }
@@ -116,8 +117,8 @@ fn latency(row: &Row, say: fn(&Latency) -> String) -> String {
     say(&row.cell.latency)
 }
 
-/// How long a step of the trial took, the first of that name; `at_end`: of those behind the last phase. None if it was
-/// not done, or not as it should be.
+/// The duration of the trial's first step with this name; with `at_end`, of the first one after the last phase. `None` if
+/// the step was not done or has a note.
 fn step_ns(row: &Row, name: StepKind, at_end: bool) -> Option<u64> {
     let steps = &row.record?.steps;
     let step = steps.iter().find(|step| step.name == name && step.before_phase.is_none() >= at_end)?;
@@ -136,7 +137,7 @@ fn notes(cell: &Cell) -> String {
     cell.notes.iter().map(|note| note.mark.as_str()).collect::<Vec<_>>().join("; ")
 }
 
-/// A word for what became of the run, and why.
+/// The state of the run as a word, and its cause.
 pub(super) fn state(state: &RunState) -> (&'static str, &str) {
     match state {
         RunState::Counted => ("counted", ""),

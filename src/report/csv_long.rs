@@ -1,14 +1,14 @@
-//! The report with a row per figure, for programs that pivot: what a row is of, its name, its unit and its value.
+//! The report with a row for each figure, for pivot tables: the figure's run, phase and engine, its name, unit and value.
 
 use super::csv::{options, state, text};
 use super::escape::csv_cell;
 use crate::results::Run;
 use crate::results::summary::{Cell, Latency, PhaseSummary, RunFigures, Summary};
 
-/// The columns; those up to `kind` say what the figure is of. Kind is empty where it is of all kinds together.
+/// The columns. Those up to `kind` identify the figure. `kind` is empty for figures over all kinds of op.
 const COLUMNS: &str = "run_id,trial,workload,phase,engine,options,repetition,durability_in_force,state,cause,kind,figure,unit,value";
 
-/// Renders it.
+/// Renders the report.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
     let mut lines = vec![COLUMNS.to_string()];
     for phase in &summary.phases {
@@ -43,7 +43,7 @@ fn names(run: &Run, phase: &PhaseSummary, cell: &Cell, figures: &RunFigures) -> 
     words.join(",")
 }
 
-/// `kind,figure,unit,value` of each figure that is known.
+/// `kind,figure,unit,value` for each known figure.
 fn rows(summary: &Summary, phase: &PhaseSummary, run: &RunFigures) -> Vec<String> {
     let mut rows = Vec::new();
     let mut figure = |kind: &str, name: &str, unit: &str, value: String| {

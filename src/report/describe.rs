@@ -1,4 +1,4 @@
-//! Settings in words: what a phase does, and what machine it was done on.
+//! Settings in words: the load of a phase, and the machine of a run.
 
 use super::escape::{plain_text, shell_word};
 use super::figure::{bytes, count, counted, known};
@@ -6,7 +6,7 @@ use crate::measure::units::{share_text, time_text};
 use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, Summary};
 
-/// The longest engine name with its options that a table shows, in characters.
+/// The maximum length of an engine name with its options in a table, in characters.
 const ENGINE_LIMIT: usize = 24;
 
 /// `quick / read`.
@@ -14,7 +14,7 @@ pub(super) fn phase_name(phase: &PhaseSummary) -> String {
     plain_text(&format!("{} / {}", phase.workload, phase.name))
 }
 
-/// `redb`, or `redb (cache=1G, sync=on)` where options were asked for, cut to fit a table.
+/// `redb`, or `redb (cache=1G, sync=on)` if options were requested, truncated to fit a table.
 pub(super) fn engine_name(engine: &str, options: &[(String, String)]) -> String {
     super::escape::short_text(&full_engine_name(engine, options), ENGINE_LIMIT)
 }
@@ -29,7 +29,7 @@ pub(super) fn cell_name(cell: &Cell) -> String {
     engine_name(&cell.engine, &cell.options)
 }
 
-/// What the phase does, in a line: ops, keys, values, distribution, threads, end, level asked for.
+/// The load of a phase in one line: ops, keys, values, distribution, threads, end, requested level.
 pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
     let settings = &phase.settings;
     let value_size = settings.value_size.as_ref().unwrap_or(&phase.value.size);
@@ -44,7 +44,7 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
         phase
             .rounds
             .map_or_else(String::new, |rounds| format!("over {}", counted(rounds.into(), "round", "rounds"))),
-        format!("level asked for: {}", phase.durability_asked),
+        format!("requested durability level: {}", phase.durability_asked),
     ];
     plain_text(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))
 }
@@ -60,7 +60,7 @@ fn keys(phase: &PhaseSummary) -> String {
         true => format!(" in {collections} collections of type {}", kind.name()),
         false => keyspaces(phase),
     };
-    // Without their number where phases insert them.
+    // Without a count if phases insert the keys.
     let number = if phase.keys > 0 { keys + " " } else { String::new() };
     format!("{number}keys of {} B{space}", phase.key.size)
 }
@@ -72,7 +72,7 @@ fn keyspaces(phase: &PhaseSummary) -> String {
     }
 }
 
-/// `3 indexes of 8 B, 1 clustering`; nothing where there are none.
+/// `3 indexes of 8 B, 1 clustering`; empty without indexes.
 fn indexes(phase: &PhaseSummary) -> String {
     let indexes = &phase.indexes;
     if indexes.is_empty() {
@@ -122,10 +122,10 @@ fn mix(phase: &PhaseSummary) -> String {
     text + &transaction(phase)
 }
 
-/// `, 100 to a transaction`, `, in one transaction`; nothing where there is none.
+/// `, 100 ops per transaction`, `, in one transaction`; empty without transactions.
 fn transaction(phase: &PhaseSummary) -> String {
     let each = match phase.settings.atomic {
-        true => format!(", {} to a transaction", count(phase.settings.join.into())),
+        true => format!(", {} ops per transaction", count(phase.settings.join.into())),
         false => String::new(),
     };
     match phase.settings.transaction {
@@ -137,7 +137,7 @@ fn transaction(phase: &PhaseSummary) -> String {
 fn scan(phase: &PhaseSummary) -> String {
     let scan = &phase.settings.scan;
     if phase.collections.are_hashes() {
-        return " of a whole hash".to_string();
+        return " of all fields of a hash".to_string();
     }
     let rows = match (scan.rows, scan.uniform_rows) {
         (0, _) => " to the end".to_string(),
@@ -147,12 +147,12 @@ fn scan(phase: &PhaseSummary) -> String {
     let index = if scan.index > 0 { format!(", by index {}", scan.index) } else { String::new() };
     let calls = match scan.rows_per_call {
         0 => String::new(),
-        rows => format!(", {} a call", counted(rows.into(), "row", "rows")),
+        rows => format!(", {} per call", counted(rows.into(), "row", "rows")),
     };
     rows + &index
         + &calls
-        + if scan.reverse { ", downward" } else { "" }
-        + if scan.prefix { ", of one prefix" } else { "" }
+        + if scan.reverse { ", in descending order" } else { "" }
+        + if scan.prefix { ", within one prefix" } else { "" }
 }
 
 fn threads(phase: &PhaseSummary) -> String {
@@ -179,25 +179,25 @@ fn end(phase: &PhaseSummary) -> String {
     if settings.seconds > 0.0 {
         let uncounted = match settings.warmup_seconds {
             0.0 => String::new(),
-            warmup => format!(", of which the first {warmup} s do not count"),
+            warmup => format!(", the first {warmup} s not counted"),
         };
         ends.push(format!("{} s{uncounted}", settings.seconds));
     }
     ends.join(" or ")
 }
 
-/// Threads of all roles.
+/// The number of threads in all roles.
 pub(super) fn all_threads(phase: &PhaseSummary) -> u32 {
     let settings = &phase.settings;
     settings.threads.saturating_add(settings.readers).saturating_add(settings.writers).max(1)
 }
 
-/// The command that repeats the run, as one would type it.
+/// The command that repeats the run, quoted for a shell.
 pub(super) fn command(run: &Run) -> String {
     run.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// The machine in a line; what is not known is left out.
+/// The machine in one line, without unknown facts.
 pub(super) fn machine(run: &Run) -> String {
     let machine = &run.machine;
     let disk = machine.file_system.as_ref().map(|disk| {
@@ -217,12 +217,12 @@ pub(super) fn machine(run: &Run) -> String {
     plain_text(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
-/// The clock and what it costs.
+/// The clock and the cost of reading it.
 pub(super) fn clock(run: &Run) -> String {
-    plain_text(&format!("{}; a read costs {}", run.clock.source, time_text(run.clock.cost_ns)))
+    plain_text(&format!("{}; reading it takes {}", run.clock.source, time_text(run.clock.cost_ns)))
 }
 
-/// How many trials there are and what became of them.
+/// The numbers of trials: planned, measured and failed.
 pub(super) fn trials(run: &Run, summary: &Summary) -> String {
     let runs = counted(summary.runs.into(), "run", "runs");
     let mut text =
@@ -233,10 +233,10 @@ pub(super) fn trials(run: &Run, summary: &Summary) -> String {
     text
 }
 
-/// What the memory figures mean.
+/// An explanation of the memory figures.
 pub(super) fn memory(summary: &Summary) -> String {
     let own = known(summary.rss_before_open_bytes, bytes);
     format!(
-        "RSS is that of a trial's whole process; the harness had {own} of it before the engine was opened"
+        "RSS covers the complete process of a trial; before the engine was opened, the harness used {own}"
     )
 }

@@ -1,7 +1,7 @@
-//! Makes strings from engines, options and the environment harmless: they may hold anything.
+//! Escapes strings from engines, options and the environment, which may contain anything.
 
-/// For a terminal: printable ASCII as it is, every other character (control, direction, wide) as `?`, line breaks and
-/// tabs as a space.
+/// Escapes text for a terminal. Printable ASCII is kept, line breaks and tabs become a space, and every other character
+/// (control, direction, wide) becomes `?`.
 pub fn plain_text(text: &str) -> String {
     let harmless = |letter: char| match letter {
         ' '..='~' => letter,
@@ -11,13 +11,13 @@ pub fn plain_text(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
 
-/// [`plain_text`], of at most `limit` characters; what is cut off shows as `..`.
+/// [`plain_text`], truncated to `limit` characters; `..` marks a truncated text.
 pub(super) fn short_text(text: &str, limit: usize) -> String {
     let plain = plain_text(text);
     if plain.len() <= limit { plain } else { format!("{}..", &plain[..limit.saturating_sub(2)]) }
 }
 
-/// For Markdown: [`plain_text`] with every character that Markdown or HTML would act on escaped.
+/// Escapes text for Markdown: [`plain_text`] with every special character of Markdown or HTML escaped.
 pub fn markdown_text(text: &str) -> String {
     let mut escaped = String::new();
     for letter in plain_text(text).chars() {
@@ -32,8 +32,8 @@ pub fn markdown_text(text: &str) -> String {
     escaped
 }
 
-/// For CSV (RFC 4180): quoted where needed, control characters as spaces, and a `'` before what a spreadsheet would
-/// take for a formula.
+/// Escapes text for CSV (RFC 4180): quoted if necessary, control characters replaced by spaces, and a `'` before text that
+/// a spreadsheet would read as a formula.
 pub fn csv_cell(text: &str) -> String {
     let starts_formula = |letter: char| matches!(letter, '=' | '+' | '-' | '@' | '\t' | '\r');
     let hostile =
@@ -43,7 +43,7 @@ pub fn csv_cell(text: &str) -> String {
     if clean.contains([',', '"', ';', '\'']) { format!("\"{}\"", clean.replace('"', "\"\"")) } else { clean }
 }
 
-/// One word of a shell command, quoted where the shell would act on it.
+/// One word of a shell command, quoted if it contains special characters of the shell.
 pub(super) fn shell_word(word: &str) -> String {
     let plain = plain_text(word);
     let safe = |letter: char| letter.is_ascii_alphanumeric() || "_./:=,@%+-".contains(letter);
@@ -54,7 +54,7 @@ pub(super) fn shell_word(word: &str) -> String {
     }
 }
 
-/// What a hostile engine might call itself.
+/// Names that a hostile engine might use.
 #[cfg(test)]
 pub(super) const HOSTILE: &[&str] = &[
     "\u{1b}[2J\u{1b}]0;title\u{7}",
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_acts_on_is_left() {
+    fn no_special_character_of_a_terminal_remains() {
         for text in HOSTILE {
             let plain = plain_text(text);
             assert!(plain.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{text:?} became {plain:?}");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_markdown_acts_on_is_left() {
+    fn no_special_character_of_markdown_remains() {
         for text in HOSTILE {
             let escaped = markdown_text(text);
             assert!(!escaped.contains(['<', '>', '\n', '\r', '\u{1b}']), "{text:?} became {escaped:?}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cell_is_taken_for_a_formula() {
+    fn no_cell_is_read_as_a_formula() {
         for text in HOSTILE {
             let cell = csv_cell(text);
             let seen = cell.trim_start_matches('"').trim_start();

@@ -1,11 +1,11 @@
-//! Figures as people read them: three digits and a unit, and `-` for what is not known.
+//! Figures for people: three digits and a unit, and `-` for unknown values.
 
 use crate::measure::units::bytes_text;
 
-/// What stands for the unknown.
+/// The text for an unknown value.
 pub(super) const UNKNOWN: &str = "-";
 
-/// The figure said by `say`, or `-`.
+/// The value as formatted by `say`, or `-` if it is unknown.
 pub(super) fn known<Value>(value: Option<Value>, say: impl Fn(Value) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_string(), say)
 }
@@ -13,7 +13,7 @@ pub(super) fn known<Value>(value: Option<Value>, say: impl Fn(Value) -> String) 
 /// Ops per second: `1.23M`, `456k`, `12.3`.
 pub(super) fn rate(per_second: f64) -> String {
     const UNITS: [(&str, f64); 4] = [("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)];
-    // A value that would be written as 1000 of a unit takes the next one.
+    // A value that would be printed as 1000 of a unit uses the next unit.
     let found = UNITS.into_iter().find(|(_, size)| per_second >= *size * 0.9995);
     let (unit, size) = found.unwrap_or(("", 1.0));
     format!("{}{unit}", three_digits(per_second / size))
@@ -35,7 +35,7 @@ pub(super) fn ratio(ratio: f64) -> String {
     format!("{ratio:.0$}", ratio_decimals(ratio))
 }
 
-/// From one ratio to another, rounded outward, so that the range never says more than it knows: `0.951..1.002`.
+/// A range of ratios, rounded outward so that the printed range is never narrower than the real one: `0.951..1.002`.
 pub(super) fn ratio_range(low: f64, high: f64) -> String {
     let outward = |ratio: f64, round: fn(f64) -> f64| {
         let decimals = ratio_decimals(ratio);
@@ -57,7 +57,7 @@ fn ratio_decimals(ratio: f64) -> usize {
     }
 }
 
-/// A time, given in nanoseconds: `41ns`, `2.80us`. Without a space and always with three digits, for narrow columns.
+/// A time in nanoseconds as text: `41ns`, `2.80us`. For narrow columns: without a space, and with three digits from 1 us on.
 pub(super) fn time(ns: u64) -> String {
     const UNITS: [(&str, f64); 3] = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
     match UNITS.into_iter().find(|(_, size)| ns as f64 >= *size * 0.9995) {
@@ -66,12 +66,12 @@ pub(super) fn time(ns: u64) -> String {
     }
 }
 
-/// An amount of memory or disk: `23.5GiB`.
+/// An amount of memory or disk space: `23.5GiB`.
 pub(super) fn bytes(bytes: u64) -> String {
     bytes_text(bytes).replace(' ', "")
 }
 
-/// A count with its thousands apart: `200,000`.
+/// A count with thousands separators: `200,000`.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -89,7 +89,7 @@ pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// Names as a sentence lists them: `a`, `a and b`, `a, b and c`.
+/// Names as a list in a sentence: `a`, `a and b`, `a, b and c`.
 pub(super) fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_lists_read_as_in_sentences() {
+    fn counts_and_lists_are_formatted_for_sentences() {
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_000), "1,000");

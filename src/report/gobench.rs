@@ -1,5 +1,5 @@
-//! The report as Go's benchmarks print theirs, for benchstat: a line for each run of a cell in a phase, the settings as
-//! `name=value` in its name (`benchstat -col /engine`).
+//! The report in the format of Go benchmarks, for benchstat: a line for each run of a cell in a phase. The name of the
+//! benchmark contains the settings as `name=value` (`benchstat -col /engine`).
 
 use super::escape::plain_text;
 use super::left_out::left_out;
@@ -7,18 +7,19 @@ use super::ranking::cells;
 use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, RunFigures, Summary};
 
-/// Units of which more is better; benchstat takes less for better in all that it does not know.
+/// Units where higher is better; benchstat assumes that lower is better for units it does not know.
 const HEAD: &str = "Unit ops/s better=higher\n";
 
-/// Renders it.
+/// Renders the report.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
-    // What stands as `name: value` keeps two files apart in benchstat's tables; runs and versions are to be compared.
+    // benchstat does not compare files whose `name: value` lines differ. Runs and versions are to be compared, so they are in
+    // a comment.
     let mut text = plain_text(&format!("# kvdyno {}, run {}", run.tool_version, run.id)) + "\n";
     if let Some(cpu) = &run.machine.cpu_model {
         text += &format!("cpu: {}\n", plain_text(cpu));
     }
     text += HEAD;
-    left_out(summary).iter().for_each(|line| text += &format!("# left out: {line}\n"));
+    left_out(summary).iter().for_each(|line| text += &format!("# skipped: {line}\n"));
     for phase in &summary.phases {
         for cell in phase.floors.iter().chain(cells(phase)) {
             let name = name(phase, cell);
@@ -29,8 +30,8 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
     text
 }
 
-/// `BenchmarkKvdyno/workload=quick/phase=read/engine=lmdb/level=process/keys=2000/k=16/v=100/t=1`. What is behind the last
-/// dash is never digits alone: benchstat would take that for a number of processors.
+/// `BenchmarkKvdyno/workload=quick/phase=read/engine=lmdb/level=process/keys=2000/k=16/v=100/t=1`. The text after the last
+/// dash never consists of digits alone: benchstat would read it as a number of processors.
 fn name(phase: &PhaseSummary, cell: &Cell) -> String {
     let level = cell.durability_in_force.unwrap_or(cell.durability_asked).to_string();
     let value = phase.settings.value_size.as_ref().unwrap_or(&phase.value.size).to_string();
@@ -51,13 +52,13 @@ fn name(phase: &PhaseSummary, cell: &Cell) -> String {
     "BenchmarkKvdyno".to_string() + &parts.collect::<String>()
 }
 
-/// Without what would end a name or a part of it.
+/// The text without the characters that would end a name or a part of it.
 fn word(text: &str) -> String {
     let safe = |letter: char| if " /=\"".contains(letter) { '_' } else { letter };
     plain_text(text).chars().map(safe).collect()
 }
 
-/// Ops, and each figure that is known with its unit; none without ops.
+/// The ops and each known figure with its unit; `None` without ops.
 fn figures(run: &RunFigures) -> Option<String> {
     let (ops, elapsed_ns) = (run.ops.filter(|ops| *ops > 0)?, run.elapsed_ns?);
     let mut text = format!("{ops} {} ns/op", elapsed_ns as f64 / ops as f64);
@@ -72,7 +73,7 @@ fn figures(run: &RunFigures) -> Option<String> {
     figure(ns(run.latency.p99_ns), "p99-ns");
     figure(ns(run.latency.p999_ns), "p999-ns");
     figure(ns(run.latency.max_ns), "max-ns");
-    // A second for a million ops is a microsecond for one.
+    // One second per million ops is one microsecond per op.
     figure(run.cpu_seconds_per_million_ops.map(|seconds| seconds * 1e3), "cpu-ns/op");
     figure(ns(run.rss_bytes), "rss-bytes");
     figure(ns(run.disk_allocated_bytes), "disk-bytes");
@@ -86,7 +87,7 @@ mod tests {
     use crate::results::fixture;
 
     #[test]
-    fn a_name_is_one_word_and_its_parts_stay_apart_whatever_an_engine_is_called() {
+    fn a_name_is_one_word_and_its_parts_stay_separate_for_any_engine_name() {
         let mut run = fixture::run();
         let mut records = fixture::records();
         let trials = run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial));

@@ -1,6 +1,6 @@
-//! Histograms for the plotters of HdrHistogram: percentile files (.hgrm), and interval logs (.hlog, format V2).
+//! Histograms for the plotters of HdrHistogram: percentile files (.hgrm) and interval logs (.hlog, format V2).
 //!
-//! Values are milliseconds, as these programs have them by default, with all digits of the nanoseconds.
+//! Values are in milliseconds, the default of these programs, with all digits down to nanoseconds.
 
 use super::escape::plain_text;
 use super::layout::Page;
@@ -11,19 +11,19 @@ use crate::results::summary::Summary;
 use crate::results::{PhaseRecord, Record, Run};
 use std::fmt::Write;
 
-/// Steps between a percentile and half of what is left to 100, as in HdrHistogram's own files.
+/// Steps in each half of the remaining distance to 100 %, as in HdrHistogram's own files.
 const TICKS_PER_HALF: f64 = 5.0;
 const NS_PER_MS: f64 = 1e6;
 
-/// All percentile files, one below the other; what is in none of them is told first.
+/// All percentile files, one after the other, preceded by the runs that are in none of them.
 pub(super) fn percentiles(summary: &Summary, run: &Run) -> String {
     let mut text = format!("# kvdyno, run {}\n", plain_text(&run.id));
-    left_out(summary).iter().for_each(|line| text += &format!("# left out: {line}\n"));
+    left_out(summary).iter().for_each(|line| text += &format!("# skipped: {line}\n"));
     percentile_pages(summary).iter().for_each(|page| text += &format!("# {}\n{}", page.file, page.text));
     text
 }
 
-/// A file for each phase of a cell, its runs merged, and one for each kind of op where there are several.
+/// A file for each phase of a cell, with its runs merged, and one for each kind of op if there are several.
 pub(super) fn percentile_pages(summary: &Summary) -> Vec<Page> {
     let mut pages = Vec::new();
     for found in measured_with_floors(summary).iter().filter(|found| !found.runs.is_empty()) {
@@ -48,7 +48,7 @@ pub(super) fn percentile_pages(summary: &Summary) -> Vec<Page> {
     pages
 }
 
-/// `quick.read.lmdb.process`; a name for files.
+/// The cell's part of a file name: `quick.read.lmdb.process`.
 fn cell_name(found: &Measured) -> String {
     let parts = [&found.phase.workload, &found.phase.name, &file_engine(found.cell), &found.level()];
     parts.map(|part| file_part(part)).join(".")
@@ -61,7 +61,7 @@ fn merged(found: &Measured, kind: Option<&str>) -> Histogram {
     sum
 }
 
-/// What HdrHistogram's `outputPercentileDistribution` prints.
+/// The text that HdrHistogram's `outputPercentileDistribution` prints.
 fn percentile_text(histogram: &Histogram) -> String {
     let mut text =
         format!("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
@@ -75,7 +75,7 @@ fn percentile_text(histogram: &Histogram) -> String {
             let _ = writeln!(text, "{value:12.6} {share:.12} {below:>10} {:14.2}", 1.0 / (1.0 - share));
             let halvings = (100.0 / (100.0 - level)).log2().floor() + 1.0;
             level += 100.0 / (TICKS_PER_HALF * halvings.exp2());
-            // Behind the largest value comes only the line of all.
+            // Only the line for 100 % follows the largest value.
             if below == total {
                 break;
             }
@@ -94,20 +94,20 @@ fn percentile_text(histogram: &Histogram) -> String {
     let (mean, deviation) = (mean / NS_PER_MS, deviation / NS_PER_MS);
     let _ = writeln!(text, "#[Mean    = {mean:12.6}, StdDeviation   = {deviation:12.6}]");
     let _ = writeln!(text, "#[Max     = {max:12.6}, Total count    = {total:12}]");
-    // Of a histogram of three digits up to 73 minutes.
+    // The values of a histogram with three digits up to 73 minutes.
     let _ = writeln!(text, "#[Buckets = {:12}, SubBuckets     = {:12}]", 32, 2_048);
     text
 }
 
-/// The log of all trials: the tag of a line has workload, phase, engine, kind and run.
+/// The log of all trials. The tag of a line contains workload, phase, engine, kind and run.
 pub(super) fn log(summary: &Summary, run: &Run) -> String {
     let mut comments = vec![format!("kvdyno {}, run {}", run.tool_version, run.id)];
-    comments.extend(left_out(summary).into_iter().map(|line| format!("left out: {line}")));
+    comments.extend(left_out(summary).into_iter().map(|line| format!("skipped: {line}")));
     let counted: Vec<&Record> = summary.records.iter().collect();
     log_text(summary, &comments, &counted)
 }
 
-/// A log for each trial.
+/// One log per trial.
 pub(super) fn log_pages(summary: &Summary) -> Vec<Page> {
     let page = |record: &Record| {
         let comment = format!("kvdyno {}, trial {}", record.tool_version, record.trial.id);
@@ -121,7 +121,7 @@ pub(super) fn log_pages(summary: &Summary) -> Vec<Page> {
     summary.records.iter().filter(has_lines).map(page).collect()
 }
 
-/// Whether the phase's figures count in the report, and it has rows per second.
+/// Whether the phase's figures count in the report and it has rows for each second.
 fn counts(summary: &Summary, record: &Record, phase: &PhaseRecord) -> bool {
     let same = |own: &&crate::results::summary::PhaseSummary| {
         own.name == phase.phase.name && own.workload == record.trial.workload.name
@@ -184,12 +184,12 @@ fn log_lines(text: &mut String, record: &Record, phase: &PhaseRecord, begin: f64
     }
 }
 
-/// Seconds since 1970 of `2026-11-20T09:15:29Z`; 0 for what is no such date.
+/// A date such as `2026-11-20T09:15:29Z` in seconds since 1970; 0 if the text is no such date.
 fn epoch_seconds(date: &str) -> f64 {
     let numbers: Vec<i64> =
         date.split(|letter: char| !letter.is_ascii_digit()).map_while(|part| part.parse().ok()).collect();
     let [year, month, day, hour, minute, second, ..] = numbers[..] else { return 0.0 };
-    // Years begin in March, so that the day of a leap year comes last.
+    // Years are counted from March, so that the leap day is the last day of the year.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 719_469;
     (((days * 24 + hour) * 60 + minute) * 60 + second) as f64

@@ -14,7 +14,7 @@ struct Document<'a> {
     records: &'a [Record],
 }
 
-/// Renders it, in one line.
+/// Renders the report as one line.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
     let document = Document {
         schema: summary.schema,

@@ -1,10 +1,10 @@
-//! What formats of figures alone have no place for: runs whose figures do not count, and why.
+//! Runs whose figures do not count, and why. Formats that hold only figures print them as comments.
 
 use super::describe::{cell_name, phase_name};
 use super::escape::plain_text;
 use crate::results::summary::{RunState, Summary};
 
-/// A line for each; plain text.
+/// One line of plain text for each such run.
 pub(super) fn left_out(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     for phase in &summary.phases {

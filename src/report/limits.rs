@@ -1,4 +1,4 @@
-//! What trials were held to, and what became of their memory under a cap.
+//! The limits of trials, and their memory use under a cap.
 
 use super::describe::engine_name;
 use super::escape::plain_text;
@@ -19,12 +19,12 @@ const COLUMNS: [(&str, Align); 8] = [
     ("kills", Align::Right),
 ];
 
-/// What the columns mean.
-pub(super) const LEGEND: &str = "peak: the most memory at a time, harness and page cache included. cap hits: times \
-    that more was wanted. page cache and anonymous: at the end of the last phase. pages read again: file pages that \
-    had been dropped for want of room. All are the most of all runs.";
+/// The legend of the table.
+pub(super) const LEGEND: &str = "peak: the maximum memory in use, harness and page cache included. cap hits: the number \
+    of times that memory use reached the cap. page cache and anonymous: at the end of the last phase. pages read again: \
+    file pages read again after the kernel had evicted them. Each figure is the maximum over all runs.";
 
-/// The limits in a line; none if nothing was limited.
+/// The limits in one line; `None` without limits.
 pub(super) fn limits(run: &Run) -> Option<String> {
     let mut parts = Vec::new();
     let caps = distinct(run, |trial| trial.workload.memory_bytes.map(bytes));
@@ -35,11 +35,12 @@ pub(super) fn limits(run: &Run) -> Option<String> {
     let nodes = distinct(run, |trial| trial.placement.numa_node.map(|node| format!("NUMA node {node}")));
     parts.extend(cpus.into_iter().chain(nodes));
     if run.trials.iter().any(|trial| trial.reused) {
-        parts.push("started on copies of kept databases, without the fills".to_string());
+        parts.push("started from copies of kept databases, without the fill phases".to_string());
     }
     if run.trials.iter().any(|trial| trial.paranoid) {
         parts.push(
-            "guard pages behind keys, values and out buffers (--paranoid), which cost time".to_string(),
+            "guard pages after keys, values and out buffers (--paranoid), which slow all engines down"
+                .to_string(),
         );
     }
     (!parts.is_empty()).then(|| plain_text(&parts.join("; ")))
@@ -55,7 +56,7 @@ fn distinct(run: &Run, of: impl Fn(&Trial) -> Option<String>) -> Vec<String> {
     seen
 }
 
-/// The workloads with a cap, each with its table: a row for each engine that was measured under it.
+/// The workloads with a cap, each with a table that has a row for each engine measured under the cap.
 pub(super) fn tables(records: &[Record]) -> Vec<(String, Table)> {
     let mut capped: Vec<&Record> = records.iter().filter(|record| record.memory_cap.is_some()).collect();
     capped.sort_by_key(|record| record.trial.order);
@@ -122,12 +123,12 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn limits_and_the_memory_under_them_are_shown_and_unknown_is_a_dash() {
+    fn limits_and_memory_use_are_shown_and_unknown_values_are_a_dash() {
         let (mut run, mut records) = (run(), records());
-        let held = Placement { cpus: Some("0-1".into()), numa_node: Some(0) };
+        let pinned = Placement { cpus: Some("0-1".into()), numa_node: Some(0) };
         for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
             Arc::make_mut(&mut trial.workload).memory_bytes = Some(32 << 20);
-            trial.placement = held.clone();
+            trial.placement = pinned.clone();
         }
         for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
             record.memory_cap = Some(CapRecord {

@@ -1,11 +1,11 @@
-//! The report for a page or a comment.
+//! The report as Markdown, for a page or a comment.
 
 use super::content::{Block, content};
 use super::escape::markdown_text;
 use crate::results::Run;
 use crate::results::summary::Summary;
 
-/// Renders it.
+/// Renders the report.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
     blocks(content(summary, run))
 }
@@ -14,7 +14,7 @@ pub(super) fn blocks(blocks: Vec<Block>) -> String {
     blocks.into_iter().map(set).collect::<Vec<_>>().join("\n")
 }
 
-/// What is indented belongs to the line before it.
+/// A list item; an indented line becomes an item of the line before it.
 fn bullet(line: &str) -> String {
     let indent = if line.starts_with(' ') { "  " } else { "" };
     format!("{indent}- {}\n", markdown_text(line.trim_start()))
@@ -31,7 +31,7 @@ fn set(block: Block) -> String {
         Block::Table(table) => table.markdown(),
         Block::Lines(lines) => lines.iter().map(|line| bullet(line)).collect(),
         Block::Commands(commands) => {
-            // Code spans show backslashes as they are, so that here only the backquote is dangerous.
+            // Code spans print backslashes literally, so only the backquote needs to be replaced.
             let code = |command: &str| format!("`{}`", command.replace('`', "'"));
             commands
                 .iter()

@@ -1,18 +1,18 @@
-//! Markup that cannot carry what it was not meant to: text enters it escaped, and there is no other way in.
+//! Markup that is safe against injection: all text is escaped when it is added, and there is no other way to add it.
 
 use super::escape::plain_text;
 
-/// HTML or SVG. It is made of templates that stand in this program and of values, which are escaped; both are ASCII.
+/// HTML or SVG, built from templates in this program and from escaped values. Both are ASCII.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Html(String);
 
-/// What may stand in a template's `{}`: in text, and in an attribute between quotes.
+/// A value for a template's `{}`, in text or in a quoted attribute.
 pub(super) trait Escaped {
-    /// Adds it, harmless.
+    /// Adds the value, escaped.
     fn put(&self, out: &mut Html);
 }
 
-/// Markup of a template and the values for its `{}`, each of them escaped: `html!("<b>{}</b>", name)`.
+/// Markup from a template and the values for its `{}`, each of them escaped: `html!("<b>{}</b>", name)`.
 macro_rules! html {
     ($template:literal $(, $value:expr)* $(,)?) => {
         $crate::report::markup::Html::filled($template, &[$(&$value as &dyn $crate::report::markup::Escaped),*])
@@ -21,13 +21,13 @@ macro_rules! html {
 pub(super) use html;
 
 impl Html {
-    /// Markup that stands in this program, as it is.
+    /// Constant markup from this program, unescaped.
     pub(super) fn constant(markup: &'static str) -> Html {
         Html(markup.to_string())
     }
 
-    /// The template with its `{}` filled in turn. A template with another number of them than values is a mistake of
-    /// the caller: values are left out, or `{}` stays empty.
+    /// The template with each `{}` replaced by the next value. If their numbers differ, which is a mistake of the caller,
+    /// surplus values are dropped and surplus `{}` stay empty.
     pub(super) fn filled(template: &'static str, values: &[&dyn Escaped]) -> Html {
         debug_assert_eq!(template.matches("{}").count(), values.len(), "{template}");
         let mut filled = Html::default();
@@ -43,22 +43,22 @@ impl Html {
         filled
     }
 
-    /// Adds the other behind it.
+    /// Appends other markup.
     pub(super) fn push(&mut self, other: &Html) {
         self.0.push_str(&other.0);
     }
 
-    /// The markup as text.
+    /// The markup as a string slice.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The markup as text.
+    /// The markup as a string.
     pub(super) fn into_string(self) -> String {
         self.0
     }
 
-    /// True if there is nothing in it.
+    /// Whether the markup is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -105,7 +105,7 @@ impl<Value: Escaped + ?Sized> Escaped for &Value {
     }
 }
 
-/// Nothing where there is none.
+/// `None` adds nothing.
 impl<Value: Escaped> Escaped for Option<Value> {
     fn put(&self, out: &mut Html) {
         self.iter().for_each(|value| value.put(out));
@@ -118,7 +118,7 @@ impl Escaped for usize {
     }
 }
 
-/// A place in a picture: to a tenth of a unit, as short as it goes, and 0 for what is no number.
+/// A coordinate, rounded to a tenth of a unit and without trailing zeros; 0 if it is not finite.
 impl Escaped for f64 {
     fn put(&self, out: &mut Html) {
         let text = format!("{:.1}", if self.is_finite() { *self } else { 0.0 });
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_of_a_value_are_no_template() {
+    fn braces_in_a_value_are_not_replaced() {
         assert_eq!(html!("{}-{}", "{}", "b").as_str(), "{}-b");
         assert_eq!(html!("<i>{}</i>", html!("<b>{}</b>", "a&b")).as_str(), "<i><b>a&amp;b</b></i>");
         assert_eq!(html!("{}{}", Some("a"), None::<String>).as_str(), "a");

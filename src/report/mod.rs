@@ -1,4 +1,4 @@
-//! Text made from results and from nothing else: one file per format, all from the same summary.
+//! Reports, generated from results alone: one file per format, all from the same summary.
 
 mod chart;
 mod compare;
@@ -41,17 +41,17 @@ use crate::results::summary::Summary;
 /// A format of reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// What people type.
+    /// The name on the command line.
     pub name: &'static str,
-    /// One line for people.
+    /// A one-line description.
     pub about: &'static str,
-    /// The ending of file names, without the dot.
+    /// The extension of file names, without the dot.
     pub extension: &'static str,
-    /// Makes the report; it ends with a newline.
+    /// Renders the report; the text ends with a newline.
     pub render: fn(&Summary, &Run) -> String,
 }
 
-/// The formats, in the order that people see.
+/// The formats, in the order in which they are listed.
 pub const FORMATS: &[Format] = &[
     Format {
         name: "text",
@@ -61,56 +61,56 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "markdown",
-        about: "The same for a page or a comment.",
+        about: "The text report as Markdown, for a page or a comment.",
         extension: "md",
         render: markdown::render,
     },
     Format {
         name: "html",
-        about: "One page with charts that needs nothing from outside.",
+        about: "A self-contained page with charts.",
         extension: "html",
         render: html::render,
     },
     Format {
         name: "csv",
-        about: "A row per engine, phase and run, exact.",
+        about: "A row for each engine, phase and run, with exact figures.",
         extension: "csv",
         render: csv::render,
     },
     Format {
         name: "csv-long",
-        about: "A row per figure, exact.",
+        about: "A row for each figure, with exact values.",
         extension: "csv",
         render: csv_long::render,
     },
     Format {
         name: "hgrm",
-        about: "Percentile files of HdrHistogram; with --out a file per engine and phase.",
+        about: "HdrHistogram percentile files; with --out, one file per engine and phase.",
         extension: "hgrm",
         render: hdr::percentiles,
     },
     Format {
         name: "hlog",
-        about: "Interval logs of HdrHistogram, a line per second; with --out a file per trial.",
+        about: "HdrHistogram interval logs, one line per second; with --out, one file per trial.",
         extension: "hlog",
         render: hdr::log,
     },
     Format {
         name: "gobench",
-        about: "A line per run as Go's benchmarks print it, for benchstat.",
+        about: "A line for each run in the format of Go benchmarks, for benchstat.",
         extension: "txt",
         render: gobench::render,
     },
     Format {
         name: "json",
-        about: "The run, its summary and all records.",
+        about: "The run, its summary and all records as JSON.",
         extension: "json",
         render: json::render,
     },
 ];
 
 impl Format {
-    /// Its files, for formats that have one for each cell or trial; none for the others, which are one text.
+    /// The files of a report, for formats that write one per cell or trial; `None` for formats that write a single text.
     pub fn pages(&self, summary: &Summary) -> Option<Vec<Page>> {
         match self.name {
             "hgrm" => Some(hdr::percentile_pages(summary)),
@@ -119,18 +119,18 @@ impl Format {
         }
     }
 
-    /// Whether it has files.
+    /// Whether the format writes several files.
     pub fn has_pages(&self) -> bool {
         ["hgrm", "hlog"].contains(&self.name)
     }
 
-    /// Whether a file can hold one of its pages only, so that several cannot be printed one below the other.
+    /// Whether each page needs a file of its own, so that several pages cannot be printed one after the other.
     pub fn is_one_page(&self) -> bool {
         self.name == "hgrm"
     }
 }
 
-/// The format of that name; none if there is none.
+/// The format with this name, if there is one.
 pub fn format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }

@@ -1,4 +1,4 @@
-//! What to do after a run: the two or three commands that would tell most.
+//! The two or three most useful commands after a run.
 
 use super::describe::command;
 use super::escape::shell_word;
@@ -7,10 +7,10 @@ use crate::results::Run;
 use crate::results::statistics::FEWEST_FOR_ORDER;
 use crate::results::summary::{BY_ENGINE_TIME, Cell, Summary, is_mutant};
 
-/// The most commands that are shown.
+/// The maximum number of commands.
 const LIMIT: usize = 3;
 
-/// The values of a flag that the run was given, as they are typed once more; of `--option` those of one engine.
+/// A flag of the run's command with its values, to be repeated; for `--option`, only the values of one engine.
 fn given(run: &Run, flag: &str, engine: &str) -> String {
     let start = if engine.is_empty() { String::new() } else { format!("{engine}.") };
     let mut words = run.command.iter();
@@ -28,7 +28,7 @@ fn given(run: &Run, flag: &str, engine: &str) -> String {
     out
 }
 
-/// Commands to try, each with what it is for; at most three, the most telling first.
+/// Commands to try next, each with its purpose: at most three, the most useful first.
 pub fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
     let candidates = [
         go_on(summary, run),
@@ -42,13 +42,13 @@ pub fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
 }
 
 fn go_on(summary: &Summary, run: &Run) -> Option<(String, String)> {
-    let missing = counted(summary.pending.into(), "trial", "trials");
-    let step = (format!("{} --resume", command(run)), format!("measure the {missing} without a record"));
+    let missing = counted(summary.pending.into(), "trial is left", "trials are left");
+    let step = (format!("{} --resume", command(run)), format!("resume this run: {missing}"));
     (summary.pending > 0).then_some(step)
 }
 
 fn find_fault(summary: &Summary, run: &Run) -> Option<(String, String)> {
-    // A mutant is there to fail.
+    // A mutant is made to fail.
     let failure = summary.failures.iter().find(|failure| !is_mutant(&failure.engine))?;
     let engine = shell_word(&failure.engine);
     Some((
@@ -57,12 +57,12 @@ fn find_fault(summary: &Summary, run: &Run) -> Option<(String, String)> {
             given(run, "--plugins", ""),
             given(run, "--option", &failure.engine)
         ),
-        format!("see what is wrong with {engine}, which failed in a trial"),
+        format!("check {engine}, which failed in a trial"),
     ))
 }
 
-/// More runs of the engines that may be the fastest somewhere, with the same settings. Where the harness makes the
-/// difference in ops/s, more runs decide nothing.
+/// More runs of engines that share the first place of a ranking, with the same settings. If the difference in ops/s is
+/// due to the harness, more runs would not help.
 fn decide(summary: &Summary, run: &Run) -> Option<(String, String)> {
     for phase in &summary.phases {
         for group in &phase.groups {
@@ -74,14 +74,14 @@ fn decide(summary: &Summary, run: &Run) -> Option<(String, String)> {
                 let names: Vec<&str> = first.iter().map(|cell| cell.engine.as_str()).collect();
                 let runs = (summary.runs * 2).max(10).to_string();
                 let command = with_flags(run, &[("--engines", names.join(",")), ("--runs", runs)]);
-                return Some((command, "decide which of them is the fastest".to_string()));
+                return Some((command, "find out which of these engines is the fastest".to_string()));
             }
         }
     }
     None
 }
 
-/// The run's command with these flags in the place of its own.
+/// The run's command, with these flags replaced.
 fn with_flags(run: &Run, flags: &[(&str, String)]) -> String {
     let mut kept: Vec<String> = Vec::new();
     let is_set = |word: &str| {
@@ -114,13 +114,16 @@ fn absent(summary: &Summary, run: &Run) -> Option<(String, String)> {
     (!summary.absent.is_empty()).then(|| {
         (
             format!("kvdyno engines{}", given(run, "--plugins", "")),
-            format!("see what the {number} absent here would need"),
+            format!("show how to install the {number} not available on this machine"),
         )
     })
 }
 
 fn export() -> Option<(String, String)> {
-    Some(("kvdyno report --format csv".to_string(), "get every run's figures for a spreadsheet".to_string()))
+    Some((
+        "kvdyno report --format csv".to_string(),
+        "export the figures of every run for a spreadsheet".to_string(),
+    ))
 }
 
 #[cfg(test)]
@@ -129,12 +132,16 @@ mod tests {
     use crate::results::fixture;
 
     #[test]
-    fn the_flags_that_find_an_engine_are_given_again() {
+    fn the_flags_that_find_an_engine_are_repeated() {
         let mut run = fixture::run();
         let words = "kvdyno run quick --plugins a --option one.x=1 --option=two.y=2 --plugins=b --runs 3";
         run.command = words.split(' ').map(String::from).collect();
         assert_eq!(given(&run, "--plugins", ""), " --plugins a --plugins b");
         assert_eq!(given(&run, "--option", "two"), " --option two.y=2");
-        assert_eq!(given(&run, "--option", "on"), "", "not the options of an engine whose name begins so");
+        assert_eq!(
+            given(&run, "--option", "on"),
+            "",
+            "not the options of an engine whose name begins with it"
+        );
     }
 }

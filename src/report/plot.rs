@@ -1,5 +1,4 @@
-//! Charts as files, for papers and READMEs: one kind of chart of a run, with a title and a line that says where it is
-//! from, dark on white.
+//! Charts as files, for papers and READMEs: one kind of chart of a run, dark on white, with a title and a source line.
 
 #[cfg(feature = "png")]
 mod png;
@@ -14,33 +13,33 @@ use crate::results::summary::{PhaseSummary, Summary};
 /// A kind of chart that can be written to a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Plot {
-    /// What people type.
+    /// The name on the command line.
     pub name: &'static str,
-    /// One line for people.
+    /// A one-line description.
     pub about: &'static str,
-    /// What a run must have for it.
+    /// What a run must contain for this chart.
     pub needs: &'static str,
     charts: fn(&Scene, &PlotChoice) -> Vec<Chart>,
 }
 
-/// What of a run is drawn.
+/// Selects the part of a run to draw.
 #[derive(Clone, Debug, Default)]
 pub struct PlotChoice {
-    /// Only phases of this name, or of this `workload/phase`; none: all.
+    /// Only phases with this name or this `workload/phase`; `None` for all phases.
     pub phase: Option<String>,
-    /// Logarithmic or linear figures; none: as suits the kind.
+    /// Logarithmic or linear scale; `None` for the kind's default.
     pub is_log: Option<bool>,
 }
 
-/// The kind that is drawn where none is asked for.
+/// The default kind.
 pub const OVERVIEW: &str = "overview";
 
-/// The kinds, in the order that people see.
+/// The kinds, in the order in which they are listed.
 pub const PLOTS: &[Plot] = &[
     Plot {
         name: OVERVIEW,
-        about: "Throughput and latency of each phase, and rates by size where there are several.",
-        needs: "a phase that was measured",
+        about: "Throughput and latency of each phase, and throughput by size if the run has several sizes.",
+        needs: "a measured phase",
         charts: |scene, choice| {
             let both = |phase| {
                 let throughput = chart::throughput(phase, choice.scales()).into_iter();
@@ -51,8 +50,8 @@ pub const PLOTS: &[Plot] = &[
     },
     Plot {
         name: "throughput",
-        about: "Ops per second of each engine with the interval of the median, by level in force.",
-        needs: "a phase that was measured",
+        about: "Ops per second of each engine with the interval of the median, by effective durability level.",
+        needs: "a measured phase",
         charts: |scene, choice| {
             choice.phases(scene).filter_map(|phase| chart::throughput(phase, choice.scales())).collect()
         },
@@ -60,30 +59,30 @@ pub const PLOTS: &[Plot] = &[
     Plot {
         name: "latency",
         about: "Percentiles of service times, with logarithmic axes.",
-        needs: "a phase that was measured",
+        needs: "a measured phase",
         charts: |scene, choice| choice.each(scene, |phase| chart::latency(scene, phase, choice.scales())),
     },
     Plot {
         name: "series",
-        about: "Ops per second, p99, memory and disk over time, stalls marked.",
-        needs: "a phase of three seconds or more",
+        about: "Ops per second, p99, memory and disk over time, with stalls marked.",
+        needs: "a phase of at least three seconds",
         charts: |scene, choice| choice.each(scene, |phase| chart::series(scene, phase, choice.scales())),
     },
     Plot {
         name: "resources",
         about: "CPU per million ops, memory, disk and write amplification.",
-        needs: "a phase that was measured",
+        needs: "a measured phase",
         charts: |scene, choice| choice.each(scene, |phase| chart::resources(phase, choice.scales())),
     },
     Plot {
         name: "sizes",
         about: "Ops per second against the number of keys.",
-        needs: "a workload that was run with several numbers of keys (--keys 100k,1M), or one whose keys grow in rounds",
+        needs: "a workload run with several key counts (--keys 100k,1M), or one whose key count grows in rounds",
         charts: |scene, choice| chart::sizes(scene, choice.scales()),
     },
 ];
 
-/// The kind of that name; none if there is none.
+/// The kind with this name, if there is one.
 pub fn plot(name: &str) -> Option<&'static Plot> {
     PLOTS.iter().find(|plot| plot.name == name)
 }
@@ -104,7 +103,7 @@ impl PlotChoice {
         })
     }
 
-    /// The charts of each phase, each with the phase's name in its title.
+    /// The charts of each phase, with the phase's name in their titles.
     fn each(&self, scene: &Scene, of: impl Fn(&PhaseSummary) -> Vec<Chart>) -> Vec<Chart> {
         self.phases(scene).flat_map(|phase| named(phase, of(phase))).collect()
     }
@@ -117,13 +116,13 @@ fn named(phase: &PhaseSummary, charts: Vec<Chart>) -> impl Iterator<Item = Chart
 }
 
 const MARGIN: f64 = 20.0;
-/// From the top of a panel to its chart.
+/// The height of a panel's title.
 const TITLE: f64 = 24.0;
-/// Panels side by side, where there are several.
+/// The maximum number of panels in a row.
 const COLUMNS: usize = 2;
 
 impl Plot {
-    /// The picture as an SVG file; none if the run has nothing for it, or the choice leaves nothing.
+    /// The picture as an SVG file; `None` if the run has no data for it or the choice selects none.
     pub fn svg(&self, summary: &Summary, run: &Run, choice: &PlotChoice) -> Option<String> {
         let charts = (self.charts)(&Scene::new(summary, run), choice);
         let columns = charts.len().min(COLUMNS);
@@ -166,7 +165,7 @@ impl Plot {
         Some(svg.into_string())
     }
 
-    /// The picture as a PNG file of so many pixels a unit. Fails with a text that says what to do.
+    /// The picture as a PNG file. An error says what to do.
     #[cfg(feature = "png")]
     pub fn png(&self, svg: &str) -> Result<Vec<u8>, String> {
         png::png(svg)
@@ -196,13 +195,13 @@ fn panel(chart: &Chart, x: f64, y: f64) -> Html {
     )
 }
 
-/// Where the figures are from.
+/// The source of the figures.
 fn source_line(run: &Run) -> String {
     let date = run.started_at.split('T').next().unwrap_or("-");
     plain_text(&format!("Source: run {}, {date}, kvdyno {}; {}", run.id, run.tool_version, machine(run)))
 }
 
-/// The text in lines of at most so many letters, where it has spaces.
+/// Wraps the text at spaces into lines of at most `most` letters.
 fn lines(text: &str, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

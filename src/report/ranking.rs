@@ -1,4 +1,4 @@
-//! The ranking table of one durability level, and what stands below it.
+//! The ranking table of one durability level, and the remarks below it.
 
 use super::describe::{all_threads, cell_name};
 use super::escape::plain_text;
@@ -9,7 +9,7 @@ use crate::results::CheckLevel;
 use crate::results::statistics::Interval;
 use crate::results::summary::{Cell, Latency, PhaseSummary, Range, Ratio};
 
-/// The columns of a ranking; the units stand in the cells.
+/// The columns of a ranking. The units are in the cells.
 const COLUMNS: [(&str, Align); 13] = [
     ("rank", Align::Left),
     ("engine", Align::Left),
@@ -26,15 +26,15 @@ const COLUMNS: [(&str, Align); 13] = [
     ("notes", Align::Left),
 ];
 
-/// What the columns mean, for the foot of a report.
+/// The legend of the tables, for the end of a report.
 pub(super) const LEGEND: &[&str] = &[
-    "rank: the places that an engine may have, 1-4 for example; ~: the runs say nothing about its place. A place is claimed only from 5 runs on, and at most one table in twenty has a false one.",
-    "ops/s: median over runs, with the interval of that median. ratio: rate as a multiple of the leader's (or of --baseline), estimated within the blocks of the run; all ratios of a table lie in their intervals with a probability of 95 %.",
-    "p50 to p99.9: median over runs of each run's percentile of service times, and the range of the runs. max: the slowest op of all runs. A percentile needs ten slower ops in each run.",
-    "CPU s/Mop: CPU seconds, user and system, per million ops, the harness included. disk: allocated after the phase. w-amp: bytes sent to storage per byte of keys and values written. check: how reads were verified. -: not known, or the sample is too small.",
+    "rank: the range of places that an engine may have, such as 1-4; ~ if its place is unknown. Ranks need at least 5 runs, and at most one table in twenty contains a wrong one.",
+    "ops/s: median over runs, with the interval of that median. ratio: rate relative to the fastest engine (or to --baseline), estimated within the blocks of the run; with a probability of 95 %, all ratios of a table are within their intervals.",
+    "p50 to p99.9: percentiles of service times, median over runs, with the range of the runs. max: the slowest op of all runs. A percentile is shown only if each run has at least ten slower ops.",
+    "CPU s/Mop: CPU seconds (user and system, harness included) per million ops. disk: space allocated after the phase. w-amp: write amplification, bytes sent to storage per byte of keys and values written. check: how reads were verified. -: unknown, or the sample is too small.",
 ];
 
-/// The cells as rows, in their order.
+/// A table with a row for each cell, in the given order.
 pub(super) fn ranking<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Table {
     let mut table = Table::with_titles(&COLUMNS);
     for cell in cells {
@@ -67,7 +67,7 @@ pub(super) fn rates(interval: Interval) -> String {
     format!("{}..{}", rate(interval.low), rate(interval.high))
 }
 
-/// `0.980 (0.951..1.010)`; `1` for the row that ratios are to.
+/// `0.980 (0.951..1.010)`; `1` for the row that is the base of the ratios.
 pub(super) fn ratio(ratio: Ratio) -> String {
     match ratio.interval {
         Some(Interval { low, high, .. }) => {
@@ -78,7 +78,7 @@ pub(super) fn ratio(ratio: Ratio) -> String {
     }
 }
 
-/// The word for how far reads were checked.
+/// The name of a check level.
 pub(super) fn check_name(level: CheckLevel) -> &'static str {
     match level {
         CheckLevel::None => "none",
@@ -87,13 +87,13 @@ pub(super) fn check_name(level: CheckLevel) -> &'static str {
     }
 }
 
-/// All cells of a phase but the floor, ranked ones first.
+/// All cells of a phase except the floors, the ranked ones first.
 pub(super) fn cells(phase: &PhaseSummary) -> impl Iterator<Item = &Cell> {
     phase.groups.iter().flat_map(|group| &group.cells).chain(&phase.unranked)
 }
 
-/// Service times with the ranges of the runs: a row for each engine, and one for each kind of op where it has several.
-/// None if no cell has a time.
+/// Service times with the ranges of the runs: a row for each engine, and one for each kind of op if there are several.
+/// `None` if no cell has a time.
 pub(super) fn service_times(phase: &PhaseSummary) -> Option<Table> {
     let measured: Vec<&Cell> = cells(phase).filter(|cell| cell.latency.count > 0).collect();
     let is_mixed = measured.iter().any(|cell| cell.kinds.len() > 1);
@@ -141,20 +141,20 @@ pub(super) fn service_times(phase: &PhaseSummary) -> Option<Table> {
     (!table.is_empty()).then_some(table)
 }
 
-/// Cells of which nothing was measured, each with the reason; none if there are none.
+/// Cells without measurements, each with the reason; `None` if there are none.
 pub(super) fn without_figures(phase: &PhaseSummary) -> Option<Table> {
     let mut table =
-        Table::with_titles(&[("engine", Align::Left), ("what", Align::Left), ("why", Align::Left)]);
+        Table::with_titles(&[("engine", Align::Left), ("state", Align::Left), ("reason", Align::Left)]);
     for cell in phase.unranked.iter().filter(|cell| cell.counted_runs == 0) {
         for note in &cell.notes {
-            let why = note.detail.as_deref().unwrap_or("there is no record of it");
+            let why = note.detail.as_deref().unwrap_or("there is no record");
             table.push(vec![cell_name(cell), plain_text(&note.mark), plain_text(why)]);
         }
     }
     (!table.is_empty()).then_some(table)
 }
 
-/// The floor of the phase, and the details of notes on measured cells: sentences for below the tables.
+/// The floor of the phase and the details of notes on measured cells, for the lines below the tables.
 pub(super) fn remarks(phase: &PhaseSummary) -> Vec<String> {
     let mut remarks: Vec<String> = phase.floors.iter().map(|cell| floor(phase, cell)).collect();
     if phase.floors.is_empty() {
@@ -170,14 +170,17 @@ pub(super) fn remarks(phase: &PhaseSummary) -> Vec<String> {
     remarks
 }
 
-/// What the harness alone costs: the null engine does nothing.
+/// The cost of the harness alone: the null engine does nothing.
 fn floor(phase: &PhaseSummary, cell: &Cell) -> String {
     let name = cell_name(cell);
     let threads = f64::from(all_threads(phase));
     match cell.ops_per_second {
         Some(rate_found) if rate_found > 0.0 => {
             let ns = time_text(threads * 1e9 / rate_found);
-            format!("floor: {name} does nothing at {} ops/s, {ns} of a thread per op", rate(rate_found))
+            format!(
+                "floor: {name}, which does nothing, reaches {} ops/s, {ns} of thread time per op",
+                rate(rate_found)
+            )
         }
         _ => {
             let why: Vec<String> = cell

@@ -1,30 +1,30 @@
-//! Rows and columns of text, set with spaces or as Markdown.
+//! Tables of text, rendered with spaces, as Markdown or as HTML.
 
 use super::escape::markdown_text;
 use super::markup::{Html, html};
 
-/// To which side the cells of a column go.
+/// The alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// For words.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
 /// The head of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its title.
+    /// The column title.
     pub title: String,
-    /// Where its cells go.
+    /// The alignment of its cells.
     pub align: Align,
 }
 
-/// The longest cell of a page's table that stays on one line, in characters.
+/// The maximum length of a cell in an HTML table that is not wrapped, in characters.
 const LONG_CELL: usize = 48;
 
-/// A table whose rows all have as many cells as there are columns.
+/// A table. Each row has one cell per column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     columns: Vec<Column>,
@@ -37,25 +37,25 @@ impl Table {
         Table { columns, rows: Vec::new() }
     }
 
-    /// A table without rows, of columns given as `(title, align)`.
+    /// A table without rows, with columns given as `(title, align)`.
     pub fn with_titles(titles: &[(&str, Align)]) -> Table {
         Table::new(
             titles.iter().map(|(title, align)| Column { title: title.to_string(), align: *align }).collect(),
         )
     }
 
-    /// Adds a row; a cell that is missing is unknown (`-`), and one too many is dropped.
+    /// Adds a row. Missing cells become unknown (`-`), and surplus cells are dropped.
     pub fn push(&mut self, mut row: Vec<String>) {
         row.resize(self.columns.len(), "-".to_string());
         self.rows.push(row);
     }
 
-    /// True if it has no rows.
+    /// Whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Set with spaces, for a fixed-width font; the cells must be printable ASCII.
+    /// The table aligned with spaces, for a fixed-width font. The cells must be printable ASCII.
     pub fn text(&self) -> String {
         let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();
         let width = |place: usize| {
@@ -69,7 +69,7 @@ impl Table {
             let mut set = String::new();
             let mut before = None;
             for ((cell, column), width) in cells {
-                // Numbers that end a column and begin the next at once are far enough apart with one space.
+                // Between two right-aligned columns one space is enough.
                 set += match (before, column.align) {
                     (None, _) => "",
                     (Some(Align::Right), Align::Right) => " ",
@@ -86,7 +86,7 @@ impl Table {
         [&titles, &rule].into_iter().chain(&self.rows).map(line).collect()
     }
 
-    /// As a table of a page, which can be scrolled where it is too wide. Cells with long texts have lines.
+    /// The table as HTML, with a scroll bar if it is too wide. Cells with long texts are wrapped.
     pub(super) fn html(&self) -> Html {
         let class = |column: &Column, cell: &str| match column.align {
             Align::Right => Html::constant(" class=\"r\""),
@@ -106,7 +106,7 @@ impl Table {
         )
     }
 
-    /// As a Markdown table; whatever the cells hold stays in its cell.
+    /// The table as Markdown. No text can break out of its cell.
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let titles = self.columns.iter().map(|column| markdown_text(&column.title)).collect();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_words_left_and_numbers_right() {
+    fn words_are_left_aligned_and_numbers_right_aligned() {
         let expected = "engine  ops/s  notes\n------  -----  -----\nredb    1.23M\na|b         -  -\n";
         assert_eq!(table().text(), expected);
     }

@@ -1,4 +1,4 @@
-//! Tests of the reports: golden files from the fixture, and what must hold in all of them.
+//! Tests of the reports: golden files from the fixture, and properties of all formats.
 
 use super::*;
 use crate::results::fixture;
@@ -17,7 +17,7 @@ fn render(name: &str, summary: &Summary, run: &Run) -> String {
     (format(name).unwrap().render)(summary, run)
 }
 
-/// A run in which each engine was repeated `runs` times, with ops per second scaled by what `scale` says of engine and
+/// A run with `runs` repetitions of each engine. `scale` returns the factor of ops per second for an engine and a
 /// repetition.
 fn scaled(engines: &[&str], runs: u32, scale: fn(&str, u32) -> f64) -> (Summary, Run) {
     let mut run = fixture::run();
@@ -49,7 +49,7 @@ fn scaled(engines: &[&str], runs: u32, scale: fn(&str, u32) -> f64) -> (Summary,
 }
 
 #[test]
-fn reports_of_the_fixture_are_as_they_were() {
+fn reports_of_the_fixture_match_the_golden_files() {
     let (summary, run) = fixture_summary();
     for (name, file) in
         [("text", "report-text.txt"), ("markdown", "report-markdown.md"), ("csv", "report-csv.csv")]
@@ -69,7 +69,7 @@ fn assert_golden(file: &str, fresh: &str) {
 }
 
 #[test]
-fn reports_that_have_many_lines_are_as_they_were_for_a_small_run() {
+fn formats_with_many_lines_match_the_golden_files_for_a_small_run() {
     use fixture::sketch::{PhaseSketch, Sketch};
     let phases = [PhaseSketch::new("fill", &["put"], 300), PhaseSketch::new("mixed", &["get", "put"], 200)];
     let sketch = Sketch { name: "small", phases: &phases, engines: &["lmdb"], runs: 1, ..Sketch::EMPTY };
@@ -111,8 +111,8 @@ fn every_engine_and_every_failure_is_in_every_format() {
         for engine in fixture::ENGINES {
             assert!(report.contains(engine), "{engine} is not in {}", format.name);
         }
-        for told in ["SIGABRT", "cannot reach level power", "version 1 where 2 was written"] {
-            assert!(report.contains(told), "{told:?} is not in {}", format.name);
+        for failure in ["SIGABRT", "cannot reach level power", "version 1 where 2 was written"] {
+            assert!(report.contains(failure), "{failure:?} is not in {}", format.name);
         }
     }
 }
@@ -145,10 +145,10 @@ fn hostile_strings_do_no_harm_in_any_format() {
     let text = render("text", &summary, &run);
     assert!(
         text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)),
-        "a terminal would act on it"
+        "a terminal would interpret it"
     );
     let markdown = render("markdown", &summary, &run);
-    // Between backquotes everything is shown as it is.
+    // Code spans are printed literally.
     let outside_code: String = markdown.lines().flat_map(|line| line.split('`').step_by(2)).collect();
     assert!(!outside_code.contains("<script"), "raw HTML is in the Markdown");
     for line in markdown.lines().filter(|line| line.starts_with("| ")) {
@@ -203,14 +203,14 @@ fn three_runs_never_have_a_winner() {
         verdicts.iter().any(|verdict| verdict.contains("inconclusive: 3 runs show no order")),
         "{verdicts:?}"
     );
-    let (text, run) = fixture_summary();
-    let report = render("text", &text, &run);
-    let told = verdicts.join(" ") + report.split("Verdict").nth(1).unwrap().split("Next").next().unwrap();
-    assert!(!told.contains("winner"), "{told}");
+    let (summary, run) = fixture_summary();
+    let report = render("text", &summary, &run);
+    let text = verdicts.join(" ") + report.split("Verdict").nth(1).unwrap().split("Next").next().unwrap();
+    assert!(!text.contains("winner"), "{text}");
 }
 
 #[test]
-fn five_runs_apart_have_a_winner_and_five_that_overlap_have_none() {
+fn separate_ranges_of_five_runs_have_a_winner_and_overlapping_ones_have_none() {
     let (apart, _) = scaled(&["lmdb", "sqlite"], 5, |engine, run| {
         let base = if engine == "lmdb" { 2.0 } else { 1.0 };
         base * (1.0 + f64::from(run * engine.len() as u32 % 5) / 100.0)
@@ -225,7 +225,7 @@ fn five_runs_apart_have_a_winner_and_five_that_overlap_have_none() {
 }
 
 #[test]
-fn a_winner_by_engine_time_is_not_given_a_ratio_of_rates() {
+fn a_winner_by_engine_time_has_no_ratio_of_rates() {
     let (mut run, _) = (fixture::run(), ());
     let (summary, _) =
         scaled(&["lmdb", "sqlite"], 5, |engine, run| 1.0 + f64::from(run * engine.len() as u32 % 5) / 100.0);
@@ -248,7 +248,7 @@ fn one_run_or_two_are_inconclusive() {
         }
         let text = render("text", &summary, &run);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("no order is claimed from fewer than 5 runs"), "{text}");
+        assert!(words.contains("engines are ranked only with 5 or more runs"), "{text}");
     }
 }
 
@@ -257,11 +257,14 @@ fn one_engine_alone_is_compared_with_nothing() {
     let (summary, _) = scaled(&["null", "sqlite"], 5, |_, run| f64::from(run));
     let verdicts = verdict(&summary);
     assert!(verdicts[0].contains("sqlite is the only ranked engine"), "{verdicts:?}");
-    assert!(verdicts.iter().all(|verdict| !verdict.contains("null")), "the floor is no rival: {verdicts:?}");
+    assert!(
+        verdicts.iter().all(|verdict| !verdict.contains("null")),
+        "the floor is not compared: {verdicts:?}"
+    );
 }
 
 #[test]
-fn a_run_without_records_has_a_report_too() {
+fn a_run_without_records_has_a_report() {
     let run = fixture::run();
     let summary = Summary::new(&run, Vec::new());
     let text = render("text", &summary, &run);
@@ -293,7 +296,7 @@ fn next_steps_are_two_or_three_commands() {
 }
 
 #[test]
-fn seconds_that_do_not_count_are_told() {
+fn seconds_that_do_not_count_are_reported() {
     let (mut run, mut records) = (fixture::run(), fixture::records());
     let trials = run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial));
     let phases = trials.map(|trial| &mut Arc::make_mut(&mut trial.workload).phases[1]);
@@ -302,7 +305,7 @@ fn seconds_that_do_not_count_are_told() {
         (phase.phase.seconds, phase.phase.warmup_seconds) = (3.2, 2.0);
     }
     let text = text::render(&Summary::new(&run, records), &run);
-    // Lines are folded.
+    // Lines are wrapped.
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("or 3.2 s, of which the first 2 s do not count"), "{text}");
+    assert!(words.contains("or 3.2 s, the first 2 s not counted"), "{text}");
 }

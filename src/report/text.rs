@@ -4,7 +4,7 @@ use super::content::{Block, content, failure_blocks, warning_blocks};
 use crate::results::Run;
 use crate::results::summary::Summary;
 
-/// The longest line of prose, in characters.
+/// The maximum length of a line of prose, in characters.
 const WIDTH: usize = 120;
 
 /// Renders it.
@@ -12,7 +12,7 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
     blocks(content(summary, run))
 }
 
-/// What went wrong, for below a layout: trials that failed or are missing, and warnings. Empty if all is well.
+/// Problems, printed below a layout: failed or missing trials, and warnings. Empty if there are none.
 pub fn troubles(summary: &Summary) -> String {
     let found: Vec<Block> = failure_blocks(summary).into_iter().chain(warning_blocks(summary)).collect();
     if found.is_empty() { String::new() } else { format!("\n{}", blocks(found)) }
@@ -21,7 +21,7 @@ pub fn troubles(summary: &Summary) -> String {
 pub(super) fn blocks(blocks: Vec<Block>) -> String {
     let mut text = String::new();
     for block in blocks {
-        // Each block but the lines below a table begins after an empty line.
+        // An empty line separates blocks.
         if !text.is_empty() {
             text.push('\n');
         }
@@ -47,8 +47,8 @@ fn set(block: Block) -> String {
     }
 }
 
-/// The line, broken at spaces where it is too long; what follows the first break is indented. A word that is too long
-/// by itself, such as a command to copy, stays whole.
+/// Wraps a line at spaces if it is too long, and indents all lines after the first. A word that is too long by itself,
+/// such as a command to copy, is not broken.
 fn wrapped(line: &str, indent: usize) -> String {
     let mut text = String::new();
     let mut rest = line;
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_lines_are_broken_at_spaces_and_lose_nothing() {
+    fn long_lines_are_wrapped_at_spaces_and_lose_nothing() {
         let words = "word ".repeat(60);
         let line = format!("    {}", words.trim_end());
         let text = wrapped(&line, 4);

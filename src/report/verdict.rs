@@ -1,4 +1,4 @@
-//! A sentence per phase and durability level that says no more than the runs show.
+//! A verdict for each phase and durability level, which claims no more than the runs show.
 
 use super::describe::{cell_name, phase_name};
 use super::figure::{self, listed};
@@ -7,9 +7,9 @@ use crate::measure::warning::HARNESS_SHARE_LIMIT;
 use crate::results::statistics::{FEWEST_FOR_ORDER, Rank};
 use crate::results::summary::{Cell, Group, Summary};
 
-/// The verdicts, phase by phase and level by level; where nothing can be said, it says so.
+/// The verdicts, phase by phase and level by level; a verdict may be that the runs are inconclusive.
 ///
-/// The word winner appears only where one engine is surely ahead of all others that are ranked with it.
+/// The word winner appears only if one engine is surely ahead of all others in the same ranking.
 pub fn verdict(summary: &Summary) -> Vec<String> {
     let mut verdicts = Vec::new();
     for phase in &summary.phases {
@@ -32,13 +32,17 @@ fn sentence(group: &Group) -> String {
     let runs = ranked.iter().map(|(cell, _)| cell.counted_runs).max().unwrap_or(0);
     let without = without_rank(group);
     match ranked.as_slice() {
-        [] => format!("inconclusive: no engine has all its runs{without}."),
+        [] => format!("inconclusive: no engine has completed all its runs{without}."),
         [(only, _)] => format!("{} is the only ranked engine{without}.", cell_name(only)),
         _ if runs == 1 => {
-            format!("inconclusive: a single run shows no order, {FEWEST_FOR_ORDER} can{without}.")
+            format!(
+                "inconclusive: a single run shows no order, at least {FEWEST_FOR_ORDER} runs are needed{without}."
+            )
         }
         _ if (runs as usize) < FEWEST_FOR_ORDER => {
-            format!("inconclusive: {runs} runs show no order, {FEWEST_FOR_ORDER} can{without}.")
+            format!(
+                "inconclusive: {runs} runs show no order, at least {FEWEST_FOR_ORDER} runs are needed{without}."
+            )
         }
         [(first, rank), (second, _), ..] if rank.is_first() => {
             let is_faster = |cell: &&Cell| cell.rank.is_none() && cell.ops_per_second > first.ops_per_second;
@@ -49,13 +53,13 @@ fn sentence(group: &Group) -> String {
     }
 }
 
-/// One engine is surely ahead of all others that are ranked; `is_beaten`: one without a rank had a higher rate.
+/// One engine is surely ahead of all other ranked engines. `is_beaten`: an engine without a rank had a higher rate.
 fn winner(first: &Cell, second: &Cell, is_beaten: bool) -> String {
     let (winner, next) = (cell_name(first), cell_name(second));
     let ratio = match (first.ratio, second.ratio) {
         (Some(base), Some(ratio)) if base.value == 1.0 && base.interval.is_none() && ratio.value > 0.0 => {
             match ratio.interval {
-                // The rates do not show it.
+                // The rates alone do not show that it is ahead.
                 Some(interval) if interval.high >= 1.0 => {
                     format!(", ahead of {next} by the time inside the engines")
                 }
@@ -67,7 +71,7 @@ fn winner(first: &Cell, second: &Cell, is_beaten: bool) -> String {
                 None => format!(", {} times as fast as {next}", figure::ratio(1.0 / ratio.value)),
             }
         }
-        // Ratios are to another engine.
+        // Ratios are relative to another engine.
         _ => format!(", ahead of {next}"),
     };
     match is_beaten {
@@ -85,7 +89,7 @@ fn open(ranked: &[(&Cell, Rank)]) -> String {
         1 => "; the other engine is slower".to_string(),
         others => format!("; the other {others} engines are slower"),
     };
-    // By rates the first row is surely ahead of these, in the engines' own time it is not.
+    // The first row is surely ahead of these engines by rate, but not by the time inside the engines.
     let is_by_harness = |cell: &&&Cell| {
         let interval = cell.ratio.and_then(|ratio| ratio.interval);
         first[0].ratio.is_some_and(|ratio| ratio.interval.is_none())
@@ -96,7 +100,7 @@ fn open(ranked: &[(&Cell, Rank)]) -> String {
     let harness = match by_harness.as_slice() {
         [] => String::new(),
         names => format!(
-            "; that {} has more ops/s than {} is the harness's doing",
+            "; {} has more ops/s than {} only because of the harness",
             cell_name(first[0]),
             listed(names)
         ),
@@ -104,7 +108,7 @@ fn open(ranked: &[(&Cell, Rank)]) -> String {
     format!("inconclusive: the fastest is one of {}{others}{harness}", listed(&names))
 }
 
-/// A note on the winner if much of its time was the harness's.
+/// A note on the winner if the harness took a large share of its time.
 fn harness_bound(winner: &Cell) -> String {
     match winner.harness_share {
         Some(share) if share > HARNESS_SHARE_LIMIT => {
@@ -117,7 +121,7 @@ fn harness_bound(winner: &Cell) -> String {
     }
 }
 
-/// The engines of the group that have figures but no rank.
+/// The engines of the group with figures but without a rank.
 fn without_rank(group: &Group) -> String {
     let names: Vec<String> = group.cells.iter().filter(|cell| cell.rank.is_none()).map(cell_name).collect();
     if names.is_empty() { String::new() } else { format!(" (without a rank: {})", listed(&names)) }

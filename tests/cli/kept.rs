@@ -38,7 +38,7 @@ fn what_one_run_has_loaded_others_start_on() {
     // Twice the same, and another workload on the same rows, whose inserts go on behind them.
     for workload in ["ycsb-a", "ycsb-a", "ycsb-d"] {
         let printed = sound(top.path(), &format!("run {workload} --reuse db {SMALL}"));
-        assert!(printed.stdout.contains("started on copies of kept databases"), "{}", printed.stdout);
+        assert!(printed.stdout.contains("started from copies of kept databases"), "{}", printed.stdout);
         let records = records(top.path());
         assert_eq!(records.len(), 10, "all five engines that were kept, twice");
         for record in records {

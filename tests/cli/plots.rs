@@ -68,7 +68,7 @@ fn what_cannot_be_plotted_is_told_with_what_to_do() {
         (
             &["plot", "sizes", results, "-o", "-"],
             "has nothing for a plot of sizes",
-            "several numbers of keys",
+            "several key counts",
         ),
         (
             &["plot", "latency", results, "-o", "-", "--phase", "raed"],

@@ -1,4 +1,4 @@
-//! The endpoint as its clients see it: what is served, what is refused, and who cannot hold it up.
+//! Tests of the endpoint: responses, refused requests, and clients that try to block it.
 
 use super::super::tests::{state, tick};
 use super::*;
@@ -41,14 +41,14 @@ fn figures_are_in_the_text_format_with_their_types() {
             families.push(name.split(' ').next().unwrap());
         } else if !line.starts_with('#') {
             let name = line.split(['{', ' ']).next().unwrap();
-            assert_eq!(families.last(), Some(&name), "a sample apart from its family: {line}");
+            assert_eq!(families.last(), Some(&name), "a sample outside its family: {line}");
             assert!(line.rsplit(' ').next().unwrap().parse::<f64>().is_ok(), "{line}");
         }
     }
     let count = families.len();
     families.sort_unstable();
     families.dedup();
-    assert_eq!(families.len(), count, "a family stands there once");
+    assert_eq!(families.len(), count, "duplicate family");
 }
 
 #[test]
@@ -64,11 +64,11 @@ fn other_paths_and_methods_are_refused_in_a_line() {
     let _ = stream.write_all(long.as_bytes());
     let mut text = Vec::new();
     let _ = stream.read_to_end(&mut text);
-    assert!(text.is_empty(), "a request without an end is no request");
+    assert!(text.is_empty(), "an incomplete request gets no response");
 }
 
 #[test]
-fn clients_that_say_nothing_keep_nobody_out() {
+fn silent_clients_do_not_block_others() {
     let server = started();
     let silent: Vec<TcpStream> =
         (0..3 * PLACES).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
@@ -76,7 +76,7 @@ fn clients_that_say_nothing_keep_nobody_out() {
     for _ in 0..5 {
         assert!(asked(&server, "GET /metrics HTTP/1.1\r\n\r\n").contains("kvdyno_info"));
     }
-    assert!(began.elapsed() < PATIENCE, "it waited for others: {:?}", began.elapsed());
+    assert!(began.elapsed() < PATIENCE, "the request waited for others: {:?}", began.elapsed());
     drop(silent);
 }
 
@@ -86,7 +86,7 @@ fn labels_are_escaped() {
 }
 
 #[test]
-fn a_port_alone_is_of_this_machine() {
+fn a_port_alone_means_the_loopback_address() {
     assert_eq!(address("9187").unwrap().to_string(), "127.0.0.1:9187");
     assert_eq!(address("localhost:9187").unwrap().to_string(), "127.0.0.1:9187");
     assert_eq!(address("[::1]:9187").unwrap().to_string(), "[::1]:9187");
@@ -97,13 +97,13 @@ fn a_port_alone_is_of_this_machine() {
 }
 
 #[test]
-fn a_server_that_is_dropped_listens_no_more() {
+fn a_dropped_server_stops_listening() {
     let server = started();
     let address = server.address();
     drop(server);
     let end = Instant::now() + PATIENCE;
     while TcpListener::bind(address).is_err() {
-        assert!(Instant::now() < end, "{address} is still taken");
+        assert!(Instant::now() < end, "{address} is still in use");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -1,9 +1,9 @@
-//! The figures in Prometheus's text exposition format, version 0.0.4. What is not known is left out.
+//! The metrics in Prometheus's text exposition format, version 0.0.4. Unknown values are omitted.
 
 use crate::live::state::{Fate, State};
 use std::fmt::Write;
 
-/// Writes families of figures.
+/// Writes metric families.
 #[derive(Default)]
 struct Exposition(String);
 
@@ -20,7 +20,7 @@ impl Exposition {
         let _ = writeln!(self.0, "{name}{labels} {value}");
     }
 
-    /// A gauge of one sample, if it is known.
+    /// Adds a gauge with one sample, if its value is known.
     fn gauge(&mut self, name: &str, help: &str, labels: &[(&str, &str)], value: Option<f64>) {
         if let Some(value) = value {
             self.family(name, "gauge", help);
@@ -29,21 +29,21 @@ impl Exposition {
     }
 }
 
-/// What a label's value may not hold as it is.
+/// Escapes a label value.
 pub(super) fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// All figures.
+/// All metrics.
 pub(super) fn figures(state: &State) -> String {
     let mut text = Exposition::default();
     text.gauge(
         "kvdyno_info",
-        "The run and the version of the tool.",
+        "The run and the version of kvdyno.",
         &[("run", &state.run), ("version", env!("CARGO_PKG_VERSION"))],
         Some(1.0),
     );
-    text.family("kvdyno_trials", "gauge", "Trials of the plan by what became of them.");
+    text.family("kvdyno_trials", "gauge", "Planned trials by state.");
     for (fate, name) in [
         (Fate::Waiting, "waiting"),
         (Fate::Running, "running"),
@@ -54,14 +54,14 @@ pub(super) fn figures(state: &State) -> String {
         text.sample("kvdyno_trials", &[("state", name)], state.count(&[fate]) as f64);
     }
     text.gauge("kvdyno_run_done_ratio", "Share of the run that is done.", &[], Some(state.share()));
-    let left = "Time left, by the mean of the trials so far.";
+    let left = "Estimated time until the run ends.";
     text.gauge("kvdyno_run_left_seconds", left, &[], state.seconds_left());
     trial(&mut text, state);
     results(&mut text, state);
     text.0
 }
 
-/// The trial that runs.
+/// The metrics of the current trial.
 fn trial(text: &mut Exposition, state: &State) {
     let Some(now) = &state.now else { return };
     let Some(planned) = state.trials.get(now.place) else { return };
@@ -74,14 +74,18 @@ fn trial(text: &mut Exposition, state: &State) {
     ];
     let in_phase = now.turn.is_some();
     if in_phase {
-        text.family("kvdyno_phase_ops_total", "counter", "Ops since the phase began, warm-up included.");
+        text.family(
+            "kvdyno_phase_ops_total",
+            "counter",
+            "Ops since the start of the phase, warm-up included.",
+        );
         text.sample("kvdyno_phase_ops_total", labels, now.ops as f64);
     }
     text.gauge("kvdyno_ops_per_second", "Ops per second in the last second.", labels, now.rate);
     text.gauge("kvdyno_phase_done_ratio", "Share of the phase that is done.", labels, now.phase_share);
     text.gauge(
         "kvdyno_rank_so_far",
-        "Place of the current rate among the other engines in this phase, of the trials so far.",
+        "Rank of the current rate among the engines measured so far in this phase.",
         labels,
         state.place().map(|(place, _)| place as f64),
     );
@@ -97,21 +101,26 @@ fn trial(text: &mut Exposition, state: &State) {
         }
     }
     let whole = |figure: Option<u64>| figure.map(|figure| figure as f64);
-    text.gauge("kvdyno_rss_bytes", "Resident memory of the trial.", labels, whole(tick.rss_bytes));
-    text.gauge("kvdyno_disk_allocated_bytes", "Blocks of the database.", labels, whole(tick.disk_bytes));
+    text.gauge("kvdyno_rss_bytes", "Resident memory of the trial's process.", labels, whole(tick.rss_bytes));
+    text.gauge(
+        "kvdyno_disk_allocated_bytes",
+        "Disk space allocated to the database.",
+        labels,
+        whole(tick.disk_bytes),
+    );
     let row = now.rows.back();
     let cpus = row.and_then(|row| row.cpus);
-    text.gauge("kvdyno_cpu_seconds_per_second", "CPU time of the trial per second.", labels, cpus);
+    text.gauge("kvdyno_cpu_seconds_per_second", "CPU time of the trial's process per second.", labels, cpus);
     let written = row.and_then(|row| row.written_per_second);
-    let help = "Bytes that the trial caused to be written to storage per second.";
+    let help = "Bytes per second written to storage by the trial.";
     text.gauge("kvdyno_written_bytes_per_second", help, labels, written);
 }
 
-/// Medians of the trials that have ended.
+/// The medians of the completed trials.
 fn results(text: &mut Exposition, state: &State) {
     let name = "kvdyno_result_ops_per_second";
     if !state.results.phases.is_empty() {
-        text.family(name, "gauge", "Ops per second in a phase, the median over the runs so far.");
+        text.family(name, "gauge", "Ops per second in a phase, median over the runs so far.");
     }
     for phase in &state.results.phases {
         for row in &phase.rows {

@@ -9,17 +9,17 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Sparkline, SparklineBar};
 
-/// The longest bar of the results, columns.
+/// The maximum length of a bar in the results, in columns.
 const MOST_BAR: usize = 60;
 
-/// Ops per second and p99, a column for each second.
+/// Ops per second and p99, with a column for each second.
 pub fn series(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     let [above, below] = Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(area);
     let rates = column(state, |row| row.ops_per_second);
-    let title = format!("a second a column: at most {}", rate_text(most(&rates)));
+    let title = format!("one column per second: max {}", rate_text(most(&rates)));
     chart(frame, above, &rates, title, view);
     let p99 = column(state, |row| row.p99_ns.map(|ns| ns as f64));
-    let title = format!("p99: at most {}", most(&p99).map_or("-".into(), time_text));
+    let title = format!("p99: max {}", most(&p99).map_or("-".into(), time_text));
     chart(frame, below, &p99, title, view);
 }
 
@@ -38,7 +38,7 @@ fn chart(frame: &mut Frame, area: Rect, values: &[Option<f64>], title: String, v
     bars(frame, inside, values, view);
 }
 
-/// The last values, as many as there is room for, drawn from 0 to the largest of them.
+/// Draws the last values, as many as there is room for, on a scale from 0 to the largest.
 fn bars(frame: &mut Frame, area: Rect, values: &[Option<f64>], view: &View) {
     const STEPS: f64 = 10_000.0;
     let last = &values[values.len().saturating_sub(area.width as usize)..];
@@ -53,7 +53,7 @@ fn bars(frame: &mut Frame, area: Rect, values: &[Option<f64>], view: &View) {
     frame.render_widget(chart, area);
 }
 
-/// How often each service time was seen in the phase.
+/// The distribution of service times in the phase.
 pub fn times(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     let now = state.now.as_ref();
     let turn = now.and_then(|now| now.turns.get(now.last_turn?));
@@ -62,7 +62,7 @@ pub fn times(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     frame.render_widget(block, area);
     let Some(now) = now else { return };
     if now.service_ns.is_empty() {
-        frame.render_widget(Line::from("   told once a second"), inside);
+        frame.render_widget(Line::from("   updated once per second"), inside);
         return;
     }
     let buckets: Vec<(u64, u64)> = now.service_ns.iter().map(|(ns, count)| (*ns, *count)).collect();
@@ -82,18 +82,18 @@ pub fn times(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     frame.render_widget(Paragraph::new(lines), inside);
 }
 
-/// `12.3 %`, and `<0.1 %` where that would say nothing.
+/// `12.3 %`, or `<0.1 %` for a smaller share above zero.
 fn share_text(percent: f64) -> String {
     if percent > 0.0 && percent < 0.1 { "<0.1 %".into() } else { format!("{percent:.1} %") }
 }
 
-/// The share of all times that has to be seen in buckets of one width; the few slower ones may share the last row.
+/// The minimum share of all times that is shown in separate buckets; the few slower ones may share the last row.
 const SEEN: f64 = 0.999;
 
-/// Buckets joined until they fit into `rows`, the slowest of them in the last one.
+/// Merges buckets until they fit into `rows`, with the slowest ones in the last row.
 pub(super) fn fitting(buckets: &[(u64, u64)], rows: usize) -> Vec<(u64, u64)> {
     let all: u64 = buckets.iter().map(|(_, count)| count).sum();
-    // Four a doubling at first.
+    // Initially four buckets for each doubling.
     for join in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
         let mut joined: Vec<(u64, u64, u64)> = Vec::new();
         for (ns, count) in buckets {
@@ -120,10 +120,10 @@ pub(super) fn fitting(buckets: &[(u64, u64)], rows: usize) -> Vec<(u64, u64)> {
     Vec::new()
 }
 
-/// The name, the values over time, and what writes one of them.
+/// The name, the values over time, and the formatter of a value.
 type Resource<'r> = (&'r str, Vec<Option<f64>>, &'r dyn Fn(f64) -> String);
 
-/// Memory, processors, disk.
+/// Memory, processors and disk.
 pub fn resources(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     let block = view.panel("resources of the trial".into());
     let inside = block.inner(area);
@@ -146,14 +146,14 @@ pub fn resources(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     }
 }
 
-/// What has been done and what comes.
+/// The numbers of trials by state, and the next trials.
 pub fn plan(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     let block = view.panel(format!("plan: {} trials", state.trials.len()));
     let inside = block.inner(area);
     frame.render_widget(block, area);
     let count = |fate: Fate| state.count(&[fate]);
     let mut lines = vec![format!(
-        "{} ok, {} failed, {} wrong, {} to come",
+        "{} ok, {} failed, {} wrong, {} waiting",
         count(Fate::Ok),
         count(Fate::Failed),
         count(Fate::Wrong),
@@ -164,7 +164,7 @@ pub fn plan(frame: &mut Frame, area: Rect, state: &State, view: &View) {
         .map(|planned| format!("next   {} {} run {}", planned.engine, planned.workload, planned.repetition));
     lines.extend(next.take((inside.height as usize).saturating_sub(2)));
     lines.extend(state.messages.last().cloned());
-    // The message is always seen.
+    // The message is always visible.
     if lines.len() > inside.height as usize {
         lines.drain(inside.height as usize - 1..lines.len() - 1);
     }

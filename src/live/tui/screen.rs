@@ -1,4 +1,4 @@
-//! The screen as a whole: what stands where, and what is drawn of the state.
+//! The layout of the screen, its header and its key bindings.
 
 use super::panels;
 use crate::live::lines::rank;
@@ -11,23 +11,23 @@ use ratatui::symbols::bar;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Paragraph};
 
-/// Columns and rows below which nothing can be shown.
+/// The minimum numbers of columns and rows.
 const LEAST: (u16, u16) = (60, 18);
 
-/// How it is looked at.
+/// The settings of the view.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// Which results are shown; none: those of the phase that runs.
+    /// The index of the results to show; `None` for those of the current phase.
     pub shown: Option<usize>,
-    /// How often the user has asked to stop.
+    /// How often the user has requested a stop.
     pub stops: u32,
-    /// The terminal shows ASCII alone.
+    /// Whether the terminal shows only ASCII.
     pub ascii: bool,
-    /// It shows no colours.
+    /// Whether colours are off.
     pub plain: bool,
 }
 
-/// Bars of ASCII.
+/// Bars in ASCII.
 const ASCII_BARS: bar::Set = bar::Set {
     full: "#",
     seven_eighths: "|",
@@ -41,7 +41,7 @@ const ASCII_BARS: bar::Set = bar::Set {
 };
 
 impl View {
-    /// As the environment says: the locale's encoding, and `NO_COLOR`.
+    /// The view for the environment: the locale's encoding, and `NO_COLOR`.
     pub fn of_environment() -> View {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
@@ -53,17 +53,17 @@ impl View {
         }
     }
 
-    /// The steps of bars.
+    /// The symbols of bars.
     pub fn bars(&self) -> bar::Set<'static> {
         if self.ascii { ASCII_BARS } else { bar::NINE_LEVELS }
     }
 
-    /// For what is drawn.
+    /// The style of charts.
     pub fn ink(&self) -> Style {
         if self.plain { Style::new() } else { Style::new().fg(Color::Cyan) }
     }
 
-    /// A part of the screen with a line above it.
+    /// A panel of the screen, with a title line.
     pub fn panel(&self, title: String) -> Block<'static> {
         let line = if self.ascii { "-" } else { ratatui::symbols::line::HORIZONTAL };
         let set = ratatui::symbols::border::Set { horizontal_top: line, ..ratatui::symbols::border::PLAIN };
@@ -77,7 +77,7 @@ pub fn draw(frame: &mut Frame, state: &State, view: &View) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let text = format!(
-            "The terminal has {} x {} cells, the dashboard needs {} x {}. The run goes on; q stops it.",
+            "The terminal has {} x {} cells; the dashboard needs {} x {}. The run continues. Press q to stop it.",
             area.width, area.height, LEAST.0, LEAST.1
         );
         frame.render_widget(Paragraph::new(text).wrap(ratatui::widgets::Wrap { trim: true }), area);
@@ -102,7 +102,7 @@ pub fn draw(frame: &mut Frame, state: &State, view: &View) {
     frame.render_widget(Paragraph::new(keys(view)), foot);
 }
 
-/// Two parts with a column between them.
+/// Two areas side by side with a gap between them.
 fn halves(area: Rect, left: u16, right: u16) -> [Rect; 2] {
     Layout::horizontal([Constraint::Fill(left), Constraint::Fill(right)]).spacing(2).areas(area)
 }
@@ -128,7 +128,7 @@ fn draw_head(frame: &mut Frame, area: Rect, state: &State) {
 
 /// `redb quick run 1, read (2 of 6): 1.23 M ops/s, p99 633 ns, rank 2 of 5 so far`.
 fn trial_text(state: &State) -> String {
-    let Some(now) = &state.now else { return "between two trials".into() };
+    let Some(now) = &state.now else { return "between trials".into() };
     let place = now.turn.map_or_else(String::new, |turn| format!(" ({} of {})", turn + 1, now.turns.len()));
     let said = format!("{}, {}{place}", state.trial_text(), now.phase_text());
     if now.turn.is_none() && now.rate.is_none() {
@@ -139,7 +139,7 @@ fn trial_text(state: &State) -> String {
     format!("{said}{share}: {}, p99 {}{rank}", rate_text(now.rate), now.p99_text())
 }
 
-/// The results to show.
+/// The results to show in the panel.
 fn shown<'s>(state: &'s State, view: &View) -> Option<&'s PhaseResults> {
     let phases = &state.results.phases;
     if let Some(shown) = view.shown {
@@ -157,8 +157,8 @@ fn shown<'s>(state: &'s State, view: &View) -> Option<&'s PhaseResults> {
 
 fn keys(view: &View) -> &'static str {
     match view.stops {
-        0 => "q: stop after this trial   Tab: results of another phase   Esc: of this phase",
-        1 => "STOPPING after this trial   q: stop now, without its record",
+        0 => "q: stop after this trial   Tab: results of next phase   Esc: current phase",
+        1 => "STOPPING after this trial   q: stop now and discard this trial",
         _ => "STOPPING now",
     }
 }

@@ -1,9 +1,9 @@
-//! Axes: ticks with their figures, and the lines of the grid.
+//! Axes: labelled ticks and grid lines.
 
 use super::scale::Scale;
 use crate::report::markup::{Html, html};
 
-/// Ticks above the plot, and a line of the grid down from each.
+/// Ticks above the plot, each with a vertical grid line.
 pub(super) fn above(scale: &Scale, (top, bottom): (f64, f64)) -> Html {
     let tick = |(x, text): (f64, String)| {
         html!(
@@ -19,7 +19,7 @@ pub(super) fn above(scale: &Scale, (top, bottom): (f64, f64)) -> Html {
     scale.ticks().into_iter().map(tick).collect()
 }
 
-/// Ticks below the plot, and a line of the grid up from each.
+/// Ticks below the plot, each with a vertical grid line.
 pub(super) fn below(scale: &Scale, (top, bottom): (f64, f64)) -> Html {
     let tick = |(x, text): (f64, String)| {
         html!(
@@ -35,7 +35,7 @@ pub(super) fn below(scale: &Scale, (top, bottom): (f64, f64)) -> Html {
     scale.ticks().into_iter().map(tick).collect()
 }
 
-/// Ticks to the left of the plot, and a line of the grid to the right of each.
+/// Ticks to the left of the plot, each with a horizontal grid line.
 pub(super) fn left(scale: &Scale, (from, to): (f64, f64)) -> Html {
     let tick = |(y, text): (f64, String)| {
         html!(

@@ -1,5 +1,5 @@
-//! Rows of bars with intervals: a name, a bar from 0, a whisker, the figure. On a logarithmic scale a bar's length would
-//! mean nothing, so a dot stands in its place.
+//! Rows of bars with intervals: a name, a bar from 0, a whisker and the figure. On a logarithmic scale a dot replaces the
+//! bar, because the length of a bar would have no meaning.
 
 use super::scale::{Scale, Unit};
 use super::{Chart, Scales, WIDTH, axis, text_width};
@@ -8,60 +8,60 @@ use crate::results::statistics::Interval;
 
 /// One bar.
 pub(super) struct Row {
-    /// The engine, as it is named everywhere.
+    /// The engine's name.
     pub engine: String,
-    /// What stands before the name: a rank.
+    /// The text before the name: a rank.
     pub lead: String,
-    /// How long it is; none: there is no bar.
+    /// The length; `None` for no bar.
     pub value: Option<f64>,
     /// The whisker.
     pub interval: Option<Interval>,
-    /// Whether it is among the first.
+    /// Whether the engine is surely the first.
     pub is_first: bool,
-    /// What stands at its end in place of the figure; none: the figure.
+    /// A text that replaces the figure at the end of the row; `None` for the figure.
     pub instead: Option<String>,
-    /// What is told of it where it is pointed at; empty: no more than is seen.
+    /// The tooltip; empty for none.
     pub tip: String,
 }
 
 /// Rows under a heading.
 pub(super) struct Part {
-    /// None: it needs none.
+    /// The heading, if any.
     pub heading: Option<String>,
-    /// From the top.
+    /// The rows, from the top.
     pub rows: Vec<Row>,
 }
 
-/// Bars to be drawn.
+/// A chart of bars to draw.
 pub(super) struct Bars {
     /// The chart's title.
     pub title: String,
     /// How to read it.
     pub about: String,
-    /// What the axis shows, with its unit.
+    /// The axis title, with the unit.
     pub axis: String,
-    /// Of the figures.
+    /// The unit of the figures.
     pub unit: Unit,
-    /// From the top.
+    /// The parts, from the top.
     pub parts: Vec<Part>,
 }
 
 const ROW: f64 = 19.0;
-/// From the top of a row to the base line of its text.
+/// The distance from the top of a row to the base line of its text.
 const BASE: f64 = 13.0;
-/// Where rows begin, below the axis' title and ticks.
+/// The top of the first row, below the axis title and the ticks.
 const TOP: f64 = 34.0;
-/// What ranks take.
+/// The width of the ranks.
 const LEAD: f64 = 26.0;
 
-/// Where the columns of the rows lie.
+/// The positions of the columns.
 struct Columns {
     name: f64,
     from: f64,
     to: f64,
 }
 
-/// Draws them; none if no row has a figure.
+/// Draws the chart; `None` if no row has a figure.
 pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
     let rows = || bars.parts.iter().flat_map(|part| &part.rows);
     let ends = |row: &Row| [row.value, row.interval.map(|interval| interval.high)];
@@ -116,7 +116,7 @@ fn columns(bars: &Bars) -> Columns {
     Columns { name, from, to: WIDTH - figures - 8.0 }
 }
 
-/// A row; its origin is the left end of its text's base line.
+/// A row. Its origin is the left end of its text's base line.
 fn draw_row(row: &Row, unit: Unit, columns: &Columns, drawn: &[(&'static str, bool, Scale)], y: f64) -> Html {
     let said = row.value.map_or_else(|| "-".to_string(), |value| unit.say(value));
     let mut inside = Html::default();
@@ -151,7 +151,7 @@ fn geometry(row: &Row, columns: &Columns, class: &'static str, is_log: bool, sca
     let end = scale.at(value);
     let mut drawn = match is_log {
         true => html!("<circle class=\"{} {}\" cx=\"{}\" cy=\"-4\" r=\"4\"/>", fill, class, end),
-        // A hair at least, so that a bar is seen where there is a figure.
+        // A minimum width, so that every figure has a visible bar.
         false => html!(
             "<rect class=\"{} {}\" x=\"{}\" y=\"-10\" width=\"{}\" height=\"12\"/>",
             fill,

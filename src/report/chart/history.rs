@@ -1,23 +1,23 @@
-//! The figures of one engine over its versions and over time.
+//! The figures of one engine over versions and time.
 
 use super::bars::{self, Bars, Part, Row};
 use super::scale::Unit;
 use super::{Chart, Scales};
 use crate::results::statistics::Interval;
 
-/// A figure of the past.
+/// A figure of an earlier run.
 pub(crate) struct Past {
-    /// Its version and day.
+    /// The engine's version and the day of the run.
     pub name: String,
     /// Ops per second.
     pub value: f64,
-    /// Of the median over runs, if there were enough.
+    /// The interval of the median, if there were enough runs.
     pub interval: Option<Interval>,
-    /// What is told of it where it is pointed at.
+    /// The tooltip.
     pub tip: String,
 }
 
-/// A bar for each figure, in their order.
+/// A bar for each figure, in the given order.
 pub(crate) fn history(title: String, past: &[Past], scales: Scales) -> Option<Chart> {
     let row = |past: &Past| Row {
         engine: past.name.clone(),

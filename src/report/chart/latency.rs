@@ -1,4 +1,4 @@
-//! How latencies are spread: each engine's percentiles as a line, with logarithmic axes.
+//! The distribution of latencies: each engine's percentiles as a line, with logarithmic axes.
 
 use super::lines::{self, Axis, Line, Lines, Point};
 use super::scale::Unit;
@@ -10,12 +10,12 @@ use crate::report::figure::{known, time};
 use crate::results::Record;
 use crate::results::summary::{Cell, PhaseSummary, quantile_over};
 
-/// Percentiles that are drawn, tenths of 1/(1-p), in each power of ten.
+/// The percentiles drawn in each power of ten, as tenths of 1/(1-p).
 const PLACES: [u64; 6] = [10, 15, 20, 30, 50, 70];
-/// The powers of ten: up to seven nines.
+/// The number of powers of ten: up to seven nines.
 const POWERS: u32 = 7;
 
-/// A chart for each level of the phase.
+/// A chart for each durability level of the phase.
 pub(crate) fn latency(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Vec<Chart> {
     let draw = |(level, cells): (String, Vec<&Cell>)| {
         let line = |(place, cell): (usize, &&Cell)| Line {
@@ -28,8 +28,8 @@ pub(crate) fn latency(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Ve
         let drawn = Lines {
             title: format!("latency, level {level}"),
             about: format!(
-                "Service times: the time that so many of the ops did not exceed, median over runs. A line ends where a \
-                 run has too few ops. Response times: - (not in these records).{}",
+                "Service times: the time that this percentage of the ops did not exceed, median over runs. A line ends \
+                 where a run has too few ops. Response times: - (not in these records).{}",
                 left_out(cells.len())
             ),
             x: Axis { title: "percentile, %", unit: Unit::Percentile, is_log: true },
@@ -53,7 +53,7 @@ fn service_times(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Vec<Histog
     scene.counted(cell).map(|(_, record)| of(record)).collect()
 }
 
-/// The percentiles that there are enough ops for.
+/// The percentiles for which there are enough ops.
 fn points(runs: &[Histogram]) -> Vec<Point> {
     let places = (0..POWERS).flat_map(|power| PLACES.iter().map(move |place| place * 10_u64.pow(power)));
     let point = |tenths: u64| {

@@ -1,4 +1,4 @@
-//! Lines over an axis: each with a colour, a dash, a marker and its name at its end.
+//! Line charts: each line has a colour, a dash, a marker and its name at its end.
 
 use super::palette::{Style, marker};
 use super::scale::{Scale, Unit};
@@ -9,71 +9,71 @@ use crate::results::statistics::Interval;
 /// A point of a line.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
-    /// Along.
+    /// The x value.
     pub x: f64,
-    /// Up; none: not known, and the line has a gap.
+    /// The y value; `None` if unknown, which leaves a gap in the line.
     pub y: Option<f64>,
     /// A whisker.
     pub interval: Option<Interval>,
-    /// Whether it has a marker.
+    /// Whether the point has a marker.
     pub is_marked: bool,
-    /// Whether it is a stall.
+    /// Whether the point is a stall.
     pub is_stall: bool,
 }
 
 /// An engine's line.
 pub(super) struct Line {
-    /// The engine, as it is named everywhere.
+    /// The engine's name.
     pub engine: String,
-    /// How it looks.
+    /// Its colour, dash and marker.
     pub style: Style,
-    /// From the left.
+    /// The points, from the left.
     pub points: Vec<Point>,
-    /// Whether it is hidden until it is asked for.
+    /// Whether the line is hidden until it is selected.
     pub is_extra: bool,
-    /// What is told of it where it is pointed at.
+    /// The tooltip.
     pub tip: String,
 }
 
-/// What an axis shows.
+/// An axis.
 pub(super) struct Axis {
-    /// With the unit, if figures do not bear it.
+    /// The title, with the unit if the figures have none.
     pub title: &'static str,
-    /// Of the figures.
+    /// The unit of the figures.
     pub unit: Unit,
-    /// Whether it is logarithmic.
+    /// Whether the scale is logarithmic.
     pub is_log: bool,
 }
 
-/// Lines to be drawn.
+/// A chart of lines to draw.
 pub(super) struct Lines {
     /// The chart's title.
     pub title: String,
     /// How to read it.
     pub about: String,
-    /// Along; its kind of scale is fixed.
+    /// The x axis; its kind of scale is fixed.
     pub x: Axis,
-    /// Up; its kind of scale is the chart's own.
+    /// The y axis with its default kind of scale.
     pub y: Axis,
-    /// The first is drawn first.
+    /// The lines, in drawing order.
     pub lines: Vec<Line>,
-    /// How many there would be, were none left out.
+    /// The number of lines before any were dropped.
     pub of: usize,
 }
 
 const HEIGHT: f64 = 236.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = HEIGHT - 36.0;
-/// Where the plot begins, right of the figures.
+/// The left edge of the plot, right of the figures.
 const LEFT: f64 = 50.0;
-/// The distance of two names.
+/// The minimum vertical distance of two names.
 const NAME: f64 = 12.5;
 
-/// Draws them; none if there is no point.
+/// Draws the chart; `None` if there is no point.
 pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
     let points = || lines.lines.iter().flat_map(|line| &line.points).filter(|point| point.y.is_some());
     points().next()?;
-    // Only a page can show more when asked.
+    // Only a page can show further lines on request.
     let is_drawn = |line: &&Line| !line.is_extra || scales == Scales::Both;
     let names = lines.lines.iter().map(|line| text_width(&line.engine)).fold(0.0, f64::max);
     let right = WIDTH - names.clamp(40.0, 170.0) - 12.0;
@@ -135,12 +135,12 @@ pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
     Some(Chart { title, about, height: HEIGHT, content, x: shared_x, is_log })
 }
 
-/// What the known points of a line are along.
+/// The x values of the known points of a line.
 fn x_of(lines: &Lines, line: &Line) -> String {
     listed(line.points.iter().filter(|point| point.y.is_some()).map(|point| lines.x.unit.say(point.x)))
 }
 
-/// Whether a list is the beginning of another, or all of it.
+/// Whether a list is a prefix of another or equal to it.
 fn is_beginning(list: &str, of: &str) -> bool {
     of.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('|'))
 }
@@ -176,7 +176,8 @@ fn y_scale<'a>(unit: Unit, points: impl Iterator<Item = &'a Point>, is_log: bool
     }
 }
 
-/// Where the names of the lines stand: at the height of their ends, moved apart; those of hidden lines stay there.
+/// The y positions of the line names: at the ends of the lines, spread so that they do not overlap. Names of hidden lines
+/// are not moved.
 fn name_places(lines: &Lines, scale: &Scale) -> Vec<f64> {
     let end =
         |line: &Line| line.points.iter().rev().find_map(|point| point.y).map_or(BOTTOM, |y| scale.at(y));
@@ -196,7 +197,7 @@ fn name_places(lines: &Lines, scale: &Scale) -> Vec<f64> {
     places
 }
 
-/// Where the figures of one chart lie.
+/// The scales of one chart.
 struct Places<'a> {
     x: &'a Scale,
     y: &'a Scale,
@@ -208,7 +209,7 @@ impl Places<'_> {
         Some((self.x.at(point.x), self.y.at(point.y?)))
     }
 
-    /// The line in pieces between its gaps, its whiskers, markers and stalls.
+    /// The line, interrupted at its gaps, with its whiskers, markers and stalls.
     fn line(&self, line: &Line) -> Html {
         let mut drawn = Html::default();
         for piece in line.points.split(|point| point.y.is_none()).filter(|piece| !piece.is_empty()) {
@@ -237,7 +238,7 @@ impl Places<'_> {
         drawn
     }
 
-    /// The line's name, and what leads from its end to the name.
+    /// The line's name and the leader from the end of the line to the name.
     fn name(&self, line: &Line, at: f64) -> Html {
         let Some((x, y)) = line.points.iter().rev().find_map(|point| self.of(point)) else {
             return Html::default();

@@ -1,4 +1,4 @@
-//! Charts of a run as SVG, for the page and for files: what each shows, and how it is drawn.
+//! Charts of a run as SVG, for the page and for files: their data and their drawing.
 
 mod axis;
 mod bars;
@@ -24,15 +24,15 @@ pub(super) use throughput::{overview, throughput};
 
 use super::markup::{Html, html};
 
-/// The width of every chart, in units of which one is a pixel where there is room: a phone's.
+/// The width of every chart in units: the width of a phone. A unit is a pixel if there is enough room.
 pub(super) const WIDTH: f64 = 384.0;
 
-/// Which kinds of scale a chart is drawn with.
+/// The kinds of scale that a chart is drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scales {
-    /// Both, one of them hidden, for a page that switches between them.
+    /// Both, one of them hidden, for a page with a switch.
     Both,
-    /// The chart's own.
+    /// The chart's default.
     Own,
     /// Linear.
     Linear,
@@ -41,7 +41,7 @@ pub(super) enum Scales {
 }
 
 impl Scales {
-    /// The kinds to draw, of a chart whose own is logarithmic or not: their classes, and whether they are logarithmic.
+    /// The kinds to draw: their classes, and whether they are logarithmic. `own_is_log`: the chart's default is logarithmic.
     fn kinds(self, own_is_log: bool) -> Vec<(&'static str, bool)> {
         let (linear, log) = (("lin", false), ("log", true));
         match self {
@@ -53,25 +53,25 @@ impl Scales {
     }
 }
 
-/// A picture with its words.
+/// A chart with its texts.
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
-    /// What it shows: `ops/s, level process`.
+    /// The title: `ops/s, level process`.
     pub title: String,
-    /// How to read it, a sentence; empty if the title says all.
+    /// A sentence on how to read the chart; empty if the title is enough.
     pub about: String,
-    /// In units.
+    /// The height in units.
     pub height: f64,
     /// The inside of the picture.
     pub content: Html,
-    /// What the points of all lines along are; empty where each line has its own, and for bars.
+    /// The x values of all lines; empty if each line has its own, and for bars.
     pub x: String,
-    /// Whether it is logarithmic when first seen.
+    /// Whether the scale is logarithmic at first.
     pub is_log: bool,
 }
 
 impl Chart {
-    /// The chart for a page: with its title, and a switch of scales that works without a script.
+    /// The chart for a page, with its title and a switch of scales that works without a script.
     pub fn figure(&self, id: usize) -> Html {
         let checked = if self.is_log { Html::constant(" checked=\"checked\"") } else { Html::default() };
         let x = match self.x.is_empty() {
@@ -101,7 +101,7 @@ impl Chart {
     }
 }
 
-/// What a text takes at 12 units, in DejaVu Sans, the widest of the usual fonts.
+/// The width of a text at 12 units in DejaVu Sans, the widest of the usual fonts.
 fn text_width(text: &str) -> f64 {
     let thousandths = |letter: char| match letter {
         'm' | 'M' | 'W' | '@' | '%' => 980.0,

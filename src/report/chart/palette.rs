@@ -1,9 +1,9 @@
-//! Colours, dashes and markers: one palette for all charts, told apart without colour too, in light and dark.
+//! Colours, dashes and markers: one palette for all charts, light and dark, which does not rely on colour alone.
 
 use crate::report::markup::{Html, html};
 
-/// Colours of the lines, light and dark: those of Okabe and Ito, which the colour-blind tell apart, darkened or
-/// lightened until they stand out from the background (3 to 1 and more).
+/// Colours of the lines, light and dark: those of Okabe and Ito, which colour-blind people can distinguish, darkened or
+/// lightened until the contrast with the background is at least 3 to 1.
 pub(crate) const LINES: [(&str, &str); 7] = [
     ("#0072b2", "#56b4e9"),
     ("#b45000", "#e69f00"),
@@ -14,10 +14,10 @@ pub(crate) const LINES: [(&str, &str); 7] = [
     ("#444444", "#c8c8c8"),
 ];
 
-/// Dashes of the lines, classes `d0` (whole) to `d3`.
+/// Dashes of the lines, classes `d0` (solid) to `d3`.
 pub(crate) const DASHES: usize = 4;
 
-/// The rest of the colours: name, light, dark.
+/// The other colours: name, light, dark.
 const OTHERS: [(&str, &str, &str); 9] = [
     ("paper", "#ffffff", "#15181c"),
     ("panel", "#f6f7f9", "#1d2126"),
@@ -30,7 +30,7 @@ const OTHERS: [(&str, &str, &str); 9] = [
     ("stall", "#c62f00", "#ff8a5c"),
 ];
 
-/// Which of two looks.
+/// The light or the dark palette.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     /// Dark on white.
@@ -39,30 +39,30 @@ pub(crate) enum Look {
     Dark,
 }
 
-/// How an engine's line looks: its place among the engines of a run decides.
+/// The style of an engine's line, which depends on the engine's position in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// The colour, of [`LINES`].
+    /// An index into [`LINES`].
     pub colour: usize,
-    /// The dash, below [`DASHES`].
+    /// The dash, less than [`DASHES`].
     pub dash: usize,
-    /// The shape of its markers, of [`marker`].
+    /// The shape of the markers, see [`marker`].
     pub shape: usize,
 }
 
 impl Style {
-    /// Of the engine at this place: colours take turns, and each turn has another dash.
+    /// The style of the engine at this position: each cycle through the colours uses another dash.
     pub fn of(place: usize) -> Style {
         Style {
             colour: place % LINES.len(),
             dash: place / LINES.len() % DASHES,
-            // Seven colours and six shapes: engines of one colour have different shapes.
+            // Seven colours and six shapes: engines with the same colour have different shapes.
             shape: place % 6,
         }
     }
 }
 
-/// Name and colour of all that charts are drawn with, for a style sheet's variables.
+/// The names and values of all colours, for the variables of a style sheet.
 pub(crate) fn colours(look: Look) -> Vec<(String, &'static str)> {
     let pick = |light: &'static str, dark: &'static str| if look == Look::Light { light } else { dark };
     let lines =
@@ -71,7 +71,7 @@ pub(crate) fn colours(look: Look) -> Vec<(String, &'static str)> {
     lines.chain(others).collect()
 }
 
-/// A marker of a shape around a place.
+/// A marker around a point.
 pub(super) fn marker(style: Style, (x, y): (f64, f64)) -> Html {
     let around = |offsets: &[(f64, f64)]| -> Html {
         let point = |(place, (dx, dy)): (usize, &(f64, f64))| {
@@ -92,10 +92,10 @@ pub(super) fn marker(style: Style, (x, y): (f64, f64)) -> Html {
     }
 }
 
-/// The rules of the charts' classes, with colours as variables.
+/// The style rules of charts, with colours as variables.
 pub(crate) const RULES: &str = include_str!("chart.css");
 
-/// [`RULES`] with the colours in the places of their variables, for a file that stands alone.
+/// [`RULES`] with the variables replaced by colours, for a file of its own.
 pub(crate) fn plain_rules(look: Look) -> String {
     let with =
         |rules: String, (name, colour): (String, &str)| rules.replace(&format!("var(--{name})"), colour);
@@ -106,7 +106,7 @@ pub(crate) fn plain_rules(look: Look) -> String {
 mod tests {
     use super::*;
 
-    /// Relative luminance, as WCAG has it.
+    /// Relative luminance as defined by WCAG.
     fn luminance(colour: &str) -> f64 {
         let part = |at: usize| {
             let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
@@ -130,7 +130,7 @@ mod tests {
                     let wanted = match name.as_str() {
                         "ink" | "soft" => 4.5,
                         "paper" | "panel" | "grid" => 1.0,
-                        // Texts beside lines are in the line's colour.
+                        // Names next to lines have the line's colour.
                         name if name.starts_with('c') => 4.5,
                         _ => 3.0,
                     };
@@ -153,6 +153,6 @@ mod tests {
     #[test]
     fn every_variable_has_a_colour() {
         assert!(!plain_rules(Look::Light).contains("var("), "{}", plain_rules(Look::Light));
-        assert!(!RULES.contains(['<', '>', '"', '\'', '&']), "it is written through the escaping");
+        assert!(!RULES.contains(['<', '>', '"', '\'', '&']), "it is escaped like text");
     }
 }

@@ -1,4 +1,4 @@
-//! What engines used: CPU, memory, disk, and bytes written to storage; less is better in all of them.
+//! Resource usage: CPU, memory, disk and bytes written to storage. Lower is better for all of them.
 
 use super::bars::{self, Bars, Part, Row};
 use super::scale::Unit;
@@ -6,7 +6,7 @@ use super::{Chart, Scales};
 use crate::report::describe::cell_name;
 use crate::results::summary::{Cell, PhaseSummary};
 
-/// A figure of a cell that is drawn as bars.
+/// A figure of a cell, drawn as bars.
 struct Figure {
     title: &'static str,
     axis: &'static str,
@@ -23,7 +23,7 @@ const FIGURES: [Figure; 4] = [
     },
     Figure {
         title: "memory",
-        axis: "resident memory of the process, most of all runs",
+        axis: "resident memory of the process, maximum over runs",
         unit: Unit::Bytes,
         of: |cell| cell.rss_bytes.map(|bytes| bytes as f64),
     },
@@ -41,7 +41,7 @@ const FIGURES: [Figure; 4] = [
     },
 ];
 
-/// A chart for each figure that some cell has, the engines in the order of their rates.
+/// A chart for each figure that at least one cell has, with the engines in the order of their rates.
 pub(crate) fn resources(phase: &PhaseSummary, scales: Scales) -> Vec<Chart> {
     FIGURES.iter().filter_map(|figure| draw(phase, figure, scales)).collect()
 }
@@ -58,7 +58,7 @@ fn draw(phase: &PhaseSummary, figure: &Figure, scales: Scales) -> Option<Chart> 
     };
     let several = phase.groups.len() > 1;
     let part = |group: &crate::results::summary::Group| Part {
-        heading: several.then(|| format!("level {} in force", group.name())),
+        heading: several.then(|| format!("effective level {}", group.name())),
         rows: group.cells.iter().map(row).collect(),
     };
     let parts = phase.groups.iter().map(part).collect();

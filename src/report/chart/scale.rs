@@ -1,8 +1,8 @@
-//! From figures to places on an axis, linear or logarithmic, with ticks at round figures.
+//! Linear and logarithmic scales: from figures to positions on an axis, with ticks at round figures.
 
 use crate::report::figure::{bytes, rate, three_digits, time};
 
-/// What a figure is, and so how it is said and which figures are round.
+/// The unit of a figure, which determines its format and which figures are round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Ops per second.
@@ -15,14 +15,14 @@ pub(super) enum Unit {
     Seconds,
     /// A number without a unit.
     Plain,
-    /// A count: round ones are said short (`10k`).
+    /// A count; round ones are printed short (`10k`).
     Count,
-    /// How many of 1/(1-p) a percentile leaves out: 100 is p99.
+    /// A percentile p as 1/(1-p): 100 is p99.
     Percentile,
 }
 
 impl Unit {
-    /// The figure as the tables say it.
+    /// The figure in the format of the tables.
     pub fn say(self, value: f64) -> String {
         match self {
             Unit::Rate => rate(value),
@@ -35,17 +35,17 @@ impl Unit {
         }
     }
 
-    /// The figure at a tick: without zeros that say nothing.
+    /// The label of a tick, without trailing zeros.
     pub fn tick(self, value: f64) -> String {
         match self {
-            // Figures side by side have little room, and the axis' title says what they are.
+            // There is little room, and the axis title has the unit.
             Unit::Percentile => self.say(value).trim_end_matches(" %").to_string(),
             _ if value == 0.0 => "0".to_string(),
             _ => trimmed(&self.say(value)),
         }
     }
 
-    /// What round figures are multiples of, near this figure.
+    /// The base of round figures near this figure.
     fn base(self, near: f64) -> f64 {
         match self {
             Unit::Bytes if near >= 1.0 => 1024_f64.powi((near.log2() / 10.0).floor() as i32),
@@ -54,7 +54,7 @@ impl Unit {
     }
 }
 
-/// `99.9 %` of 1000: the share that does not exceed it, never rounded up to another one's.
+/// `99.9 %` for 1000: the share that does not exceed the value, never rounded up to another percentile.
 fn percentile(beyond_one_in: f64) -> String {
     if beyond_one_in <= 1.0 {
         return "0 %".to_string();
@@ -63,7 +63,7 @@ fn percentile(beyond_one_in: f64) -> String {
     format!("{} %", trimmed(&format!("{:.decimals$}", 100.0 - 100.0 / beyond_one_in)))
 }
 
-/// `2us` of `2.00us`, `1.5M` of `1.50M`.
+/// `2us` from `2.00us`, `1.5M` from `1.50M`.
 fn trimmed(text: &str) -> String {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -73,11 +73,11 @@ fn trimmed(text: &str) -> String {
     }
 }
 
-/// No figure of ours comes near; beyond them a round figure above may be no number any more.
+/// The limits of figures. Real figures are never close to them; outside, the next round figure may not be finite.
 const LEAST: f64 = 1e-300;
 const LARGEST: f64 = 1e300;
 
-/// Figures from `low` to `high` on places from `from` to `to`.
+/// Maps figures from `low` to `high` to positions from `from` to `to`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scale {
     unit: Unit,
@@ -89,16 +89,16 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// From 0 to a round figure at or over the largest.
+    /// A scale from 0 to a round figure at or above the largest.
     pub fn linear(unit: Unit, largest: f64, (from, to): (f64, f64)) -> Scale {
         let largest = if largest.is_finite() && largest > 0.0 { largest.clamp(LEAST, LARGEST) } else { 1.0 };
         let step = step(unit, largest, 4.0);
-        // A hair of tolerance, so that a maximum at a tick does not add an empty step.
+        // A small tolerance, so that a maximum at a tick does not add an empty step.
         let high = (largest / step - 1e-9).ceil() * step;
         Scale { unit, is_log: false, low: 0.0, high, from, to }
     }
 
-    /// From a round figure at or below the least to one at or over the largest; both should be over 0.
+    /// A scale from a round figure at or below the least to one at or above the largest; both should be above 0.
     pub fn log(unit: Unit, least: f64, largest: f64, (from, to): (f64, f64)) -> Scale {
         let usable = |value: f64| value.is_finite() && value > 0.0;
         let largest = if usable(largest) { largest.clamp(LEAST, LARGEST) } else { 1.0 };
@@ -110,7 +110,7 @@ impl Scale {
         Scale { unit, is_log: true, low, high, from, to }
     }
 
-    /// The place of a figure; of what lies outside, that of the nearer end.
+    /// The position of a figure; a figure outside the scale gets the position of the nearer end.
     pub fn at(&self, value: f64) -> f64 {
         let share = match self.is_log {
             true if value <= 0.0 => 0.0,
@@ -120,7 +120,7 @@ impl Scale {
         self.from + (self.to - self.from) * if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Round figures along the axis, with their texts; as many as there is room for.
+    /// The positions and labels of round figures along the axis, as many as there is room for.
     pub fn ticks(&self) -> Vec<(f64, String)> {
         let values = if self.is_log { self.log_ticks() } else { self.linear_ticks() };
         values.into_iter().map(|value| (self.at(value), self.unit.tick(value))).collect()
@@ -136,7 +136,7 @@ impl Scale {
         let base = self.unit.base(self.high);
         let first = (self.low / base).log10().floor() as i32;
         let last = (self.high / base).log10().ceil() as i32;
-        // Figures of an axis that goes up lie above each other and want less room than side by side.
+        // On a vertical axis labels are above each other and need less room than side by side.
         let each = if self.from > self.to { 24.0 } else { 45.0 };
         let room = ((self.to - self.from).abs() / each).max(2.0) as i32;
         let decades = (last - first).max(1);
@@ -156,7 +156,7 @@ impl Scale {
     }
 }
 
-/// The distance of ticks: 1, 2 or 5 of a power of ten, so that about `count` of them reach `largest`.
+/// The distance between ticks: 1, 2 or 5 times a power of ten, so that about `count` steps reach `largest`.
 fn step(unit: Unit, largest: f64, count: f64) -> f64 {
     let base = unit.base(largest);
     let wanted = largest / base / count;
@@ -165,7 +165,7 @@ fn step(unit: Unit, largest: f64, count: f64) -> f64 {
     digit.unwrap_or(10.0) * power * base
 }
 
-/// The nearest 1, 2 or 5 of a power of ten below or over, as `to` says.
+/// The nearest 1, 2 or 5 times a power of ten, below or above the value as `to` rounds.
 fn round_log(value: f64, to: fn(f64) -> f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let digit = value / power;
@@ -187,9 +187,9 @@ mod tests {
         scale.ticks().into_iter().map(|(_, text)| text).collect()
     }
 
-    /// The next round figure over the largest number is none; decades were counted up to it until there was no memory.
+    /// The next round figure above the largest number is infinite; counting decades up to it used to exhaust memory.
     #[test]
-    fn figures_at_the_ends_of_the_numbers_have_few_ticks() {
+    fn extreme_figures_have_few_ticks() {
         for (least, largest) in
             [(1.0, f64::MAX), (f64::MIN_POSITIVE, 1.5e308), (5e-324, 5e-324), (5e-324, 1.7e308)]
         {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_stand_at_round_figures() {
+    fn ticks_are_at_round_figures() {
         let room = (0.0, 200.0);
         assert_eq!(texts(&Scale::linear(Unit::Rate, 1_234_567.0, room)), ["0", "500k", "1M", "1.5M"]);
         assert_eq!(texts(&Scale::linear(Unit::Rate, 400.0, room)), ["0", "100", "200", "300", "400"]);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_never_said_to_be_all() {
+    fn percentiles_are_never_rounded_up_to_100() {
         let cases = [
             (1.0, "0 %"),
             (2.0, "50 %"),
@@ -235,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_figure_lies_on_its_axis_and_larger_ones_farther(
+        fn every_figure_is_on_its_axis_and_larger_ones_are_farther(
             one in -1.0_f64..1e15, other in 1e-9_f64..1e15, is_log: bool, unit in 0..5_usize,
         ) {
             let unit = [Unit::Rate, Unit::Time, Unit::Bytes, Unit::Seconds, Unit::Plain][unit];
@@ -255,7 +255,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_upsets_a_scale(one: f64, other: f64, value: f64) {
+        fn a_scale_accepts_any_number(one: f64, other: f64, value: f64) {
             for scale in [Scale::linear(Unit::Rate, one, (0.0, 9.0)), Scale::log(Unit::Time, one, other, (0.0, 9.0))] {
                 prop_assert!((0.0..=9.0).contains(&scale.at(value)));
                 prop_assert!(scale.ticks().len() < 100);

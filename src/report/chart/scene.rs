@@ -1,4 +1,4 @@
-//! What charts are made from: a run's summary, its records by trial, and how each engine looks in all of them.
+//! The data of charts: a run's summary, its records by trial, and the style of each engine in all charts.
 
 use super::palette::Style;
 use crate::report::describe::cell_name;
@@ -7,23 +7,23 @@ use crate::results::summary::{Cell, PhaseSummary, RunFigures, Summary};
 use crate::results::{Record, Run};
 use std::collections::HashMap;
 
-/// Lines that a chart shows at first; with more nobody can tell them apart. The rest is there when it is asked for.
+/// The number of lines that a chart shows at first; more would be hard to distinguish. The others can be selected.
 pub(super) const LINES_SHOWN: usize = 8;
-/// Lines that a chart has at all.
+/// The maximum number of lines of a chart, including hidden ones.
 pub(super) const LINES_KEPT: usize = 24;
 
-/// A run to be drawn.
+/// A run to draw.
 pub(crate) struct Scene<'a> {
-    /// What is drawn.
+    /// The summary of the run.
     pub summary: &'a Summary,
-    /// Where it comes from.
+    /// The run.
     pub run: &'a Run,
     records: HashMap<&'a str, &'a Record>,
     places: HashMap<String, usize>,
 }
 
 impl<'a> Scene<'a> {
-    /// Of a run; engines get their looks in the order in which they are first met.
+    /// The scene of a run. Engines get their styles in the order of their first appearance.
     pub fn new(summary: &'a Summary, run: &'a Run) -> Scene<'a> {
         let records = summary.records.iter().map(|record| (record.trial.id.as_str(), record)).collect();
         let mut places = HashMap::new();
@@ -34,12 +34,12 @@ impl<'a> Scene<'a> {
         Scene { summary, run, records, places }
     }
 
-    /// How the engine of a cell looks.
+    /// The style of a cell's engine.
     pub(super) fn style(&self, cell: &Cell) -> Style {
         Style::of(self.places.get(&cell_name(cell)).copied().unwrap_or(0))
     }
 
-    /// The names of all engines, in the order of their looks.
+    /// The names of all engines, in the order of their styles.
     pub fn engines(&self) -> Vec<&str> {
         let mut engines: Vec<(&str, usize)> =
             self.places.iter().map(|(name, place)| (name.as_str(), *place)).collect();
@@ -57,21 +57,21 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// What is told where not all lines are shown at first, or kept; nothing where they are.
+/// A note for charts that hide or drop lines; empty for other charts.
 pub(super) fn left_out(lines: usize) -> String {
     match lines {
         ..=LINES_SHOWN => String::new(),
         lines if lines <= LINES_KEPT => {
-            format!(" The {LINES_SHOWN} fastest of {lines} are drawn; the others when chosen above.")
+            format!(" The {LINES_SHOWN} fastest of {lines} are drawn. Select other engines above.")
         }
         _ => format!(
-            " The {LINES_SHOWN} fastest of {lines} are drawn, the {LINES_KEPT} fastest can be chosen above, and the \
-             tables have all."
+            " The {LINES_SHOWN} fastest of {lines} are drawn. Others of the {LINES_KEPT} fastest can be selected above. The \
+             tables contain all."
         ),
     }
 }
 
-/// The levels of a phase, each with its cells that have figures.
+/// The durability levels of a phase, each with its cells that have figures.
 pub(super) fn levels(phase: &PhaseSummary) -> impl Iterator<Item = (String, Vec<&Cell>)> {
     phase.groups.iter().map(|group| (group.name(), group.cells.iter().collect()))
 }

@@ -1,4 +1,4 @@
-//! What became of a phase second by second: ops per second, p99, memory, disk; and where an engine stalled.
+//! Time series of a phase, second by second: ops per second, p99, memory, disk, and stalls.
 
 use super::lines::{self, Axis, Line, Lines, Point};
 use super::scale::Unit;
@@ -13,12 +13,12 @@ use crate::results::summary::{Cell, PhaseSummary};
 
 /// An interval is a stall when its rate is below this share of the median rate of the run's intervals in the phase.
 const STALL_SHARE: f64 = 0.1;
-/// Intervals that a series must have to be drawn.
+/// The minimum number of intervals of a series that is drawn.
 const FEWEST: usize = 3;
-/// Points of a line; a longer series is put together to so many.
+/// The maximum number of points of a line; the intervals of a longer series are merged.
 const MOST: usize = 200;
 
-/// An interval, or several put together: mean rate, and the most of the rest.
+/// An interval, or several merged ones: the mean rate and the maximum of the other figures.
 #[derive(Clone, Debug)]
 struct Interval {
     end_s: f64,
@@ -76,7 +76,7 @@ const FIGURES: [Figure; 4] = [
     },
 ];
 
-/// The series of a cell: that of its middle run.
+/// The series of a cell: that of its median run.
 struct Series<'a> {
     cell: &'a Cell,
     repetition: u32,
@@ -84,7 +84,7 @@ struct Series<'a> {
     stalls: usize,
 }
 
-/// A chart for each figure and level of the phase; none where a phase was over too soon.
+/// A chart for each figure and durability level of the phase; none for a phase that is too short.
 pub(crate) fn series(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (level, cells) in levels(phase) {
@@ -98,13 +98,13 @@ pub(crate) fn series(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Vec
     charts
 }
 
-/// What the series of a chart are of.
+/// The source of a chart's series.
 struct Of<'a> {
     level: &'a str,
     is_in_rounds: bool,
 }
 
-/// A chart of the series that are long enough; none where each has a single point.
+/// A chart of the series that are long enough; `None` if each has a single point.
 fn draw(
     scene: &Scene,
     figure: &Figure,
@@ -126,7 +126,7 @@ fn draw(
             is_stall: is_rate && row.is_stall,
         };
         let mut points: Vec<Point> = series.rows.iter().map(point).collect();
-        // A few markers, staggered, so that lines are told apart where they cross.
+        // A few staggered markers, so that crossing lines can be distinguished.
         let every = (points.len() / 4).max(1);
         points.iter_mut().skip(place % every).step_by(every).for_each(|point| point.is_marked = true);
         let of = format!("run {} of {}", series.repetition, series.cell.runs.len());
@@ -139,7 +139,7 @@ fn draw(
         about: if is_rate { about(all, short) } else { String::new() },
         x: Axis {
             title: if of.is_in_rounds {
-                "seconds of the phase, its rounds one behind the other"
+                "seconds of the phase, over all rounds"
             } else {
                 "seconds of the phase"
             },
@@ -153,7 +153,7 @@ fn draw(
     lines::draw(&drawn, scales)
 }
 
-/// Which runs these are, and who stalled.
+/// The explanation of a chart: the runs drawn, and the engines that stalled.
 fn about(all: &[Series], short: usize) -> String {
     let stalled = all.iter().filter(|series| series.stalls > 0);
     let stalled: Vec<String> =
@@ -161,13 +161,13 @@ fn about(all: &[Series], short: usize) -> String {
     let short = match short {
         0 => String::new(),
         short => format!(
-            " {} done in under {FEWEST} intervals.",
+            " {} done in fewer than {FEWEST} intervals.",
             counted(short as u64, "engine was", "engines were")
         ),
     };
-    let stalled = if stalled.is_empty() { "none".to_string() } else { listed(&stalled) };
+    let stalled = if stalled.is_empty() { "no stalls".to_string() } else { listed(&stalled) };
     format!(
-        "Each engine's run of the median rate. A cross marks a stall, an interval below a tenth of the run's median \
+        "Each engine's run with the median rate. A cross marks a stall, an interval below a tenth of the run's median \
          rate: {stalled}.{short}{}",
         left_out(all.len())
     )
@@ -205,7 +205,7 @@ fn intervals(record: &Record, phase: &str) -> Vec<Interval> {
     rows
 }
 
-/// Marks the stalls. An interval shorter than half the longest, as the last one may be, is not judged and judges none.
+/// Marks the stalls. Intervals shorter than half the longest, such as the last one, are ignored.
 fn mark_stalls(rows: &mut [Interval]) {
     let longest = rows.iter().map(|row| row.ns).max().unwrap_or(0);
     let is_whole = |row: &Interval| row.ns >= longest / 2;
@@ -216,7 +216,7 @@ fn mark_stalls(rows: &mut [Interval]) {
     }
 }
 
-/// Neighbours put together, so that there are at most [`MOST`]; a stall stays one, at its own rate.
+/// Merges neighbours, so that at most [`MOST`] remain. A merged interval with a stall has the rate of the stall.
 fn thinned(rows: Vec<Interval>) -> Vec<Interval> {
     let each = rows.len().div_ceil(MOST).max(1);
     let together = |rows: &[Interval]| {
@@ -265,16 +265,16 @@ mod tests {
     #[test]
     fn a_stall_is_below_a_tenth_of_the_median() {
         assert_eq!(stalls(rows(&[100, 100, 9, 100])), [false, false, true, false]);
-        assert_eq!(stalls(rows(&[100, 100, 10, 100])), [false; 4], "a tenth is not below it");
+        assert_eq!(stalls(rows(&[100, 100, 10, 100])), [false; 4], "exactly a tenth is not a stall");
         assert_eq!(stalls(rows(&[100, 0])), [false; 2], "two intervals have no usual rate");
         let mut short = rows(&[100, 100, 100, 1]);
         short[3].ns = 10_000_000;
-        assert_eq!(stalls(short), [false; 4], "the end of a phase is no stall");
+        assert_eq!(stalls(short), [false; 4], "the end of a phase is not a stall");
         assert_eq!(stalls(Vec::new()), [false; 0]);
     }
 
     #[test]
-    fn rounds_follow_each_other_however_late_their_threads_began() {
+    fn rounds_are_consecutive_even_if_their_threads_began_late() {
         let mut record = crate::results::fixture::records().remove(0);
         let mut phase = record.phases[0].clone();
         let row = SeriesRow { interval_ns: 1, ops: 10, ..Default::default() };

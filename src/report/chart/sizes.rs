@@ -1,5 +1,5 @@
-//! Ops per second against the size of the database, where a run has a workload with several numbers of keys, or one whose
-//! database grows from round to round.
+//! Ops per second against database size, for workloads with several key counts or with a database that grows from round
+//! to round.
 
 use super::lines::{self, Axis, Line, Lines, Point};
 use super::palette::Style;
@@ -12,9 +12,9 @@ use crate::results::statistics::{Interval, interval_of_median, median};
 use crate::results::summary::{Cell, Group, PhaseSummary};
 use std::collections::BTreeMap;
 
-/// The fewest sizes that make a line.
+/// The minimum number of sizes for a line.
 const FEWEST: usize = 2;
-/// Points of a line that have a marker and a whisker each; with more they would hide it.
+/// The maximum number of points with markers and whiskers; more would hide the line.
 const MARKED: usize = 24;
 
 /// Ops per second at a number of keys.
@@ -24,21 +24,21 @@ struct Size {
     interval: Option<Interval>,
 }
 
-/// An engine: how it looks, and its figures at each size.
+/// An engine with its style and its figures at each size.
 struct Engine {
     name: String,
     style: Style,
     sizes: Vec<Size>,
 }
 
-/// A phase at one level, over all sizes of its workload.
+/// A phase at one durability level, over all sizes of its workload.
 struct Table {
     title: String,
     x: &'static str,
     engines: Vec<Engine>,
 }
 
-/// A chart for each phase and level of workloads with several sizes; none where the run has none.
+/// A chart for each phase and durability level of workloads with several sizes.
 pub(crate) fn sizes(scene: &Scene, scales: Scales) -> Vec<Chart> {
     let mut tables: Vec<Table> = Vec::new();
     for phase in &scene.summary.phases {
@@ -66,7 +66,7 @@ fn whole(phase: &PhaseSummary, cell: &Cell) -> Size {
     Size { keys: phase.keys, ops_per_second: cell.ops_per_second, interval: cell.ops_per_second_interval }
 }
 
-/// The median of the runs for each number of keys that a round ended with; nothing where the keys are not known.
+/// The median over runs for each key count at the end of a round; empty if the key counts are unknown.
 fn by_round(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Vec<Size> {
     let mut rates: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for (_, record) in scene.counted(cell) {
@@ -84,12 +84,12 @@ fn by_round(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Vec<Size> {
     rates.into_iter().map(size).collect()
 }
 
-/// What the cells of a chart have in common; the level asked for too, for one engine may be there with two.
+/// The common settings of a chart's cells. They include the requested level, because an engine may be there with two.
 fn title(phase: &PhaseSummary, group: &Group) -> String {
     let level = group.durability_in_force.to_string();
     let base = phase.variant_of.as_deref().unwrap_or(&phase.workload);
     let asked = phase.durability_asked.to_string();
-    let asked = if asked == level { String::new() } else { format!(" ({asked} asked for)") };
+    let asked = if asked == level { String::new() } else { format!(" ({asked} requested)") };
     plain_text(&format!("{base} / {}: ops/s by size, level {}{asked}", phase.name, group.name()))
 }
 

@@ -1,4 +1,4 @@
-//! Ops per second of each engine, with the interval of the median, grouped by the level in force.
+//! Ops per second of each engine, with the interval of the median, grouped by effective durability level.
 
 use super::bars::{self, Bars, Part, Row};
 use super::scale::Unit;
@@ -8,15 +8,15 @@ use crate::report::figure::{counted, known, rate};
 use crate::results::statistics::{FEWEST_FOR_INTERVAL, Rank};
 use crate::results::summary::{Cell, PhaseSummary};
 
-/// Rows of a level on the first screen.
+/// The maximum number of rows per level on the first screen.
 const OVERVIEW_ROWS: usize = 8;
 
-/// All cells of a phase; none if none has a figure.
+/// All cells of a phase; `None` if no cell has a figure.
 pub(crate) fn throughput(phase: &PhaseSummary, scales: Scales) -> Option<Chart> {
     draw(phase, scales, usize::MAX, format!("{}: ops/s", phase_name(phase)))
 }
 
-/// The first few of each level, for the first screen; none if no cell has a figure.
+/// The first cells of each level, for the first screen; `None` if no cell has a figure.
 pub(crate) fn overview(phase: &PhaseSummary, scales: Scales) -> Option<Chart> {
     draw(phase, scales, OVERVIEW_ROWS, phase_name(phase))
 }
@@ -26,7 +26,7 @@ fn draw(phase: &PhaseSummary, scales: Scales, most: usize, title: String) -> Opt
     let mut hidden = 0;
     for group in &phase.groups {
         hidden += group.cells.len().saturating_sub(most);
-        let heading = Some(format!("level {} in force", group.name()));
+        let heading = Some(format!("effective level {}", group.name()));
         parts.push(Part { heading, rows: group.cells.iter().take(most).map(row).collect() });
     }
     let without: Vec<&Cell> = phase.unranked.iter().collect();
@@ -44,7 +44,7 @@ fn draw(phase: &PhaseSummary, scales: Scales, most: usize, title: String) -> Opt
     bars::draw(&Bars { title, about, axis: median, unit: Unit::Rate, parts }, scales)
 }
 
-/// A cell as a row; where nothing was measured, with what became of it.
+/// A cell as a row; the state replaces the figure of a cell that was not measured.
 fn row(cell: &Cell) -> Row {
     let rank = cell.rank.map(|rank| rank.to_string());
     let instead = match cell.ops_per_second {
@@ -63,18 +63,18 @@ fn row(cell: &Cell) -> Row {
 }
 
 fn tip(cell: &Cell) -> String {
-    let mut told = vec![format!("{}: {} ops/s", cell_name(cell), known(cell.ops_per_second, rate))];
+    let mut parts = vec![format!("{}: {} ops/s", cell_name(cell), known(cell.ops_per_second, rate))];
     if let Some(interval) = cell.ops_per_second_interval {
-        told.push(format!("interval {} to {}", rate(interval.low), rate(interval.high)));
+        parts.push(format!("interval {} to {}", rate(interval.low), rate(interval.high)));
     }
     let runs: Vec<String> = cell.runs.iter().filter_map(|run| run.ops_per_second).map(rate).collect();
     if runs.len() > 1 {
-        told.push(format!("runs {}", runs.join(", ")));
+        parts.push(format!("runs {}", runs.join(", ")));
     }
-    told.extend(cell.rank.map(|rank| format!("rank {rank}")));
-    told.extend(cell.notes.iter().map(|note| match &note.detail {
+    parts.extend(cell.rank.map(|rank| format!("rank {rank}")));
+    parts.extend(cell.notes.iter().map(|note| match &note.detail {
         Some(detail) => format!("{}: {detail}", note.mark),
         None => note.mark.clone(),
     }));
-    told.join("; ")
+    parts.join("; ")
 }

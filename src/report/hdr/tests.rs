@@ -1,4 +1,4 @@
-//! Percentile files and logs against HdrHistogram's own reader and iterator.
+//! Percentile files and logs, compared with HdrHistogram's own reader and iterator.
 
 use super::*;
 use crate::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
@@ -21,7 +21,7 @@ fn reference(histogram: &Histogram) -> hdrhistogram::Histogram<u64> {
 }
 
 #[test]
-fn percentile_lines_are_those_of_the_reference() {
+fn percentile_lines_match_the_reference() {
     let mut histogram = Histogram::new();
     (1..=20_000_u64).for_each(|ns| histogram.record(ns * ns / 31 + 7));
     let text = percentile_text(&histogram);
@@ -41,7 +41,7 @@ fn percentile_lines_are_those_of_the_reference() {
         assert!(theirs.equivalent(own, value), "{own} instead of {value} at {quantile}");
         assert_eq!(line[2] as u64, theirs.count_between(0, own), "at {quantile}");
     }
-    // The levels are the same ones.
+    // The levels are the same.
     for (line, level) in lines.iter().zip(&expected).take(40) {
         assert!((line[1] - level.quantile_iterated_to()).abs() < 1e-9, "{} {level:?}", line[1]);
     }
@@ -118,7 +118,7 @@ fn the_reference_reads_the_log_and_finds_every_op() {
     assert!(pages.iter().all(|page| page.file.ends_with(".hlog") && page.text.is_ascii()));
 }
 
-/// The bytes behind base64, by way of a program that is not ours: the reference's reader leaves that to others.
+/// Decodes base64 independently of the code under test: the reference reader does not decode it.
 fn hdr_bytes(text: &str) -> Vec<u8> {
     let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut bytes = Vec::new();

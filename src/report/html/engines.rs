@@ -1,4 +1,4 @@
-//! The engines on the page: what each is, what it claims and what was seen of that, what it can do, how it was set.
+//! The engines on the page: facts, claimed durability levels, capabilities and effective options.
 
 use super::super::chart::Scene;
 use super::super::describe::engine_name;
@@ -9,23 +9,23 @@ use super::super::ranking::cells;
 use super::super::table::{Align, Column, Table};
 use crate::results::{EngineFacts, Proof};
 
-/// The section; nothing where no engine was ever open.
+/// The section; empty if no engine was opened.
 pub(super) fn section(scene: &Scene) -> Html {
     if scene.summary.engines.is_empty() {
         return Html::default();
     }
     let about = [
-        "levels claimed: those in force in this run, as the driver reports them. observed: by counting sync calls; -: not \
-         in these records. certificate: of a crash test; -: there is none.",
+        "levels claimed: the effective durability levels in this run, as the driver reports them. observed: by counting sync \
+         calls; - if these records do not contain it. certificate: of a crash test; - if there is none.",
         "yes: declared in this run, and proven by kvdyno verify for this version. other: proven for another version. \
-         says: declared, and not proven. -: it does not have it.",
+         declared: declared but not proven. -: not declared.",
     ];
     let mut section = Html::constant("<section id=\"engines\">\n<h2>Engines</h2>\n");
     section.push(&facts(scene).html());
-    section.push(&html!("<p class=\"about\">{}</p>\n<h3>What they can do</h3>\n", about[0]));
+    section.push(&html!("<p class=\"about\">{}</p>\n<h3>Capabilities</h3>\n", about[0]));
     section.push(&html!("<div class=\"matrix\">{}</div>\n", abilities(scene).html()));
     section.push(&html!(
-        "<p class=\"about\">{}</p>\n<h3>Options in force</h3>\n{}",
+        "<p class=\"about\">{}</p>\n<h3>Effective options</h3>\n{}",
         about[1],
         options(scene).html()
     ));
@@ -64,7 +64,7 @@ fn facts(scene: &Scene) -> Table {
     table
 }
 
-/// The levels in force of an engine's cells.
+/// The effective durability levels of an engine's cells.
 fn levels(scene: &Scene, engine: &EngineFacts) -> String {
     let phases = scene.summary.phases.iter();
     let all = phases.flat_map(|phase| cells(phase).chain(&phase.floors));
@@ -76,7 +76,7 @@ fn levels(scene: &Scene, engine: &EngineFacts) -> String {
     if names.is_empty() { UNKNOWN.to_string() } else { listed(&names) }
 }
 
-/// A row for each engine and a column for each ability that one of them has.
+/// A row for each engine and a column for each capability that at least one engine has.
 fn abilities(scene: &Scene) -> Table {
     let mut names: Vec<&str> = Vec::new();
     for ability in scene.summary.engines.iter().flat_map(|engine| &engine.capabilities) {
@@ -101,12 +101,12 @@ fn said(engine: &EngineFacts, proof: Option<&Proof>, ability: &str) -> &'static 
         _ if !has(&engine.capabilities) => UNKNOWN,
         Some(proof) if proof.version.as_deref() == Some(&engine.version) => "yes",
         Some(_) => "other",
-        None => "says",
+        None => "declared",
     }
 }
 
 fn options(scene: &Scene) -> Table {
-    let mut table = Table::with_titles(&[("engine", Align::Left), ("options in force", Align::Left)]);
+    let mut table = Table::with_titles(&[("engine", Align::Left), ("effective options", Align::Left)]);
     for engine in &scene.summary.engines {
         let options: Vec<String> =
             engine.options.iter().map(|(name, value)| plain_text(&format!("{name}={value}"))).collect();

@@ -1,7 +1,7 @@
-//! The report for people who choose an engine: one file with charts, without anything from outside.
+//! The report for people who choose an engine: one self-contained file with charts.
 //!
-//! A content-security policy names the style sheet and the script by their hashes and allows nothing else. Without the
-//! script everything can be read, and the switches of scales work.
+//! A content security policy allows only the style sheet and the script, by their hashes. Without the script all contents
+//! are readable, and the switches between scales work.
 
 mod engines;
 mod page;
@@ -17,21 +17,21 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 const SORT: &str = include_str!("sort.js");
 
-/// Renders it.
+/// Renders the report.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
     let scene = Scene::new(summary, run);
     let title = format!("kvdyno, {}", summary.run_id);
     document(&title, "", SCRIPT, &|text| page::body(&scene, text))
 }
 
-/// A page of this title; `body` adds all of it up to the script. `rules` are added to the style sheet.
+/// A page with this title. `body` adds everything before the script. `rules` are added to the style sheet.
 pub(super) fn document(
     title: &str,
     rules: &'static str,
     script: &'static str,
     body: &dyn Fn(&mut String),
 ) -> String {
-    // The style sheet and the scripts are ours alone: nothing of a run is in them.
+    // The style sheet and the scripts are constant and contain no data of a run.
     let style = style() + rules;
     let script = format!("\n{SORT}{script}");
     let policy = html!(
@@ -55,7 +55,7 @@ pub(super) fn document(
     text
 }
 
-/// The style sheet: the palette, light and dark, then the rules of charts and of the page.
+/// The style sheet: the light and dark palettes, then the rules of charts and of the page.
 fn style() -> String {
     let variables = |look: Look| -> String {
         colours(look).iter().map(|(name, colour)| format!("--{name}: {colour}; ")).collect()
@@ -66,7 +66,7 @@ fn style() -> String {
     )
 }
 
-/// As a policy names it: SHA-256 in base 64.
+/// The hash for a content security policy: SHA-256 in base64.
 fn hash(text: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digest = Sha256::digest(text.as_bytes());

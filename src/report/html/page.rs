@@ -1,4 +1,4 @@
-//! The page from top to bottom.
+//! The contents of the page, in order.
 
 use super::super::chart::{self, Scales, Scene};
 use super::super::content::{Block, failure_blocks, header, step_blocks, warning_blocks};
@@ -12,19 +12,19 @@ use super::super::verdict::verdict;
 use super::engines;
 use super::phase;
 
-/// Charts on the first screen.
+/// The maximum number of charts on the first screen.
 const OVERVIEWS: usize = 12;
-/// What of the run's facts stands on the first screen.
-const FIRST: [&str; 4] = ["asked", "when", "machine", "trials"];
-/// Verdicts that are seen at once.
+/// The facts of the run that are on the first screen.
+const FIRST: [&str; 4] = ["command", "started", "machine", "trials"];
+/// The maximum number of verdicts that are not folded.
 const VERDICTS: usize = 12;
 
-/// Gives each chart a number, for what belongs to it.
+/// Numbers the charts, for unique ids.
 #[derive(Default)]
 pub(super) struct Numbers(usize);
 
 impl Numbers {
-    /// The charts as figures of the page, in a grid; nothing where there are none.
+    /// The charts as figures in a grid; empty without charts.
     pub fn figures(&mut self, charts: impl IntoIterator<Item = chart::Chart>) -> Html {
         let figure = |chart: chart::Chart| {
             self.0 += 1;
@@ -35,7 +35,7 @@ impl Numbers {
     }
 }
 
-/// Adds the body, up to the script, piece by piece: a page may be large.
+/// Adds the body, up to the script, in parts, because a page may be large.
 pub(super) fn body(scene: &Scene, page: &mut String) {
     let mut add = |part: &Html| page.push_str(part.as_str());
     let mut numbers = Numbers::default();
@@ -47,7 +47,7 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     }
     let sizes = numbers.figures(chart::sizes(scene, Scales::Both));
     if !sizes.is_empty() {
-        add(&html!("<section id=\"sizes\">\n<h2>Rate against database size</h2>\n{}</section>\n", sizes));
+        add(&html!("<section id=\"sizes\">\n<h2>Throughput by database size</h2>\n{}</section>\n", sizes));
     }
     add(&blocks(step_blocks(scene.summary)));
     for (title, table) in limits::tables(&scene.summary.records) {
@@ -61,7 +61,7 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     add(&Html::constant("</main>\n<div id=\"tip\" hidden=\"hidden\"></div>\n"));
 }
 
-/// What was asked, on what machine.
+/// The title, the command and the machine.
 fn head(scene: &Scene) -> Html {
     let mut workloads: Vec<&str> = scene.summary.phases.iter().map(|phase| phase.workload.as_str()).collect();
     workloads.dedup();
@@ -74,7 +74,7 @@ fn head(scene: &Scene) -> Html {
     head
 }
 
-/// Of what the report says of its run, that with these names.
+/// The facts of the run whose names `is_wanted` accepts.
 fn facts(scene: &Scene, is_wanted: impl Fn(&str) -> bool) -> Block {
     match header(scene.summary, scene.run) {
         Block::Facts(mut facts) => {
@@ -89,9 +89,9 @@ fn first_screen(scene: &Scene, numbers: &mut Numbers) -> Html {
     let verdicts = verdict(scene.summary);
     let items =
         |verdicts: &[String]| -> Html { verdicts.iter().map(|text| html!("<li>{}</li>\n", text)).collect() };
-    // One engine alone has nobody to be compared with: the first screen has better things to tell.
+    // A verdict without a comparison is not important enough for the first screen.
     let (mut first, mut rest): (Vec<String>, Vec<String>) =
-        verdicts.into_iter().partition(|text| !text.contains("nothing to compare"));
+        verdicts.into_iter().partition(|text| !text.contains("is the only ranked engine"));
     if first.is_empty() {
         std::mem::swap(&mut first, &mut rest);
     }
@@ -117,7 +117,7 @@ fn first_screen(scene: &Scene, numbers: &mut Numbers) -> Html {
     screen
 }
 
-/// What only a script can do; it shows itself when the script runs.
+/// Controls that need the script, which makes them visible.
 fn controls(scene: &Scene) -> Html {
     let chip = |name: &str| {
         html!("<button type=\"button\" aria-pressed=\"false\" data-pick=\"{}\">{}</button>\n", name, name)
@@ -131,17 +131,17 @@ fn controls(scene: &Scene) -> Html {
     )
 }
 
-/// How to repeat it, what to do next, and how to read the page.
+/// How to repeat the run, what to do next, and how to read the page.
 fn ending(scene: &Scene) -> Vec<Block> {
     let rest = facts(scene, |name| !FIRST.contains(&name));
     let mut blocks = vec![Block::Part("How it was measured".to_string()), rest];
     if !scene.summary.absent.is_empty() {
         let absent =
             scene.summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})")));
-        blocks.extend([Block::Part("Absent engines".to_string()), Block::Lines(absent.collect())]);
+        blocks.extend([Block::Part("Engines not available".to_string()), Block::Lines(absent.collect())]);
     }
     let repeat =
-        (command(scene.run), "the command of this run; the same seed gives the same ops".to_string());
+        (command(scene.run), "the command of this run; the same seed produces the same ops".to_string());
     blocks.extend([Block::Part("How to repeat".to_string()), Block::Commands(vec![repeat])]);
     let next = next_steps(scene.summary, scene.run);
     if !next.is_empty() {
@@ -149,15 +149,15 @@ fn ending(scene: &Scene) -> Vec<Block> {
     }
     blocks.push(Block::Part("How to read this page".to_string()));
     let pictures = [
-        "A bar is a median over runs, its whisker the interval of that median. The engines in the strong colour share the \
-         first place; a rank with = is open to the next.",
-        "A log scale shows ratios: there a dot stands for the figure, for the length of a bar would mean nothing.",
+        "A bar is a median over runs, and its whisker is the interval of that median. The engine in the strong colour \
+         is surely ahead of all others in its ranking.",
+        "On a log scale a dot marks the figure, because the length of a bar would have no meaning.",
     ];
     blocks.push(Block::Lines(LEGEND.iter().chain(&pictures).map(|line| line.to_string()).collect()));
     blocks
 }
 
-/// Blocks, each part of them a section.
+/// The blocks, with a section for each part.
 pub(super) fn blocks(blocks: Vec<Block>) -> Html {
     let mut set = Html::default();
     let mut is_open = false;
@@ -174,7 +174,7 @@ pub(super) fn blocks(blocks: Vec<Block>) -> Html {
     set
 }
 
-/// A block as it stands in a section.
+/// A block inside a section.
 pub(super) fn block(block: Block) -> Html {
     match block {
         Block::Title(title) => html!("<h1>{}</h1>\n", title),

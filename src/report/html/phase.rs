@@ -1,4 +1,4 @@
-//! A phase on the page: its settings, a table for each level, charts, and what a reader must know of its rows.
+//! A phase on the page: its settings, a table for each effective durability level, charts, and remarks on its rows.
 
 use super::super::chart::{self, Scales, Scene};
 use super::super::content::Block;
@@ -13,12 +13,12 @@ pub(super) fn section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers
     let mut section = html!("<section id=\"p{}\" class=\"phase\">\n<h2>{}</h2>\n", place, phase_name(phase));
     section.push(&html!("<p>{}</p>\n", phase_settings(phase)));
     for group in &phase.groups {
-        section.push(&html!("<h3>At level {} (in force)</h3>\n", group.name()));
+        section.push(&html!("<h3>Durability level {} (effective)</h3>\n", group.name()));
         section.push(&ranking(&group.cells).html());
     }
     let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();
     if !measured.is_empty() {
-        section.push(&Html::constant("<h3>Measured, but never ranked</h3>\n"));
+        section.push(&Html::constant("<h3>Measured but not ranked</h3>\n"));
         section.push(&ranking(measured).html());
     }
     if let Some(table) = without_figures(phase) {
@@ -34,7 +34,7 @@ pub(super) fn section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers
     }
     let resources = numbers.figures(chart::resources(phase, Scales::Both));
     if !resources.is_empty() {
-        section.push(&html!("<h3>Resources (less is better)</h3>\n{}", resources));
+        section.push(&html!("<h3>Resources (lower is better)</h3>\n{}", resources));
     }
     if let Some(table) = service_times(phase) {
         section.push(&html!("<h3>Service times</h3>\n{}", table.html()));

@@ -1,7 +1,7 @@
 (() => {
   const tip = document.getElementById("tip");
 
-  // Filtering: rows of bars close ranks, names of lines move apart.
+  // Filtering: rows of bars move together, and the names of lines are spread so that they do not overlap.
   const chips = all("[data-pick]");
   const find = document.getElementById("find");
   const stack = (svg) => {
@@ -47,7 +47,7 @@
     const picked = new Set(chips.filter((chip) => chip.getAttribute("aria-pressed") === "true")
       .map((chip) => chip.dataset.pick));
     const isOpen = !picked.size && !wanted;
-    // An engine alone stands for all of its cells with options, where a table has no more than its name.
+    // In a table without options, a plain engine name matches all cells of the engine.
     const bare = new Set([...picked].map((name) => name.split(" (")[0]));
     const shows = (name) => isOpen || picked.has(name) || bare.has(name) || (wanted !== "" && name.toLowerCase().includes(wanted));
     document.body.classList.toggle("picked", !isOpen);
@@ -73,7 +73,7 @@
   });
   document.getElementById("controls").hidden = false;
 
-  // Pointing: the nearest point of a line, or what a row tells; the browser's own hints make room for it.
+  // Tooltips: the nearest point of a line, or the text of a row. They replace the browser's own tooltips.
   for (const title of all("svg title")) {
     title.parentNode.dataset.t = title.textContent;
     title.remove();

@@ -1,7 +1,7 @@
 "use strict";
 const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
 
-// Sorting: a click on a head sorts by what the cells say; what is unknown comes last.
+// Sorting: a click on a column title sorts by the values of the cells, with unknown values last.
 const units = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40,
   PiB: 2 ** 50, k: 1e3, M: 1e6, G: 1e9, "=": 1, "": 1 };
 const value = (text) => {

@@ -1,4 +1,4 @@
-//! Tests of the page: that it is whole, closed to the outside, and says what the figures say.
+//! Tests of the page: it is well-formed and self-contained, and its figures are those of the summary.
 
 use super::*;
 use crate::measure::SeriesRow;
@@ -10,7 +10,7 @@ use roxmltree::{Document, Node};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The fixture, its phases given a series of five intervals with a stall.
+/// The fixture, with a series of five intervals and a stall in each phase.
 fn with_series() -> (Run, Vec<Record>) {
     let mut records = fixture::records();
     for phase in records.iter_mut().flat_map(|record| &mut record.phases).filter(|phase| phase.ops > 0) {
@@ -31,7 +31,7 @@ fn page(run: &Run, records: Vec<Record>) -> String {
     render(&Summary::new(run, records), run)
 }
 
-/// The page without its style sheet and script, which are no XML.
+/// The page without its style sheet and script, which are not XML.
 pub(in crate::report) fn markup(page: &str) -> String {
     let mut left = page.replacen("<!DOCTYPE html>", "", 1);
     for name in ["style", "script"] {
@@ -53,7 +53,8 @@ pub(in crate::report) fn text_of(node: Node) -> String {
     node.descendants().filter_map(|inside| inside.is_text().then(|| inside.text()).flatten()).collect()
 }
 
-/// That it is well-formed, that its ids are its own, and that nothing in it leads outside or runs but the script.
+/// Checks that the page is well-formed, that its ids are unique, and that it loads no external resources and runs only its
+/// own script.
 fn check(page: &str) {
     let markup = markup(page);
     let document = Document::parse(&markup).unwrap_or_else(|error| panic!("{error}"));
@@ -69,10 +70,10 @@ fn check(page: &str) {
             if name == "href" {
                 assert!(value.starts_with('#'), "{value}");
                 let target = |node: Node| node.attribute("id") == Some(&value[1..]);
-                assert!(document.descendants().any(target), "{value} leads nowhere");
+                assert!(document.descendants().any(target), "{value} has no target");
             }
             if name == "id" {
-                assert!(ids.insert(value.to_string()), "two of id {value}");
+                assert!(ids.insert(value.to_string()), "duplicate id {value}");
             }
         }
     }
@@ -83,7 +84,7 @@ fn check(page: &str) {
 }
 
 #[test]
-fn the_page_is_well_formed_and_closed_to_the_outside() {
+fn the_page_is_well_formed_and_self_contained() {
     let (run, records) = with_series();
     let page = page(&run, records);
     check(&page);
@@ -98,12 +99,12 @@ fn the_page_is_well_formed_and_closed_to_the_outside() {
 }
 
 #[test]
-fn hashes_are_as_others_make_them() {
+fn hashes_match_known_values() {
     assert_eq!(hash(""), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
     assert_eq!(hash("abc"), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
 }
 
-/// The groups of a chart with this engine: those of all charts with this title.
+/// The groups of this engine in all charts with this title.
 fn marks<'a>(document: &'a Document<'a>, title: &str, engine: &str) -> Vec<Node<'a, 'a>> {
     let figures = elements(document, "figure").into_iter();
     let own = figures.filter(|figure| figure.descendants().any(|node| text_of(node) == title));
@@ -111,7 +112,7 @@ fn marks<'a>(document: &'a Document<'a>, title: &str, engine: &str) -> Vec<Node<
     groups.filter(|node| node.attribute("data-e") == Some(engine)).collect()
 }
 
-/// What the points of a line are along: its own, or those of its chart up to its length.
+/// The x values of a line: its own, or those of its chart up to its length.
 fn along(line: Node) -> Option<Vec<String>> {
     let chart = line.ancestors().find(|node| node.tag_name().name() == "svg")?;
     let all = line.attribute("data-x").or_else(|| chart.attribute("data-x"))?;
@@ -120,7 +121,7 @@ fn along(line: Node) -> Option<Vec<String>> {
 }
 
 #[test]
-fn charts_say_what_the_json_says() {
+fn charts_have_the_figures_of_the_json_report() {
     let (run, records) = with_series();
     let summary = Summary::new(&run, records);
     let json: serde_json::Value =
@@ -171,7 +172,7 @@ fn charts_say_what_the_json_says() {
 }
 
 #[test]
-fn series_have_their_gaps_and_their_stalls() {
+fn series_show_gaps_and_stalls() {
     let (run, records) = with_series();
     let markup = markup(&page(&run, records));
     let document = Document::parse(&markup).unwrap();
@@ -181,7 +182,7 @@ fn series_have_their_gaps_and_their_stalls() {
     let crosses = rates[0].descendants().filter(|node| node.attribute("class") == Some("z"));
     assert_eq!(crosses.count(), 2, "once on each scale");
     let p99 = marks(&document, "p99 over time, level process", "lmdb (write-map=false)");
-    assert_eq!(along(p99[0]).unwrap().join(" "), "1s 3s 4s 5s", "what is not known has no point");
+    assert_eq!(along(p99[0]).unwrap().join(" "), "1s 3s 4s 5s", "unknown values have no point");
     assert_eq!(p99[0].descendants().filter(|node| node.has_tag_name("polyline")).count(), 4, "a gap");
     assert!(text_of(document.root()).contains("lmdb (write-map=false) 1"), "stalls are counted");
 }
@@ -218,7 +219,7 @@ fn hostile_strings_stay_text() {
 }
 
 #[test]
-fn runs_that_are_empty_or_half_done_have_a_page() {
+fn empty_and_incomplete_runs_have_a_page() {
     let run = fixture::run();
     let empty = page(&run, Vec::new());
     check(&empty);
@@ -232,7 +233,7 @@ fn runs_that_are_empty_or_half_done_have_a_page() {
 }
 
 #[test]
-fn the_matrix_tells_what_is_proven_from_what_is_said() {
+fn the_matrix_distinguishes_proven_from_declared_capabilities() {
     let (run, records) = with_series();
     let markup = markup(&page(&run, records));
     let document = Document::parse(&markup).unwrap();
@@ -246,17 +247,17 @@ fn the_matrix_tells_what_is_proven_from_what_is_said() {
         rows.map(cells).find(|cells| cells[0] == engine).unwrap()
     };
     assert_eq!(row("engine"), ["engine", "ordered", "delete"]);
-    assert_eq!(row("redb"), ["redb", "yes", "says"]);
-    assert_eq!(row("fjall"), ["fjall", "says", "says"]);
+    assert_eq!(row("redb"), ["redb", "yes", "declared"]);
+    assert_eq!(row("fjall"), ["fjall", "declared", "declared"]);
 }
 
-/// Names of so many engines and workloads.
+/// Generated names of engines or workloads.
 fn names(what: &str, count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{what}-{number}")).collect()
 }
 
 #[test]
-fn a_quick_run_of_all_engines_is_below_a_mebibyte() {
+fn the_page_of_a_quick_run_of_all_engines_is_below_a_mebibyte() {
     let engines = names("some-engine", 48);
     let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
     let phase = |name: &'static str, kinds: &'static [&'static str]| PhaseSketch::new(name, kinds, 20_000);
@@ -268,7 +269,7 @@ fn a_quick_run_of_all_engines_is_below_a_mebibyte() {
         phase("scan", &["scan"]),
         phase("sync", &["put"]),
     ];
-    // Phases of three to four seconds, so that they have series.
+    // Phases take three to four seconds, so that they have series.
     let sketch =
         Sketch { name: "quick", phases: &phases, engines: &engines, cost_ns: 20_000, ..Sketch::EMPTY };
     let (run, records) = drawn(&[sketch]);
@@ -277,16 +278,16 @@ fn a_quick_run_of_all_engines_is_below_a_mebibyte() {
     check(&page);
 }
 
-/// A line of this process's status, KiB.
+/// A field of this process's status, in KiB.
 fn status_kib(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find(|line| line.starts_with(name))?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// 10,000 cells, of one run and of three: a page of at most 300 MB, with all records in memory.
+/// 10,000 cells with one run and with three: at most 300 MB of memory, with all records loaded.
 /// `cargo test --release --lib ten_thousand -- --ignored --nocapture`.
 #[test]
-#[ignore = "40,000 records; its limit of time is that of a release build"]
+#[ignore = "40,000 records; the time limit is for a release build"]
 fn ten_thousand_cells_take_seconds() {
     let (engines, workloads) = (names("engine", 100), names("workload", 100));
     let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
@@ -295,7 +296,7 @@ fn ten_thousand_cells_take_seconds() {
         let sketch = |name| Sketch { name, phases: &phases, engines: &engines, runs, ..Sketch::EMPTY };
         let sketches: Vec<Sketch> = workloads.iter().map(|name| sketch(name.as_str())).collect();
         let (run, records) = drawn(&sketches);
-        // The peak from here on, with all records loaded.
+        // Reset the peak, with all records loaded.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         let before_kib = status_kib("VmRSS:").unwrap_or(0);
         let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! What layouts are made of: each cell of a phase with the records of those of its runs that count.
+//! The data of layouts: each cell of a phase with the records of its runs that count.
 
 use crate::report::describe::cell_name;
 use crate::report::escape::{csv_cell, plain_text};
@@ -14,22 +14,22 @@ pub(in crate::report) struct Measured<'a> {
     pub runs: Vec<OneRun<'a>>,
 }
 
-/// A run of a cell that counts.
+/// A counted run of a cell.
 pub(in crate::report) struct OneRun<'a> {
     pub repetition: u32,
     pub record: &'a Record,
-    /// The phase as a whole.
+    /// The complete phase, with all its rounds.
     pub whole: Cow<'a, PhaseRecord>,
 }
 
-/// All cells of all phases, also those without a run that counts; by phase in the order of the plan, then by level and
-/// engine. Floors are left out unless nothing else was asked for: they show the harness and no engine.
+/// All cells of all phases, including those without a counted run: by phase in the order of the plan, then by level and
+/// engine. Floors measure the harness and not an engine, so they are included only if there is nothing else.
 pub(in crate::report) fn measured(summary: &Summary) -> Vec<Measured<'_>> {
     let only_floors = summary.phases.iter().all(|phase| phase.groups.is_empty() && phase.unranked.is_empty());
     measured_with(summary, only_floors)
 }
 
-/// [`measured`], and the floors.
+/// [`measured`], including the floors.
 pub(in crate::report) fn measured_with_floors(summary: &Summary) -> Vec<Measured<'_>> {
     measured_with(summary, true)
 }
@@ -56,34 +56,34 @@ fn runs<'a>(summary: &'a Summary, phase: &'a PhaseSummary, cell: &Cell) -> Vec<O
 }
 
 impl<'a> Measured<'a> {
-    /// The engine with its options, to be shown.
+    /// The display name of the engine, with its options.
     pub fn name(&self) -> String {
         cell_name(self.cell)
     }
 
-    /// The workload, without what makes a variant of it.
+    /// The base workload, of which this may be a variant.
     pub fn base(&self) -> &'a str {
         self.phase.variant_of.as_deref().unwrap_or(&self.phase.workload)
     }
 
-    /// The level in force, or that asked for where nothing was measured.
+    /// The effective durability level, or the requested one if nothing was measured.
     pub fn level(&self) -> String {
         self.cell.durability_in_force.unwrap_or(self.cell.durability_asked).to_string()
     }
 
-    /// True if all runs that were planned count and had the settings of the others.
+    /// Whether all planned runs count and had the same settings.
     pub fn is_whole(&self) -> bool {
         self.runs.len() == self.cell.runs.len() && !self.cell.settings_differ
     }
 
-    /// The run in the middle, by how long `of` says it took; of two the shorter one.
+    /// The median run by the duration that `of` returns; of two, the shorter one.
     pub fn middle_run(&self, of: impl Fn(&OneRun) -> u64) -> Option<&OneRun<'a>> {
         let mut runs: Vec<&OneRun> = self.runs.iter().collect();
         runs.sort_by_key(|run| of(run));
         runs.get(runs.len().saturating_sub(1) / 2).copied()
     }
 
-    /// `run 2 of 3, the median by time`, or nothing where there is but one.
+    /// `run 2 of 3 (the median by time)`; empty if there is only one run.
     pub fn which(&self, run: &OneRun, chosen: bool) -> String {
         match (self.cell.runs.len(), chosen) {
             (0 | 1, _) => String::new(),
@@ -92,7 +92,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// What names the cell in CSV: workload, phase, engine, options, level in force.
+    /// The cells that identify this cell in CSV: workload, phase, engine, options, effective level.
     pub fn csv_names(&self) -> Vec<String> {
         let level = self.cell.durability_in_force.map(|level| level.to_string()).unwrap_or_default();
         vec![
@@ -106,7 +106,7 @@ impl<'a> Measured<'a> {
 }
 
 impl OneRun<'_> {
-    /// The last step of that name before the phase `before`, or after all of them; none if it was not done.
+    /// The step with this name before the phase `before`, or after all phases; `None` if it was not done.
     pub fn step(&self, name: StepKind, before: Option<&str>) -> Option<&Step> {
         let is_it = |step: &&Step| step.name == name && step.before_phase.as_deref() == before;
         self.record.steps.iter().find(is_it).filter(|step| step.note.is_none())
@@ -118,30 +118,30 @@ pub(in crate::report) fn options(cell: &Cell) -> String {
     cell.options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
 }
 
-/// A part of a file's name: letters, digits, `.`, `-`, `_` and `=`.
+/// A part of a file name: letters, digits, `.`, `-`, `_` and `=`.
 pub(in crate::report) fn file_part(text: &str) -> String {
     let safe =
         |letter: char| if letter.is_ascii_alphanumeric() || ".-_=".contains(letter) { letter } else { '_' };
     plain_text(text).chars().map(safe).collect()
 }
 
-/// The engine and its options, for a file's name.
+/// The engine and its options, for a file name.
 pub(in crate::report) fn file_engine(cell: &Cell) -> String {
     let options: Vec<String> = cell.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
     file_part(&[vec![cell.engine.clone()], options].concat().join("-"))
 }
 
-/// Seconds of nanoseconds.
+/// Nanoseconds as seconds.
 pub(in crate::report) fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// A rate per second; none if no time has passed.
+/// A rate per second; `None` if no time has passed.
 pub(in crate::report) fn per_second(count: u64, ns: u64) -> Option<f64> {
     (ns > 0).then(|| count as f64 / seconds(ns))
 }
 
-/// The figure in full, or nothing.
+/// The exact figure, or an empty text if it is unknown.
 pub(in crate::report) fn exact<Figure: ToString>(figure: Option<Figure>) -> String {
     figure.map(|figure| figure.to_string()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The layout of mininb: settings, a ladder of latencies, percentiles and throughput, for each engine and phase.
+//! The layout of mininb: settings, a latency histogram, percentiles and throughput, for each engine and phase.
 
 use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, per_second};
 use super::ladder::{Rung, lines, rule, rungs};
@@ -10,7 +10,7 @@ use crate::report::ranking::check_name;
 use crate::results::summary::Summary;
 use std::collections::BTreeSet;
 
-/// The columns as CSV. `bucket` rows have nanoseconds from (included) and to (excluded); other rows have a value.
+/// The columns as CSV. `bucket` rows have a range in nanoseconds (`to_ns` is excluded); other rows have a value.
 pub(super) const COLUMNS: &[&str] = &[
     "workload",
     "phase",
@@ -32,11 +32,11 @@ pub(super) const COLUMNS: &[&str] = &[
 const PERCENTILES: [u64; 11] = [500, 5_000, 9_500, 9_600, 9_700, 9_800, 9_900, 9_950, 9_990, 9_995, 9_999];
 const WHOLE: u64 = 10_000;
 
-/// Ops of one kind in a phase of a cell: what one block is about.
+/// A block: the ops of one kind in a phase of a cell.
 struct Block<'a> {
     measured: &'a Measured<'a>,
     kind: &'a str,
-    /// The runs that it shows together.
+    /// The runs that the block merges.
     runs: &'a [OneRun<'a>],
     histogram: Histogram,
 }
@@ -50,7 +50,7 @@ impl<'a> Block<'a> {
         Block { measured, kind, runs, histogram }
     }
 
-    /// Ops of each run.
+    /// The ops of each run.
     fn ops(&self) -> Vec<u64> {
         let of = |run: &OneRun| {
             run.whole.kinds.iter().filter(|kind| kind.kind == self.kind).map(|kind| kind.ops).sum()
@@ -68,7 +68,7 @@ impl<'a> Block<'a> {
         kinds.filter(|kind| kind.kind == self.kind).map(|kind| kind.misses).sum()
     }
 
-    /// Ops per second by the clock on the wall, and by the times of the ops alone, as the older tool had it.
+    /// Ops per second by wall clock, and by the sum of op times alone, as in the older tool.
     fn rates(&self) -> (Option<f64>, Option<f64>) {
         let ops: u64 = self.ops().iter().sum();
         let elapsed_ns = self.runs.iter().map(|run| run.whole.elapsed_ns).sum();
@@ -77,7 +77,7 @@ impl<'a> Block<'a> {
         (per_second(ops, elapsed_ns), by_latencies)
     }
 
-    /// `put`, or `mix, get` where the phase has another name or more kinds.
+    /// `put`, or `mix, get` if the phase has another name than the kind.
     fn action(&self) -> String {
         let phase = &self.measured.phase.name;
         if phase == self.kind { phase.clone() } else { format!("{phase}, {}", self.kind) }
@@ -95,7 +95,7 @@ fn kinds<'a>(measured: &'a Measured) -> Vec<&'a str> {
     kinds
 }
 
-/// A block for each engine, phase and kind of op, over all runs or for each of them.
+/// A block for each engine, phase and kind of op, over all runs or for each run.
 pub(super) fn pages(summary: &Summary, runs: Runs) -> Vec<Page> {
     let all = measured(summary);
     let mut pages = Vec::new();
@@ -116,13 +116,13 @@ pub(super) fn pages(summary: &Summary, runs: Runs) -> Vec<Page> {
     pages
 }
 
-/// `nb-1-500000`, as the older tool's script named the folder of a round and a size.
+/// `nb-1-500000`: the folder name that the older tool's script uses for a round and a size.
 fn folder(block: &Block, runs: Runs) -> Option<String> {
     let repetition = block.runs.first().filter(|_| runs == Runs::Each)?.repetition;
     Some(format!("nb-{repetition}-{}", block.measured.phase.keys))
 }
 
-/// `500000-leveldb-get.result`; with workload and level where the phase alone does not tell blocks apart.
+/// `500000-leveldb-get.result`, with workload and level if the phase alone is ambiguous.
 fn file(all: &[Measured], block: &Block) -> String {
     let own = block.measured;
     let same = |other: &&Measured| {
@@ -164,19 +164,19 @@ fn text(block: &Block) -> String {
     let rate = |rate: Option<f64>| known(rate, |rate| format!("{rate:.0}"));
     lines_all.push(format!("Avg throughput    : {:>7} ops/sec (by wall clock)", rate(by_wall)));
     lines_all.push(format!(
-        "Avg throughput    : {:>7} ops/sec (by the latencies alone, as mininb had it)",
+        "Avg throughput    : {:>7} ops/sec (by the latencies alone, as in mininb)",
         rate(by_latencies)
     ));
     lines_all.extend(nanoseconds(histogram));
     plain_lines(&lines_all)
 }
 
-/// The lines, each printable ASCII.
+/// The lines as printable ASCII.
 fn plain_lines(lines: &[String]) -> String {
     lines.iter().map(|line| plain_text(line).trim_end().to_string() + "\n").collect()
 }
 
-/// The older tool's settings, and those that it hid.
+/// The settings that the older tool prints, and those that it does not.
 fn settings(block: &Block) -> Vec<String> {
     let phase = block.measured.phase;
     let value_size = phase.settings.value_size.as_ref().unwrap_or(&phase.value.size);
@@ -189,7 +189,7 @@ fn settings(block: &Block) -> Vec<String> {
         format!("Count: {}", range(&block.ops())),
         format!("Workload: {}, {} keys", phase.workload, phase.keys),
         format!("Version: {}", known(engine, |engine| engine.version.clone())),
-        format!("Level: {} (in force; {} asked for)", block.measured.level(), phase.durability_asked),
+        format!("Level: {} (effective; {} requested)", block.measured.level(), phase.durability_asked),
         format!("Cache: {}", known(engine.and_then(|engine| engine.cache_bytes), bytes)),
         format!("Compression: {}", known(engine.and_then(|engine| engine.compression.clone()), |name| name)),
         format!("Threads: {}", crate::report::describe::all_threads(phase)),
@@ -203,15 +203,15 @@ fn settings(block: &Block) -> Vec<String> {
         format!("Runs: {}", runs(block)),
     ];
     if block.evicted() > 0 {
-        lines.push(format!("Evicted: {}, of a cache", block.evicted()));
+        lines.push(format!("Evicted: {} (the engine is a cache)", block.evicted()));
     }
     let misses = block.misses().saturating_sub(block.evicted());
     if misses > 0 {
-        lines.push(format!("Not found: {misses}, as asked for"));
+        lines.push(format!("Not found: {misses} (expected misses)"));
     }
     let ops: u64 = block.ops().iter().sum();
     if block.histogram.count() < ops {
-        lines.push(format!("Timed: {} groups of ops, which the table counts", block.histogram.count()));
+        lines.push(format!("Timed: {} groups of ops; the table counts groups", block.histogram.count()));
     }
     lines
 }
@@ -226,7 +226,7 @@ fn runs(block: &Block) -> String {
     }
 }
 
-/// `500000`, or `480000 to 500000` where runs differ.
+/// `500000`, or `480000 to 500000` if runs differ.
 fn range(counts: &[u64]) -> String {
     let distinct: BTreeSet<u64> = counts.iter().copied().collect();
     match (distinct.first(), distinct.last()) {
@@ -236,18 +236,18 @@ fn range(counts: &[u64]) -> String {
     }
 }
 
-/// The value that so many ten-thousandths of all do not exceed; none if the sample is too small to tell it from the
-/// least or the largest.
+/// The percentile in ten-thousandths; `None` if the sample is too small to distinguish it from the least or the largest
+/// value.
 fn percentile(histogram: &Histogram, share: u64) -> Option<u64> {
     (histogram.count() >= needed(share)).then(|| histogram.quantile(share, WHOLE))?
 }
 
-/// The fewest ops of which one lies beyond the percentile, on the side where fewer do.
+/// The minimum number of ops for which at least one is beyond the percentile, on the side with fewer ops.
 fn needed(share: u64) -> u64 {
     WHOLE.div_ceil(share.min(WHOLE - share).max(1))
 }
 
-/// The ladder of what took less than a microsecond, which is one rung of the other; nothing if there is nothing.
+/// A finer histogram of ops below one microsecond, which are a single bucket of the main one; empty without such ops.
 fn nanoseconds(histogram: &Histogram) -> Vec<String> {
     let below: Vec<Rung> = rungs(histogram, 1).into_iter().filter(|rung| rung.from < 1_000).collect();
     if below.is_empty() {
@@ -261,7 +261,7 @@ fn nanoseconds(histogram: &Histogram) -> Vec<String> {
     all
 }
 
-/// A row for each rung and each figure, of each run.
+/// A row for each bucket and each figure of each run.
 pub(super) fn rows(summary: &Summary) -> Vec<Vec<String>> {
     let all = measured(summary);
     let mut rows = Vec::new();

@@ -1,13 +1,13 @@
-//! The ladder of histograms: steps of 1 up to 10, then of 10 to 25 % in each decade.
+//! The bucket bounds of the histogram layout: steps of 1 up to 10, then of 10 to 25 % in each decade.
 
 use crate::measure::Histogram;
 
-/// The first steps of each decade from 10 on, in tenths of it.
+/// The bounds in each decade from 10 on, as multiples of a tenth of its first value.
 const DECADE: [u64; 16] = [10, 12, 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90];
-/// Decades: the last bound is 9 x 10^9.
+/// The number of decades: the last bound is 9 x 10^9.
 const DECADES: u32 = 9;
 
-/// A rung that is not empty: values from `from` (included) to `to` (excluded; none: no end), in the ladder's unit.
+/// A bucket that is not empty: values from `from` (included) to `to` (excluded; `None` for no end), in the ladder's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rung {
     pub from: u64,
@@ -15,17 +15,17 @@ pub(super) struct Rung {
     pub count: u64,
 }
 
-/// The ends of the rungs, in ascending order; the last rung has none, and the first begins at 0.
+/// The upper bounds of the buckets, in ascending order. The first bucket begins at 0, and the last one has no bound.
 pub(super) fn bounds() -> Vec<u64> {
     let decades = (0..DECADES).flat_map(|power| DECADE.map(|step| step * 10_u64.pow(power)));
     (1..=9).chain(decades).collect()
 }
 
-/// The rungs that are not empty of a ladder in units of `unit_ns`.
+/// The buckets that are not empty, in units of `unit_ns`.
 ///
-/// A histogram keeps buckets that are at most a thousandth of their values wide. Each is counted in the rung of its
-/// lowest value, so an op may stand one rung too low if it took less than a thousandth longer than the rung's end. The
-/// least and the largest value are known exactly.
+/// The histogram's own buckets are at most a thousandth of their values wide. Each is counted in the rung of its lowest
+/// value, so an op may be one rung too low if it took less than a thousandth longer than the rung's bound. The least and
+/// the largest value are known exactly.
 pub(super) fn rungs(histogram: &Histogram, unit_ns: u64) -> Vec<Rung> {
     let bounds = bounds();
     let mut rungs: Vec<Rung> = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn rungs(histogram: &Histogram, unit_ns: u64) -> Vec<Rung> {
     rungs
 }
 
-/// A ladder as lines: the head, and a line for each rung with its share of `all`.
+/// The buckets as lines: a header, and a line for each bucket with its share of `all`.
 pub(super) fn lines(rungs: &[Rung], all: u64) -> Vec<String> {
     let mut lines = vec![format!("[{:>7}, {:>7}){:>17}{:>12}", "t min", "t max", "ops count", "%"), rule()];
     for rung in rungs {
@@ -55,7 +55,7 @@ pub(super) fn lines(rungs: &[Rung], all: u64) -> Vec<String> {
     lines
 }
 
-/// The line between the parts of a ladder.
+/// The rule between the parts of the table.
 pub(super) fn rule() -> String {
     "-".repeat(50)
 }
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn the_bounds_are_those_of_the_older_tool() {
         let bounds = bounds();
-        // With its last two, 1e200 and infinity, the older tool has 155; here the last rung has no end.
+        // The older tool has two more, 1e200 and infinity; here the last rung has no bound.
         assert_eq!(bounds.len(), 153);
         assert!(bounds.is_sorted());
         assert_eq!(bounds[..12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14]);

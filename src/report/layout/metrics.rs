@@ -1,4 +1,4 @@
-//! The metrics of KVBench's tables: for each engine and level the figure of each column, found by the phase's name.
+//! The metrics of KVBench's tables: the figure of each column for each engine and level, found by the phase's name.
 
 use super::cells::{Measured, OneRun, measured, per_second, seconds};
 use crate::report::escape::markdown_text;
@@ -8,17 +8,17 @@ use crate::results::summary::{RunState, Summary};
 
 /// A column.
 pub(super) struct Metric {
-    /// In the wide table.
+    /// The title in the wide table.
     pub title: &'static str,
-    /// In the table of ranks; none: it is not ranked.
+    /// The title in the table of ranks; `None` if it is not ranked.
     pub rank_title: Option<&'static str>,
-    /// In CSV.
+    /// The column name in CSV.
     pub column: &'static str,
-    /// Its phase.
+    /// The phase of the figure.
     phase: &'static str,
-    /// Its figure of a run.
+    /// The figure of a run.
     of: fn(&OneRun) -> Option<f64>,
-    /// Less is better.
+    /// Whether lower is better.
     pub less_is_better: bool,
 }
 
@@ -47,7 +47,7 @@ const fn metric(
     Metric { title, rank_title, column, phase, of, less_is_better }
 }
 
-/// The phase that a workload must have, for other phases' names are common.
+/// The phase that a workload must have. The names of the other phases are too common to identify it.
 const LOAD: &str = "batch-write";
 
 const MIB: f64 = (1 << 20) as f64;
@@ -60,13 +60,13 @@ fn rss(run: &OneRun) -> Option<f64> {
     run.whole.usage.rss_bytes.map(|bytes| bytes as f64 / MIB)
 }
 
-/// What the engine's runtime says of its heap; only engines in Go have one.
+/// The heap in use as reported by the engine's runtime; only engines in Go report it.
 fn heap(run: &OneRun) -> Option<f64> {
     let (_, bytes) = run.whole.engine_stats.iter().find(|(name, _)| name == "go_heap_in_use_bytes")?;
     bytes.parse::<f64>().ok().map(|bytes| bytes / MIB)
 }
 
-/// None for a database without a file, which is in memory.
+/// `None` for a database without files, which is in memory.
 fn disk(run: &OneRun) -> Option<f64> {
     let disk = run.whole.disk_end.filter(|disk| disk.files > 0)?;
     Some(disk.allocated_bytes as f64 / MIB)
@@ -88,7 +88,7 @@ fn is_read(kind: &KindRecord) -> bool {
     super::seconds::READS.contains(&kind.kind.as_str())
 }
 
-/// The rate of some kinds of a phase; none if it has none of them.
+/// The rate of some kinds of ops of a phase; `None` if it has no such ops.
 fn rate_of(run: &OneRun, of: impl Fn(&KindRecord) -> bool) -> Option<f64> {
     let ops: u64 = run.whole.kinds.iter().filter(|kind| of(kind)).map(|kind| kind.ops).sum();
     per_second(ops, run.whole.elapsed_ns).filter(|_| ops > 0)
@@ -98,13 +98,13 @@ fn rate_of(run: &OneRun, of: impl Fn(&KindRecord) -> bool) -> Option<f64> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
     pub median: f64,
-    /// The interval of the median; none for a single run, and if not all runs count.
+    /// The interval of the median; `None` for a single run, and if not all runs count.
     pub interval: Option<Interval>,
-    /// What it is ranked by: its value in each run; empty if not all runs count.
+    /// The values that it is ranked by, one per run; empty if not all runs count.
     pub values: Vec<f64>,
 }
 
-/// An engine at a level: a figure for each of [`METRICS`].
+/// An engine at a durability level, with a figure for each of [`METRICS`].
 pub(super) struct Row<'a> {
     pub name: String,
     pub figures: Vec<Option<Figure>>,
@@ -127,13 +127,13 @@ impl Row<'_> {
         repetitions.into_iter().map(|repetition| (repetition, values(repetition))).collect()
     }
 
-    /// What names it in CSV: engine and options.
+    /// The cells that identify the row in CSV: engine and options.
     pub fn csv_names(&self) -> Vec<String> {
         let names = self.cells.iter().flatten().next().map(|cell| cell.csv_names());
         names.map(|names| names[2..4].to_vec()).unwrap_or_else(|| vec![String::new(); 2])
     }
 
-    /// Why figures are missing: a line for each phase that the engine did not do.
+    /// Why figures are missing: a line for each phase that the engine did not complete.
     pub fn missing(&self) -> Vec<String> {
         let mut lines: Vec<(&str, String)> = Vec::new();
         for cell in self.cells.iter().flatten().filter(|cell| cell.runs.is_empty()) {
@@ -150,7 +150,7 @@ impl Row<'_> {
         }
         let is_one = self.figures.iter().all(Option::is_none);
         match lines.first() {
-            // What kept it from all phases is told once.
+            // A reason that applies to all phases is printed once.
             Some((_, first)) if is_one && lines.iter().all(|(_, why)| why == first) => {
                 vec![format!("{}: {first}", self.name)]
             }
@@ -159,16 +159,17 @@ impl Row<'_> {
     }
 }
 
-/// The engines at one level in force.
+/// The engines at one effective durability level.
 pub(super) struct Level<'a> {
-    /// The workload, without what makes a variant of it, and its keys.
+    /// The base workload, of which this may be a variant.
     pub base: String,
+    /// The workload's number of keys.
     pub keys: u64,
     pub level: String,
     pub rows: Vec<Row<'a>>,
 }
 
-/// The levels of a run in ascending order, workload by workload and size by size; none if it has none of the phases.
+/// The levels of a run in ascending order, by workload and size; empty if the run has none of the phases.
 pub(super) fn levels<'a>(all: &'a [Measured<'a>]) -> Vec<Level<'a>> {
     let loads =
         |cell: &Measured| all.iter().any(|other| other.phase.name == LOAD && is_same_trial(cell, other));
@@ -190,7 +191,8 @@ pub(super) fn levels<'a>(all: &'a [Measured<'a>]) -> Vec<Level<'a>> {
         let row = row(own);
         let rows = &mut levels[place].rows;
         match rows.iter_mut().find(|other| other.name == row.name) {
-            // One that has no level between two is there twice: it is asked for at this one, or got it anyway.
+            // An engine without an intermediate level occurs twice: once with this level requested, and once with another
+            // level requested and this one effective. The first one is kept.
             Some(other) => {
                 if asked(&row) == level && asked(other) != level {
                     *other = row;
@@ -205,7 +207,7 @@ pub(super) fn levels<'a>(all: &'a [Measured<'a>]) -> Vec<Level<'a>> {
     levels
 }
 
-/// Engines that were asked for at this level and have another one in force: a line for each.
+/// A line for each engine that was requested at this level and ran at another one.
 pub(super) fn elsewhere(level: &Level, all: &[Measured]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for cell in all.iter().filter(|cell| (cell.base(), cell.phase.keys) == (level.base.as_str(), level.keys))
@@ -214,7 +216,7 @@ pub(super) fn elsewhere(level: &Level, all: &[Measured]) -> Vec<String> {
         if is_here || cell.runs.is_empty() || cell.cell.durability_asked.to_string() != level.level {
             continue;
         }
-        let line = format!("{}: it has no level {}, and ran at {}", cell.name(), level.level, cell.level());
+        let line = format!("{}: level {} not supported, ran at {}", cell.name(), level.level, cell.level());
         if !lines.contains(&line) {
             lines.push(line);
         }
@@ -222,14 +224,14 @@ pub(super) fn elsewhere(level: &Level, all: &[Measured]) -> Vec<String> {
     lines
 }
 
-/// Phases of the same trials: the same workload, engine and options.
+/// Whether two phases belong to the same trials: the same workload, engine and options.
 fn is_same_trial(left: &Measured, right: &Measured) -> bool {
     let of =
         |cell: &Measured| (cell.phase.workload.clone(), cell.cell.engine.clone(), cell.cell.options.clone());
     of(left) == of(right)
 }
 
-/// The level in force of the first phase that was measured, or that asked for.
+/// The effective level of the first measured phase, or the requested level.
 fn level_of(cells: &[&Measured]) -> String {
     let measured = cells.iter().find(|cell| !cell.runs.is_empty()).or(cells.first());
     measured.map(|cell| cell.level()).unwrap_or_default()
@@ -258,17 +260,17 @@ fn row<'a>(own: Vec<&'a Measured<'a>>) -> Row<'a> {
     Row { name: own.first().map(|cell| cell.name()).unwrap_or_default(), figures, cells }
 }
 
-/// What the tables of a run are made of.
+/// The cells of the tables of a run.
 pub(super) fn cells(summary: &Summary) -> Vec<Measured<'_>> {
     measured(summary)
 }
 
-/// `### nofsync`: the older words for the levels, and ours.
+/// `### nofsync`: the older tool's name for the level, and ours.
 pub(super) fn heading(level: &Level, all: &[Level]) -> String {
     let words = match level.level.as_str() {
-        "process" => "nofsync (level in force: process)".to_string(),
-        "power" => "fsync (level in force: power)".to_string(),
-        other => format!("level in force: {other}"),
+        "process" => "nofsync (effective durability level: process)".to_string(),
+        "power" => "fsync (effective durability level: power)".to_string(),
+        other => format!("effective durability level: {other}"),
     };
     let several = all.iter().any(|other| (&other.base, other.keys) != (&level.base, level.keys));
     let which = if several {

@@ -1,4 +1,4 @@
-//! Layouts: what a run has found, as an older tool would have printed it, from records alone.
+//! Layouts: the results of a run in the formats of older tools, generated from records alone.
 
 pub(super) mod cells;
 mod histogram;
@@ -15,61 +15,61 @@ use crate::results::summary::Summary;
 /// A layout of reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// What people type.
+    /// The name on the command line.
     pub name: &'static str,
-    /// One line for people, with the tool that it is of.
+    /// A one-line description, with the name of the older tool.
     pub about: &'static str,
-    /// What a run must have for it.
+    /// What a run must contain for this layout.
     pub needs: &'static str,
-    /// Makes its pages; none if the run has nothing for it.
+    /// Renders the pages; none if the run has no data for this layout.
     pub render: fn(&Summary, Runs) -> Vec<Page>,
-    /// The names of its columns as CSV.
+    /// The column names as CSV.
     columns: &'static [&'static str],
-    /// Its rows as CSV, cells ready to be written; what is not known is empty.
+    /// The rows as CSV, with escaped cells; unknown values are empty.
     rows: fn(&Summary) -> Vec<Vec<String>>,
 }
 
-/// What a page is about.
+/// The runs on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
-    /// All runs of a cell: their histograms merged, else their median.
+    /// All runs of a cell: merged histograms, or the median of other figures.
     Together,
-    /// One run, in a folder for it.
+    /// One run, in a folder of its own.
     Each,
 }
 
-/// A piece of a layout that stands by itself; printed one below the other, or a file each.
+/// A self-contained part of a layout. Pages are printed one after the other, or written to a file each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The folder that its file belongs in, if any; a plain name.
+    /// The folder of the file, if any; a plain name.
     pub folder: Option<String>,
-    /// The name of its file.
+    /// The file name.
     pub file: String,
-    /// Printable ASCII; it ends with a newline.
+    /// Printable ASCII that ends with a newline.
     pub text: String,
 }
 
-/// The layouts, in the order that people see.
+/// The layouts, in the order in which they are listed.
 pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "histogram",
-        about: "Latency ladder, percentiles and throughput of each engine and phase, as mininb has them.",
-        needs: "a phase that was run to its end",
+        about: "Latency histogram, percentiles and throughput of each engine and phase, as in mininb.",
+        needs: "a completed phase",
         render: histogram::pages,
         columns: histogram::COLUMNS,
         rows: histogram::rows,
     },
     Layout {
         name: "sizes",
-        about: "A table per op: a row for each database size, a column for each engine, as NuDB's bench has them.",
-        needs: "a phase that was run to its end, best at several sizes (`--keys 1M,5M,10M`) or in rounds",
+        about: "A table for each op, with a row for each database size and a column for each engine, as in NuDB's bench.",
+        needs: "a completed phase, preferably at several sizes (`--keys 1M,5M,10M`) or in rounds",
         render: sizes::pages,
         columns: sizes::COLUMNS,
         rows: sizes::csv_rows,
     },
     Layout {
         name: "wide",
-        about: "A row for each engine, a column for each metric, as KVBench's README has them.",
+        about: "A row for each engine and a column for each metric, as in KVBench's README.",
         needs: "the phases of workload kvbench: batch-write, and any of prefix, set, get, mixed and delete",
         render: wide::pages,
         columns: wide::COLUMNS,
@@ -77,44 +77,44 @@ pub const LAYOUTS: &[Layout] = &[
     },
     Layout {
         name: "ranks",
-        about: "A row for each rank, a column for each metric, the engine in the cell, as KVBench's README has them.",
-        needs: "the phases of workload kvbench, and 5 runs or more (`--runs 5`), for fewer show no order",
+        about: "A row for each rank and a column for each metric, with engines in the cells, as in KVBench's README.",
+        needs: "the phases of workload kvbench, and at least 5 runs (`--runs 5`), because fewer show no order",
         render: ranks::pages,
         columns: ranks::COLUMNS,
         rows: ranks::rows,
     },
     Layout {
         name: "seconds",
-        about: "A row for each second, averages, latencies of reads and writes, as KVDK's bench has them.",
-        needs: "a phase that was run to its end and has rows per second",
+        about: "A row for each second, averages, and latencies of reads and writes, as in KVDK's bench.",
+        needs: "a completed phase with rows for each second",
         render: seconds::pages,
         columns: seconds::COLUMNS,
         rows: seconds::rows,
     },
     Layout {
         name: "rounds",
-        about: "Rates of each round, shutdown, scans and memory, as the ft-index examples have them.",
-        needs: "a workload with rounds or with scans alone in a phase, such as toku-insert or toku-scan",
+        about: "Rates of each round, shutdown, scans and memory, as in the ft-index examples.",
+        needs: "a workload with rounds or with a phase of scans only, such as toku-insert or toku-scan",
         render: rounds::pages,
         columns: rounds::COLUMNS,
         rows: rounds::rows,
     },
 ];
 
-/// The layout of that name; none if there is none.
+/// The layout with this name, if there is one.
 pub fn layout(name: &str) -> Option<&'static Layout> {
     LAYOUTS.iter().find(|layout| layout.name == name)
 }
 
 impl Layout {
-    /// For a terminal: all pages, one below the other; none if the run has nothing for it.
+    /// All pages for a terminal, one after the other; `None` if the run has no data for this layout.
     pub fn text(&self, summary: &Summary) -> Option<String> {
         let pages: Vec<String> =
             (self.render)(summary, Runs::Together).into_iter().map(|page| page.text).collect();
         (!pages.is_empty()).then(|| pages.join("\n"))
     }
 
-    /// As CSV, the head first; none if the run has nothing for it.
+    /// The layout as CSV with a header; `None` if the run has no data for it.
     pub fn csv(&self, summary: &Summary) -> Option<String> {
         let rows = (self.rows)(summary);
         if rows.is_empty() {
@@ -127,7 +127,7 @@ impl Layout {
         Some(text)
     }
 
-    /// As files, a page of its own for each run; no two have the same name.
+    /// The layout as files with unique names, with a page for each run.
     pub fn files(&self, summary: &Summary) -> Vec<Page> {
         let mut pages: Vec<Page> = Vec::new();
         for mut page in (self.render)(summary, Runs::Each) {

@@ -1,4 +1,4 @@
-//! The ranks of KVBench: a Markdown table for each level, a row for each rank, a column for each metric.
+//! The ranks of KVBench: a Markdown table for each level, with a row for each rank and a column for each metric.
 
 use super::cells::{exact, file_part};
 use super::metrics::{Figure, Level, METRICS, Metric, cells, heading, levels};
@@ -25,23 +25,23 @@ pub(super) const COLUMNS: &[&str] = &[
     "high",
 ];
 
-/// The titles of the older document; there are as many columns as ranked metrics.
+/// The line below the titles in the older document, with a column for each ranked metric.
 const RULE: &str = "|------|-----------| --- | --- |---------| --- | --- | --- | --- |---------|";
 
-/// What the cells mean.
+/// The legend of the table.
 const LEGEND: [&str; 2] = [
-    "A rank is one more than the number of engines that are surely ahead, which five runs can show and fewer cannot.",
-    "Engines in one cell share it; an empty cell is a rank that nobody has; - is an engine without the metric.",
+    "A rank is one more than the number of engines that are surely ahead. It needs at least five runs.",
+    "Engines in one cell share a rank. An empty cell is a rank that no engine has. - is an engine without the metric.",
 ];
 
-/// The metrics that are ranked, each with its place among all.
+/// The ranked metrics, each with its index among all.
 fn ranked() -> impl Iterator<Item = (usize, &'static Metric, &'static str)> {
     METRICS.iter().enumerate().filter_map(|(place, metric)| Some((place, metric, metric.rank_title?)))
 }
 
-/// The ranks of a level's rows in a metric, by the order that their runs show within blocks.
+/// The ranks of a level's rows in a metric, by the order of their runs within blocks.
 fn ranks_of(level: &Level, place: usize) -> Vec<Option<Rank>> {
-    // Orders are of values of which the higher is the better.
+    // The order is of values where higher is better.
     let values = |figure: &Figure| match METRICS[place].less_is_better {
         true => figure.values.iter().map(|value| 1.0 / value).collect::<Vec<f64>>(),
         false => figure.values.clone(),
@@ -97,7 +97,8 @@ fn text(level: &Level, heading: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A column from the first rank down: the engines of each, the best median first; below, a `-` for each without one.
+/// A column from the first rank down: the engines of each rank, the best median first, and then a `-` for each engine
+/// without a rank.
 fn column(level: &Level, place: usize) -> Vec<String> {
     let ranks = ranks_of(level, place);
     let count = level.rows.len();

@@ -1,4 +1,4 @@
-//! The layout of the ft-index examples: rates of each round, shutdown and total, scans, cache and memory.
+//! The layout of the ft-index examples: rates of each round, shutdown and total time, scans, cache and memory.
 
 use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, per_second, seconds};
 use super::{Page, Runs};
@@ -33,7 +33,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "disk_allocated_bytes",
 ];
 
-/// Ops and the time that they took.
+/// A number of ops and their total time.
 #[derive(Default)]
 struct Line {
     ops: u64,
@@ -47,7 +47,7 @@ impl Line {
     }
 }
 
-/// A cell for each engine of each workload: that of its last phase, whose runs have been through all of them.
+/// A cell for each engine of each workload: that of its last phase, whose runs have completed all phases.
 fn last_cells<'a, 'b>(all: &'b [Measured<'a>]) -> Vec<&'b Measured<'a>> {
     let mut cells: Vec<&Measured> = Vec::new();
     for measured in all.iter().filter(|measured| !measured.runs.is_empty()) {
@@ -55,7 +55,7 @@ fn last_cells<'a, 'b>(all: &'b [Measured<'a>]) -> Vec<&'b Measured<'a>> {
             (cell.phase.workload.clone(), cell.cell.engine.clone(), cell.cell.options.clone())
         };
         match cells.iter_mut().find(|seen| of(seen) == of(measured)) {
-            // A cell may be there twice, split by level: it is the same phase, and both are kept.
+            // A cell that is split by level occurs twice with the same phase; both are kept.
             Some(seen) if seen.phase.name != measured.phase.name => *seen = measured,
             _ => cells.push(measured),
         }
@@ -63,7 +63,7 @@ fn last_cells<'a, 'b>(all: &'b [Measured<'a>]) -> Vec<&'b Measured<'a>> {
     cells
 }
 
-/// A page for each engine and workload: the run in the middle, or each.
+/// A page for each engine and workload: the median run, or each run.
 pub(super) fn pages(summary: &Summary, runs: Runs) -> Vec<Page> {
     let all = measured(summary);
     let mut pages = Vec::new();
@@ -92,7 +92,7 @@ fn has_scans(record: &Record) -> bool {
     record.phases.iter().any(|phase| scanned(phase).is_some())
 }
 
-/// The time of all phases.
+/// The total time of all phases.
 fn total_ns(record: &Record) -> u64 {
     record.phases.iter().map(|phase| phase.elapsed_ns).sum()
 }
@@ -121,12 +121,12 @@ fn text(measured: &Measured, run: &OneRun, runs: Runs) -> String {
     lines.iter().map(|line| plain_text(line) + "\n").collect()
 }
 
-/// Why a phase has no figures.
+/// A line for a phase without figures, with the reason.
 fn not_run(phase: &PhaseRecord) -> Option<String> {
     phase.not_run.as_ref().map(|reason| format!("({} did not run: {reason})", phase.phase.name))
 }
 
-/// The names of the phases that are run in rounds, in their order.
+/// The names of the phases that run in rounds, in order.
 fn names(record: &Record) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for phase in record.phases.iter().filter(|phase| phase.round.is_some()) {
@@ -137,7 +137,7 @@ fn names(record: &Record) -> Vec<&str> {
     names
 }
 
-/// What one op is called: what only writes inserts, unless it changes what is there.
+/// The name of the ops: insertions if all of them only write and none changes existing keys.
 fn noun(phases: &[&PhaseRecord]) -> &'static str {
     let mut kinds = phases.iter().flat_map(|phase| &phase.kinds).filter(|kind| kind.ops > 0).peekable();
     let inserts = kinds.peek().is_some()
@@ -145,7 +145,7 @@ fn noun(phases: &[&PhaseRecord]) -> &'static str {
     if inserts { "insertions" } else { "ops" }
 }
 
-/// The rounds: a line each, with the rate of each phase and of all so far; then shutdown, total and size.
+/// A line for each round, with the rate of each phase and the cumulative rate; then shutdown, total time and size.
 fn rounds(run: &OneRun) -> Vec<String> {
     let record = run.record;
     let names = names(record);
@@ -207,7 +207,7 @@ fn rate(ops: u64, elapsed_ns: u64) -> String {
     format!("{:>8}/s", known(per_second(ops, elapsed_ns), |rate| format!("{rate:.0}")))
 }
 
-/// What the older tools print at the end: the time of the close, the total with it, and the size of the files.
+/// The last lines of the older tools: the time of the close, the total time including it, and the size of the files.
 fn ending(run: &OneRun, so_far: &Line, noun: &str, is_single: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if is_single {
@@ -232,14 +232,14 @@ fn ending(run: &OneRun, so_far: &Line, noun: &str, is_single: bool) -> Vec<Strin
     lines
 }
 
-/// Scans of a phase: how many, their rows, and the bytes of keys and values; none if it did not scan, or did more.
+/// The scans of a phase: their number, their rows, and the bytes of keys and values; `None` unless all ops were scans.
 fn scanned(phase: &PhaseRecord) -> Option<(u64, u64, u64)> {
     let mut kinds = phase.kinds.iter().filter(|kind| kind.ops > 0);
     let scan = kinds.next().filter(|kind| kind.kind == "scan")?;
     kinds.next().is_none().then_some((scan.ops, scan.rows, phase.logical_bytes_read))
 }
 
-/// A line of full scans, two of scans of ranges, none of a phase that does not scan.
+/// One line for full scans, two lines for range scans, and none for a phase without scans.
 fn scan(phase: &PhaseRecord) -> Vec<String> {
     let Some((scans, rows, read_bytes)) = scanned(phase) else { return Vec::new() };
     let name = &phase.phase.name;
@@ -261,19 +261,23 @@ fn scan(phase: &PhaseRecord) -> Vec<String> {
     lines
 }
 
-/// The engine's own counts of what it found in its cache, since it was opened; nothing where it does not tell.
+/// The engine's own counts of cache hits and misses since it was opened; `None` if it does not report them.
 fn cache(record: &Record) -> Option<String> {
     let stats = &record.phases.last()?.engine_stats;
     let of = |word: &str| stats.iter().find(|(name, _)| name.contains("cache") && name.contains(word));
     let miss = of("miss")?;
-    // Some count only what was not there.
+    // Some engines count only misses.
     Some(match of("hit") {
-        Some(hit) => format!("miss={} hit={} ({}, {}, since the open)", miss.1, hit.1, miss.0, hit.0),
-        None => format!("miss={} hit=- ({}, since the open; the engine counts no hits)", miss.1, miss.0),
+        Some(hit) => {
+            format!("miss={} hit={} ({}, {}, since the engine was opened)", miss.1, hit.1, miss.0, hit.0)
+        }
+        None => {
+            format!("miss={} hit=- ({}, since the engine was opened; it does not count hits)", miss.1, miss.0)
+        }
     })
 }
 
-/// Memory of the process at the end of the last phase, before the close; the harness is in it.
+/// The memory of the process at the end of the last phase, before the close, including the harness.
 fn memory(record: &Record) -> Vec<String> {
     let Some(last) = record.phases.iter().rev().find(|phase| phase.ops > 0) else { return Vec::new() };
     let line = |name: &str, found: Option<u64>| {
@@ -286,7 +290,7 @@ fn memory(record: &Record) -> Vec<String> {
     ]
 }
 
-/// A row for each phase and round of each run, and one for its close.
+/// A row for each phase and round of each run, and one for the close.
 pub(super) fn rows(summary: &Summary) -> Vec<Vec<String>> {
     let all = measured(summary);
     let mut rows = Vec::new();

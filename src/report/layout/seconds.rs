@@ -1,4 +1,4 @@
-//! The layout of KVDK's bench: a row for each second, averages over whole seconds, latencies of reads and of writes.
+//! The layout of KVDK's bench: a row for each second, averages over full seconds, and latencies of reads and writes.
 
 use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, seconds};
 use super::{Page, Runs};
@@ -33,13 +33,13 @@ pub(super) const COLUMNS: &[&str] = &[
     "thread_max_ns",
 ];
 
-/// Kinds of op that read; all others write.
+/// The kinds of op that read; all others write.
 pub(super) const READS: &[&str] = &["get", "multi-get", "scan", "pop"];
 
-/// A row of the series takes part in averages if it is nearly a second long.
+/// The minimum length of a row that counts in averages: nearly a second.
 const WHOLE_SECOND_NS: u64 = 900_000_000;
 
-/// The percentiles of the older tool, with their numerators and denominators.
+/// The percentiles of the older tool, as fractions.
 const PERCENTILES: [(&str, u64, u64); 5] = [
     ("P50", 1, 2),
     ("P99", 99, 100),
@@ -48,7 +48,8 @@ const PERCENTILES: [(&str, u64, u64); 5] = [
     ("P99.99", 9_999, 10_000),
 ];
 
-/// A second: rates by its real length, and totals so far. None where reads and writes cannot be told apart.
+/// A second, with counts and totals so far; rates are computed by its real length. `None` if reads and writes cannot be
+/// distinguished.
 struct Second {
     at_ns: u64,
     interval_ns: u64,
@@ -60,7 +61,7 @@ struct Second {
 }
 
 impl Second {
-    /// Whether it is no part of a second, but for what a phase ends late by.
+    /// Whether the row covers a full second. A phase may end slightly late.
     fn is_whole(&self) -> bool {
         self.interval_ns >= WHOLE_SECOND_NS
     }
@@ -74,13 +75,13 @@ fn is_read(kind: &str) -> bool {
     READS.contains(&kind)
 }
 
-/// The kinds of a phase that have ops, those that read or those that write.
+/// The kinds of a phase with ops: those that read, or those that write.
 fn kinds<'a>(run: &'a OneRun, reads: bool) -> impl Iterator<Item = &'a KindRecord> {
     run.whole.kinds.iter().filter(move |kind| kind.ops > 0 && is_read(&kind.kind) == reads)
 }
 
-/// How many reads and writes ended in a row. Its histograms count groups once, so where a phase does both, one of the
-/// two must be without groups; the other is what is left.
+/// The numbers of reads and writes that ended in a row. Its histograms count each group of ops once, so in a mixed phase
+/// the reads or the writes must be without groups, and the other number is the rest.
 fn reads_and_writes(run: &OneRun, row: &SeriesRow) -> Option<(u64, u64)> {
     let has = |reads: bool| kinds(run, reads).next().is_some();
     let is_single = |reads: bool| kinds(run, reads).all(|kind| kind.ops == kind.service_ns.count());
@@ -98,7 +99,7 @@ fn reads_and_writes(run: &OneRun, row: &SeriesRow) -> Option<(u64, u64)> {
     }
 }
 
-/// The seconds of a phase; of one in rounds, one round behind the other.
+/// The seconds of a phase, over all its rounds.
 fn series(measured: &Measured, run: &OneRun) -> Vec<Second> {
     let mut all: Vec<Second> = Vec::new();
     let mut began_ns = 0;
@@ -124,7 +125,7 @@ fn series(measured: &Measured, run: &OneRun) -> Vec<Second> {
     all
 }
 
-/// A page for each engine and phase: the run in the middle, or each.
+/// A page for each engine and phase: the median run, or each run.
 pub(super) fn pages(summary: &Summary, runs: Runs) -> Vec<Page> {
     let mut pages = Vec::new();
     for measured in &measured(summary) {
@@ -199,8 +200,8 @@ fn line(second: &Second) -> String {
     )
 }
 
-/// What was there when the database was opened again, or a kept one was opened, and how long that took, as a line of the
-/// engine's log has it.
+/// The number of records after a reopen, or after the open of a kept database, and its duration, in the format of the
+/// engine's log.
 fn restored(measured: &Measured, run: &OneRun) -> Option<String> {
     let before = Some(measured.phase.name.as_str());
     let kept = || run.step(StepKind::Open, before).filter(|_| run.record.trial.reused);
@@ -209,7 +210,7 @@ fn restored(measured: &Measured, run: &OneRun) -> Option<String> {
     Some(format!("In restoring: {records} records, {:.3} ms", step.elapsed_ns as f64 / 1e6))
 }
 
-/// Threads that only write, that only read, and that do both.
+/// The numbers of threads that only write, that only read, and that do both.
 fn threads(run: &OneRun) -> [usize; 3] {
     let has = |reads: bool| kinds(run, reads).next().is_some();
     let of_a_mix = match (has(false), has(true)) {
@@ -229,19 +230,17 @@ fn threads(run: &OneRun) -> [usize; 3] {
     counts
 }
 
-/// Averages over the whole seconds, by their real lengths, and which rows they are.
+/// Averages over the full seconds, by their real lengths, and the rows that they are computed from.
 fn statistics(run: &OneRun, series: &[Second]) -> Vec<String> {
     let whole = |second: &&Second| second.is_whole();
     let steady: Vec<&Second> = series.iter().filter(whole).collect();
     let (used, which) = match steady.len() {
         0 => (
             series.iter().collect(),
-            format!("all of its {:.3} s, for no second is whole", seconds(run.whole.elapsed_ns)),
+            format!("all {:.3} s, which contain no full second", seconds(run.whole.elapsed_ns)),
         ),
-        count if count == series.len() => {
-            (steady, format!("{}, all of them", counted(count as u64, "row", "rows")))
-        }
-        count => (steady, format!("{count} of {} rows, those of a whole second", series.len())),
+        count if count == series.len() => (steady, format!("all {}", counted(count as u64, "row", "rows"))),
+        count => (steady, format!("{count} of {} rows, those of a full second", series.len())),
     };
     let time_ns: u64 = used.iter().map(|second| second.interval_ns).sum();
     let average = |of: fn(&Second) -> Option<u64>| {
@@ -250,19 +249,16 @@ fn statistics(run: &OneRun, series: &[Second]) -> Vec<String> {
         known(rate, |rate| format!("{rate:.0}"))
     };
     let warm_up = run.whole.phase.warmup_seconds;
-    let after = if warm_up > 0.0 {
-        format!(", after {warm_up} s of warm-up that are not shown")
-    } else {
-        String::new()
-    };
+    let after =
+        if warm_up > 0.0 { format!(", after {warm_up} s of warm-up not shown") } else { String::new() };
     vec![
         format!("read ops {}, write ops {}", average(|second| second.reads), average(|second| second.writes)),
         format!("(averages of {which}{after})"),
     ]
 }
 
-/// `read latencies (us): Avg: 0.89, P50: 0.83 ...`, from the times of reads alone, or of writes alone; nothing if there
-/// are none.
+/// `read latencies (us): Avg: 0.89, P50: 0.83 ...`, from the times of reads alone or of writes alone; `None` without such
+/// ops.
 fn latencies(name: &str, runs: &[OneRun], reads: bool) -> Option<String> {
     let mut histogram = Histogram::empty();
     let own = runs.iter().flat_map(|run| kinds(run, reads));
@@ -276,15 +272,15 @@ fn latencies(name: &str, runs: &[OneRun], reads: bool) -> Option<String> {
     Some(format!("{name} latencies (us): {}", parts.join(", ")))
 }
 
-/// What must be known of these figures and differs from the older tool's.
+/// Notes on differences from the figures of the older tool.
 fn remarks(measured: &Measured, runs: usize) -> Vec<String> {
     let mut lines = Vec::new();
     if runs > 1 {
-        lines.push(format!("(latencies of {runs} runs together)"));
+        lines.push(format!("(latencies of {runs} runs, merged)"));
     }
     let all = || measured.runs.iter().flat_map(|run| &run.whole.kinds).filter(|kind| kind.ops > 0);
     if all().any(|kind| kind.service_ns.count() < kind.ops) {
-        lines.push("(a latency is that of a group of joined ops)".to_string());
+        lines.push("(latencies are of groups of joined ops)".to_string());
     }
     let (scans, rows) = all()
         .filter(|kind| kind.kind == "scan")
@@ -292,7 +288,7 @@ fn remarks(measured: &Measured, runs: usize) -> Vec<String> {
     if scans > 0 {
         let each = rows as f64 / scans as f64;
         lines.push(format!(
-            "(a scan is one read op here; {each:.1} rows each, which the older tool counted as ops)"
+            "(a scan of {each:.1} rows counts as one read op; the older tool counted each row as an op)"
         ));
     }
     if !measured.cell.emulated.is_empty() {
@@ -335,7 +331,7 @@ pub(super) fn rows(summary: &Summary) -> Vec<Vec<String>> {
     rows
 }
 
-/// Milliseconds in full.
+/// Exact milliseconds.
 fn ms(ns: u64) -> String {
     (ns as f64 / 1e6).to_string()
 }

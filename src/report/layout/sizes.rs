@@ -1,4 +1,4 @@
-//! The layout of NuDB's bench: a table for each op, a row for each database size, a column for each engine.
+//! The layout of NuDB's bench: a table for each op, with a row for each database size and a column for each engine.
 
 use super::cells::{Measured, OneRun, file_part, measured, per_second, seconds};
 use super::{Page, Runs};
@@ -9,21 +9,21 @@ use crate::results::summary::Summary;
 use crate::results::{EndedBy, PhaseRecord, Record};
 use std::collections::BTreeMap;
 
-/// The columns as CSV: those of the older tool's raw output, then what tells its rows apart here.
+/// The columns as CSV: those of the older tool's raw output, then those that distinguish the rows here.
 pub(super) const COLUMNS: &[&str] =
     &["num_db_items", "db", "op", "ops/sec", "seconds", "repetition", "workload", "level_in_force"];
 
-/// Widths of the first column and of the others.
+/// The widths of the first column and of the others.
 const SIZE_WIDTH: usize = 15;
 const CELL_WIDTH: usize = 14;
 
-/// A phase once: as a whole, or a round of it; with the keys that there were after it.
+/// A complete phase or a round of it, with the number of keys after it.
 struct Sample<'a> {
     record: &'a PhaseRecord,
     size: Option<u64>,
 }
 
-/// The samples of a run: one, or one for each round.
+/// The samples of a run: one, or one per round.
 fn samples<'a>(measured: &Measured, run: &'a OneRun) -> Vec<Sample<'a>> {
     if measured.phase.rounds.is_none() {
         return vec![Sample { record: &run.whole, size: Some(measured.phase.keys) }];
@@ -33,7 +33,7 @@ fn samples<'a>(measured: &Measured, run: &'a OneRun) -> Vec<Sample<'a>> {
     own.map(|(place, record)| Sample { record, size: size_at(run.record, place) }).collect()
 }
 
-/// The keys that there were after a phase of the record; counted from its inserts where an engine stores nothing.
+/// The number of keys after a phase of the record; the number of inserts so far if the engine stores nothing.
 fn size_at(record: &Record, place: usize) -> Option<u64> {
     let until = record.phases.get(..=place)?;
     until.last()?.keys_after.or_else(|| {
@@ -42,7 +42,7 @@ fn size_at(record: &Record, place: usize) -> Option<u64> {
     })
 }
 
-/// What one table has in common: the columns differ in the engine, the rows in the size, and nothing else differs.
+/// The common settings of a table: its columns differ only in the engine, and its rows only in the size.
 #[derive(PartialEq)]
 struct Key {
     base: String,
@@ -70,8 +70,8 @@ fn key(measured: &Measured) -> Key {
     }
 }
 
-/// The tables: cells that belong together, phase by phase. A cell of which nothing was measured joins the first table
-/// of its phase, for its level is not known.
+/// The tables, phase by phase. A cell without measurements is in the first table of its phase, because its effective level
+/// is unknown.
 fn tables<'a, 'b>(all: &'b [Measured<'a>]) -> Vec<(Key, Vec<&'b Measured<'a>>)> {
     let mut tables: Vec<(Key, Vec<&Measured>)> = Vec::new();
     for measured in all.iter().filter(|measured| !measured.runs.is_empty()) {
@@ -98,7 +98,7 @@ pub(super) fn pages(summary: &Summary, _: Runs) -> Vec<Page> {
     let page = |(key, cells): &(Key, Vec<&Measured>)| {
         let several =
             |same: &dyn Fn(&Key) -> bool| tables.iter().filter(|(other, _)| same(other)).count() > 1;
-        let mut said = vec![format!("level in force: {}", key.level)];
+        let mut said = vec![format!("effective durability level: {}", key.level)];
         if several(&|other| (&other.phase, &other.level) == (&key.phase, &key.level)) {
             said.push(format!("{}, {}", key.base, key.data));
         }
@@ -150,8 +150,7 @@ fn table(key: &Key, cells: &[&Measured], said: &str) -> String {
     lines.iter().map(|line| plain_text(line) + "\n").collect()
 }
 
-/// Seconds with two decimals, as the older tool has them, and more where they would show nothing; rates as whole
-/// numbers, but for slow ones.
+/// Seconds with two decimals, as in the older tool, and more for short times; rates as integers, except slow ones.
 fn figure_text(figure: f64, in_seconds: bool) -> String {
     match figure {
         figure if in_seconds && figure < 0.01 => format!("{figure:.6}"),
@@ -161,12 +160,12 @@ fn figure_text(figure: f64, in_seconds: bool) -> String {
     }
 }
 
-/// True if the phase ended by a count of ops; then seconds can be compared, else rates.
+/// Whether the phase ended after a number of ops. If so, the table compares seconds, otherwise rates.
 fn by_count(measured: &Measured) -> bool {
     measured.runs.iter().all(|run| run.whole.ended_by == EndedBy::Count)
 }
 
-/// True if the phase put each key there once, as the older tool's insert does.
+/// Whether the phase wrote each key once, as the older tool's insert does.
 fn fills(cells: &[&Measured]) -> bool {
     cells.iter().all(|measured| {
         measured.phase.settings.is_fill() || measured.phase.settings.each_key && only_writes(measured)
@@ -179,7 +178,7 @@ fn only_writes(measured: &Measured) -> bool {
     kinds.all(|kind| ["put", "insert", "insert-indexed"].contains(&kind))
 }
 
-/// The ops of the phase, as its records have them: `1000000`; all of them where sizes have different ones.
+/// The number of ops of the phase: `1000000`; all numbers if they differ between sizes.
 fn fetches(cells: &[&Measured]) -> String {
     let mut counts: Vec<u64> =
         cells.iter().flat_map(|measured| &measured.runs).map(|run| run.whole.ops).collect();
@@ -188,7 +187,7 @@ fn fetches(cells: &[&Measured]) -> String {
     counts.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Sizes in ascending order, each with a figure for each engine that has one.
+/// Sizes in ascending order, each with the known figures of the engines.
 type Rows = BTreeMap<u64, BTreeMap<String, f64>>;
 
 fn rows(cells: &[&Measured], in_seconds: bool) -> Rows {
@@ -206,7 +205,7 @@ fn rows(cells: &[&Measured], in_seconds: bool) -> Rows {
     rows
 }
 
-/// Rates of the rounds in which the database reached a power of ten, and of the last one.
+/// The rates of the rounds in which the database reached a power of ten, and of the last round.
 fn round_rows(cells: &[&Measured]) -> Rows {
     let mut rows = Rows::new();
     for measured in cells {
@@ -225,7 +224,7 @@ fn round_rows(cells: &[&Measured]) -> Rows {
         };
         let powers = (2..=19).map(|power| 10_u64.pow(power)).filter(|size| (first..=last).contains(size));
         for row in powers.chain([last]) {
-            // The round that reached it, whether it ended there or went beyond.
+            // The first round that reached or exceeded it.
             let reached = rates.range(row..).next().and_then(|(_, rates)| median(rates));
             if let Some(rate) = reached {
                 rows.entry(row).or_default().insert(measured.name(), rate);
@@ -235,7 +234,7 @@ fn round_rows(cells: &[&Measured]) -> Rows {
     rows
 }
 
-/// A row for each run and size, in rounds for each of them.
+/// A row for each run and size, or for each round.
 pub(super) fn csv_rows(summary: &Summary) -> Vec<Vec<String>> {
     let all = measured(summary);
     let mut rows = Vec::new();

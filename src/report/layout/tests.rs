@@ -1,4 +1,4 @@
-//! Tests of the layouts: golden texts, the lines of the older tools' documents, and the flaws that must stay out.
+//! Tests of the layouts: golden files, lines from the older tools' documents, and faults of those tools.
 
 mod older;
 mod runs;
@@ -37,7 +37,7 @@ fn layouts_are_as_they_were() {
         let kept = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             kept == fresh,
-            "tests/golden/layout-{name}.txt differs: run with UPDATE=1, read it, commit it"
+            "tests/golden/layout-{name}.txt differs: run with UPDATE=1, read the difference, commit it"
         );
     }
     let named: Vec<&str> = runs::ALL.iter().map(|(name, _)| *name).collect();
@@ -59,7 +59,7 @@ fn every_row_has_as_many_cells_as_the_head() {
 }
 
 #[test]
-fn what_a_run_does_not_have_is_not_shown() {
+fn layouts_without_data_are_not_shown() {
     let summary = Summary::new(&fixture::run(), fixture::records());
     for name in ["wide", "ranks", "rounds"] {
         assert_eq!(layout(name).unwrap().text(&summary), None, "{name}");
@@ -130,7 +130,7 @@ fn a_failed_engine_stays_in_the_table_with_dashes_and_its_cause() {
     let wide = text("wide", &Summary::new(&run, records));
     assert!(wide.contains("| lmdb | - | - | - | - | - | - | - | - | - | - |"), "{wide}");
     let causes: Vec<&str> = wide.lines().filter(|line| line.starts_with("* lmdb")).collect();
-    assert_eq!(causes, ["* lmdb: no-space: the disk is full"], "told once, not for each phase");
+    assert_eq!(causes, ["* lmdb: no-space: the disk is full"], "printed once, not for each phase");
     let (run, mut records) = drawn(&[runs::NUDB[0]]);
     records.retain(|record| record.trial.engine != "lmdb");
     let sizes = text("sizes", &Summary::new(&run, records));
@@ -147,7 +147,7 @@ fn a_trial_that_failed_is_in_no_figure() {
     assert_eq!(before - after, 2, "its two phases");
 }
 
-/// The run with its records, changed.
+/// The run with changed records.
 fn changed(sketches: &[fixture::sketch::Sketch], change: impl Fn(&mut Record)) -> (Run, Summary) {
     let (run, mut records) = drawn(sketches);
     records.iter_mut().for_each(change);

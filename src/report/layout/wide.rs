@@ -1,4 +1,4 @@
-//! The wide layout of KVBench: a Markdown table for each level, a row for each engine, a column for each metric.
+//! The wide layout of KVBench: a Markdown table for each level, with a row for each engine and a column for each metric.
 
 use super::cells::Measured;
 use super::cells::{exact, file_part};
@@ -28,13 +28,13 @@ pub(super) const COLUMNS: &[&str] = &[
     METRICS[9].column,
 ];
 
-/// The line below the titles, as the older document has it.
+/// The line below the titles, as in the older document.
 const RULE: &str = "| --- | --- | --- | --- | --- | -- | --- | --- | --- | --- | --- |";
 
-/// What the columns mean.
+/// The legend of the table.
 const LEGEND: [&str; 2] = [
     "Medians over runs. MemUsage: resident memory of the process after batch-write, harness included. HeapInuse: heap of",
-    "engines in Go. DiskUsage: allocated, before the close; - for a database without files.",
+    "engines in Go. DiskUsage: allocated space before the close; - for a database without files.",
 ];
 
 /// A page for each level.
@@ -72,7 +72,7 @@ fn text(level: &Level, heading: &str, all: &[Measured]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Whole numbers as the older table has them, and digits where a whole number would show nothing.
+/// Integers as in the older table, and three digits for small figures.
 fn cell(metric: &Metric, figure: &Option<Figure>) -> String {
     match figure {
         None => UNKNOWN.to_string(),

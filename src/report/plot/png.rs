@@ -3,12 +3,12 @@
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
-/// Pixels of a unit, for screens with fine pixels and for print.
+/// Pixels per unit, for high-density screens and for print.
 const SCALE: f32 = 2.0;
-/// Fonts that are taken first, for their shapes are those that the charts leave room for.
+/// Preferred fonts: the layout of the charts is made for their widths.
 const FONTS: [&str; 5] = ["DejaVu Sans", "Liberation Sans", "Noto Sans", "Arial", "Helvetica"];
 
-/// The picture. Fails where there is no font, for a picture without its words says nothing.
+/// The picture. Fails if no font is installed, because a picture without text is useless.
 pub(super) fn png(svg: &str) -> Result<Vec<u8>, String> {
     let mut options = Options::default();
     let fonts = options.fontdb_mut();
@@ -17,8 +17,8 @@ pub(super) fn png(svg: &str) -> Result<Vec<u8>, String> {
         fonts.faces().flat_map(|face| face.families.iter().map(|(name, _)| name.clone())).collect();
     let known = FONTS.iter().find(|font| names.iter().any(|name| name == *font)).map(ToString::to_string);
     let Some(font) = known.or_else(|| names.first().cloned()) else {
-        return Err("this machine has no font, so a PNG would have no words\n\
-             hint: apt-get install fonts-dejavu-core, or write an SVG file"
+        return Err("no font is installed, so a PNG would have no text\n\
+             hint: run apt-get install fonts-dejavu-core, or write an SVG file"
             .to_string());
     };
     fonts.set_sans_serif_family(font);

@@ -1,4 +1,4 @@
-//! Tests of plots: each kind is a whole picture that stands alone, and what a run lacks is not drawn.
+//! Tests of plots: each kind is a complete picture in one file, and charts without data are not drawn.
 
 use super::*;
 use crate::report::escape::HOSTILE;
@@ -36,7 +36,7 @@ fn texts(svg: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_kind_is_a_whole_picture_with_its_title_and_source() {
+fn every_kind_is_a_complete_picture_with_its_title_and_source() {
     let (run, summary) = sizes_of_ten();
     for plot in PLOTS {
         let svg = plot.svg(&summary, &run, &PlotChoice::default()).unwrap_or_else(|| panic!("{}", plot.name));
@@ -53,7 +53,7 @@ fn every_kind_is_a_whole_picture_with_its_title_and_source() {
             let choice = PlotChoice { is_log: Some(scale), ..PlotChoice::default() };
             let svg = plot.svg(&summary, &run, &choice).unwrap();
             let other = if scale { "class=\"lin\"" } else { "class=\"log\"" };
-            assert!(!svg.contains(other), "{}: only the scale asked for", plot.name);
+            assert!(!svg.contains(other), "{}: only the requested scale", plot.name);
         }
     }
     assert!(PLOTS.iter().all(|one| PLOTS.iter().filter(|other| one.name == other.name).count() == 1));
@@ -79,7 +79,7 @@ fn a_workload_that_grows_in_rounds_has_its_rates_by_size() {
 }
 
 #[test]
-fn of_many_lines_the_fastest_are_drawn_and_the_rest_is_counted() {
+fn only_the_fastest_of_many_lines_are_drawn_and_the_rest_is_counted() {
     let (run, summary) = sizes_of_ten();
     let svg = plot("sizes").unwrap().svg(&summary, &run, &PlotChoice::default()).unwrap();
     assert!(texts(&svg).contains(&"the 8 fastest of 10".to_string()));
@@ -92,7 +92,7 @@ fn of_many_lines_the_fastest_are_drawn_and_the_rest_is_counted() {
 }
 
 #[test]
-fn what_a_run_lacks_is_not_drawn_and_a_phase_can_be_chosen() {
+fn charts_without_data_are_not_drawn_and_a_phase_can_be_chosen() {
     let run = fixture::run();
     let summary = Summary::new(&run, fixture::records());
     let choice = |phase: &str| PlotChoice { phase: Some(phase.to_string()), ..PlotChoice::default() };
@@ -131,7 +131,7 @@ fn hostile_strings_stay_text() {
 
 #[cfg(feature = "png")]
 #[test]
-fn a_png_has_the_size_of_the_picture_or_says_that_there_is_no_font() {
+fn a_png_is_drawn_or_the_error_says_that_no_font_is_installed() {
     let (run, summary) = sizes_of_ten();
     let plot = plot("sizes").unwrap();
     let svg = plot.svg(&summary, &run, &PlotChoice::default()).unwrap();

@@ -1,4 +1,4 @@
-//! What a site keeps of each run: the figures of its cells, and no record.
+//! The data that a site keeps of each run: the figures of its cells, but no records.
 
 use super::names::Names;
 use crate::report::describe::{command, full_engine_name, machine, phase_settings, trials};
@@ -9,18 +9,18 @@ use crate::results::Run;
 use crate::results::statistics::{Interval, Rank};
 use crate::results::summary::{Cell, PhaseSummary, Summary};
 
-/// The folder of the runs' pages.
+/// The folder with the pages of the runs.
 pub(super) const RUNS: &str = "runs";
 
-/// Runs gathered for a site. Figures of two runs stand in one column only if the machine, the phase's settings and the
-/// level in force are the same.
+/// The runs of a site. Figures of two runs are in the same column only if the machine, the phase's settings and the
+/// effective durability level are the same.
 #[derive(Debug, Default)]
 pub struct Site {
     pub(super) runs: Vec<SiteRun>,
     pub(super) columns: Vec<Column>,
     pub(super) machines: Vec<String>,
     pub(super) entries: Vec<Entry>,
-    /// Folders that are not in it, and why.
+    /// Skipped folders, each with the reason.
     pub(super) left_out: Vec<(String, String)>,
     run_names: Names,
     engine_names: Names,
@@ -44,16 +44,16 @@ pub(super) struct SiteRun {
 pub(super) struct Column {
     /// `quick / read`.
     pub name: String,
-    /// `quick / read`, with a number where the same name has other settings.
+    /// `quick / read`, with a number if the same name occurs with other settings.
     pub title: String,
     pub workload: String,
-    /// In words.
+    /// The settings in words.
     pub settings: String,
-    /// Exactly: what must be equal for figures to be of the same phase.
+    /// All settings that must be equal for figures to belong to the same phase.
     identity: String,
 }
 
-/// A durability level in force; weaker ones come first.
+/// An effective durability level; weaker levels sort first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Level {
     strength: u8,
@@ -65,7 +65,7 @@ pub(super) struct Level {
 pub(super) struct Entry {
     pub run: usize,
     pub column: usize,
-    /// With the options asked for.
+    /// The engine with its requested options.
     pub engine: String,
     pub version: String,
     pub level: Option<Level>,
@@ -78,12 +78,12 @@ pub(super) struct Entry {
     pub cpu: Option<f64>,
     pub rss_bytes: Option<u64>,
     pub disk_bytes: Option<u64>,
-    /// What a reader must know, short.
+    /// Short notes for the reader.
     pub notes: String,
 }
 
 impl Site {
-    /// Adds a run, and gives its page. Runs are to be added from the oldest to the newest.
+    /// Adds a run and returns its page. Add runs from the oldest to the newest.
     pub fn add(&mut self, summary: &Summary, run: &Run) -> Page {
         let machine = place_of(&mut self.machines, machine(run));
         let mut workloads: Vec<String> = Vec::new();
@@ -113,17 +113,17 @@ impl Site {
         Page { folder: Some(RUNS.to_string()), file, text: html::render(summary, run) }
     }
 
-    /// Notes a folder that could not be read.
+    /// Adds a folder that could not be read to the skipped ones.
     pub fn leave_out(&mut self, folder: &str, why: &str) {
         self.left_out.push((plain_text(folder), plain_text(why)));
     }
 
-    /// Runs that it has.
+    /// The number of runs.
     pub fn run_count(&self) -> usize {
         self.runs.len()
     }
 
-    /// The engines, in order of their names.
+    /// The engines, sorted by name.
     pub fn engines(&self) -> Vec<&str> {
         let mut engines: Vec<&str> = self.entries.iter().map(|entry| entry.engine.as_str()).collect();
         engines.sort_unstable();
@@ -131,7 +131,7 @@ impl Site {
         engines
     }
 
-    /// The file of an engine's page, in the folder of engines.
+    /// The file name of an engine's page, in the engines' folder.
     pub(super) fn engine_file(&self, engine: &str) -> String {
         format!("{}.html", self.engine_names.known(engine).unwrap_or("_"))
     }
@@ -150,7 +150,7 @@ impl Site {
     }
 }
 
-/// The place of a text among those that are known, where it is added if it is not.
+/// The index of a text in the list, to which it is added if necessary.
 fn place_of(known: &mut Vec<String>, text: String) -> usize {
     known.iter().position(|other| *other == text).unwrap_or_else(|| {
         known.push(text);
@@ -158,7 +158,7 @@ fn place_of(known: &mut Vec<String>, text: String) -> usize {
     })
 }
 
-/// All that decides what a phase does, but for its level: that in force tells figures apart.
+/// All settings of a phase except the requested durability level: figures are distinguished by their effective level.
 fn identity(phase: &PhaseSummary) -> String {
     format!(
         "{:?}",

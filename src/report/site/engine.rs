@@ -1,4 +1,4 @@
-//! An engine's page: all that was measured of it, the oldest first, and a chart where there are several versions or times.
+//! An engine's page: all its figures, the oldest first, and charts for phases that were measured several times.
 
 use super::collect::{Entry, RUNS, Site};
 use crate::report::chart::{Past, Scales, history};
@@ -7,9 +7,9 @@ use crate::report::markup::{Html, html};
 
 const TITLES: [(&str, bool); 15] = [
     ("phase", false),
-    ("level", false),
+    ("durability level", false),
     ("version", false),
-    ("begun", false),
+    ("started", false),
     ("ops/s", true),
     ("interval", false),
     ("p50", true),
@@ -23,7 +23,7 @@ const TITLES: [(&str, bool); 15] = [
     ("notes", false),
 ];
 
-/// The page from its body on, up to the script.
+/// The body of the page, up to the script.
 pub(super) fn body(site: &Site, engine: &str, page: &mut String) {
     let mut add = |part: &Html| page.push_str(part.as_str());
     let own: Vec<&Entry> = site.entries.iter().filter(|entry| entry.engine == engine).collect();
@@ -61,12 +61,12 @@ pub(super) fn body(site: &Site, engine: &str, page: &mut String) {
         add(&table(site, &here));
         add(&Html::constant("</section>\n"));
     }
-    let legend = "Figures of different times, and more so of different versions of kvdyno, are told apart by less than \
-                  their intervals say: the machine's state was another one.";
+    let legend = "Figures measured at different times, or with different versions of kvdyno, differ more than their \
+                  intervals show, because the state of the machine has changed.";
     add(&html!("<p class=\"about\">{}</p>\n</main>\n", legend));
 }
 
-/// For each phase and level that was measured at least twice its figures, the oldest first.
+/// The figures of each phase and level that was measured at least twice, the oldest first.
 fn pasts<'a>(site: &'a Site, entries: &[&'a Entry]) -> Vec<(String, Vec<Past>)> {
     let mut pasts: Vec<(String, Vec<Past>)> = Vec::new();
     for entry in entries {

@@ -1,4 +1,5 @@
-//! The first page: a table of engines by phases for each machine and level, two engines side by side, and the runs.
+//! The first page: a table of engines by phases for each machine and durability level, a comparison of two engines, and the
+//! list of runs.
 
 use super::ENGINES;
 use super::collect::{Entry, Level, RUNS, Site};
@@ -7,15 +8,15 @@ use crate::report::markup::{Html, html};
 use crate::results::statistics::Rank;
 
 const LEGEND: [&str; 4] = [
-    "A figure is ops/s, the median over the runs of a cell, from the newest run on that machine that measured it; behind it \
-     stands its rank in that run, where it has one (1-4: the places that it may have; ~: not known).",
-    "*: of an older run than others in its column. Runs of different times are told apart by less than their intervals say.",
-    "A column holds one phase with one set of settings; one with other settings has a number (#2), and what they are stands \
-     below. Levels are those in force.",
-    "Each figure leads to the report of its run, each engine to its history over versions.",
+    "A figure is ops/s, the median over the runs of a cell, from the newest run on that machine that measured it. It is \
+     followed by its rank in that run, if it has one (1-4: the places that it may have; ~: unknown).",
+    "*: from an older run than other figures in its column. Runs from different times differ more than their intervals show.",
+    "A column contains one phase with one set of settings. The same phase with other settings has a number (#2); all settings \
+     are listed below. Durability levels are the effective ones.",
+    "Each figure links to the report of its run, and each engine to its history over versions.",
 ];
 
-/// The page from its body on, up to the script.
+/// The body of the page, up to the script.
 pub(super) fn body(site: &Site, page: &mut String) {
     let mut add = |part: &Html| page.push_str(part.as_str());
     add(&html!(
@@ -33,7 +34,7 @@ pub(super) fn body(site: &Site, page: &mut String) {
     if !site.left_out.is_empty() {
         let line = |(folder, why): &(String, String)| html!("<li>{}: {}</li>\n", folder, why);
         let lines: Html = site.left_out.iter().map(line).collect();
-        add(&html!("<section>\n<h2>Left out</h2>\n<ul>\n{}</ul>\n</section>\n", lines));
+        add(&html!("<section>\n<h2>Skipped folders</h2>\n<ul>\n{}</ul>\n</section>\n", lines));
     }
     let legend: Html = LEGEND.iter().map(|line| html!("<li>{}</li>\n", *line)).collect();
     add(&html!("<section>\n<h2>How to read this page</h2>\n<ul>\n{}</ul>\n</section>\n</main>\n", legend));
@@ -53,7 +54,7 @@ fn extent(site: &Site) -> String {
     format!("{engines}, {workloads}, {}", counted(site.machines.len() as u64, "machine", "machines"))
 }
 
-/// The levels in force on a machine, weakest first.
+/// The effective durability levels on a machine, the weakest first.
 fn levels(site: &Site, machine: usize) -> Vec<Level> {
     let here = |entry: &&Entry| site.runs[entry.run].machine == machine;
     let mut levels: Vec<Level> =
@@ -63,7 +64,7 @@ fn levels(site: &Site, machine: usize) -> Vec<Level> {
     levels
 }
 
-/// What only a script can do; it shows itself when the script runs.
+/// Controls that need the script, which makes them visible.
 fn controls(site: &Site) -> Html {
     let option = |value: &str| html!("<option>{}</option>", value);
     let select = |id: &'static str, label: &'static str, options: Html| {
@@ -83,15 +84,15 @@ fn controls(site: &Site) -> Html {
     levels.dedup();
     let levels: Html = levels.iter().map(|level| option(&level.name)).collect();
     html!(
-        "<div id=\"controls\" hidden=\"hidden\" role=\"group\" aria-label=\"What to show\">\n\
+        "<div id=\"controls\" hidden=\"hidden\" role=\"group\" aria-label=\"Filters\">\n\
          <label for=\"find\">Engines</label> <input id=\"find\" type=\"search\" placeholder=\"parts of names\"/>\n{}{}{}</div>\n",
         select("workload", "Workload", workloads(site).into_iter().map(option).collect()),
-        select("level", "Level", levels),
+        select("level", "Durability level", levels),
         select("machine", "Machine", machines)
     )
 }
 
-/// A machine's tables, one for each level in force.
+/// A machine's tables, one for each effective durability level.
 fn machine(site: &Site, machine: usize) -> Html {
     let mut section = html!("<section data-machine=\"{}\">\n<h2>{}</h2>\n", machine, site.machines[machine]);
     for level in levels(site, machine) {
@@ -102,7 +103,7 @@ fn machine(site: &Site, machine: usize) -> Html {
             .collect();
         let name = &level.name;
         section.push(&html!(
-            "<div data-level=\"{}\">\n<h3>At level {} (in force)</h3>\n{}</div>\n",
+            "<div data-level=\"{}\">\n<h3>Durability level {} (effective)</h3>\n{}</div>\n",
             name,
             name,
             matrix(site, &entries)
@@ -112,12 +113,12 @@ fn machine(site: &Site, machine: usize) -> Html {
     section
 }
 
-/// Engines by phases.
+/// A table of engines by phases.
 fn matrix(site: &Site, entries: &[&Entry]) -> Html {
     let mut columns: Vec<usize> = entries.iter().map(|entry| entry.column).collect();
     columns.sort_unstable();
     columns.dedup();
-    // A phase with other settings stands beside that with the first ones.
+    // Phases with the same name and different settings are next to each other.
     let first = |column: &usize| {
         let name = &site.columns[*column].name;
         site.columns.iter().position(|other| other.name == *name).unwrap_or(*column)
@@ -151,7 +152,7 @@ fn matrix(site: &Site, entries: &[&Entry]) -> Html {
     )
 }
 
-/// A figure of the table, with what the script compares.
+/// A figure of the table, with the data that the script compares.
 fn figure(site: &Site, entry: &Entry, is_newest: bool) -> Html {
     let Some(value) = entry.ops_per_second else { return Html::constant("<td class=\"r\">-</td>") };
     let run = &site.runs[entry.run];
@@ -184,25 +185,25 @@ fn figure(site: &Site, entry: &Entry, is_newest: bool) -> Html {
     )
 }
 
-/// Two engines side by side; the script fills it.
+/// The comparison of two engines, which the script fills in.
 fn compare(site: &Site) -> Html {
     let options: Html =
         site.engines().into_iter().map(|engine| html!("<option>{}</option>", engine)).collect();
     html!(
-        "<section id=\"compare\" hidden=\"hidden\">\n<h2>Two engines</h2>\n<p><label for=\"one\">One</label> <select id=\"one\">{}</select> \
-         <label for=\"other\">other</label> <select id=\"other\">{}</select></p>\n<div id=\"pairs\" aria-live=\"polite\"></div>\n</section>\n",
+        "<section id=\"compare\" hidden=\"hidden\">\n<h2>Compare two engines</h2>\n<p><label for=\"one\">Engine</label> <select id=\"one\">{}</select> \
+         <label for=\"other\">and</label> <select id=\"other\">{}</select></p>\n<div id=\"pairs\" aria-live=\"polite\"></div>\n</section>\n",
         options,
         options
     )
 }
 
-/// What each column's phase does.
+/// The settings of each column's phase.
 fn settings(site: &Site) -> Html {
     let row =
         |column: &super::collect::Column| html!("<dt>{}</dt><dd>{}</dd>\n", column.title, column.settings);
     let rows: Html = site.columns.iter().map(row).collect();
     html!(
-        "<section>\n<h2>Phases</h2>\n<details><summary>What each does</summary>\n<dl>\n{}</dl>\n</details>\n</section>\n",
+        "<section>\n<h2>Phases</h2>\n<details><summary>Settings of each phase</summary>\n<dl>\n{}</dl>\n</details>\n</section>\n",
         rows
     )
 }
@@ -222,7 +223,7 @@ fn runs(site: &Site) -> Html {
             run.command
         )
     };
-    let head: Html = ["run", "begun", "kvdyno", "machine", "workloads", "trials", "command"]
+    let head: Html = ["run", "started", "kvdyno", "machine", "workloads", "trials", "command"]
         .into_iter()
         .map(|title| html!("<th scope=\"col\">{}</th>", title))
         .collect();

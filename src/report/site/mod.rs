@@ -1,5 +1,5 @@
-//! A site of many runs: engines x workloads x machines, two engines side by side, one engine over its versions. Files
-//! that need nothing but each other, so that they can be opened from a disk.
+//! A site of many runs: engines by workloads and machines, a comparison of two engines, and the history of each engine.
+//! The files need no server and can be opened from a disk.
 
 mod collect;
 mod engine;
@@ -14,11 +14,11 @@ use super::layout::Page;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// The folder of the engines' pages.
+/// The folder with the pages of the engines.
 const ENGINES: &str = "engines";
 
 impl Site {
-    /// The site's own pages: the first one, and one for each engine. Those of the runs are what [`Site::add`] gave.
+    /// The site's own pages: the index and one page for each engine. [`Site::add`] returns the pages of the runs.
     pub fn pages(&self) -> Vec<Page> {
         let page = |folder: Option<&str>, file: String, title: &str, body: &dyn Fn(&mut String)| Page {
             folder: folder.map(ToString::to_string),

@@ -1,18 +1,18 @@
-//! Names of files from names of anything: small letters, digits, `-`, `_` and `.`, none twice.
+//! Unique file names from arbitrary names: lower-case letters, digits, `-` and `_`.
 
 use std::collections::HashMap;
 
-/// Names that were given.
+/// The assigned names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     given: HashMap<String, String>,
 }
 
-/// The longest name, without what makes it another than an earlier one.
+/// The maximum length of a name, without the number that makes it unique.
 const LONGEST: usize = 80;
 
 impl Names {
-    /// The file name of a name, the same each time; without folder and ending.
+    /// The file name for a name, the same on each call, without folder and extension.
     pub fn of(&mut self, name: &str) -> String {
         if let Some(known) = self.given.get(name) {
             return known.clone();
@@ -31,7 +31,7 @@ impl Names {
         file
     }
 
-    /// The file name that was given to this name; none if there was none.
+    /// The file name that was assigned to this name, if any.
     pub fn known(&self, name: &str) -> Option<&str> {
         self.given.get(name).map(String::as_str)
     }
@@ -43,7 +43,7 @@ mod tests {
     use crate::report::escape::HOSTILE;
 
     #[test]
-    fn no_name_leads_out_of_its_folder_and_none_is_given_twice() {
+    fn file_names_stay_in_their_folder_and_are_unique() {
         let mut names = Names::default();
         let mut seen = std::collections::HashSet::new();
         for name in HOSTILE.iter().chain(&["../../x", "..", "a/b", "a_b", "A_B", "CON"]) {

@@ -2,7 +2,7 @@
   const control = (id) => document.getElementById(id);
   if (!control("controls")) return;
 
-  // What is shown: engines by parts of their names, columns by workload, tables by level and machine.
+  // Filters: engines by parts of their names, columns by workload, tables by level and machine.
   const filter = () => {
     const wanted = control("find").value.toLowerCase().split(/[\s,]+/).filter((part) => part);
     const [workload, level, machine] = ["workload", "level", "machine"].map((id) => control(id).value);
@@ -24,7 +24,7 @@
   for (const id of ["find", "workload", "level", "machine"]) control(id).addEventListener("input", filter);
   control("controls").hidden = false;
 
-  // Two engines side by side: one is called faster only where their ranks in one run do not overlap.
+  // Comparison of two engines: one is called faster only if their ranks in the same run do not overlap.
   const add = (parent, name, text) => {
     const element = document.createElement(name);
     if (text !== undefined) element.textContent = text;
@@ -32,7 +32,7 @@
     return element;
   };
   const verdict = (one, other, names) => {
-    if (one.dataset.run !== other.dataset.run) return "of different runs";
+    if (one.dataset.run !== other.dataset.run) return "from different runs";
     if (!("best" in one.dataset && "best" in other.dataset)) return "not ranked";
     if (Number(one.dataset.worst) < Number(other.dataset.best)) return `${names[0]} is faster`;
     if (Number(other.dataset.worst) < Number(one.dataset.best)) return `${names[1]} is faster`;
@@ -44,7 +44,7 @@
     pairs.replaceChildren();
     const table = add(pairs, "table");
     const head = add(add(table, "thead"), "tr");
-    for (const title of ["machine", "level", "phase", ...names, "ratio", "verdict"]) add(head, "th", title).scope = "col";
+    for (const title of ["machine", "durability level", "phase", ...names, "ratio", "verdict"]) add(head, "th", title).scope = "col";
     const body = add(table, "tbody");
     for (const matrix of all("table.figures")) {
       const rows = names.map((name) => all("tbody tr", matrix).find((row) => row.dataset.e === name));
@@ -62,7 +62,7 @@
         add(row, "td", verdict(one, other, names));
       });
     }
-    if (!body.rows.length) pairs.replaceChildren("They were never measured in one phase at one level on one machine.");
+    if (!body.rows.length) pairs.replaceChildren("These engines were never measured in the same phase, at the same durability level, on the same machine.");
   };
   for (const id of ["one", "other"]) control(id).addEventListener("input", compare);
   if (control("other").options.length > 1) control("other").selectedIndex = 1;

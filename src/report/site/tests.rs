@@ -1,4 +1,4 @@
-//! Tests of the site: what stands beside what, that every link leads to a page, and that nothing hostile becomes markup.
+//! Tests of the site: figures are in the right tables, every link has a target, and hostile strings never become markup.
 
 use super::*;
 use crate::report::escape::HOSTILE;
@@ -21,11 +21,11 @@ fn pages(runs: Vec<(Run, Vec<Record>)>) -> HashMap<String, String> {
     let path = |page: &Page| page.folder.iter().chain([&page.file]).cloned().collect::<Vec<_>>().join("/");
     let count = pages.len();
     let pages: HashMap<String, String> = pages.into_iter().map(|page| (path(&page), page.text)).collect();
-    assert_eq!(pages.len(), count, "two pages of one path");
+    assert_eq!(pages.len(), count, "two pages have the same path");
     pages
 }
 
-/// The fixture's run once more, later, with another version of an engine.
+/// The fixture's run, repeated later with another version of the engines.
 fn later(version: &str) -> (Run, Vec<Record>) {
     let (run, mut records) = (fixture::run(), fixture::records());
     for engine in records.iter_mut().filter_map(|record| record.engine.as_mut()) {
@@ -35,7 +35,7 @@ fn later(version: &str) -> (Run, Vec<Record>) {
     (Run { id, started_at: "2026-12-24T09:15:29Z".to_string(), ..run }, records)
 }
 
-/// Well-formed, without anything from outside, and every link leads to a page of the site.
+/// Checks that the pages are well-formed, load no external resources, and link only to pages of the site.
 fn check(pages: &HashMap<String, String>) {
     for (path, page) in pages {
         let markup = markup(page);
@@ -59,14 +59,14 @@ fn check(pages: &HashMap<String, String>) {
                     Some(target) => target.to_string(),
                     None => value.to_string(),
                 };
-                assert!(pages.contains_key(&target), "{path} leads to {value}, which is no page");
+                assert!(pages.contains_key(&target), "{path} links to {value}, which is not a page");
             }
         }
         assert!(page.is_ascii(), "{path}");
     }
 }
 
-/// The cells of an engine's row in the table of a level, with the titles of the columns.
+/// The cells of an engine's row in a level's table, with the column titles.
 fn row(index: &str, level: &str, engine: &str) -> Vec<(String, String)> {
     let markup = markup(index);
     let document = Document::parse(&markup).unwrap();
@@ -116,13 +116,13 @@ fn an_engine_has_its_history_over_versions() {
         figures.iter().find(|figure| text_of(**figure).starts_with("quick / read, level power")).unwrap();
     let bars: Vec<_> = read.descendants().filter_map(|node| node.attribute("data-e")).collect();
     assert_eq!(bars, ["1.2.3, 2026-11-20", "2.0.0, 2026-12-24"]);
-    // One time alone is no history.
+    // A single run has no history.
     let once = self::pages(vec![later("2.0.0")]);
     assert!(!once["engines/redb.html"].contains("<figure"));
 }
 
 #[test]
-fn other_settings_and_other_machines_stand_apart() {
+fn other_settings_and_other_machines_are_separate() {
     let (mut other, mut records) = later("2.0.0");
     let keys = |trial: &mut crate::results::Trial| Arc::make_mut(&mut trial.workload).keys = 4_000;
     other.trials.iter_mut().for_each(keys);
@@ -131,7 +131,7 @@ fn other_settings_and_other_machines_stand_apart() {
     let titles: Vec<String> =
         row(&here["index.html"], "process", "fjall").into_iter().map(|cell| cell.0).collect();
     let read = titles.iter().position(|title| title == "quick / read").unwrap();
-    assert_eq!(titles[read + 1], "quick / read #2", "beside the first: {titles:?}");
+    assert_eq!(titles[read + 1], "quick / read #2", "next to the first: {titles:?}");
     other.machine.cpu_model = Some("Another".to_string());
     let apart = self::pages(vec![(fixture::run(), fixture::records()), (other, records)]);
     let markup = markup(&apart["index.html"]);
@@ -173,7 +173,7 @@ fn hostile_strings_stay_text_and_name_no_file() {
 }
 
 #[test]
-fn many_runs_make_a_small_first_page() {
+fn the_first_page_of_many_runs_is_small() {
     let names: Vec<String> = (0..30).map(|number| format!("engine-{number}")).collect();
     let engines: Vec<&str> = names.iter().map(String::as_str).collect();
     let phases = [PhaseSketch::new("read", &["get"], 1_000), PhaseSketch::new("scan", &["scan"], 1_000)];

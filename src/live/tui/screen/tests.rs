@@ -1,4 +1,4 @@
-//! The screen as a terminal of some size shows it.
+//! Tests of the screen at several terminal sizes.
 
 use super::*;
 use crate::live::tests::{state, tick};
@@ -42,11 +42,14 @@ fn everything_is_on_the_screen_of_a_small_terminal_and_of_a_large_one() {
         assert!(text.contains('#'), "no bar at {width} x {height}:\n{text}");
         assert!(text.is_ascii(), "{width} x {height}");
     }
-    assert!(!drawn(80, 24, &state, &View::default()).join("").is_ascii(), "bars of eighths, where there are");
+    assert!(
+        !drawn(80, 24, &state, &View::default()).join("").is_ascii(),
+        "bars use block characters if possible"
+    );
 }
 
 #[test]
-fn a_terminal_that_is_too_small_is_told_so_whatever_its_size() {
+fn a_message_is_shown_if_the_terminal_is_too_small() {
     let state = state();
     let text = drawn(40, 10, &state, &ascii()).join(" ");
     assert!(text.contains("40 x 10") && text.contains("60 x 18"), "{text}");
@@ -56,15 +59,15 @@ fn a_terminal_that_is_too_small_is_told_so_whatever_its_size() {
 }
 
 #[test]
-fn nothing_is_known_at_the_start_and_nothing_breaks() {
+fn the_screen_works_before_the_first_trial() {
     let state = State::new(&crate::results::fixture::run());
     let text = drawn(80, 24, &state, &ascii()).join("\n");
     assert!(text.contains("none yet") && text.contains(" s left"), "{text}");
-    assert!(!text.contains("- left"), "the plan says how long it takes: {text}");
+    assert!(!text.contains("- left"), "the plan has an estimate: {text}");
 }
 
 #[test]
-fn tab_goes_round_the_results_and_the_keys_say_what_a_second_press_does() {
+fn tab_cycles_through_results_and_the_key_line_explains_a_second_press() {
     let state = state();
     let count = state.results.phases.len();
     assert!(count > 2);
@@ -81,7 +84,7 @@ fn tab_goes_round_the_results_and_the_keys_say_what_a_second_press_does() {
 }
 
 #[test]
-fn times_are_joined_until_they_fit() {
+fn times_are_merged_until_they_fit() {
     let buckets: Vec<(u64, u64)> = (0..160_u64).map(|at| ((4 + at % 4) << (at / 4), 1)).collect();
     for rows in [160, 100, 40, 20, 8, 5] {
         let joined = fitting(&buckets, rows);

@@ -1,11 +1,11 @@
-//! The layouts against lines of the older tools' documents, and each flaw of theirs that has to do with figures.
+//! The layouts compared with lines from the older tools' documents, and each fault of those tools that concerns figures.
 
 use super::*;
 use crate::measure::{Histogram, SeriesRow};
 use crate::results::fixture::sketch::{PhaseSketch, Sketch};
 use crate::results::{PhaseRecord, Step, StepKind};
 
-/// The records of one engine, changed, and the summary of them.
+/// The summary of one engine's changed records.
 fn of(sketch: Sketch, change: impl Fn(&mut Record)) -> Summary {
     changed(&[Sketch { engines: &["lmdb"], runs: 1, ..sketch }], change).1
 }
@@ -86,7 +86,7 @@ fn mininb_percentiles_are_counted_and_never_interpolated() {
     }
     assert!(text_few.contains("50.0000%  latency  : 2.000000 * 1e-6 sec/op"), "{text_few}");
     assert!(!text_few.to_lowercase().contains("nan") && !text_few.contains("-0"));
-    // Sub-microsecond times have a ladder of their own, and the percentile is that of an op, not of a rung's middle.
+    // Times below a microsecond have their own histogram, and a percentile is the time of an op, not the middle of a bucket.
     let fast = of(sketch, |record| timed(&mut record.phases[0], &[(740, 9_999), (30_001, 1), (30_002, 1)]));
     let text_fast = text("histogram", &fast);
     assert!(text_fast.contains("[    700,     800)             9999       99.98"), "{text_fast}");
@@ -151,7 +151,7 @@ fn nudb_rates_against_size_have_a_row_for_each_power_of_ten() {
     let (_, summary) = changed(&[runs::NUDB[2]], |_| {});
     let text = text("sizes", &summary);
     let rows: Vec<&str> = text.lines().take(4).collect();
-    // Batches of 300 never end at 1000, for which the older tool printed NA: the round that reaches it counts.
+    // Batches of 300 never end at 1000, so the older tool printed NA. Here the round that reaches 1000 counts.
     assert_eq!(rows[0], "insert (per second)");
     assert_eq!(rows[1], "    num_db_keys         fjall          lmdb");
     assert_eq!((&rows[2][..15], &rows[3][..15]), ("           1000", "           1500"));
@@ -176,7 +176,7 @@ fn kvbench_prints_the_same_wide_table_and_fills_it_by_name() {
         row.split('|').map(|cell| cell.trim().to_string()).collect()
     };
     let before = cells_of(&text_whole, "fjall");
-    // A database in memory has no disk, and an engine without prefixes no rate: the other columns stay where they are.
+    // A database in memory has no disk usage, and an engine without prefixes has no rate. The other columns do not move.
     let (_, partly) = changed(&[runs::KVBENCH], |record| {
         record.phases[0].disk_end = Some(crate::measure::DiskUse::default());
         record.phases[1] = PhaseRecord::not_run(
@@ -256,7 +256,7 @@ fn kvdk_prints_the_same_rows_by_the_real_interval() {
         phase.series = vec![
             row(1_000, 1_000, 62_763_000, 3_933_000),
             row(2_001, 1_000, 62_297_000, 4_303_000),
-            // The last second is cut, and half as long.
+            // The last second is incomplete, half as long.
             row(2_501, 500, 20_000_000, 1_000_000),
         ];
         phase.kinds[0].service_ns = histogram_of(&[(890, 145_060_000)]);
@@ -273,8 +273,8 @@ fn kvdk_prints_the_same_rows_by_the_real_interval() {
         text.contains("\n2501        40000000    0           2000000     145060000    9236000  (500 ms)\n"),
         "{text}"
     );
-    assert!(text.contains("\nread ops 62530000, write ops 4118000\n"), "whole seconds alone: {text}");
-    // The older tool divided the time of writes by the number of reads: 0.09.
+    assert!(text.contains("\nread ops 62530000, write ops 4118000\n"), "full seconds only: {text}");
+    // The older tool divided the time of writes by the number of reads and printed 0.09.
     assert!(text.contains("\nread latencies (us): Avg: 0.89, P50: 0.89, P99: 0.89, P99.5: 0.89,"), "{text}");
     assert!(text.contains("\nwrite latencies (us): Avg: 1.26, P50: 1.26, P99: 1.26, P99.5: 1.26,"), "{text}");
 }
@@ -302,7 +302,7 @@ fn kvdk_names_threads_by_what_they_do_and_what_a_kept_database_brought() {
     let fresh = text_of(StepKind::Open, false);
     assert!(
         !fresh.contains("In restoring") && fresh.contains(init),
-        "a new database brings nothing: {fresh}"
+        "a new database restores nothing: {fresh}"
     );
 }
 
@@ -331,7 +331,7 @@ fn toku_prints_the_same_lines() {
     let text = text("rounds", &summary);
     let lines: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(lines[0], "serial and random insertions of 1048576 per batch");
-    // The older tool's cumulative time has the time between the halves in it.
+    // The older tool's cumulative time includes the time between the halves.
     let first =
         "serial  2.609965s   401759/s    random 10.983798s    95466/s    cumulative 13.593763s   154273/s";
     assert_eq!(lines[1], first);

@@ -1,4 +1,4 @@
-//! The runs that the layouts are tested with: a small one of each older tool's experiments.
+//! The runs for the tests of the layouts: a small version of each older tool's experiments.
 
 use crate::results::fixture::sketch::{LEVEL_POWER, PhaseSketch, Sketch};
 
@@ -31,7 +31,7 @@ pub const MININB: [Sketch; 2] = [
     },
 ];
 
-/// The larger size first: the tables sort them.
+/// Several sizes, which the tables sort.
 pub const NUDB: [Sketch; 3] = [
     Sketch { name: "nudb-fetch-1k", keys: 1_000, ..FETCH },
     Sketch { name: "nudb-fetch-10k", keys: 10_000, cost_ns: 3_000_000, ..FETCH },
@@ -100,7 +100,7 @@ pub const TOKU: [Sketch; 3] = [
     Sketch { name: "toku-update", rounds: 3, phases: &[round("upsert", &["put"], 1_000)], ..Sketch::EMPTY },
 ];
 
-/// Each layout with a run for it, in the order of the layouts.
+/// A run for each layout, in the order of the layouts.
 pub const ALL: [(&str, &[Sketch]); 6] = [
     ("histogram", &MININB),
     ("sizes", &NUDB),
