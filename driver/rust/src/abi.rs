@@ -125,7 +125,7 @@ pub struct kv_batch {
     pub start: u64,
     pub deadline: u64,
     pub stop: *const AtomicU32,
-    /// Ticks that are no op's: spinning for due times, and handing the batch over to another thread.
+    /// Ticks that belong to no op: spinning for due times, and handing the batch over to another thread.
     pub waited: u64,
     pub clock: u32,
     pub error_op: u32,
