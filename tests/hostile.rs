@@ -42,7 +42,7 @@ const FAULTS: &[Fault] = &[
     ("rust", "open/panic", Fails("panic: the page is torn"), Red("open: panic: the page is torn")),
     ("rust", "session/panic", Fails("session of thread 0: panic: the page is torn"), Red("session: panic: the page")),
     ("rust", "get/panic", Fails("get of key 260: panic: the page is torn"), Red("panic: the page is torn")),
-    ("rust", "get/panic-number", Fails("panic: without a text"), Red("panic: without a text")),
+    ("rust", "get/panic-number", Fails("panic: without a message"), Red("panic: without a message")),
     ("rust", "get/panic-twice", Fails("crashed: SIGABRT"), Red("died of SIGABRT in check sessions")),
     ("rust", "put/panic", Fails("phase fill: put of key 0: panic: the page is torn"), Red("panic: the page is torn")),
     ("rust", "scan/panic", Fails("phase walk: scan of key"), Red("panic: the page is torn")),

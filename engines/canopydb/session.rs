@@ -16,7 +16,7 @@ impl<'db> CanopydbSession<'db> {
     }
 
     fn name(&self, op: &Op<'_>) -> Result<&'db [u8], Error> {
-        Ok(self.driver.trees.get(op.keyspace()).ok_or_else(|| Error::unsupported("such keyspace"))?)
+        Ok(self.driver.trees.get(op.keyspace()).ok_or_else(|| Error::unsupported("this keyspace"))?)
     }
 
     fn read(&self, transaction: &ReadTransaction, op: &mut Op<'_>) -> Result<Status, Error> {
@@ -104,7 +104,7 @@ fn write(tree: &mut Tree<'_>, op: &mut Op<'_>) -> Result<Status, Error> {
         KV_PUT => tree.insert(op.key(), op.value())?,
         KV_DELETE if !tree.delete(op.key())? => return Ok(Status::NotFound),
         KV_DELETE => (),
-        _ => return Err(Error::unsupported("such op")),
+        _ => return Err(Error::unsupported("this op")),
     }
     Ok(Status::Ok)
 }

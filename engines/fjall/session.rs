@@ -13,7 +13,7 @@ pub struct FjallSession<'db> {
 impl<'db> FjallSession<'db> {
     /// The keyspace to read from.
     fn keyspace(&self, op: &Op<'_>) -> Result<&'db Keyspace, Error> {
-        self.driver.keyspaces.get(op.keyspace()).ok_or_else(|| Error::unsupported("such keyspace"))
+        self.driver.keyspaces.get(op.keyspace()).ok_or_else(|| Error::unsupported("this keyspace"))
     }
 
     /// The keyspace to write to. The engine would panic on such a key, and then refuse all writes.
@@ -66,7 +66,7 @@ fn apply(transaction: &mut OptimisticWriteTx, keyspace: &Keyspace, op: &mut Op<'
         KV_PUT if op.is_new() && transaction.contains_key(keyspace, op.key())? => return Ok(Status::Exists),
         KV_PUT => transaction.insert(keyspace, op.key(), op.value()),
         KV_DELETE => transaction.remove(keyspace, op.key()),
-        _ => return Err(Error::unsupported("such op in a transaction")),
+        _ => return Err(Error::unsupported("this op in a transaction")),
     }
     Ok(Status::Ok)
 }
@@ -103,7 +103,7 @@ impl Session for FjallSession<'_> {
             return Ok(true);
         }
         if !ops.iter().all(|op| op.kind() == KV_DELETE || op.kind() == KV_PUT && !op.is_new()) {
-            return if atomic { Err(Error::unsupported("such op in a batch")) } else { Ok(false) };
+            return if atomic { Err(Error::unsupported("this op in a batch")) } else { Ok(false) };
         }
         let mut batch = self.driver.database.inner().batch().durability(self.driver.persist_batch);
         for op in ops.iter_mut() {

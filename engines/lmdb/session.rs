@@ -16,7 +16,7 @@ pub struct LmdbSession<'db> {
 
 impl LmdbSession<'_> {
     fn database(&self, op: &Op<'_>) -> Result<Database<Bytes, Bytes>, Error> {
-        self.driver.databases.get(op.keyspace()).copied().ok_or_else(|| Error::unsupported("such keyspace"))
+        self.driver.databases.get(op.keyspace()).copied().ok_or_else(|| Error::unsupported("this keyspace"))
     }
 
     fn read(&self, transaction: &RoTxn<'_>, op: &mut Op<'_>) -> Result<Status, Error> {
@@ -49,7 +49,7 @@ impl LmdbSession<'_> {
                 return Ok(Status::NotFound);
             }
             KV_DELETE => (),
-            _ => return Err(Error::unsupported("such op")),
+            _ => return Err(Error::unsupported("this op")),
         }
         Ok(Status::Ok)
     }

@@ -102,7 +102,7 @@ pub struct PersySession<'db> {
 impl<'db> PersySession<'db> {
     fn index(&self, op: &Op<'_>) -> Result<&'db str, Error> {
         let name = self.driver.indexes.get(op.keyspace());
-        name.map(String::as_str).ok_or_else(|| Error::unsupported("such keyspace"))
+        name.map(String::as_str).ok_or_else(|| Error::unsupported("this keyspace"))
     }
 
     fn begin(&self) -> Result<(MutexGuard<'db, ()>, Transaction), Error> {
@@ -129,7 +129,7 @@ impl<'db> PersySession<'db> {
             KV_PUT if op.key().len().max(op.value().len()) > SIZE_MAX => return Ok(Status::TooLarge),
             KV_PUT => transaction.put(index, key, ByteVec::from(op.value()))?,
             KV_DELETE => transaction.remove::<ByteVec, ByteVec>(index, key, None)?,
-            _ => return Err(Error::unsupported("such op in a transaction")),
+            _ => return Err(Error::unsupported("this op in a transaction")),
         }
         Ok(Status::Ok)
     }

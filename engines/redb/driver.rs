@@ -83,7 +83,7 @@ impl Driver for Redb {
 
 impl Redb {
     fn table(&self, keyspace: usize) -> Result<TableDefinition<'_, Bytes, Bytes>, Error> {
-        let name = self.tables.get(keyspace).ok_or_else(|| Error::unsupported("such keyspace"))?;
+        let name = self.tables.get(keyspace).ok_or_else(|| Error::unsupported("this keyspace"))?;
         Ok(TableDefinition::new(name))
     }
 
@@ -191,7 +191,7 @@ fn write(table: &mut Table<'_, Bytes, Bytes>, op: &mut Op<'_>) -> Result<Status,
         KV_PUT => drop(table.insert(op.key(), op.value())?),
         KV_DELETE if table.remove(op.key())?.is_none() => return Ok(Status::NotFound),
         KV_DELETE => (),
-        _ => return Err(Error::unsupported("such op")),
+        _ => return Err(Error::unsupported("this op")),
     }
     Ok(Status::Ok)
 }

@@ -27,7 +27,7 @@ pub struct SledSession<'db> {
 
 impl<'db> SledSession<'db> {
     fn tree(&self, op: &Op<'_>) -> Result<&'db Tree, Error> {
-        self.driver.trees.get(op.keyspace()).ok_or_else(|| Error::unsupported("such keyspace"))
+        self.driver.trees.get(op.keyspace()).ok_or_else(|| Error::unsupported("this keyspace"))
     }
 
     /// The acknowledgement of a write: at `process` its log buffer is written first.
@@ -129,7 +129,7 @@ fn apply(view: &TransactionalTree, op: &mut Op<'_>) -> Result<Status, Error> {
             let merged = merge(op.key(), view.get(op.key())?.as_deref(), &operand);
             view.insert(op.key(), merged.unwrap_or_default()).map(|_| true)?
         }
-        _ => return Err(Error::unsupported("such op in a transaction")),
+        _ => return Err(Error::unsupported("this op in a transaction")),
     };
     Ok(if found { Status::Ok } else { Status::NotFound })
 }

@@ -177,7 +177,7 @@ impl Session for SqliteSession {
 
     fn group(&mut self, ops: &mut [Op<'_>], _atomic: bool) -> Result<bool, Error> {
         if !ops.iter().all(|op| matches!(op.kind(), KV_GET | KV_PUT | KV_DELETE | KV_SCAN)) {
-            return Err(Error::unsupported("such op in a transaction"));
+            return Err(Error::unsupported("this op in a transaction"));
         }
         let reads = ops.iter().all(|op| matches!(op.kind(), KV_GET | KV_SCAN));
         let retries = self.control(usize::from(!reads))?;

@@ -62,7 +62,7 @@ fn apply(transaction: &mut Transaction, op: &mut Op<'_>) -> Result<Status, Error
         KV_PUT if op.is_new() && transaction.get(op.key())?.is_some() => return Ok(Status::Exists),
         KV_PUT => transaction.set(op.key(), op.value())?,
         KV_DELETE => transaction.delete(op.key())?,
-        _ => return Err(Error::unsupported("such op")),
+        _ => return Err(Error::unsupported("this op")),
     }
     Ok(Status::Ok)
 }

@@ -124,7 +124,8 @@ fn slice<'a>(pointer: *const u8, length: u32) -> &'a [u8] {
     if length == 0 {
         return &[];
     }
-    // SAFETY: rule 5: the bytes belong to the caller, who keeps them for the whole of execute; `Op<'a>` exists only within it.
+    // SAFETY: rule 5: the bytes belong to the caller, who keeps them until execute returns; `Op<'a>` exists only within
+    // that call.
     unsafe { std::slice::from_raw_parts(pointer, length as usize) }
 }
 

@@ -132,7 +132,8 @@ fn spin_until(batch: &mut Batch, due: u64, from: u64, stop: &AtomicU32, deadline
     }
 }
 
-/// Runs the group that begins at `first`; returns the index after it, its end tick, and whether an op failed with a text.
+/// Runs the group that begins at `first`; returns the index after it, its end tick, and whether an op failed with a
+/// text.
 #[inline(never)]
 fn run_group<S: Session>(
     session: &mut S,
