@@ -1,6 +1,6 @@
 // Package driver is the kit for kvdyno drivers in Go: an interface for an engine's author, the timed loop, and the glue
-// to the C boundary of driver.h. A plug-in is a main package that registers its engines in an init function and is built
-// with -buildmode=c-shared; driver/README.md is the guide for authors.
+// to the C boundary of driver.h. A plug-in is a main package that registers its engines in an init function and is
+// built with -buildmode=c-shared; driver/README.md is the guide for authors.
 package driver
 
 import (
@@ -205,9 +205,10 @@ type Opened struct {
 	Version string
 	// Compression in effect; empty: unknown.
 	Compression string
-	// HandsOver: a write waits for one of the engine's goroutines. If there is one session, its batches with writes then
-	// run in its own goroutine, because a goroutine called from C occupies C's thread, and each such wait would be a
-	// thread switch. With several sessions all batches do, whatever this field is: they wait for each other's locks.
+	// HandsOver: a write waits for one of the engine's goroutines. If there is one session, its batches with writes
+	// then run in its own goroutine, because a goroutine called from C occupies C's thread, and each such wait would
+	// be a thread switch. With several sessions all batches do, whatever this field is: they wait for each other's
+	// locks.
 	HandsOver bool
 
 	settings []string

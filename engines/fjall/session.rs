@@ -1,4 +1,4 @@
-//! A session of fjall: writes by themselves, as batches, or as optimistic transactions.
+//! A session of fjall: single writes, batches, or optimistic transactions.
 
 use super::Fjall;
 use fjall::{Guard, Keyspace, OptimisticWriteTx, Readable};
@@ -19,7 +19,7 @@ impl<'db> FjallSession<'db> {
     /// The keyspace to write to. The engine would panic on such a key, and then refuse all writes.
     fn writable(&self, op: &Op<'_>) -> Result<&'db Keyspace, Error> {
         if op.key().is_empty() || op.key().len() > usize::from(u16::MAX) {
-            return Err(Error::with(Status::TooLarge, "keys have 1 to 65535 bytes"));
+            return Err(Error::with(Status::TooLarge, "a key must have 1 to 65535 bytes"));
         }
         self.keyspace(op)
     }
@@ -38,7 +38,7 @@ impl<'db> FjallSession<'db> {
         Ok(Status::Ok)
     }
 
-    /// One optimistic transaction, tried again after a conflict; gives the status of its last op.
+    /// One optimistic transaction, retried after a conflict; returns the status of its last op.
     fn transact(&self, ops: &mut [Op<'_>]) -> Result<Status, Error> {
         for retries in 0..1000 {
             let mut transaction = self.driver.database.write_tx()?.durability(self.driver.persist_batch);

@@ -1,4 +1,5 @@
-//! The Rust mirror of `driver/include/driver.h`: same names, same layout, no behaviour. `tests/abi.rs` compares the two.
+//! The Rust mirror of `driver/include/driver.h`: same names, same layout, no behaviour. `tests/abi.rs` compares the
+//! two.
 #![allow(non_camel_case_types, missing_docs)]
 
 use std::ffi::{c_char, c_void};

@@ -130,7 +130,9 @@ impl<'a> Config<'a> {
             let best = levels.last().map_or("none", |level| level.name());
             Error::with(
                 crate::Status::Unsupported,
-                format!("cannot reach durability level `{asked}`; the strongest level of this engine is `{best}`"),
+                format!(
+                    "cannot reach durability level `{asked}`; the strongest level of this engine is `{best}`"
+                ),
             )
         })
     }

@@ -35,8 +35,8 @@ pub trait Driver: Sized + Send + Sync + 'static {
         Self: 'db;
 
     /// Opens or (with [`Config::create`]) creates a database in [`Config::path`], an existing folder, and reports in
-    /// `opened` what is in effect: level, version, settings, compression, cache. Unknown options were refused before the
-    /// call.
+    /// `opened` what is in effect: level, version, settings, compression, cache. Unknown options were refused before
+    /// the call.
     fn open(config: &Config<'_>, opened: &mut Opened<'_>) -> Result<Self, Error>;
 
     /// A session for one thread.

@@ -95,7 +95,10 @@ unsafe extern "C" fn open<D: Driver>(
     let mut opened = Opened::new(raw, D::INFO.capabilities);
     let outcome = guarded(|| {
         if config.abi != KV_ABI {
-            return Err(Error::new(format!("the config has ABI {}, this driver has ABI {KV_ABI}", config.abi)));
+            return Err(Error::new(format!(
+                "the config has ABI {}, this driver has ABI {KV_ABI}",
+                config.abi
+            )));
         }
         D::open(&Config::new(config, D::INFO.options)?, &mut opened)
     });
