@@ -287,7 +287,8 @@ KV_OUTLINE uint64_t kv_run_group(kv_session *session, kv_batch *batch, const kv_
       __atomic_store_n(&batch->done, first + i + 1, __ATOMIC_RELEASE);
     }
   } else if (status != KV_OK) {
-    if (status == KV_NOT_RUN) status = kv_fail(batch, ops, KV_UNSUPPORTED, "this engine does not support such transactions");
+    if (status == KV_NOT_RUN)
+      status = kv_fail(batch, ops, KV_UNSUPPORTED, "this engine does not support such transactions");
     for (i = 0; i < count; i++) ops[i].status = status;
   }
   end = kv_ticks(batch->clock);
@@ -372,8 +373,8 @@ KV_OUTLINE uint32_t kv_check_settings(const kv_driver *driver, const kv_config *
   return KV_OK;
 }
 
-/* Every open begins with this: checks the ABI and the options, and reports the table's capabilities and no cache setting
- * as effective; the driver corrects both. */
+/* Every open begins with this: checks the ABI and the options, and reports the table's capabilities and no cache
+ * setting as effective; the driver corrects both. */
 KV_OUTLINE uint32_t kv_open_begin(const kv_driver *driver, const kv_config *config, kv_opened *opened) {
   opened->capabilities = driver->capabilities;
   opened->cache_bytes = UINT64_MAX;
@@ -401,7 +402,8 @@ KV_OUTLINE uint32_t kv_pick_level(const kv_driver *driver, const kv_config *conf
     }
     strongest = names[level];
   }
-  return kv_fail_open(opened, KV_UNSUPPORTED, "cannot reach durability level `%s`; the strongest level of this engine is `%s`",
+  return kv_fail_open(opened, KV_UNSUPPORTED,
+                      "cannot reach durability level `%s`; the strongest level of this engine is `%s`",
                       config->level == KV_POWER ? "power" : "process", strongest);
 }
 

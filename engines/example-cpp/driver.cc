@@ -130,7 +130,9 @@ Example::Example(kvdyno::Opening &opening) : limit_bytes(opening.number("limit_b
   opening.in_force("limit_bytes", limit_bytes);
 }
 
-bool Example::maintain(uint32_t work) { return work != KV_COMPACT; /* nothing is buffered, nothing runs in the background */ }
+bool Example::maintain(uint32_t work) {
+  return work != KV_COMPACT; /* nothing is buffered, nothing runs in the background */
+}
 
 void Example::stats(kvdyno::Stats &stats) {
   const std::lock_guard<std::mutex> held(lock);

@@ -123,7 +123,8 @@ static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
   const int is_reverse = (op->flags & KV_REVERSE) != 0;
   uint8_t space[KEY_SIZE_MAX];
   int is_there;
-  if (op->value_length > sizeof(space)) return kv_fail(batch, op, KV_TOO_LARGE, "the bound is longer than a key may be");
+  if (op->value_length > sizeof(space))
+    return kv_fail(batch, op, KV_TOO_LARGE, "the bound is longer than a key may be");
   kv_place place = kv_scan_place(op, space);
   kv_rows rows = kv_rows_begin(op);
   pthread_mutex_lock(&database->lock);
