@@ -1,6 +1,6 @@
-//! What is made of `engines/` before the executable is: the catalogue of all engines that the project knows, and the
-//! plug-ins that need nothing but a compiler, in `plugins` beside the executable. Without a compiler, or on a system
-//! without shared libraries of this kind, these are left out with a warning.
+//! Builds from `engines/`, before the executable: the catalogue of all engines that the project knows, and the
+//! plug-ins that need only a compiler, in `plugins` next to the executable. Without a compiler, or on a system
+//! without shared libraries of this kind, they are skipped with a warning.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,17 @@ fn main() {
     for (name, source) in PLUGINS {
         println!("cargo:rerun-if-changed=engines/{name}/{source}");
         if let Err(reason) = build(name, source) {
-            println!("cargo:warning=the plug-in {name} is left out: {reason}");
+            println!("cargo:warning=skipped the plug-in {name}: {reason}");
         }
     }
 }
 
 /// Writes the table `FILES` of src/engine/catalogue.rs: each folder's name and its engine.toml. Only these files are
-/// watched, for a change of some driver in C must not build all of Rust anew; a folder that is new is therefore seen
-/// when this file is touched, which a test asks for.
+/// watched, because a change of a driver in C must not rebuild all of Rust; a new folder is therefore seen only when
+/// this file is touched, which a test requests.
 fn write_catalogue() -> Result<(), std::io::Error> {
     let mut files = Vec::new();
-    // All engines in Go lie in one folder, as they share a plug-in.
+    // All engines in Go are in one folder, because they share a plug-in.
     for parent in ["", "go/"] {
         for entry in fs::read_dir(format!("engines/{parent}"))? {
             let entry = entry?;
@@ -58,7 +58,7 @@ fn out_folder() -> Result<PathBuf, String> {
 
 fn build(name: &str, source: &str) -> Result<(), String> {
     let folder = out_folder()?;
-    fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     let is_cpp = source.ends_with(".cc");
     let compiler = cc::Build::new().cargo_metadata(false).opt_level(2).cpp(is_cpp).try_get_compiler();
     let compiler = compiler.map_err(|error| format!("no compiler for {source}: {error}"))?;

@@ -1,10 +1,10 @@
-// What driver.h says, once more: constants and the layout of an op and a batch.
+// The constants and layouts of driver.h, repeated.
 
 package driver
 
 import "unsafe"
 
-// What driver.h says, once more: constants and the layout of an op and a batch. glue.go checks the layout against the
+// The constants of driver.h and the layout of an op and a batch, repeated. glue.go checks the layout against the
 // header when it is compiled.
 
 // Capability bits (rule 11 of driver.h).
@@ -38,13 +38,13 @@ const (
 	Indexes          = 1 << 26
 	Lists            = 1 << 27
 
-	handsOver = 1 << 28 // the kit's own
+	handsOver = 1 << 28 // set by the kit
 )
 
-// Level is a durability level, in ascending order of promise.
+// Level is a durability level, from the weakest to the strongest.
 type Level uint32
 
-// The levels; Default is asked for only.
+// The levels; Default is only a request.
 const (
 	None    Level = 0
 	Process Level = 1
@@ -102,7 +102,7 @@ const (
 	Failed      Status = 10
 )
 
-// Work is what Maintain is asked for.
+// Work is the argument of Maintain.
 type Work uint32
 
 // The kinds of work.
@@ -114,7 +114,7 @@ const (
 
 const clockCounter = 1
 
-// rawOp is kv_op: it lies in C memory, and no Go pointer is ever written to it.
+// rawOp is kv_op: it is in C memory, and no Go pointer is ever written to it.
 type rawOp struct {
 	kind        Kind
 	slot        uint8
@@ -152,7 +152,7 @@ type rawBatch struct {
 	start     uint64
 	deadline  uint64
 	stop      *uint32
-	waited    uint64 // ticks that are no op's: spinning for due times, and handing the batch over
+	waited    uint64 // ticks that belong to no op: spinning for due times, and handing over the batch
 	clock     uint32
 	errorOp   uint32
 	errorText [textSize]byte

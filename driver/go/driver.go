@@ -1,6 +1,6 @@
 // Package driver is the kit for kvdyno drivers in Go: an interface for an engine's author, the timed loop, and the glue
-// to the C boundary of driver.h. A plug-in is a main package that registers its engines in an init function and is built
-// with -buildmode=c-shared; driver/README.md is the page for authors.
+// to the C boundary of driver.h. A plug-in is a main package that registers its engines in an init function and is
+// built with -buildmode=c-shared; driver/README.md is the guide for authors.
 package driver
 
 import (
@@ -18,21 +18,21 @@ type Option struct {
 	Help    string
 }
 
-// Info is what a driver declares of its engine.
+// Info is what a driver declares about its engine.
 type Info struct {
-	// Name that people type: [a-z0-9][a-z0-9_.-]*.
+	// Name of the engine on the command line: [a-z0-9][a-z0-9_.-]*.
 	Name string
-	// Engine in one line.
+	// Engine is one line of description.
 	Engine string
 	// Family: "b+tree", "lsm", "hash", "memory" ...
 	Family string
-	// Capabilities it has, all of them and no more.
+	// Capabilities: all that the engine has, and no more.
 	Capabilities uint64
-	// Levels that the engine has itself.
+	// Levels that the engine itself has.
 	Levels []Level
 	// KeySizeMax in bytes; 0: no limit below 64 KiB.
 	KeySizeMax uint32
-	// Options it has.
+	// Options of the driver.
 	Options []Option
 }
 
@@ -44,17 +44,17 @@ type Driver interface {
 
 // Database is open. It may also be a Maintainer and a Teller.
 type Database interface {
-	// Session for one thread at a time.
+	// Session returns a session, for one thread at a time.
 	Session() (Session, error)
 	Close() error
 }
 
-// Maintainer can flush, compact or settle; false: the engine has nothing of the kind.
+// Maintainer can flush, compact or settle; false: the engine has no such work.
 type Maintainer interface {
 	Maintain(work Work) (bool, error)
 }
 
-// Teller tells of the engine's inside: name and value.
+// Teller reports statistics of the engine: name and value.
 type Teller interface {
 	Stats(add func(name string, value any))
 }
@@ -88,13 +88,13 @@ type Lister interface {
 	Pop(op *Op) (Status, error)
 }
 
-// Grouper runs joined ops, each of which it gives a status. NotRun: nothing special is done with such a group (never
-// for an atomic one), and the kit runs its ops one by one. A failure is that of all ops, which had no effect.
+// Grouper runs joined ops and gives each of them a status. NotRun: it does not handle such a group specially (never
+// for an atomic one), and the kit runs the ops one by one. A failure applies to all ops, which had no effect.
 type Grouper interface {
 	Group(ops []Op, atomic bool) (Status, error)
 }
 
-// Failure is an error with a status of its own; other errors are Failed.
+// Failure is an error with its own status; other errors are Failed.
 type Failure struct {
 	Status Status
 	Text   string
@@ -115,17 +115,17 @@ func statusOf(err error) Status {
 	return Failed
 }
 
-// Config is what is wanted at open.
+// Config is the request at open.
 type Config struct {
-	// Path of an existing folder of the trial's own.
+	// Path of an existing folder that only this trial uses.
 	Path string
-	// Create: the folder is empty, make a new database.
+	// Create: the folder is empty, create a database.
 	Create bool
 	// CacheBytes is the budget for the engine's own caches; 0: the engine's default.
 	CacheBytes uint64
 	// ExpectedRows, DiskLimitBytes: 0 if unknown.
 	ExpectedRows, DiskLimitBytes uint64
-	// Largest sizes; KeySizeFixed is not 0 where every key has that size.
+	// Largest sizes; KeySizeFixed is not 0 if every key has that size.
 	KeySizeMax, KeySizeFixed, ValueSizeMax uint32
 	// Threads: sessions that will be open at once.
 	Threads uint32
@@ -137,7 +137,7 @@ type Config struct {
 	info     *Info
 }
 
-// Pick gives the weakest of the driver's levels at or above the one asked for, and `authors` for Default.
+// Pick returns the weakest of the driver's levels at or above the requested one, and `authors` for Default.
 func (config *Config) Pick(authors Level) (Level, error) {
 	if config.level == Default {
 		return authors, nil
@@ -152,7 +152,8 @@ func (config *Config) Pick(authors Level) (Level, error) {
 			}
 		}
 	}
-	return None, Fail(Unsupported, "cannot reach durability level `%s`; the strongest it has is `%s`", config.level, strongest)
+	return None, Fail(Unsupported, "cannot reach durability level `%s`; the strongest level of this engine is `%s`", config.level,
+		strongest)
 }
 
 // String is the level's name.
@@ -160,7 +161,7 @@ func (level Level) String() string {
 	return [...]string{"none", "process", "power", "default"}[level]
 }
 
-// Text is an option's value: what was set, else its default.
+// Text is an option's value: the given one, otherwise its default.
 func (config *Config) Text(name string) string {
 	if value, isSet := config.settings[name]; isSet {
 		return value
@@ -192,40 +193,41 @@ func (config *Config) Flag(name string) (bool, error) {
 	return text == "true", nil
 }
 
-// Opened is what is in force.
+// Opened is what is in effect after open.
 type Opened struct {
-	// Level in force.
+	// Level is the effective level.
 	Level Level
-	// Capabilities in force: the declared ones, from which options may take away.
+	// Capabilities in effect: the declared ones, less those that options switch off.
 	Capabilities uint64
-	// CacheBytes in force; NoCache: the engine has no such knob.
+	// CacheBytes in effect; NoCache: the engine has no such setting.
 	CacheBytes uint64
 	// Version of the engine's library.
 	Version string
-	// Compression in force; empty: unknown.
+	// Compression in effect; empty: unknown.
 	Compression string
-	// HandsOver: a write waits for a goroutine of the engine's. A lone session's batches with writes then run in a goroutine
-	// of its own, for one that C has called sits on C's thread, and each such wait would be a switch of threads. Of
-	// several sessions all batches do, whatever this says: they wait for each other's locks.
+	// HandsOver: a write waits for one of the engine's goroutines. If there is one session, its batches with writes
+	// then run in its own goroutine, because a goroutine called from C occupies C's thread, and each such wait would
+	// be a thread switch. With several sessions all batches do, whatever this field is: they wait for each other's
+	// locks.
 	HandsOver bool
 
 	settings []string
 }
 
-// NoCache says that an engine has no cache that a budget could set.
+// NoCache means that an engine has no cache that a budget could set.
 const NoCache = ^uint64(0)
 
-// InForce reports a setting.
+// InForce reports an effective setting.
 func (opened *Opened) InForce(name string, value any) {
 	opened.settings = append(opened.settings, fmt.Sprintf("%s=%v\n", name, value))
 }
 
 var registered []Driver
 
-// mostDrivers is how many tables glue.h has room for.
+// mostDrivers is the number of tables that glue.h has room for.
 const mostDrivers = 64
 
-// Register adds drivers to the plug-in; called by init functions.
+// Register adds drivers to the plug-in; init functions call it.
 func Register(drivers ...Driver) {
 	registered = append(registered, drivers...)
 	if len(registered) > mostDrivers {

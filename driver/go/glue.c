@@ -1,5 +1,5 @@
-/* The C side of the Go kit: tables whose calls go on to Go. A table's open does not say which driver it is of, so each
- * of the tables has an open of its own. */
+/* The C side of the Go kit: tables whose calls are passed on to Go. The open call does not say which driver it belongs
+ * to, so each table has its own. */
 #include "glue.h"
 
 #include "_cgo_export.h"

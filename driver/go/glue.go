@@ -1,4 +1,4 @@
-// The Go side of the boundary: what the tables of glue.c call.
+// The Go side of the boundary: the functions that the tables of glue.c call.
 
 package driver
 
@@ -19,7 +19,7 @@ import (
 	"unsafe"
 )
 
-// The layout of abi.go is that of driver.h: an array of another length does not compile.
+// The layout of abi.go must equal that of driver.h: an array of another length does not compile.
 var (
 	_ [opSize]byte                                = [C.KV_GO_OP]byte{}
 	_ [unsafe.Offsetof(rawOp{}.key)]byte          = [C.KV_GO_OP_KEY]byte{}
@@ -34,7 +34,7 @@ var (
 	_ [unsafe.Offsetof(rawBatch{}.errorText)]byte = [C.KV_GO_BATCH_ERROR]byte{}
 )
 
-// opened databases keep what their sessions need.
+// opened databases keep the data that their sessions need.
 type openDatabase struct {
 	database     Database
 	capabilities uint64
@@ -46,7 +46,7 @@ type openDatabase struct {
 
 var fillTables sync.Once
 
-// kvGoFillTables fills the tables of what was registered, and gives their number.
+// kvGoFillTables fills the tables of the registered drivers and returns their number.
 //
 //export kvGoFillTables
 func kvGoFillTables() C.uint32_t {
@@ -58,7 +58,7 @@ func kvGoFillTables() C.uint32_t {
 	return C.uint32_t(len(registered))
 }
 
-// fillTable writes constants that live as long as the process, so their memory is never given back.
+// fillTable writes constants that live as long as the process, so their memory is never freed.
 func fillTable(table *C.kv_driver, info Info) {
 	table.name = C.CString(info.Name)
 	table.engine = C.CString(info.Engine)
@@ -79,14 +79,14 @@ func fillTable(table *C.kv_driver, info Info) {
 	table.options = room
 }
 
-// cText writes a text into a field of the boundary's; nil: nobody wants it.
+// cText writes a text into a field of the boundary; nil means that the caller does not want it.
 func cText(field *C.char, size int, text string) {
 	if field != nil {
 		writeText(unsafe.Slice((*byte)(unsafe.Pointer(field)), size), text)
 	}
 }
 
-// guarded runs a call that is not hot: an error or a panic becomes a status with a text.
+// guarded runs a call that is not hot: it turns an error or a panic into a status with a text.
 func guarded(field *C.char, call func() (Status, error)) (status C.uint32_t) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -128,7 +128,7 @@ func kvGoOpen(index C.int, wanted *C.kv_config, opened *C.kv_opened, database **
 		driver := registered[index]
 		info := driver.Info()
 		if wanted.abi != C.KV_ABI {
-			return Failed, Fail(Failed, "the config has ABI %d, this driver %d", wanted.abi, C.KV_ABI)
+			return Failed, Fail(Failed, "the config has ABI %d, this driver has ABI %d", wanted.abi, C.KV_ABI)
 		}
 		config, err := readConfig(wanted, &info)
 		if err != nil {
@@ -280,5 +280,5 @@ func kvGoClose(database *C.kv_go_box, text *C.char) C.uint32_t {
 	})
 }
 
-// DatabaseOf is the database behind a handle that the boundary was given, for benches that look behind it.
+// DatabaseOf returns the database of a handle that was given to the boundary, for benches that need its internals.
 func DatabaseOf(handle uintptr) Database { return cgo.Handle(handle).Value().(*openDatabase).database }

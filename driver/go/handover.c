@@ -1,7 +1,7 @@
-/* Hands batches over to a goroutine of the session's own. A goroutine that C has called sits on C's thread, and each of
- * its waits for another goroutine is a switch of threads, which users of an engine in Go do not pay: with a writer
- * beside two readers a map under a lock was ten times as slow. So the thread that called sleeps here, outside Go, while
- * a goroutine that sits on no thread runs the batch. */
+/* Hands batches over to the session's own goroutine. A goroutine called from C occupies C's thread, and each of
+ * its waits for another goroutine is a thread switch, which users of an engine in Go do not pay: with one writer
+ * and two readers, a map under a lock was ten times as slow. So the calling thread sleeps here, outside Go, while
+ * a goroutine that is not bound to a thread runs the batch. */
 #include "glue.h"
 
 #include "kit.h"
@@ -53,7 +53,7 @@ static uint32_t send(kv_go_mail *mail, kv_batch *batch) {
   return status;
 }
 
-/* The way there and the way back are no op's time: they are added to the batch's `waited`. */
+/* The transfer there and back is part of no op's time: it is added to the batch's `waited`. */
 uint32_t kv_go_hand_over(kv_go_mail *mail, uintptr_t address) {
   kv_batch *batch = (kv_batch *)address;
   if (batch == NULL) return send(mail, NULL);

@@ -1,4 +1,4 @@
-// Batches that a goroutine of the session's own runs (handover.c says why).
+// Batches that a session's own goroutine runs (handover.c explains why).
 
 package driver
 
@@ -15,11 +15,11 @@ import (
 	"kvdyno/driver/internal/tick"
 )
 
-// A goroutine that has answered looks for the next batch for so long before it sleeps: the core makes and checks a batch
-// in less, and to wake a thread takes longer. Nanoseconds.
+// After answering, a goroutine polls for the next batch for this long before it sleeps: the core makes and checks a
+// batch in less time, and waking a thread takes longer. Nanoseconds.
 const lookNs = 20_000
 
-// mail is where a session's thread and its goroutine meet, in C memory; nil: batches run on the thread that calls.
+// mail is where a session's thread and its goroutine meet, in C memory; nil: batches run on the calling thread.
 type mail = C.kv_go_mail
 
 // ownGoroutine starts the session's goroutine.
@@ -29,7 +29,7 @@ func (r *runner) ownGoroutine() *mail {
 	return made
 }
 
-// serve runs the batches that are sent, until the end is.
+// serve runs the batches that are sent, until the end is sent.
 func (r *runner) serve(mail *mail) {
 	for {
 		look(mail)
@@ -44,11 +44,11 @@ func (r *runner) serve(mail *mail) {
 	}
 }
 
-// looking are the goroutines that look now.
+// looking counts the goroutines that poll now.
 var looking atomic.Int32
 
-// look spins until something is sent or `lookNs` have passed; but not where it would keep a processor from the core's
-// threads and the engine's goroutines: at most half of them look.
+// look polls until something is sent or `lookNs` have passed. At most half of the processors are used for polling, so
+// that the core's threads and the engine's goroutines are not displaced.
 func look(mail *mail) {
 	defer looking.Add(-1)
 	if int(looking.Add(1)) > min(runtime.GOMAXPROCS(0), runtime.NumCPU())/2 {
@@ -77,7 +77,7 @@ const (
 	ruleAlways  = C.KV_GO_ALWAYS
 )
 
-// isHandedOver tells whether a batch, of which this is the address, is one to hand over.
+// isHandedOver reports whether the batch at this address must be handed over.
 func isHandedOver(rule, sessions uint32, batch uintptr) bool {
 	return C.kv_go_is_for_goroutine(C.uint32_t(rule), C.uint32_t(sessions), C.uintptr_t(batch)) != 0
 }

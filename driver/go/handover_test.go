@@ -1,4 +1,4 @@
-// Batches that a session's own goroutine runs: answers, stamps, what was waited for, and the end.
+// Batches that a session's own goroutine runs: answers, stamps, waits, and the end.
 
 package driver
 
@@ -12,7 +12,7 @@ import (
 	"kvdyno/driver/internal/tick"
 )
 
-// send sends a batch and gives the ticks that the call took.
+// send sends a batch and returns the ticks that the call took.
 func (b *bench) send(mail *mail) (Status, uint64) {
 	b.batch.waited = 0
 	from := ticks(b.batch.clock)
@@ -26,7 +26,7 @@ func TestABatchThatIsHandedOverRunsInAGoroutineAndTellsWhatTheWayTook(t *testing
 	const workNs = 200_000
 	here := make(chan Status)
 	engine := make(chan struct{})
-	go func() { // the engine's own goroutine, for which each op waits
+	go func() { // the engine's own goroutine; each op waits for it
 		for range engine {
 			here <- OK
 		}
@@ -38,7 +38,7 @@ func TestABatchThatIsHandedOverRunsInAGoroutineAndTellsWhatTheWayTook(t *testing
 		return <-here, nil
 	}}, everything, 1, 0)
 	mail := r.ownGoroutine()
-	best := 0.0 // of a call, what it accounts for; the machine may interrupt between two reads of the clock
+	best := 0.0 // the share of a call that is accounted for; the machine may interrupt between two clock reads
 	for range 50 {
 		b := newBench(Put, Get, Put)
 		status, took := b.send(mail)
@@ -47,9 +47,9 @@ func TestABatchThatIsHandedOverRunsInAGoroutineAndTellsWhatTheWayTook(t *testing
 		}
 		inside := b.raws[2].end - b.batch.start
 		if inside < 3*workNs {
-			t.Fatalf("the ops took %d ticks, each has %d to do", inside, workNs)
+			t.Fatalf("the ops took %d ticks, each must take %d", inside, workNs)
 		}
-		// The ops and the way there and back are the call, and the way is no op's.
+		// The ops and the transfer there and back add up to the call, and the transfer belongs to no op.
 		told := b.batch.waited + inside
 		if b.batch.waited == 0 || told > took {
 			t.Fatalf("waited %d and worked %d ticks in a call of %d", b.batch.waited, inside, took)
@@ -57,7 +57,7 @@ func TestABatchThatIsHandedOverRunsInAGoroutineAndTellsWhatTheWayTook(t *testing
 		best = max(best, float64(told)/float64(took))
 	}
 	if best < 0.95 {
-		t.Fatalf("the ops and the way there and back are %.2f of the call at best", best)
+		t.Fatalf("the ops and the transfer are at best %.2f of the call", best)
 	}
 	endGoroutine(mail)
 	close(engine)
@@ -88,7 +88,7 @@ func TestSleepingGoroutinesAreWokenAndThoseThatEndAreGone(t *testing.T) {
 	group.Wait()
 	for wait := 0; runtime.NumGoroutine() > before; wait++ {
 		if wait > 1000 {
-			t.Fatalf("%d goroutines, before %d", runtime.NumGoroutine(), before)
+			t.Fatalf("%d goroutines; there were %d before", runtime.NumGoroutine(), before)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -106,7 +106,7 @@ func TestAPanicInABatchThatWasHandedOverIsAnErrorAndTheNextOneRuns(t *testing.T)
 	if status, _ := b.send(mail); status != OK || b.text() != "" {
 		t.Fatalf("result %v, text %q", status, b.text())
 	}
-	// Past its deadline a batch runs nothing, and has its start and the way all the same.
+	// After its deadline a batch runs nothing, but still has its start and the transfer time.
 	b = newBench(Put)
 	b.batch.deadline = 1
 	if status, took := b.send(mail); status != OK || b.batch.done != 0 || b.batch.waited > took {

@@ -8,12 +8,12 @@ import (
 	"unsafe"
 )
 
-// Op is one op, as an engine sees it. Key and Value are the caller's memory until the call returns, or copies of the
-// engine's own in a write, if it declares KeepsKey or KeepsValue.
+// Op is one op, as an engine sees it. Key and Value are the caller's memory until the call returns, or, in a write to
+// an engine that declares KeepsKey or KeepsValue, copies that the engine may keep.
 type Op struct {
-	// Key of the op; of a scan: where it starts.
+	// Key of the op; for a scan: where it starts.
 	Key []byte
-	// Value to write; a scan's bound or prefix; a merge's operand.
+	// Value to write; for a scan its bound or prefix; for a merge its operand.
 	Value []byte
 	raw   *rawOp
 }
@@ -24,31 +24,31 @@ func (op *Op) Kind() Kind { return op.raw.kind }
 // Keyspace that the op is for, from 0.
 func (op *Op) Keyspace() int { return int(op.raw.keyspace) }
 
-// IsNew tells whether a put must fail with Exists where the key is there.
+// IsNew reports whether a put must fail with Exists if the key is present.
 func (op *Op) IsNew() bool { return op.raw.flags&flagNew != 0 }
 
-// IsReverse tells whether a scan goes downward.
+// IsReverse reports whether a scan goes downward.
 func (op *Op) IsReverse() bool { return op.raw.flags&flagReverse != 0 }
 
-// IsPrefix tells whether every row of a scan must begin with Value.
+// IsPrefix reports whether every row of a scan must begin with Value.
 func (op *Op) IsPrefix() bool { return op.raw.flags&flagPrefix != 0 }
 
-// KeysOnly tells whether a scan's rows are wanted without values.
+// KeysOnly reports whether a scan's rows are requested without values.
 func (op *Op) KeysOnly() bool { return op.raw.flags&flagKeys != 0 }
 
-// IsAppend tells whether a merge appends bytes; else it adds little-endian numbers.
+// IsAppend reports whether a merge appends bytes; otherwise it adds little-endian numbers.
 func (op *Op) IsAppend() bool { return op.raw.flags&flagAppend != 0 }
 
-// SecondsToLive of a put; 0: for ever.
+// SecondsToLive of a put; 0: forever.
 func (op *Op) SecondsToLive() uint32 { return op.raw.limit }
 
 // Retried counts a retry inside the driver.
 func (op *Op) Retried() { op.raw.retries++ }
 
-// SetStatus gives an op of a group its answer.
+// SetStatus sets the status of an op in a group.
 func (op *Op) SetStatus(status Status) { op.raw.status = status }
 
-// Deliver copies a value that was read into the caller's buffer, or digests it in place if that was asked; Short if it
+// Deliver copies a value that was read into the caller's buffer, or digests it in place if requested; Short if it
 // does not fit.
 func (op *Op) Deliver(value []byte) Status {
 	raw := op.raw
@@ -77,14 +77,14 @@ func digest(value []byte) uint64 {
 	return sum
 }
 
-// Place is where a scan's cursor begins. Forward: at the first key >= Key. Reverse: at the last key <= Key, or < Key if
-// Exclusive. Without a Key: at the first or last key of all.
+// Place is where a scan's cursor starts. Forward: at the first key >= Key. Reverse: at the last key <= Key, or < Key if
+// Exclusive. Without a Key: at the first or last key of the keyspace.
 type Place struct {
 	Key       []byte
 	Exclusive bool
 }
 
-// Place of a scan. With a resumed scan the cursor may stand on the last row written: Row leaves it out.
+// Place of a scan. In a resumed scan the cursor may be at the last row written: Rows skips it.
 func (op *Op) Place() Place {
 	if len(op.Key) != 0 || !op.IsPrefix() {
 		return Place{Key: op.Key}
@@ -92,11 +92,11 @@ func (op *Op) Place() Place {
 	if !op.IsReverse() {
 		return Place{Key: op.Value}
 	}
-	// Below the smallest key above all that have the prefix.
+	// Below the smallest key above all keys with the prefix.
 	return Place{Key: after(op.Value), Exclusive: true}
 }
 
-// after is the smallest key above all that begin with `prefix`; nil if there is none.
+// after is the smallest key above all keys that begin with `prefix`; nil if there is none.
 func after(prefix []byte) []byte {
 	end := len(prefix)
 	for end > 0 && prefix[end-1] == 0xff {
@@ -110,8 +110,8 @@ func after(prefix []byte) []byte {
 	return next
 }
 
-// Range is the interval [from, to) that holds every row a scan may deliver, for engines whose iterators take bounds; nil:
-// open on that side. A reverse scan walks it downward.
+// Range is the interval [from, to) that holds every row a scan may deliver, for engines whose iterators have bounds;
+// nil: open on that side. A reverse scan walks it downward.
 func (op *Op) Range() (from, to []byte) {
 	if op.IsPrefix() {
 		from, to = op.Value, after(op.Value)
@@ -143,13 +143,13 @@ type Rows struct {
 	op      *Op
 	out     unsafe.Pointer
 	at      int // bytes written
-	room    int // bytes of out; -1: go no further
+	room    int // bytes of out; -1: stop
 	rows    uint32
-	isPlain bool // nothing but the limit and the room ends the scan, and rows are wanted whole
+	isPlain bool // only the limit and the room end the scan, and rows include values
 	status  Status
 }
 
-// Rows begins to write the rows of a scan.
+// Rows starts writing the rows of a scan.
 func (op *Op) Rows() Rows {
 	raw := op.raw
 	raw.rows, raw.length = 0, 0
@@ -161,7 +161,7 @@ func (op *Op) Rows() Rows {
 	return rows
 }
 
-// Status is what the scan returns.
+// Status is the result of the scan.
 func (rows *Rows) Status() Status { return rows.status }
 
 func (op *Op) isBeyond(key []byte) bool {
@@ -177,8 +177,8 @@ func (op *Op) isBeyond(key []byte) bool {
 	}
 }
 
-// Push offers the next row, in the scan's direction; false: go no further. It ends at the limit, the bound, the prefix
-// and the buffer, leaves out the row that a resumed scan names, and leaves out values if only keys are wanted.
+// Push offers the next row, in the scan's direction; false: stop. It ends at the limit, the bound, the prefix and the
+// end of the buffer, skips the row that a resumed scan names, and omits values if only keys are requested.
 func (rows *Rows) Push(key, value []byte) bool {
 	op, raw := rows.op, rows.op.raw
 	if !rows.isPlain {
@@ -197,7 +197,7 @@ func (rows *Rows) Push(key, value []byte) bool {
 	if end > rows.room {
 		return rows.isOut(end - at)
 	}
-	// Straight to memory: a row costs an engine's cursor some 40 ns, and slices are checked for bounds.
+	// Directly in memory: an engine's cursor spends some 40 ns per row, and slices are checked for bounds.
 	to := unsafe.Add(rows.out, at)
 	*(*uint32)(to), *(*uint32)(unsafe.Add(to, 4)) = uint32(len(key)), uint32(len(value))
 	to = unsafe.Add(to, 8)
@@ -213,7 +213,7 @@ func (rows *Rows) Push(key, value []byte) bool {
 	return false
 }
 
-// isOut ends the scan: the row of `size` bytes does not fit, unless it had ended before. Never true.
+// isOut ends the scan: the row of `size` bytes does not fit, unless the scan had ended before. Never true.
 func (rows *Rows) isOut(size int) bool {
 	if rows.room >= 0 {
 		rows.op.raw.needed = uint64(size)
@@ -222,7 +222,7 @@ func (rows *Rows) isOut(size int) bool {
 	return false
 }
 
-// copyKey is copy for what most keys are: of 8 to 16 bytes, two words that may overlap.
+// copyKey is a copy for the common keys of 8 to 16 bytes: two words that may overlap.
 func copyKey(to unsafe.Pointer, key []byte) {
 	length := len(key)
 	if length < 8 || length > 16 {
@@ -234,13 +234,13 @@ func copyKey(to unsafe.Pointer, key []byte) {
 	*(*uint64)(to), *(*uint64)(unsafe.Add(to, length-8)) = first, last
 }
 
-// IsBefore tells whether the place of a reverse scan lies before a row with this key, the first at or above it.
+// IsBefore reports whether the place of a reverse scan is before a row with this key, the first at or above it.
 func (place Place) IsBefore(key []byte) bool {
 	order := bytes.Compare(place.Key, key)
 	return order < 0 || (order == 0 && place.Exclusive)
 }
 
-// bytesOf a string, which nobody writes to.
+// bytesOf a string, which must not be written to.
 func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
 // DeliverString is Deliver for engines whose values are strings.

@@ -1,4 +1,4 @@
-// Scans against the rule, values and rows against their buffers.
+// Scans against the rules, values and rows against their buffers.
 
 package driver
 
@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// keysOf draws keys of few letters, so that prefixes, neighbours and equal ones are frequent.
+// keysOf draws keys with few letters, so that prefixes, neighbours and equal keys are frequent.
 func keysOf(random *rand.Rand, count int) [][]byte {
 	seen := map[string]bool{}
 	var keys [][]byte
@@ -33,7 +33,7 @@ func text(random *rand.Rand, least int) []byte {
 	return made
 }
 
-// wanted is what rule 8 of driver.h says, without any search.
+// wanted applies rule 8 of driver.h without any search.
 func wanted(op *Op, keys [][]byte) (found [][]byte) {
 	for i := range keys {
 		key := keys[i]
@@ -84,7 +84,7 @@ func draw(random *rand.Rand) (op Op, out []byte) {
 	if random.IntN(3) != 0 {
 		op.Value = text(random, 1)
 	}
-	// A prefix without a key begins with the prefix; a key that lacks it is asked for by nobody.
+	// A prefix without a key starts with the prefix; no caller asks for a key that lacks it.
 	if op.IsPrefix() && len(op.Key) != 0 {
 		op.Key = append(bytes.Clone(op.Value), op.Key...)
 	}
@@ -104,7 +104,7 @@ func TestScansByPlaceAndByRangeAreThoseOfTheRule(t *testing.T) {
 			rows := op.Rows()
 			scan(&op, keys, &rows)
 			if found := rowsIn(out, op.raw.length); !equal(found, right) || rows.Status() != OK {
-				t.Fatalf("seed %d, by %s: key %q, value %q, flags %b, limit %d over %q: found %q, right is %q", seed, name,
+				t.Fatalf("seed %d, by %s: key %q, value %q, flags %b, limit %d over %q: found %q, expected %q", seed, name,
 					op.Key, op.Value, op.raw.flags, op.raw.limit, keys, found, right)
 			}
 		}
@@ -120,7 +120,7 @@ func equal(a, b [][]byte) bool {
 	return len(a) == len(b)
 }
 
-// byPlace drives a cursor as an engine without bounds would.
+// byPlace drives a cursor as an engine without bounds does.
 func byPlace(op *Op, keys [][]byte, rows *Rows) {
 	place := op.Place()
 	at := 0
@@ -202,7 +202,7 @@ func TestRowsOfAllSizesAreWrittenWholeAndNothingBehindThem(t *testing.T) {
 		key, value := bytesOfSize(size, 1), bytesOfSize(39-size, 101)
 		rows := op.Rows()
 		if !rows.Push(key, value) || rows.Push(value, key) || rows.Push(key, value) {
-			t.Fatalf("size %d: two rows were wanted", size)
+			t.Fatalf("size %d: expected two rows", size)
 		}
 		var right []byte
 		for _, row := range [][2][]byte{{key, value}, {value, key}} {
@@ -228,7 +228,7 @@ func TestAFullScanStaysFull(t *testing.T) {
 			big := bytes.Repeat([]byte{'k'}, 20)
 			for range 3 {
 				if rows.Push(big, nil) && limit != 2 {
-					t.Fatalf("limit %d: a row too many", limit)
+					t.Fatalf("limit %d: one row too many", limit)
 				}
 			}
 			if rows.Status() != wanted || op.raw.rows != uint32(min(limit, 1)) {

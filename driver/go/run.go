@@ -11,7 +11,7 @@ import (
 	"kvdyno/driver/internal/tick"
 )
 
-// runner is a session with its loop's own memory.
+// runner is a session with the memory of its loop.
 type runner struct {
 	session Session
 	deleter Deleter
@@ -23,9 +23,9 @@ type runner struct {
 	capabilities uint64
 	keyspaces    int
 	refusedFlags uint16
-	keySizeMax   uint32 // 0: no limit of the engine's
+	keySizeMax   uint32 // 0: the engine has no limit
 	ops          []Op   // one for each op of a batch, on the Go side
-	at           int    // the op that runs, for a panic
+	at           int    // the op that runs now; used after a panic
 }
 
 func newRunner(session Session, capabilities uint64, keyspaces int, keySizeMax uint32) *runner {
@@ -47,10 +47,10 @@ func newRunner(session Session, capabilities uint64, keyspaces int, keySizeMax u
 	return r
 }
 
-// BestClock is the processor's counter, where this kit can read one.
+// BestClock is the processor's counter, if this kit can read one.
 const BestClock = clockCounter
 
-// Ticks of a clock of driver.h; benches read it as the loop does.
+// Ticks reads a clock of driver.h; benches read it as the loop does.
 func Ticks(clock uint32) uint64 { return ticks(clock) }
 
 func ticks(clock uint32) uint64 {
@@ -60,7 +60,7 @@ func ticks(clock uint32) uint64 {
 	return tick.Monotonic()
 }
 
-// isRefused tells whether an op needs a capability that is not declared, or a keyspace that was not opened.
+// isRefused reports whether an op needs a capability that is not declared, or a keyspace that was not opened.
 func (r *runner) isRefused(raw *rawOp) bool {
 	has := r.capabilities
 	if raw.flags&r.refusedFlags != 0 || int(raw.keyspace) >= r.keyspaces {
@@ -95,13 +95,13 @@ func (r *runner) one(op *Op) (Status, error) {
 		return Unsupported, nil
 	}
 	if r.isTooLong(raw) {
-		return TooLarge, Fail(TooLarge, "a key has %d bytes at most", r.keySizeMax)
+		return TooLarge, Fail(TooLarge, "a key has at most %d bytes", r.keySizeMax)
 	}
 	r.own(op)
 	return r.call(op)
 }
 
-// call hands an op to the session, which can do it.
+// call passes an op to the session, which supports it.
 func (r *runner) call(op *Op) (Status, error) {
 	switch op.raw.kind {
 	case Get:
@@ -129,7 +129,7 @@ func (r *runner) shadow(raws []rawOp) []Op {
 	ops := r.ops[:len(raws)]
 	for i := range raws {
 		raw := &raws[i]
-		op := &ops[i] // field by field: a whole Op takes five times as long
+		op := &ops[i] // field by field: assigning a complete Op takes five times as long
 		op.Key, op.Value, op.raw = unsafe.Slice(raw.key, raw.keyLength), unsafe.Slice(raw.value, raw.valueLength), raw
 	}
 	return ops
@@ -137,7 +137,7 @@ func (r *runner) shadow(raws []rawOp) []Op {
 
 func isWrite(kind Kind) bool { return kind == Put || kind == Delete || kind == Merge || kind == Push }
 
-// own gives a write copies of what the engine keeps, in the op's own time: another engine copies them itself, in its.
+// own gives a write copies of what the engine keeps, in the op's own time: other engines make their copies in theirs.
 func (r *runner) own(op *Op) {
 	if r.capabilities&(KeepsKey|KeepsValue) == 0 || !isWrite(op.raw.kind) {
 		return
@@ -161,19 +161,19 @@ func (batch *rawBatch) isOver(now uint64) bool {
 	return (batch.deadline != 0 && now >= batch.deadline) || atomic.LoadUint32(batch.stop) != 0
 }
 
-// fail writes the first text of a batch.
+// fail writes the first error text of a batch.
 func (batch *rawBatch) fail(op int, text string) {
 	if batch.errorText[0] != 0 {
 		return
 	}
 	if text == "" {
-		text = "an error without a text"
+		text = "an error without a message"
 	}
 	writeText(batch.errorText[:], text)
 	batch.errorOp = uint32(op)
 }
 
-// writeText writes a text that ends with NUL, cut at a character's edge.
+// writeText writes a text that ends with NUL, cut at a character boundary.
 func writeText(field []byte, text string) {
 	text = string(bytes.ToValidUTF8([]byte(text), []byte("?")))
 	for len(text) > len(field)-1 {
@@ -183,8 +183,8 @@ func writeText(field []byte, text string) {
 	field[copy(field, text)] = 0
 }
 
-// run runs a batch (rules 3, 6, 7 and 11 of driver.h). Returns OK, or Failed when an op failed with a text. A panic ends
-// the batch at the op that it came from.
+// run runs a batch (rules 3, 6, 7 and 11 of driver.h). It returns OK, or Failed when an op failed with a text. A panic
+// ends the batch at the op that caused it.
 func (r *runner) run(batch *rawBatch) (result Status) {
 	raws := unsafe.Slice(batch.ops, batch.count)
 	ops := r.shadow(raws)
@@ -231,7 +231,7 @@ func (r *runner) run(batch *rawBatch) (result Status) {
 	return OK
 }
 
-// spinUntil spins until `due`, the deadline or the stop word; the tick that saw it.
+// spinUntil spins until `due`, the deadline or the stop word; it returns the tick that saw it.
 func spinUntil(batch *rawBatch, due, from uint64) uint64 {
 	for {
 		now := ticks(batch.clock)
@@ -242,7 +242,7 @@ func spinUntil(batch *rawBatch, due, from uint64) uint64 {
 	}
 }
 
-// group runs the group that begins at r.at, at tick `start`; the tick at which it ended.
+// group runs the group that begins at r.at, at tick `start`; it returns the tick at which the group ended.
 func (r *runner) group(batch *rawBatch, ops []Op, start uint64) uint64 {
 	first := r.at
 	after := first
@@ -257,7 +257,7 @@ func (r *runner) group(batch *rawBatch, ops []Op, start uint64) uint64 {
 		group[i].raw.retries = 0
 		isRefused = isRefused || r.isRefused(group[i].raw)
 		if isAtomic && r.isTooLong(group[i].raw) {
-			err = Fail(TooLarge, "a key has %d bytes at most", r.keySizeMax)
+			err = Fail(TooLarge, "a key has at most %d bytes", r.keySizeMax)
 		}
 		isRefused = isRefused || r.isTooLong(group[i].raw)
 	}
@@ -273,7 +273,7 @@ func (r *runner) group(batch *rawBatch, ops []Op, start uint64) uint64 {
 		batch.fail(first, err.Error())
 		setAll(group, statusOf(err))
 	case status == NotRun && isAtomic:
-		batch.fail(first, "this engine has no such transactions")
+		batch.fail(first, "this engine does not support such transactions")
 		setAll(group, Unsupported)
 	case status == NotRun:
 		r.oneByOne(batch, group, isOwned)
@@ -288,7 +288,7 @@ func (r *runner) group(batch *rawBatch, ops []Op, start uint64) uint64 {
 	return end
 }
 
-// oneByOne runs the ops of a group that nothing special is done with; `isOwned`: what the engine keeps was copied.
+// oneByOne runs the ops of a group that is not handled specially; `isOwned`: what the engine keeps was copied.
 func (r *runner) oneByOne(batch *rawBatch, group []Op, isOwned bool) {
 	for i := range group {
 		run := (*runner).one

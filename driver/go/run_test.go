@@ -1,4 +1,4 @@
-// The loop on sessions that do what a test says.
+// The loop on sessions that a test scripts.
 
 package driver
 
@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// scripted is a session that does what a test says.
+// scripted is a session that does what a test defines.
 type scripted struct {
 	call  func(op *Op) (Status, error)
 	group func(ops []Op, atomic bool) (Status, error)
@@ -83,7 +83,7 @@ func TestOpsRunInOrderAndAreStampedWithoutGaps(t *testing.T) {
 	start := b.batch.start
 	for i := range b.raws {
 		if b.raws[i].start != start || b.raws[i].end < start {
-			t.Fatalf("op %d: from %d to %d, the one before ended at %d", i, b.raws[i].start, b.raws[i].end, start)
+			t.Fatalf("op %d: from %d to %d, the previous op ended at %d", i, b.raws[i].start, b.raws[i].end, start)
 		}
 		start = b.raws[i].end
 	}
@@ -220,13 +220,13 @@ func TestEnginesThatKeepSlicesGetCopiesOfTheirOwn(t *testing.T) {
 	b := newBench(Put, Put)
 	b.run(session, everything|KeepsKey|KeepsValue)
 	for i := range b.raws {
-		for at := range b.raws[i].keyLength { // the caller's memory is used again
+		for at := range b.raws[i].keyLength { // the caller reuses its memory
 			*(*byte)(unsafe.Add(unsafe.Pointer(b.raws[i].key), at)) = 'x'
 		}
 	}
 	for i, slice := range kept {
 		if wanted := fmt.Sprintf("key%03d", i/2); string(slice) != wanted || cap(slice) != len(slice) {
-			t.Errorf("slice %d is %q with room for %d, wanted %q", i, slice, cap(slice), wanted)
+			t.Errorf("slice %d is %q with room for %d, expected %q", i, slice, cap(slice), wanted)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func TestALoopOfABatchAllocatesNothing(t *testing.T) {
 	r := newRunner(&scripted{call: okay}, everything, 1, 0)
 	r.run(&b.batch)
 	if found := testing.AllocsPerRun(100, func() { r.run(&b.batch) }); found != 0 {
-		t.Errorf("%v allocations a batch", found)
+		t.Errorf("%v allocations per batch", found)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestATextIsCutAtACharactersEdge(t *testing.T) {
 	}
 }
 
-// What the kit copies for an engine that keeps slices is that engine's time: others copy inside their calls.
+// What the kit copies for an engine that keeps slices counts as that engine's time: others copy inside their calls.
 func TestCopiesAreInTheTimeOfTheirOp(t *testing.T) {
 	value := make([]byte, 4<<20)
 	best := 0.0
@@ -271,7 +271,7 @@ func TestCopiesAreInTheTimeOfTheirOp(t *testing.T) {
 		}
 	}
 	if best < 0.9 {
-		t.Fatalf("the puts are %.2f of the call at best", best)
+		t.Fatalf("the puts are at best %.2f of the call", best)
 	}
 }
 
@@ -301,7 +301,7 @@ func TestWritesOfAGroupGetCopiesOnceHoweverItIsRun(t *testing.T) {
 		for i, value := range seen {
 			isCaller := unsafe.SliceData(value) == b.raws[i].value
 			if isCaller != (b.raws[i].kind == Get) {
-				t.Errorf("special %v: op %d has the caller's bytes: %v", isSpecial, i, isCaller)
+				t.Errorf("special %v: op %d shares the caller's bytes: %v", isSpecial, i, isCaller)
 			}
 		}
 	}

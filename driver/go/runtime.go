@@ -1,4 +1,4 @@
-// The Go runtime of a trial: what sets it, and what it tells.
+// The Go runtime of a trial: its settings and its statistics.
 
 package driver
 
@@ -10,14 +10,14 @@ import (
 	"strconv"
 )
 
-// Options that every driver in Go has: they set the runtime of the whole plug-in, and a trial has one engine.
+// Options that every driver in Go has: they set the runtime of the complete plug-in, and a trial has one engine.
 var runtimeOptions = []Option{
-	{"gogc", "text", "100", "percent of new heap after which the garbage collector runs, or `off`"},
-	{"gomaxprocs", "count", "0", "threads that run Go code at once; 0 = as many as the processors that may be used"},
-	{"handover", "choice:auto|engine|never|always", "auto", "batches that a goroutine of the session's own runs; auto: of several sessions, and what the engine needs"},
+	{"gogc", "text", "100", "heap growth in percent that starts the garbage collector, or `off`"},
+	{"gomaxprocs", "count", "0", "threads that run Go code at once; 0 = the number of usable processors"},
+	{"handover", "choice:auto|engine|never|always", "auto", "which batches the session's own goroutine runs; auto: all with several sessions, otherwise those the engine needs"},
 }
 
-// runtimeFacts is what the Go runtime was set to, and how it was before.
+// runtimeFacts holds the runtime's settings, and the counters at the open.
 type runtimeFacts struct {
 	gogc, gogcBefore             int
 	gomaxprocs, gomaxprocsBefore int
@@ -51,7 +51,7 @@ func startRuntime(config *Config) (*runtimeFacts, error) {
 		}
 		threads = number
 	}
-	// There is no way to ask for it but to set it; without the option, what the environment says stays.
+	// The value can only be read by setting it; without the option, the environment's setting stays.
 	facts.gogcBefore = debug.SetGCPercent(-1)
 	facts.gogc = facts.gogcBefore
 	if isSet {
@@ -78,7 +78,7 @@ func (facts *runtimeFacts) inForce(opened *Opened) {
 	opened.InForce("go", runtime.Version())
 }
 
-// rule says which batches of a database are handed over.
+// rule returns which batches of a database are handed over.
 func (facts *runtimeFacts) rule(opened *Opened) uint32 {
 	several, alone := facts.handover == "auto", opened.HandsOver
 	switch {
@@ -96,7 +96,7 @@ func (facts *runtimeFacts) rule(opened *Opened) uint32 {
 	return ruleNever
 }
 
-// tell adds what the runtime knows; counters count from the open.
+// tell adds what the runtime reports; counters start at the open.
 func (facts *runtimeFacts) tell(add func(name string, value any)) {
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
@@ -111,7 +111,7 @@ func (facts *runtimeFacts) tell(add func(name string, value any)) {
 	add("go_goroutines", runtime.NumGoroutine())
 }
 
-// longestPauseNs is the upper end of the highest bucket of the runtime's own histogram that holds a pause of this process.
+// longestPauseNs is the upper end of the highest bucket of the runtime's histogram that holds a pause of this process.
 func longestPauseNs() (uint64, bool) {
 	sample := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
 	metrics.Read(sample)

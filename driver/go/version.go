@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// ModuleVersion is the version of a module that the plug-in was built with; empty if it is none of them.
+// ModuleVersion is the version of a module that the plug-in was built with; empty if it was not built with it.
 func ModuleVersion(path string) string {
 	info, isKnown := debug.ReadBuildInfo()
 	if !isKnown {
@@ -21,5 +21,5 @@ func ModuleVersion(path string) string {
 	return ""
 }
 
-// GoVersion is that of the toolchain that the plug-in was built with.
+// GoVersion is the version of the toolchain that the plug-in was built with.
 func GoVersion() string { return runtime.Version() }

@@ -2,60 +2,62 @@
  *
  * The rules:
  *
- *  1. A plug-in exports one symbol, `kv_plugin`, a function that returns a list of driver tables. A list and
- *     each table begin with KV_ABI; the loader refuses another number and prints both.
+ *  1. A plug-in exports one symbol, `kv_plugin`, a function that returns a list of driver tables. The list and
+ *     each table begin with KV_ABI; the loader refuses any other number and prints both.
  *  2. A table has at most eight entries: open, session, execute, session_end, maintain, stats, close and a
- *     spare. New abilities are new op kinds, op flags and capability bits, never new entries.
+ *     spare. New abilities become new op kinds, op flags and capability bits, never new entries.
  *  3. `execute(session, batch)` is the only hot call. The driver runs the ops of the batch in order, stores
  *     `done` after each, and stops before the next op once `*stop` is not zero or `deadline` has passed.
- *     `done` is short only for these, or with an error, and never ends inside a joined group but with an error.
- *     Ops that it did not reach keep the status KV_NOT_RUN, which the core sets. An op is two cache lines:
- *     the first is written by the core and read by the driver, the second is written by the driver alone, so
- *     that an op can be sent again.
+ *     `done` is less than `count` only for these two reasons or because of an error. Only an error may leave it
+ *     inside a joined group. Ops that were not reached keep the status KV_NOT_RUN, which the core sets. An op is
+ *     two cache lines: the core writes the first and the driver reads it; only the driver writes the second. The
+ *     core can therefore send an op again.
  *  4. Each op gets a status. KV_OK, KV_NOT_FOUND and KV_EXISTS are answers; they do not abort a group.
- *     KV_SHORT: the out buffer is too small, `needed` says how much would do; a short op, or a short op in
- *     a group, has had no effect. KV_CONFLICT: given up after retries inside the driver (`retries` counts
- *     them). KV_ERROR: with a text in the batch. Input bytes that are wrong are KV_TOO_LARGE, what the
- *     engine lacks is KV_UNSUPPORTED.
- *     Answers to a get or pop are KV_OK, KV_NOT_FOUND and KV_SHORT, to a put KV_OK and, with KV_NEW, KV_EXISTS, to a
- *     delete KV_OK and what KV_DELETE_TELLS adds, to a scan KV_OK and KV_SHORT, to all else KV_OK. All others fail.
+ *     KV_SHORT: the out buffer is too small, and `needed` is the size that is enough; a short op, or a group with
+ *     a short op, has had no effect. KV_CONFLICT: the driver gave up after retries (`retries` counts them).
+ *     KV_ERROR: an error, with a text in the batch. KV_TOO_LARGE: the input is invalid for the engine.
+ *     KV_UNSUPPORTED: the engine lacks the ability.
+ *     Answers to a get or pop are KV_OK, KV_NOT_FOUND and KV_SHORT; to a put KV_OK and, with KV_NEW, KV_EXISTS; to a
+ *     delete KV_OK and what KV_DELETE_TELLS adds; to a scan KV_OK and KV_SHORT; to any other op KV_OK. Every other
+ *     status is a failure.
  *  5. Input bytes belong to the caller until execute returns. Values read are copied into the caller's out
- *     buffer inside the timed call: every engine delivers the same thing. With KV_TOUCH set, and only then, a
- *     driver that declares KV_CAN_TOUCH digests the bytes in place (see kv_touch) into `detail`. All of a
- *     session's memory (batch, ops, keys, values, out) lies in one arena given by base and size, so that a
+ *     buffer inside the timed call: every engine delivers the same thing. Only with KV_TOUCH set does a driver
+ *     that declares KV_CAN_TOUCH digest the bytes in place instead (see kv_touch), into `detail`. All of a
+ *     session's memory (batch, ops, keys, values, out) is in one arena, given by base and size, so that a
  *     driver in another process can map it.
  *  6. KV_JOIN ties an op to the next one: the group may share one engine call or one commit (group commit,
  *     multi-get). KV_JOIN|KV_ATOMIC makes the group a transaction. A group ends with the first op without
- *     KV_JOIN, lies within one batch and is timed as one: all its ops carry the same start and end.
+ *     KV_JOIN, is within one batch and is timed as one: all its ops have the same start and end.
  *     A transaction over several calls (KV_BEGIN, KV_COMMIT, KV_ABORT) is a capability.
  *  7. The kit stamps each op with one clock read: the end of one op is the start of the next, and the batch has
- *     the first start. It spins until an op's due tick; the op then starts at the read that saw it, or when the
- *     one before ended, whichever is later. The spin too ends at the stop word and the deadline. A group is due
- *     with its first op. The core sleeps, the kit only spins. Ticks of a call that are no op's are added to
- *     `waited`: those of such spins, and those of handing the batch over to another thread and back, where a
- *     kit must (Go's). They count as the harness's time, and are never more than the whole call.
+ *     the first start. The kit spins until an op's due tick; the op then starts at the read that saw it, or when the
+ *     previous op ended, whichever is later. The spin also ends at the stop word and the deadline. A group is due
+ *     with its first op. The core sleeps, the kit only spins. Ticks of a call that belong to no op are added to
+ *     `waited`: those of such spins, and those of passing the batch to another thread and back, where a
+ *     kit must do so (Go's). They count as the harness's time, and are never more than the complete call.
  *     The loop is written once per language (kit.h for C); a driver is only the calls to its engine.
  *  8. A scan starts at `key` (forward: first key >= key; reverse: last key <= key; an empty key is the first or
  *     last of the keyspace) and writes rows {u32 key length, u32 value length, key, value} without padding
  *     into the out buffer until `limit` rows, the bound (`value`: exclusive end; with KV_PREFIX: the
- *     prefix every key must have), or the end. If the buffer fills before that, the status is KV_SHORT with
- *     `rows` and `length` telling what was written and `needed` the bytes of the row that did not fit; the
+ *     prefix every key must have), or the end. If the buffer fills before that, the status is KV_SHORT,
+ *     `rows` and `length` report what was written, and `needed` is the size of the row that did not fit; the
  *     core sends the op again with KV_RESUME and, as `key`, the last key written, which the driver
- *     leaves out. Rows are never given by callback. With KV_HOLD the iterator stays open as `slot`; KV_RESUME with
- *     KV_HOLD and the same slot goes on with it if it still stands on `key`, and is a search behind `key` otherwise. A
- *     driver may let go of it at any time, and must where it would hide what the session itself writes (each write,
- *     group, begin, commit and abort; a held scan may show another session's writes or the state in which it began).
- *     KV_DROP lets it go and is KV_OK also where nothing is held; so does the end of the session.
+ *     skips. Rows are never delivered by callback. With KV_HOLD the iterator stays open as `slot`. KV_RESUME with
+ *     KV_HOLD and the same slot continues with that iterator if it is still at `key`, and otherwise searches for the
+ *     first row after `key`. A driver may release the iterator at any time, and must do so where it would hide what
+ *     the session itself writes (each write, group, begin, commit and abort; a held scan may show another session's
+ *     writes or the state in which it began). KV_DROP releases it and is KV_OK also where nothing is held; the end
+ *     of the session releases it too.
  *  9. A session is used by one thread at a time; a database by many. The core never opens two sessions of an
  *     engine that declares KV_SINGLE_WRITER in one thread. Drivers never print, exit or catch signals. Errors
  *     inside (panic, exception) become KV_ERROR, once per batch. Nothing runs after close.
- * 10. The config names what is wanted (see kv_config); the driver fills kv_opened with what is in force. The
- *     durability level is a minimum: the driver takes the weakest it has at or above it, reports it, and fails
- *     only when it cannot reach it. Options are name=value; an unknown one fails open. What must stand in
- *     the environment before a library is loaded stands in engine.toml.
- * 11. Capabilities are declared in the table, narrowed at open by options, and proven by `kvdyno verify`. What
- *     an engine lacks is KV_UNSUPPORTED (the kit says so for ops that need what is not declared); the core
- *     emulates it only where the report says so.
+ * 10. The config holds what is requested (see kv_config); the driver fills kv_opened with what is in effect. The
+ *     durability level is a minimum: the driver picks the weakest it has at or above it, reports it, and fails
+ *     only when it cannot reach it. Options are name=value; open fails on an unknown one. Environment variables
+ *     that must be set before a library is loaded are listed in engine.toml.
+ * 11. Capabilities are declared in the table, narrowed at open by options, and proven by `kvdyno verify`. An op
+ *     that needs what an engine lacks is KV_UNSUPPORTED (the kit returns it for ops that need an undeclared
+ *     capability); the core emulates it only where the report says so.
  *
  * All integers are native-endian; all structs have the same layout on every 64-bit platform (checked below).
  */
@@ -73,39 +75,39 @@ extern "C" {
 
 #define KV_ABI 1u
 
-/* Durability levels, in ascending order of promise. A level asked for is a minimum. */
+/* Durability levels, from the weakest to the strongest. A requested level is a minimum. */
 enum kv_level {
   KV_NONE = 0,    /* may lose anything */
   KV_PROCESS = 1, /* an acknowledged write survives kill -9: it reached the kernel */
   KV_POWER = 2,   /* it survives power loss: on stable storage before the acknowledgement */
-  KV_DEFAULT = 3  /* asked for only: as the engine's authors ship it; the level in force is one of the above */
+  KV_DEFAULT = 3  /* only as a request: what the engine's authors ship; the effective level is one of the above */
 };
 
 /* Kinds of op. */
 enum kv_kind {
   KV_NOTHING = 0,
   KV_GET = 1,
-  KV_PUT = 2,    /* insert or overwrite; with KV_NEW: insert only, else KV_EXISTS; `limit` = seconds to live, 0 = for ever */
-  KV_DELETE = 3, /* KV_NOT_FOUND for an absent key if the driver declares KV_DELETE_TELLS, else KV_OK */
+  KV_PUT = 2,    /* insert or overwrite; with KV_NEW: insert only, otherwise KV_EXISTS; `limit` = seconds to live, 0 = forever */
+  KV_DELETE = 3, /* KV_NOT_FOUND for an absent key if the driver declares KV_DELETE_TELLS, otherwise KV_OK */
   KV_SCAN = 4,   /* rule 8; flags KV_REVERSE, KV_PREFIX, KV_KEYS, KV_RESUME, KV_HOLD */
   KV_MERGE = 5,  /* add the little-endian u64 in `value` to the stored one (absent = 0), or with KV_APPEND append the bytes */
   KV_BEGIN = 6,  /* a transaction over several calls; with KV_CAN_LONG_TRANSACTION */
   KV_COMMIT = 7,
   KV_ABORT = 8,
-  KV_DROP = 9,   /* let go of what `slot` holds */
-  KV_PUSH = 10,  /* add `value` at the right end of the list named `key`, which is made if need be; with KV_LISTS */
-  KV_POP = 11    /* take the value at the left end into `out`; KV_NOT_FOUND: the list is empty, or there is none; with KV_LISTS */
+  KV_DROP = 9,   /* release what `slot` holds */
+  KV_PUSH = 10,  /* add `value` at the right end of the list named `key`, which is created if needed; with KV_LISTS */
+  KV_POP = 11    /* remove the value at the left end, into `out`; KV_NOT_FOUND: the list is empty or absent; with KV_LISTS */
 };
 
 /* Flags of an op. */
 enum kv_flag {
   KV_JOIN = 1 << 0,    /* tied to the next op (rule 6) */
-  KV_ATOMIC = 1 << 1,  /* with KV_JOIN on all ops of the group but the last, and KV_ATOMIC on all: a transaction */
+  KV_ATOMIC = 1 << 1,  /* KV_JOIN on all ops of the group except the last, and KV_ATOMIC on all: a transaction */
   KV_NEW = 1 << 2,     /* put: the key must be absent */
   KV_REVERSE = 1 << 3, /* scan downward */
   KV_PREFIX = 1 << 4,  /* scan: `value` is the prefix that every row's key must have */
   KV_KEYS = 1 << 5,    /* scan: rows without values (value length 0) */
-  KV_RESUME = 1 << 6,  /* scan: go on behind `key`, or with the iterator in `slot` */
+  KV_RESUME = 1 << 6,  /* scan: continue after `key`, or with the iterator in `slot` */
   KV_HOLD = 1 << 7,    /* scan: keep the iterator in `slot` */
   KV_TOUCH = 1 << 8,   /* get: digest in place, copy nothing (rule 5) */
   KV_APPEND = 1 << 9   /* merge: append bytes */
@@ -141,14 +143,14 @@ typedef struct kv_op {
   uint32_t value_length;
   uint32_t out_size;
   uint32_t limit;        /* scan: rows, UINT32_MAX = to the end; put: seconds to live */
-  uint64_t due;          /* tick before which the op must not start; 0 = none */
+  uint64_t due;          /* the op must not start before this tick; 0 = none */
   uint64_t user;         /* the core's own */
   /* written by the driver */
   uint64_t start;        /* tick */
   uint64_t end;          /* tick */
   uint64_t length;       /* bytes written to out, or length of the value for KV_TOUCH */
   uint64_t needed;       /* with KV_SHORT */
-  uint64_t detail;       /* digest (KV_TOUCH) or a number of the engine's with an error */
+  uint64_t detail;       /* digest (KV_TOUCH), or the engine's own error number */
   uint32_t rows;
   uint32_t retries;      /* zeroed by the kit before the op */
   uint32_t status;       /* enum kv_status */
@@ -159,15 +161,15 @@ KV_SAME(sizeof(kv_op) == 128, "an op is two cache lines");
 
 #define KV_TEXT 232
 
-/* What execute is given. Lies in the session's arena. */
+/* The argument of execute. It is in the session's arena. */
 typedef struct kv_batch {
   kv_op *ops;
   uint32_t count;
   uint32_t done;                  /* ops acknowledged so far; zeroed by the kit, then stored with release order after each op or group */
-  uint64_t start;                 /* tick at which the first op could start; written by the driver's kit */
-  uint64_t deadline;              /* tick after which no op is started; 0 = none */
+  uint64_t start;                 /* tick at which the first op could start; written by the kit */
+  uint64_t deadline;              /* no op is started after this tick; 0 = none */
   const uint32_t *stop;           /* not zero: start no further op; never null */
-  uint64_t waited;                /* ticks that are no op's (rule 7); added to by the kit */
+  uint64_t waited;                /* ticks that belong to no op (rule 7); the kit adds to it */
   uint32_t clock;                 /* enum kv_clock */
   uint32_t error_op;              /* index of the op that `error` belongs to */
   char error[KV_TEXT];            /* text of the first error of the batch, NUL-terminated; empty = none */
@@ -175,7 +177,7 @@ typedef struct kv_batch {
 
 KV_SAME(sizeof(kv_batch) == 288, "layout of kv_batch");
 
-/* Which clock ticks are of. */
+/* The clock that ticks are read from. */
 enum kv_clock {
   KV_CLOCK_MONOTONIC = 0, /* CLOCK_MONOTONIC, nanoseconds */
   KV_CLOCK_COUNTER = 1    /* x86-64: rdtsc; aarch64: cntvct_el0 */
@@ -191,32 +193,32 @@ enum kv_clock {
 #define KV_MERGE_ADD (1ull << 6)             /* native add */
 #define KV_MERGE_APPEND (1ull << 7)          /* native append */
 #define KV_CAN_DELETE (1ull << 8)
-#define KV_DELETE_TELLS (1ull << 9)          /* delete of an absent key says KV_NOT_FOUND */
+#define KV_DELETE_TELLS (1ull << 9)          /* delete of an absent key returns KV_NOT_FOUND */
 #define KV_OVERWRITE (1ull << 10)            /* put replaces */
-#define KV_CAN_NEW (1ull << 11)              /* KV_NEW is honoured, atomically */
+#define KV_CAN_NEW (1ull << 11)              /* KV_NEW is supported, atomically */
 #define KV_KEYSPACES (1ull << 12)
-#define KV_COLLECTIONS (1ull << 13)          /* `split` is honoured natively */
+#define KV_COLLECTIONS (1ull << 13)          /* `split` is supported natively */
 #define KV_TIME_TO_LIVE (1ull << 14)
 #define KV_FIXED_KEY_SIZE (1ull << 15)
-/* Keeps the bytes of keys, or values, that puts, deletes, merges and pushes bring: the kit gives it copies, made in the
- * op's time. In C and C++ a copy comes from malloc and is the driver's to free, whatever becomes of the op; in Go the
- * collector frees it. In Rust what an op borrows ends with the batch, so a driver cannot keep it, and copies itself. */
+/* Keeps the key or value bytes of puts, deletes, merges and pushes: the kit passes copies to it, made in the
+ * op's time. In C and C++ a copy is from malloc, and the driver must free it whatever the result of the op; in Go the
+ * collector frees it. In Rust a borrow ends with the batch, so a driver cannot keep the bytes and makes its own copy. */
 #define KV_KEEPS_KEY (1ull << 16)
 #define KV_KEEPS_VALUE (1ull << 17)
-#define KV_IN_MEMORY (1ull << 18)            /* nothing is left after close */
+#define KV_IN_MEMORY (1ull << 18)            /* nothing remains after close */
 #define KV_SINGLE_WRITER (1ull << 19)        /* writers wait for each other */
 #define KV_SCAN_BLOCKS_WRITES (1ull << 20)   /* a held scan blocks writers */
 #define KV_CAN_HOLD (1ull << 21)             /* iterators may be held in slots */
 #define KV_CAN_LONG_TRANSACTION (1ull << 22)
 #define KV_CAN_TOUCH (1ull << 23)
-#define KV_SINGLE_THREAD (1ull << 24)        /* right with one session at a time only */
-#define KV_STORES_NOTHING (1ull << 25)       /* a floor: answers at once, keeps nothing */
-#define KV_INDEXES (1ull << 26)              /* keeps the rows of secondary indexes itself (see kv_index) */
-#define KV_LISTS (1ull << 27)                /* KV_PUSH and KV_POP; no key names a list and a row; never in transactions */
-#define KV_HANDS_OVER (1ull << 28)           /* the kit may run batches on a thread of its own: larger ones cost less (rule 7) */
-#define KV_EVICTS (1ull << 29)               /* a cache: a row that was written may be gone at any time, without a word. What it
-                                                answers is the last value written or KV_NOT_FOUND, never an older value, another
-                                                key's or a part; of a few rows far within its budget it keeps some */
+#define KV_SINGLE_THREAD (1ull << 24)        /* correct with only one session at a time */
+#define KV_STORES_NOTHING (1ull << 25)       /* a baseline: answers immediately, stores nothing */
+#define KV_INDEXES (1ull << 26)              /* maintains the rows of secondary indexes itself (see kv_index) */
+#define KV_LISTS (1ull << 27)                /* KV_PUSH and KV_POP; no key names both a list and a row; never in transactions */
+#define KV_HANDS_OVER (1ull << 28)           /* the kit may run batches on its own thread: larger ones cost less (rule 7) */
+#define KV_EVICTS (1ull << 29)               /* a cache: a row that was written may disappear at any time, without notice. It
+                                                returns the last value written or KV_NOT_FOUND, never an older value, another
+                                                key's value or part of one; of a few rows far within its budget it keeps some */
 
 /* An option of a driver: name=value. */
 typedef struct kv_option {
@@ -232,7 +234,7 @@ typedef struct kv_setting {
 } kv_setting;
 
 /* A secondary index: rows of `keyspace` are also entered in `index_keyspace` under the bytes
- * [from, from+length) of the row's value followed by the primary key. An index row's value is empty, or the whole value
+ * [from, from+length) of the row's value followed by the primary key. An index row's value is empty, or the complete value
  * of the primary row if it is clustering. Rows of `keyspace` have values of at least from+length bytes. With KV_INDEXES
  * a put or delete in `keyspace` changes the index rows too, all or nothing; index keyspaces are then read (get, scan),
  * never written by ops. Without it the core writes them itself. */
@@ -241,20 +243,20 @@ typedef struct kv_index {
   uint16_t index_keyspace;
   uint32_t from;
   uint32_t length;
-  uint32_t clustering;       /* not zero: the index row holds the whole value */
+  uint32_t clustering;       /* not zero: the index row holds the complete value */
 } kv_index;
 
 /* Open flags. */
 enum kv_open_flag {
-  KV_CREATE = 1 << 0,        /* the folder is empty: make a new database */
+  KV_CREATE = 1 << 0,        /* the folder is empty: create a database */
   KV_READ_ONLY = 1 << 1
 };
 
-/* What is wanted at open. All pointers are the caller's, valid until open returns. */
+/* What is requested at open. All pointers belong to the caller and are valid until open returns. */
 typedef struct kv_config {
   uint32_t abi;
   uint32_t size;             /* sizeof(kv_config) of the caller */
-  const char *path;          /* an existing folder of the trial's own, NUL-terminated UTF-8 */
+  const char *path;          /* an existing folder that only this trial uses, NUL-terminated UTF-8 */
   uint32_t level;            /* enum kv_level, a minimum */
   uint32_t flags;            /* enum kv_open_flag */
   uint64_t cache_bytes;      /* budget for the engine's own caches; 0 = engine's default */
@@ -276,16 +278,16 @@ typedef struct kv_config {
 
 KV_SAME(sizeof(kv_config) == 104, "layout of kv_config");
 
-/* What is in force after open. Zeroed by the core before the call. */
+/* What is in effect after open. Zeroed by the core before the call. */
 typedef struct kv_opened {
   uint32_t size;             /* sizeof(kv_opened) of the caller */
-  uint32_t level;            /* in force: KV_NONE, KV_PROCESS or KV_POWER */
-  uint64_t capabilities;     /* those in force: the table's, narrowed */
-  uint64_t cache_bytes;      /* in force; UINT64_MAX = the engine has no such knob */
+  uint32_t level;            /* effective level: KV_NONE, KV_PROCESS or KV_POWER */
+  uint64_t capabilities;     /* effective capabilities: the table's, narrowed */
+  uint64_t cache_bytes;      /* effective; UINT64_MAX = the engine has no such setting */
   char version[64];          /* of the engine's library */
-  char compression[32];      /* in force: "none", "lz4" ...; empty = unknown */
-  char settings[2048];       /* options in force, "name=value\n" each */
-  char error[KV_TEXT];       /* when open fails: what happened */
+  char compression[32];      /* effective: "none", "lz4" ...; empty = unknown */
+  char settings[2048];       /* effective options, "name=value\n" each */
+  char error[KV_TEXT];       /* why open failed */
 } kv_opened;
 
 KV_SAME(sizeof(kv_opened) == 2400, "layout of kv_opened");
@@ -293,27 +295,27 @@ KV_SAME(sizeof(kv_opened) == 2400, "layout of kv_opened");
 typedef struct kv_database kv_database;
 typedef struct kv_session kv_session;
 
-/* A session's memory: batch, ops, keys, values and out buffers all lie in it. */
+/* A session's memory: it holds the batch, ops, keys, values and out buffers. */
 typedef struct kv_arena {
   uint8_t *base;
   uint64_t size;
 } kv_arena;
 
 enum kv_work {
-  KV_FLUSH = 0,   /* write out what is buffered; after it everything acknowledged is on stable storage if the level can */
+  KV_FLUSH = 0,   /* write out buffers; afterwards everything acknowledged is on stable storage if the level allows it */
   KV_COMPACT = 1, /* full compaction, where the engine has one */
-  KV_SETTLE = 2   /* wait until background work is done, so that reads are steady; KV_UNSUPPORTED if it cannot be known */
+  KV_SETTLE = 2   /* wait until background work is done, so that reads are steady; KV_UNSUPPORTED if the end cannot be detected */
 };
 
 typedef struct kv_driver {
   uint32_t abi;
   uint32_t size;             /* sizeof(kv_driver) */
   const char *name;          /* [a-z0-9][a-z0-9_.-]{0,63} */
-  const char *engine;        /* one line: what it is */
+  const char *engine;        /* one line of description */
   const char *language;      /* of the engine: "C", "C++", "Rust", "Go" */
   const char *family;        /* "b+tree", "lsm", "hash", "memory", "none" ... */
   uint64_t capabilities;
-  uint64_t levels;           /* bit 1<<level for each level that the engine has itself */
+  uint64_t levels;           /* bit 1<<level for each level that the engine itself has */
   uint32_t key_size_max;     /* 0 = no limit below 64 KiB */
   uint32_t option_count;
   const kv_option *options;

@@ -1,4 +1,4 @@
-/* The kit for kvdyno drivers in C++: a table of calls made from a class of yours, with kit.h's timed loop inlined.
+/* The kit for kvdyno drivers in C++: makes the table of calls from your class, with kit.h's timed loop inlined.
  *
  * A driver is a class, here named Mine:
  *
@@ -7,21 +7,21 @@
  *       static constexpr kv_option options[] = {{"block_size", "bytes", "4096", "bytes of a block"}};
  *       static constexpr kvdyno::Info info{"mine", "what it is", "C++", "lsm", KV_ORDERED | ...,
  *                                          1 << KV_PROCESS, 0, options};
- *       explicit Mine(kvdyno::Opening &opening);  // opens; throws what went wrong
- *       ~Mine();                                  // closes; `void close()`, if there is one, goes before, may throw
+ *       explicit Mine(kvdyno::Opening &opening);  // opens; throws on failure
+ *       ~Mine();                                  // closes; an optional `void close()` runs before it and may throw
  *       class Session {
  *        public:
  *         explicit Session(Mine &database);
  *         uint32_t get(kv_op &op);                // and put, remove, scan, merge, push, pop ...
  *         uint32_t group(kv_op *ops, uint32_t count, bool is_atomic);
  *       };
- *       bool maintain(uint32_t work);             // if there is one; false: the engine has nothing of the kind
- *       void stats(kvdyno::Stats &stats);         // if there is one
+ *       bool maintain(uint32_t work);             // optional; false: the engine has no such work
+ *       void stats(kvdyno::Stats &stats);         // optional
  *     };
  *     KVDYNO_EXPORT(Mine)
  *
- * A call returns an enum kv_status. Whatever it throws becomes a status with a text: a Failure its own, another
- * exception KV_ERROR. driver/README.md is the page for authors. C++17 with the GNU builtins of gcc and clang.
+ * A call returns an enum kv_status. An exception becomes a status with a text: a Failure has its own status, any other
+ * exception is KV_ERROR. driver/README.md is the guide for authors. C++17 with the GNU builtins of gcc and clang.
  */
 #ifndef KVDYNO_DRIVER_HPP
 #define KVDYNO_DRIVER_HPP
@@ -54,7 +54,7 @@ class Failure : public std::runtime_error {
 /* The constants of a driver's table. */
 struct Info {
   const char *name, *engine, *language, *family;
-  uint64_t capabilities, levels; /* levels: 1 << enum kv_level for each that the engine has itself */
+  uint64_t capabilities, levels; /* levels: 1 << enum kv_level for each that the engine itself has */
   uint32_t key_size_max;         /* bytes; 0 = no limit below 64 KiB */
   const kv_option *options;
   uint32_t option_count;
@@ -98,7 +98,7 @@ struct has_seek_back : std::false_type {};
 template <class Cursor>
 struct has_seek_back<Cursor, std::void_t<decltype(&Cursor::seek_back)>> : std::true_type {};
 
-/* Puts a cursor on the last key <= `from`. */
+/* Moves a cursor to the last key <= `from`. */
 template <class Cursor>
 inline bool seek_back(Cursor &cursor, std::string_view from) {
   if constexpr (has_seek_back<Cursor>::value) {
@@ -109,7 +109,7 @@ inline bool seek_back(Cursor &cursor, std::string_view from) {
   }
 }
 
-/* Offers the rows of the scan, from where the cursor stands. */
+/* Offers the rows of the scan, starting at the cursor's row. */
 template <class Cursor>
 inline void push_rows(Cursor &cursor, kv_rows &rows, bool is_there) {
   const kv_op &op = *rows.op;
@@ -122,7 +122,7 @@ inline void push_rows(Cursor &cursor, kv_rows &rows, bool is_there) {
   }
 }
 
-/* Puts a cursor on the first row of the scan `op`; whether there is one. */
+/* Moves a cursor to the first row of the scan `op`; whether there is one. */
 template <class Cursor>
 inline bool stand(Cursor &cursor, const kv_op &op) {
   std::string space(op.value_length, 0);
@@ -136,8 +136,8 @@ inline bool stand(Cursor &cursor, const kv_op &op) {
 }
 
 /* Runs the scan `op` over a cursor, whose methods are: bool first(), last(), seek(key) (to the first key >= `key`),
- * next(), previous(), each telling whether it stands on a row; std::string_view key(), value() of that row; and, where
- * the engine has it, bool seek_back(key) (to the last key <= `key`). Errors it throws. */
+ * next(), previous(), each of which returns whether it is at a row; std::string_view key(), value() of that row; and, if
+ * the engine has it, bool seek_back(key) (to the last key <= `key`). The cursor throws errors. */
 template <class Cursor>
 inline uint32_t scan_over(Cursor &cursor, kv_op &op) {
   kv_rows rows = kv_rows_begin(&op);
@@ -145,12 +145,12 @@ inline uint32_t scan_over(Cursor &cursor, kv_op &op) {
   return rows.status;
 }
 
-/* The cursor of a session's scans, which stays open from call to call where an op asks for it (KV_HOLD):
+/* The cursor of a session's scans, which stays open from call to call if an op requests it (KV_HOLD):
  *
  *     if (!held.goes_on(op)) held.begin(the cursor's arguments);
  *     return held.scan(op);
  *
- * and in all that writes `held.let_go()`, as in `control` for KV_DROP. */
+ * and `held.let_go()` before every write, and in `control` for KV_DROP. */
 template <class Cursor>
 class Held {
  public:
@@ -167,7 +167,7 @@ class Held {
   uint32_t scan(kv_op &op) {
     const bool goes_on = held_.is_held != 0;
     kv_rows rows = kv_rows_begin(&op);
-    held_.is_held = 0; /* should the engine throw */
+    held_.is_held = 0; /* in case the engine throws */
     if (!goes_on)
       push_rows(*cursor_, rows, stand(*cursor_, op));
     else if (!rows.is_full)
@@ -187,7 +187,7 @@ class Held {
 
 /* ---- Open and stats ----------------------------------------------------------------------------------------- */
 
-/* What is wanted at open, and the report of what is in force. */
+/* The request at open, and the report of what is in effect. */
 class Opening {
  public:
   Opening(const kv_driver &driver, const kv_config &config, kv_opened &opened)
@@ -197,16 +197,16 @@ class Opening {
   kv_opened &opened;
 
   bool is_new() const { return (config.flags & KV_CREATE) != 0; }
-  /* The path of a file or folder of that name in the trial's folder. */
+  /* The path of a file or folder with this name in the trial's folder. */
   std::string path(const std::string &name) const { return std::string(config.path) + "/" + name; }
-  /* Picks the weakest level at or above the one asked for, reports it and returns it; `authors` is what KV_DEFAULT is.
+  /* Picks the weakest level at or above the requested one, reports it and returns it; `authors` is what KV_DEFAULT means.
    */
   uint32_t level(uint32_t authors) {
     const uint32_t status = kv_pick_level(&driver_, &config, authors, &opened);
     if (status != KV_OK) throw Failure(status, opened.error);
     return opened.level;
   }
-  /* Options: what was set, else the default. A text that is no number or flag throws. */
+  /* Options: the given value, otherwise the default. Throws if the text is not a number or flag. */
   std::string text(const char *name) const { return kv_setting_text(&driver_, &config, name); }
   uint64_t number(const char *name) {
     uint64_t number = 0;
@@ -237,7 +237,7 @@ class Opening {
   const kv_driver &driver_;
 };
 
-/* Takes `name=value` lines. */
+/* Collects `name=value` lines. */
 class Stats {
  public:
   Stats(char *out, uint64_t size) : out_(out), room_(size) {
@@ -262,7 +262,7 @@ class Stats {
 
 /* ---- The table ---------------------------------------------------------------------------------------------- */
 
-/* Runs `call`; what it throws goes to `report` as a status and a text. */
+/* Runs `call`; passes what it throws to `report` as a status and a text. */
 template <class Call, class Report>
 inline uint32_t guarded(Call &&call, Report &&report) noexcept {
   try {
@@ -274,7 +274,7 @@ inline uint32_t guarded(Call &&call, Report &&report) noexcept {
   } catch (const std::exception &error) {
     return report(KV_ERROR, error.what());
   } catch (...) {
-    return report(KV_ERROR, "an exception of no known type");
+    return report(KV_ERROR, "an exception of an unknown type");
   }
 }
 
@@ -303,7 +303,7 @@ template <class Driver>
 struct Table {
   using Session = typename Driver::Session;
 
-/* One call of the session, if it has it: else null, which the kit takes for KV_UNSUPPORTED. */
+/* One call of the session if it has one, otherwise null, which the kit treats as KV_UNSUPPORTED. */
 #define KVDYNO_CALL(method)                                                                                        \
   static constexpr kv_call *method##_call() {                                                                      \
     if constexpr (has_##method<Session>::value)                                                                    \
@@ -344,7 +344,7 @@ struct Table {
           return static_cast<uint32_t>(KV_OK);
         },
         [&](uint32_t failed, const char *text) {
-          const std::string copy(text); /* it may lie in the field that it is written to */
+          const std::string copy(text); /* it may be in the field that it is written to */
           return kv_fail_open(opened, failed, "%s", copy.c_str());
         });
   }

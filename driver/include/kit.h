@@ -1,7 +1,7 @@
-/* The kit for kvdyno drivers in C: the timed loop, and what every driver would otherwise write again.
+/* The kit for kvdyno drivers in C: the timed loop, and the code that every driver would otherwise repeat.
  *
  * A driver puts its functions into a constant kv_calls and calls kv_run from its execute entry: the loop is
- * inlined around them, so that what is timed is the call to the engine. driver/README.md is the page for authors.
+ * inlined around them, so that only the call to the engine is timed. driver/README.md is the guide for authors.
  * C11 with the GNU builtins of gcc and clang; also valid as C++17.
  */
 #ifndef KVDYNO_KIT_H
@@ -26,7 +26,7 @@
 
 /* ---- Texts -------------------------------------------------------------------------------------------------- */
 
-/* Formats into a field of `size` bytes, cut at a character's edge. */
+/* Formats into a field of `size` bytes; a text that is too long is cut at a character boundary. */
 KV_OUTLINE KV_PRINTF(3, 0) void kv_write_text(char *field, size_t size, const char *format, va_list arguments) {
   int length = vsnprintf(field, size, format, arguments);
   if (length < 0) {
@@ -39,7 +39,7 @@ KV_OUTLINE KV_PRINTF(3, 0) void kv_write_text(char *field, size_t size, const ch
   }
 }
 
-/* Fails an op: `return kv_fail(batch, op, KV_ERROR, "put: %s", text)`. The first text of a batch stays. */
+/* Fails an op: `return kv_fail(batch, op, KV_ERROR, "put: %s", text)`. The first text of a batch is kept. */
 KV_OUTLINE KV_PRINTF(4, 5) uint32_t
     kv_fail(kv_batch *batch, const kv_op *op, uint32_t status, const char *format, ...) {
   if (batch->error[0] == 0) {
@@ -71,13 +71,14 @@ KV_OUTLINE KV_PRINTF(3, 4) uint32_t kv_fail_call(char *error, uint32_t status, c
 /* Runs one op and returns its status. */
 typedef uint32_t kv_call(kv_session *session, kv_op *op, kv_batch *batch);
 
-/* Runs a joined group. KV_OK: each op has its status. KV_NOT_RUN: nothing special is done with such a group (never
- * for an atomic one): the kit runs its ops one by one. Another status is that of all ops, which had no effect. */
+/* Runs a joined group. KV_OK: each op has its status. KV_NOT_RUN: the driver does not handle such groups specially, and
+ * the kit runs the ops one by one (not allowed for an atomic group). Any other status applies to all ops, which had no
+ * effect. */
 typedef uint32_t kv_group_call(kv_session *session, kv_op *ops, uint32_t count, int atomic, kv_batch *batch);
 
-/* What a driver does. A null call is KV_UNSUPPORTED; a null group: no group is special. */
+/* The functions of a driver. A null call means KV_UNSUPPORTED; a null group means that no group is special. */
 typedef struct kv_calls {
-  uint64_t capabilities; /* those of the table: the kit refuses what needs others */
+  uint64_t capabilities; /* as in the table: the kit refuses ops that need others */
   kv_call *get;
   kv_call *put;
   kv_call *remove;
@@ -107,7 +108,7 @@ KV_INLINE uint64_t kv_ticks(uint32_t clock) {
   return (uint64_t)moment.tv_sec * 1000000000u + (uint64_t)moment.tv_nsec;
 }
 
-/* The op flags that need a capability which is not among these. */
+/* The op flags that need a capability which is not in `capabilities`. */
 KV_INLINE uint32_t kv_refused_flags(uint64_t capabilities) {
   return ((capabilities & KV_CAN_NEW) ? 0u : (uint32_t)KV_NEW) |
          ((capabilities & KV_CAN_REVERSE) ? 0u : (uint32_t)KV_REVERSE) |
@@ -117,7 +118,7 @@ KV_INLINE uint32_t kv_refused_flags(uint64_t capabilities) {
          ((capabilities & KV_MERGE_APPEND) ? 0u : (uint32_t)KV_APPEND);
 }
 
-/* Whether an op needs a capability that is not among these: so no driver does silently what it does not declare. */
+/* Whether an op needs a capability that is not declared: no driver may silently do what it does not declare. */
 KV_INLINE int kv_is_refused(const kv_op *op, uint64_t capabilities) {
   if ((op->flags & kv_refused_flags(capabilities)) != 0) return 1;
   if (!(capabilities & KV_KEYSPACES) && op->keyspace != 0) return 1;
@@ -133,21 +134,21 @@ KV_INLINE int kv_is_refused(const kv_op *op, uint64_t capabilities) {
 
 /* ---- Bytes that an engine keeps (KV_KEEPS_KEY and KV_KEEPS_VALUE in driver.h) ---- */
 
-/* Whether a driver with these capabilities is given copies for this op. */
+/* Whether a driver with these capabilities gets copies for this op. */
 KV_INLINE int kv_is_kept(const kv_op *op, uint64_t capabilities) {
   if (!(capabilities & (KV_KEEPS_KEY | KV_KEEPS_VALUE))) return 0;
   return op->kind == KV_PUT || op->kind == KV_DELETE || op->kind == KV_MERGE || op->kind == KV_PUSH;
 }
 
-/* A copy from malloc of at least one byte; null: there is no memory. */
+/* A copy from malloc of at least one byte; null if out of memory. */
 KV_OUTLINE const uint8_t *kv_copied(const uint8_t *bytes, uint32_t length) {
   uint8_t *made = (uint8_t *)malloc(length != 0 ? length : 1);
   if (made != NULL && length != 0) memcpy(made, bytes, length);
   return made;
 }
 
-/* Points an op to copies of what the engine keeps. What is the core's lies meanwhile in the fields of the stamps, which
- * are written after the call. 0: there is no memory, and nothing was changed. */
+/* Points an op to copies of what the engine keeps. The core's pointers are saved meanwhile in the fields of the stamps,
+ * which are written after the call. Returns 0 if out of memory; nothing is changed then. */
 KV_OUTLINE int kv_own(kv_op *op, uint64_t capabilities) {
   const uint8_t *key = op->key, *value = op->value;
   if (capabilities & KV_KEEPS_KEY) key = kv_copied(op->key, op->key_length);
@@ -164,13 +165,13 @@ KV_OUTLINE int kv_own(kv_op *op, uint64_t capabilities) {
   return 1;
 }
 
-/* Gives the op back as it was sent; the copies are the driver's. */
+/* Restores the op as it was sent; the driver owns the copies. */
 KV_INLINE void kv_disown(kv_op *op) {
   op->key = (const uint8_t *)(uintptr_t)op->start;
   op->value = (const uint8_t *)(uintptr_t)op->end;
 }
 
-/* Runs one op that the driver can do. */
+/* Runs one op that the driver supports. */
 KV_INLINE uint32_t kv_call_one(kv_session *session, kv_op *op, kv_batch *batch, const kv_calls *calls) {
   kv_call *call = NULL;
   switch (op->kind) {
@@ -215,8 +216,8 @@ KV_INLINE uint32_t kv_run_one(kv_session *session, kv_op *op, kv_batch *batch, c
   return status;
 }
 
-/* Runs a group that the driver can do; KV_NOT_RUN for one with which it does nothing special: its ops are run one by
- * one if the group is none that is atomic. */
+/* Runs a group that the driver supports. KV_NOT_RUN: the driver does not handle it specially, and its ops run one by
+ * one unless the group is atomic. */
 KV_INLINE uint32_t kv_call_group(kv_session *session, kv_batch *batch, const kv_calls *calls, uint32_t first,
                                  uint32_t count, int atomic) {
   kv_op *ops = batch->ops + first;
@@ -250,7 +251,7 @@ KV_INLINE int kv_is_over(const kv_batch *batch, uint64_t now) {
   return (batch->deadline != 0 && now >= batch->deadline) || __atomic_load_n(batch->stop, __ATOMIC_RELAXED) != 0;
 }
 
-/* Spins from tick `now` until `due`, the deadline or the stop word; the tick that saw it. */
+/* Spins from tick `now` until `due`, the deadline or the stop word; returns the tick that saw it. */
 KV_OUTLINE uint64_t kv_spin_until(kv_batch *batch, uint64_t due, uint64_t from) {
   for (;;) {
     uint64_t now = kv_ticks(batch->clock);
@@ -286,7 +287,8 @@ KV_OUTLINE uint64_t kv_run_group(kv_session *session, kv_batch *batch, const kv_
       __atomic_store_n(&batch->done, first + i + 1, __ATOMIC_RELEASE);
     }
   } else if (status != KV_OK) {
-    if (status == KV_NOT_RUN) status = kv_fail(batch, ops, KV_UNSUPPORTED, "this engine has no such transactions");
+    if (status == KV_NOT_RUN)
+      status = kv_fail(batch, ops, KV_UNSUPPORTED, "this engine does not support such transactions");
     for (i = 0; i < count; i++) ops[i].status = status;
   }
   end = kv_ticks(batch->clock);
@@ -297,7 +299,7 @@ KV_OUTLINE uint64_t kv_run_group(kv_session *session, kv_batch *batch, const kv_
   return end;
 }
 
-/* Runs a batch (rules 3, 6 and 7 of driver.h). `calls` must be a constant, for the calls to be inlined. Returns
+/* Runs a batch (rules 3, 6 and 7 of driver.h). `calls` must be a constant, so that the calls are inlined. Returns
  * KV_OK, or KV_ERROR when an op failed with a text. */
 KV_INLINE uint32_t kv_run(kv_session *session, kv_batch *batch, const kv_calls *calls) {
   kv_op *const ops = batch->ops;
@@ -334,7 +336,7 @@ KV_INLINE uint32_t kv_run(kv_session *session, kv_batch *batch, const kv_calls *
 }
 
 /* Runs `one` on each op of a group, as part of a transaction, and sets the statuses. 1: commit. 0: an op was short or
- * failed, the others are KV_ABORTED: undo, and return KV_OK from the group call. */
+ * failed and the others are KV_ABORTED; undo, and return KV_OK from the group call. */
 KV_INLINE int kv_each(kv_session *session, kv_op *ops, uint32_t count, kv_batch *batch, kv_call *one) {
   uint32_t i, j;
   for (i = 0; i < count; i++) {
@@ -371,18 +373,18 @@ KV_OUTLINE uint32_t kv_check_settings(const kv_driver *driver, const kv_config *
   return KV_OK;
 }
 
-/* What every open begins with: checks the ABI and the options, and says that the table's capabilities are in force
- * and that there is no cache knob; the driver corrects both. */
+/* Every open begins with this: checks the ABI and the options, and reports the table's capabilities and no cache
+ * setting as effective; the driver corrects both. */
 KV_OUTLINE uint32_t kv_open_begin(const kv_driver *driver, const kv_config *config, kv_opened *opened) {
   opened->capabilities = driver->capabilities;
   opened->cache_bytes = UINT64_MAX;
   if (config->abi != KV_ABI)
-    return kv_fail_open(opened, KV_ERROR, "the config has ABI %u, this driver %u", config->abi, KV_ABI);
+    return kv_fail_open(opened, KV_ERROR, "the config has ABI %u, this driver has ABI %u", config->abi, KV_ABI);
   return kv_check_settings(driver, config, opened);
 }
 
-/* Picks the weakest of the driver's levels at or above the one asked for and reports it in opened->level; KV_DEFAULT
- * is `authors`. KV_UNSUPPORTED with a text if it cannot be reached. */
+/* Picks the weakest of the driver's levels at or above the requested one and reports it in opened->level; KV_DEFAULT
+ * means `authors`. KV_UNSUPPORTED with a text if the level cannot be reached. */
 KV_OUTLINE uint32_t kv_pick_level(const kv_driver *driver, const kv_config *config, uint32_t authors,
                                   kv_opened *opened) {
   static const char *const names[] = {"none", "process", "power"};
@@ -400,11 +402,12 @@ KV_OUTLINE uint32_t kv_pick_level(const kv_driver *driver, const kv_config *conf
     }
     strongest = names[level];
   }
-  return kv_fail_open(opened, KV_UNSUPPORTED, "cannot reach durability level `%s`; the strongest it has is `%s`",
+  return kv_fail_open(opened, KV_UNSUPPORTED,
+                      "cannot reach durability level `%s`; the strongest level of this engine is `%s`",
                       config->level == KV_POWER ? "power" : "process", strongest);
 }
 
-/* The value of an option: what was set, else its default; empty for an option that is not declared. */
+/* The value of an option: the given one, otherwise its default; empty for an option that is not declared. */
 KV_OUTLINE const char *kv_setting_text(const kv_driver *driver, const kv_config *config, const char *name) {
   uint32_t i;
   for (i = 0; i < config->setting_count; i++)
@@ -414,7 +417,7 @@ KV_OUTLINE const char *kv_setting_text(const kv_driver *driver, const kv_config 
   return "";
 }
 
-/* A "count" or "bytes" option; the core has turned 64M into digits. */
+/* A "count" or "bytes" option; the core has converted 64M to digits. */
 KV_OUTLINE uint32_t kv_setting_number(const kv_driver *driver, const kv_config *config, const char *name,
                                       uint64_t *number, kv_opened *opened) {
   const char *text = kv_setting_text(driver, config, name);
@@ -436,7 +439,7 @@ KV_OUTLINE uint32_t kv_setting_flag(const kv_driver *driver, const kv_config *co
   return KV_OK;
 }
 
-/* Reports a setting in force as `name=value`; also those that the user cannot set. */
+/* Reports an effective setting as `name=value`; also settings that the user cannot change. */
 KV_OUTLINE KV_PRINTF(3, 4) void kv_opened_setting(kv_opened *opened, const char *name, const char *format, ...) {
   const size_t used = strlen(opened->settings);
   const size_t room = sizeof(opened->settings) - used;
@@ -448,20 +451,20 @@ KV_OUTLINE KV_PRINTF(3, 4) void kv_opened_setting(kv_opened *opened, const char 
   if (strlen(name) + strlen(value) + 3 <= room) snprintf(opened->settings + used, room, "%s=%s\n", name, value);
 }
 
-/* For a table whose engine tells nothing of its inside. */
+/* For a table whose engine has no statistics. */
 KV_OUTLINE uint32_t kv_no_stats(kv_database *database, char *out, uint64_t size) {
   (void)database;
   if (size != 0) out[0] = 0;
   return KV_OK;
 }
 
-/* For a table whose engine has no flush, no compaction and no background work that could be waited for. */
+/* For a table whose engine has no flush, no compaction and no background work to wait for. */
 KV_OUTLINE uint32_t kv_no_maintain(kv_database *database, uint32_t work, char *error) {
   (void)database, (void)work, (void)error;
   return KV_UNSUPPORTED;
 }
 
-/* For a table whose sessions keep nothing of their own: the session is the database. */
+/* For a table whose sessions have no state: the session is the database. */
 KV_OUTLINE uint32_t kv_same_session(kv_database *database, const kv_arena *arena, kv_session **session, char *error) {
   (void)arena, (void)error;
   *session = (kv_session *)database;

@@ -1,4 +1,4 @@
-/* The part of the C kit that delivers: values, the place where a scan begins, and its rows. kit.h includes it. */
+/* The part of the C kit that delivers values, finds the start of a scan and writes its rows. kit.h includes it. */
 #ifndef KVDYNO_ROWS_H
 #define KVDYNO_ROWS_H
 
@@ -23,7 +23,7 @@ KV_INLINE uint64_t kv_digest(const void *value, size_t length) {
   return sum;
 }
 
-/* Delivers a value: copies it into the caller's buffer, or digests it in place if that was asked. */
+/* Delivers a value: copies it into the caller's buffer, or digests it in place if requested. */
 KV_INLINE uint32_t kv_deliver(kv_op *op, const void *value, size_t length) {
   op->length = length;
   if ((op->flags & KV_TOUCH) != 0) {
@@ -46,22 +46,22 @@ KV_INLINE int kv_compare(const void *a, size_t a_length, const void *b, size_t b
   return order != 0 ? order : (a_length > b_length) - (a_length < b_length);
 }
 
-/* Where a scan's cursor begins. Forward: at the first key >= `key`. Reverse: at the last key <= `key`, or < `key` if
- * `is_exclusive`. Without a length: at the first or last key of all. */
+/* Where a scan's cursor starts. Forward: at the first key >= `key`. Reverse: at the last key <= `key`, or < `key` if
+ * `is_exclusive`. With length 0: at the first or last key of the keyspace. */
 typedef struct kv_place {
   const uint8_t *key;
   uint32_t length;
   int is_exclusive;
 } kv_place;
 
-/* Where the scan `op` begins. `space` has op->value_length bytes, that may be used for the key. With KV_RESUME the
- * cursor may stand on the last row written: the row writer leaves it out. */
+/* Where the scan `op` starts. `space` has op->value_length bytes, which may be used for the key. With KV_RESUME the
+ * cursor may be at the last row written: the row writer skips it. */
 KV_INLINE kv_place kv_scan_place(const kv_op *op, uint8_t *space) {
   kv_place place = {op->key, op->key_length, 0};
   if (op->key_length != 0 || (op->flags & KV_PREFIX) == 0) return place;
   place.key = op->value;
   place.length = op->value_length;
-  if ((op->flags & KV_REVERSE) != 0) { /* below the smallest key above all that have the prefix */
+  if ((op->flags & KV_REVERSE) != 0) { /* below the smallest key above all keys with the prefix */
     place.is_exclusive = 1;
     while (place.length != 0 && op->value[place.length - 1] == 0xff) place.length--;
     if (place.length != 0) {
@@ -88,7 +88,7 @@ KV_INLINE kv_rows kv_rows_begin(kv_op *op) {
   return rows;
 }
 
-/* Whether a row with this key ends the scan: it is beyond the bound or lacks the prefix. */
+/* Whether a row with this key ends the scan: it is past the bound or lacks the prefix. */
 KV_INLINE int kv_rows_is_beyond(const kv_op *op, const void *key, size_t length) {
   int order;
   if ((op->flags & KV_PREFIX) != 0)
@@ -98,8 +98,8 @@ KV_INLINE int kv_rows_is_beyond(const kv_op *op, const void *key, size_t length)
   return (op->flags & KV_REVERSE) != 0 ? order <= 0 : order >= 0;
 }
 
-/* Offers the next row, in the scan's direction; 0: go no further. Ends at the limit, the bound, the prefix and the
- * buffer; leaves out the row that a KV_RESUME names; leaves out values if only keys are wanted. */
+/* Offers the next row, in the scan's direction; 0: stop. Ends at the limit, the bound, the prefix or the end of the
+ * buffer; skips the row named by KV_RESUME; omits values if only keys are requested. */
 KV_INLINE int kv_rows_push(kv_rows *rows, const void *key, size_t key_length, const void *value, size_t value_length) {
   kv_op *op = rows->op;
   uint32_t lengths[2];
@@ -129,7 +129,7 @@ KV_INLINE int kv_rows_push(kv_rows *rows, const void *key, size_t key_length, co
 
 /* ---- Held scans (rule 8) ------------------------------------------------------------------------------------ */
 
-/* Which scan an iterator is held for; the iterator is the driver's, one a session will do. */
+/* The scan that an iterator is held for. The driver owns the iterator; one per session is enough. */
 typedef struct kv_held {
   int is_held;
   uint8_t slot;
@@ -138,14 +138,14 @@ typedef struct kv_held {
 
 enum { KV_HELD_FLAGS = KV_REVERSE | KV_PREFIX | KV_KEYS };
 
-/* Whether the scan `op` goes on with the held iterator, which stands on a row with this key: then with the next row. */
+/* Whether the scan `op` continues, with the next row, the held iterator, which is at a row with this key. */
 KV_INLINE int kv_goes_on(const kv_held *held, const kv_op *op, const void *key, size_t length) {
   const uint32_t both = KV_RESUME | KV_HOLD;
   return held->is_held && (op->flags & both) == both && op->slot == held->slot && op->keyspace == held->keyspace &&
          (op->flags & KV_HELD_FLAGS) == held->flags && length == op->key_length && memcmp(key, op->key, length) == 0;
 }
 
-/* After the rows of a call: whether to keep the iterator, which then stands on the last row that was written. */
+/* After the rows of a call: whether to keep the iterator, which is then at the last row that was written. */
 KV_INLINE int kv_keep(kv_held *held, const kv_rows *rows) {
   const kv_op *op = rows->op;
   held->is_held = (op->flags & KV_HOLD) != 0 && rows->is_full && rows->status == KV_OK && op->rows != 0;

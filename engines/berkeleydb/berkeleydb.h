@@ -1,4 +1,4 @@
-/* What the files of Berkeley DB's driver share: variants, databases, keyspaces and sessions. */
+/* The declarations shared by the files of Berkeley DB's driver: variants, databases, keyspaces and sessions. */
 #ifndef KVDYNO_BERKELEYDB_H
 #define KVDYNO_BERKELEYDB_H
 
@@ -7,20 +7,20 @@
 
 #include "kit.h"
 
-/* Berkeley DB's products: without an environment, one of locks only, one with transactions. */
+/* Berkeley DB's products: without an environment, with one of locks only, with one with transactions. */
 enum product { PLAIN, CONCURRENT, TRANSACTIONAL };
 
 typedef struct variant {
   const kv_driver *driver;
   enum product product;
   DBTYPE type;
-  const char *suffix; /* of its files, so that none opens another's */
+  const char *suffix; /* of its files, so that no variant opens another's */
 } variant;
 
 typedef struct keyspace {
-  DB *db;             /* what ops run on */
-  DB *secondary;      /* of an index: the handle through which Berkeley DB writes its rows; else null */
-  uint32_t value_min; /* with indexes: where the last byte that one is made of ends */
+  DB *db;             /* the handle that ops use */
+  DB *secondary;      /* for an index: the handle through which Berkeley DB writes its rows; otherwise null */
+  uint32_t value_min; /* with indexes: the end of the last byte that an index covers */
   int hides_values;   /* an index that is not clustering: it stores the primary key as value */
 } keyspace;
 
@@ -31,35 +31,35 @@ struct kv_database {
   kv_index *indexes;
   uint32_t keyspace_count, index_count;
   uint32_t page_size, fill_factor;
-  uint32_t key_max; /* of the hash table: it loses rows with longer keys */
+  uint32_t key_max; /* for the hash table: it loses rows with longer keys */
   int is_single, is_in_children, is_locked, is_snapshot, is_synced, is_bulk_put; /* the options */
   pthread_mutex_t sessions_lock;
   uint32_t sessions;
-  DB_TXN *whole; /* the one transaction, from the first session to the end of the last */
+  DB_TXN *whole; /* the single transaction, from the first session to the end of the last */
   uint64_t checkpoint_seconds, checkpoint_log;
   pthread_t checkpointer;
-  pthread_mutex_t checkpoint_lock; /* held while one is made */
+  pthread_mutex_t checkpoint_lock; /* held during a checkpoint */
   pthread_cond_t checkpoint_wake;
-  int is_open, is_checkpointing, is_closing; /* opened whole; the thread runs; it is to end */
-  int checkpoint_code;                       /* of its first failure */
+  int is_open, is_checkpointing, is_closing; /* completely opened; the thread runs; the thread must end */
+  int checkpoint_code;                       /* the thread's first failure */
 };
 
-/* The longest key that a scan may meet; the longest of the hash table, a quarter of a page of 4 KiB. */
+/* The longest key that a scan may read; the longest key of the hash table, a quarter of a page of 4 KiB. */
 enum { KEY_ROOM = 65536, HASH_KEY_MAX = 1024 };
 
 struct kv_session {
   kv_database *database;
-  DB_TXN *open; /* between KV_BEGIN and its end, else null */
-  DBC *cursor;  /* of a held scan, on the row whose key stands in `key`; else null */
+  DB_TXN *open; /* between KV_BEGIN and its end, otherwise null */
+  DBC *cursor;  /* of a held scan, at the row whose key is in `key`; otherwise null */
   uint32_t key_length;
   kv_held held;
-  uint8_t *bulk; /* what bulk calls give and take, and single values of scans */
+  uint8_t *bulk; /* input and output of bulk calls, and single values of scans */
   uint32_t bulk_size;
-  uint32_t row_size; /* of the rows of the last scan, to ask for no more pages than needed */
+  uint32_t row_size; /* row size of the last scan, to request no more pages than needed */
   uint8_t place[KEY_ROOM], key[KEY_ROOM];
 };
 
-/* Answers that are not the engine's; its own are 0, errno and below -30000. */
+/* Results that are not the engine's; its own are 0, errno and below -30000. */
 enum {
   NO_KEYSPACE = -1,
   INDEX_WRITTEN = -2,
@@ -69,7 +69,7 @@ enum {
   KEY_REFUSED = -6
 };
 
-/* Deadlocks of one op or group before it is given up. */
+/* Deadlocks of one op or group before the driver gives up. */
 enum { RETRIES_MAX = 1000 };
 
 /* open.c */
@@ -114,12 +114,12 @@ KV_INLINE uint32_t status_of(const kv_op *op, kv_batch *batch, int code) {
   return code == DB_BUFFER_SMALL ? (uint32_t)KV_SHORT : fail(op, batch, code);
 }
 
-/* The transaction that an op of this session stands in; null: none. */
+/* The transaction that an op of this session is part of; null: none. */
 KV_INLINE DB_TXN *around(const kv_session *session) {
   return session->open != NULL ? session->open : session->database->whole;
 }
 
-/* Whether to run it again: a deadlock undid it. A transaction around it cannot be run again from here. */
+/* Whether to retry after a deadlock undid the transaction. A retry of an enclosing transaction is not possible here. */
 KV_INLINE int is_retried(kv_session *session, kv_op *op, int code) {
   return code == DB_LOCK_DEADLOCK && around(session) == NULL && op->retries++ < RETRIES_MAX;
 }

@@ -1,4 +1,4 @@
-/* Berkeley DB in C: ops, groups and the tables of its four variants. */
+/* Berkeley DB in C: ops, groups and the driver tables of its four variants. */
 #include "berkeleydb.h"
 
 KV_INLINE DBT input(const void *bytes, uint32_t length) {
@@ -72,22 +72,23 @@ static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) { return o
 #define TREE_CAPABILITIES (ANY_CAPABILITIES | KV_ORDERED | KV_CAN_REVERSE | KV_CAN_HOLD)
 #define TRANSACTION_CAPABILITIES (KV_TRANSACTION | KV_TRANSACTION_READS | KV_CAN_LONG_TRANSACTION)
 
-/* Each variant has a part of these. */
+/* Each variant has some of these. */
 static const kv_option options[] = {
-    {"sync", "flag", "false", "write the cache out after each write; without a log no promise"},
-    {"page_size", "bytes", "0", "bytes of a page, 512 to 65536; 0 = the file system's block"},
+    {"sync", "flag", "false", "write out the cache after each write; without a log this guarantees nothing"},
+    {"page_size", "bytes", "0", "page size in bytes, 512 to 65536; 0 = the file system's block size"},
     {"single_transaction", "flag", "false", "one transaction around everything; for one thread; level none"},
     {"child_transactions", "flag", "false", "in the single transaction: each op or group is a child of it"},
-    {"table_lock", "flag", "false", "lock whole databases, not pages (DB->set_lk_exclusive); for one thread"},
+    {"table_lock", "flag", "false", "lock databases instead of pages (DB->set_lk_exclusive); for one thread"},
     {"snapshot", "flag", "false", "reads see a snapshot and wait for no lock (DB_MULTIVERSION)"},
     {"bulk_put", "flag", "true", "joined puts of one keyspace in one call (DB_MULTIPLE_KEY)"},
-    {"checkpoint_seconds", "count", "60", "seconds between checkpoints; 0 = none by time"},
-    {"checkpoint_log", "bytes", "67108864", "bytes of log after which a checkpoint is made; 0 = none by log"},
-    {"log_buffer", "bytes", "0", "bytes of the log's buffer; 0 = as shipped, 32000"},
-    {"log_file", "bytes", "0", "bytes of a file of the log; 0 = as shipped, 10 MiB"},
-    {"log_auto_remove", "flag", "true", "remove files of the log that recovery does not need"},
-    {"deadlock", "choice:random|oldest|youngest|minlocks|maxlocks|minwrite|maxwrite", "random", "who is undone in one"},
-    {"fill_factor", "count", "0", "rows of a bucket before it is split; 0 = as shipped"},
+    {"checkpoint_seconds", "count", "60", "seconds between checkpoints; 0 = no timed checkpoints"},
+    {"checkpoint_log", "bytes", "67108864", "bytes of log that trigger a checkpoint; 0 = no such checkpoints"},
+    {"log_buffer", "bytes", "0", "size of the log buffer in bytes; 0 = as shipped, 32000"},
+    {"log_file", "bytes", "0", "size of a log file in bytes; 0 = as shipped, 10 MiB"},
+    {"log_auto_remove", "flag", "true", "remove log files that recovery does not need"},
+    {"deadlock", "choice:random|oldest|youngest|minlocks|maxlocks|minwrite|maxwrite", "random",
+     "which transaction a deadlock undoes"},
+    {"fill_factor", "count", "0", "rows per bucket before it is split; 0 = as shipped"},
 };
 enum { ALL = sizeof(options) / sizeof(options[0]) };
 

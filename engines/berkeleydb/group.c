@@ -1,7 +1,7 @@
-/* Groups of Berkeley DB: a transaction each, run again after a deadlock, with its plain puts in one call. */
+/* Groups of Berkeley DB: one transaction each, retried after a deadlock, with its plain puts in one call. */
 #include "berkeleydb.h"
 
-/* Puts of one keyspace, in one call; DB_BUFFER_SMALL: not such a group. */
+/* Puts of one keyspace, in one call; DB_BUFFER_SMALL: the group is of another kind. */
 static int put_all(kv_session *session, kv_op *ops, uint32_t count, DB_TXN *transaction) {
   const kv_database *database = session->database;
   const keyspace *space = ops->keyspace < database->keyspace_count ? &database->keyspaces[ops->keyspace] : NULL;
@@ -27,7 +27,7 @@ static int put_all(kv_session *session, kv_op *ops, uint32_t count, DB_TXN *tran
   return space->db->put(space->db, transaction, &rows, NULL, DB_MULTIPLE_KEY);
 }
 
-/* Runs a group once, in a transaction that is undone if an op of it, then the `culprit`, cannot be done. */
+/* Runs a group once, in a transaction that is undone if one of its ops, then the `culprit`, cannot be done. */
 static int run_once(kv_session *session, kv_op *ops, uint32_t count, uint32_t *culprit) {
   const kv_database *database = session->database;
   DB_ENV *environment = database->environment;

@@ -1,12 +1,13 @@
-/* Secondary indexes of Berkeley DB: DB->associate keeps their rows, under bytes of the value and the primary key. */
+/* Secondary indexes of Berkeley DB: DB->associate maintains their rows, under bytes of the value and the primary key.
+ */
 #include "berkeleydb.h"
 
-/* Makes an index row's key of a primary row, for the library to free. */
+/* Makes the key of an index row from a primary row; the library frees it. */
 static int make_key(DB *secondary, const DBT *primary_key, const DBT *value, DBT *key) {
   const kv_index *index = secondary->app_private;
   uint8_t *bytes;
   memset(key, 0, sizeof(*key));
-  if ((uint64_t)index->from + index->length > value->size) return DB_DONOTINDEX; /* no row of ours */
+  if ((uint64_t)index->from + index->length > value->size) return DB_DONOTINDEX; /* not a row of the driver */
   bytes = malloc((size_t)index->length + primary_key->size + 1);
   if (bytes == NULL) return ENOMEM;
   memcpy(bytes, (const uint8_t *)value->data + index->from, index->length);
@@ -17,8 +18,8 @@ static int make_key(DB *secondary, const DBT *primary_key, const DBT *value, DBT
   return 0;
 }
 
-/* Ties each index to its primary. A clustering one is read through the handle that is tied, which fetches the primary's
- * value; another through a handle of its own that sees its rows as they are stored: so its scans touch no primary. */
+/* Associates each index with its primary. A clustering index is read through the associated handle, which fetches the
+ * primary's value; another index through a separate handle that sees its rows as stored, so scans read no primary. */
 int open_indexes(kv_database *database, const kv_config *config) {
   kv_config again = *config;
   again.flags &= ~(uint32_t)KV_CREATE;

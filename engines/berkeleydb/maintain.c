@@ -1,9 +1,9 @@
-/* Berkeley DB's checkpoints, by a thread that ends before close; flush, compaction and statistics. */
+/* Berkeley DB's checkpoints, made by a thread that ends before close; flush, compaction and statistics. */
 #include "berkeleydb.h"
 
-enum { LOOK_MS = 200 }; /* how often the length of the log is looked at */
+enum { LOOK_MS = 200 }; /* how often the length of the log is checked */
 
-/* Writes out what is dirty, if so much log was written since the last time (0: if any; DB_FORCE: in any case). */
+/* Writes out dirty pages if this much log was written since the last time (0: any amount; DB_FORCE: always). */
 int checkpoint(kv_database *database, uint32_t kilobytes, uint32_t flags) {
   int code;
   pthread_mutex_lock(&database->checkpoint_lock);
@@ -66,7 +66,7 @@ void stop_checkpoints(kv_database *database) {
   pthread_cond_destroy(&database->checkpoint_wake);
 }
 
-/* Gives empty pages back, file by file. */
+/* Frees empty pages, file by file. */
 static int compact(kv_database *database) {
   int code = 0;
   for (uint32_t i = 0; i < database->keyspace_count && code == 0; i++) {
@@ -81,10 +81,10 @@ static int compact(kv_database *database) {
 uint32_t maintain_store(kv_database *database, uint32_t work, char *error) {
   const int has_log = database->variant->product == TRANSACTIONAL;
   int code = 0;
-  if (work == KV_COMPACT && database->is_single) return KV_UNSUPPORTED; /* it would wait for the one transaction */
+  if (work == KV_COMPACT && database->is_single) return KV_UNSUPPORTED; /* it would wait for the single transaction */
   if (work == KV_COMPACT) code = compact(database);
   if (work == KV_FLUSH && has_log) code = checkpoint(database, 0, DB_FORCE);
-  if (work == KV_SETTLE && has_log) code = checkpoint(database, 0, 0); /* so that none comes at once */
+  if (work == KV_SETTLE && has_log) code = checkpoint(database, 0, 0); /* so that none follows soon */
   for (uint32_t i = 0; i < database->keyspace_count && work == KV_FLUSH && !has_log && code == 0; i++)
     code = database->keyspaces[i].db->sync(database->keyspaces[i].db, 0);
   return code == 0 ? KV_OK : kv_fail_call(error, KV_ERROR, "maintain: %s", explain(code));
@@ -142,7 +142,7 @@ uint32_t store_stats(kv_database *database, char *out, uint64_t size) {
     db_pgno_t pages = 0;
     if (db->mpf->get_last_pgno(db->mpf, &pages) == 0) add(out, size, &used, "pages_of_keyspace_%u=%u\n", i, pages + 1);
     if (database->environment == NULL && i == 0) add_cache(db->get_env(db), out, size, &used);
-    if (i == 15) break; /* enough to see */
+    if (i == 15) break; /* enough for the record */
   }
   if (database->environment != NULL) add_cache(database->environment, out, size, &used);
   if (database->variant->product == TRANSACTIONAL) add_transactions(database->environment, out, size, &used);

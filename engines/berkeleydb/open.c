@@ -1,11 +1,11 @@
-/* Opens and closes Berkeley DB: its environment, a file for each keyspace, and what is in force. */
+/* Opens and closes Berkeley DB: its environment, a file for each keyspace, and the report of effective settings. */
 #include <sys/stat.h>
 
 #include "berkeleydb.h"
 
 #define MEGABYTE (1u << 20)
 
-/* What the library last said of an error, in this thread: it would print it. */
+/* The library's last error message in this thread, which it would otherwise print. */
 static __thread char said[KV_TEXT];
 
 static void hear(const DB_ENV *environment, const char *prefix, const char *text) {
@@ -13,7 +13,7 @@ static void hear(const DB_ENV *environment, const char *prefix, const char *text
   if (said[0] == 0) snprintf(said, sizeof(said), "%s", text);
 }
 
-/* The text of an error code, with what the library said of it. */
+/* The text of an error code, with the library's message about it. */
 const char *explain(int code) {
   static __thread char text[2 * KV_TEXT];
   snprintf(text, sizeof(text), "%s%s%s", db_strerror(code), said[0] != 0 ? ": " : "", said);
@@ -21,7 +21,7 @@ const char *explain(int code) {
   return text;
 }
 
-/* The bytes to ask for so that the cache has `budget`: below 500 MB Berkeley DB adds a quarter and its table. */
+/* The size to request so that the cache has `budget`: below 500 MB Berkeley DB adds a quarter and its table. */
 static uint64_t bytes_to_ask(uint64_t budget) {
   enum { TABLE = 5920 };
   if (budget >= 625ull * MEGABYTE) return budget;
@@ -63,7 +63,7 @@ static uint32_t read_flags(kv_database *database, const kv_config *config, kv_op
     return kv_fail_open(opened, KV_UNSUPPORTED, "option table_lock excludes indexes: each is opened twice");
   if (database->is_single && config->level != KV_NONE && config->level != KV_DEFAULT)
     return kv_fail_open(opened, KV_UNSUPPORTED,
-                        "in a single transaction no write is durable before its end: level none");
+                        "in a single transaction no write is durable before its end: only level none is possible");
   if ((database->is_single || database->is_locked) && config->threads > 1)
     return kv_fail_open(opened, KV_UNSUPPORTED, "option %s is for one thread",
                         database->is_single ? "single_transaction" : "table_lock");
@@ -93,14 +93,14 @@ static uint32_t set_transactions(kv_database *database, const kv_config *config,
   if (status == KV_OK) status = number32(driver, config, "log_file", &log_file, opened);
   if (status == KV_OK) status = kv_setting_flag(driver, config, "log_auto_remove", &is_removed, opened);
   if (status != KV_OK) return status;
-  if (policy == 0) return kv_fail_open(opened, KV_ERROR, "option deadlock: there is no policy `%s`", deadlock);
+  if (policy == 0) return kv_fail_open(opened, KV_ERROR, "option deadlock: unknown policy `%s`", deadlock);
   code = environment->set_lk_detect(environment, policy);
   if (code == 0 && log_buffer != 0) code = environment->set_lg_bsize(environment, log_buffer);
   if (code == 0 && log_file != 0) code = environment->set_lg_max(environment, log_file);
   if (code == 0) code = environment->log_set_config(environment, DB_LOG_AUTO_REMOVE, is_removed);
   if (code == 0 && opened->level == KV_NONE) code = environment->set_flags(environment, DB_TXN_NOSYNC, 1);
   if (code == 0 && opened->level == KV_PROCESS) code = environment->set_flags(environment, DB_TXN_WRITE_NOSYNC, 1);
-  /* A lock for each page written: the table is made for many, or its chains grow long. */
+  /* One lock per page written: the table is large, otherwise its chains grow long. */
   if (code == 0 && database->is_single) code = environment->set_lk_tablesize(environment, 1 << 16);
   return code == 0 ? KV_OK : kv_fail_open(opened, KV_ERROR, "open: %s", explain(code));
 }
@@ -173,7 +173,7 @@ static uint32_t open_keyspaces(kv_database *database, const kv_config *config, k
   return KV_OK;
 }
 
-/* What is refused before a file is touched. */
+/* What is refused before a file is accessed. */
 static uint32_t check(kv_database *database, const kv_config *config, kv_opened *opened) {
   char name[4096];
   struct stat facts;
@@ -249,7 +249,7 @@ uint32_t open_store(const variant *variant, const kv_config *config, kv_opened *
   if (status == KV_OK) status = open_environment(made, config, opened);
   if (status == KV_OK) status = open_keyspaces(made, config, opened);
   if (status == KV_OK && start_checkpoints(made) != 0)
-    status = kv_fail_open(opened, KV_ERROR, "cannot start the thread of checkpoints");
+    status = kv_fail_open(opened, KV_ERROR, "cannot start the checkpoint thread");
   if (status == KV_OK) {
     report(made, config, opened);
     *database = made;

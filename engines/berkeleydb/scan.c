@@ -1,15 +1,15 @@
-/* Scans of Berkeley DB: upward by bulk get, whole pages a call; downward and through an index row by row. */
+/* Scans of Berkeley DB: upward by bulk get, complete pages per call; in reverse and through an index row by row. */
 #include "berkeleydb.h"
 
 enum {
   BULK_MAX = 256 << 10,
   ROW_SIZE_FIRST = 128,
-  HELD_ROWS_MAX = 16 /* of a call of a held scan: for more a search and bulk get are faster than steps */
+  HELD_ROWS_MAX = 16 /* per call of a held scan: for more, a search and bulk get are faster than steps */
 };
 
-/* Makes the session's buffer at least so large. */
+/* Makes the session's buffer at least this large. */
 int make_room(kv_session *session, uint64_t bytes) {
-  const uint64_t wanted = (bytes + 1023) / 1024 * 1024; /* what bulk get asks for */
+  const uint64_t wanted = (bytes + 1023) / 1024 * 1024; /* bulk get requires multiples of 1 KiB */
   uint8_t *room;
   if (wanted <= session->bulk_size) return 0;
   if (wanted > UINT32_MAX || (room = realloc(session->bulk, wanted)) == NULL) return ENOMEM;
@@ -18,7 +18,7 @@ int make_room(kv_session *session, uint64_t bytes) {
   return 0;
 }
 
-/* Whether an unordered scan leaves the row out: kv_rows_push would end the scan there. */
+/* Whether an unordered scan skips the row: kv_rows_push would end the scan there. */
 static int is_elsewhere(const kv_op *op, const void *key, size_t length) {
   return length < op->value_length || memcmp(key, op->value, op->value_length) != 0;
 }
@@ -36,7 +36,7 @@ static int push_all(kv_rows *rows, DBT *bulk, int is_hash, int hides_values) {
   }
 }
 
-/* The first call's buffer: for the rows wanted, in pages that are three quarters full, and one that is cut. */
+/* The first call's buffer: for the requested rows, in pages that are three quarters full, and one partial page. */
 static uint32_t first_size(const kv_session *session, const kv_op *op) {
   const uint32_t page = session->database->page_size;
   const uint32_t row = session->row_size != 0 ? session->row_size : ROW_SIZE_FIRST;
@@ -62,7 +62,7 @@ static int step(kv_session *session, DBC *cursor, DBT *key, DBT *data, uint32_t 
 }
 
 static int scan_bulk(kv_session *session, DBC *cursor, kv_rows *rows, const kv_place *place, int hides_values) {
-  const int is_hash = session->database->variant->type == DB_HASH; /* has no order to find a place in */
+  const int is_hash = session->database->variant->type == DB_HASH; /* unordered, so there is no place to search for */
   DBT key = {.data = session->key, .size = place->length, .ulen = KEY_ROOM, .flags = DB_DBT_USERMEM};
   DBT bulk = {.flags = DB_DBT_USERMEM};
   uint32_t flags = place->length == 0 ? DB_FIRST : is_hash ? DB_SET : DB_SET_RANGE;
@@ -80,7 +80,7 @@ static int scan_bulk(kv_session *session, DBC *cursor, kv_rows *rows, const kv_p
   }
 }
 
-/* Puts the cursor on the first row of a downward scan: the last key that is not above, or below, `place`. */
+/* Moves the cursor to the first row of a reverse scan: the last key that is not above, or below, `place`. */
 static int seek_down(kv_session *session, DBC *cursor, DBT *key, DBT *value, const kv_place *place) {
   int code, order;
   if (place->length == 0) return step(session, cursor, key, value, DB_LAST);
@@ -92,7 +92,7 @@ static int seek_down(kv_session *session, DBC *cursor, DBT *key, DBT *value, con
   return step(session, cursor, key, value, DB_PREV);
 }
 
-/* From `place`; without one the cursor stands on the row that was written last. */
+/* Starts at `place`; without one the cursor is at the row that was written last. */
 static int scan_steps(kv_session *session, DBC *cursor, kv_rows *rows, const kv_place *place, int hides_values) {
   const int is_down = (rows->op->flags & KV_REVERSE) != 0;
   DBT key = {
@@ -112,8 +112,7 @@ static int scan_steps(kv_session *session, DBC *cursor, kv_rows *rows, const kv_
   return code == DB_NOTFOUND ? 0 : code;
 }
 
-/* Closes the cursor of a held scan, before what its locks would stand in the way of, and before its transaction ends.
- */
+/* Closes the cursor of a held scan, before anything that its locks would block, and before its transaction ends. */
 int let_go(kv_session *session) {
   DBC *cursor = session->cursor;
   session->cursor = NULL;
@@ -132,8 +131,8 @@ static int go_on(kv_session *session, kv_op *op) {
   return rows.status == KV_SHORT ? DB_BUFFER_SMALL : 0;
 }
 
-/* Runs a scan in `transaction` (null: by itself), with a cursor that gives up the lock of a page when it leaves it: so
- * a long scan needs few. In a group it keeps them, as a transaction's gets do. */
+/* Runs a scan in `transaction` (null: by itself), with a cursor that releases the lock of a page when it leaves it, so
+ * that a long scan needs few locks. In a group it keeps them, like the gets of a transaction. */
 int scan_in(kv_session *session, kv_op *op, DB_TXN *transaction) {
   kv_database *database = session->database;
   keyspace *space = op->keyspace < database->keyspace_count ? &database->keyspaces[op->keyspace] : NULL;
@@ -149,7 +148,7 @@ int scan_in(kv_session *session, kv_op *op, DB_TXN *transaction) {
   if (space == NULL) return NO_KEYSPACE;
   if (op->value_length > KEY_ROOM || op->key_length > KEY_ROOM) return KEY_TOO_LONG;
   kv_place place = kv_scan_place(op, session->place);
-  if (database->variant->type == DB_HASH) place.length = op->key_length; /* a prefix is no place there */
+  if (database->variant->type == DB_HASH) place.length = op->key_length; /* a prefix is not a place there */
   if (place.length != 0) memcpy(session->key, place.key, place.length);
   if (transaction == NULL && database->is_snapshot) flags = DB_TXN_SNAPSHOT;
   if (transaction != NULL && transaction == around(session)) flags = DB_READ_COMMITTED;

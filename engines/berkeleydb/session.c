@@ -1,7 +1,7 @@
-/* Sessions of Berkeley DB, the transactions over several calls, and the texts of failures. */
+/* Sessions of Berkeley DB, transactions over several calls, and the texts of failures. */
 #include "berkeleydb.h"
 
-/* What an op that failed with `code` says. */
+/* The status and text of an op that failed with `code`. */
 uint32_t fail(const kv_op *op, kv_batch *batch, int code) {
   if (code == DB_LOCK_DEADLOCK || code == DB_LOCK_NOTGRANTED) return KV_CONFLICT;
   if (code == NO_KEYSPACE) return kv_fail(batch, op, KV_UNSUPPORTED, "there is no keyspace %u", op->keyspace);
@@ -11,11 +11,11 @@ uint32_t fail(const kv_op *op, kv_batch *batch, int code) {
     return kv_fail(batch, op, KV_TOO_LARGE, "a value of %u bytes ends before the bytes of its indexes",
                    op->value_length);
   if (code == KEY_REFUSED)
-    return kv_fail(batch, op, KV_TOO_LARGE, "a key of the hash table has at most a quarter of a page, and %d bytes",
-                   HASH_KEY_MAX);
-  if (code == PLACE_LOST) return kv_fail(batch, op, KV_ABORTED, "the row that the scan was to go on behind is gone");
-  if (code == KEY_TOO_LONG)
-    return kv_fail(batch, op, KV_TOO_LARGE, "a key that a scan meets has %d bytes at most", KEY_ROOM);
+    return kv_fail(batch, op, KV_TOO_LARGE,
+                   "a key of the hash table has at most a quarter of a page, and at most %d bytes", HASH_KEY_MAX);
+  if (code == PLACE_LOST)
+    return kv_fail(batch, op, KV_ABORTED, "the scan cannot resume: the last row read was deleted");
+  if (code == KEY_TOO_LONG) return kv_fail(batch, op, KV_TOO_LARGE, "a key in a scan has at most %d bytes", KEY_ROOM);
   return kv_fail(batch, op, code == ENOSPC || code == EDQUOT ? KV_FULL : KV_ERROR, "%s", explain(code));
 }
 
@@ -46,7 +46,7 @@ uint32_t control(kv_session *session, kv_op *op, kv_batch *batch) {
   if (code != 0 || op->kind == KV_DROP) return status_of(op, batch, code);
   if ((op->kind == KV_BEGIN) == (transaction != NULL))
     return kv_fail(batch, op, KV_ERROR,
-                   transaction != NULL ? "a transaction is open already" : "no transaction is open");
+                   transaction != NULL ? "a transaction is already open" : "no transaction is open");
   if (op->kind == KV_BEGIN)
     return status_of(op, batch,
                      database->environment->txn_begin(database->environment, database->whole, &session->open, 0));

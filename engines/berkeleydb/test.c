@@ -1,4 +1,4 @@
-/* Drives the plug-in through its table where kvdyno verify does not: indexes, options, deadlocks, foreign files. */
+/* Tests the plug-in through its table where kvdyno verify does not: indexes, options, deadlocks, foreign files. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <ftw.h>
@@ -13,21 +13,21 @@
 #define EXPECT(condition)                                                     \
   do {                                                                        \
     if (!(condition)) {                                                       \
-      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
       exit(1);                                                                \
     }                                                                         \
   } while (0)
 
 enum { OPS = 64, OUT_SIZE = 1 << 16, ROW_SIZE = 64 };
 
-/* With DB_MULTIVERSION the library keeps memory of its transactions when its environment is closed. */
+/* With DB_MULTIVERSION the library does not free all memory of its transactions when its environment is closed. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libdb-5.3.so\n"; }
 
 static const kv_drivers *drivers;
 static char root[64];
 
-/* A database and one session of it, with a batch. */
+/* A database and a session of it, with a batch. */
 typedef struct bench {
   const kv_driver *driver;
   char folder[128];
@@ -52,7 +52,7 @@ static int remove_entry(const char *path, const struct stat *facts, int kind, st
   return remove(path);
 }
 
-/* How a database is to be opened. */
+/* The request of an open. */
 typedef struct want {
   const char *table;
   uint32_t level, keyspaces, threads;
@@ -159,7 +159,7 @@ static int holds(bench *b, int keyspace, const char *key, const char *value) {
   return op->status == KV_OK && op->length == strlen(value) && memcmp(b->out, value, op->length) == 0;
 }
 
-/* Keyspace 1: by the value's bytes 0 and 1; keyspace 2: by its bytes 2 and 3, clustering. */
+/* Keyspace 1: by bytes 0 and 1 of the value; keyspace 2: by bytes 2 and 3, clustering. */
 static const kv_index two_indexes[] = {{0, 1, 0, 2, 0}, {0, 2, 2, 2, 1}};
 
 static void keeps_index_rows(bench *b, int is_snapshot) {
@@ -175,7 +175,7 @@ static void keeps_index_rows(bench *b, int is_snapshot) {
   EXPECT(strcmp(rows_of(b, 2, KV_KEYS, "y"), "yyk1= zzk2= ") == 0);
   EXPECT(holds(b, 1, "bbk3", "") && holds(b, 2, "xxk3", "bbxx3"));
   EXPECT(one(b, KV_GET, 0, 1, "bbk2", "")->status == KV_NOT_FOUND);
-  /* Overwriting moves them, deleting takes them away, what is refused leaves them. */
+  /* Overwrites move index rows, deletes remove them, refused ops leave them. */
   EXPECT(put(b, "k1", "ccyy4") == KV_OK && one(b, KV_DELETE, 0, 0, "k3", "")->status == KV_OK);
   EXPECT(one(b, KV_PUT, KV_NEW, 0, "k1", "ddww5")->status == KV_EXISTS);
   EXPECT(one(b, KV_PUT, KV_NEW, 0, "k4", "ddww6")->status == KV_OK);
@@ -192,7 +192,7 @@ static void keeps_index_rows(bench *b, int is_snapshot) {
   end(b);
 }
 
-/* Joined puts in one call, transactions that fail and such that do not. */
+/* Joined puts in one call, transactions that fail and transactions that succeed. */
 static void keeps_index_rows_of_groups(bench *b) {
   const want want = {"berkeleydb", KV_NONE, 3, 1, two_indexes, 2, {{NULL, NULL}}};
   begin(b, &want, KV_CREATE);
@@ -227,7 +227,7 @@ static void keeps_index_rows_of_groups(bench *b) {
   end(b);
 }
 
-/* Two threads write rows and overwrite one another's, while each scans: index rows always belong to rows. */
+/* Two threads write rows and overwrite each other's, and both scan: index rows always belong to rows. */
 static void *write_rows(void *given) {
   bench *b = given;
   char key[ROW_SIZE], value[ROW_SIZE];
@@ -243,7 +243,7 @@ static void *write_rows(void *given) {
       op->limit = 100;
       const uint8_t *at = b->out;
       uint32_t lengths[2];
-      for (uint32_t row = 0; row < op->rows; row++) { /* clustering: the value of the row at that very time */
+      for (uint32_t row = 0; row < op->rows; row++) { /* clustering: the row's value at the same time */
         memcpy(lengths, at, 8);
         EXPECT(lengths[1] >= 4 && memcmp(at + 8, at + 8 + lengths[0] + 2, 2) == 0);
         at += 8 + lengths[0] + lengths[1];
@@ -282,7 +282,7 @@ static void keeps_index_rows_of_threads(bench *b, bench *other, const char *opti
   end(b);
 }
 
-/* Each transaction of one thread takes the keyspaces in the other order, until there were deadlocks enough. */
+/* Each transaction of one thread uses the keyspaces in the opposite order, until there were enough deadlocks. */
 static void *cross(void *given) {
   static uint64_t retries;
   bench *b = given;
@@ -333,7 +333,7 @@ static uint32_t count_rows(bench *b, const char *last) {
   return rows;
 }
 
-/* All of it in one transaction, more pages than Berkeley DB has locks as shipped. */
+/* Everything in one transaction, with more pages than Berkeley DB's default number of locks. */
 static void runs_in_one_transaction(bench *b, const char *child, const char *table) {
   want want = {table, KV_DEFAULT, 1, 1, NULL, 0, {{"single_transaction", "true"}, {"child_transactions", child}}};
   const uint32_t rows = 60000, is_tree = strcmp(table, "berkeleydb") == 0;

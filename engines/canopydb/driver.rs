@@ -34,13 +34,13 @@ impl Driver for Canopydb {
         levels: &[Level::None, Level::Process, Level::Power],
         key_size_max: 0,
         options: &[
+            option(c"concurrent-writers", c"flag", c"false", c"optimistic concurrent write transactions"),
             option(
-                c"concurrent-writers",
-                c"flag",
-                c"false",
-                c"optimistic write transactions, not one at a time",
+                c"compress-over",
+                c"bytes",
+                c"12288",
+                c"larger values are compressed; up to 4096: no compression",
             ),
-            option(c"compress-over", c"bytes", c"12288", c"larger values are compressed; up to 4096: none"),
         ],
     };
     type Session<'db> = CanopydbSession<'db>;

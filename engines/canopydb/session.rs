@@ -1,11 +1,11 @@
-//! One thread's way to a canopydb database.
+//! One thread's access to a canopydb database.
 
 use super::Canopydb;
 use canopydb::{ReadTransaction, Tree, WriteTransaction};
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Error, Op, Session, Status, Vote, each};
 
-/// A session: each op that is not in a group is a transaction of its own.
+/// A session: each op outside a group is a separate transaction.
 pub struct CanopydbSession<'db> {
     driver: &'db Canopydb,
 }
@@ -16,12 +16,12 @@ impl<'db> CanopydbSession<'db> {
     }
 
     fn name(&self, op: &Op<'_>) -> Result<&'db [u8], Error> {
-        Ok(self.driver.trees.get(op.keyspace()).ok_or_else(|| Error::unsupported("such keyspace"))?)
+        Ok(self.driver.trees.get(op.keyspace()).ok_or_else(|| Error::unsupported("this keyspace"))?)
     }
 
     fn read(&self, transaction: &ReadTransaction, op: &mut Op<'_>) -> Result<Status, Error> {
         let tree = transaction.get_tree(self.name(op)?)?;
-        read(&tree.ok_or_else(|| Error::new("the tree is gone"))?, op)
+        read(&tree.ok_or_else(|| Error::new("the tree does not exist"))?, op)
     }
 
     fn apply(&self, transaction: &WriteTransaction, ops: &mut [Op<'_>]) -> Result<(Vote, Status), Error> {
@@ -39,7 +39,7 @@ impl<'db> CanopydbSession<'db> {
         Ok((vote, status))
     }
 
-    /// One transaction, tried again after a conflict; gives the status of its last op.
+    /// One transaction, retried after a conflict; returns the status of its last op.
     fn transact(&self, ops: &mut [Op<'_>]) -> Result<Status, Error> {
         for retries in 0..1000 {
             let transaction = self.driver.database.begin_write_with(self.driver.concurrent)?;
@@ -104,7 +104,7 @@ fn write(tree: &mut Tree<'_>, op: &mut Op<'_>) -> Result<Status, Error> {
         KV_PUT => tree.insert(op.key(), op.value())?,
         KV_DELETE if !tree.delete(op.key())? => return Ok(Status::NotFound),
         KV_DELETE => (),
-        _ => return Err(Error::unsupported("such op")),
+        _ => return Err(Error::unsupported("this op")),
     }
     Ok(Status::Ok)
 }

@@ -1,4 +1,4 @@
-/* A complete driver in C++: std's ordered map behind a mutex. Made for copying. */
+/* A complete driver in C++: std's ordered map behind a mutex. Copy it to start a driver. */
 #include "driver.hpp"
 
 #include <map>
@@ -7,19 +7,19 @@
 
 namespace {
 
-/* std::less<> finds by string_view; strings compare as memcmp does, which is the order that scans must have. */
+/* std::less<> finds by string_view; strings compare like memcmp, the order that scans must have. */
 using Rows = std::map<std::string, std::string, std::less<>>;
 
 class Example {
  public:
   static constexpr kv_option options[] = {
-      {"limit_bytes", "bytes", "0", "bytes of keys and values that may be stored; 0 = no limit"},
+      {"limit_bytes", "bytes", "0", "maximum bytes of keys and values stored; 0 = no limit"},
   };
   static constexpr kvdyno::Info info{
       "example-cpp",
-      "an ordered map behind a mutex; the driver in C++ to copy",
+      "an ordered map behind a mutex; the C++ driver to copy",
       "C++",
-      "example", /* keeps it out of comparisons of all engines; yours says lsm, b+tree ... */
+      "example", /* excludes it from comparisons of all engines; yours is lsm, b+tree ... */
       KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_CAN_DELETE | KV_DELETE_TELLS | KV_OVERWRITE | KV_CAN_NEW |
           KV_TRANSACTION | KV_IN_MEMORY,
       1 << KV_NONE,
@@ -39,7 +39,7 @@ class Example {
   uint64_t limit_bytes;
 };
 
-/* Stands in the order of keys; the kit's scan_over drives it. */
+/* Walks in key order; the kit's scan_over drives it. */
 class Cursor {
  public:
   explicit Cursor(const Rows &rows) : rows(rows), at(rows.end()) {}
@@ -56,7 +56,7 @@ class Cursor {
   Rows::const_iterator at;
 };
 
-/* One thread's way to the database: cursors, transactions and buffers that can be used again belong here. */
+/* One thread's session: cursors, transactions and reusable buffers belong here. */
 class Example::Session {
  public:
   explicit Session(Example &database) : database(database) {}
@@ -67,7 +67,7 @@ class Example::Session {
     return found == database.rows.end() ? static_cast<uint32_t>(KV_NOT_FOUND) : kvdyno::deliver(op, found->second);
   }
 
-  /* A put or a delete of its own is a group of one. */
+  /* A single put or delete is a group of one. */
   uint32_t put(kv_op &op) { return group(&op, 1, true), op.status; }
   uint32_t remove(kv_op &op) { return group(&op, 1, true), op.status; }
 
@@ -77,14 +77,14 @@ class Example::Session {
     return kvdyno::scan_over(cursor, op);
   }
 
-  /* Writes all of a group, or, if it throws, nothing: whatever may fail is done before the first row changes. */
+  /* Writes all of a group, or, if it throws, nothing: everything that may fail is done before the first row changes. */
   uint32_t group(kv_op *ops, uint32_t count, bool is_atomic) {
-    if (!is_atomic) return KV_NOT_RUN; /* joined ops have no call of their own: the kit runs them one by one */
+    if (!is_atomic) return KV_NOT_RUN; /* no special call for joined ops: the kit runs them one by one */
     fresh.clear();
     uint64_t more_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
       if (ops[i].kind != KV_PUT && ops[i].kind != KV_DELETE)
-        throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction is of puts and deletes only");
+        throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction may have only puts and deletes");
       Rows made;
       if (ops[i].kind == KV_PUT) {
         made.emplace(kvdyno::key_of(ops[i]), kvdyno::value_of(ops[i]));
@@ -94,13 +94,13 @@ class Example::Session {
     }
     const std::lock_guard<std::mutex> held(database.lock);
     if (database.limit_bytes != 0 && database.stored_bytes + more_bytes > database.limit_bytes)
-      throw kvdyno::Failure(KV_FULL, "over limit_bytes=" + std::to_string(database.limit_bytes));
+      throw kvdyno::Failure(KV_FULL, "exceeds limit_bytes=" + std::to_string(database.limit_bytes));
     for (uint32_t i = 0; i < count; i++) ops[i].status = apply(ops[i], fresh[i]);
     return KV_OK;
   }
 
  private:
-  /* Puts the node, or deletes if it is empty. Allocates nothing, so it cannot fail. */
+  /* Puts the node, or deletes if the node is empty. Allocates nothing, so it cannot fail. */
   uint32_t apply(const kv_op &op, Rows::node_type &node) {
     Rows &rows = database.rows;
     const auto found = rows.find(kvdyno::key_of(op));
@@ -120,7 +120,7 @@ class Example::Session {
   }
 
   Example &database;
-  std::vector<Rows::node_type> fresh; /* keeps its room from group to group */
+  std::vector<Rows::node_type> fresh; /* keeps its capacity from group to group */
 };
 
 Example::Example(kvdyno::Opening &opening) : limit_bytes(opening.number("limit_bytes")) {
@@ -130,7 +130,9 @@ Example::Example(kvdyno::Opening &opening) : limit_bytes(opening.number("limit_b
   opening.in_force("limit_bytes", limit_bytes);
 }
 
-bool Example::maintain(uint32_t work) { return work != KV_COMPACT; /* nothing is buffered, nothing runs behind */ }
+bool Example::maintain(uint32_t work) {
+  return work != KV_COMPACT; /* nothing is buffered, nothing runs in the background */
+}
 
 void Example::stats(kvdyno::Stats &stats) {
   const std::lock_guard<std::mutex> held(lock);

@@ -1,4 +1,4 @@
-/* The smallest complete driver: a sorted array of rows behind a mutex. Made for copying. */
+/* The smallest complete driver: a sorted array of rows behind a mutex. Copy it to start a driver. */
 #include "kit.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ static row *new_row(const kv_op *op) {
   return made;
 }
 
-/* The index of the first row whose key is not below `key`, and whether it is that key's. */
+/* The index of the first row whose key is not below `key`, and whether that row has this key. */
 static size_t find(const kv_database *database, const uint8_t *key, uint32_t length, int *is_there) {
   size_t low = 0, high = database->count;
   *is_there = 0;
@@ -86,7 +86,7 @@ static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
   return status;
 }
 
-/* Writes all of a group, or, if one op cannot be done, none: whatever may fail is done before the first row changes. */
+/* Writes all of a group, or nothing if one op fails: everything that may fail is done before the first row changes. */
 static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomic, kv_batch *batch) {
   kv_database *database = (kv_database *)session;
   uint32_t i, ready = 0, status = KV_OK;
@@ -98,9 +98,9 @@ static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomi
   for (; ready < count && status == KV_OK; ready++) {
     kv_op *op = &ops[ready];
     if (op->kind != KV_PUT && op->kind != KV_DELETE)
-      status = kv_fail(batch, op, KV_UNSUPPORTED, "a transaction is of puts and deletes only");
+      status = kv_fail(batch, op, KV_UNSUPPORTED, "a transaction may have only puts and deletes");
     else if (op->key_length == 0 || op->key_length > KEY_SIZE_MAX)
-      status = kv_fail(batch, op, KV_TOO_LARGE, "a key has 1 to %d bytes", KEY_SIZE_MAX);
+      status = kv_fail(batch, op, KV_TOO_LARGE, "a key must have 1 to %d bytes", KEY_SIZE_MAX);
     else if (op->kind == KV_PUT && (fresh[ready] = new_row(op)) == NULL)
       status = kv_fail(batch, op, KV_ERROR, "out of memory");
   }
@@ -112,7 +112,7 @@ static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomi
   return status;
 }
 
-/* A put or a delete of its own is a group of one. */
+/* A single put or delete is a group of one. */
 static uint32_t write_one(kv_session *session, kv_op *op, kv_batch *batch) {
   uint32_t status = group(session, op, 1, 1, batch);
   return status == KV_OK ? op->status : status;
@@ -123,7 +123,8 @@ static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
   const int is_reverse = (op->flags & KV_REVERSE) != 0;
   uint8_t space[KEY_SIZE_MAX];
   int is_there;
-  if (op->value_length > sizeof(space)) return kv_fail(batch, op, KV_TOO_LARGE, "the bound is no key");
+  if (op->value_length > sizeof(space))
+    return kv_fail(batch, op, KV_TOO_LARGE, "the bound is longer than a key may be");
   kv_place place = kv_scan_place(op, space);
   kv_rows rows = kv_rows_begin(op);
   pthread_mutex_lock(&database->lock);
@@ -184,13 +185,13 @@ static uint32_t close_database(kv_database *database, char *error) {
   return KV_OK;
 }
 
-static const kv_option options[] = {{"room", "count", "1024", "rows to make room for when it is opened"}};
+static const kv_option options[] = {{"room", "count", "1024", "rows to reserve space for at open"}};
 
 /* clang-format off */
 static const kv_driver driver = {
     .abi = KV_ABI, .size = sizeof(kv_driver),
-    .name = "example", .engine = "a sorted array behind a mutex; the driver to copy",
-    .language = "C", .family = "example", /* keeps it out of comparisons of all engines; yours says lsm, b+tree ... */
+    .name = "example", .engine = "a sorted array behind a mutex; the C driver to copy",
+    .language = "C", .family = "example", /* excludes it from comparisons of all engines; yours is lsm, b+tree ... */
     .capabilities = CAPABILITIES, .levels = 1u << KV_NONE, .key_size_max = KEY_SIZE_MAX,
     .option_count = 1, .options = options,
     .open = open_database, .close = close_database,

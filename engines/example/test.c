@@ -1,4 +1,4 @@
-/* Drives a plug-in through its table: what a driver copied from the example must still do. Run by `make check`. */
+/* Tests a plug-in through its table: what a driver copied from the example must still do. Run by `make check`. */
 #if defined(__STRICT_ANSI__)
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -14,14 +14,14 @@
 #define EXPECT(condition)                                                     \
   do {                                                                        \
     if (!(condition)) {                                                       \
-      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
       exit(1);                                                                \
     }                                                                         \
   } while (0)
 
 enum { OPS = 64, OUT_SIZE = 256 };
 
-/* One session with a batch of its own. */
+/* One session with its own batch. */
 typedef struct bench {
   const kv_driver *driver;
   kv_session *session;
@@ -174,7 +174,7 @@ static void walks_in_both_directions(bench *b) {
   EXPECT(b->ops[0].status == KV_OK && strcmp(keys_of(&b->ops[0]), "a ab ") == 0);
 }
 
-/* Scans with a buffer for two rows and goes on behind the last: all rows once. */
+/* Scans with a buffer for two rows and continues after the last one: delivers all rows once. */
 static void resumes_where_the_buffer_ended(bench *b) {
   char last[8] = "", all[64] = "";
   for (uint32_t calls = 0;; calls++) {

@@ -16,12 +16,12 @@ const CACHE_BYTES: u64 = 32 << 20;
 
 /// An open database and its keyspaces.
 pub struct Fjall {
-    // Keyspaces go first: the database ends its threads when it is the last to be dropped.
+    // Keyspaces are dropped first: the database ends its threads when it is dropped last.
     keyspaces: Vec<Keyspace>,
     database: OptimisticTxDatabase,
-    /// What follows each write; `None`: what the engine does by itself is enough.
+    /// What follows each write; `None`: the engine itself does enough.
     persist: Option<PersistMode>,
-    /// The same for a batch, which does nothing by itself.
+    /// The same for a batch, which does not persist by itself.
     persist_batch: Option<PersistMode>,
     transactions: bool,
 }
@@ -40,7 +40,7 @@ impl Driver for Fjall {
                 c"compression",
                 c"choice:lz4|none",
                 c"lz4",
-                c"of data blocks and of large values in the journal",
+                c"compression of data blocks and of large journal values",
             ),
             option(c"transactions", c"flag", c"false", c"write through the optimistic transactions of fjall"),
         ],
@@ -56,7 +56,7 @@ impl Driver for Fjall {
         let builder =
             OptimisticTxDatabase::builder(config.path()).cache_size(cache).journal_compression(journal);
         let database = builder.manual_journal_persist(true).open()?;
-        // Whether a keyspace writes its journal buffer after each write is settled when it is made; its name says it.
+        // Whether a keyspace writes its journal buffer after each write is fixed at its creation; its name records it.
         let manual =
             if config.create() { level == Level::None } else { database.inner().keyspace_exists("manual-0") };
         if level == Level::None && !manual {
@@ -125,7 +125,7 @@ impl Driver for Fjall {
     }
 }
 
-/// Waits until no flush waits and no compaction runs, ten times in a row: one job may ask for the next.
+/// Waits until no flush is pending and no compaction runs, ten times in a row: one job may start the next.
 fn settle(database: &Database) {
     let mut quiet = 0;
     while quiet < 10 {

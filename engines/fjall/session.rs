@@ -1,4 +1,4 @@
-//! A session of fjall: writes by themselves, as batches, or as optimistic transactions.
+//! A session of fjall: single writes, batches, or optimistic transactions.
 
 use super::Fjall;
 use fjall::{Guard, Keyspace, OptimisticWriteTx, Readable};
@@ -13,13 +13,13 @@ pub struct FjallSession<'db> {
 impl<'db> FjallSession<'db> {
     /// The keyspace to read from.
     fn keyspace(&self, op: &Op<'_>) -> Result<&'db Keyspace, Error> {
-        self.driver.keyspaces.get(op.keyspace()).ok_or_else(|| Error::unsupported("such keyspace"))
+        self.driver.keyspaces.get(op.keyspace()).ok_or_else(|| Error::unsupported("this keyspace"))
     }
 
     /// The keyspace to write to. The engine would panic on such a key, and then refuse all writes.
     fn writable(&self, op: &Op<'_>) -> Result<&'db Keyspace, Error> {
         if op.key().is_empty() || op.key().len() > usize::from(u16::MAX) {
-            return Err(Error::with(Status::TooLarge, "keys have 1 to 65535 bytes"));
+            return Err(Error::with(Status::TooLarge, "a key must have 1 to 65535 bytes"));
         }
         self.keyspace(op)
     }
@@ -38,7 +38,7 @@ impl<'db> FjallSession<'db> {
         Ok(Status::Ok)
     }
 
-    /// One optimistic transaction, tried again after a conflict; gives the status of its last op.
+    /// One optimistic transaction, retried after a conflict; returns the status of its last op.
     fn transact(&self, ops: &mut [Op<'_>]) -> Result<Status, Error> {
         for retries in 0..1000 {
             let mut transaction = self.driver.database.write_tx()?.durability(self.driver.persist_batch);
@@ -66,7 +66,7 @@ fn apply(transaction: &mut OptimisticWriteTx, keyspace: &Keyspace, op: &mut Op<'
         KV_PUT if op.is_new() && transaction.contains_key(keyspace, op.key())? => return Ok(Status::Exists),
         KV_PUT => transaction.insert(keyspace, op.key(), op.value()),
         KV_DELETE => transaction.remove(keyspace, op.key()),
-        _ => return Err(Error::unsupported("such op in a transaction")),
+        _ => return Err(Error::unsupported("this op in a transaction")),
     }
     Ok(Status::Ok)
 }
@@ -103,7 +103,7 @@ impl Session for FjallSession<'_> {
             return Ok(true);
         }
         if !ops.iter().all(|op| op.kind() == KV_DELETE || op.kind() == KV_PUT && !op.is_new()) {
-            return if atomic { Err(Error::unsupported("such op in a batch")) } else { Ok(false) };
+            return if atomic { Err(Error::unsupported("this op in a batch")) } else { Ok(false) };
         }
         let mut batch = self.driver.database.inner().batch().durability(self.driver.persist_batch);
         for op in ops.iter_mut() {

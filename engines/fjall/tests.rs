@@ -1,4 +1,4 @@
-//! What is special to this driver; the rest is asked by `kvdyno verify`.
+//! Checks specific to this driver; `kvdyno verify` checks the rest.
 
 #[test]
 fn tells_the_version_that_is_locked() {

@@ -10,11 +10,11 @@ struct kv_database {
 static GDBM_FILE file_of(kv_session *session) { return ((kv_database *)session)->file; }
 
 static datum datum_of(const uint8_t *bytes, uint32_t length) {
-  static char nothing[1]; /* a null pointer is no datum, not even one without bytes */
+  static char nothing[1]; /* a null pointer is not a datum, not even an empty one */
   return (datum){length != 0 ? (char *)bytes : nothing, (int)length};
 }
 
-/* Fails an op with what the library says. */
+/* Fails an op with the library's message. */
 static uint32_t failed(GDBM_FILE file, const kv_op *op, kv_batch *batch, const char *what) {
   const int system = gdbm_check_syserr(gdbm_errno) ? gdbm_last_syserr(file) : 0;
   const uint32_t status = system == ENOSPC ? KV_FULL : KV_ERROR;
@@ -22,7 +22,7 @@ static uint32_t failed(GDBM_FILE file, const kv_op *op, kv_batch *batch, const c
                  system != 0 ? strerror(system) : "");
 }
 
-/* The library gives each value in memory of its own. */
+/* The library returns each value in newly allocated memory. */
 static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
   datum found = gdbm_fetch(file_of(session), datum_of(op->key, op->key_length));
   if (found.dptr == NULL)
@@ -46,7 +46,7 @@ static uint32_t delete_row(kv_session *session, kv_op *op, kv_batch *batch) {
   return gdbm_errno == GDBM_ITEM_NOT_FOUND ? (uint32_t)KV_NOT_FOUND : failed(file_of(session), op, batch, "delete");
 }
 
-/* Offers the row of `key`, if it has the prefix; 0: go no further. */
+/* Offers the row of `key` if it has the prefix; 0: stop. */
 static int push(GDBM_FILE file, kv_rows *rows, datum key) {
   datum value = {NULL, 0};
   if (kv_rows_is_beyond(rows->op, key.dptr, (size_t)key.dsize)) return 1;
@@ -59,7 +59,7 @@ static int push(GDBM_FILE file, kv_rows *rows, datum key) {
   return goes_on;
 }
 
-/* Prefix scans walk all keys, in no order. */
+/* Prefix scans read all keys, in no order. */
 static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
   GDBM_FILE file = file_of(session);
   const datum last = datum_of(op->key, op->key_length);
@@ -67,7 +67,7 @@ static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
   kv_rows rows = kv_rows_begin(op);
   if (is_resumed && !gdbm_exists(file, last))
     return kv_fail(batch, op, KV_ERROR,
-                   "scan: the row to go on from is gone, and there is no order to find the next by");
+                   "scan: cannot resume: the last row read was deleted, and the rows are unordered");
   datum key = is_resumed ? gdbm_nextkey(file, last) : gdbm_firstkey(file);
   while (key.dptr != NULL) {
     if (!push(file, &rows, key)) break;
@@ -91,7 +91,7 @@ static uint32_t execute(kv_session *session, kv_batch *batch) {
 
 static const kv_driver driver;
 
-/* The fatal errors that the library would else print. */
+/* The fatal errors that the library would otherwise print. */
 static void stay_silent(const char *text) { (void)text; }
 
 static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_database **database) {
@@ -148,10 +148,10 @@ static uint32_t close_database(kv_database *database, char *error) {
 }
 
 static const kv_option option_list[] = {
-    {"block_size", "bytes", "0", "bytes of a block and of a bucket; 0 = the file system's, as shipped"},
-    {"map", "bytes", "0", "bytes of the file that may be mapped at once; 0 = all, as shipped"},
+    {"block_size", "bytes", "0", "size of a block and of a bucket in bytes; 0 = the file system's, as shipped"},
+    {"map", "bytes", "0", "bytes of the file that may be mapped at the same time; 0 = all, as shipped"},
     {"mapped", "flag", "true", "read and write through a memory map"},
-    {"preread", "flag", "false", "GDBM_PREREAD: fault the map's pages in at once"},
+    {"preread", "flag", "false", "GDBM_PREREAD: fault in all pages of the map at open"},
     {"sync", "flag", "false", "GDBM_SYNC: sync each write"},
     {"coalesce", "flag", "false", "GDBM_SETCOALESCEBLKS: join free blocks, which slows writes"},
     {"central_free", "flag", "false", "GDBM_SETCENTFREE: all free blocks in one list, which slows writes"},

@@ -1,4 +1,4 @@
-/* Reads the options of the GDBM driver, sets them, and asks the library what is in force. */
+/* Reads the options of the GDBM driver, applies them, and queries the effective values from the library. */
 #include "options.h"
 
 #include <limits.h>

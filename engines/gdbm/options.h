@@ -1,4 +1,4 @@
-/* The options of the GDBM driver: which there are, and what is in force. */
+/* The options of the GDBM driver and their effective values. */
 #ifndef GDBM_OPTIONS_H
 #define GDBM_OPTIONS_H
 
@@ -13,7 +13,7 @@ typedef struct options {
 
 uint32_t gdbm_read_options(const kv_driver *driver, const kv_config *config, options *options, kv_opened *opened);
 
-/* Sets what is set on an open file, and says what is in force; false when the library refuses. */
+/* Applies the options to an open file and reports the effective values; false if the library refuses. */
 int gdbm_tune(GDBM_FILE file, const kv_config *config, options *options, kv_opened *opened);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the files of this driver share: a database, its sessions, and what KVDK's statuses mean. */
+/* The declarations shared by the files of this driver: a database, its sessions, and the meaning of KVDK's statuses. */
 #ifndef KVDYNO_KVDK_DATABASE_H
 #define KVDYNO_KVDK_DATABASE_H
 
@@ -15,26 +15,26 @@ using kvdk::StringView;
 
 struct kv_database {
   std::unique_ptr<kvdk::Engine> engine;
-  std::vector<std::string> collections; /* the name of that of each keyspace; of strings none */
+  std::vector<std::string> collections; /* the collection of each keyspace; empty for strings */
   size_t row_bytes_max = 0;             /* a key and its value must be smaller */
   kvdk::SortedCollectionConfigs sorted;
 };
 
-/* A scan of a hash that may be resumed: KVDK's iterators of hashes find no key. */
+/* A scan of a hash that may be resumed: KVDK's iterators of hashes cannot seek to a key. */
 class HashPlace {
  public:
   explicit HashPlace(kvdk::Engine &engine) : engine(engine) {}
   ~HashPlace() { leave(); }
   HashPlace(const HashPlace &) = delete;
 
-  /* Goes to the first element; a hash that is not there has none. */
+  /* Moves to the first element; an absent hash has none. */
   void begin(const StringView &hash) {
     leave();
     collection.assign(hash.data(), hash.size());
     iterator = engine.HashIteratorCreate(hash);
     if (iterator != nullptr) iterator->SeekToFirst();
   }
-  /* Lets go of the iterator, and of the old versions that it keeps. */
+  /* Releases the iterator, and the old versions that it keeps. */
   void leave() {
     if (iterator != nullptr) engine.HashIteratorRelease(iterator);
     iterator = nullptr;
@@ -46,7 +46,7 @@ class HashPlace {
   bool stands() const { return iterator != nullptr && iterator->Valid(); }
 
   kvdk::HashIterator *iterator = nullptr;
-  std::string last; /* the key of the last row that was given */
+  std::string last; /* the key of the last row delivered */
 
  private:
   kvdk::Engine &engine;
@@ -65,24 +65,24 @@ struct kv_session {
   kvdk::Engine &engine;
   std::unique_ptr<kvdk::WriteBatch> batch;
   std::unique_ptr<kvdk::Transaction> transaction;
-  std::string value; /* keeps its room from get to get */
-  std::string name;  /* of a collection that a key's first bytes name */
+  std::string value; /* keeps its capacity from get to get */
+  std::string name;  /* the collection named by a key's first bytes */
   HashPlace place;
 };
 
 namespace kvdyno_kvdk {
 
-/* Strings: one space of keys, and lists beside them. Hashes and sorted: a collection for each keyspace, and one for
+/* Strings: one space of keys, and separate lists. Hashes and sorted: a collection for each keyspace, and one for
  * each name. */
 enum Kind { strings, hashes, sorted };
 
-/* Of a key in a collection: before it stand eight bytes that say whose it is, and both have 65535. */
+/* For a key in a collection: eight bytes before it identify the collection, and the limit for both is 65535. */
 constexpr size_t element_key_bytes_max = 65527;
 
 /* The name of a status of KVDK. */
 inline const char *name_of(Status status) { return KVDKStatusStrings[status]; }
 
-/* What a status of KVDK is to the core. */
+/* The boundary's status for a status of KVDK. */
 inline uint32_t status_of(Status status, kv_op *op, kv_batch *batch, const char *what) {
   if (status == Status::Ok) return KV_OK;
   if (status == Status::NotFound || status == Status::Outdated) return KV_NOT_FOUND;
@@ -90,15 +90,15 @@ inline uint32_t status_of(Status status, kv_op *op, kv_batch *batch, const char 
   if (status == Status::PmemOverflow || status == Status::MemoryOverflow) said = KV_FULL;
   if (status == Status::InvalidDataSize || status == Status::InvalidBatchSize) said = KV_TOO_LARGE;
   if (status == Status::Timeout) said = KV_CONFLICT;
-  return kv_fail(batch, op, said, "%s: KVDK says %s", what, name_of(status));
+  return kv_fail(batch, op, said, "%s: KVDK returned %s", what, name_of(status));
 }
 
-/* What an op is about: the collection, the key within it, the value. */
+/* The target of an op: the collection, the key within it, the value. */
 struct Target {
   StringView collection, key, value;
 };
 
-/* Finds it. Another status than KV_OK: there is no such keyspace, or the row is too large. */
+/* Finds the target. Any status other than KV_OK: there is no such keyspace, or the row is too large. */
 inline uint32_t target_of(kv_session *session, kv_op *op, kv_batch *batch, Target *target) {
   const kv_database &database = session->database;
   const bool has_collections = !database.collections.empty();
@@ -125,20 +125,20 @@ inline uint32_t target_of(kv_session *session, kv_op *op, kv_batch *batch, Targe
   return KV_OK;
 }
 
-/* Makes a collection; that it is there already is fine. */
+/* Creates a collection; an existing one is fine. */
 Status make_collection(kv_database &database, Kind kind, StringView name);
 
-/* kv_group_call of each kind. */
+/* kv_group_call for each kind. */
 template <Kind kind>
 uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int is_atomic, kv_batch *batch);
 
-/* kv_calls of sorted collections, of hashes and of lists. */
+/* kv_calls for sorted collections, hashes and lists. */
 uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch);
 uint32_t scan_hash(kv_session *session, kv_op *op, kv_batch *batch);
 uint32_t push(kv_session *session, kv_op *op, kv_batch *batch);
 uint32_t pop(kv_session *session, kv_op *op, kv_batch *batch);
 
-/* The options; the first of them are those of all kinds. */
+/* The options; the first of them apply to all kinds. */
 extern const kv_option options[];
 constexpr uint32_t option_count = 10;
 constexpr uint32_t sorted_option_count = 12;
@@ -147,7 +147,7 @@ constexpr uint32_t sorted_option_count = 12;
 uint32_t open_database(const kv_driver *driver, Kind kind, const kv_config *config, kv_opened *opened,
                        kv_database **database);
 
-/* Runs `call`; what it throws is a text and KV_ERROR. */
+/* Runs `call`; an exception becomes a text and KV_ERROR. */
 template <class Call, class Report>
 uint32_t guarded(Call call, Report report) noexcept {
   try {
@@ -155,7 +155,7 @@ uint32_t guarded(Call call, Report report) noexcept {
   } catch (const std::exception &error) {
     return report(error.what());
   } catch (...) {
-    return report("an exception of no known type");
+    return report("an exception of an unknown type");
   }
 }
 

@@ -25,7 +25,7 @@ kvdk::WriteOptions options_of(const kv_op *op) {
   return kvdk::WriteOptions(op->limit == 0 ? kvdk::kPersistTTL : int64_t{op->limit} * 1000);
 }
 
-/* What a put with KV_NEW or a merge makes of the row that is there. */
+/* The effect of a put with KV_NEW or of a merge on the existing row. */
 kvdk::ModifyOperation modified(const std::string *old_value, std::string *new_value, void *given) {
   const kv_op *op = static_cast<const kv_op *>(given);
   const char *bytes = reinterpret_cast<const char *>(op->value);
@@ -45,7 +45,7 @@ kvdk::ModifyOperation modified(const std::string *old_value, std::string *new_va
   return kvdk::ModifyOperation::Write;
 }
 
-/* One write, of a row whose place is known. */
+/* One write of a row whose location is known. */
 template <Kind kind>
 Status write(kv_session *session, kv_op *op, const Target &target) {
   kvdk::Engine &engine = session->engine;
@@ -74,7 +74,7 @@ uint32_t write_one(kv_session *session, kv_op *op, kv_batch *batch) {
           if (said == Status::Ok) said = write<kind>(session, op, target);
         }
         if (said == Status::Abort && (op->flags & KV_NEW) != 0) return KV_EXISTS;
-        if (said == Status::NotFound && op->kind == KV_DELETE) return KV_OK; /* of a collection that is not there */
+        if (said == Status::NotFound && op->kind == KV_DELETE) return KV_OK; /* the collection does not exist */
         return status_of(said, op, batch, "write");
       },
       [&](const char *text) { return kv_fail(batch, op, KV_ERROR, "write: %s", text); });

@@ -1,4 +1,4 @@
-/* Transactions of KVDK: writes alone as one batch, with reads as what KVDK calls a transaction. */
+/* Transactions of KVDK: writes alone as one batch, with reads as KVDK's transaction. */
 #include <unistd.h>
 
 #include "database.h"
@@ -6,7 +6,7 @@
 namespace kvdyno_kvdk {
 namespace {
 
-/* A transaction that meets another is tried as often again. */
+/* The number of retries of a transaction that conflicts with another. */
 constexpr uint32_t tries = 16;
 
 template <Kind kind>
@@ -44,7 +44,7 @@ Status get_from(kvdk::Transaction &transaction, const Target &at, std::string *v
                           : transaction.SortedGet(at.collection, at.key, value);
 }
 
-/* Finds what an op is about, and makes the collection that its key names. */
+/* Finds an op's target, and creates the collection that its key names. */
 uint32_t prepare(kv_session *session, kv_op *op, kv_batch *batch, Kind kind, Target *at) {
   const uint32_t status = target_of(session, op, batch, at);
   if (status != KV_OK || op->split == 0 || kind == strings) return status;
@@ -68,7 +68,7 @@ uint32_t write_batch(kv_session *session, kv_op *ops, uint32_t count, kv_batch *
   return KV_OK;
 }
 
-/* One op of a transaction; its status, or KVDK's that ends the transaction. */
+/* One op of a transaction; returns its status, or KVDK's status that ends the transaction. */
 template <Kind kind>
 Status run_one(kv_session *session, kv_op *op, const Target &at) {
   kvdk::Transaction &transaction = *session->transaction;
@@ -90,7 +90,7 @@ Status run_one(kv_session *session, kv_op *op, const Target &at) {
   return put_into<kind>(transaction, at);
 }
 
-/* All ops, once. `said` is Timeout if another transaction is in the way. */
+/* All ops, once. `said` is Timeout if another transaction conflicts. */
 template <Kind kind>
 uint32_t run_transaction(kv_session *session, kv_op *ops, uint32_t count, kv_batch *batch, Status *said) {
   *said = Status::Ok;
@@ -119,12 +119,12 @@ template <Kind kind>
 uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int is_atomic, kv_batch *batch) {
   bool has_reads = false;
   if (!is_atomic)
-    return KV_NOT_RUN; /* a batch is no faster, frees old versions late, and crashes when space runs out */
+    return KV_NOT_RUN; /* a batch is not faster, frees old versions later, and crashes when space runs out */
   for (uint32_t i = 0; i < count; i++) {
     const bool is_plain = ops[i].kind == KV_GET || ops[i].kind == KV_PUT || ops[i].kind == KV_DELETE;
     if (!is_plain || ops[i].limit != 0)
       return kv_fail(batch, &ops[i], KV_UNSUPPORTED,
-                     "a transaction is of gets, deletes and puts without an end of life");
+                     "a transaction may have only gets, deletes and puts without a time to live");
     has_reads |= ops[i].kind == KV_GET || (ops[i].flags & KV_NEW) != 0;
   }
   const auto run = [&]() -> uint32_t {
@@ -135,7 +135,7 @@ uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int is_atomic, k
       for (uint32_t i = 0; i < count; i++) ops[i].retries = attempt;
       if (status != KV_OK) session->transaction->Rollback();
       if (said != Status::Timeout) return status;
-      usleep(1000); /* its locks are unfair: taken again at once, a batch that waits for one may wait for ever */
+      usleep(1000); /* its locks are unfair: an immediate retry may block a waiting batch forever */
       if (attempt + 1 == tries) return status;
     }
   };

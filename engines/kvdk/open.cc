@@ -1,4 +1,4 @@
-/* Opens KVDK: its options, and what would end the process or take all memory if KVDK were let. */
+/* Opens KVDK: its options, and the checks for what would otherwise end the process or use all memory. */
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,27 +11,28 @@ namespace kvdyno_kvdk {
 
 const kv_option options[] = {
     {"space", "bytes", "0",
-     "bytes of the data file, which never grows; 0 = for twice the expected rows or what may be inserted, at least 256 "
+     "bytes of the data file, which never grows; 0 = room for twice the expected rows or all possible inserts, at "
+     "least 256 "
      "MiB"},
     {"populate", "flag", "false", "write zeros over all of a new data file (KVDK's own default is true)"},
     {"hash_bucket_num", "count", "0",
-     "buckets of 128 bytes of the hash table; 0 = a power of 2 from the expected rows"},
+     "buckets of 128 bytes in the hash table; 0 = a power of 2 from the expected rows"},
     {"buckets_per_slot", "count", "1", "buckets under one lock, a power of 2"},
-    {"block_size", "bytes", "64", "bytes that a row is rounded up to; of a new database"},
+    {"block_size", "bytes", "64", "row sizes are rounded up to this many bytes; for a new database"},
     {"segment_blocks", "count", "32768",
-     "blocks that a thread takes at once, more than the largest row; of a new database"},
+     "blocks that a thread allocates at once, more than the largest row; for a new database"},
     {"max_access_threads", "count", "0",
-     "places for threads, KVDK's own too; 0 = for all there are, at least 64 as shipped"},
+     "slots for threads, including KVDK's own; 0 = enough for all, at least 64 as shipped"},
     {"clean_threads", "count", "8", "threads that free old versions"},
-    {"devdax", "text", "", "a devdax device to use in place of a file; `space` must be given"},
-    {"devdax_meta", "text", "/mnt/kvdk-pmem-meta", "with devdax: the folder for what is no row"},
-    {"hash_index", "flag", "true", "a hash table beside the skip list"},
-    {"large_recovery", "flag", "false", "open few large collections with many threads"},
+    {"devdax", "text", "", "a devdax device to use instead of a file; needs the option `space`"},
+    {"devdax_meta", "text", "/mnt/kvdk-pmem-meta", "with devdax: the folder for everything except rows"},
+    {"hash_index", "flag", "true", "a hash table in addition to the skip list"},
+    {"large_recovery", "flag", "false", "recover few large collections with many threads"},
 };
 
 namespace {
 
-/* What the user asked for, checked. */
+/* The user's options, checked. */
 struct Wanted {
   uint64_t space, buckets, buckets_per_slot, block_size, segment_blocks, threads, clean_threads;
   int populate, hash_index, large_recovery;
@@ -75,18 +76,19 @@ uint32_t refuse_option(kv_opened *opened, const char *name, const char *expected
                       static_cast<unsigned long long>(got));
 }
 
-/* Gives what was left to us a value, and refuses what KVDK would refuse with less to say, or die of. */
+/* Sets the options that the user left open, and refuses values that KVDK would refuse with a vaguer error or crash on.
+ */
 uint32_t settle_numbers(const kv_config *config, kv_opened *opened, Wanted *wanted) {
   const auto is_power = [](uint64_t number) { return number != 0 && (number & (number - 1)) == 0; };
   if (wanted->clean_threads == 0 || wanted->clean_threads > 1024)
     return refuse_option(opened, "clean_threads", "1 to 1024", wanted->clean_threads);
-  const uint64_t live = config->threads + wanted->clean_threads + 4; /* who opens, and KVDK's other three */
+  const uint64_t live = config->threads + wanted->clean_threads + 4; /* the opening thread, and KVDK's other three */
   if (wanted->threads == 0) wanted->threads = std::max<uint64_t>(64, live);
   if (wanted->threads < live || wanted->threads > 16384)
     return kv_fail_open(
         opened, KV_ERROR,
-        "option max_access_threads: expected %llu to 16384, got %llu; two threads in one place lock each "
-        "other out for ever, one in a transaction and one in a write",
+        "option max_access_threads: expected %llu to 16384, got %llu; two threads in one slot can deadlock, "
+        "one in a transaction and one in a write",
         static_cast<unsigned long long>(live), static_cast<unsigned long long>(wanted->threads));
   if (!is_power(wanted->block_size) || wanted->block_size < 64 || wanted->block_size > 65536)
     return refuse_option(opened, "block_size", "a power of 2 from 64 to 65536", wanted->block_size);
@@ -104,24 +106,24 @@ uint32_t settle_numbers(const kv_config *config, kv_opened *opened, Wanted *want
   return KV_OK;
 }
 
-/* The size of the data file: whole segments, enough for every thread's. */
+/* The size of the data file: complete segments, enough for every thread's. */
 uint32_t settle_space(const kv_config *config, kv_opened *opened, Wanted *wanted) {
   const uint64_t segment = wanted->block_size * wanted->segment_blocks;
   const uint64_t least = segment * wanted->threads;
   if (wanted->space == 0 && !wanted->devdax.empty())
-    return kv_fail_open(opened, KV_ERROR, "option space: a devdax device needs it");
+    return kv_fail_open(opened, KV_ERROR, "option space: required with a devdax device");
   if (wanted->space != 0) {
     if (wanted->space % segment != 0 || wanted->space < least)
       return kv_fail_open(
           opened, KV_ERROR,
-          "option space: expected a multiple of a segment (%llu bytes), one for each of %llu threads or "
-          "more, got %llu",
+          "option space: expected a multiple of the segment size (%llu bytes), at least one segment for each of %llu "
+          "threads, got %llu",
           static_cast<unsigned long long>(segment), static_cast<unsigned long long>(wanted->threads),
           static_cast<unsigned long long>(wanted->space));
     return KV_OK;
   }
   const uint64_t row = (config->key_size_max + uint64_t{config->value_size_max} + 96) / wanted->block_size + 1;
-  /* Phases may insert by time: the core's limit allows eight times the bytes of all rows that it thinks possible. */
+  /* Timed phases may insert: the core's limit allows eight times the bytes of all rows that it considers possible. */
   const uint64_t possible =
       config->disk_limit_bytes / 8 / (config->key_size_max + uint64_t{config->value_size_max} + 1);
   const uint64_t rows = std::min<uint64_t>(std::max<uint64_t>(2 * config->expected_rows, possible), 1ull << 40);
@@ -131,7 +133,7 @@ uint32_t settle_space(const kv_config *config, kv_opened *opened, Wanted *wanted
   return KV_OK;
 }
 
-/* KVDK's code is compiled with AVX-512 and writes through CLWB or CLFLUSHOPT; without them it dies of a signal. */
+/* KVDK's code is compiled with AVX-512 and writes through CLWB or CLFLUSHOPT; without them a signal kills it. */
 uint32_t check_processor(kv_opened *opened) {
   std::string missing;
   if (!__builtin_cpu_supports("avx512f")) missing += " AVX512F";
@@ -140,10 +142,10 @@ uint32_t check_processor(kv_opened *opened) {
   if ((b & (1u << 23)) == 0) missing += " CLFLUSHOPT";
   if ((b & (1u << 24)) == 0) missing += " CLWB";
   if (missing.empty()) return KV_OK;
-  return kv_fail_open(opened, KV_UNSUPPORTED, "this processor lacks what KVDK is compiled for:%s", missing.c_str());
+  return kv_fail_open(opened, KV_UNSUPPORTED, "KVDK needs instructions that this processor lacks:%s", missing.c_str());
 }
 
-/* The bytes that Linux thinks a program could take; 0: it does not say. */
+/* The bytes that Linux considers available to a program; 0: unknown. */
 uint64_t available_bytes() {
   unsigned long long kibibytes = 0;
   char line[128];
@@ -163,28 +165,27 @@ uint32_t check_memory(kv_opened *opened, const Wanted &wanted) {
   if (available == 0 || needed < available) return KV_OK;
   return kv_fail_open(
       opened, KV_ERROR,
-      "its hash table of %llu buckets and its map of blocks take %llu MiB of memory, %llu MiB are there: "
-      "set hash_bucket_num or space smaller",
+      "its hash table of %llu buckets and its map of blocks need %llu MiB of memory, %llu MiB are available: "
+      "reduce hash_bucket_num or space",
       static_cast<unsigned long long>(wanted.buckets), static_cast<unsigned long long>(needed >> 20),
       static_cast<unsigned long long>(available >> 20));
 }
 
-/* KVDK clears a folder of its logs with `rm -rf` and a shell, so its path must mean itself there. */
+/* KVDK removes a folder of its logs with `rm -rf` in a shell, so the shell must not change the path. */
 uint32_t check_path(kv_opened *opened, const std::string &path) {
   static const char fine[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+,@=-";
   if (path.find_first_not_of(fine) == std::string::npos) return KV_OK;
   return kv_fail_open(opened, KV_ERROR,
-                      "KVDK hands this path to a shell; use one of letters, digits and /._+,@=- alone");
+                      "KVDK passes this path to a shell; use a path with only letters, digits and /._+,@=-");
 }
 
-/* What KVDK left must be there, for without it KVDK makes a new database, or reads beyond what there is. */
+/* KVDK's files must exist: without them KVDK creates a new database, or reads past the end of its data. */
 uint32_t check_files(kv_opened *opened, const std::string &folder, bool is_new, Wanted *wanted) {
   struct stat data, configs;
-  uint64_t kept[3] = {0, 0, 0}; /* KVDK's ImmutableConfigs: whether it counts, bytes of a block, blocks of a segment */
+  uint64_t kept[3] = {0, 0, 0}; /* KVDK's ImmutableConfigs: validity, block size, blocks per segment */
   const bool has_data = stat((folder + "/data").c_str(), &data) == 0;
   if (is_new)
-    return has_data ? kv_fail_open(opened, KV_ERROR, "there is a file `data` in %s already", folder.c_str())
-                    : uint32_t{KV_OK};
+    return has_data ? kv_fail_open(opened, KV_ERROR, "%s already has a file `data`", folder.c_str()) : uint32_t{KV_OK};
   if (!has_data || stat((folder + "/configs").c_str(), &configs) != 0)
     return kv_fail_open(opened, KV_ERROR, "there is no KVDK database in %s", folder.c_str());
   FILE *file = fopen((folder + "/configs").c_str(), "re");
@@ -193,7 +194,7 @@ uint32_t check_files(kv_opened *opened, const std::string &folder, bool is_new, 
   const uint64_t block = kept[1] & UINT32_MAX, segment = block * kept[2];
   if (!is_read || kept[0] != 1 || configs.st_size != 2 << 20 || block < 32 || segment == 0 || data.st_size == 0 ||
       static_cast<uint64_t>(data.st_size) % segment != 0)
-    return kv_fail_open(opened, KV_ERROR, "the files in %s are no KVDK database", folder.c_str());
+    return kv_fail_open(opened, KV_ERROR, "the files in %s are not a KVDK database", folder.c_str());
   wanted->block_size = block;
   wanted->segment_blocks = kept[2];
   wanted->space = data.st_size;
@@ -204,7 +205,7 @@ uint32_t check_files(kv_opened *opened, const std::string &folder, bool is_new, 
   return KV_OK;
 }
 
-/* Where KVDK writes what went wrong: one file in memory for the whole process, as its log is one. */
+/* The output of KVDK's log: one file in memory for the whole process, because KVDK has one log. */
 FILE *log_file() {
   static FILE *const file = [] {
     const int descriptor = memfd_create("kvdk-log", MFD_CLOEXEC);
@@ -213,7 +214,7 @@ FILE *log_file() {
   return file;
 }
 
-/* The first error in the log behind `from`, without its time. */
+/* The first error in the log after `from`, without its time. */
 std::string first_error(long from) {
   char line[512] = "";
   FILE *file = log_file();
@@ -249,7 +250,8 @@ void report(kv_opened *opened, Kind kind, const Wanted &wanted) {
   const auto flag = [&](const char *name, int value) {
     kv_opened_setting(opened, name, "%s", value ? "true" : "false");
   };
-  snprintf(opened->version, sizeof(opened->version), "1.0+"); /* it says nothing; older headers do not compile */
+  snprintf(opened->version, sizeof(opened->version),
+           "1.0+"); /* KVDK reports no version; older headers do not compile */
   snprintf(opened->compression, sizeof(opened->compression), "none");
   number("space", wanted.space);
   flag("populate", wanted.populate);
@@ -277,18 +279,19 @@ uint32_t open_engine(Kind kind, const kv_config *config, kv_opened *opened, cons
     const std::string text = first_error(logged);
     const bool is_full = text.find("No space left") != std::string::npos;
     const bool is_no_pmem = text.find("pmem path") != std::string::npos;
-    return kv_fail_open(opened, is_full ? KV_FULL : KV_ERROR, "open: KVDK says %s: %s%s", name_of(said), text.c_str(),
-                        is_no_pmem ? "; PMEM_IS_PMEM_FORCE=1 in the environment takes any file" : "");
+    return kv_fail_open(opened, is_full ? KV_FULL : KV_ERROR, "open: KVDK returned %s: %s%s", name_of(said),
+                        text.c_str(),
+                        is_no_pmem ? "; set PMEM_IS_PMEM_FORCE=1 in the environment to accept any file" : "");
   }
   made->engine.reset(engine);
-  made->row_bytes_max = wanted.block_size * wanted.segment_blocks - 256; /* less what stands before a row */
+  made->row_bytes_max = wanted.block_size * wanted.segment_blocks - 256; /* less the header of a row */
   made->sorted.index_with_hashtable = wanted.hash_index;
   if (kind == strings) return KV_OK;
   for (uint32_t space = 0; space < config->keyspaces; space++) {
     made->collections.push_back("keyspace " + std::to_string(space));
     said = make_collection(*made, kind, made->collections.back());
     if (said != Status::Ok)
-      return kv_fail_open(opened, KV_ERROR, "collection `%s`: KVDK says %s; made by another of its tables?",
+      return kv_fail_open(opened, KV_ERROR, "collection `%s`: KVDK returned %s; was it created by another KVDK driver?",
                           made->collections.back().c_str(), name_of(said));
   }
   return KV_OK;
@@ -318,7 +321,7 @@ uint32_t open_database(const kv_driver *driver, Kind kind, const kv_config *conf
     if (status == KV_OK) status = check_processor(opened);
     if (status == KV_OK) status = check_memory(opened, wanted);
     if (status != KV_OK) return status;
-    /* libpmem asks for this before its first map, and takes no file for persistent memory that is not without it. */
+    /* libpmem reads this before its first map, and otherwise accepts only real persistent memory. */
     if (wanted.devdax.empty()) setenv("PMEM_IS_PMEM_FORCE", "1", 0);
     status = open_engine(kind, config, opened, wanted, made.get());
     if (status != KV_OK) return status;

@@ -4,7 +4,7 @@
 namespace kvdyno_kvdk {
 namespace {
 
-/* An iterator with the names of its rows whole: before an element's key stand the bytes that name the collection. */
+/* An iterator with the full names of its rows: an element's key is preceded by the bytes that name the collection. */
 class Cursor {
  public:
   Cursor(kvdk::Engine &engine, const Target &target, std::string name)
@@ -14,7 +14,7 @@ class Cursor {
   }
   Cursor(const Cursor &) = delete;
 
-  /* Goes to where the scan begins. */
+  /* Moves to the start of the scan. */
   void begin(const kv_place &place, bool is_reverse) {
     const std::string from(reinterpret_cast<const char *>(place.key), place.length);
     if (iterator == nullptr) return;
@@ -39,7 +39,7 @@ class Cursor {
 
   kvdk::Engine &engine;
   const std::string name;
-  kvdk::SortedIterator *const iterator; /* null: there is no such collection */
+  kvdk::SortedIterator *const iterator; /* null: the collection does not exist */
   bool has_left = false;
 };
 

@@ -12,30 +12,28 @@ using kyotocabinet::TreeDB;
 constexpr uint64_t kCapabilities = KV_CAN_PREFIX | KV_MULTI_GET | KV_TRANSACTION | KV_TRANSACTION_READS | KV_MERGE_ADD |
                                    KV_MERGE_APPEND | KV_CAN_DELETE | KV_DELETE_TELLS | KV_OVERWRITE | KV_CAN_NEW |
                                    KV_SINGLE_WRITER | KV_CAN_TOUCH;
-constexpr uint64_t kLevels = 1 << KV_NONE; /* its log of transactions does not outlive every kill -9: see README.md */
+constexpr uint64_t kLevels = 1 << KV_NONE; /* its transaction log does not survive every kill -9: see README.md */
 
-/* What the tree has that the hash has not. */
+/* The capabilities that the tree has and the hash lacks. */
 struct Tree {
   using Database = TreeDB;
   using Session = kyoto::Session<TreeDB, true>;
   static constexpr const char *file = "data.kct";
 #define KYOTO_OPTIONS(buckets, alignment)                                                                            \
   {"buckets", "count", "0", buckets}, {"map", "bytes", "67108864", "bytes of the file that are mapped into memory"}, \
-      {"alignment_power", "count", alignment, "rows lie at multiples of 2 to this power"},                           \
-      {"free_block_power", "count", "10", "2 to this power: free places that are remembered"},                       \
-      {"defragment", "count", "0",                                                                                   \
-       "steps of defragmentation are taken each time this many places were freed; 0 = never"},                       \
+      {"alignment_power", "count", alignment, "rows are aligned to 2 to this power"},                                \
+      {"free_block_power", "count", "10", "2 to this power is the number of free blocks remembered"},                \
+      {"defragment", "count", "0", "frees of blocks between defragmentation steps; 0 = no defragmentation"},         \
       {"small", "flag", "false", "TSMALL: 32-bit addresses, for files of at most 16 GiB"},                           \
-      {"linear", "flag", "false", "TLINEAR: rows of a bucket in a list, not in a tree"},                             \
-      {"compression", "choice:none|zlib|lzo|lzma", "none", "of a row, or of a tree's page"},                         \
-      {"transaction_log", "flag", "true",                                                                            \
-       "atomic groups as transactions; false: as set_bulk does them, without a log"},                                \
+      {"linear", "flag", "false", "TLINEAR: rows of a bucket in a list instead of a tree"},                          \
+      {"compression", "choice:none|zlib|lzo|lzma", "none", "compression of a row, or of a tree's page"},             \
+      {"transaction_log", "flag", "true", "atomic groups as transactions; false: like set_bulk, without a log"},     \
       {"auto_transaction", "flag", "false", "OAUTOTRAN: each write is a transaction"}, {                             \
     "auto_sync", "flag", "false", "OAUTOSYNC: each write, or each transaction, is synced"                            \
   }
   static constexpr kv_option options[] = {
       {"page_size", "bytes", "8192", "bytes of a page of the tree"},
-      KYOTO_OPTIONS("buckets of the hash file below, about a tenth of the pages; 0 = 65536, as shipped", "8")};
+      KYOTO_OPTIONS("buckets of the underlying hash file, about a tenth of the pages; 0 = 65536, as shipped", "8")};
   static constexpr kvdyno::Info info{"kyotocabinet",
                                      "Kyoto Cabinet's TreeDB, a B+ tree in a hash file",
                                      "C++",
@@ -58,7 +56,7 @@ struct Hash {
   using Session = kyoto::Session<HashDB, false>;
   static constexpr const char *file = "data.kch";
   static constexpr kv_option options[] = {
-      KYOTO_OPTIONS("buckets; 0 = 1048583, as shipped, or twice the rows expected if that is more", "3")};
+      KYOTO_OPTIONS("buckets; 0 = 1048583, as shipped, or twice the expected rows if that is more", "3")};
   static constexpr kvdyno::Info info{
       "kyotocabinet-hash", "Kyoto Cabinet's HashDB, a hash file", "C++", "hash", kCapabilities, kLevels, 0, options};
   static void tune(HashDB &db, kvdyno::Opening &opening, uint64_t buckets) {
@@ -87,12 +85,12 @@ class Cabinet {
  private:
   void tune(kvdyno::Opening &opening);
 
-  std::unique_ptr<kyotocabinet::Compressor> compressor; /* used until the database is gone */
+  std::unique_ptr<kyotocabinet::Compressor> compressor; /* used until the database is destroyed */
   typename Kind::Database db;
   kyoto::Writing writing;
 };
 
-/* The compressor of that name; null for none. */
+/* The compressor with that name; null for none. */
 std::unique_ptr<kyotocabinet::Compressor> compressor_of(const std::string &name) {
   using namespace kyotocabinet;
   if (name == "none") return nullptr;
@@ -136,7 +134,7 @@ Cabinet<Kind>::Cabinet(kvdyno::Opening &opening) {
   if (opening.is_new()) mode |= HashDB::OCREATE;
   if (!db.open(opening.path(Kind::file), mode)) kyoto::fail(db, "open");
   std::map<std::string, std::string> found;
-  db.status(&found); /* what stands in the file's head goes before what was asked for */
+  db.status(&found); /* values in the file's header take precedence over requested ones */
   const auto number = [&](const char *name) { return std::strtoull(found[name].c_str(), nullptr, 10); };
   opening.version(kyotocabinet::VERSION);
   if (found.count("psiz") != 0) opening.in_force("page_size", number("psiz"));

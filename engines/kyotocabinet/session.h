@@ -1,4 +1,5 @@
-/* One thread's way to a Kyoto Cabinet database: single ops, scans with one cursor, joined groups and transactions. */
+/* One thread's access to a Kyoto Cabinet database: single ops, scans with one cursor, joined groups and transactions.
+ */
 #ifndef KYOTOCABINET_SESSION_H
 #define KYOTOCABINET_SESSION_H
 
@@ -14,20 +15,20 @@ namespace kyoto {
 
 using kyotocabinet::BasicDB;
 
-/* How writes are done. */
+/* The mode of writes. */
 struct Writing {
   bool is_logged = false, is_synced = false; /* each is a transaction; each is synced */
-  bool has_group_log = false;                /* atomic groups are transactions even where single writes are not */
+  bool has_group_log = false;                /* atomic groups are transactions even if single writes are not */
   std::mutex lock;
 
-  /* Where the engine does more for a write than to apply it, one beside a transaction would do without. */
+  /* If the engine does more for a write than apply it, a write concurrent with a transaction would skip that. */
   std::unique_lock<std::mutex> guard() {
     if (is_logged || is_synced) return std::unique_lock<std::mutex>(lock);
     return {};
   }
 };
 
-/* Throws what went wrong last in this thread. */
+/* Throws the last error of this thread. */
 [[noreturn]] inline void fail(const BasicDB &db, const char *what) {
   const BasicDB::Error error = db.error();
   const bool is_full = error.code() == BasicDB::Error::SYSTEM && errno == ENOSPC;
@@ -59,10 +60,10 @@ class Session {
     if (!db.accept(key(op), op.key_length, &one, true)) fail(db, what);
     return op.status;
   }
-  /* The status of an op that may be a merge: one that has failed needs a text. */
+  /* The status of an op that may be a merge: a failed merge needs a text. */
   static uint32_t told(const kv_op &op, uint32_t status) {
     if (op.kind != KV_MERGE || status == KV_OK) return status;
-    throw kvdyno::Failure(status, "merge: a counter and what is added have 8 bytes");
+    throw kvdyno::Failure(status, "merge: the counter and the operand must have 8 bytes");
   }
   bool move(const kv_op &op, const kv_place &place);
 
@@ -73,14 +74,14 @@ class Session {
   std::vector<std::string> keys;
 };
 
-/* Stands where the scan begins. */
+/* Moves to the start of the scan. */
 template <class Database, bool is_ordered>
 bool Session<Database, is_ordered>::move(const kv_op &op, const kv_place &place) {
   const char *from = reinterpret_cast<const char *>(place.key);
   if (!is_ordered) {
     if ((op.flags & KV_RESUME) == 0) return cursor->jump();
     if (cursor->jump(key(op), op.key_length)) return true;
-    throw kvdyno::Failure("scan: the row to go on from is gone, and there is no order to find the next by");
+    throw kvdyno::Failure("scan: cannot resume: the last row read was deleted, and the rows are unordered");
   }
   if ((op.flags & KV_REVERSE) == 0) return place.length != 0 ? cursor->jump(from, place.length) : cursor->jump();
   return place.length != 0 ? cursor->jump_back(from, place.length) : cursor->jump_back();
@@ -99,12 +100,12 @@ uint32_t Session<Database, is_ordered>::scan(kv_op &op) {
   return rows.status();
 }
 
-/* A group is one bulk call, which holds the locks of all its rows, in a transaction where there is to be one. */
+/* A group is one bulk call, which holds the locks of all its rows, inside a transaction if one is required. */
 template <class Database, bool is_ordered>
 uint32_t Session<Database, is_ordered>::group(kv_op *ops, uint32_t count, bool is_atomic) {
   bool is_writing = false, may_fail = false;
   for (uint32_t i = 0; i < count; i++) {
-    if (ops[i].kind == KV_SCAN && is_atomic) throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction has no scans");
+    if (ops[i].kind == KV_SCAN && is_atomic) throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction may not have scans");
     if (ops[i].kind == KV_SCAN) return KV_NOT_RUN;
     is_writing |= ops[i].kind != KV_GET;
     may_fail |= ops[i].kind == KV_GET || ops[i].kind == KV_MERGE;

@@ -1,4 +1,4 @@
-/* What an op does to a row while Kyoto Cabinet shows the row to a visitor, under its lock: read, change, undo. */
+/* What an op does to a row while Kyoto Cabinet passes the row to a visitor, under its lock: read, change, undo. */
 #ifndef KYOTOCABINET_VISIT_H
 #define KYOTOCABINET_VISIT_H
 
@@ -13,9 +13,9 @@ namespace kyoto {
 
 using Visitor = kyotocabinet::DB::Visitor;
 
-/* Room that ops keep from call to call. */
+/* Memory that ops keep from call to call. */
 struct Scratch {
-  std::string joined; /* a value and what is appended to it */
+  std::string joined; /* a value and the appended bytes */
   uint64_t sum;       /* little-endian */
 };
 
@@ -27,7 +27,7 @@ inline uint64_t little(uint64_t number) {
 #endif
 }
 
-/* The value that a merge makes of `old`, null if there is none; a visitor must not throw, so it tells by a status. */
+/* The result of a merge with `old` (null if absent); a visitor must not throw, so it reports by a status. */
 inline const char *merge(kv_op &op, const char *old, size_t old_size, size_t *size, Scratch &scratch) {
   if ((op.flags & KV_APPEND) != 0) {
     scratch.joined.assign(old != nullptr ? old : "", old_size);
@@ -47,7 +47,8 @@ inline const char *merge(kv_op &op, const char *old, size_t old_size, size_t *si
   return reinterpret_cast<const char *>(&scratch.sum);
 }
 
-/* Does the op to the row whose value is `old`, null if there is none; says what the row becomes, as a visitor does. */
+/* Applies the op to the row whose value is `old` (null if absent); returns what a visitor returns, the row's new state.
+ */
 inline const char *act(kv_op &op, const char *old, size_t old_size, size_t *size, Scratch &scratch) {
   op.status = KV_OK;
   switch (op.kind) {
@@ -85,8 +86,8 @@ class One final : public Visitor {
   Scratch &scratch;
 };
 
-/* The ops of a group, in their order. If some may fail and it is all or nothing, the engine is given the keys twice,
- * the second time backwards: then the rows are put back if one has failed, under the same locks. */
+/* The ops of a group, in their order. If some may fail and it is all or nothing, the engine gets the keys twice,
+ * the second time in reverse: then the rows are restored if one has failed, under the same locks. */
 class Group final : public Visitor {
  public:
   Group(kv_op *ops, uint32_t count, bool is_undoable, Scratch &scratch)
@@ -126,8 +127,8 @@ class Group final : public Visitor {
   const kv_op *failed = nullptr;
 };
 
-/* Pushes rows of a scan. Downward, rows that another thread's delete has put in the cursor's way are left out; without
- * an order, those that lack the prefix are. */
+/* Pushes rows of a scan. In reverse, rows that another thread's delete has moved the cursor to are skipped; without an
+ * order, rows that lack the prefix are. */
 class Rows final : public Visitor {
  public:
   Rows(kv_op &op, const kv_place &place, bool is_ordered)
@@ -152,7 +153,7 @@ class Rows final : public Visitor {
 
   kv_op &op;
   kv_rows rows;
-  kv_place last; /* downward: rows from here on have been */
+  kv_place last; /* reverse: rows from here on were delivered */
   const bool is_ordered;
   bool is_done = false;
 };

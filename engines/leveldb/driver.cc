@@ -27,15 +27,15 @@ void check(const leveldb::Status &status, const char *what) {
 class Leveldb {
  public:
   static constexpr kv_option options[] = {
-      {"write_buffer", "bytes", "4194304", "bytes of the memtable, before it becomes a file"},
-      {"block_size", "bytes", "4096", "bytes of a block of a file, before compression"},
-      {"file_size", "bytes", "2097152", "bytes of a file at which the next is begun"},
-      {"open_files", "count", "1000", "files that may be open at once"},
+      {"write_buffer", "bytes", "4194304", "size of the memtable in bytes, before it becomes a file"},
+      {"block_size", "bytes", "4096", "size of a block in bytes, before compression"},
+      {"file_size", "bytes", "2097152", "size of a file in bytes at which the next one starts"},
+      {"open_files", "count", "1000", "files that may be open at the same time"},
       {"bloom_bits", "count", "0", "bits per key of a Bloom filter; 0 = no filter, as shipped"},
-      {"compression", "choice:snappy|none", "snappy", "of blocks"},
+      {"compression", "choice:snappy|none", "snappy", "compression of blocks"},
   };
   static constexpr kvdyno::Info info{"leveldb",
-                                     "log-structured merge tree of Google",
+                                     "Google's log-structured merge tree",
                                      "C++",
                                      "lsm",
                                      KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_TRANSACTION | KV_CAN_DELETE |
@@ -52,11 +52,11 @@ class Leveldb {
 
   std::unique_ptr<const leveldb::FilterPolicy> filter;
   std::unique_ptr<leveldb::Cache> cache;
-  std::unique_ptr<leveldb::DB> db; /* closed before what it uses */
+  std::unique_ptr<leveldb::DB> db; /* closed before the objects it uses */
   leveldb::WriteOptions write_options;
 };
 
-/* Stands in the order of keys; kit's scan_over drives it. */
+/* Walks in key order; the kit's scan_over drives it. */
 class Cursor {
  public:
   explicit Cursor(leveldb::DB &db) : iterator(db.NewIterator(leveldb::ReadOptions())) {}
@@ -109,7 +109,7 @@ class Leveldb::Session {
   /* KV_DROP: there are no transactions over several calls. */
   uint32_t control(kv_op &) { return held.let_go(), KV_OK; }
 
-  /* Joined writes are one batch, which LevelDB applies as a whole; joined gets have no call of their own. */
+  /* Joined writes are one atomic batch; there is no call for joined gets. */
   uint32_t group(kv_op *ops, uint32_t count, bool is_atomic) {
     held.let_go();
     batch.Clear();
@@ -120,7 +120,7 @@ class Leveldb::Session {
       } else if (op.kind == KV_DELETE) {
         batch.Delete(slice(kvdyno::key_of(op)));
       } else if (is_atomic) {
-        throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction is of puts and deletes only");
+        throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction may have only puts and deletes");
       } else {
         return KV_NOT_RUN;
       }
@@ -135,7 +135,7 @@ class Leveldb::Session {
   const leveldb::WriteOptions write_options;
   const leveldb::ReadOptions read_options;
   leveldb::WriteBatch batch;
-  std::string found; /* keeps its room from get to get */
+  std::string found; /* keeps its capacity from get to get */
   kvdyno::Held<Cursor> held;
 };
 
@@ -157,8 +157,9 @@ Leveldb::Leveldb(kvdyno::Opening &opening) {
   options.block_cache = cache.get();
   if (bits != 0) filter.reset(leveldb::NewBloomFilterPolicy(static_cast<int>(bits)));
   options.filter_policy = filter.get();
-  /* RocksDB's file; LevelDB would read such a database as long as it holds no table. */
-  if (leveldb::Env::Default()->FileExists(opening.path("IDENTITY"))) throw kvdyno::Failure("the database is RocksDB's");
+  /* RocksDB's file; LevelDB would read such a database as long as it has no table. */
+  if (leveldb::Env::Default()->FileExists(opening.path("IDENTITY")))
+    throw kvdyno::Failure("the database was created by RocksDB");
   leveldb::DB *opened = nullptr;
   check(leveldb::DB::Open(options, opening.config.path, &opened), "open");
   db.reset(opened);

@@ -1,4 +1,4 @@
-/* LevelDB at rest. It has no call that tells whether its thread is at work: that is worked out from the list of files.
+/* LevelDB's idle state. It has no call that reports whether its thread is busy: that is derived from the list of files.
  */
 #include "rest.h"
 
@@ -12,14 +12,14 @@
 
 namespace {
 
-/* config::kL0_CompactionTrigger and MaxBytesForLevel of LevelDB; the last level is never compacted by itself. */
+/* config::kL0_CompactionTrigger and MaxBytesForLevel of LevelDB; the last level is never compacted automatically. */
 constexpr int kFilesOfLevel0 = 4;
 constexpr double kBytesOfLevel1 = 10 * 1048576.0;
 constexpr int kLastLevel = 6;
 
-/* Whether the files of some level are too many or too large, so that LevelDB compacts them by itself.
+/* Whether a level has too many or too large files, so that LevelDB compacts it automatically.
  * The property's lines: `--- level 1 ---`, and below it ` 17:123['a' @ 1 : 1 .. 'd' @ 9 : 1]` for a file of 123 bytes;
- * what cannot be printed in a key is escaped. */
+ * unprintable bytes of a key are escaped. */
 bool is_compaction_due(leveldb::DB &db) {
   std::string text;
   if (!db.GetProperty("leveldb.sstables", &text)) return false;
@@ -43,7 +43,7 @@ bool is_compaction_due(leveldb::DB &db) {
   return false;
 }
 
-/* A write without rows fails if LevelDB's thread has failed; CompactRange does not tell. */
+/* A write without rows fails if LevelDB's thread has failed; CompactRange does not report that. */
 leveldb::Status background(leveldb::DB &db) {
   leveldb::WriteBatch nothing;
   return db.Write(leveldb::WriteOptions(), &nothing);
@@ -51,8 +51,8 @@ leveldb::Status background(leveldb::DB &db) {
 
 }  // namespace
 
-/* By a compaction of a range that holds one row at most: before it the memtable becomes a file, which is synced, and so
- * does the one before, whose log no later sync reaches; and a compaction that runs is waited for. */
+/* Compacts a range with at most one row: before that the memtable becomes a file, which is synced, and so
+ * does the previous memtable, whose log no later sync reaches; and it waits for a running compaction. */
 leveldb::Status flush(leveldb::DB &db) {
   const leveldb::Slice nothing;
   db.CompactRange(&nothing, &nothing);
@@ -71,7 +71,7 @@ leveldb::Status settle(leveldb::DB &db) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       status = background(db);
     }
-    if (status.ok()) status = flush(db); /* what still runs may not be due by size, but by seeks */
+    if (status.ok()) status = flush(db); /* what still runs may be due to seeks and not to size */
   }
   return status;
 }

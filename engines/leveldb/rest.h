@@ -1,10 +1,10 @@
-/* LevelDB at rest: flush, compaction and waiting for its thread. */
+/* LevelDB's idle state: flush, compaction and waiting for its thread. */
 #ifndef KVDYNO_LEVELDB_REST_H
 #define KVDYNO_LEVELDB_REST_H
 
 #include <leveldb/db.h>
 
-/* Writes the memtable out and syncs it, and what stands in the log of the memtable before. */
+/* Writes out and syncs the memtable, and the rows in the log of the previous memtable. */
 leveldb::Status flush(leveldb::DB &db);
 /* Compacts everything. */
 leveldb::Status compact(leveldb::DB &db);

@@ -1,4 +1,4 @@
-/* What the files of this driver share: the environment, a session of it, and the options. */
+/* The declarations shared by the files of this driver: the environment, a session of it, and the options. */
 #ifndef KVDYNO_LMDB_SYSTEM_DATABASE_H
 #define KVDYNO_LMDB_SYSTEM_DATABASE_H
 
@@ -25,13 +25,13 @@ struct kv_database {
 struct kv_session {
   const kv_database *database;
   MDB_txn *reader, *writer;
-  kv_held held;          /* if so, the reader is not reset, and its cursor of the keyspace stands on a row */
-  MDB_cursor *cursors[]; /* of the reader, one for each keyspace */
+  kv_held held;          /* if a scan is held, the reader is not reset, and its cursor of the keyspace is at a row */
+  MDB_cursor *cursors[]; /* the reader's, one for each keyspace */
 };
 
 KV_INLINE MDB_val bytes(const uint8_t *data, size_t size) { return (MDB_val){size, (void *)data}; }
 
-/* Before anything else: the reader is to see what was written since, and to keep no pages from being used again. */
+/* Before any other op: the reader must see later writes, and must not keep pages from being reused. */
 KV_INLINE void lmdb_let_go(kv_session *session) {
   if (!session->held.is_held) return;
   session->held.is_held = 0;
@@ -41,11 +41,11 @@ KV_INLINE void lmdb_let_go(kv_session *session) {
 extern const kv_driver lmdb_system;
 extern const kv_option lmdb_options[OPTION_COUNT];
 
-/* scan.c: an op's failure; a transaction in which this happened is aborted by the caller. */
+/* scan.c: an op's failure; the caller aborts a transaction in which this happened. */
 uint32_t lmdb_failed(kv_batch *batch, const kv_op *op, int code);
-/* `goes_on`: the cursor stands on the last row that was written. `held`: to be told whether to keep it; or null. */
+/* `goes_on`: the cursor is at the last row that was written. `held`: set if the cursor must be kept; or null. */
 uint32_t lmdb_scan_with(MDB_cursor *cursor, kv_op *op, kv_batch *batch, int goes_on, kv_held *held);
-/* A scan by itself. */
+/* A single scan. */
 uint32_t lmdb_scan(kv_session *session, kv_op *op, kv_batch *batch);
 
 uint32_t lmdb_open(const kv_config *config, kv_opened *opened, kv_database **database);

@@ -9,7 +9,7 @@ KV_INLINE uint32_t get_in(MDB_txn *transaction, const kv_database *database, kv_
   return code == 0 ? kv_deliver(op, value.mv_data, value.mv_size) : lmdb_failed(batch, op, code);
 }
 
-/* In the session's read transaction, which is renewed, with its cursor of the keyspace. */
+/* In the session's renewed read transaction, with its cursor of the keyspace. */
 static uint32_t scan_renewed(kv_session *session, kv_op *op, kv_batch *batch) {
   if (op->keyspace >= session->database->keyspaces) return KV_UNSUPPORTED;
   MDB_cursor *cursor = session->cursors[op->keyspace];
@@ -21,7 +21,7 @@ static uint32_t read_one(kv_session *session, kv_op *op, kv_batch *batch) {
   return op->kind == KV_GET ? get_in(session->reader, session->database, op, batch) : scan_renewed(session, op, batch);
 }
 
-/* In the session's write transaction; reads see what it wrote. */
+/* In the session's write transaction; reads see its writes. */
 static uint32_t write_one(kv_session *session, kv_op *op, kv_batch *batch) {
   const kv_database *database = session->database;
   MDB_val key = bytes(op->key, op->key_length), value = bytes(op->value, op->value_length);
@@ -66,14 +66,14 @@ static uint32_t control(kv_session *session, kv_op *op, kv_batch *batch) {
   return KV_OK;
 }
 
-/* Commits, or aborts what changed nothing: that costs no sync. */
+/* Commits, or aborts a transaction without a change, which costs no sync. */
 static int finish(kv_session *session, int is_worth_it) {
   if (is_worth_it) return mdb_txn_commit(session->writer);
   mdb_txn_abort(session->writer);
   return 0;
 }
 
-/* A put or delete of its own is a transaction. */
+/* A single put or delete is a transaction. */
 static uint32_t change(kv_session *session, kv_op *op, kv_batch *batch) {
   lmdb_let_go(session);
   int code = mdb_txn_begin(session->database->environment, NULL, 0, &session->writer);
@@ -83,7 +83,7 @@ static uint32_t change(kv_session *session, kv_op *op, kv_batch *batch) {
   return code == 0 ? status : lmdb_failed(batch, op, code);
 }
 
-/* Joined ops are one transaction: one snapshot if they only read. */
+/* Joined ops are one transaction: one snapshot if all are reads. */
 static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomic, kv_batch *batch) {
   (void)atomic;
   int code;
@@ -121,7 +121,7 @@ static uint32_t session_end(kv_session *session, char *error) {
   return KV_OK;
 }
 
-/* A session's read transaction stands reset between ops, so that it keeps no page from being used again. */
+/* A session's read transaction is reset between ops, so that it keeps no page from being reused. */
 static uint32_t begin_session(kv_database *database, const kv_arena *arena, kv_session **session, char *error) {
   (void)arena;
   kv_session *made = calloc(1, sizeof(kv_session) + database->keyspaces * sizeof(MDB_cursor *));

@@ -1,19 +1,19 @@
-/* Opening, tending and closing an LMDB environment, and its options. */
+/* Opens, maintains and closes an LMDB environment, and reads its options. */
 #include <unistd.h>
 
 #include "database.h"
 
 static const uint64_t MAP_BYTES = 64ull << 30;
-/* LMDB's own default; a session holds one slot, maintenance another for a moment. */
+/* LMDB's own default; a session uses one slot, maintenance another for a moment. */
 static const unsigned READERS_MIN = 126;
 
 const kv_option lmdb_options[OPTION_COUNT] = {
-    {"write-map", "flag", "false", "write through the map (MDB_WRITEMAP), not with pwrite"},
-    {"map-size", "bytes", "0", "size of the map; 0 = the disk limit, or else 64 GiB"},
+    {"write-map", "flag", "false", "write through the map (MDB_WRITEMAP) instead of pwrite"},
+    {"map-size", "bytes", "0", "size of the map; 0 = the disk limit, otherwise 64 GiB"},
     {"read-ahead", "flag", "true", "let the system read ahead in the map"},
 };
 
-/* Opens the named databases; a lone keyspace needs no name, which saves the page of names in each commit. */
+/* Opens the named databases; a single keyspace needs no name, which saves the page of names in each commit. */
 static uint32_t open_keyspaces(kv_database *database, const kv_config *config, kv_opened *opened) {
   const unsigned flags = (config->flags & KV_CREATE) != 0 ? MDB_CREATE : 0;
   MDB_txn *transaction;
@@ -31,7 +31,7 @@ static uint32_t open_keyspaces(kv_database *database, const kv_config *config, k
   }
   if (code == MDB_NOTFOUND || code == MDB_INCOMPATIBLE) {
     mdb_txn_abort(transaction);
-    return kv_fail_open(opened, KV_ERROR, "open: the database was not made with %u keyspaces", config->keyspaces);
+    return kv_fail_open(opened, KV_ERROR, "open: the database was not created with %u keyspaces", config->keyspaces);
   }
   if (code == 0)
     code = mdb_txn_commit(transaction);
@@ -43,7 +43,7 @@ static uint32_t open_keyspaces(kv_database *database, const kv_config *config, k
 static uint32_t open_environment(kv_database *database, const kv_config *config, kv_opened *opened, uint64_t map_bytes,
                                  unsigned flags) {
   const unsigned readers = 2 * config->threads > READERS_MIN ? 2 * config->threads : READERS_MIN;
-  const char *what = "make an environment";
+  const char *what = "create an environment";
   char file[4096];
   snprintf(file, sizeof(file), "%s/data.mdb", config->path);
   if ((config->flags & KV_CREATE) == 0 && access(file, F_OK) != 0)
@@ -77,7 +77,7 @@ uint32_t lmdb_open(const kv_config *config, kv_opened *opened, kv_database **dat
   if (made == NULL) return kv_fail_open(opened, KV_ERROR, "out of memory");
   made->keyspaces = config->keyspaces;
   const int is_synced = opened->level == KV_POWER;
-  /* MDB_NOTLS: a reader's slot belongs to its session, not to the thread that made it. */
+  /* MDB_NOTLS: a reader's slot belongs to its session, not to the thread that created it. */
   status = open_environment(
       made, config, opened, map_bytes,
       MDB_NOTLS | (is_synced ? 0 : MDB_NOSYNC) | (write_map ? MDB_WRITEMAP : 0) | (read_ahead ? 0 : MDB_NORDAHEAD));
@@ -98,7 +98,7 @@ uint32_t lmdb_open(const kv_config *config, kv_opened *opened, kv_database **dat
 }
 
 uint32_t lmdb_maintain(kv_database *database, uint32_t work, char *error) {
-  if (work == KV_COMPACT) return KV_UNSUPPORTED; /* only into a copy */
+  if (work == KV_COMPACT) return KV_UNSUPPORTED; /* can only write a copy */
   if (work == KV_SETTLE) return KV_OK;           /* nothing runs in the background */
   const int code = mdb_env_sync(database->environment, 1);
   return code == 0 ? KV_OK : kv_fail_call(error, KV_ERROR, "flush: %s", mdb_strerror(code));

@@ -4,9 +4,9 @@
 uint32_t lmdb_failed(kv_batch *batch, const kv_op *op, int code) {
   switch (code) {
   case MDB_MAP_FULL:
-    return kv_fail(batch, op, KV_FULL, "the map is full; raise option map-size");
+    return kv_fail(batch, op, KV_FULL, "the map is full; increase the option map-size");
   case MDB_BAD_VALSIZE:
-    return kv_fail(batch, op, KV_TOO_LARGE, "keys have 1 to %d bytes", KEY_BYTES_MAX);
+    return kv_fail(batch, op, KV_TOO_LARGE, "a key must have 1 to %d bytes", KEY_BYTES_MAX);
   case ENOSPC:
     return kv_fail(batch, op, KV_FULL, "%s", mdb_strerror(code));
   default:
@@ -14,7 +14,7 @@ uint32_t lmdb_failed(kv_batch *batch, const kv_op *op, int code) {
   }
 }
 
-/* Puts a cursor on the first row of a scan. */
+/* Moves a cursor to the first row of a scan. */
 static int stand(MDB_cursor *cursor, const kv_op *op, MDB_val *key, MDB_val *value) {
   uint8_t space[KEY_BYTES_MAX];
   const int is_reverse = (op->flags & KV_REVERSE) != 0;
@@ -41,7 +41,7 @@ uint32_t lmdb_scan_with(MDB_cursor *cursor, kv_op *op, kv_batch *batch, int goes
   return code == 0 || code == MDB_NOTFOUND ? rows.status : lmdb_failed(batch, op, code);
 }
 
-/* Whether the scan goes on with the cursor that is held. */
+/* Whether the scan continues with the held cursor. */
 static int goes_on(const kv_session *session, const kv_op *op) {
   MDB_val key, value;
   return session->held.is_held && op->keyspace == session->held.keyspace &&

@@ -11,7 +11,7 @@ use kvdyno_driver::{Config, Driver, Error, Info, Level, ORDERED_MAP, Opened, Sta
 use session::LmdbSession;
 
 const MAP_BYTES: u64 = 64 << 30;
-/// LMDB's own default; a reader holds a slot while its thread lives.
+/// LMDB's own default; a reader occupies a slot while its thread lives.
 const READERS_MIN: usize = 126;
 /// Compiled in.
 const KEY_BYTES_MAX: u32 = 511;
@@ -38,8 +38,13 @@ impl Driver for Lmdb {
         levels: &[Level::Process, Level::Power],
         key_size_max: KEY_BYTES_MAX,
         options: &[
-            option(c"write-map", c"flag", c"false", c"write through the map (MDB_WRITEMAP), not with pwrite"),
-            option(c"map-size", c"bytes", c"0", c"size of the map; 0 = the disk limit, or else 64 GiB"),
+            option(
+                c"write-map",
+                c"flag",
+                c"false",
+                c"write through the map (MDB_WRITEMAP) instead of pwrite",
+            ),
+            option(c"map-size", c"bytes", c"0", c"size of the map; 0 = the disk limit, otherwise 64 GiB"),
             option(c"read-ahead", c"flag", c"true", c"let the system read ahead in the map"),
         ],
     };
@@ -60,13 +65,13 @@ impl Driver for Lmdb {
         let mut options = EnvOpenOptions::new();
         options.map_size(map_bytes as usize).max_dbs(config.keyspaces() as u32);
         options.max_readers(READERS_MIN.max(2 * config.threads()) as u32);
-        // SAFETY: no flag but NO_SYNC and WRITE_MAP is unsafe; what a power cut or a stray write then does to the file
-        // is what is measured. The folder is this trial's own: no other process has its file open.
+        // SAFETY: only the flags NO_SYNC and WRITE_MAP are unsafe; the effect of a power cut or a stray write on the
+        // file is what is measured. The folder belongs to this trial: no other process has its file open.
         let environment = unsafe { options.flags(flags).open(config.path())? };
         let mut transaction = environment.write_txn()?;
         let mut databases = Vec::new();
         for number in 0..config.keyspaces() {
-            // A lone keyspace needs no name, which saves the page of names in each commit.
+            // A single keyspace needs no name, which saves the page of names in each commit.
             let name = (config.keyspaces() > 1).then(|| format!("k{number}"));
             databases.push(environment.create_database(&mut transaction, name.as_deref())?);
         }
@@ -90,7 +95,7 @@ impl Driver for Lmdb {
         match work {
             Work::Flush => self.environment.force_sync()?,
             Work::Settle => (), // nothing runs in the background
-            Work::Compact => return Ok(Status::Unsupported), // only into a copy
+            Work::Compact => return Ok(Status::Unsupported), // can only write a copy
         }
         Ok(Status::Ok)
     }

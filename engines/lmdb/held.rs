@@ -9,11 +9,11 @@ enum Walk {
     Down(RoRevRange<'static, Bytes, Bytes>),
 }
 
-/// A scan that is held. Its rows are those of the moment in which it began.
+/// A held scan. Its rows are those of the moment at which it began.
 pub struct Held {
-    /// Dropped before the transaction that it reads in.
+    /// Dropped before its read transaction.
     walk: Walk,
-    /// The key of the row that was written last; it lies in the map, which the transaction keeps as it is.
+    /// The key of the last row written; it is in the map, which the transaction keeps unchanged.
     last: &'static [u8],
     name: (u8, u16, u16),
     _transaction: Box<RoTxn<'static, WithTls>>,
@@ -23,7 +23,8 @@ impl Held {
     /// Begins a scan.
     pub fn begin(environment: &Env, database: Database<Bytes, Bytes>, op: &Op<'_>) -> Result<Held, Error> {
         let transaction = Box::new(environment.clone().static_read_txn()?);
-        // SAFETY: the walk, which borrows it, is dropped before the box that it lies in, and is not given away.
+        // SAFETY: the walk, which borrows the transaction, is dropped before the box that contains it and never
+        // leaves it.
         let lent: &'static RoTxn<'static, WithTls> = unsafe { &*std::ptr::from_ref(transaction.as_ref()) };
         let (range, name) = (op.range(), op.scan_name());
         let walk = if op.is_reverse() {
@@ -34,7 +35,7 @@ impl Held {
         Ok(Held { walk, last: &[], name, _transaction: transaction })
     }
 
-    /// Whether the scan goes on with it.
+    /// Whether the scan continues with it.
     pub fn is_of(&self, op: &Op<'_>) -> bool {
         op.goes_on() && self.name == op.scan_name() && self.last == op.key()
     }

@@ -1,4 +1,4 @@
-//! Sessions of LMDB: what each op is, and the scan that one holds.
+//! Sessions of LMDB: the transactions of each op, and the scan that a session holds.
 
 use crate::Lmdb;
 use crate::held::Held;
@@ -7,16 +7,17 @@ use heed::{Database, MdbError, RoTxn, RwTxn};
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Error, Op, Session, Status, Vote, each};
 
-/// A session: each op that is not in a group is a transaction of its own.
+/// A session: each op outside a group is a separate transaction.
 pub struct LmdbSession<'db> {
     pub(crate) driver: &'db Lmdb,
-    /// Of a scan in calls of few rows. All else lets it go: a thread has one read transaction at a time.
+    /// The held scan, for scans in calls of few rows. Any other op releases it: a thread has one read transaction at
+    /// a time.
     pub(crate) held: Option<Held>,
 }
 
 impl LmdbSession<'_> {
     fn database(&self, op: &Op<'_>) -> Result<Database<Bytes, Bytes>, Error> {
-        self.driver.databases.get(op.keyspace()).copied().ok_or_else(|| Error::unsupported("such keyspace"))
+        self.driver.databases.get(op.keyspace()).copied().ok_or_else(|| Error::unsupported("this keyspace"))
     }
 
     fn read(&self, transaction: &RoTxn<'_>, op: &mut Op<'_>) -> Result<Status, Error> {
@@ -49,7 +50,7 @@ impl LmdbSession<'_> {
                 return Ok(Status::NotFound);
             }
             KV_DELETE => (),
-            _ => return Err(Error::unsupported("such op")),
+            _ => return Err(Error::unsupported("this op")),
         }
         Ok(Status::Ok)
     }
@@ -60,7 +61,9 @@ fn failure(error: heed::Error) -> Error {
         heed::Error::Mdb(MdbError::MapFull) => {
             Error::with(Status::Full, "the map is full; raise option map-size")
         }
-        heed::Error::Mdb(MdbError::BadValSize) => Error::with(Status::TooLarge, "keys have 1 to 511 bytes"),
+        heed::Error::Mdb(MdbError::BadValSize) => {
+            Error::with(Status::TooLarge, "a key must have 1 to 511 bytes")
+        }
         error => error.into(),
     }
 }
@@ -77,7 +80,7 @@ impl Session for LmdbSession<'_> {
         self.held = None;
         let mut transaction = self.driver.environment.write_txn()?;
         let status = self.write(&mut transaction, op)?;
-        // What changed nothing is dropped, which aborts it.
+        // A transaction without a change is dropped, which aborts it.
         if status == Status::Ok {
             transaction.commit().map_err(failure)?;
         }

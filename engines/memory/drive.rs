@@ -1,5 +1,5 @@
-//! Drives a driver's table from a test, as the core does: ops in, statuses and bytes out.
-#![allow(dead_code)] // Two crates use it, each a part.
+//! Drives a driver's table from a test, like the core: ops in, statuses and bytes out.
+#![allow(dead_code)] // Two crates use it, each of them a part of it.
 
 use kvdyno_driver::Driver;
 use kvdyno_driver::abi::*;
@@ -62,7 +62,7 @@ pub fn merge(key: &[u8], operand: &[u8]) -> Ask {
     Ask::new(KV_MERGE, key, operand)
 }
 
-/// What became of an op.
+/// The result of an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u32,
@@ -90,7 +90,7 @@ impl Answer {
     }
 }
 
-/// What became of a batch.
+/// The result of a batch.
 pub struct Ran {
     pub answers: Vec<Answer>,
     pub done: u32,
@@ -157,7 +157,7 @@ impl Bench {
         Ok(Bench { table, database, opened })
     }
 
-    /// A database that was made without the table.
+    /// A database that was opened without the table.
     pub fn of<D: Driver>(table: &'static kv_driver, driver: D) -> Bench {
         // SAFETY: integers and bytes, for which zero is a value.
         let opened = unsafe { Box::new(std::mem::zeroed()) };
@@ -179,7 +179,7 @@ impl Bench {
 
     pub fn stats(&self) -> String {
         let mut out = vec![0u8; 4096];
-        // SAFETY: `out` has the bytes it is said to have.
+        // SAFETY: `out` has as many bytes as its length.
         let status = unsafe { self.table.stats.unwrap()(self.database, out.as_mut_ptr(), out.len() as u64) };
         assert_eq!(status, KV_OK);
         text(&out)
@@ -190,7 +190,7 @@ impl Bench {
         unsafe { self.table.maintain.unwrap()(self.database, work, null_mut()) }
     }
 
-    /// Closes a database that cannot.
+    /// Closes a database whose close must fail.
     pub fn close_in_vain(self) {
         // SAFETY: closed once, its sessions have ended: they borrow it.
         assert_eq!(unsafe { self.table.close.unwrap()(self.database, null_mut()) }, KV_ERROR);
@@ -204,7 +204,7 @@ impl Bench {
 
 /// A session.
 pub struct Drive<'b> {
-    /// Of the last op of each batch.
+    /// The due tick of the last op of each batch.
     pub due: u64,
     pub deadline: u64,
     pub stop: u32,

@@ -1,4 +1,4 @@
-//! The reference engines: a hash map and an ordered map in memory, each with an append-only file if one is wanted.
+//! The reference engines: a hash map and an ordered map in memory, each with an optional append-only file.
 
 mod index;
 mod log;
@@ -34,7 +34,7 @@ struct Shard<S>(RwLock<S>);
 
 /// An open database.
 pub struct Memory<S> {
-    /// Those of the first keyspace, then those of the next.
+    /// The shards of the first keyspace, then those of the next.
     shards: Box<[Shard<S>]>,
     keyspaces: usize,
     indexes: Indexes,
@@ -42,11 +42,11 @@ pub struct Memory<S> {
     read_only: bool,
 }
 
-/// A row as [`Memory::rows`] gives it: key and value.
+/// A row as [`Memory::rows`] returns it: key and value.
 pub type Row = (Vec<u8>, Vec<u8>);
 
 impl<S: Store> Memory<S> {
-    /// Opens or makes a database.
+    /// Opens or creates a database.
     pub fn open_with(options: &Options) -> Result<Memory<S>, Error> {
         if S::SHARDS > 1 && !options.indexes.is_empty() {
             return Err(Error::unsupported("indexes"));
@@ -54,7 +54,7 @@ impl<S: Store> Memory<S> {
         let mut shards = Vec::new();
         shards.resize_with(options.keyspaces * S::SHARDS, Shard::<S>::default);
         if options.keyspaces == 1 {
-            // An eighth more than the mean, for shards get no equal shares.
+            // An eighth more than the mean, because the shards do not get equal shares.
             let rows = options.expected_rows as usize / S::SHARDS;
             for Shard(store) in &mut shards {
                 store.get_mut()?.reserve(rows + rows / 8);

@@ -1,7 +1,7 @@
 //! The append-only file: frames of changes, replayed at open.
 //!
 //! A frame is one commit: `u32 length, u32 CRC-32 of the length and the changes, changes`. A change is `u8 kind, u16
-//! keyspace, u32 key length, u32 value length, key, value`. All little-endian. What is torn at the end is cut off.
+//! keyspace, u32 key length, u32 value length, key, value`. All little-endian. A torn end is cut off.
 
 use crate::store::{Key, Store};
 use kvdyno_driver::abi::*;
@@ -15,10 +15,10 @@ use std::sync::Mutex;
 pub const LOG_FILE: &str = "memory.log";
 const MAGIC: &[u8; 20] = b"kvdyno memory log 1\n";
 const HEAD: usize = 8;
-/// What level `none` gathers before it writes: one system call per some hundred rows.
+/// What level `none` collects before it writes: one system call per some hundred rows.
 const PENDING_BYTES: usize = 64 << 10;
 
-/// What a change does. Merges are logged as they came: each frame is replayed once, in order.
+/// The kind of a change. Merges are logged as they came: each frame is replayed once, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -32,16 +32,16 @@ pub enum Kind {
     Append = 4,
     /// Add a value at the right end of a list.
     Push = 5,
-    /// Take away the value at the left end of a list.
+    /// Remove the value at the left end of a list.
     Pop = 6,
 }
 
 /// One change of one row.
 #[derive(Clone, Copy)]
 pub struct Change<'a> {
-    /// What it does.
+    /// The kind.
     pub kind: Kind,
-    /// Where.
+    /// The keyspace.
     pub keyspace: usize,
     /// The row's key.
     pub key: &'a [u8],
@@ -50,7 +50,7 @@ pub struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    /// The change that a write asks for; none for other ops.
+    /// The change that a write requests; none for other ops.
     pub fn of(op: &Op<'a>) -> Option<Change<'a>> {
         let (kind, value) = match op.kind() {
             KV_PUT => (Kind::Put, op.value()),
@@ -64,7 +64,7 @@ impl<'a> Change<'a> {
         Some(Change { kind, keyspace: op.keyspace(), key: op.key(), value })
     }
 
-    /// Makes the change, which was found possible before.
+    /// Makes the change, which was checked before.
     pub fn apply<S: Store>(&self, store: &mut S) {
         match self.kind {
             Kind::Put => store.put(self.key, self.value),
@@ -116,14 +116,14 @@ impl Frame {
         self.0.extend_from_slice(change.value);
     }
 
-    /// Ends the frame: its bytes, none if it has no changes.
+    /// Ends the frame: its bytes, empty if it has no changes.
     fn seal(&mut self) -> Result<&[u8], Error> {
         let length = self.0.len() - HEAD;
         if length == 0 {
             return Ok(&[]);
         }
         let Ok(length) = u32::try_from(length) else {
-            return Err(Error::with(kvdyno_driver::Status::TooLarge, "a commit holds less than 4 GiB"));
+            return Err(Error::with(kvdyno_driver::Status::TooLarge, "a commit must be smaller than 4 GiB"));
         };
         self.0[..4].copy_from_slice(&length.to_le_bytes());
         let checksum = checksum(length, &self.0[HEAD..]);
@@ -139,10 +139,13 @@ fn checksum(length: u32, changes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The changes of a frame; an error for bytes that no version of this engine wrote.
+/// The changes of a frame; an error for bytes that this version of the engine did not write.
 fn changes(mut bytes: &[u8], mut each: impl FnMut(Change<'_>) -> Result<(), Error>) -> Result<(), Error> {
-    let broken =
-        || Error::new("memory.log: a frame with a right checksum holds no changes; another version's?");
+    let broken = || {
+        Error::new(
+            "memory.log: a frame with a valid checksum has no valid changes; was it written by another version?",
+        )
+    };
     while !bytes.is_empty() {
         let (head, rest) = bytes.split_first_chunk::<11>().ok_or_else(broken)?;
         let number =
@@ -166,9 +169,9 @@ fn changes(mut bytes: &[u8], mut each: impl FnMut(Change<'_>) -> Result<(), Erro
 
 /// How a log is opened.
 pub struct LogOptions {
-    /// The level in force.
+    /// The effective level.
     pub level: Level,
-    /// Make a new one; it must not exist.
+    /// Create the file; it must not exist.
     pub create: bool,
     /// Replay only.
     pub read_only: bool,
@@ -184,7 +187,7 @@ pub struct Log {
 
 struct Tail {
     file: File,
-    /// Bytes of whole frames in the file.
+    /// Bytes of complete frames in the file.
     length: u64,
     pending: Vec<u8>,
     /// Why nothing can be written any more.
@@ -192,7 +195,7 @@ struct Tail {
 }
 
 impl Log {
-    /// Opens the log in `folder` and gives its changes to `each`.
+    /// Opens the log in `folder` and passes its changes to `each`.
     pub fn open(
         folder: &Path,
         options: &LogOptions,
@@ -223,7 +226,7 @@ impl Log {
         Ok(Log { level: options.level, truncated_bytes: size - length, tail: Mutex::new(tail) })
     }
 
-    /// Commits a frame as the level promises. After an error the frame has had no effect.
+    /// Commits a frame as the level requires. After an error the frame has had no effect.
     pub fn commit(&self, frame: &mut Frame) -> Result<(), Error> {
         let bytes = frame.seal()?;
         let mut tail = self.tail.lock()?;
@@ -256,16 +259,16 @@ impl Log {
 impl Tail {
     fn check(&self) -> Result<(), Error> {
         match &self.broken {
-            Some(text) => Err(Error::new(format!("the log failed before: {text}"))),
+            Some(text) => Err(Error::new(format!("an earlier write to the log failed: {text}"))),
             None => Ok(()),
         }
     }
 
-    /// One write(2); on failure the file is as before, or the log is broken.
+    /// One write(2); on failure the file is as before, or the log is unusable.
     fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if let Err(error) = self.file.write_all(bytes) {
             if let Err(second) = self.file.set_len(self.length) {
-                self.broken = Some(format!("{error}, and then {second}"));
+                self.broken = Some(format!("{error}; then {second}"));
             }
             return Err(error.into());
         }
@@ -277,7 +280,7 @@ impl Tail {
         let pending = std::mem::take(&mut self.pending);
         let written = self.append(&pending);
         if let Err(error) = &written {
-            // Rows of the pending frames were acknowledged: the map and the file have parted.
+            // Rows of the pending frames were acknowledged: the map and the file now differ.
             self.broken = Some(error.text.clone());
         }
         self.pending = pending;
@@ -285,20 +288,21 @@ impl Tail {
         written
     }
 
-    /// After a failed sync nobody knows what is on the device, and a second one may wrongly succeed: so it is final.
+    /// After a failed sync the state of the device is unknown, and a second sync may wrongly succeed: the failure is
+    /// final.
     fn sync(&mut self, frame_bytes: usize) -> Result<(), Error> {
         let Err(error) = self.file.sync_data() else {
             return Ok(());
         };
         self.length -= frame_bytes as u64;
         self.broken = Some(error.to_string());
-        // The frame was not acknowledged; should cutting it off fail too, the log is broken already.
+        // The frame was not acknowledged; if cutting it off fails too, the log is marked unusable already.
         let _ = self.file.set_len(self.length);
         Err(error.into())
     }
 }
 
-/// Reads the file from its begin: the length of its whole frames, 0 if even the first line is not whole.
+/// Reads the file from its start: the length of its complete frames, 0 if even the first line is incomplete.
 fn replay(
     file: &File,
     size: u64,
@@ -308,7 +312,7 @@ fn replay(
     let mut magic = Vec::new();
     input.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
     if !MAGIC.starts_with(&magic) {
-        return Err(Error::new("memory.log: not a log of this engine, or of another version"));
+        return Err(Error::new("memory.log: not a log of this engine, or a log of another version"));
     }
     if magic.len() < MAGIC.len() {
         return Ok(0);
@@ -336,9 +340,9 @@ fn replay(
 
 #[cfg(test)]
 impl Log {
-    /// A log whose file can be read only, so that every write fails.
+    /// A log whose file is read-only, so that every write fails.
     pub fn that_cannot_write(path: &Path, level: Level) -> Log {
-        let file = File::open(path).expect("the test made the file");
+        let file = File::open(path).expect("the test created the file");
         let tail = Tail { file, length: MAGIC.len() as u64, pending: Vec::new(), broken: None };
         Log { level, truncated_bytes: 0, tail: Mutex::new(tail) }
     }

@@ -1,4 +1,4 @@
-//! The model that an engine is held against: `BTreeMap`s, and what the boundary says each op does to them.
+//! The model that an engine is compared with: `BTreeMap`s, and the effect of each op as the boundary defines it.
 
 use super::drive::*;
 use kvdyno_driver::abi::*;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 type Space = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What an engine must answer.
+/// The expected answer of an engine.
 pub struct Model {
     spaces: Vec<Space>,
     capabilities: u64,
@@ -33,12 +33,12 @@ impl Model {
         Model { spaces: vec![Space::new(); keyspaces], capabilities }
     }
 
-    /// What a part of a batch must answer.
+    /// The expected answers of a part of a batch.
     pub fn part(&mut self, part: &Part) -> Vec<Answer> {
         if !part.atomic {
             return part.asks.iter().map(|ask| self.one(ask)).collect();
         }
-        // What is not declared is refused before anything is tried.
+        // Undeclared ops are refused before anything is tried.
         if self.capabilities & KV_ORDERED == 0 && part.asks.iter().any(|ask| ask.kind == KV_SCAN) {
             return vec![ended(KV_UNSUPPORTED); part.asks.len()];
         }
@@ -153,14 +153,14 @@ impl Model {
     }
 }
 
-/// Keys that share prefixes, among them one with bytes that are the largest, and some that are too long to be inlined.
+/// Keys that share prefixes, including one with the largest bytes and some that are too long to be inlined.
 fn key(random: &mut Random) -> Vec<u8> {
     let number = random.below(12) as u8;
     match random.below(6) {
         0 => vec![b'a', number],
         1 => vec![b'a', b'b', number, 0xff],
         2 => vec![0xff; usize::from(number % 3) + 1],
-        3 => [&b"a key that is longer than what lies inline "[..], &[number]].concat(),
+        3 => [&b"a key that is longer than an inline key "[..], &[number]].concat(),
         4 => vec![number],
         _ => b"0123456789abcdef-"[..usize::from(number) + 1].to_vec(),
     }
@@ -220,7 +220,7 @@ fn part(random: &mut Random, keyspaces: u64, capabilities: u64) -> Part {
     Part { asks, atomic: flags & KV_ATOMIC != 0 }
 }
 
-/// What is asked of an engine.
+/// How an engine is tested.
 pub struct Trial<'a> {
     pub path: &'a Path,
     pub level: u32,
@@ -231,7 +231,8 @@ pub struct Trial<'a> {
 
 const KEYSPACES: u32 = 3;
 
-/// Holds an engine against the model with random batches, closing and opening it between; the first difference.
+/// Compares an engine with the model on random batches, with closes and reopens in between; returns the first
+/// difference.
 pub fn hold(table: &'static kv_driver, trial: &Trial<'_>) -> Result<(), String> {
     let mut random = Random(trial.seed);
     let want = |flags| Want {
@@ -276,17 +277,17 @@ pub fn compare(session: &mut Drive<'_>, model: &mut Model, parts: &[Part]) -> Re
     }
     let has_failed = |answer: &Answer| answer.status == KV_ERROR;
     if ran.error.is_empty() && ran.answers.iter().any(has_failed) {
-        return Err("an error without a text".into());
+        return Err("an error without a message".into());
     }
     if ran.waited != 0 {
-        return Err(format!("waited {} ticks, and nothing was due", ran.waited));
+        return Err(format!("waited {} ticks although nothing was due", ran.waited));
     }
     let mut last = (ran.start, ran.start);
     let mut is_tied = false;
     for ((ask, wanted), answer) in asks.iter().zip(&wanted).zip(&ran.answers) {
         let stamps = (answer.start, answer.end);
         let is_right = if is_tied { stamps == last } else { stamps.0 == last.1 && stamps.1 >= stamps.0 };
-        // An op takes no time at all only where the clock is coarser than the op.
+        // An op takes zero time only if the clock is coarser than the op.
         if !is_right {
             return Err(format!("{ask:?}: stamps {stamps:?} after {last:?}"));
         }
@@ -294,7 +295,7 @@ pub fn compare(session: &mut Drive<'_>, model: &mut Model, parts: &[Part]) -> Re
         is_tied = ask.flags & KV_JOIN != 0;
         let answer = Answer { start: 0, end: 0, ..answer.clone() };
         if answer != *wanted {
-            return Err(format!("{ask:?}: {answer:?}, not {wanted:?}"));
+            return Err(format!("{ask:?}: {answer:?}, expected {wanted:?}"));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What the two reference engines say of themselves.
+//! What the two reference engines declare about themselves.
 
 use crate::store::{Map, Store, Tree};
 use kvdyno_driver::abi::*;
@@ -22,19 +22,19 @@ const OPTIONS: &[kv_option] = &[option(
     c"log",
     c"choice:auto|on|off",
     c"auto",
-    c"append-only file; auto: at levels process and power, and where there is one",
+    c"append-only file; auto: at levels process and power, and if one exists",
 )];
 
-/// What tells the two engines apart, besides their container.
+/// The differences between the two engines, besides their container.
 pub trait Named: Store {
-    /// What the driver says of itself.
+    /// What the driver declares.
     const INFO: Info;
 }
 
 impl Named for Map {
     const INFO: Info = Info {
         name: c"memory-map",
-        engine: c"std's hash map in 64 shards; an append-only file if wanted",
+        engine: c"std's hash map in 64 shards; optional append-only file",
         language: c"Rust",
         family: c"memory",
         capabilities: CAPABILITIES,
@@ -47,7 +47,7 @@ impl Named for Map {
 impl Named for Tree {
     const INFO: Info = Info {
         name: c"memory-btree",
-        engine: c"std's B-tree map behind one lock; an append-only file if wanted",
+        engine: c"std's B-tree map behind one lock; optional append-only file",
         language: c"Rust",
         family: c"memory",
         capabilities: CAPABILITIES | KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_INDEXES | KV_LISTS,

@@ -9,26 +9,26 @@ use std::path::PathBuf;
 /// How a database is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// An existing folder; used with a log only.
+    /// An existing folder; used only with a log.
     pub path: PathBuf,
-    /// The level in force.
+    /// The effective level.
     pub level: Level,
-    /// Whether there is a log.
+    /// Whether the database has a log.
     pub log: bool,
     /// A new database: the log must not exist.
     pub create: bool,
-    /// Nothing is written.
+    /// Nothing may be written.
     pub read_only: bool,
     /// Keyspaces, at least 1.
     pub keyspaces: usize,
-    /// Indexes that follow the rows; the hash map can have none.
+    /// Indexes that follow the rows; the hash map supports none.
     pub indexes: Indexes,
-    /// Rows to make room for.
+    /// Rows to reserve space for.
     pub expected_rows: u64,
 }
 
 impl Options {
-    /// What a config wants. A level that the option `log` rules out is [`Status::Unsupported`].
+    /// The request of a config. A level that the option `log` excludes is [`Status::Unsupported`].
     pub fn from_config(config: &Config<'_>, levels: &[Level]) -> Result<Options, Error> {
         let choice = config.choice("log", &["auto", "on", "off"])?;
         let authors = if choice == "on" { Level::Process } else { Level::None };
@@ -36,7 +36,7 @@ impl Options {
         let log = match choice {
             "on" => true,
             "off" if level > Level::None => {
-                let text = "option log=off: without a file no durability level above `none` can be reached";
+                let text = "option log=off: a durability level above `none` needs the file";
                 return Err(Error::with(Status::Unsupported, text));
             }
             "off" => false,
@@ -54,7 +54,7 @@ impl Options {
         })
     }
 
-    /// Says what is in force.
+    /// Reports what is in effect.
     pub fn report(&self, opened: &mut Opened<'_>) {
         opened.level(self.level);
         opened.version(env!("CARGO_PKG_VERSION"));

@@ -1,4 +1,4 @@
-//! One thread's way to a map: single ops, joined groups and transactions.
+//! One thread's access to a map: single ops, joined groups and transactions.
 
 use crate::index::index_row;
 use crate::log::{Change, Frame, Kind};
@@ -7,20 +7,20 @@ use kvdyno_driver::abi::*;
 use kvdyno_driver::{Error, Op, Session, Status, Vote, each};
 use std::sync::RwLockWriteGuard;
 
-/// A session. It keeps nothing but the buffer that its commits are written from.
+/// A session. Its only state is the buffer that its commits are written from.
 pub struct MemorySession<'db, S> {
     memory: &'db Memory<S>,
     frame: Frame,
 }
 
-/// What a row was before a group changed it.
+/// The state of a row before a group changed it.
 struct Before {
     shard: usize,
     key: Vec<u8>,
     value: Option<Vec<u8>>,
 }
 
-/// The locks of a group's shards, taken in the order of their index so that two groups never wait for each other.
+/// The locks of a group's shards, locked in the order of their index so that two groups never wait for each other.
 struct Held<'db, S>(Vec<(usize, RwLockWriteGuard<'db, S>)>);
 
 impl<'db, S: Store> Held<'db, S> {
@@ -44,7 +44,7 @@ impl<'db, S: Store> Held<'db, S> {
     fn store(&mut self, index: usize) -> Result<&mut S, Error> {
         match self.0.binary_search_by_key(&index, |(shard, _)| *shard) {
             Ok(at) => Ok(&mut self.0[at].1),
-            Err(_) => Err(Error::new("a group touched a shard that it does not hold")),
+            Err(_) => Err(Error::new("a group accessed a shard that it has not locked")),
         }
     }
 
@@ -61,26 +61,27 @@ impl<'db, S: Store> Held<'db, S> {
     }
 }
 
-/// Whether a write can be done: `None` if so, else how it ends without having changed anything.
+/// Whether a write can be done: `None` if so, otherwise its result, with nothing changed.
 fn refusal<S: Store>(store: &S, op: &Op<'_>) -> Result<Option<Status>, Error> {
     if !matches!(op.kind(), KV_PUT | KV_DELETE | KV_MERGE) {
         return Ok(Some(Status::Unsupported));
     }
     if op.key().is_empty() {
-        return Err(Error::with(Status::TooLarge, "a key has at least one byte"));
+        return Err(Error::with(Status::TooLarge, "a key must have at least one byte"));
     }
     match op.kind() {
         KV_PUT if op.is_new() && store.get(op.key()).is_some() => Ok(Some(Status::Exists)),
         KV_DELETE if store.get(op.key()).is_none() => Ok(Some(Status::NotFound)),
         KV_MERGE if !op.is_append() => {
             if op.value().len() != 8 {
-                let text = format!("merge: what is added has 8 bytes, not {}", op.value().len());
+                let text = format!("merge: the operand must have 8 bytes, not {}", op.value().len());
                 return Err(Error::with(Status::TooLarge, text));
             }
             match store.get(op.key()) {
-                Some(counter) if counter.len() != 8 => {
-                    Err(Error::new(format!("merge: a counter has 8 bytes, the value has {}", counter.len())))
-                }
+                Some(counter) if counter.len() != 8 => Err(Error::new(format!(
+                    "merge: a counter must have 8 bytes, the value has {}",
+                    counter.len()
+                ))),
                 _ => Ok(None),
             }
         }
@@ -101,14 +102,14 @@ impl<'db, S: Store> MemorySession<'db, S> {
         MemorySession { memory, frame: Frame::default() }
     }
 
-    /// Without a log and indexes nothing can fail behind these tests, and the map is asked once.
+    /// Without a log and indexes nothing can fail after these checks, and there is one map lookup.
     #[inline]
     fn is_simple(&self, op: &Op<'_>) -> bool {
         let memory = self.memory;
         memory.log.is_none() && memory.indexes.is_empty() && !op.key().is_empty() && !memory.read_only
     }
 
-    /// A write of its own: what may refuse it comes first, then the log, then the map, all under the lock.
+    /// A single write: first the checks that may refuse it, then the log, then the map, all under the lock.
     fn write(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         self.check_writable()?;
         if !self.memory.indexes.is_empty() {
@@ -121,7 +122,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
         self.log_and_apply(op, &mut *store)
     }
 
-    /// A change of a list, which is possible.
+    /// A valid change of a list.
     fn log_and_apply(&mut self, op: &Op<'_>, store: &mut S) -> Result<Status, Error> {
         let Some(change) = Change::of(op) else {
             return Ok(Status::Unsupported);
@@ -135,7 +136,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
         Ok(Status::Ok)
     }
 
-    /// A write of its own that may change index rows too.
+    /// A single write that may also change index rows.
     fn write_indexed(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         let mut held = Held::take(self.memory, std::slice::from_ref(op))?;
         let mut undo = Vec::new();
@@ -157,7 +158,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
         Ok(())
     }
 
-    /// Joined gets: a lock is kept while the next key is behind it too.
+    /// Joined gets: a lock is kept while the next key belongs to the same shard.
     fn get_all(&mut self, ops: &mut [Op<'_>]) -> Result<(), Error> {
         let memory = self.memory;
         let mut held = None;
@@ -199,7 +200,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
         Ok(Status::Ok)
     }
 
-    /// Makes a change of a row, and of its index rows.
+    /// Makes a change to a row and its index rows.
     fn change(
         &mut self,
         change: &Change<'_>,
@@ -221,7 +222,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
         Ok(())
     }
 
-    /// Makes one change; the value before.
+    /// Makes one change; returns the value before it.
     fn change_one(
         &mut self,
         change: &Change<'_>,
@@ -261,7 +262,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
         held.undo(undo)?;
         match outcome {
             Err(error) if atomic => Err(error),
-            // So that the one op that failed is told from the others.
+            // Distinguishes the op that failed from the others.
             Err(_) => Ok(false),
             Ok(_) => Ok(true),
         }
@@ -340,7 +341,7 @@ impl<S: Store> Session for MemorySession<'_, S> {
             return Ok(false);
         }
         if !atomic && ops.iter().all(|op| op.kind() == KV_GET) {
-            // Run op by op if that failed, so that the kit tells which one it was.
+            // Run op by op after a failure, so that the kit reports which op it was.
             return Ok(self.get_all(ops).is_ok());
         }
         // Without a log there is no commit to share.

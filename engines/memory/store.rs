@@ -1,4 +1,4 @@
-//! The two containers, a hash map and an ordered map of byte strings, with one face.
+//! The two containers, a hash map and an ordered map of byte strings, behind one trait.
 
 use kvdyno_driver::{Error, Op, Status};
 use std::borrow::Borrow;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque, btree_map};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Bound;
 
-/// Bytes of the keys that lie in the container itself: what fills three words together with tag and length.
+/// Bytes of the keys that are stored in the container itself: they fill three words together with tag and length.
 const INLINE: usize = 22;
 
 /// A key. A short one costs no allocation and no further cache line.
@@ -79,8 +79,8 @@ impl Ord for Key {
     }
 }
 
-/// Makes [`FoldHasher`]s. The seed is a constant: the keys are a benchmark's, nobody attacks with them, and the same
-/// run walks the same buckets each time.
+/// Makes [`FoldHasher`]s. The seed is a constant: the keys are a benchmark's and not hostile, and the same
+/// run uses the same buckets every time.
 #[derive(Clone, Copy, Default)]
 pub struct Fold;
 
@@ -93,12 +93,12 @@ impl BuildHasher for Fold {
     }
 }
 
-/// The fractional digits of pi and of the golden ratio: odd, with bits all over.
+/// The fractional digits of pi and of the golden ratio: odd, with bits spread over the word.
 const SEED: u64 = 0x243f_6a88_85a3_08d3;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Hashes eight bytes per multiplication: the two halves of the 128-bit product, folded. std's own SipHash costs more
-/// and protects against what cannot happen here.
+/// and protects against attacks that cannot happen here.
 pub struct FoldHasher(u64);
 
 #[inline]
@@ -120,7 +120,7 @@ impl Hasher for FoldHasher {
         self.0 = fold(state ^ u64::from_le_bytes(last), FACTOR ^ SEED);
     }
 
-    /// The length of a slice comes here before its bytes; `write` mixes it in itself.
+    /// The length of a slice is passed here before its bytes; `write` mixes it in itself.
     #[inline]
     fn write_usize(&mut self, _length: usize) {}
 
@@ -130,7 +130,7 @@ impl Hasher for FoldHasher {
     }
 }
 
-/// A container of rows, behind a lock of its own.
+/// A container of rows, behind its own lock.
 pub trait Store: Default + Send + Sync + 'static {
     /// Shards of a keyspace; a power of two.
     const SHARDS: usize;
@@ -138,7 +138,7 @@ pub trait Store: Default + Send + Sync + 'static {
     /// The shard of a key.
     fn shard(key: &[u8]) -> usize;
 
-    /// Makes room for so many rows, if there is memory for it.
+    /// Reserves space for this many rows, if there is memory for it.
     fn reserve(&mut self, _rows: usize) {}
 
     /// The value of a key.
@@ -147,28 +147,28 @@ pub trait Store: Default + Send + Sync + 'static {
     /// Inserts or overwrites.
     fn put(&mut self, key: &[u8], value: &[u8]);
 
-    /// Inserts; false if the key is there.
+    /// Inserts; false if the key exists.
     fn put_new(&mut self, key: &[u8], value: &[u8]) -> bool;
 
-    /// Deletes; whether the key was there.
+    /// Deletes; whether the key existed.
     fn remove(&mut self, key: &[u8]) -> bool;
 
-    /// The value of a key to be changed; a missing one is made, empty.
+    /// The value of a key, for changes; an absent one is created empty.
     fn slot(&mut self, key: &[u8]) -> &mut Vec<u8>;
 
     /// Rows.
     fn row_count(&self) -> usize;
 
-    /// The lists; none: it has none.
+    /// The lists; `None` if the container has none.
     fn lists(&mut self) -> Option<&mut Lists> {
         None
     }
 
-    /// Writes the rows that a scan asks for.
+    /// Writes the rows that a scan requests.
     fn scan(&self, op: &mut Op<'_>) -> Result<Status, Error>;
 }
 
-/// Overwrites in place where that wastes little.
+/// Overwrites in place if that wastes little.
 #[inline]
 fn overwrite(old: &mut Vec<u8>, value: &[u8]) {
     if value.len() <= old.capacity() && old.capacity() <= 2 * value.len() + 64 {
@@ -193,7 +193,7 @@ impl Store for Map {
     }
 
     fn reserve(&mut self, rows: usize) {
-        // Without the memory it grows as it goes, like any map.
+        // If memory is short it grows on demand, like any map.
         let _ = self.0.try_reserve(rows);
     }
 
@@ -245,15 +245,15 @@ impl Store for Map {
     }
 }
 
-/// Lists by their names: pushed at the back, popped at the front.
+/// Lists by name: pushed at the back, popped at the front.
 pub type Lists = HashMap<Key, VecDeque<Vec<u8>>, Fold>;
 
-/// The ordered map, and beside it the lists.
+/// The ordered map, and next to it the lists.
 #[derive(Default)]
 pub struct Tree(BTreeMap<Key, Vec<u8>>, Lists);
 
 impl Tree {
-    /// The rows between two bounds, which must not be crossed.
+    /// The rows between two bounds, which must be in order.
     pub(crate) fn range(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> btree_map::Range<'_, Key, Vec<u8>> {
         self.0.range::<[u8], _>(bounds)
     }

@@ -1,4 +1,4 @@
-//! The reference engines against a model, across reopening, torn logs and threads.
+//! The reference engines against a model, across reopens, torn logs and threads.
 
 #[path = "drive.rs"]
 mod drive;
@@ -24,7 +24,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Holds both engines against the model.
+/// Compares both engines with the model.
 fn hold_both(level: u32, option: Option<(&str, &str)>, seeds: std::ops::Range<u64>, batches: u64) {
     for table in BOTH {
         for seed in seeds.clone() {
@@ -88,7 +88,8 @@ fn says_which_level_and_log_are_in_force() {
     }
 }
 
-/// Writes frames of one, two and four changes; the file, and for each length of it how many commits are whole.
+/// Writes frames of one, two and four changes; returns the file and, for each length of it, the number of complete
+/// commits.
 fn some_log(path: &Path) -> (Vec<u8>, Vec<usize>) {
     let bench =
         Bench::open(&TREE, &want(path, KV_PROCESS, KV_CREATE)).unwrap_or_else(|(_, text)| panic!("{text}"));
@@ -125,7 +126,7 @@ fn a_tail_torn_at_any_byte_loses_no_whole_commit() {
         let kept = if cut < ends[0] { 0 } else { ends[whole] };
         assert!(bench.stats().contains(&format!("rows={rows}\n")), "cut at {cut}: {}", bench.stats());
         assert!(bench.stats().contains(&format!("log_truncated_bytes={}\n", cut - kept)), "cut at {cut}");
-        // What is written behind the cut must be found too.
+        // What is written after the cut must also be found.
         assert_eq!(bench.session().one(put(b"after", b"the cut")).status, KV_OK);
         bench.close();
         let bench = Bench::open(&TREE, &want(folder.path(), KV_PROCESS, 0))
@@ -221,7 +222,7 @@ fn a_bad_op_is_told_from_the_others_of_its_group() {
     }
 }
 
-/// The same options as the table would open with, and a log that fails.
+/// The same options that the table would open with, and a log that fails.
 fn with_a_failing_log(folder: &Path, level: Level) -> Bench {
     let options = Options {
         path: folder.to_path_buf(),
@@ -315,7 +316,7 @@ fn count_up(bench: &Bench, thread: u64, rounds: u64) {
     let both = KV_JOIN | KV_ATOMIC;
     for round in 0..rounds {
         assert_eq!(session.one(merge(b"sum", &one)).status, KV_OK);
-        // In both orders, so that locks taken as they come would wait for each other.
+        // In both orders, so that locks taken in the order of the ops would deadlock.
         let keys: [&[u8]; 2] =
             if thread.is_multiple_of(2) { [b"left", b"right"] } else { [b"right", b"left"] };
         let ran = session.run(&[merge(keys[0], &one).flags(both), merge(keys[1], &one).flags(KV_ATOMIC)]);
@@ -341,7 +342,7 @@ fn the_hash_spreads_keys_over_all_shards() {
     }
 }
 
-/// The nanosecond of the clock that the tests' batches are stamped with.
+/// The nanosecond clock that stamps the tests' batches.
 fn now_ns() -> u64 {
     kvdyno_driver::ticks(KV_CLOCK_MONOTONIC)
 }
@@ -367,7 +368,7 @@ fn a_batch_ends_at_the_stop_word_and_the_deadline_and_waits_for_due_ops() {
     assert_eq!(statuses(&ran), [KV_OK, KV_OK]);
     assert!(ran.answers[1].start >= session.due && ran.waited == ran.answers[1].start - ran.answers[0].end);
 
-    // Due behind the deadline: the spin ends there, and the op is not run.
+    // Due after the deadline: the spin ends there, and the op is not run.
     session.due = u64::MAX;
     session.deadline = now_ns() + 50_000_000;
     let ran = session.run(&two);
@@ -431,7 +432,7 @@ fn index_rows_follow_their_rows_over_every_way_of_writing_and_a_reopen() {
         assert_eq!(rows_of(&mut session, 2), ["ak2=abd-2", "xk3=xbc-3", "yk1=ybc-4"]);
         assert_eq!(session.one(delete(b"k3")).status, KV_OK);
         assert_eq!(session.one(delete(b"k3")).status, KV_NOT_FOUND);
-        // A transaction that is given up leaves index rows as they were.
+        // A transaction that is rolled back leaves index rows unchanged.
         let short = Ask { out_size: 0, ..get(b"k2") };
         session.run(&[put(b"k2", b"qqq").flags(atomic), delete(b"k1").flags(atomic), short.flags(KV_ATOMIC)]);
         session.run(&[put(b"k9", b"qqq").flags(atomic), put(b"", b"qqq").flags(KV_ATOMIC)]);

@@ -24,17 +24,17 @@ pub struct Mutant<const FAULT: u8> {
     remembered: Mutex<Remembered>,
 }
 
-/// What some faults keep.
+/// The state that some faults need.
 #[derive(Default)]
 struct Remembered {
-    /// Keyspace and key to the value before the last.
+    /// Keyspace and key to the value before the last one.
     stale: HashMap<(usize, Vec<u8>), Vec<u8>>,
-    /// Deleted rows, with the op at which they come back.
+    /// Deleted rows, with the op at which they reappear.
     ghosts: VecDeque<Ghost>,
     ops: u64,
-    /// Keyspace and key to the session that wrote last.
+    /// Keyspace and key to the session that wrote it last.
     writers: HashMap<(usize, Vec<u8>), u64>,
-    /// Sessions that there have been, and how many that were when each ended.
+    /// The number of sessions started so far, and that number when each session ended.
     sessions: u64,
     ended: HashMap<u64, u64>,
 }
@@ -47,14 +47,14 @@ struct Ghost {
 }
 
 impl<const FAULT: u8> Mutant<FAULT> {
-    /// What is lost at a reopen shows with a log only: such a mutant has no level without one.
+    /// Data loss at a reopen shows only with a log: such a mutant has no level without one.
     const LEVELS: &[Level] = match Self::FAULT {
         Fault::LosesTailOnReopen | Fault::LosesCreation => &[Level::Process, Level::Power],
         _ => &[Level::None, Level::Process, Level::Power],
     };
 }
 
-/// Cuts the last sixteenth off a log, at least a byte.
+/// Cuts the last sixteenth off a log, at least one byte.
 fn cut_tail(folder: &Path) -> Result<(), Error> {
     let file = OpenOptions::new().write(true).open(folder.join(LOG_FILE))?;
     let length = file.metadata()?.len();
@@ -72,11 +72,11 @@ impl<const FAULT: u8> Driver for Mutant<FAULT> {
             _ => 0,
         },
         capabilities: match Self::FAULT {
-            // Bytes of a key that name a collection keep it apart, whoever knows of that.
+            // The bytes of a key that name a collection separate it, whether or not the engine supports collections.
             Fault::CollectionMixed => MemoryBtree::INFO.capabilities | KV_COLLECTIONS,
-            // It may answer that there is nothing, and answers with something else.
+            // It may report a miss, and returns something else.
             Fault::CacheSwaps => MemoryBtree::INFO.capabilities | KV_EVICTS,
-            // Its writes are made at once, so a commit has nothing left to do.
+            // Its writes are done immediately, so a commit has nothing left to do.
             Fault::AbortCommits => MemoryBtree::INFO.capabilities | KV_CAN_LONG_TRANSACTION,
             _ => MemoryBtree::INFO.capabilities,
         },

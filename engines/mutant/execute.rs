@@ -1,4 +1,4 @@
-//! Mutants' tables, with the faults that are no session's: lying stamps, lying waits and a buffer that is used again.
+//! Mutants' tables, with the faults outside sessions: false stamps, false waits and a reused buffer.
 
 use crate::{Fault, Mutant};
 use kvdyno_driver::abi::*;
@@ -22,7 +22,7 @@ unsafe extern "C" fn execute_and_tamper<const FAULT: u8>(
     let Some(execute) = kvdyno_driver::table::<Mutant<FAULT>>().execute else {
         return KV_UNSUPPORTED;
     };
-    // SAFETY: the caller's arguments, as the boundary wants them.
+    // SAFETY: the caller's arguments, as the boundary requires.
     let status = unsafe { execute(session, batch) };
     // SAFETY: the core gives a live batch with `count` ops, of which `done` were run.
     let ops = unsafe {
@@ -38,7 +38,7 @@ unsafe extern "C" fn execute_and_tamper<const FAULT: u8>(
     status
 }
 
-/// Gives all gets the bytes of the last one, as far as their lengths go.
+/// Gives all gets the bytes of the last one, up to their own lengths.
 fn smear(ops: &mut [kv_op]) {
     let is_read = |op: &kv_op| op.kind == KV_GET && op.status == KV_OK && op.flags & KV_TOUCH == 0;
     let Some(last) = ops.iter().rposition(is_read) else {

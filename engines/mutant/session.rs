@@ -1,4 +1,4 @@
-//! The faults of ops: each is a few lines around what memory-btree does rightly.
+//! The faults of ops: each is a few lines around the correct memory-btree.
 
 use crate::{Fault, Ghost, Mutant};
 use kvdyno_driver::abi::*;
@@ -9,10 +9,10 @@ use std::ops::Bound;
 /// The largest key of the mutant that swallows errors.
 pub(crate) const KEY_SIZE_MAX: u32 = 1024;
 
-/// Ops after which a ghost walks.
+/// Ops after which a ghost reappears.
 const GHOST_OPS: u64 = 16;
 
-/// Where a flipped bit lies is drawn from this and the key.
+/// The position of a flipped bit is drawn from this and the key.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A session of a mutant.
@@ -28,8 +28,8 @@ fn flip_bit(key: &[u8], value: &mut [u8]) {
     value[bit / 8] ^= 1 << (bit % 8);
 }
 
-/// The value as another seed would have made it: the tag (the first four bytes) differs, and the body behind the header
-/// of 24 bytes comes from another place. Length, key and version stay.
+/// The value as another seed would have produced it: the tag (the first four bytes) differs, and the body after the
+/// header of 24 bytes is taken from another position. Length, key and version stay.
 fn age(value: &mut [u8]) {
     let tag = value.len().min(4);
     value[..tag].iter_mut().for_each(|byte| *byte ^= 0x5a);
@@ -38,14 +38,14 @@ fn age(value: &mut [u8]) {
     }
 }
 
-/// Runs `run` with an altered op; what the core wrote into it is as before after that.
+/// Runs `run` with an altered op; afterwards the core's half of the op is as before.
 fn altered<'a>(
     op: &mut Op<'a>,
     alter: impl FnOnce(&mut kv_op),
     run: impl FnOnce(&mut Op<'a>) -> Result<Status, Error>,
 ) -> Result<Status, Error> {
     let before = *op.raw();
-    // SAFETY: Op is transparent over kv_op, and what `alter` sets are lengths and flags that leave all slices within
+    // SAFETY: Op is transparent over kv_op, and `alter` only sets lengths and flags that keep all slices within
     // what the core gave.
     alter(unsafe { &mut *std::ptr::from_mut(op).cast::<kv_op>() });
     let outcome = run(op);
@@ -70,7 +70,7 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         Mutant::<FAULT>::FAULT == fault
     }
 
-    /// Whether this is the mutant of `fault`, and the fault strikes at this occasion.
+    /// Whether this is the mutant of `fault`, and the fault occurs now.
     fn strikes(&self, fault: Fault) -> bool {
         self.is(fault) && fault.strikes()
     }
@@ -79,14 +79,14 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         self.mutant.inner.read(op.keyspace(), op.key())
     }
 
-    /// The value of the next key, if it is another value.
+    /// The value of the next key, if it is a different value.
     fn neighbour(&self, op: &Op<'_>, value: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let bounds = (Bound::Excluded(op.key()), Bound::Unbounded);
         let row = self.mutant.inner.rows(op.keyspace(), bounds, false, 1)?.pop();
         Ok(row.map(|(_, other)| other).filter(|other| other != value))
     }
 
-    /// What a get delivers instead of the value; nothing for a miss.
+    /// What a get delivers instead of the value; `None` for a miss.
     fn spoil(&self, op: &Op<'_>, mut value: Vec<u8>) -> Result<Option<Vec<u8>>, Error> {
         let has_bytes = !value.is_empty();
         match Mutant::<FAULT>::FAULT {
@@ -117,14 +117,14 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
             Fault::PreviousCampaign if has_bytes && Fault::PreviousCampaign.strikes() => age(&mut value),
             Fault::MissForPresent if Fault::MissForPresent.strikes() => return Ok(None),
             Fault::GetFails if Fault::GetFails.strikes() => {
-                return Err(Error::new("planted: this read fails"));
+                return Err(Error::new("planted fault: this read fails"));
             }
             _ => {}
         }
         Ok(Some(value))
     }
 
-    /// Counts an op; brings back the ghosts that are due.
+    /// Counts an op; restores the ghosts that are due.
     fn haunt(&self) -> Result<(), Error> {
         if !self.is(Fault::GhostAfterDelete) {
             return Ok(());
@@ -149,8 +149,8 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         Ok(())
     }
 
-    /// Notes who writes; whether another session wrote the key last that lived at the same time, and the write is to be
-    /// lost for that. When threads get to run does not matter.
+    /// Records who writes; whether a concurrent session wrote the key last, and the write must be lost for that reason.
+    /// Thread scheduling does not matter.
     fn loses_race(&self, op: &Op<'_>) -> Result<bool, Error> {
         if !self.is(Fault::LostRace) {
             return Ok(false);
@@ -162,7 +162,7 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         Ok(is_race && Fault::LostRace.strikes())
     }
 
-    /// Whether a write is to be skipped and called done.
+    /// Whether a write must be skipped and reported as done.
     fn is_swallowed(&self, op: &Op<'_>, is_there: bool) -> bool {
         let is_too_large = op.key().len() > KEY_SIZE_MAX as usize;
         match Mutant::<FAULT>::FAULT {
@@ -176,7 +176,7 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         }
     }
 
-    /// What a put that was made does to other keyspaces.
+    /// The effect of a completed put on other keyspaces.
     fn stray(&self, op: &Op<'_>) -> Result<(), Error> {
         let inner = &self.mutant.inner;
         if op.keyspace() > 0 && self.strikes(Fault::KeyspaceMixed) {
@@ -197,16 +197,16 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         Ok(())
     }
 
-    /// A scan whose rows are tampered with before they are delivered.
+    /// A scan whose rows are altered before they are delivered.
     fn scan_wrongly(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         let range = op.range();
         if range.is_empty() || op.raw().flags & KV_HOLD != 0 {
             return self.inner.scan(op);
         }
-        // No more rows than this can be delivered; two more, for those that a fault takes away.
+        // At most this many rows can be delivered; two more, for rows that a fault removes.
         let visible = (op.limit() as usize).min(op.raw().out_size as usize / 8);
         let mut rows = self.mutant.inner.rows(op.keyspace(), range.bounds(), op.is_reverse(), visible + 2)?;
-        // The range begins at the prefix and does not end with it.
+        // The range begins at the prefix but does not end with it.
         if let Some(prefix) = op.prefix() {
             rows.retain(|(key, _)| key.starts_with(prefix));
         }
@@ -222,7 +222,7 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
         op.deliver_rows(rows.into_iter().map(Ok::<_, Error>))
     }
 
-    /// A scan that delivers one row more than it may, where there is one.
+    /// A scan that delivers one row more than allowed, if there is one.
     fn scan_too_far(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         let status = self.inner.scan(op)?;
         let rows = op.raw().rows;
@@ -346,7 +346,7 @@ impl<const FAULT: u8> Session for MutantSession<'_, FAULT> {
         Ok(status)
     }
 
-    /// Begins, commits or aborts: writes are made when they are sent, and the mutant that is asked to undo them does not.
+    /// Begins, commits or aborts: writes are done when they are sent, and the mutant does not undo them.
     fn control(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         match op.kind() {
             KV_BEGIN | KV_COMMIT | KV_ABORT if self.is(Fault::AbortCommits) => Ok(Status::Ok),
@@ -371,14 +371,14 @@ impl<const FAULT: u8> Session for MutantSession<'_, FAULT> {
         self.inner.pop(op)
     }
 
-    /// Joined ops go the way of single ones, so that they too are struck.
+    /// Joined ops are run like single ones, so that faults also occur in them.
     fn group(&mut self, ops: &mut [Op<'_>], atomic: bool) -> Result<bool, Error> {
         if !atomic {
             return Ok(false);
         }
         if self.strikes(Fault::NonAtomicTransaction) {
             self.leave_half(ops)?;
-            return Err(Error::with(Status::Conflict, "given up after a conflict"));
+            return Err(Error::with(Status::Conflict, "gave up after a conflict"));
         }
         let outcome = self.inner.group(ops, true);
         let has_failed = outcome.is_err() || ops.iter().any(|op| op.status() == KV_ABORTED);

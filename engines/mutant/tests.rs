@@ -1,4 +1,4 @@
-//! Each fault really happens, and the model test that finds nothing wrong with memory-btree finds each of them.
+//! Each fault really occurs, and the model test that finds nothing wrong with memory-btree detects each of them.
 
 #[path = "../memory/drive.rs"]
 mod drive;
@@ -24,7 +24,7 @@ fn open(fault: &str, folder: &Path, flags: u32) -> Bench {
     Bench::open(table(fault), &want).unwrap_or_else(|(_, text)| panic!("{fault}: {text}"))
 }
 
-/// Opens a mutant and runs `scene` until it says that the fault has shown.
+/// Opens a mutant and runs `scene` until it reports that the fault has shown.
 fn shows(fault: &str, mut scene: impl FnMut(&mut Drive<'_>, u64) -> bool) {
     let folder = tempfile::tempdir().unwrap();
     let bench = open(fault, folder.path(), KV_CREATE);
@@ -32,11 +32,11 @@ fn shows(fault: &str, mut scene: impl FnMut(&mut Drive<'_>, u64) -> bool) {
     let has_shown = (0..20_000).any(|round| scene(&mut session, round));
     drop(session);
     bench.close();
-    assert!(has_shown, "{fault} has not shown");
+    assert!(has_shown, "{fault} did not show");
 }
 
 fn key(number: u64) -> [u8; 8] {
-    // Even numbers, so that the key with the other last bit is nobody's.
+    // Even numbers, so that the key with the other last bit is unused.
     (number * 2).to_be_bytes()
 }
 
@@ -44,7 +44,7 @@ fn value(number: u64, version: u64) -> Vec<u8> {
     Random(number * 1000 + version + 1).bytes(100)
 }
 
-/// Gets of rows that were put twice, until one is wrong in the way that `is_fault` knows (row, answer).
+/// Gets rows that were put twice, until one is wrong in the way that `is_fault` checks (row, answer).
 fn spoils_gets(fault: &str, is_fault: impl Fn(u64, &Answer) -> bool) {
     shows(fault, |session, round| {
         let number = round % 16;
@@ -197,7 +197,7 @@ fn a_race_is_lost_between_sessions_of_one_time() {
     bench.close();
 }
 
-/// Scans sixteen rows until the keys (as numbers) are those that the fault makes.
+/// Scans sixteen rows until the keys (as numbers) are those that the fault produces.
 fn spoils_scans(fault: &str, ask: &Ask, wrong: &[u64]) {
     shows(fault, |session, round| {
         if round < 16 {
@@ -288,7 +288,7 @@ fn a_liar_says_that_it_waited() {
 
 #[test]
 fn the_model_catches_each() {
-    // The model has no indexes, no collections, no lists and no transactions of several calls, and one session.
+    // The model has no indexes, no collections, no lists and no transactions over several calls, and one session.
     let others =
         ["index-row-lost", "collection-mixed", "pop-twice", "push-lost", "lost-race", "abort-commits"];
     for (fault, table) in MUTANTS.iter().filter(|(fault, _)| !others.contains(fault)) {

@@ -1,13 +1,13 @@
-/* nessDB, 1.8.2 or 2.0, through its C interface, which is one for both but for what version.h names. */
+/* nessDB, 1.8.2 or 2.0, through its C interface, which is the same for both except for the functions of version.h. */
 #include <sys/stat.h>
 
 #include "version.h"
 
-enum { FOLDER_SIZE = 1024 }; /* the library copies as many bytes of the path, whatever its length */
+enum { FOLDER_SIZE = 1024 }; /* the library copies this many bytes of the path, whatever its length */
 
 struct kv_database {
   struct nessdb *db;
-  int must_look; /* before a put: is its key there? */
+  int must_look; /* before a put: check whether its key exists */
   char folder[FOLDER_SIZE];
 };
 
@@ -22,7 +22,7 @@ int nessdb_first_integer(const char *folder, const char *name) {
   return number;
 }
 
-/* The library's keys are strings of C, ours may have any bytes: 7 bits of them to a byte whose first bit is set. */
+/* The library's keys are C strings, ours may have any bytes: 7 bits of them per byte, whose first bit is set. */
 typedef struct packed {
   struct slice slice;
   char bytes[PACKED_KEY_BYTES_MAX + 1];
@@ -31,7 +31,7 @@ typedef struct packed {
 static uint32_t pack(const kv_op *op, packed *key, kv_batch *batch) {
   uint32_t word = 0, bits = 0, length = 0;
   if (op->key_length == 0 || op->key_length > KEY_BYTES_MAX)
-    return kv_fail(batch, op, KV_TOO_LARGE, "a key has 1 to %d bytes", KEY_BYTES_MAX);
+    return kv_fail(batch, op, KV_TOO_LARGE, "a key must have 1 to %d bytes", KEY_BYTES_MAX);
   for (uint32_t i = 0; i < op->key_length; i++) {
     word = word << 8 | op->key[i];
     for (bits += 8; bits >= 7; bits -= 7) key->bytes[length++] = (char)(0x80 | (word >> (bits - 7) & 0x7f));
@@ -62,9 +62,10 @@ static uint32_t put(kv_session *session, kv_op *op, kv_batch *batch) {
   const uint32_t status = pack(op, &key, batch);
   if (status != KV_OK) return status;
   if ((VALUE_BYTES_MIN != 0 && op->value_length == 0) || op->value_length > VALUE_BYTES_MAX)
-    return kv_fail(batch, op, KV_TOO_LARGE, "a value has %d to %d bytes", VALUE_BYTES_MIN, VALUE_BYTES_MAX);
+    return kv_fail(batch, op, KV_TOO_LARGE, "a value must have %d to %d bytes", VALUE_BYTES_MIN, VALUE_BYTES_MAX);
   if ((database->must_look || (op->flags & KV_NEW) != 0) && db_exists(database->db, &key.slice)) return KV_EXISTS;
-  if (db_add(database->db, &key.slice, &value) != 1) return kv_fail(batch, op, KV_ERROR, "put: nessDB says no");
+  if (db_add(database->db, &key.slice, &value) != 1)
+    return kv_fail(batch, op, KV_ERROR, "put: nessDB reported a failure");
   return KV_OK;
 }
 
@@ -84,7 +85,7 @@ static uint32_t execute(kv_session *session, kv_batch *batch) {
   return kv_run(session, batch, &calls);
 }
 
-/* Finds `name` and a colon in the library's report; its value, to the end of the line. */
+/* Finds `name` and a colon in the library's report; returns its value, up to the end of the line. */
 static int find_value(const char *report, const char *name, char *value, size_t size) {
   const char *at = strstr(report, name);
   if (at == NULL) return 0;
@@ -103,16 +104,15 @@ static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_dat
   if (status == KV_OK) status = kv_pick_level(&driver, config, KV_NONE, opened);
   if (status != KV_OK) return status;
   if (stat(config->path, &folder) != 0 || !S_ISDIR(folder.st_mode))
-    return kv_fail_open(opened, KV_ERROR, "%s is no folder", config->path);
+    return kv_fail_open(opened, KV_ERROR, "%s is not a folder", config->path);
   if (strlen(config->path) > PATH_BYTES_MAX)
-    return kv_fail_open(opened, KV_ERROR, "the path has more than %d bytes, for which nessDB has no room",
-                        PATH_BYTES_MAX);
+    return kv_fail_open(opened, KV_ERROR, "the path has more than %d bytes, the limit of nessDB", PATH_BYTES_MAX);
   kv_database *made = calloc(1, sizeof(kv_database));
   if (made == NULL) return kv_fail_open(opened, KV_ERROR, "out of memory");
   snprintf(made->folder, sizeof(made->folder), "%s", config->path);
   status = nessdb_check_files(made->folder, (config->flags & KV_CREATE) != 0, opened);
   if (status == KV_OK) status = nessdb_open(&driver, config, made->folder, opened, &made->db, &made->must_look);
-  if (status == KV_OK && made->db == NULL) status = kv_fail_open(opened, KV_ERROR, "open: nessDB says no");
+  if (status == KV_OK && made->db == NULL) status = kv_fail_open(opened, KV_ERROR, "open: nessDB reported a failure");
   if (status != KV_OK) {
     free(made);
     return status;
@@ -123,7 +123,7 @@ static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_dat
   return KV_OK;
 }
 
-/* The library's counters, whose names all begin so. */
+/* The library's counters, whose names all begin with this. */
 static uint32_t stats(kv_database *database, char *out, uint64_t size) {
   char report[2048] = "";
   uint64_t used = 0;

@@ -1,4 +1,4 @@
-/* nessDB 1.8.2: how it is opened, what its files look like, what it tells of itself. */
+/* nessDB 1.8.2: open, its files, and its statistics. */
 #include "version.h"
 
 #if !NESSDB_2
@@ -9,7 +9,7 @@ const kv_option nessdb_options[] = {
     {"log", "flag", "true", "keep a log of the rows in memory, and read it at open"},
 };
 
-/* Whether a file of rows ends as they do: the library aborts if one does not. */
+/* Whether a file of rows has a valid end: the library aborts otherwise. */
 static int is_whole(const char *folder, const char *name) {
   char path[1024];
   int mark = 0;
@@ -26,14 +26,14 @@ uint32_t nessdb_check_files(const char *folder, int is_new, kv_opened *opened) {
   uint32_t status = KV_OK;
   const int magic = nessdb_first_integer(folder, "ndbs/ness.db");
   if (is_new && magic == 0) return KV_OK;
-  if (is_new) return kv_fail_open(opened, KV_ERROR, "there is a database in %s already", folder);
-  if (magic != 2011) return kv_fail_open(opened, KV_ERROR, "there is no database of nessDB 1.8 in %s", folder);
+  if (is_new) return kv_fail_open(opened, KV_ERROR, "%s already has a database", folder);
+  if (magic != 2011) return kv_fail_open(opened, KV_ERROR, "there is no nessDB 1.8 database in %s", folder);
   snprintf(path, sizeof(path), "%s/ndbs", folder);
   DIR *entries = opendir(path);
   if (entries == NULL) return kv_fail_open(opened, KV_ERROR, "cannot read %s: %s", path, strerror(errno));
   for (const struct dirent *entry; status == KV_OK && (entry = readdir(entries)) != NULL;)
     if (strstr(entry->d_name, ".sst") != NULL && !is_whole(folder, entry->d_name))
-      status = kv_fail_open(opened, KV_ERROR, "the file of rows %s/%s is broken", path, entry->d_name);
+      status = kv_fail_open(opened, KV_ERROR, "the file of rows %s/%s is corrupt", path, entry->d_name);
   closedir(entries);
   return status;
 }

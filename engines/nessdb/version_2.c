@@ -1,4 +1,4 @@
-/* nessDB 2.0: how it is opened, what its files look like, what it tells of itself. */
+/* nessDB 2.0: open, its files, and its statistics. */
 #include "version.h"
 
 #if NESSDB_2
@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 const kv_option nessdb_options[] = {
-    {"look", "flag", "true", "look before each put whether its key is there; false: for keys that are put once"},
+    {"look", "flag", "true", "check before each put whether its key exists; use false if each key is put once"},
 };
 
-/* Whether another process has the file: the library aborts if one has. */
+/* Whether another process has the file open: the library then aborts. */
 static int is_locked(const char *folder) {
   char path[1024];
   snprintf(path, sizeof(path), "%s/ness.DB", folder);
@@ -27,15 +27,15 @@ uint32_t nessdb_check_files(const char *folder, int is_new, kv_opened *opened) {
   int towers = 0;
   const int magic = nessdb_first_integer(folder, "ness.DB");
   if (is_new && magic == 0) return KV_OK;
-  if (is_new) return kv_fail_open(opened, KV_ERROR, "there is a database in %s already", folder);
-  if (magic != 20121212) return kv_fail_open(opened, KV_ERROR, "there is no database of nessDB 2.0 in %s", folder);
+  if (is_new) return kv_fail_open(opened, KV_ERROR, "%s already has a database", folder);
+  if (magic != 20121212) return kv_fail_open(opened, KV_ERROR, "there is no nessDB 2.0 database in %s", folder);
   if (is_locked(folder)) return kv_fail_open(opened, KV_ERROR, "the database in %s is open elsewhere", folder);
   DIR *entries = opendir(folder);
   if (entries == NULL) return kv_fail_open(opened, KV_ERROR, "cannot read %s: %s", folder, strerror(errno));
   for (const struct dirent *entry; (entry = readdir(entries)) != NULL;)
     towers += strstr(entry->d_name, ".TOWER") != NULL;
   closedir(entries);
-  if (towers > 2) return kv_fail_open(opened, KV_ERROR, "%s has %d files .TOWER, nessDB takes two", folder, towers);
+  if (towers > 2) return kv_fail_open(opened, KV_ERROR, "%s has %d .TOWER files, nessDB supports two", folder, towers);
   return KV_OK;
 }
 

@@ -11,8 +11,8 @@ using kvdyno_nudb::Spaces;
 class Nudb {
  public:
   static constexpr kv_option options[] = {
-      {"block_size", "bytes", "4096", "bytes of a block of the key file, one bucket each; of a new database"},
-      {"load_factor", "text", "0.5", "how full buckets are on average, between 0 and 1; of a new database"},
+      {"block_size", "bytes", "4096", "size of a block of the key file in bytes, one bucket each; for a new database"},
+      {"load_factor", "text", "0.5", "average fill of buckets, between 0 and 1; for a new database"},
       {"burst", "bytes", "4194304", "bytes that wait for the commit before writers are slowed down"},
   };
   static constexpr kvdyno::Info info{"nudb",
@@ -56,7 +56,7 @@ class Nudb::Session {
     return status;
   }
 
-  /* Joined puts share a commit, where there is one. */
+  /* Joined puts share a commit, if there is one. */
   uint32_t group(kv_op *ops, uint32_t count, bool) {
     kv_op *last = nullptr;
     if (!spaces.is_durable) return KV_NOT_RUN;
@@ -75,9 +75,9 @@ class Nudb::Session {
     return op.keyspace < spaces.count() && op.key_length == key_size && op.value_length != 0;
   }
 
-  /* Every put is one of a new key; the library has no other. */
+  /* Every put inserts a new key; the library has no other kind. */
   uint32_t insert(kv_op &op) {
-    if (op.value_length == 0) throw kvdyno::Failure(KV_TOO_LARGE, "a value has 1 byte or more");
+    if (op.value_length == 0) throw kvdyno::Failure(KV_TOO_LARGE, "a value must have at least 1 byte");
     Code code;
     store_of(op).insert(op.key, op.value, op.value_length, code);
     if (code == nudb::error::key_exists) return KV_EXISTS;
@@ -85,7 +85,7 @@ class Nudb::Session {
     return KV_OK;
   }
 
-  /* Only the next op tells whether a commit failed: one that is cheap beside five syncs. */
+  /* Only the next op reports whether a commit failed, so a cheap op follows; five syncs cost far more. */
   void commit(kv_op &op) {
     Code code;
     spaces.commit();
@@ -98,7 +98,7 @@ class Nudb::Session {
     if (op.keyspace >= spaces.count())
       throw kvdyno::Failure(KV_UNSUPPORTED, "there is no keyspace " + std::to_string(op.keyspace));
     if (op.key_length != key_size)
-      throw kvdyno::Failure(KV_TOO_LARGE, "every key has " + std::to_string(key_size) + " bytes here");
+      throw kvdyno::Failure(KV_TOO_LARGE, "every key must have " + std::to_string(key_size) + " bytes here");
     return spaces.store(op.keyspace);
   }
 
@@ -106,7 +106,7 @@ class Nudb::Session {
   const size_t key_size;
 };
 
-/* A fraction, from an option's text. */
+/* A fraction from an option's text. */
 float fraction(const char *name, const std::string &text) {
   char *end = nullptr;
   const float number = strtof(text.c_str(), &end);
@@ -124,7 +124,8 @@ Nudb::Nudb(kvdyno::Opening &opening) : key_size(opening.config.key_size_fixed) {
   if (block_size < 64 || block_size > 65535)
     throw kvdyno::Failure("option block_size: expected 64 to 65535, got " + std::to_string(block_size));
   if (key_size == 0 || key_size > 65535)
-    throw kvdyno::Failure("NuDB has keys of one size, 1 to 65535 bytes: give all keys of the workload one size");
+    throw kvdyno::Failure(
+        "NuDB needs keys of equal size, 1 to 65535 bytes: use the same size for all keys of the workload");
   const Plan plan = {static_cast<uint32_t>(key_size), static_cast<uint32_t>(block_size), load_factor, burst,
                      opening.is_new()};
   spaces = std::make_unique<Spaces>(opening.path("nudb"), opening.config.keyspaces, plan, is_durable);
@@ -135,12 +136,12 @@ Nudb::Nudb(kvdyno::Opening &opening) : key_size(opening.config.key_size_fixed) {
   opening.in_force("block_size", spaces->store(0).block_size());
   opening.in_force("load_factor", load);
   opening.in_force("burst", burst);
-  opening.in_force("commit", is_durable ? "by each writer" : "by a thread, each second");
+  opening.in_force("commit", is_durable ? "by each writer" : "by a thread, every second");
 }
 
 bool Nudb::maintain(uint32_t work) {
   if (work == KV_COMPACT) return false;
-  return spaces->commit(), true; /* to settle: after it nothing is left for the thread to do */
+  return spaces->commit(), true; /* settle: afterwards the thread has nothing left to do */
 }
 
 }  // namespace

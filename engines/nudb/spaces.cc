@@ -1,4 +1,4 @@
-/* The stores of a NuDB database: made, opened, committed and closed. */
+/* The stores of a NuDB database: created, opened, committed and closed. */
 #include "spaces.h"
 
 #include <sys/stat.h>
@@ -7,7 +7,7 @@ namespace kvdyno_nudb {
 
 namespace {
 
-/* Of the hash: a constant, so that the same keys make the same files. */
+/* The salt of the hash: a constant, so that the same keys produce the same files. */
 constexpr uint64_t salt = 42;
 constexpr uint64_t application = 1;
 
@@ -33,7 +33,7 @@ Space::Space(nudb::context &context, const std::string &path, const Plan &plan)
   store.set_burst(plan.burst);
   if (store.key_size() != plan.key_size)
     throw kvdyno::Failure("open: the database has keys of " + std::to_string(store.key_size()) + " bytes, " +
-                          std::to_string(plan.key_size) + " were asked for");
+                          std::to_string(plan.key_size) + " were requested");
 }
 
 void Space::create(const Plan &plan) {
@@ -60,7 +60,7 @@ double Spaces::load_factor() const {
 }
 
 void Spaces::commit() {
-  const uint64_t enough = begun.load() + 1; /* the first that begins after this moment */
+  const uint64_t enough = begun.load() + 1; /* the first commit that begins after this moment */
   const std::lock_guard<std::mutex> guard(lock);
   if (ended >= enough) return;
   const uint64_t number = begun.fetch_add(1) + 1;

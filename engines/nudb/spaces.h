@@ -15,10 +15,10 @@ namespace kvdyno_nudb {
 
 using Code = nudb::error_code;
 
-/* Throws what `code` says, if it is an error. */
+/* Throws the error of `code`, if it is one. */
 void check(const Code &code, const std::string &what);
 
-/* What is asked for when a database is made or opened. */
+/* The request when a database is created or opened. */
 struct Plan {
   uint32_t key_size, block_size;
   float load_factor;
@@ -35,17 +35,17 @@ struct Space {
   nudb::store store;
 };
 
-/* All keyspaces. Their commits are made by the library's thread about once a second, or, if it is `is_durable`, by
- * who writes. */
+/* All keyspaces. The library's thread commits them about once a second, or, if it is `is_durable`, the
+ * writers do. */
 class Spaces {
  public:
   Spaces(const std::string &path, uint32_t count, const Plan &plan, bool is_durable);
   nudb::store &store(uint32_t keyspace) { return spaces[keyspace]->store; }
   size_t count() const { return spaces.size(); }
-  /* As it stands in the file, which may have been made with other options. */
+  /* The value in the file, which may have been created with other options. */
   double load_factor() const;
-  /* Commits what was inserted before the call; one commit serves all threads that wait for it. An error of a commit
-   * comes with the next op. */
+  /* Commits what was inserted before the call; one commit serves all threads that wait for it. The next op reports an
+   * error of a commit. */
   void commit();
   void close();
   void stats(kvdyno::Stats &stats) const;
@@ -55,7 +55,7 @@ class Spaces {
  private:
   std::mutex lock;                /* held during a commit */
   std::atomic<uint64_t> begun{0}; /* commits */
-  uint64_t ended = 0;             /* the number of the last that ended; under the lock */
+  uint64_t ended = 0;             /* the number of the last one that ended; under the lock */
   nudb::context context;          /* outlives the stores */
   std::vector<std::unique_ptr<Space>> spaces;
 };

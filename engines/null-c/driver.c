@@ -1,4 +1,4 @@
-/* The null engine in C: answers at once and keeps nothing. The floor of drivers that come through the loader. */
+/* The null engine in C: answers immediately and stores nothing. The baseline of drivers that are loaded as plug-ins. */
 #include "kit.h"
 
 #define CAPABILITIES                                                                                               \
@@ -29,12 +29,12 @@ static uint32_t execute(kv_session *session, kv_batch *batch) {
 
 static const kv_driver driver;
 
-/* There is nothing to point to; the core wants a handle that is not null. */
+/* A handle for the core, which requires one that is not null; it points to no data. */
 static char handle;
 
 static uint32_t open_nothing(const kv_config *config, kv_opened *opened, kv_database **database) {
   uint32_t status = kv_open_begin(&driver, config, opened);
-  opened->level = KV_NONE; /* whatever was asked: what keeps nothing stands beside the tables of every level */
+  opened->level = KV_NONE; /* whatever was requested: a baseline appears next to the tables of every level */
   snprintf(opened->version, sizeof(opened->version), "1");
   snprintf(opened->compression, sizeof(opened->compression), "none");
   *database = (kv_database *)&handle;
@@ -49,7 +49,7 @@ static uint32_t close_nothing(kv_database *database, char *error) {
 static const kv_driver driver = {.abi = KV_ABI,
                                  .size = sizeof(kv_driver),
                                  .name = "null-c",
-                                 .engine = "does nothing, in C through the loader; the floor of plug-ins",
+                                 .engine = "does nothing, in C through the loader; the baseline of plug-ins",
                                  .language = "C",
                                  .family = "none",
                                  .capabilities = CAPABILITIES,

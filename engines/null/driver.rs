@@ -1,15 +1,15 @@
-//! The null engine: answers at once and keeps nothing. Its figures are the floor of every table.
+//! The null engine: answers immediately and stores nothing. Its figures are the baseline of every table.
 
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Config, Driver, Error, Info, Level, Op, Opened, Session, Status};
 
-/// The database that is not there.
+/// The database, which has no state.
 pub struct Null;
 
 impl Driver for Null {
     const INFO: Info = Info {
         name: c"null",
-        engine: c"does nothing; the floor of every table",
+        engine: c"does nothing; the baseline of every table",
         language: c"Rust",
         family: c"none",
         capabilities: KV_STORES_NOTHING

@@ -11,9 +11,9 @@ use std::sync::{Mutex, MutexGuard, RwLock};
 
 const VERSION: &str = "1.8.1";
 const CACHE_BYTES: u64 = 32 << 20; // the default of `persy::Config`
-/// What an index refuses to hold, in keys as in values.
+/// The largest key or value that an index accepts.
 const SIZE_MAX: usize = 512 << 10;
-/// An index of the driver's own, for a flush has to change something.
+/// An index that belongs to the driver, because a flush must change something.
 const FLUSHES: &str = "flushes";
 
 /// An open file and the names of its indexes, one for each keyspace.
@@ -21,10 +21,10 @@ pub struct Persy {
     database: persy::Persy,
     background: bool,
     indexes: Vec<String>,
-    /// Held while a transaction writes: of two at once, rows get lost (README.md).
+    /// Held while a transaction writes: if two write at the same time, rows get lost (README.md).
     writing: Mutex<()>,
-    /// Held for writing while a prepared transaction is applied, and for reading by each read: a read beside it sees
-    /// half of the commit (README.md).
+    /// Held for writing while a prepared transaction is applied, and for reading by each read: a concurrent read
+    /// would see half of the commit (README.md).
     applying: RwLock<()>,
 }
 
@@ -74,7 +74,7 @@ impl Driver for Persy {
             return Ok(Status::Unsupported);
         }
         if self.background {
-            // A transaction that is synced at once syncs the file, and so those before it; it must change something.
+            // A synced transaction syncs the file, and so all earlier ones; it must change something.
             let mut transaction =
                 self.database.begin_with(TransactionConfig::new().set_background_sync(false))?;
             transaction.put(FLUSHES, ByteVec::from(&b"last"[..]), ByteVec::from(&b"flush"[..]))?;
@@ -94,7 +94,7 @@ impl Driver for Persy {
     }
 }
 
-/// A session: each op that is not in a group is a transaction of its own.
+/// A session: each op outside a group is a separate transaction.
 pub struct PersySession<'db> {
     driver: &'db Persy,
 }
@@ -102,7 +102,7 @@ pub struct PersySession<'db> {
 impl<'db> PersySession<'db> {
     fn index(&self, op: &Op<'_>) -> Result<&'db str, Error> {
         let name = self.driver.indexes.get(op.keyspace());
-        name.map(String::as_str).ok_or_else(|| Error::unsupported("such keyspace"))
+        name.map(String::as_str).ok_or_else(|| Error::unsupported("this keyspace"))
     }
 
     fn begin(&self) -> Result<(MutexGuard<'db, ()>, Transaction), Error> {
@@ -110,7 +110,7 @@ impl<'db> PersySession<'db> {
         Ok((self.driver.writing.lock()?, self.driver.database.begin_with(config)?))
     }
 
-    /// Applies a transaction while nobody reads. What takes long, the sync of level power, is in its preparation.
+    /// Applies a transaction while no read runs. The slow part, the sync of level power, is in its preparation.
     fn commit(&self, transaction: Transaction) -> Result<(), Error> {
         let prepared = transaction.prepare()?;
         let _unread = self.driver.applying.write()?;
@@ -129,7 +129,7 @@ impl<'db> PersySession<'db> {
             KV_PUT if op.key().len().max(op.value().len()) > SIZE_MAX => return Ok(Status::TooLarge),
             KV_PUT => transaction.put(index, key, ByteVec::from(op.value()))?,
             KV_DELETE => transaction.remove::<ByteVec, ByteVec>(index, key, None)?,
-            _ => return Err(Error::unsupported("such op in a transaction")),
+            _ => return Err(Error::unsupported("this op in a transaction")),
         }
         Ok(Status::Ok)
     }

@@ -4,12 +4,12 @@ use kvdyno_driver::{Error, Op, Status};
 use persy::{ByteVec, ValueIter};
 use std::ops::Bound;
 
-/// A bound as the engine takes it.
+/// A bound as the engine expects it.
 pub fn own(bound: Bound<&[u8]>) -> Bound<ByteVec> {
     bound.map(ByteVec::from)
 }
 
-/// Delivers what a scan finds.
+/// Delivers the rows of a scan.
 pub fn rows(
     op: &mut Op<'_>,
     found: impl Iterator<Item = (ByteVec, ValueIter<ByteVec>)>,

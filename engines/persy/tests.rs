@@ -1,4 +1,4 @@
-//! What is special to this driver; the rest is asked by `kvdyno verify`.
+//! Checks specific to this driver; `kvdyno verify` checks the rest.
 
 #[path = "../memory/drive.rs"]
 mod drive;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static TABLE: kv_driver = kvdyno_driver::table::<super::Persy>();
 
-/// Rows that each commit writes anew, all with its number.
+/// Rows that each commit rewrites, all with its number.
 const ROWS: u32 = 40;
 const COMMITS: u32 = 300;
 
@@ -18,7 +18,7 @@ fn key(number: u32) -> Vec<u8> {
     format!("{number:08}").into_bytes()
 }
 
-/// One group of puts; and of rows beside them that come and go, so that pages of the index are split and joined.
+/// One group of puts, and of rows next to them that are added and removed, so that index pages are split and joined.
 fn commit(commit: u32) -> Vec<drive::Ask> {
     let rows = (0..ROWS).map(|number| put(&key(number), &commit.to_le_bytes()));
     let others = (ROWS..8 * ROWS).map(|number| match commit % 2 {
@@ -34,7 +34,7 @@ fn commit(commit: u32) -> Vec<drive::Ask> {
 #[test]
 fn a_scan_beside_commits_sees_all_rows_of_one_commit() {
     let folder = tempfile::tempdir().unwrap();
-    // At level power a transaction stays prepared as long as a sync takes: then the engine's own reads go wrong.
+    // At level power a transaction stays prepared for as long as a sync takes: then the engine's own reads are wrong.
     let want = Want {
         path: folder.path(),
         level: KV_POWER,
@@ -75,7 +75,7 @@ fn a_scan_beside_commits_sees_all_rows_of_one_commit() {
     bench.close();
 }
 
-/// The declared defect of the engine, without threads; when this fails, the version in force has it no more.
+/// The declared defect of the engine, without threads; if this fails, the linked version no longer has it.
 #[test]
 fn a_snapshot_taken_beside_a_prepared_transaction_shows_half_of_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The driver of quick_cache: a cache in memory of a fixed weight, which lets go of rows that are seldom read.
+//! The driver of quick_cache: a cache in memory with a fixed budget, which evicts rarely read rows.
 
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Config, Driver, Error, Info, Level, Op, Opened, Session, Status, Work};
@@ -7,18 +7,18 @@ use quick_cache::sync::Cache;
 use std::sync::Arc;
 
 const VERSION: &str = "0.6.24";
-/// Without a budget, for upstream has no default.
+/// The budget if none is given; upstream has no default.
 const CACHE_BYTES: u64 = 64 << 20;
-/// What a row takes beside its key and its value: both pointers and lengths, the counts of the value, and upstream's
-/// entry (its README: 21 bytes).
+/// The size of a row in addition to its key and value: both pointers and lengths, the counts of the value, and
+/// upstream's entry (its README: 21 bytes).
 const ROW_BYTES: u64 = 32 + 16 + 21;
-/// The number of rows that upstream sizes its tables for, where nobody says how many will come.
+/// The number of rows that upstream sizes its tables for if the expected number is unknown.
 const EXPECTED_ROWS: u64 = 1 << 16;
 
 type Key = Box<[u8]>;
 type Value = Arc<[u8]>;
 
-/// The bytes that a row takes of the budget.
+/// The bytes of the budget that a row uses.
 #[derive(Clone)]
 struct Bytes;
 

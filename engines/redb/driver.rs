@@ -66,7 +66,7 @@ impl Driver for Redb {
         match work {
             Work::Flush => self.persist(),
             Work::Settle => Ok(Status::Ok), // nothing runs in the background
-            Work::Compact => Ok(Status::Unsupported), // `Database::compact` wants the database to itself
+            Work::Compact => Ok(Status::Unsupported), // `Database::compact` needs exclusive access
         }
     }
 
@@ -83,7 +83,7 @@ impl Driver for Redb {
 
 impl Redb {
     fn table(&self, keyspace: usize) -> Result<TableDefinition<'_, Bytes, Bytes>, Error> {
-        let name = self.tables.get(keyspace).ok_or_else(|| Error::unsupported("such keyspace"))?;
+        let name = self.tables.get(keyspace).ok_or_else(|| Error::unsupported("this keyspace"))?;
         Ok(TableDefinition::new(name))
     }
 
@@ -93,7 +93,7 @@ impl Redb {
         Ok(transaction)
     }
 
-    /// An immediate commit makes all commits before it durable.
+    /// An immediate commit makes all earlier commits durable.
     fn persist(&self) -> Result<Status, Error> {
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(Durability::Immediate)?;
@@ -102,7 +102,7 @@ impl Redb {
     }
 }
 
-/// A session: each op that is not in a group is a transaction of its own.
+/// A session: each op outside a group is a separate transaction.
 pub struct RedbSession<'db> {
     driver: &'db Redb,
 }
@@ -121,7 +121,7 @@ impl Session for RedbSession<'_> {
     fn put(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         let transaction = self.driver.begin_write()?;
         let status = write(&mut transaction.open_table(self.driver.table(op.keyspace())?)?, op)?;
-        // What changed nothing is dropped, which aborts it.
+        // A transaction without a change is dropped, which aborts it.
         if status == Status::Ok {
             transaction.commit()?;
         }
@@ -191,7 +191,7 @@ fn write(table: &mut Table<'_, Bytes, Bytes>, op: &mut Op<'_>) -> Result<Status,
         KV_PUT => drop(table.insert(op.key(), op.value())?),
         KV_DELETE if table.remove(op.key())?.is_none() => return Ok(Status::NotFound),
         KV_DELETE => (),
-        _ => return Err(Error::unsupported("such op")),
+        _ => return Err(Error::unsupported("this op")),
     }
     Ok(Status::Ok)
 }

@@ -1,4 +1,4 @@
-//! Where a server is, and who asks: the option `url`.
+//! The address and user of a server: the option `url`.
 
 use kvdyno_driver::Error;
 use std::fmt;
@@ -9,14 +9,14 @@ const PORT: u16 = 6379;
 const FORMS: &str = "expected redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE], the same with rediss:// for TLS, or \
                      unix:///PATH[?db=DATABASE]";
 
-/// How it is reached.
+/// How the server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Tcp { host: String, port: u16, is_tls: bool },
     Unix(PathBuf),
 }
 
-/// A URL, taken apart. It is printed without the password.
+/// A parsed URL. It is printed without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub place: Place,
@@ -52,7 +52,7 @@ impl Address {
         Address { place, user: None, password, database: 0 }
     }
 
-    /// Takes a URL apart. The error never repeats it, for it may hold a password.
+    /// Parses a URL. The error never repeats it, because it may contain a password.
     pub fn parse(url: &str) -> Result<Address, Error> {
         let wrong = |what: &str| Error::new(format!("option url: {what}; {FORMS}"));
         let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("it has no scheme"))?;
@@ -61,10 +61,10 @@ impl Address {
             Some((user, password)) => (decoded(user)?, decoded(password)?),
             None => (None, None),
         };
-        let number = |text: &str| text.parse().map_err(|_| wrong("the database is no number"));
+        let number = |text: &str| text.parse().map_err(|_| wrong("the database is not a number"));
         if scheme == "unix" {
             let (path, query) = rest.split_once('?').unwrap_or((rest, "db=0"));
-            let database = number(query.strip_prefix("db=").ok_or_else(|| wrong("an unknown query"))?)?;
+            let database = number(query.strip_prefix("db=").ok_or_else(|| wrong("unknown query"))?)?;
             if !path.starts_with('/') {
                 return Err(wrong("the socket's path is not absolute"));
             }
@@ -73,7 +73,7 @@ impl Address {
         let is_tls = match scheme {
             "redis" => false,
             "rediss" => true,
-            _ => return Err(wrong("an unknown scheme")),
+            _ => return Err(wrong("unknown scheme")),
         };
         let (server, database) = rest.split_once('/').unwrap_or((rest, ""));
         let database = if database.is_empty() { 0 } else { number(database)? };
@@ -81,14 +81,15 @@ impl Address {
             Some((host, port)) => (host, port.strip_prefix(':')),
             None => server.split_once(':').map_or((server, None), |(host, port)| (host, Some(port))),
         };
-        let port = port.map_or(Ok(PORT), |port| port.parse().map_err(|_| wrong("the port is no number")))?;
+        let port =
+            port.map_or(Ok(PORT), |port| port.parse().map_err(|_| wrong("the port is not a number")))?;
         if host.is_empty() {
-            return Err(wrong("it names no host"));
+            return Err(wrong("it has no host"));
         }
         Ok(Address { place: Place::Tcp { host: host.into(), port, is_tls }, user, password, database })
     }
 
-    /// As other programs take it: `127.0.0.1:6379`.
+    /// In the form of other programs: `127.0.0.1:6379`.
     pub fn host_and_port(&self) -> String {
         match &self.place {
             Place::Tcp { host, port, .. } => format!("{host}:{port}"),
@@ -96,7 +97,7 @@ impl Address {
         }
     }
 
-    /// Whether it lies on this machine.
+    /// Whether it is on this machine.
     pub fn is_local(&self) -> bool {
         match &self.place {
             Place::Unix(_) => true,
@@ -108,10 +109,13 @@ impl Address {
     }
 }
 
-/// `%40` and the like as bytes; none: empty.
+/// Decodes `%40` and the like; without any input: empty.
 pub(super) fn decoded(text: &str) -> Result<Option<String>, Error> {
-    let wrong =
-        || Error::new("option url: what follows a % in user or password is no hexadecimal number of UTF-8");
+    let wrong = || {
+        Error::new(
+            "option url: after a % in user or password two hexadecimal digits must follow, and the result must be UTF-8",
+        )
+    };
     let mut bytes = Vec::new();
     let mut parts = text.split('%');
     bytes.extend_from_slice(parts.next().unwrap_or_default().as_bytes());

@@ -1,4 +1,4 @@
-//! The driver of Redis, and of every server that speaks its protocol: one connection a session.
+//! The driver of Redis and of every server that speaks its protocol: one connection per session.
 
 mod address;
 mod facts;
@@ -24,12 +24,12 @@ pub use session::RedisSession;
 const WRITES: u64 =
     KV_CAN_DELETE | KV_DELETE_TELLS | KV_OVERWRITE | KV_CAN_NEW | KV_MERGE_APPEND | KV_TIME_TO_LIVE;
 
-/// A connection to a server that is the user's or the driver's own.
+/// A connection to a server of the user or to one that the driver started.
 pub struct Redis {
     address: Address,
     files: tls::Files,
     server: Option<Server>,
-    /// For what is no op.
+    /// For everything that is not an op.
     control: Mutex<Wire>,
     level: Level,
     is_marked: bool,

@@ -1,25 +1,25 @@
-//! What a server says of itself: INFO and CONFIG GET, and the durability level that follows.
+//! What a server reports about itself: INFO and CONFIG GET, and the durability level that follows.
 
 use super::wire::Wire;
 use kvdyno_driver::{Error, Level, Status};
 
-/// Names in INFO by which a server tells that it is not Redis itself, and what it is.
+/// Fields of INFO that show that a server is not Redis itself, and which server it is.
 const OTHERS: [(&str, &str); 4] = [
     ("kvdyno_version", "kvdyno"),
     ("valkey_version", "Valkey"),
     ("dragonfly_version", "Dragonfly"),
     ("kvrocks_version", "Kvrocks"),
 ];
-/// Settings on which what it keeps hangs.
+/// The settings that decide what the server keeps.
 const SETTINGS: [&str; 6] =
     ["appendonly", "appendfsync", "save", "maxmemory", "maxmemory-policy", "durability"];
 
-/// What a server says of itself.
+/// What a server reports about itself.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     info: Vec<(String, String)>,
     config: Vec<(String, String)>,
-    /// Whether CONFIG GET may be asked.
+    /// Whether CONFIG GET is allowed.
     pub may_ask: bool,
 }
 
@@ -35,11 +35,11 @@ pub(super) fn info(wire: &mut Wire) -> Result<Vec<(String, String)>, Error> {
 }
 
 impl Facts {
-    /// Asks the server. CONFIG may be forbidden, INFO may not.
+    /// Queries the server. CONFIG may be forbidden, INFO may not.
     pub fn ask(wire: &mut Wire) -> Result<Facts, Error> {
         let mut facts = Facts { info: info(wire)?, ..Facts::default() };
         for name in SETTINGS {
-            // A pattern at a time, for older servers take one only.
+            // One pattern at a time, because older servers accept only one.
             if let Ok(pair) = wire.texts(&[b"CONFIG", b"GET", name.as_bytes()]) {
                 facts.may_ask = true;
                 if let [name, value] = &pair[..] {
@@ -50,12 +50,12 @@ impl Facts {
         Ok(facts)
     }
 
-    /// A line of INFO.
+    /// A field of INFO.
     pub fn info(&self, name: &str) -> Option<&str> {
         found(&self.info, name)
     }
 
-    /// The server's name and version, of Redis the version alone.
+    /// The server's name and version; for Redis the version alone.
     pub fn version(&self) -> String {
         for (line, name) in OTHERS {
             if let Some(version) = self.info(line) {
@@ -70,8 +70,8 @@ impl Facts {
         if is_keydb { format!("KeyDB {version}") } else { version.to_string() }
     }
 
-    /// What an acknowledged write survives; none: it does not say. Of Redis `everysec` promises nothing for a kill: while
-    /// a sync runs its write to the file waits up to two seconds, and the reply does not.
+    /// What an acknowledged write survives; `None`: unknown. Redis with `everysec` guarantees nothing for a kill: while
+    /// a sync runs, its write to the file waits up to two seconds, and the reply does not wait.
     pub fn level(&self) -> Option<Level> {
         let config = |name: &str| found(&self.config, name);
         match (config("durability"), config("appendonly")?, config("appendfsync")?) {
@@ -84,7 +84,7 @@ impl Facts {
         }
     }
 
-    /// That level, if it is the one asked for or a stronger one.
+    /// That level, if it is the requested one or stronger.
     pub fn level_for(&self, asked: Level) -> Result<Level, Error> {
         let level = self.level().unwrap_or(Level::None);
         if level >= asked {
@@ -96,40 +96,40 @@ impl Facts {
                 found(&self.config, "appendonly").unwrap_or("-"),
                 found(&self.config, "appendfsync").unwrap_or("-"),
             ),
-            (None, true) => "the server does not say what a write survives".to_string(),
+            (None, true) => "the server does not report what a write survives".to_string(),
             (None, false) => {
-                "the server does not let this user ask what a write survives (CONFIG GET)".to_string()
+                "the server does not allow this user to query what a write survives (CONFIG GET)".to_string()
             }
         };
         Err(Error::with(
             Status::Unsupported,
             format!(
-                "cannot reach the durability level asked for: {why}; change it there, or ask for --durability none"
+                "cannot reach the requested durability level: {why}; change the server's settings, or use --durability none"
             ),
         ))
     }
 
-    /// Of our own server: whether its engine leaves nothing when it ends.
+    /// For a server that the driver started: whether its engine keeps nothing after it ends.
     pub fn is_in_memory(&self) -> bool {
         self.info("capabilities").is_some_and(|names| names.split(',').any(|name| name == "in-memory"))
     }
 
-    /// Why it can be no engine here; none: it can.
+    /// Why it cannot be used as an engine; `None`: it can.
     pub fn refusal(&self) -> Option<&'static str> {
         if self.info("cluster_enabled") == Some("1") {
-            return Some("it is a node of a cluster, and this driver speaks to one server");
+            return Some("it is a cluster node, and this driver supports only a single server");
         }
         matches!(self.info("role"), Some("slave" | "replica"))
-            .then_some("it is a replica, which takes no writes")
+            .then_some("it is a replica, which accepts no writes")
     }
 
-    /// The class that reports tell: what else there is but a server on this machine.
+    /// The class that reports show: a single server on this machine, or more.
     pub fn class(&self, is_local: bool) -> &'static str {
         let has_replicas = self.info("connected_slaves").is_some_and(|count| count != "0");
         if is_local && !has_replicas { "server, one machine" } else { "distributed" }
     }
 
-    /// Persistence, memory and replication, for the record; `-` is what it does not say.
+    /// Persistence, memory and replication, for the record; `-` for what the server does not report.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let mut all = Vec::new();
         for name in SETTINGS.into_iter().filter(|name| *name != "durability") {

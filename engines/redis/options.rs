@@ -1,10 +1,10 @@
-//! The options, and who asks: passwords come from a file, from the URL, or from the command line.
+//! The options and the credentials: passwords come from a file, from the URL, or from the command line.
 
 use super::address::{self, Address};
 use kvdyno_driver::abi::kv_option;
 use kvdyno_driver::{Error, option};
 
-/// The password of a URL that the command line has taken out of it, for the record would show it.
+/// The password of a URL, which the command line has removed from it, because the record would show it.
 const PASSWORD: &str = "KVDYNO_URL_PASSWORD";
 
 pub(super) const OPTIONS: [kv_option; 9] = [
@@ -12,34 +12,34 @@ pub(super) const OPTIONS: [kv_option; 9] = [
         c"url",
         c"text",
         c"",
-        c"a server that runs: redis://HOST:PORT/DATABASE, rediss://, unix://; else one is started",
+        c"a running server: redis://HOST:PORT/DATABASE, rediss://, unix://; without it one is started",
     ),
     option(
         c"server",
         c"text",
         c"redis-server",
-        c"the program that is started; it takes the configuration of redis-server",
+        c"the program to start; it must accept the configuration of redis-server",
     ),
-    option(c"serve", c"text", c"", c"an engine: what is started is `kvdyno serve ENGINE`"),
+    option(c"serve", c"text", c"", c"an engine; starts `kvdyno serve ENGINE`"),
     option(c"password-file", c"text", c"", c"a file whose first line is the password"),
     option(
         c"database",
         c"choice:empty|flush|keep",
         c"empty",
-        c"a database that must be empty, is emptied, or is taken as it is",
+        c"the database must be empty, is emptied, or is used unchanged",
     ),
     option(
         c"multi-get",
         c"choice:mget|pipeline",
         c"mget",
-        c"joined gets are one command, or one each in a pipeline",
+        c"joined gets are one command, or a pipeline with one command each",
     ),
-    option(c"ca-file", c"text", c"", c"certificates to trust with rediss (PEM); else the system's"),
-    option(c"cert-file", c"text", c"", c"the client's own certificate (PEM), for servers that ask"),
-    option(c"key-file", c"text", c"", c"its key (PEM)"),
+    option(c"ca-file", c"text", c"", c"trusted certificates for rediss (PEM); default: the system's"),
+    option(c"cert-file", c"text", c"", c"the client's certificate (PEM), for servers that require one"),
+    option(c"key-file", c"text", c"", c"the key of the client's certificate (PEM)"),
 ];
 
-/// The first line of a file; no name is no password.
+/// The first line of a file; without a file name there is no password.
 pub(super) fn password_in(file: &str) -> Result<Option<String>, Error> {
     if file.is_empty() {
         return Ok(None);
@@ -49,7 +49,7 @@ pub(super) fn password_in(file: &str) -> Result<Option<String>, Error> {
     Ok(text.lines().next().map(String::from))
 }
 
-/// A server of the user's; the password comes from a file, from its URL, or from the command line that took it out.
+/// A server of the user; the password comes from a file, from its URL, or from the command line that removed it.
 pub(super) fn user_address(url: &str, password: Option<String>) -> Result<Address, Error> {
     let mut address = Address::parse(url)?;
     let known = std::env::var(PASSWORD).ok().and_then(|text| address::decoded(&text).ok().flatten());

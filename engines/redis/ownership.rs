@@ -1,10 +1,10 @@
-//! Whose a database of a running server is: nothing is deleted that was not put there by this driver.
+//! Who owns a database of a running server: this driver deletes only what it has written.
 
 use super::address::Address;
 use super::wire::{Reply, Wire};
 use kvdyno_driver::{Config, Error};
 
-/// A key that says that the database is ours: `open`, or `N keys` when it was closed.
+/// A key that marks the database as ours: `open`, or `N keys` when it was closed.
 const MARK: &[u8] = b"kvdyno:database";
 
 /// The choices of the option `database`.
@@ -17,7 +17,7 @@ fn keys(wire: &mut Wire) -> Result<i64, Error> {
     }
 }
 
-/// What the mark says when a database of so many keys is closed.
+/// The content of the mark when a database with this many keys is closed.
 fn closed(keys: i64) -> String {
     format!("{keys} keys")
 }
@@ -26,7 +26,7 @@ fn mark(wire: &mut Wire, text: &str) -> Result<(), Error> {
     wire.ask(&[b"SET", MARK, text.as_bytes()]).map(|_| ())
 }
 
-/// Makes sure that the database may be written to; whether it bears the mark now.
+/// Makes sure that the database may be written to; returns whether it has the mark now.
 pub(super) fn take(wire: &mut Wire, config: &Config<'_>, address: &Address) -> Result<bool, Error> {
     let wish = config.choice("database", &WISHES)?;
     if wish == "keep" {
@@ -35,8 +35,8 @@ pub(super) fn take(wire: &mut Wire, config: &Config<'_>, address: &Address) -> R
     if config.create() {
         let said = |error: Error| {
             Error::new(format!(
-                "{address}: whether the database is empty cannot be told ({}); `--option redis.database=keep` takes it as \
-                 it is",
+                "{address}: cannot find out whether the database is empty ({}); `--option redis.database=keep` uses it \
+                 unchanged",
                 error.text
             ))
         };
@@ -44,8 +44,8 @@ pub(super) fn take(wire: &mut Wire, config: &Config<'_>, address: &Address) -> R
         let is_ours = wire.texts(&[b"GET", MARK]).is_ok_and(|text| text == [closed(count)]);
         if count != 0 && !is_ours && wish == "empty" {
             return Err(Error::new(format!(
-                "{address}: the database holds {count} keys that are not as kvdyno left them; name another one \
-                 (redis://HOST:PORT/DATABASE), or let this one be emptied with --option redis.database=flush"
+                "{address}: the database has {count} keys that kvdyno did not write; use another one \
+                 (redis://HOST:PORT/DATABASE), or allow emptying this one with --option redis.database=flush"
             )));
         }
         if count != 0 {
@@ -56,13 +56,13 @@ pub(super) fn take(wire: &mut Wire, config: &Config<'_>, address: &Address) -> R
     Ok(true)
 }
 
-/// Leaves the database so that the next trial knows it.
+/// Marks the database so that the next trial recognizes it.
 pub(super) fn leave(wire: &mut Wire) -> Result<(), Error> {
     let text = closed(keys(wire)?);
     mark(wire, &text)
 }
 
-/// Whether the server takes a command: one of lists, or MULTI. Servers lack some, ours on engines that lack what it takes.
+/// Whether the server has a command: a list command, or MULTI. Some servers lack them; ours do with some engines.
 pub(super) fn takes(wire: &mut Wire, name: &str) -> Result<bool, Error> {
     let words: &[&[u8]] = if name == "MULTI" { &[b"MULTI"] } else { &[name.as_bytes(), b"kvdyno:list"] };
     wire.request(words);

@@ -1,4 +1,4 @@
-//! A server of the driver's own: started on a free port of this machine in the trial's folder, and ended with it.
+//! A server that the driver starts on a free port of this machine in the trial's folder, and stops with the trial.
 
 use super::address::Address;
 use super::facts::info;
@@ -17,35 +17,35 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Between two looks at a server that starts or ends.
+/// The pause between two checks of a server that starts or ends.
 const LOOK: Duration = Duration::from_millis(2);
-/// A server that does not answer for so long is given up; one that loads its data answers.
+/// The driver gives up on a server that does not answer for this long; one that loads its data answers.
 const START: Duration = Duration::from_secs(30);
-/// A server that writes its data may take long to end.
+/// A server that writes its data may take a long time to end.
 const END: Duration = Duration::from_secs(600);
-/// Another process may take the free port first.
+/// Attempts, because another process may use the free port first.
 const TRIES: u32 = 5;
-/// Where a server's talk goes.
+/// The file of a server's output.
 const LOG: &str = "server.log";
 
-/// What is to be started.
+/// What to start.
 pub(super) struct Wanted<'w> {
     /// A program like redis-server.
     pub program: &'w str,
-    /// An engine behind our own server instead; empty: none.
+    /// An engine behind our own server instead; empty: no engine.
     pub engine: &'w str,
     pub folder: &'w Path,
     pub level: Level,
     /// As its authors ship it.
     pub as_shipped: bool,
-    /// Its password; none: one is made up.
+    /// Its password; `None`: one is generated.
     pub password: Option<&'w str>,
 }
 
 /// A running server.
 pub(super) struct Server {
     child: Mutex<Child>,
-    /// The thread that started it lives until this is dropped: a server ends with its thread, not with its process.
+    /// The thread that started it lives until this is dropped: a server ends with that thread, not with its process.
     _keeper: Sender<()>,
     name: String,
     is_ours: bool,
@@ -54,7 +54,7 @@ pub(super) struct Server {
 }
 
 impl Wanted<'_> {
-    /// Starts it and waits until it answers. Its data, if it has any, is loaded then.
+    /// Starts it and waits until it answers. It has then loaded its data, if there is any.
     pub fn start(&self) -> Result<Server, Error> {
         let mut last = Error::new("no free port");
         for _ in 0..TRIES {
@@ -70,11 +70,11 @@ impl Wanted<'_> {
         Err(last)
     }
 
-    /// redis-server, or what takes the same configuration.
+    /// redis-server, or a program that accepts the same configuration.
     fn redis(&self) -> Result<Server, Error> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let password = self.password.map_or_else(password, |known| Ok(known.to_string()))?;
-        // What is there decides what is loaded; what is asked for is set when it is.
+        // The existing files decide what is loaded; the requested settings are applied afterwards.
         let has_log = log_of(self.folder).is_some();
         let is_new = !has_log && !self.folder.join("dump.rdb").exists();
         let appends = if is_new { self.level > Level::None } else { has_log };
@@ -92,7 +92,7 @@ impl Wanted<'_> {
         let server = self.spawned(command, Address::local(port, Some(password)))?;
         let stdin = server.child().stdin.take();
         if let Some(mut stdin) = stdin {
-            // One that has ended already tells why in its log.
+            // If it has ended already, its log has the reason.
             let _ = stdin.write_all(text.as_bytes());
         }
         Ok(server)
@@ -142,7 +142,7 @@ impl Wanted<'_> {
             .map_err(|error| Error::new(format!("{}: {error}", self.folder.join(LOG).display())))?;
         command.stdout(log.try_clone()?).stderr(log).process_group(0);
         let parent = std::process::id();
-        // SAFETY: between fork and exec there are system calls only.
+        // SAFETY: only system calls between fork and exec.
         unsafe {
             command.pre_exec(move || {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -154,7 +154,7 @@ impl Wanted<'_> {
         let (keeper, end) = channel::<()>();
         std::thread::Builder::new().name("server".into()).spawn(move || {
             let _ = started.send(command.spawn());
-            // Nothing is ever sent: it ends when the other side is dropped.
+            // Nothing is ever sent: the thread ends when the other side is dropped.
             let _ = end.recv();
         })?;
         let child = wait.recv()?.map_err(|error| self.not_started(&error))?;
@@ -168,7 +168,7 @@ impl Wanted<'_> {
         let what = self.program;
         if error.kind() == std::io::ErrorKind::NotFound {
             return Error::new(format!(
-                "there is no `{what}` on the PATH: run `apt-get install redis-server`, or name a server that runs with \
+                "`{what}` is not on the PATH: run `apt-get install redis-server`, or name a running server with \
                  --option redis.url=redis://HOST:PORT"
             ));
         }
@@ -187,18 +187,18 @@ impl Server {
         if read.is_ok() { String::from_utf8_lossy(&text).into_owned() } else { String::new() }
     }
 
-    /// How it ended; none: it runs.
+    /// How it ended; `None`: it runs.
     pub fn end_of(&self) -> Option<String> {
         self.child().try_wait().ok().flatten().map(|status| status.to_string())
     }
 
-    /// An error with what the server said last, and how it ended if it did.
+    /// An error with the last line that the server printed, and its exit status if it has ended.
     pub fn failed(&self, what: &str) -> Error {
         let said = self.log();
         // Redis begins each line with its process and the date.
         let said = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
         let ended = self.end_of().map_or_else(String::new, |end| format!(" ({end})"));
-        Error::new(format!("{} {what}{ended}; it said last: {said}", self.name))
+        Error::new(format!("{} {what}{ended}; its last message: {said}", self.name))
     }
 
     fn until_it_answers(&self) -> Result<(), Error> {
@@ -221,7 +221,7 @@ impl Server {
         }
     }
 
-    /// Turns the log on or off, as the level wants: what it was started with is what was there to be loaded.
+    /// Turns the log on or off, as the level requires: it was started with the settings that load the existing data.
     pub fn keep_log(&self, wire: &mut Wire, level: Level) -> Result<(), Error> {
         if self.is_ours {
             return Ok(());
@@ -231,7 +231,7 @@ impl Server {
             return Ok(());
         }
         wire.ask(&[b"CONFIG", b"SET", b"appendonly", wanted.as_bytes()])?;
-        // All that was loaded is written to the new log, in the background.
+        // All loaded data is written to the new log, in the background.
         loop {
             let lines = info(wire)?;
             let is = |name: &str, value: &str| lines.contains(&(name.into(), value.into()));
@@ -245,8 +245,8 @@ impl Server {
         }
     }
 
-    /// Everything acknowledged is on stable storage after it. The log was written before each reply, so it is enough to
-    /// sync its files from here; without a log there is a snapshot.
+    /// Makes everything acknowledged durable. The log was written before each reply, so it is enough to
+    /// sync its files from here; without a log it makes a snapshot.
     pub fn flush(&self, wire: &mut Wire, level: Level) -> Result<Status, Error> {
         if self.is_ours || level == Level::None {
             return wire.ask(&[b"SAVE"]).map(|_| Status::Ok);
@@ -261,7 +261,7 @@ impl Server {
         Ok(Status::Ok)
     }
 
-    /// Ends it and waits until its data is written.
+    /// Stops it and waits until its data is written.
     pub fn stop(self, wire: &mut Wire, saves: bool) -> Result<(), Error> {
         let words: &[&[u8]] = match (self.is_ours, saves) {
             (true, _) => &[b"SHUTDOWN"],
@@ -270,7 +270,7 @@ impl Server {
         };
         wire.request(words);
         wire.send()?;
-        // It closes the connection; what it replies is why it does not.
+        // It closes the connection; a reply is the reason why it does not stop.
         if let Ok(reply @ Reply::Error(_)) = wire.reply() {
             return Err(reply.unexpected());
         }
@@ -279,12 +279,12 @@ impl Server {
             let ended = self.child().try_wait()?;
             match ended {
                 Some(status) if status.success() => break,
-                Some(_) => return Err(self.failed("did not end well")),
-                None if begun.elapsed() > END => return Err(self.failed("does not end")),
+                Some(_) => return Err(self.failed("ended with an error")),
+                None if begun.elapsed() > END => return Err(self.failed("does not stop")),
                 None => sleep(LOOK),
             }
         }
-        // The snapshot is all there is now; a log that ends before it would be loaded instead.
+        // The snapshot now has all data; a log that ends earlier would be loaded instead.
         match log_of(&self.folder).filter(|_| saves && !self.is_ours) {
             Some(log) if log.is_dir() => Ok(std::fs::remove_dir_all(log)?),
             Some(log) => Ok(std::fs::remove_file(log)?),
@@ -293,7 +293,7 @@ impl Server {
     }
 }
 
-/// Nobody asks after it any more.
+/// The handle is no longer used.
 impl Drop for Server {
     fn drop(&mut self) {
         let mut child = self.child();
@@ -304,19 +304,19 @@ impl Drop for Server {
     }
 }
 
-/// The log of appended writes: a folder since Redis 7, a file before.
+/// The append-only log: a folder since Redis 7, a file before.
 fn log_of(folder: &Path) -> Option<PathBuf> {
     ["appendonlydir", "appendonly.aof"].map(|name| folder.join(name)).into_iter().find(|log| log.exists())
 }
 
-/// A password of one server's, so that nobody else on the machine can use it, nor we another's on the same port.
+/// A password for one server, so that no other program on the machine can use it, and we cannot use another's port.
 fn password() -> Result<String, Error> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A path as redis.conf wants it.
+/// A path in the syntax of redis.conf.
 fn quoted(path: &Path) -> String {
     let mut text = String::from("\"");
     for &byte in path.as_os_str().as_encoded_bytes() {

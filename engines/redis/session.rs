@@ -1,14 +1,14 @@
-//! One thread's way to a server: its own connection. An op is a round trip, a joined group a pipeline.
+//! One thread's access to a server: its own connection. An op is a round trip, a joined group a pipeline.
 
 use super::Redis;
 use super::wire::{Reply, Wire};
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Error, Op, Session, Status};
 
-/// Requests of a pipeline are sent when there are so many bytes of them, and their replies read, so that neither side
+/// The requests of a pipeline are sent, and their replies read, when they have this many bytes, so that neither side
 /// waits for the other with full buffers.
 const WINDOW: usize = 256 << 10;
-/// Tries of a pop that another client's write came in between of.
+/// Attempts of a pop, when another client's write interferes.
 const TRIES: u32 = 100;
 
 /// A session.
@@ -17,7 +17,7 @@ pub struct RedisSession<'db> {
     pub(super) wire: Wire,
 }
 
-/// Adds the request of an op. Those that are no single request were refused before.
+/// Adds the request of an op. Ops that need more than one request were refused before.
 fn ask(wire: &mut Wire, op: &Op<'_>) {
     match op.kind() {
         KV_GET => wire.request(&[b"GET", op.key()]),
@@ -42,7 +42,7 @@ fn put(wire: &mut Wire, op: &Op<'_>) {
     }
 }
 
-/// What a reply says of an op.
+/// The result of an op, from its reply.
 fn answer(op: &mut Op<'_>, reply: &Reply<'_>) -> Result<Status, Error> {
     match (op.kind(), reply) {
         (KV_GET | KV_POP, Reply::Bulk(value)) => Ok(op.deliver(value)),
@@ -74,12 +74,12 @@ impl RedisSession<'_> {
         }
     }
 
-    /// Whether every value fits into the op's buffer, so that none is taken away that cannot be delivered.
+    /// Whether every value fits into the op's buffer, so that no value is removed that cannot be delivered.
     fn is_roomy(&self, op: &Op<'_>) -> bool {
         op.raw().out_size as usize >= self.driver.value_size_max
     }
 
-    /// A pop that looks before it takes.
+    /// A pop that checks the size before it removes the value.
     fn careful_pop(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         let wire = &mut self.wire;
         for _ in 0..TRIES {
@@ -107,7 +107,7 @@ impl RedisSession<'_> {
         Ok(Status::Conflict)
     }
 
-    /// The requests of all ops in one go, or in as few as buffers allow.
+    /// The requests of all ops in one write, or in as few as the buffers allow.
     fn pipeline(&mut self, ops: &mut [Op<'_>]) -> Result<(), Error> {
         let (mut first, mut failure) = (0, None);
         for next in 0..ops.len() {
@@ -158,7 +158,7 @@ impl RedisSession<'_> {
             }
             queued += 1;
         }
-        // Why a request was not queued says more than EXEC's reply, which says that it is off.
+        // The reason why a request was not queued is more useful than EXEC's reply that the transaction was aborted.
         match wire.reply()? {
             Reply::Array(count) if count == ops.len() => {}
             other => return Err(failure.unwrap_or_else(|| other.unexpected())),

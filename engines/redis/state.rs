@@ -1,4 +1,4 @@
-//! What a server does meanwhile: its own statistics, its work in the background, and its end.
+//! The state of a server: its statistics, its background work, and its end.
 
 use super::Redis;
 use super::facts::info;
@@ -7,9 +7,9 @@ use kvdyno_driver::{Error, Status};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Between two looks at work in the background.
+/// The pause between two checks of background work.
 const LOOK: Duration = Duration::from_millis(10);
-/// What INFO says that is worth keeping, with the name that it has in a record.
+/// The fields of INFO that are recorded, with their names in a record.
 const STATS: [(&str, &str); 9] = [
     ("used_memory", "used_memory_bytes"),
     ("used_memory_rss", "used_memory_rss_bytes"),
@@ -39,7 +39,7 @@ impl Redis {
         }
     }
 
-    /// An error with what became of the server, if it is ours and has ended.
+    /// An error, with the exit of the server if we started it and it has ended.
     pub(super) fn explained(&self, error: Error) -> Error {
         let Some(server) = self.server.as_ref().filter(|_| error.text.contains("connection")) else {
             return error;
@@ -57,7 +57,7 @@ impl Redis {
         error
     }
 
-    /// Waits until no snapshot and no log is being written anew.
+    /// Waits until no snapshot and no log rewrite runs.
     pub(super) fn settle(&self) -> Result<Status, Error> {
         loop {
             let lines = info(&mut self.control())?;

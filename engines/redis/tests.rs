@@ -1,4 +1,4 @@
-//! URLs, replies in pieces, levels, whose database it is, and what becomes of a server; the latter with redis-server.
+//! URLs, replies in pieces, levels, ownership of a database, and the life of a server; the last with redis-server.
 
 use super::address::{Address, Place};
 use super::facts::Facts;
@@ -10,12 +10,12 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 
-/// Whether redis-server is here, which CI does not leave open.
+/// Whether redis-server is installed, which CI requires.
 fn is_here() -> bool {
     let is_here = std::process::Command::new("redis-server").arg("--version").output().is_ok();
     assert!(is_here || std::env::var("CI").as_deref() != Ok("true"), "CI needs redis-server");
     if !is_here {
-        println!("skipped: redis-server is not here");
+        println!("skipped: redis-server is not installed");
     }
     is_here
 }
@@ -67,7 +67,7 @@ fn urls_are_taken_apart_and_shown_without_the_password() {
     }
 }
 
-/// A connection to something that says these bytes, one at a time.
+/// A connection to a peer that sends these bytes, one at a time.
 fn speaker(bytes: &'static [u8]) -> Wire {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -94,7 +94,7 @@ fn replies_are_read_however_they_come() {
     assert_eq!(wire.reply().unwrap(), Reply::Array(2));
     assert_eq!(wire.reply().unwrap(), Reply::Bulk(b""));
     assert_eq!(wire.reply().unwrap(), Reply::Nil);
-    assert!(wire.reply().unwrap_err().text.contains("no server of the Redis protocol"));
+    assert!(wire.reply().unwrap_err().text.contains("not a server of the Redis protocol"));
 }
 
 #[test]
@@ -183,13 +183,13 @@ fn levels_of_other_servers_are_what_they_say_and_no_more() {
         assert_eq!(facts.class(true), "server, one machine");
         assert_eq!(facts.class(false), "distributed");
     }
-    // A user who may not ask is told so, and gets no promise.
+    // A user who may not query is told so, and gets no guarantee.
     wire.ask(&[b"ACL", b"SETUSER", b"guest", b"on", b">guest", b"~*", b"+@all", b"-config"]).unwrap();
     let guest =
         Address { user: Some("guest".into()), password: Some("guest".into()), ..server.address.clone() };
     let facts = Facts::ask(&mut Wire::connect(&guest, &Files::default()).unwrap()).unwrap();
     assert_eq!((facts.level(), facts.may_ask), (None, false));
-    assert!(facts.level_for(Level::Process).unwrap_err().text.contains("does not let this user ask"));
+    assert!(facts.level_for(Level::Process).unwrap_err().text.contains("does not allow this user to query"));
     assert_eq!(facts.level_for(Level::None).unwrap(), Level::None);
     drop(server);
     std::fs::remove_dir_all(folder).unwrap();
@@ -207,7 +207,10 @@ fn what_cannot_be_started_says_what_to_install() {
         password: None,
     };
     let text = wanted("no-such-server").start().err().unwrap().text;
-    assert!(text.contains("no `no-such-server` on the PATH") && text.contains("apt-get install"), "{text}");
+    assert!(
+        text.contains("`no-such-server` is not on the PATH") && text.contains("apt-get install"),
+        "{text}"
+    );
     let text = wanted("false").start().err().unwrap().text;
     assert!(text.contains("false did not start (exit status: 1)"), "{text}");
     std::fs::remove_dir_all(folder).unwrap();

@@ -9,16 +9,16 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where systems keep the certificates that they trust.
+/// The usual files of trusted system certificates.
 const SYSTEM: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
-/// Files that the options name; an empty name is none.
+/// Files that the options name; an empty name means no file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Files {
-    /// Certificates that are trusted; none: those of the system.
+    /// Trusted certificates; without one: those of the system.
     pub authority: String,
-    /// Who we are, for servers that ask.
+    /// The client's certificate, for servers that require one.
     pub certificate: String,
     pub key: String,
 }
@@ -36,15 +36,13 @@ fn config(files: &Files) -> Result<ClientConfig, Error> {
     let system = SYSTEM.into_iter().find(|file| Path::new(file).exists());
     let authority = if files.authority.is_empty() { system } else { Some(files.authority.as_str()) };
     let authority = authority.ok_or_else(|| {
-        Error::new(
-            "TLS: this system's certificates are not where they usually are; name a file with option ca-file",
-        )
+        Error::new("TLS: cannot find this system's certificates; name a file with the option ca-file")
     })?;
     let mut roots = RootCertStore::empty();
-    // Of a system's bundle some are of kinds that nobody uses any more.
+    // Some certificates of a system's bundle are of obsolete kinds.
     let (added, _) = roots.add_parsable_certificates(certificates(authority)?);
     if added == 0 {
-        return Err(failed(authority, "there is no certificate in it"));
+        return Err(failed(authority, "it has no certificate"));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -53,7 +51,7 @@ fn config(files: &Files) -> Result<ClientConfig, Error> {
         .with_root_certificates(roots);
     match (files.certificate.as_str(), files.key.as_str()) {
         ("", "") => Ok(config.with_no_client_auth()),
-        ("", _) | (_, "") => Err(Error::new("TLS: the options cert-file and key-file need each other")),
+        ("", _) | (_, "") => Err(Error::new("TLS: use the options cert-file and key-file together")),
         (certificate, key) => {
             let private = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, error))?;
             let own = certificates(certificate)?;

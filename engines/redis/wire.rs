@@ -1,4 +1,5 @@
-//! A connection: requests are gathered and sent in one go, replies are read in order. RESP2, which every server speaks.
+//! A connection: requests are collected and sent in one write, replies are read in order. RESP2, which every server
+//! speaks.
 
 use super::address::{Address, Place};
 use super::tls;
@@ -7,10 +8,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-/// Room for replies to begin with; it grows to the largest one.
+/// Initial room for replies; it grows to the largest one.
 const ROOM: usize = 64 << 10;
 
-/// What a connection is made of.
+/// The stream of a connection.
 pub(super) trait Stream: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Stream for T {}
@@ -20,13 +21,13 @@ pub(super) struct Wire {
     stream: Box<dyn Stream>,
     /// Requests that were not sent yet.
     out: Vec<u8>,
-    /// Bytes that came; those from `at` to `end` are not read yet.
+    /// Bytes received; those from `at` to `end` are not read yet.
     input: Vec<u8>,
     at: usize,
     end: usize,
 }
 
-/// A reply, in the connection's own memory; the elements of an array come behind it.
+/// A reply, in the connection's own memory; the elements of an array follow it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply<'w> {
     Status(&'w [u8]),
@@ -38,21 +39,21 @@ pub(super) enum Reply<'w> {
 }
 
 impl Reply<'_> {
-    /// As an error, where it is one or none that was expected.
+    /// As an error, if it is one or is not the expected kind.
     pub fn unexpected(&self) -> Error {
         match self {
             Reply::Error(text) => {
                 let text = String::from_utf8_lossy(text);
                 let status = if text.starts_with("OOM") { Status::Full } else { Status::Error };
-                Error::with(status, format!("the server says: {text}"))
+                Error::with(status, format!("the server replied: {text}"))
             }
-            other => Error::new(format!("the server gave a reply of another kind: {other:.80?}")),
+            other => Error::new(format!("the server sent an unexpected reply: {other:.80?}")),
         }
     }
 }
 
 impl Wire {
-    /// Connects and says who is there; the database is that of the address.
+    /// Connects and authenticates; the database is that of the address.
     pub fn connect(address: &Address, files: &tls::Files) -> Result<Wire, Error> {
         let failed = |error: std::io::Error| Error::new(format!("cannot connect to {address}: {error}"));
         let stream: Box<dyn Stream> = match &address.place {
@@ -77,7 +78,7 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Adds a request to those that are to be sent.
+    /// Adds a request to those to be sent.
     #[inline]
     pub fn request(&mut self, words: &[&[u8]]) {
         self.begin(words.len());
@@ -116,12 +117,12 @@ impl Wire {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// Bytes that wait to be sent.
+    /// Bytes waiting to be sent.
     pub fn waiting(&self) -> usize {
         self.out.len()
     }
 
-    /// Sends what waits.
+    /// Sends the waiting bytes.
     pub fn send(&mut self) -> Result<(), Error> {
         let sent = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
         self.out.clear();
@@ -138,7 +139,7 @@ impl Wire {
         }
         let number =
             std::str::from_utf8(&self.input[from + 1..to]).ok().and_then(|text| text.parse::<i64>().ok());
-        let number = number.ok_or_else(|| Error::new("this is no server of the Redis protocol"))?;
+        let number = number.ok_or_else(|| Error::new("this is not a server of the Redis protocol"))?;
         match (mark, usize::try_from(number)) {
             (b':', _) => Ok(Reply::Integer(number)),
             (b'$' | b'*', Err(_)) => Ok(Reply::Nil),
@@ -151,11 +152,11 @@ impl Wire {
                 self.at += length + 2;
                 Ok(Reply::Bulk(&self.input[from..from + length]))
             }
-            _ => Err(Error::new("this is no server of the Redis protocol")),
+            _ => Err(Error::new("this is not a server of the Redis protocol")),
         }
     }
 
-    /// Sends one request and gives its reply, which must be no error.
+    /// Sends one request and returns its reply, which must not be an error.
     pub fn ask(&mut self, words: &[&[u8]]) -> Result<Reply<'_>, Error> {
         self.request(words);
         self.send()?;
@@ -165,7 +166,7 @@ impl Wire {
         }
     }
 
-    /// Sends one request; the elements of its reply, or its one value, as texts. Nil is none of them.
+    /// Sends one request; returns the elements of its reply, or its single value, as texts. Nil is not included.
     pub fn texts(&mut self, words: &[&[u8]]) -> Result<Vec<String>, Error> {
         let count = match self.ask(words)? {
             Reply::Array(count) => count,
@@ -197,7 +198,7 @@ impl Wire {
                 let (from, to) = (self.at, self.at + seen + place);
                 self.at = to + 1;
                 if to <= from + 1 || self.input[to - 1] != b'\r' {
-                    return Err(Error::new("this is no server of the Redis protocol"));
+                    return Err(Error::new("this is not a server of the Redis protocol"));
                 }
                 return Ok((from, to - 1));
             }
@@ -233,5 +234,5 @@ impl Wire {
 }
 
 fn broken(error: std::io::Error) -> Error {
-    Error::new(format!("the connection to the server broke: {error}"))
+    Error::new(format!("the connection to the server failed: {error}"))
 }

@@ -1,4 +1,4 @@
-/* What is open of RocksDB through its C interface. */
+/* An open RocksDB database through its C interface. */
 #ifndef KVDYNO_ROCKSDB_JNI_DATABASE_H
 #define KVDYNO_ROCKSDB_JNI_DATABASE_H
 
@@ -30,13 +30,13 @@ KV_OUTLINE uint32_t failed(kv_batch *batch, const kv_op *op, const char *what, c
   return status;
 }
 
-/* The column family of an op; null if there is none. */
+/* The column family of an op; null if it does not exist. */
 KV_INLINE rocksdb_family_t *family_of(const kv_session *session, const kv_op *op) {
   return op->keyspace < session->database->family_count ? session->database->families[op->keyspace] : NULL;
 }
 
 KV_OUTLINE uint32_t no_keyspace(kv_batch *batch, const kv_op *op) {
-  return kv_fail(batch, op, KV_UNSUPPORTED, "no keyspace %u", (unsigned)op->keyspace);
+  return kv_fail(batch, op, KV_UNSUPPORTED, "there is no keyspace %u", (unsigned)op->keyspace);
 }
 
 KV_INLINE int make_room(kv_session *session, size_t room) {
@@ -50,7 +50,8 @@ KV_INLINE int make_room(kv_session *session, size_t room) {
 
 uint32_t scan_rows(kv_session *session, kv_op *op, kv_batch *batch);
 
-/* Operands of merges begin with a byte that tells additions from appended bytes, so one operator serves both. */
+/* Operands of merges begin with a byte that distinguishes additions from appended bytes, so one operator serves both.
+ */
 enum { MERGE_ADD = '+', MERGE_APPEND = '.' };
 rocksdb_mergeoperator_t *new_merge_operator(void);
 

@@ -3,7 +3,7 @@
 
 enum { MULTI_GET_MOST = 64 };
 
-/* Delivers a pinned value, or says that there is none. */
+/* Delivers a pinned value, or reports that there is none. */
 static uint32_t deliver_pinned(kv_op *op, rocksdb_pinned_t *pinned) {
   size_t length;
   if (pinned == NULL) return KV_NOT_FOUND;
@@ -33,7 +33,7 @@ static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
   return is_whole ? KV_OK : KV_SHORT;
 }
 
-/* The operand of a merge as the operator wants it, in the session's space; 0 if it cannot be. */
+/* The operand of a merge in the operator's form, in the session's space; 0 if it is not possible. */
 static int make_operand(kv_session *session, const kv_op *op) {
   const int is_append = (op->flags & KV_APPEND) != 0;
   if ((!is_append && op->value_length != 8) || !make_room(session, (size_t)op->value_length + 1)) return 0;
@@ -54,7 +54,7 @@ static uint32_t write_one(kv_session *session, kv_op *op, kv_batch *batch) {
   } else if (op->kind == KV_DELETE) {
     rocksdb_delete_cf(database->db, database->write_options, family, key, op->key_length, &error);
   } else {
-    if (!make_operand(session, op)) return kv_fail(batch, op, KV_ERROR, "merge: what is added has 8 bytes");
+    if (!make_operand(session, op)) return kv_fail(batch, op, KV_ERROR, "merge: the operand must have 8 bytes");
     rocksdb_merge_cf(database->db, database->write_options, family, key, op->key_length, session->space,
                      (size_t)op->value_length + 1, &error);
   }
@@ -81,7 +81,7 @@ static uint32_t get_all(kv_session *session, kv_op *ops, uint32_t count, kv_batc
   return KV_OK;
 }
 
-/* Joined writes are one batch, which RocksDB applies as a whole: the transaction. */
+/* Joined writes are one atomic batch: the transaction. */
 static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomic, kv_batch *batch) {
   uint32_t gets = 0, i;
   char *error = NULL;
@@ -93,14 +93,14 @@ static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomi
     rocksdb_family_t *family = family_of(session, op);
     const char *key = (const char *)op->key;
     if (op->kind != KV_PUT && op->kind != KV_DELETE && op->kind != KV_MERGE)
-      return atomic ? kv_fail(batch, op, KV_UNSUPPORTED, "a transaction is of writes only") : (uint32_t)KV_NOT_RUN;
+      return atomic ? kv_fail(batch, op, KV_UNSUPPORTED, "a transaction may have only writes") : (uint32_t)KV_NOT_RUN;
     if (family == NULL) return no_keyspace(batch, op);
     if (op->kind == KV_PUT) {
       rocksdb_writebatch_put_cf(session->batch, family, key, op->key_length, (const char *)op->value, op->value_length);
     } else if (op->kind == KV_DELETE) {
       rocksdb_writebatch_delete_cf(session->batch, family, key, op->key_length);
     } else {
-      if (!make_operand(session, op)) return kv_fail(batch, op, KV_ERROR, "merge: what is added has 8 bytes");
+      if (!make_operand(session, op)) return kv_fail(batch, op, KV_ERROR, "merge: the operand must have 8 bytes");
       rocksdb_writebatch_merge_cf(session->batch, family, key, op->key_length, session->space,
                                   (size_t)op->value_length + 1);
     }
@@ -158,7 +158,7 @@ static const kv_driver driver = {
     .abi = KV_ABI,
     .size = sizeof(kv_driver),
     .name = "rocksdb-jni",
-    .engine = "log-structured merge tree of Meta, from the Maven artifact",
+    .engine = "Meta's log-structured merge tree, from the Maven artifact",
     .language = "C++",
     .family = "lsm",
     .capabilities = CAPABILITIES,

@@ -1,4 +1,4 @@
-/* What this driver uses of RocksDB's C interface: the library in the Maven artifact comes without headers. */
+/* The part of RocksDB's C interface that this driver uses: the library in the Maven artifact has no headers. */
 #ifndef KVDYNO_ROCKSDB_JNI_INTERFACE_H
 #define KVDYNO_ROCKSDB_JNI_INTERFACE_H
 
@@ -75,7 +75,7 @@ void rocksdb_writeoptions_destroy(rocksdb_writeoptions_t *options);
 void rocksdb_writeoptions_set_sync(rocksdb_writeoptions_t *options, unsigned char on);
 void rocksdb_writeoptions_disable_WAL(rocksdb_writeoptions_t *options, int on);
 
-/* Databases. Errors are texts to be freed. */
+/* Databases. Errors are texts that must be freed. */
 rocksdb_t *rocksdb_open_column_families(const rocksdb_options_t *options, const char *path, int count,
                                         const char *const *names, const rocksdb_options_t *const *family_options,
                                         rocksdb_family_t **families, char **error);

@@ -1,4 +1,4 @@
-/* What RocksDB does at rest, and what it tells about itself. */
+/* RocksDB's maintenance and statistics. */
 #include "database.h"
 
 uint32_t maintain_database(kv_database *database, uint32_t work, char *error) {

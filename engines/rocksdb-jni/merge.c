@@ -1,8 +1,8 @@
 /* The merge operator: adds little-endian numbers of 64 bits, and appends bytes. */
 #include "database.h"
 
-/* What is not eight bytes long counts as 0, as with RocksDB's own operator for numbers: by the time that it sees a
- * value, the merge has long been acknowledged. */
+/* A value that is not eight bytes long counts as 0, as with RocksDB's own operator for numbers: when the operator sees
+ * a value, the merge was acknowledged long before. */
 static uint64_t number_of(const char *bytes, size_t length) {
   uint64_t number = 0;
   if (length == sizeof(number)) memcpy(&number, bytes, sizeof(number));
@@ -45,7 +45,7 @@ static char *full_merge(void *state, const char *key, size_t key_length, const c
   return merged;
 }
 
-/* Makes one operand of several, which must be of one sort. */
+/* Combines several operands into one; they must be of the same kind. */
 static char *partial_merge(void *state, const char *key, size_t key_length, const char *const *operands,
                            const size_t *lengths, int count, unsigned char *is_done, size_t *length) {
   size_t room = 1;

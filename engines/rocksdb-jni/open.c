@@ -1,30 +1,30 @@
-/* How RocksDB is opened and closed, what it does at rest, and what it tells about itself. */
+/* Opens and closes RocksDB, and reads its options. */
 #include "database.h"
 
 #include <limits.h>
 
-/* Test hooks that RocksDB compiles only without NDEBUG, that is: with its assertions. */
+/* Test hooks that RocksDB compiles only without NDEBUG, that is, with its assertions. */
 extern void rocksdb_sync_point(void) __asm__("_ZN7rocksdb9SyncPoint11GetInstanceEv") __attribute__((weak));
 
 const kv_option database_options[] = {
-    {"write_buffer", "bytes", "67108864", "bytes of a memtable, before it becomes a file"},
-    {"write_buffers", "count", "2", "memtables at most, the one written to among them"},
-    {"block_size", "bytes", "4096", "bytes of a block of a file, before compression"},
-    {"file_size", "bytes", "67108864", "bytes of a file of level 1"},
-    {"level_size", "bytes", "268435456", "bytes of level 1, each further one has ten times as many"},
-    {"open_files", "count", "0", "files that may be open at once; 0 = no limit, as shipped"},
+    {"write_buffer", "bytes", "67108864", "size of a memtable in bytes, before it becomes a file"},
+    {"write_buffers", "count", "2", "maximum number of memtables, including the active one"},
+    {"block_size", "bytes", "4096", "size of a block in bytes, before compression"},
+    {"file_size", "bytes", "67108864", "size of a file of level 1 in bytes"},
+    {"level_size", "bytes", "268435456", "size of level 1 in bytes; each further level has ten times as much"},
+    {"open_files", "count", "0", "files that may be open at the same time; 0 = no limit, as shipped"},
     {"bloom_bits", "count", "0", "bits per key of a Bloom filter; 0 = no filter, as shipped"},
-    {"cache_index", "flag", "false", "index and filter blocks in the block cache too, those of level 0 pinned"},
-    {"compression", "choice:snappy|none|lz4|lz4hc|zlib|bzip2|zstd", "snappy", "of blocks"},
-    {"compaction", "choice:level|universal", "level", "style of compaction"},
-    {"background_threads", "count", "0", "for flushes and compactions; 0 = as shipped: two jobs"},
-    {"wal", "choice:auto|true|false", "auto", "the write-ahead log; auto: unless the level is none"},
-    {"use_fsync", "flag", "false", "fsync where fdatasync would do"},
-    {"direct_reads", "flag", "false", "reads past the page cache"},
-    {"direct_writes", "flag", "false", "flushes and compactions past the page cache"},
+    {"cache_index", "flag", "false", "index and filter blocks also in the block cache, those of level 0 pinned"},
+    {"compression", "choice:snappy|none|lz4|lz4hc|zlib|bzip2|zstd", "snappy", "compression of blocks"},
+    {"compaction", "choice:level|universal", "level", "compaction style"},
+    {"background_threads", "count", "0", "threads for flushes and compactions; 0 = as shipped: two jobs"},
+    {"wal", "choice:auto|true|false", "auto", "the write-ahead log; auto: on unless the level is none"},
+    {"use_fsync", "flag", "false", "fsync instead of fdatasync"},
+    {"direct_reads", "flag", "false", "reads bypass the page cache"},
+    {"direct_writes", "flag", "false", "flushes and compactions bypass the page cache"},
 };
 
-/* What open is given, and its first failure. */
+/* The arguments of open, and its first failure. */
 typedef struct opening {
   const kv_driver *driver;
   const kv_config *config;
@@ -32,7 +32,7 @@ typedef struct opening {
   uint32_t status;
 } opening;
 
-/* A number of at most `most`, reported as in force. */
+/* A number of at most `most`, reported as effective. */
 static uint64_t number(opening *opening, const char *name, uint64_t most) {
   uint64_t number = 0;
   if (opening->status != KV_OK) return 0;
@@ -52,13 +52,13 @@ static int flag(opening *opening, const char *name) {
   return flag;
 }
 
-/* The place among `choices` of what is set. */
+/* The index among `choices` of the option's value. */
 static int choice(opening *opening, const char *name, const char *const *choices, int count) {
   const char *text = kv_setting_text(opening->driver, opening->config, name);
   for (int i = 0; i < count; i++)
     if (strcmp(text, choices[i]) == 0) return i;
   if (opening->status == KV_OK)
-    opening->status = kv_fail_open(opening->opened, KV_ERROR, "option %s: not one of its choices: `%s`", name, text);
+    opening->status = kv_fail_open(opening->opened, KV_ERROR, "option %s: unknown choice `%s`", name, text);
   return 0;
 }
 
@@ -104,7 +104,7 @@ static void set_options(opening *opening, kv_database *made) {
   rocksdb_options_set_merge_operator(options, new_merge_operator());
 }
 
-/* The weakest level at or above the one asked for, as far as the option `wal` lets it. */
+/* The weakest level at or above the requested one, if the option `wal` allows it. */
 static void set_level(opening *opening, kv_database *made) {
   static const char *const choices[] = {"auto", "true", "false"};
   kv_opened *opened = opening->opened;
@@ -113,7 +113,7 @@ static void set_level(opening *opening, kv_database *made) {
     opening->status = kv_pick_level(opening->driver, opening->config, wal == 2 ? KV_NONE : KV_PROCESS, opened);
   if (opening->status != KV_OK) return;
   if (wal == 2 && opened->level != KV_NONE)
-    opening->status = kv_fail_open(opened, KV_ERROR, "option wal: without the log only level none is kept");
+    opening->status = kv_fail_open(opened, KV_ERROR, "option wal: without the log only level none is possible");
   if (wal == 1 && opened->level == KV_NONE) opened->level = KV_PROCESS;
   rocksdb_writeoptions_disable_WAL(made->write_options, opened->level == KV_NONE);
   rocksdb_writeoptions_set_sync(made->write_options, opened->level == KV_POWER);
@@ -121,7 +121,7 @@ static void set_level(opening *opening, kv_database *made) {
   kv_opened_setting(opened, "sync", "%s", opened->level == KV_POWER ? "true" : "false");
 }
 
-/* The version, which the C interface does not tell, from the first line of the log that the library has just begun. */
+/* The version, which the C interface does not report, from the first line of the library's new log file. */
 static void read_version(const char *folder, kv_opened *opened) {
   static const char before[] = "RocksDB version: ";
   char path[4096], line[256];

@@ -1,7 +1,7 @@
-/* Scans by an iterator of RocksDB. */
+/* Scans with an iterator of RocksDB. */
 #include "database.h"
 
-/* Tells RocksDB where the scan ends, so that it reads no block behind: the bound, or what the prefix's rows end at. */
+/* Tells RocksDB where the scan ends, so that it reads no block past it: the bound, or the end of the prefix's rows. */
 static void bound(kv_session *session, const kv_op *op) {
   const int is_reverse = (op->flags & KV_REVERSE) != 0;
   const int has_end = op->value_length != 0 && (is_reverse || (op->flags & KV_PREFIX) == 0);

@@ -1,4 +1,4 @@
-/* An iterator of RocksDB as the kit's scans drive it. */
+/* An iterator of RocksDB for the kit's scans. */
 #ifndef KVDYNO_ROCKSDB_CURSOR_H
 #define KVDYNO_ROCKSDB_CURSOR_H
 
@@ -9,7 +9,7 @@ namespace engine_rocksdb {
 inline rocksdb::Slice slice(std::string_view bytes) { return rocksdb::Slice(bytes.data(), bytes.size()); }
 inline std::string_view view(const rocksdb::Slice &bytes) { return {bytes.data(), bytes.size()}; }
 
-/* Stands in the order of keys; kit's scan_over drives it. */
+/* Walks in key order; the kit's scan_over drives it. */
 class Cursor {
  public:
   Cursor(rocksdb::DB &db, const rocksdb::ReadOptions &options, rocksdb::ColumnFamilyHandle *column)

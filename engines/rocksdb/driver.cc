@@ -50,14 +50,14 @@ class Rocksdb::Session {
   /* KV_DROP: there are no transactions over several calls. */
   uint32_t control(kv_op &) { return held.let_go(), KV_OK; }
 
-  /* Joined gets are one MultiGet, joined writes one batch, which RocksDB applies as a whole: the transaction. */
+  /* Joined gets are one MultiGet, joined writes one atomic batch: the transaction. */
   uint32_t group(kv_op *ops, uint32_t count, bool is_atomic) {
     uint32_t gets = 0;
     held.let_go();
     for (uint32_t i = 0; i < count; i++) {
       gets += ops[i].kind == KV_GET;
       if (ops[i].kind != KV_SCAN) continue;
-      if (is_atomic) throw kvdyno::Failure(KV_UNSUPPORTED, "a scan in a transaction");
+      if (is_atomic) throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction may not have scans");
       return KV_NOT_RUN;
     }
     if (gets == count) return get_all(ops, count);
@@ -72,10 +72,10 @@ class Rocksdb::Session {
  private:
   rocksdb::ColumnFamilyHandle *column_of(const kv_op &op) const {
     if (op.keyspace < columns.size()) return columns[op.keyspace];
-    throw kvdyno::Failure(KV_UNSUPPORTED, "no keyspace " + std::to_string(op.keyspace));
+    throw kvdyno::Failure(KV_UNSUPPORTED, "there is no keyspace " + std::to_string(op.keyspace));
   }
 
-  /* Delivers what a get found, and lets go of it. */
+  /* Delivers the value that a get found, and releases it. */
   uint32_t found(kv_op &op, const rocksdb::Status &status, PinnableSlice &value) {
     if (status.IsNotFound()) return KV_NOT_FOUND;
     check(status, "get");
@@ -84,10 +84,10 @@ class Rocksdb::Session {
     return delivered;
   }
 
-  /* The operand of a merge as the operator wants it. */
+  /* The operand of a merge in the operator's form. */
   Slice operand(const kv_op &op) {
     const bool is_append = (op.flags & KV_APPEND) != 0;
-    if (!is_append && op.value_length != 8) throw kvdyno::Failure("merge: what is added has 8 bytes");
+    if (!is_append && op.value_length != 8) throw kvdyno::Failure("merge: the operand must have 8 bytes");
     tagged.assign(1, is_append ? kAppend : kAdd);
     tagged.append(kvdyno::value_of(op));
     return tagged;
@@ -105,12 +105,12 @@ class Rocksdb::Session {
     }
   }
 
-  /* Tells RocksDB where the scan ends, so that it reads no block behind. */
+  /* Tells RocksDB where the scan ends, so that it reads no block past it. */
   void bound(const kv_op &op) {
     const bool is_reverse = (op.flags & KV_REVERSE) != 0;
     scan_options.iterate_lower_bound = scan_options.iterate_upper_bound = nullptr;
     end.assign(kvdyno::value_of(op));
-    if ((op.flags & KV_PREFIX) != 0 && !is_reverse) { /* the smallest key above all that have the prefix */
+    if ((op.flags & KV_PREFIX) != 0 && !is_reverse) { /* the smallest key above all keys with the prefix */
       while (!end.empty() && end.back() == '\xff') end.pop_back();
       if (!end.empty()) end.back()++;
     }
@@ -133,7 +133,7 @@ class Rocksdb::Session {
     return KV_OK;
   }
 
-  /* A transaction with gets: they read one snapshot, and over it what the transaction has written so far. */
+  /* A transaction with gets: they read one snapshot, overlaid with the transaction's own writes so far. */
   uint32_t read_and_write(kv_op *ops, uint32_t count) {
     rocksdb::ManagedSnapshot snapshot(&db);
     rocksdb::ReadOptions options;
@@ -166,7 +166,7 @@ class Rocksdb::Session {
   PinnableSlice pinned;
   rocksdb::WriteBatch batch;
   rocksdb::WriteBatchWithIndex indexed;
-  std::string tagged, end; /* they keep their room from op to op */
+  std::string tagged, end; /* they keep their capacity from op to op */
   Slice end_slice;
   std::vector<PinnableSlice> many;
   std::vector<Slice> keys;

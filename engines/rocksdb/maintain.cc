@@ -1,4 +1,4 @@
-/* What RocksDB does at rest: flush, compaction, waiting for its threads, and what it tells about itself. */
+/* RocksDB's maintenance: flush, compaction, waiting for its threads, and its statistics. */
 #include "database.h"
 
 #include <rocksdb/cache.h>
@@ -14,7 +14,7 @@ namespace {
 
 using Properties = rocksdb::DB::Properties;
 
-/* Whether a flush or a compaction runs or waits. */
+/* Whether a flush or a compaction runs or is pending. */
 bool is_busy(rocksdb::DB &db, const std::vector<rocksdb::ColumnFamilyHandle *> &columns) {
   for (rocksdb::ColumnFamilyHandle *column : columns)
     for (const std::string *property : {&Properties::kMemTableFlushPending, &Properties::kNumRunningFlushes,
@@ -25,7 +25,7 @@ bool is_busy(rocksdb::DB &db, const std::vector<rocksdb::ColumnFamilyHandle *> &
   return false;
 }
 
-/* A number of the engine's own statistics and the name that it has here. */
+/* A number of the engine's statistics and its name in a record. */
 struct Count {
   const char *name;
   uint32_t ticker;
@@ -45,7 +45,7 @@ constexpr Count kCounts[] = {
     {"stall_us", rocksdb::STALL_MICROS},
 };
 
-/* A level's or the sum's number in the text map of a column family's statistics. */
+/* A number of a level or of the sum, from the text map of a column family's statistics. */
 uint64_t number_in(const std::map<std::string, std::string> &map, const std::string &name) {
   const auto found = map.find("compaction." + name);
   return found == map.end() ? 0 : static_cast<uint64_t>(std::stod(found->second));
@@ -59,7 +59,7 @@ bool Rocksdb::maintain(uint32_t work) {
   } else if (work == KV_COMPACT) {
     for (rocksdb::ColumnFamilyHandle *column : columns)
       check(db->CompactRange(rocksdb::CompactRangeOptions(), column, nullptr, nullptr), "compact");
-  } else { /* seen at rest twice: what ends may set off the next */
+  } else { /* idle twice in a row: one job may start the next */
     for (int calm = 0; calm < 2;) {
       calm = is_busy(*db, columns) ? 0 : calm + 1;
       uint64_t errors = 0;

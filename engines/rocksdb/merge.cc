@@ -9,8 +9,8 @@ namespace {
 
 using rocksdb::Slice;
 
-/* What is not eight bytes long counts as 0, as with RocksDB's own operator for numbers: by the time that it sees a
- * value, the merge has long been acknowledged. */
+/* A value that is not eight bytes long counts as 0, as with RocksDB's own operator for numbers: when the operator sees
+ * a value, the merge was acknowledged long before. */
 uint64_t number_of(const Slice &bytes) {
   uint64_t number = 0;
   if (bytes.size() != sizeof(number)) return 0;

@@ -1,4 +1,4 @@
-/* How RocksDB is opened: options, level, column families, and the report of what is in force. */
+/* Opens RocksDB: options, level, column families, and the report of what is in effect. */
 #include "database.h"
 
 #include <rocksdb/cache.h>
@@ -10,7 +10,7 @@
 
 #include <climits>
 
-/* Test hooks that RocksDB compiles only without NDEBUG, that is: with its assertions. */
+/* Test hooks that RocksDB compiles only without NDEBUG, that is, with its assertions. */
 extern "C" void kvdyno_rocksdb_sync_point() __asm__("_ZN7rocksdb9SyncPoint11GetInstanceEv") __attribute__((weak));
 
 namespace engine_rocksdb {
@@ -19,13 +19,13 @@ namespace {
 
 constexpr uint64_t kShippedCacheBytes = 8 << 20;
 
-/* The place in `names` of what the option is set to. */
+/* The index in `names` of the option's value. */
 template <size_t count>
 size_t choice(kvdyno::Opening &opening, const char *option, const char *const (&names)[count]) {
   const std::string text = opening.text(option);
   for (size_t place = 0; place < count; place++)
     if (text == names[place]) return place;
-  throw kvdyno::Failure(std::string("option ") + option + ": not one of its choices: `" + text + "`");
+  throw kvdyno::Failure(std::string("option ") + option + ": unknown choice `" + text + "`");
 }
 
 int small_number(kvdyno::Opening &opening, const char *option) {
@@ -100,7 +100,8 @@ void Rocksdb::set_level(kvdyno::Opening &opening) {
   static constexpr const char *const choices[] = {"auto", "true", "false"};
   const std::string wal = choices[choice(opening, "wal", choices)];
   uint32_t level = opening.level(wal == "false" ? KV_NONE : KV_PROCESS);
-  if (wal == "false" && level != KV_NONE) throw kvdyno::Failure("option wal: without the log only level none is kept");
+  if (wal == "false" && level != KV_NONE)
+    throw kvdyno::Failure("option wal: without the log only level none is possible");
   if (wal == "true" && level == KV_NONE) opening.opened.level = level = KV_PROCESS;
   write_options.disableWAL = level == KV_NONE;
   write_options.sync = level == KV_POWER;
@@ -118,10 +119,10 @@ Rocksdb::Rocksdb(kvdyno::Opening &opening) {
   std::vector<rocksdb::ColumnFamilyDescriptor> families = {{rocksdb::kDefaultColumnFamilyName, options}};
   for (uint32_t keyspace = 1; keyspace < opening.config.keyspaces; keyspace++)
     families.emplace_back("k" + std::to_string(keyspace), options);
-  /* RocksDB reads LevelDB's databases and makes them its own: nothing to do unasked. */
+  /* RocksDB opens LevelDB's databases and converts them: never without a request. */
   rocksdb::Env *env = rocksdb::Env::Default();
   if (env->FileExists(opening.path("CURRENT")).ok() && env->FileExists(opening.path("IDENTITY")).IsNotFound())
-    throw kvdyno::Failure("the database is LevelDB's");
+    throw kvdyno::Failure("the database was created by LevelDB");
   rocksdb::DB *opened = nullptr;
   const bool is_read_only = (opening.config.flags & KV_READ_ONLY) != 0;
   check(is_read_only ? rocksdb::DB::OpenForReadOnly(options, opening.config.path, families, &columns, &opened)

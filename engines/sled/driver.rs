@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub use session::SledSession;
 
-/// Looks at the lock after a close, 1 ms apart.
+/// Checks of the lock after a close, 1 ms apart.
 const CLOSE_TRIES: u32 = 10_000;
 const VERSION: &str = "0.34.7";
 /// The default of `sled::Config`.
@@ -88,7 +88,7 @@ impl Driver for Sled {
         self.maintain(Work::Flush)?;
         let file = self.file.clone();
         drop(self);
-        // A background thread may hold the last handle, and with it the lock, a moment longer.
+        // A background thread may keep the last handle, and with it the lock, a moment longer.
         let file = File::open(file)?;
         for _ in 0..CLOSE_TRIES {
             if file.try_lock().is_ok() {

@@ -1,4 +1,4 @@
-//! One thread's way to a sled database.
+//! One thread's access to a sled database.
 
 use super::Sled;
 use kvdyno_driver::abi::*;
@@ -8,7 +8,7 @@ use sled::transaction::{TransactionError, Transactional, TransactionalTree};
 use sled::{Batch, Tree};
 use std::cell::RefCell;
 
-/// The operand begins with a byte that says which merge it is.
+/// The operand begins with a byte that selects the kind of merge.
 pub(super) fn merge(_key: &[u8], old: Option<&[u8]>, operand: &[u8]) -> Option<Vec<u8>> {
     let (kind, operand) = operand.split_first()?;
     let old = old.unwrap_or(&[]);
@@ -19,7 +19,7 @@ pub(super) fn merge(_key: &[u8], old: Option<&[u8]>, operand: &[u8]) -> Option<V
     Some(number(old).wrapping_add(number(operand)).to_le_bytes().to_vec())
 }
 
-/// A session; its own memory is a merge's operand.
+/// A session; its only memory is a merge's operand.
 pub struct SledSession<'db> {
     pub(super) driver: &'db Sled,
     pub(super) operand: Vec<u8>,
@@ -27,10 +27,10 @@ pub struct SledSession<'db> {
 
 impl<'db> SledSession<'db> {
     fn tree(&self, op: &Op<'_>) -> Result<&'db Tree, Error> {
-        self.driver.trees.get(op.keyspace()).ok_or_else(|| Error::unsupported("such keyspace"))
+        self.driver.trees.get(op.keyspace()).ok_or_else(|| Error::unsupported("this keyspace"))
     }
 
-    /// The acknowledgement of a write: at `process` its log buffer is written first.
+    /// The acknowledgement of a write: at `process` the log buffer is written first.
     fn written(&self) -> Result<Status, Error> {
         if self.driver.flushes {
             self.driver.database.flush()?;
@@ -84,7 +84,7 @@ impl Session for SledSession<'_> {
             let trees = if here { std::slice::from_ref(tree) } else { &self.driver.trees[..] };
             transact(trees, ops)?;
         } else {
-            // A batch does not tell which deletes found their key.
+            // A batch does not report which deletes found their key.
             if !here || !ops.iter().all(|op| op.kind() == KV_PUT && !op.is_new()) {
                 return Ok(false);
             }
@@ -98,9 +98,9 @@ impl Session for SledSession<'_> {
     }
 }
 
-/// One transaction over `trees`: the one of all ops, or those of all keyspaces.
+/// One transaction over `trees`: the single tree of all ops, or those of all keyspaces.
 fn transact(trees: &[Tree], ops: &mut [Op<'_>]) -> Result<(), Error> {
-    // The engine wants a closure that it may call again; it changes the ops each time.
+    // The engine needs a closure that it may call again; it sets the results of the ops each time.
     let ops = RefCell::new(ops);
     let outcome = trees.transaction(|views: &Vec<TransactionalTree>| {
         let view = |op: &Op<'_>| &views[if views.len() == 1 { 0 } else { op.keyspace() }];
@@ -123,13 +123,13 @@ fn apply(view: &TransactionalTree, op: &mut Op<'_>) -> Result<Status, Error> {
         KV_PUT if op.is_new() && view.get(op.key())?.is_some() => return Ok(Status::Exists),
         KV_PUT => view.insert(op.key(), op.value()).map(|_| true)?,
         KV_DELETE => view.remove(op.key())?.is_some(),
-        // A transaction has no merge of its own; nothing comes between its get and its insert.
+        // A transaction has no merge; nothing can happen between its get and its insert.
         KV_MERGE => {
             let operand = [&[if op.is_append() { b'.' } else { b'+' }], op.value()].concat();
             let merged = merge(op.key(), view.get(op.key())?.as_deref(), &operand);
             view.insert(op.key(), merged.unwrap_or_default()).map(|_| true)?
         }
-        _ => return Err(Error::unsupported("such op in a transaction")),
+        _ => return Err(Error::unsupported("this op in a transaction")),
     };
     Ok(if found { Status::Ok } else { Status::NotFound })
 }

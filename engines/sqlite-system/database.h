@@ -1,4 +1,4 @@
-/* What the files of this driver share: the file and its settings, a session of it, and the options. */
+/* The declarations shared by the files of this driver: the file and its settings, a session of it, and the options. */
 #ifndef KVDYNO_SQLITE_SYSTEM_DATABASE_H
 #define KVDYNO_SQLITE_SYSTEM_DATABASE_H
 
@@ -9,7 +9,7 @@
 
 enum {
   OPTION_COUNT = 5,
-  TRIES = 12, /* how often a busy database is asked again; each try waits for the busy timeout */
+  TRIES = 12, /* attempts on a busy database; each waits for the busy timeout */
   COUNTER_COUNT = 4
 };
 
@@ -24,14 +24,14 @@ struct kv_database {
   char pragmas[320];
   int busy_timeout_ms;
   uint32_t keyspaces;
-  pthread_mutex_t lock;             /* of the keeper and the counters */
-  uint64_t counters[COUNTER_COUNT]; /* of the connections of sessions that have ended */
+  pthread_mutex_t lock;             /* for the keeper and the counters */
+  uint64_t counters[COUNTER_COUNT]; /* of the connections of ended sessions */
 };
 
 enum { GET, PUT, PUT_NEW, DELETE, SCANS, STATEMENTS = SCANS + 18 };
 enum { BEGIN_READ, BEGIN_WRITE, COMMIT, ROLLBACK, CONTROLS };
 
-/* A connection, the statements of transactions, and those of each keyspace; scans are prepared when first used. */
+/* A connection, the statements of transactions, and those of each keyspace; scans are prepared on first use. */
 struct kv_session {
   kv_database *database;
   sqlite3 *connection;

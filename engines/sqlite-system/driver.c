@@ -1,16 +1,16 @@
 /* The driver of the system's SQLite as a key-value store: a table without row ids for each keyspace, in WAL mode. */
 #include "database.h"
 
-static const char BUSY_TEXT[] = "another writer kept the database busy; raise option busy-timeout-ms";
+static const char BUSY_TEXT[] = "another writer kept the database busy; increase the option busy-timeout-ms";
 
-/* The status of an op that failed; KV_CONFLICT, without a text yet, if another writer stood in its way. */
+/* The status of a failed op; KV_CONFLICT, without a text yet, if another writer blocked it. */
 static uint32_t failed(const kv_session *session, kv_batch *batch, const kv_op *op, int code) {
   if ((code & 0xff) == SQLITE_BUSY) return KV_CONFLICT;
   const uint32_t status = code == SQLITE_FULL ? KV_FULL : code == SQLITE_TOOBIG ? KV_TOO_LARGE : KV_ERROR;
   return kv_fail(batch, op, status, "%s", sqlite3_errmsg(session->connection));
 }
 
-/* Null would be the SQL value NULL, which is not the empty blob. */
+/* A null pointer would be the SQL value NULL, which is not the empty blob. */
 KV_INLINE int bind(sqlite3_stmt *statement, int number, const uint8_t *bytes, uint32_t length) {
   return sqlite3_bind_blob64(statement, number, length != 0 ? (const void *)bytes : "", length, SQLITE_STATIC);
 }
@@ -42,7 +42,7 @@ static uint32_t change(kv_session *session, kv_op *op, kv_batch *batch) {
   return status;
 }
 
-/* The statement of a scan between these bounds: 0 = inclusive, 1 = exclusive, 2 = none. */
+/* The statement of a scan with these bounds: 0 = inclusive, 1 = exclusive, 2 = none. */
 static int scan_statement(kv_session *session, const kv_op *op, int low, int high, sqlite3_stmt **statement) {
   static const char *const lows[] = {"key >= ?1", "key > ?1", "TRUE"};
   static const char *const highs[] = {"key <= ?2", "key < ?2", "TRUE"};
@@ -59,7 +59,7 @@ static int scan_statement(kv_session *session, const kv_op *op, int low, int hig
   return code;
 }
 
-/* The bounds in SQL are where the scan begins and its exclusive end; the rows' writer sees to prefix and limit. */
+/* The bounds in SQL are the start of the scan and its exclusive end; the row writer handles prefix and limit. */
 static uint32_t scan_between(kv_session *session, kv_op *op, kv_batch *batch, kv_place place) {
   const int is_reverse = (op->flags & KV_REVERSE) != 0, is_prefix = (op->flags & KV_PREFIX) != 0;
   const int from = place.length == 0 ? 2 : place.is_exclusive || (op->flags & KV_RESUME) != 0;
@@ -99,11 +99,11 @@ static uint32_t once(kv_session *session, kv_op *op, kv_batch *batch) {
   case KV_DELETE:
     return change(session, op, batch);
   default:
-    return kv_fail(batch, op, KV_UNSUPPORTED, "a transaction is of gets, scans, puts and deletes only");
+    return kv_fail(batch, op, KV_UNSUPPORTED, "a transaction may have only gets, scans, puts and deletes");
   }
 }
 
-/* An op, alone (SQLite makes it a transaction) or in one: tried again while another writer keeps the database busy. */
+/* An op, alone (SQLite makes it a transaction) or in one: retried while another writer keeps the database busy. */
 static uint32_t one(kv_session *session, kv_op *op, kv_batch *batch) {
   uint32_t status = once(session, op, batch);
   for (int tries = 1; status == KV_CONFLICT && tries < TRIES; tries++) {

@@ -1,15 +1,15 @@
-/* Opening, tending and closing an SQLite file, and its options. */
+/* Opens, maintains and closes an SQLite file, and reads its options. */
 #include "database.h"
 
-/* What `PRAGMA cache_size` is by default, for each connection. */
+/* The default of `PRAGMA cache_size`, for each connection. */
 static const uint64_t CACHE_BYTES = 2048000;
 
 const kv_option sqlite_options[OPTION_COUNT] = {
     {"synchronous", "choice:off|normal", "off", "at process: whether checkpoints sync"},
-    {"page-size", "bytes", "4096", "bytes of a page, a power of two; only for a new database"},
-    {"mmap-size", "bytes", "0", "how much of the file is read through a memory map"},
+    {"page-size", "bytes", "4096", "page size in bytes, a power of two; only for a new database"},
+    {"mmap-size", "bytes", "0", "bytes of the file that are read through a memory map"},
     {"wal-autocheckpoint", "count", "1000", "pages in the log that start a checkpoint"},
-    {"busy-timeout-ms", "count", "5000", "how long one try waits for another writer"},
+    {"busy-timeout-ms", "count", "5000", "how long one attempt waits for another writer"},
 };
 
 static const struct {
@@ -35,7 +35,7 @@ sqlite3 *sqlite_connect(const kv_database *database, int is_new, char *error) {
   return NULL;
 }
 
-/* The one value of a pragma as text; empty if there is none. */
+/* The single value of a pragma as text; empty if there is none. */
 static void pragma(sqlite3 *connection, const char *name, char *text, size_t size) {
   sqlite3_stmt *statement;
   char sql[64];
@@ -47,7 +47,7 @@ static void pragma(sqlite3 *connection, const char *name, char *text, size_t siz
   sqlite3_finalize(statement);
 }
 
-/* Makes the tables, or finds that they are there. */
+/* Creates the tables, or checks that they exist. */
 static uint32_t open_keyspaces(const kv_database *database, int is_new, kv_opened *opened) {
   char sql[160];
   for (uint32_t i = 0; i < database->keyspaces; i++) {
@@ -78,7 +78,7 @@ static uint32_t read_options(kv_database *made, const kv_config *config, kv_open
   if (busy_ms > INT32_MAX || checkpoint > INT32_MAX)
     return kv_fail_open(opened, KV_ERROR, "option %s: at most %d",
                         busy_ms > INT32_MAX ? "busy-timeout-ms" : "wal-autocheckpoint", INT32_MAX);
-  /* The budget is split: each connection has a cache of its own. */
+  /* The budget is split: each connection has its own cache. */
   const uint64_t connections = (uint64_t)config->threads + 1;
   const uint64_t cache_bytes = config->cache_bytes != 0 ? config->cache_bytes / connections : CACHE_BYTES;
   const uint64_t cache_kib = cache_bytes / 1024 != 0 ? cache_bytes / 1024 : 1;
@@ -151,7 +151,7 @@ void sqlite_count(kv_database *database, sqlite3 *connection) {
   pthread_mutex_unlock(&database->lock);
 }
 
-/* A checkpoint syncs log and file only when synchronous is not off. */
+/* A checkpoint syncs log and file only if synchronous is not off. */
 static int sync_and_checkpoint(const kv_database *database) {
   char before[16], sql[64];
   pragma(database->keeper, "synchronous", before, sizeof(before));

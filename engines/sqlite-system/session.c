@@ -1,4 +1,4 @@
-/* A session of SQLite: one connection, and its statements, prepared once. */
+/* A session of SQLite: one connection and its prepared statements. */
 #include "database.h"
 
 static int prepare(const kv_session *session, const char *format, uint32_t keyspace, sqlite3_stmt **statement) {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What `PRAGMA cache_size` is by default, for each connection.
+/// The default of `PRAGMA cache_size`, for each connection.
 const CACHE_BYTES: u64 = 2_048_000;
 
 /// The file, the settings of each connection, and one connection for maintenance, which also keeps the log open.
@@ -43,11 +43,11 @@ impl Driver for Sqlite {
                 c"page-size",
                 c"bytes",
                 c"4096",
-                c"bytes of a page, a power of two; only for a new database",
+                c"page size in bytes, a power of two; only for a new database",
             ),
-            option(c"mmap-size", c"bytes", c"0", c"how much of the file is read through a memory map"),
+            option(c"mmap-size", c"bytes", c"0", c"bytes of the file that are read through a memory map"),
             option(c"wal-autocheckpoint", c"count", c"1000", c"pages in the log that start a checkpoint"),
-            option(c"busy-timeout-ms", c"count", c"5000", c"how long one try waits for another writer"),
+            option(c"busy-timeout-ms", c"count", c"5000", c"how long one attempt waits for another writer"),
         ],
     };
     type Session<'db> = SqliteSession;
@@ -59,7 +59,7 @@ impl Driver for Sqlite {
         let names = ["page-size", "mmap-size", "wal-autocheckpoint", "busy-timeout-ms"];
         let [page, mmap, checkpoint, busy_ms] = names.map(|name| config.number(name));
         let (page, mmap, checkpoint, busy_ms) = (page?, mmap?, checkpoint?, busy_ms?);
-        // The budget is split: each connection has a cache of its own.
+        // The budget is split: each connection has its own cache.
         let connections = config.threads() as u64 + 1;
         let cache = config.cache_bytes().map_or(CACHE_BYTES, |bytes| bytes / connections);
         let pragmas = format!(
@@ -137,7 +137,7 @@ fn pragma(connection: &Connection, name: &str) -> Result<String, Error> {
     })
 }
 
-/// A checkpoint syncs log and file only when synchronous is not off.
+/// A checkpoint syncs log and file only if synchronous is not off.
 fn sync_and_checkpoint(keeper: &Connection) -> Result<(), Error> {
     let before = pragma(keeper, "synchronous")?;
     keeper.execute_batch("PRAGMA synchronous=full; PRAGMA wal_checkpoint(TRUNCATE)")?;

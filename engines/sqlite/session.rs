@@ -1,14 +1,14 @@
-//! A session of SQLite: one connection, and its statements, prepared once.
+//! A session of SQLite: one connection and its prepared statements.
 
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Error, Op, Session, Status, Vote, each};
 use rusqlite::{Connection, ErrorCode, Result as Outcome, Statement};
 use std::ops::Bound;
 
-/// How often a busy database is asked again; each try waits for the busy timeout.
+/// The number of attempts on a busy database; each waits for the busy timeout.
 const TRIES: u32 = 12;
 
-/// The statements of one keyspace; those of scans are prepared when first used.
+/// The statements of one keyspace; those of scans are prepared on first use.
 struct Statements {
     table: String,
     get: Statement<'static>,
@@ -18,7 +18,7 @@ struct Statements {
     scans: [Option<Statement<'static>>; 18],
 }
 
-/// A session. Its statements borrow its connection, which lies in a box of its own.
+/// A session. Its statements borrow its connection, which is in a separate box.
 pub struct SqliteSession {
     keyspaces: Vec<Statements>,
     /// Begin to read, begin to write, commit, roll back.
@@ -49,7 +49,7 @@ impl SqliteSession {
     }
 
     fn connection(&self) -> &'static Connection {
-        // SAFETY: the box lives until `drop` below, which drops all that borrows it first.
+        // SAFETY: the box lives until `drop` below, which first drops everything that borrows it.
         unsafe { &*self.connection }
     }
 
@@ -72,7 +72,7 @@ impl SqliteSession {
         Ok(if changed == 0 { none } else { Status::Ok })
     }
 
-    /// An op by itself: SQLite makes it a transaction.
+    /// A single op: SQLite makes it a transaction.
     fn one(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
         let (status, retries) = patient(|| self.apply(op))?;
         op.add_retries(retries);
@@ -88,7 +88,7 @@ impl Drop for SqliteSession {
     fn drop(&mut self) {
         self.keyspaces.clear();
         self.control.clear();
-        // SAFETY: made by Box::into_raw in `new`; the statements that borrowed it are gone.
+        // SAFETY: made by Box::into_raw in `new`; the statements that borrowed it are dropped.
         drop(unsafe { Box::from_raw(self.connection) });
     }
 }
@@ -142,7 +142,7 @@ fn condition<'k>(bound: Bound<&'k [u8]>, sql: [&'static str; 2]) -> (usize, &'st
     }
 }
 
-/// Tries `work` again while the database is busy: its outcome, and how many tries were in vain.
+/// Retries `work` while the database is busy: its result, and the number of failed attempts.
 fn patient<T>(mut work: impl FnMut() -> Outcome<T>) -> Result<(T, u32), Error> {
     for retries in 0..TRIES {
         match work() {
@@ -155,7 +155,10 @@ fn patient<T>(mut work: impl FnMut() -> Outcome<T>) -> Result<(T, u32), Error> {
             },
         }
     }
-    Err(Error::with(Status::Conflict, "another writer kept the database busy; raise option busy-timeout-ms"))
+    Err(Error::with(
+        Status::Conflict,
+        "another writer kept the database busy; increase the option busy-timeout-ms",
+    ))
 }
 
 impl Session for SqliteSession {
@@ -177,7 +180,7 @@ impl Session for SqliteSession {
 
     fn group(&mut self, ops: &mut [Op<'_>], _atomic: bool) -> Result<bool, Error> {
         if !ops.iter().all(|op| matches!(op.kind(), KV_GET | KV_PUT | KV_DELETE | KV_SCAN)) {
-            return Err(Error::unsupported("such op in a transaction"));
+            return Err(Error::unsupported("this op in a transaction"));
         }
         let reads = ops.iter().all(|op| matches!(op.kind(), KV_GET | KV_SCAN));
         let retries = self.control(usize::from(!reads))?;

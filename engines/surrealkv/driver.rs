@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 const VERSION: &str = "1.2.0";
 /// The default of `Options`.
 const CACHE_BYTES: u64 = 32 << 20;
-/// An open tree, and the runtime that its background tasks and commits run on.
+/// An open tree, and the runtime of its background tasks and commits.
 pub struct Surrealkv {
     tree: Tree,
     runtime: Runtime,
@@ -33,14 +33,14 @@ impl Driver for Surrealkv {
                 c"compression",
                 c"choice:none|snappy|zstd",
                 c"none",
-                c"of data blocks; level 0 is never compressed",
+                c"compression of data blocks; level 0 is never compressed",
             ),
-            option(c"value-log", c"flag", c"false", c"keep values over 1 KiB in a value log"),
+            option(c"value-log", c"flag", c"false", c"store values over 1 KiB in a value log"),
             option(
                 c"runtime-threads",
                 c"count",
                 c"0",
-                c"threads of the tokio runtime; 0 = one for each processor",
+                c"threads of the tokio runtime; 0 = one per processor",
             ),
         ],
     };
@@ -90,7 +90,7 @@ impl Driver for Surrealkv {
         match work {
             Work::Flush => self.tree.flush_wal(true)?,
             Work::Compact => self.tree.compact_range(None, None, &CompactRangeOptions::default())?,
-            Work::Settle => return Ok(Status::Unsupported), // the tree does not say what is left to do
+            Work::Settle => return Ok(Status::Unsupported), // the tree does not report pending work
         }
         Ok(Status::Ok)
     }

@@ -1,4 +1,4 @@
-//! A session of SurrealKV: optimistic transactions, tried again after a conflict, each commit awaited.
+//! A session of SurrealKV: optimistic transactions, retried after a conflict, each commit awaited.
 
 use super::Surrealkv;
 use kvdyno_driver::abi::*;
@@ -8,20 +8,20 @@ use std::thread::sleep;
 use std::time::Duration;
 use surrealkv::{LSMIterator, Mode, ReadOptions, Transaction};
 
-/// How often a transaction is tried, and the pause after a conflict.
+/// The number of attempts of a transaction, and the pause after a conflict.
 const TRIES: u32 = 10_000;
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// A session: each op that is not in a group is a transaction of its own.
+/// A session: each op outside a group is a separate transaction.
 pub struct SurrealkvSession<'db> {
     pub(crate) driver: &'db Surrealkv,
 }
 
 impl SurrealkvSession<'_> {
-    /// One optimistic transaction, tried again after a conflict; gives the status of its last op.
+    /// One optimistic transaction, retried after a conflict; returns the status of its last op.
     fn transact(&self, ops: &mut [Op<'_>], mode: Mode) -> Result<Status, Error> {
         for retries in 0..TRIES {
-            // The write that won is seen by the next try only when its commit is through.
+            // The next attempt sees the winning write only when its commit is complete.
             if retries > 0 {
                 sleep(PAUSE);
             }
@@ -52,7 +52,7 @@ fn apply(transaction: &mut Transaction, op: &mut Op<'_>) -> Result<Status, Error
     match op.kind() {
         KV_GET if op.key().is_empty() => return Ok(Status::NotFound),
         KV_PUT | KV_DELETE if op.key().is_empty() => {
-            return Err(Error::with(Status::TooLarge, "keys have at least 1 byte"));
+            return Err(Error::with(Status::TooLarge, "a key must have at least 1 byte"));
         }
         KV_GET => {
             let value = transaction.get(op.key())?;
@@ -62,7 +62,7 @@ fn apply(transaction: &mut Transaction, op: &mut Op<'_>) -> Result<Status, Error
         KV_PUT if op.is_new() && transaction.get(op.key())?.is_some() => return Ok(Status::Exists),
         KV_PUT => transaction.set(op.key(), op.value())?,
         KV_DELETE => transaction.delete(op.key())?,
-        _ => return Err(Error::unsupported("such op")),
+        _ => return Err(Error::unsupported("this op")),
     }
     Ok(Status::Ok)
 }
@@ -73,7 +73,7 @@ fn scan(transaction: &Transaction, op: &mut Op<'_>) -> Result<Status, Error> {
     if range.is_empty() {
         return Ok(writer.status());
     }
-    // The engine's ranges have their lower end in and their upper end out.
+    // The engine's ranges include their lower end and exclude their upper end.
     let after = |key: &[u8]| [key, &[0]].concat();
     let (lower, upper) = range.bounds();
     let mut options = ReadOptions::new();

@@ -20,29 +20,28 @@ constexpr uint64_t kCapabilities = KV_CAN_PREFIX | KV_MULTI_GET | KV_TRANSACTION
                                    KV_CAN_TOUCH;
 constexpr uint64_t kLevels = 1 << KV_NONE | 1 << KV_PROCESS | 1 << KV_POWER;
 
-#define TKRZW_OPTIONS(buckets, alignment)                                                                     \
-  {"buckets", "count", "0", buckets},                                                                         \
-      {"alignment_power", "count", alignment, "rows lie at multiples of 2 to this power"},                    \
-      {"offset_width", "count", "4", "bytes of a row's address, 3 to 6: the file's size is bounded by it"},   \
-      {"free_blocks", "count", "2048", "free places that are remembered"},                                    \
-      {"cache_buckets", "flag", "false", "keep the buckets in memory of the process (positional file only)"}, \
-      {"file", "choice:map|positional", "map", "by a memory map, or by pread and pwrite"},                    \
-      {"crc", "choice:none|8|16|32", "none", "bits of a check sum of each row, or of a tree's page"},         \
-      {"compression", "choice:none|zlib|zstd|lz4|lzma", "none", "of a row, or of a tree's page"}, {           \
-    "update", "choice:level|in-place|appending", "level",                                                     \
-        "how rows are changed in the file; level: in place at level none, as shipped, else appending"         \
+#define TKRZW_OPTIONS(buckets, alignment)                                                                             \
+  {"buckets", "count", "0", buckets}, {"alignment_power", "count", alignment, "rows are aligned to 2 to this power"}, \
+      {"offset_width", "count", "4", "bytes of a row's address, 3 to 6; limits the file size"},                       \
+      {"free_blocks", "count", "2048", "free blocks that are remembered"},                                            \
+      {"cache_buckets", "flag", "false", "keep the buckets in memory of the process (positional file only)"},         \
+      {"file", "choice:map|positional", "map", "memory map, or pread and pwrite"},                                    \
+      {"crc", "choice:none|8|16|32", "none", "bits of a checksum of each row, or of a tree's page"},                  \
+      {"compression", "choice:none|zlib|zstd|lz4|lzma", "none", "compression of a row, or of a tree's page"}, {       \
+    "update", "choice:level|in-place|appending", "level",                                                             \
+        "how rows are changed in the file; level: in place at level none, as shipped, otherwise appending"            \
   }
 
-/* What the tree has that the hash has not. */
+/* The capabilities that the tree has and the hash lacks. */
 struct Tree {
   using Database = TreeDBM;
   using Session = tkrzw_driver::Session<TreeDBM, true>;
   static constexpr const char *file = "data.tkt";
   static constexpr kv_option options[] = {
-      {"page_size", "bytes", "8130", "bytes of a page of the tree"},
+      {"page_size", "bytes", "8130", "page size of the tree in bytes"},
       {"branches", "count", "256", "branches of an inner node"},
-      {"page_write", "flag", "false", "write a page to the file at each change, not when it leaves the cache"},
-      TKRZW_OPTIONS("buckets of the hash file below, more than the pages; 0 = 131101, as shipped", "10")};
+      {"page_write", "flag", "false", "write a page to the file at each change instead of at eviction"},
+      TKRZW_OPTIONS("buckets of the underlying hash file, more than the pages; 0 = 131101, as shipped", "10")};
   static constexpr kvdyno::Info info{"tkrzw",
                                      "Tkrzw's TreeDBM, a B+ tree in a hash file",
                                      "C++",
@@ -71,7 +70,7 @@ struct Hash {
   using Session = tkrzw_driver::Session<HashDBM, false>;
   static constexpr const char *file = "data.tkh";
   static constexpr kv_option options[] = {
-      TKRZW_OPTIONS("buckets; 0 = 1048583, as shipped, or twice the rows expected if that is more", "3")};
+      TKRZW_OPTIONS("buckets; 0 = 1048583, as shipped, or twice the expected rows if that is more", "3")};
   static constexpr kvdyno::Info info{
       "tkrzw-hash", "Tkrzw's HashDBM, a hash file", "C++", "hash", kCapabilities, kLevels, 0, options};
   static void tune(HashDBM::TuningParameters &tuning, kvdyno::Opening &opening) {
@@ -102,11 +101,11 @@ class Cabinet {
   Commit commit;
 };
 
-/* Which of the names an option's text is. */
+/* The index of an option's text among the names. */
 int32_t choice(kvdyno::Opening &opening, const char *option, std::initializer_list<const char *> names) {
   const std::string text = opening.text(option);
   const auto at = std::find(names.begin(), names.end(), text);
-  if (at == names.end()) throw kvdyno::Failure(std::string("option ") + option + ": no choice named `" + text + "`");
+  if (at == names.end()) throw kvdyno::Failure(std::string("option ") + option + ": unknown choice `" + text + "`");
   return static_cast<int32_t>(at - names.begin());
 }
 
@@ -124,10 +123,10 @@ Cabinet<Kind>::Cabinet(kvdyno::Opening &opening) {
   typename Database::TuningParameters tuning;
   Kind::tune(tuning, opening);
   const int32_t update = choice(opening, "update", {"level", "in-place", "appending"});
-  if (update == 1 && level != KV_NONE) throw kvdyno::Failure("option update: in-place reaches level none only");
+  if (update == 1 && level != KV_NONE) throw kvdyno::Failure("option update: in-place can only reach level none");
   const bool is_appending = update == 2 || level != KV_NONE;
   tuning.update_mode = is_appending ? HashDBM::UPDATE_APPENDING : HashDBM::UPDATE_IN_PLACE;
-  if (level != KV_NONE) tuning.restore_mode = HashDBM::RESTORE_SYNC; /* back to the last commit, whole groups */
+  if (level != KV_NONE) tuning.restore_mode = HashDBM::RESTORE_SYNC; /* back to the last commit, with complete groups */
   tuning.record_crc_mode = static_cast<HashDBM::RecordCRCMode>(1 + choice(opening, "crc", {"none", "8", "16", "32"}));
   const int32_t compression = choice(opening, "compression", {"none", "zlib", "zstd", "lz4", "lzma"});
   tuning.record_comp_mode = static_cast<HashDBM::RecordCompressionMode>(1 + compression);
@@ -148,7 +147,7 @@ Cabinet<Kind>::Cabinet(kvdyno::Opening &opening) {
   check(db->OpenAdvanced(opening.path(Kind::file), is_writable, flags, tuning), "open");
   if (!db->IsHealthy()) throw kvdyno::Failure("open: the database was not closed and cannot be restored");
   opening.version(tkrzw::PACKAGE_VERSION);
-  for (const auto &[name, value] : db->Inspect()) { /* what stands in the file goes before what was asked for */
+  for (const auto &[name, value] : db->Inspect()) { /* values in the file take precedence over requested ones */
     if (name == "max_page_size") opening.in_force("page_size", value);
     if (name == "max_branches") opening.in_force("branches", value);
     if (name == "num_buckets" || name == "hash_num_buckets") opening.in_force("buckets", value);
@@ -179,7 +178,7 @@ void Cabinet<Kind>::stats(kvdyno::Stats &stats) {
       {"tree_level", "tree_levels"}, {"max_cached_pages", "cached_pages_max"},
       {"num_buckets", "buckets"},    {"hash_num_buckets", "buckets"},
       {"file_size", "file_bytes"},   {"auto_restored", "is_restored"}};
-  const char *said = nullptr; /* the hash file below a tree says some again */
+  const char *said = nullptr; /* the hash file below a tree repeats some */
   for (const auto &[key, value] : db->Inspect())
     for (const auto &[known, name] : names)
       if (key == known && (said == nullptr || strcmp(said, name) != 0)) stats.add(said = name, value);

@@ -1,4 +1,4 @@
-/* What an op does to a row while Tkrzw shows the row to a processor, under its lock: read, change, undo. */
+/* What an op does to a row while Tkrzw passes the row to a processor, under its lock: read, change, undo. */
 #ifndef TKRZW_PROCESS_H
 #define TKRZW_PROCESS_H
 
@@ -21,12 +21,12 @@ inline void check(const tkrzw::Status &status, const char *what) {
   throw kvdyno::Failure(is_full ? KV_FULL : KV_ERROR, std::string(what) + ": " + text);
 }
 
-/* A row's value, if there is the row. */
+/* A row's value, if the row exists. */
 using Found = std::optional<std::string_view>;
 
-/* Room that ops keep from call to call. */
+/* Memory that ops keep from call to call. */
 struct Scratch {
-  std::string joined; /* a value and what is appended to it */
+  std::string joined; /* a value and the appended bytes */
   uint64_t sum;       /* little-endian */
 };
 
@@ -38,7 +38,7 @@ inline uint64_t little(uint64_t number) {
 #endif
 }
 
-/* The value that a merge makes of `old`; a processor must not throw, so it tells by a status. */
+/* The result of a merge with `old`; a processor must not throw, so it reports by a status. */
 inline std::string_view merge(kv_op &op, Found old, Scratch &scratch) {
   if ((op.flags & KV_APPEND) != 0) {
     scratch.joined.assign(old.value_or(""));
@@ -55,7 +55,7 @@ inline std::string_view merge(kv_op &op, Found old, Scratch &scratch) {
   return {reinterpret_cast<const char *>(&scratch.sum), sizeof(scratch.sum)};
 }
 
-/* Does the op to the row; says what the row becomes, as a processor does. */
+/* Applies the op to the row; returns what a processor returns, the row's new state. */
 inline std::string_view act(kv_op &op, Found old, Scratch &scratch) {
   op.status = KV_OK;
   switch (op.kind) {
@@ -87,8 +87,8 @@ class One final : public Processor {
   Scratch &scratch;
 };
 
-/* The ops of a group, in their order. If some may fail and it is all or nothing, the engine is given the keys twice,
- * the second time backwards: then the rows are put back if one has failed, under the same locks. */
+/* The ops of a group, in their order. If some may fail and it is all or nothing, the engine gets the keys twice,
+ * the second time in reverse: then the rows are restored if one has failed, under the same locks. */
 class Group final : public Processor {
  public:
   Group(kv_op *ops, uint32_t count, bool is_undoable, Scratch &scratch)
@@ -122,8 +122,8 @@ class Group final : public Processor {
   const kv_op *failed = nullptr;
 };
 
-/* Pushes rows of a scan. Downward, rows that another thread's delete has put in the iterator's way are left out;
- * without an order, those that lack the prefix are. */
+/* Pushes rows of a scan. In reverse, rows that another thread's delete has moved the iterator to are skipped;
+ * without an order, rows that lack the prefix are. */
 class Rows final : public Processor {
  public:
   Rows(kv_op &op, const kv_place &place, bool is_ordered)
@@ -146,7 +146,7 @@ class Rows final : public Processor {
  private:
   kv_op &op;
   kv_rows rows;
-  kv_place last; /* downward: rows from here on have been */
+  kv_place last; /* reverse: rows from here on were delivered */
   const bool is_ordered;
   bool is_done = false;
 };

@@ -1,4 +1,4 @@
-/* One thread's way to a Tkrzw database: single ops, scans with one iterator, joined groups and transactions. */
+/* One thread's access to a Tkrzw database: single ops, scans with one iterator, joined groups and transactions. */
 #ifndef TKRZW_SESSION_H
 #define TKRZW_SESSION_H
 
@@ -10,7 +10,7 @@
 
 namespace tkrzw_driver {
 
-/* What follows each commit. */
+/* The action after each commit. */
 enum class Commit { kNothing, kSynchronize, kSynchronizeHard };
 
 template <class Database, bool is_ordered>
@@ -39,10 +39,10 @@ class Session {
   void synchronize() {
     if (commit != Commit::kNothing) check(db.Synchronize(commit == Commit::kSynchronizeHard), "commit");
   }
-  /* The status of an op that may be a merge: one that has failed needs a text. */
+  /* The status of an op that may be a merge: a failed merge needs a text. */
   static uint32_t told(const kv_op &op, uint32_t status) {
     if (op.kind != KV_MERGE || status == KV_OK) return status;
-    throw kvdyno::Failure(status, "merge: a counter and what is added have 8 bytes");
+    throw kvdyno::Failure(status, "merge: the counter and the operand must have 8 bytes");
   }
   bool move(const kv_op &op, const kv_place &place);
   bool move_down(std::string_view from);
@@ -54,7 +54,7 @@ class Session {
   std::vector<std::pair<std::string_view, Processor *>> keys;
 };
 
-/* Stands where the scan begins, or on the row above; whether there is a row. */
+/* Moves to the start of the scan, or to the row above; whether there is a row. */
 template <class Database, bool is_ordered>
 bool Session<Database, is_ordered>::move(const kv_op &op, const kv_place &place) {
   const std::string_view from(reinterpret_cast<const char *>(place.key), place.length);
@@ -62,10 +62,10 @@ bool Session<Database, is_ordered>::move(const kv_op &op, const kv_place &place)
   if (is_ordered && !from.empty()) return check(iterator->Jump(from), "scan"), true;
   if ((op.flags & KV_RESUME) == 0) return check(iterator->First(), "scan"), true;
   if (iterator->Jump(kvdyno::key_of(op)) == tkrzw::Status::SUCCESS) return true;
-  throw kvdyno::Failure("scan: the row to go on from is gone, and there is no order to find the next by");
+  throw kvdyno::Failure("scan: cannot resume: the last row read was deleted, and the rows are unordered");
 }
 
-/* The rows of a downward scan leave out the one above. */
+/* A reverse scan skips the row above its start. */
 template <class Database, bool is_ordered>
 bool Session<Database, is_ordered>::move_down(std::string_view from) {
   if (from.empty()) return move_to_last(*iterator);
@@ -97,7 +97,7 @@ template <class Database, bool is_ordered>
 uint32_t Session<Database, is_ordered>::group(kv_op *ops, uint32_t count, bool is_atomic) {
   bool is_writing = false, may_fail = false;
   for (uint32_t i = 0; i < count; i++) {
-    if (ops[i].kind == KV_SCAN && is_atomic) throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction has no scans");
+    if (ops[i].kind == KV_SCAN && is_atomic) throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction may not have scans");
     if (ops[i].kind == KV_SCAN) return KV_NOT_RUN;
     is_writing |= ops[i].kind != KV_GET;
     may_fail |= ops[i].kind == KV_GET || ops[i].kind == KV_MERGE;

@@ -1,11 +1,11 @@
-/* TokuKV (PerconaFT), a fractal tree: its tables, sessions and transactions. */
+/* TokuKV (PerconaFT), a fractal tree: its driver tables, sessions and transactions. */
 #include "tokukv.h"
 
 #include <sched.h>
 
 enum { TRIES = 64 };
 
-/* Begins a transaction, with the option child_transactions one inside another; ending `outer` ends both. */
+/* Begins a transaction; with the option child_transactions one inside another. Ending `outer` ends both. */
 static int begin(kv_session *session, uint32_t flags, DB_TXN **outer, DB_TXN **inner) {
   const kv_database *database = session->database;
   DB_ENV *env = database->env;
@@ -19,7 +19,7 @@ static int begin(kv_session *session, uint32_t flags, DB_TXN **outer, DB_TXN **i
   return error;
 }
 
-/* KV_OK: all have an answer. Else the status of the one that failed; the others are KV_ABORTED. */
+/* KV_OK: all ops have an answer. Otherwise the status of the failed op; the others are KV_ABORTED. */
 static uint32_t run_each(kv_session *session, kv_op *ops, uint32_t count, kv_batch *batch, DB_TXN *txn) {
   for (uint32_t i = 0; i < count; i++) {
     const uint32_t status = tokukv_run(session, &ops[i], batch, txn);
@@ -38,8 +38,8 @@ static int has_writes(const kv_op *ops, uint32_t count) {
   return 0;
 }
 
-/* One transaction (in an open one, a child of it), tried again when another one has its locks. Reads alone take none:
- * they have a snapshot. */
+/* One transaction (in an open one, a child of it), retried when another one has its locks. Transactions that only read
+ * take no locks: they have a snapshot. */
 static uint32_t transact(kv_session *session, kv_op *ops, uint32_t count, kv_batch *batch) {
   const uint32_t reading = DB_TXN_SNAPSHOT | DB_TXN_READ_ONLY;
   const uint32_t flags = has_writes(ops, count) ? session->database->begin_flags : reading;
@@ -59,7 +59,7 @@ static uint32_t transact(kv_session *session, kv_op *ops, uint32_t count, kv_bat
   }
 }
 
-/* An op by itself: a transaction of its own, if it does not stand in an open one. */
+/* A single op: a separate transaction unless one is open. */
 static uint32_t alone(kv_session *session, kv_op *op, kv_batch *batch) {
   const kv_database *database = session->database;
   const int error = op->kind != KV_GET ? tokukv_let_go(session) : 0;
@@ -70,14 +70,14 @@ static uint32_t alone(kv_session *session, kv_op *op, kv_batch *batch) {
   return status == KV_OK ? op->status : status;
 }
 
-/* A scan that is to be held stands in the transaction that is open, or in one of its own. */
+/* A scan that must be held belongs to the open transaction, or to a separate one. */
 static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
   const int is_held = (op->flags & KV_HOLD) != 0 && !session->database->has_child_transactions;
   return is_held ? tokukv_scan_held(session, op, batch) : alone(session, op, batch);
 }
 
 static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomic, kv_batch *batch) {
-  if (!atomic && !has_writes(ops, count)) return KV_NOT_RUN; /* it has no call for several gets */
+  if (!atomic && !has_writes(ops, count)) return KV_NOT_RUN; /* there is no call for several gets */
   const int error = tokukv_let_go(session);
   if (error != 0) return tokukv_outcome(batch, ops, error, "end of a held scan");
   const uint32_t status = transact(session, ops, count, batch);
@@ -90,7 +90,7 @@ static uint32_t control(kv_session *session, kv_op *op, kv_batch *batch) {
   const int closed = tokukv_let_go(session);
   if (closed != 0 || op->kind == KV_DROP) return tokukv_outcome(batch, op, closed, "end of a held scan");
   if ((op->kind == KV_BEGIN) == (txn != NULL))
-    return kv_fail(batch, op, KV_ERROR, txn != NULL ? "a transaction is open already" : "no transaction is open");
+    return kv_fail(batch, op, KV_ERROR, txn != NULL ? "a transaction is already open" : "no transaction is open");
   if (op->kind == KV_BEGIN) {
     memset(session->is_locked, 0, database->space_count);
     const int error = database->env->txn_begin(database->env, NULL, &session->open, database->begin_flags);
@@ -131,25 +131,26 @@ static uint32_t execute_plain(kv_session *session, kv_batch *batch) {
 }
 
 #define DICTIONARY_OPTIONS                                                                                        \
-  {"compression", "choice:quicklz|zlib|lzma|snappy|none", "quicklz", "of basement nodes; of a new database"},     \
-      {"node_size", "bytes", "4194304", "bytes of a node before compression; of a new database"},                 \
-      {"basement_size", "bytes", "131072", "bytes of a basement node, the unit of reading; of a new database"},   \
-      {"fanout", "count", "16", "children of a node; of a new database"},                                         \
-      {"checkpoint_period_s", "count", "60", "seconds between checkpoints; 0 = none but at open and close"},      \
+  {"compression", "choice:quicklz|zlib|lzma|snappy|none", "quicklz",                                              \
+   "compression of basement nodes; for a new database"},                                                          \
+      {"node_size", "bytes", "4194304", "size of a node before compression; for a new database"},                 \
+      {"basement_size", "bytes", "131072", "size of a basement node, the unit of reads; for a new database"},     \
+      {"fanout", "count", "16", "children of a node; for a new database"},                                        \
+      {"checkpoint_period_s", "count", "60", "seconds between checkpoints; 0 = only at open and close"},          \
       {"cleaner_period_s", "count", "1", "seconds between runs of the cleaner, which flushes buffers; 0 = none"}, \
       {"cleaner_iterations", "count", "5", "nodes that one run of the cleaner flushes"}, {                        \
-    "direct_io", "flag", "false", "past the page cache; of all databases of the process"                          \
+    "direct_io", "flag", "false", "bypass the page cache; for all databases of the process"                       \
   }
 
 static const kv_option plain_options[] = {DICTIONARY_OPTIONS};
 static const kv_option options[] = {
     DICTIONARY_OPTIONS,
-    {"log_sync_period_ms", "count", "0", "at level none: the log is synced this often; 0 = never"},
-    {"lock_timeout_ms", "count", "4000", "how long one try waits for the lock of a row"},
-    {"lock_memory", "bytes", "67108864", "bytes of locks at which those of rows become those of ranges"},
-    {"prelock", "flag", "false", "a transaction that writes locks whole tables first, and no rows"},
-    {"single_transaction", "flag", "false", "all ops of a session are one transaction, ended with it: level none"},
-    {"child_transactions", "flag", "false", "what would be a transaction runs in a child of one"},
+    {"log_sync_period_ms", "count", "0", "at level none: interval of log syncs; 0 = never"},
+    {"lock_timeout_ms", "count", "4000", "how long one attempt waits for a row lock"},
+    {"lock_memory", "bytes", "67108864", "bytes of locks at which row locks become range locks"},
+    {"prelock", "flag", "false", "a transaction that writes first locks complete tables, and no rows"},
+    {"single_transaction", "flag", "false", "all ops of a session are one transaction, which ends with it: level none"},
+    {"child_transactions", "flag", "false", "each transaction runs in a child of another"},
 };
 
 static uint32_t open_session(kv_database *database, const kv_arena *arena, kv_session **session, char *error) {

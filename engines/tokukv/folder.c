@@ -1,4 +1,4 @@
-/* Looks at a folder before the engine does. */
+/* Checks a folder before the engine opens it. */
 #include "options.h"
 
 #include <dirent.h>
@@ -9,12 +9,12 @@ static int begins_as_dictionary(const char *folder, const char *name) {
   FILE *file = fopen(path, "rb");
   if (file == NULL) return 0;
   const size_t length = fread(magic, 1, sizeof(magic), file);
-  const int is_whole = fseek(file, 0, SEEK_END) == 0 && ftell(file) >= 8192; /* the space of its two headers */
+  const int is_whole = fseek(file, 0, SEEK_END) == 0 && ftell(file) >= 8192; /* the size of its two headers */
   fclose(file);
   return is_whole && length == sizeof(magic) && memcmp(magic, "tokudata", sizeof(magic)) == 0;
 }
 
-/* Refuses what the engine would stop the process for, or quietly open in another way than it was made. */
+/* Refuses what would make the engine stop the process, or open a database in another mode than it was created with. */
 uint32_t tokukv_check_folder(const kv_config *config, const tokukv_wishes *wanted, kv_opened *opened) {
   int has_rollback = 0;
   DIR *folder = opendir(config->path);
@@ -26,7 +26,7 @@ uint32_t tokukv_check_folder(const kv_config *config, const tokukv_wishes *wante
   if (!begins_as_dictionary(config->path, "tokudb.environment") ||
       !begins_as_dictionary(config->path, "tokudb.directory") ||
       (has_rollback && !begins_as_dictionary(config->path, "tokudb.rollback")))
-    return kv_fail_open(opened, KV_ERROR, "%s: no database of TokuKV, or a damaged one", config->path);
+    return kv_fail_open(opened, KV_ERROR, "%s: not a TokuKV database, or a damaged one", config->path);
   if (has_rollback == wanted->transactions) return KV_OK;
-  return kv_fail_open(opened, KV_ERROR, "this database was made by %s", has_rollback ? "tokukv" : "tokukv-plain");
+  return kv_fail_open(opened, KV_ERROR, "this database was created by %s", has_rollback ? "tokukv" : "tokukv-plain");
 }

@@ -26,10 +26,10 @@ static uint32_t pick_level(const kv_driver *driver, const kv_config *config, con
 
 static int open_environment(kv_database *database, const kv_config *config, const tokukv_wishes *wanted) {
   DB_ENV *env = database->env;
-  const uint32_t flags = DB_CREATE | DB_PRIVATE | DB_THREAD | DB_INIT_MPOOL; /* the engine asks for the first two */
+  const uint32_t flags = DB_CREATE | DB_PRIVATE | DB_THREAD | DB_INIT_MPOOL; /* the engine requires the first two */
   const uint32_t more = DB_INIT_TXN | DB_INIT_LOG | DB_INIT_LOCK | DB_RECOVER;
   const uint64_t cache =
-      config->cache_bytes != 0 ? config->cache_bytes : 128u << 20; /* the engine's, which it calls 0 */
+      config->cache_bytes != 0 ? config->cache_bytes : 128u << 20; /* the engine's default, which it calls 0 */
   int error;
   db_env_set_direct_io(wanted->direct_io != 0);
   env->set_errcall(env, hear);
@@ -86,12 +86,12 @@ static uint32_t open_spaces(kv_database *database, const kv_config *config, cons
   }
   const uint32_t status = tokukv_add_indexes(database, config, opened);
   if (status != KV_OK || flags == 0) return status;
-  /* So that the keyspaces themselves are there after a crash, whatever the level. */
+  /* So that the keyspaces themselves survive a crash, at every level. */
   const int error = database->env->txn_checkpoint(database->env, 0, 0, 0);
   return error == 0 ? KV_OK : kv_fail_open(opened, KV_ERROR, "checkpoint: %s", tokukv_text(error));
 }
 
-/* What the options and the level mean for transactions. */
+/* The effect of the options and the level on transactions. */
 static void set_ways(kv_database *made, const kv_config *config, const tokukv_wishes *wanted, uint32_t level) {
   const uint32_t sync = level == KV_POWER ? 0 : DB_TXN_NOSYNC;
   made->begin_flags = sync;
@@ -116,7 +116,7 @@ uint32_t tokukv_open(const kv_driver *driver, const kv_config *config, kv_opened
   set_ways(made, config, &wanted, opened->level);
   int error = db_env_create(&made->env, 0);
   if (error == 0) error = open_environment(made, config, &wanted);
-  const char *text = error == EAGAIN ? "it is open already" : error != 0 ? tokukv_text(error) : "";
+  const char *text = error == EAGAIN ? "it is already open" : error != 0 ? tokukv_text(error) : "";
   if (error != 0) status = kv_fail_open(opened, KV_ERROR, "%s: %s", config->path, text);
   if (status == KV_OK) status = open_spaces(made, config, &wanted, opened);
   if (status != KV_OK) {
@@ -134,8 +134,8 @@ static int go_on(void *extra, float progress) {
   return 0;
 }
 
-/* Compaction brings all buffered messages down to the leaves. That nothing more is flushed in the background is not
- * told. */
+/* Compaction moves all buffered messages down to the leaves. The engine does not report when background flushes are
+ * done. */
 uint32_t tokukv_maintain(kv_database *database, uint32_t work, char *error) {
   DB_ENV *env = database->env;
   int code = 0;

@@ -1,7 +1,7 @@
 /* The ops of TokuKV, each within a transaction, or without one in tokukv-plain. */
 #include "tokukv.h"
 
-/* What an answer of the engine means for the op. */
+/* The boundary's status for a result of the engine. */
 uint32_t tokukv_outcome(kv_batch *batch, const kv_op *op, int error, const char *what) {
   switch (error) {
   case 0:
@@ -14,7 +14,7 @@ uint32_t tokukv_outcome(kv_batch *batch, const kv_op *op, int error, const char 
   case DB_LOCK_NOTGRANTED:
     return KV_CONFLICT;
   case ENOSPC:
-    return kv_fail(batch, op, KV_FULL, "%s: less than 5 %% of the disk is free, or none", what);
+    return kv_fail(batch, op, KV_FULL, "%s: the disk is full, or less than 5 %% of it is free", what);
   default:
     return kv_fail(batch, op, KV_ERROR, "%s: %s", what, tokukv_text(error));
   }
@@ -40,7 +40,7 @@ static uint32_t get_within(kv_session *session, kv_op *op, kv_batch *batch, DB_T
   return error == 0 ? wanted.status : tokukv_outcome(batch, op, error, "get");
 }
 
-/* A merge is a message that is resolved later: how (add or append), then the operand. */
+/* A merge is a message that is resolved later: the kind (add or append), then the operand. */
 static int merge(kv_session *session, const kv_op *op, DB *dictionary, DB_TXN *txn, const DBT *key) {
   uint8_t *message = tokukv_space_of(session, (size_t)op->value_length + 1);
   if (message == NULL) return ENOMEM;
@@ -50,7 +50,7 @@ static int merge(kv_session *session, const kv_op *op, DB *dictionary, DB_TXN *t
   return dictionary->update(dictionary, txn, key, &operand, session->database->write_flags);
 }
 
-/* With the option prelock: takes the locks of whole tables, once in a transaction. */
+/* With the option prelock: locks complete tables, once per transaction. */
 static int lock_tables(kv_session *session, uint32_t keyspace, DB_TXN *txn) {
   const tokukv_space *space = &session->database->spaces[keyspace];
   int error = 0;
@@ -68,14 +68,14 @@ static uint32_t write_within(kv_session *session, kv_op *op, kv_batch *batch, DB
   DB *dictionary = space->dictionaries[0];
   DBT key = tokukv_bytes(op->key, op->key_length), value = tokukv_bytes(op->value, op->value_length);
   if (op->key_length + space->index_length_max > KEY_SIZE_MAX)
-    return kv_fail(batch, op, KV_TOO_LARGE, "a key has at most %d bytes, with that of an index", KEY_SIZE_MAX);
+    return kv_fail(batch, op, KV_TOO_LARGE, "a key, together with its index bytes, has at most %d bytes", KEY_SIZE_MAX);
   if (op->kind != KV_DELETE && op->value_length > VALUE_SIZE_MAX - (uint32_t)(op->kind == KV_MERGE))
     return kv_fail(batch, op, KV_TOO_LARGE, "a value has at most %d bytes", VALUE_SIZE_MAX);
   if (database->is_read_only || space->is_index || (op->kind == KV_MERGE && space->count > 1))
     return kv_fail(batch, op, KV_UNSUPPORTED, "%s",
-                   database->is_read_only ? "opened to read only"
-                   : space->is_index      ? "an index is written by the engine alone"
-                                          : "no merge of rows with indexes");
+                   database->is_read_only ? "the database was opened read-only"
+                   : space->is_index      ? "only the engine writes an index"
+                                          : "rows with indexes cannot be merged");
   int error = lock_tables(session, op->keyspace, txn);
   if (error != 0) return tokukv_outcome(batch, op, error, "lock");
   if (op->kind == KV_MERGE) return tokukv_outcome(batch, op, merge(session, op, dictionary, txn, &key), "merge");

@@ -25,7 +25,7 @@ static uint32_t read_compression(const kv_driver *driver, const kv_config *confi
     wanted->compression = compressions[i].method;
     if (strcmp(text, compressions[i].name) == 0) return KV_OK;
   }
-  return kv_fail_open(opened, KV_ERROR, "option compression: no method named `%s`", text);
+  return kv_fail_open(opened, KV_ERROR, "option compression: unknown method `%s`", text);
 }
 
 static int has_option(const kv_driver *driver, const char *name) {
@@ -55,7 +55,7 @@ static uint32_t read_numbers(const kv_driver *driver, const kv_config *config, t
     if (status != KV_OK) return status;
     const unsigned long long number = *numbers[i].number, least = numbers[i].least, most = numbers[i].most;
     if (number < least || number > most)
-      return kv_fail_open(opened, KV_ERROR, "option %s: %llu is not within %llu and %llu", name, number, least, most);
+      return kv_fail_open(opened, KV_ERROR, "option %s: expected %llu to %llu, got %llu", name, least, most, number);
   }
   return KV_OK;
 }
@@ -78,6 +78,6 @@ uint32_t tokukv_read_options(const kv_driver *driver, const kv_config *config, t
   if (status != KV_OK) return status;
   wanted->transactions = has_option(driver, "prelock");
   if (wanted->basement_size > wanted->node_size)
-    return kv_fail_open(opened, KV_ERROR, "option basement_size: a basement node is part of a node");
+    return kv_fail_open(opened, KV_ERROR, "option basement_size: must not be larger than node_size");
   return KV_OK;
 }

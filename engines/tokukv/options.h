@@ -9,7 +9,7 @@ typedef struct tokukv_wishes {
   uint64_t node_size, basement_size, fanout, checkpoint_period_s, cleaner_period_s, cleaner_iterations;
   uint64_t log_sync_period_ms, lock_timeout_ms, lock_memory;
   int direct_io, prelock, single_transaction, child_transactions;
-  int transactions; /* the table's: it has the option prelock */
+  int transactions; /* the driver has transactions, and so the option prelock */
 } tokukv_wishes;
 
 uint32_t tokukv_read_options(const kv_driver *driver, const kv_config *config, tokukv_wishes *wanted,
@@ -18,10 +18,10 @@ uint32_t tokukv_read_options(const kv_driver *driver, const kv_config *config, t
 /* The name of a method; empty: unknown. */
 const char *tokukv_compression(TOKU_COMPRESSION_METHOD method);
 
-/* folder.c: refuses a folder that is not as wanted. */
+/* folder.c: refuses an unsuitable folder. */
 uint32_t tokukv_check_folder(const kv_config *config, const tokukv_wishes *wanted, kv_opened *opened);
 
-/* status.c: version, cache, compression and settings in force. */
+/* status.c: version, cache, compression and effective settings. */
 void tokukv_report(const kv_database *database, const tokukv_wishes *wanted, kv_opened *opened);
 
 #endif

@@ -3,12 +3,12 @@
 
 typedef struct walk {
   kv_rows rows;
-  const kv_place *left_out; /* the place itself, if the scan begins below it */
+  const kv_place *left_out; /* the row to skip: the place itself, if the scan begins below it */
   int is_over;
-  kv_session *holder; /* is to know the key of the last row; or null */
+  kv_session *holder; /* receives the key of the last row; or null */
 } walk;
 
-/* Takes rows as long as the engine has some of the same basement node at hand. */
+/* Accepts rows as long as the engine has more of the same basement node. */
 static int push(const DBT *key, const DBT *value, void *extra) {
   walk *scan = extra;
   const kv_place *out = scan->left_out;
@@ -22,7 +22,7 @@ static int push(const DBT *key, const DBT *value, void *extra) {
   return 0;
 }
 
-/* Walks from the scan's place, or from the row that the cursor stands on. */
+/* Walks from the scan's place, or from the cursor's row. */
 static int run(kv_session *session, DBC *cursor, walk *scan, int goes_on) {
   const kv_op *op = scan->rows.op;
   const int is_reverse = (op->flags & KV_REVERSE) != 0;
@@ -39,7 +39,7 @@ static int run(kv_session *session, DBC *cursor, walk *scan, int goes_on) {
       error = cursor->c_getf_set_range_reverse(cursor, 0, (DBT *)&key, push, scan);
     else
       error = cursor->c_getf_set_range(cursor, 0, (DBT *)&key, push, scan);
-    scan->left_out = NULL; /* the first row that a scan meets could be it, no further one */
+    scan->left_out = NULL; /* only the first row of a scan can be it */
   }
   while (error == 0 && !scan->is_over) /* the engine stops at the end of each basement node */
     error = is_reverse ? cursor->c_getf_prev(cursor, 0, push, scan) : cursor->c_getf_next(cursor, 0, push, scan);
@@ -57,7 +57,7 @@ uint32_t tokukv_scan_within(kv_session *session, kv_op *op, kv_batch *batch, DB_
   return error == 0 ? scan.rows.status : tokukv_outcome(batch, op, error, "scan");
 }
 
-/* Opens the cursor of a scan that is held: where no transaction is open, in one of its own with a snapshot. */
+/* Opens the cursor of a held scan: in the open transaction, or in a separate one with a snapshot. */
 static int begin_held(kv_session *session, uint32_t keyspace) {
   const kv_database *database = session->database;
   DB *dictionary = database->spaces[keyspace].dictionaries[0];

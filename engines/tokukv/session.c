@@ -52,7 +52,7 @@ int tokukv_open_session(kv_database *database, kv_session **session) {
   return error;
 }
 
-/* The engine would stop the process if a transaction were open when it is closed. */
+/* The engine would stop the process if a transaction were still open at close. */
 uint32_t tokukv_end_session(kv_session *session, char *error) {
   const kv_database *database = session->database;
   DB_TXN *txn = session->open;

@@ -1,10 +1,10 @@
-/* What TokuKV tells: what is in force, a selection of its engine status, and the rows it estimates. */
+/* TokuKV's reports: effective settings, a selection of its engine status, and its estimate of rows. */
 #include "options.h"
 
-/* Of partitioned_counter.h, which is installed with tokudb.h: the reading of a counter that is kept by thread. */
+/* From partitioned_counter.h, which is installed with tokudb.h: reads a per-thread counter. */
 uint64_t read_partitioned_counter(struct partitioned_counter *counter);
 
-/* The engine's name of a number, and ours. */
+/* The engine's name of a number, and its name in a record. */
 static const char *const names[][2] = {
     {"CT_MISS", "cache_misses"},
     {"CT_MISSTIME", "cache_misses_us"},

@@ -1,4 +1,4 @@
-/* What the files of this driver share: the database, the session, and what each file offers the others. */
+/* The declarations shared by the files of this driver: the database, the session, and the functions of each file. */
 #ifndef KVDYNO_TOKUKV_H
 #define KVDYNO_TOKUKV_H
 
@@ -10,22 +10,22 @@
 /* The engine's own limits (ft-ops.cc, toku_ft_get_maximum_advised_key_value_lengths). */
 enum { KEY_SIZE_MAX = 32 << 10, VALUE_SIZE_MAX = 32 << 20 };
 
-/* A keyspace: its dictionary and, behind it, those of its secondary indexes, as put_multiple takes them. */
+/* A keyspace: its dictionary, followed by those of its secondary indexes, in the form of put_multiple. */
 typedef struct tokukv_space {
   DB **dictionaries;
   uint32_t count;            /* 1 without indexes */
-  uint32_t index_length_max; /* bytes that an index key has more than the primary one */
-  int is_index;              /* itself an index: written by the engine alone */
+  uint32_t index_length_max; /* bytes of an index key in addition to the primary key */
+  int is_index;              /* itself an index: only the engine writes it */
 } tokukv_space;
 
 struct kv_database {
   DB_ENV *env;
   tokukv_space *spaces;
   uint32_t space_count;
-  uint32_t space_dictionaries_max; /* the most that one of them has */
-  uint32_t begin_flags;            /* of a transaction that writes */
+  uint32_t space_dictionaries_max; /* the maximum of one keyspace */
+  uint32_t begin_flags;            /* for a transaction that writes */
   uint32_t commit_flags;
-  uint32_t write_flags; /* of put, delete and update */
+  uint32_t write_flags; /* for put, delete and update */
   int has_transactions, is_read_only;
   int prelock, has_single_transaction, has_child_transactions;
 };
@@ -33,19 +33,19 @@ struct kv_database {
 struct kv_session {
   kv_database *database;
   DB_TXN *open;             /* from KV_BEGIN on, or the single transaction */
-  uint8_t *is_locked;       /* by keyspace: the open root transaction has the lock of its tables */
-  DBT_ARRAY *keys, *values; /* rows of indexes; keys twice, for the old ones */
-  uint32_t *flags;          /* of a write, by dictionary */
-  DBC *cursor;              /* of a held scan; else null */
-  DB_TXN *reader;           /* that it reads in, if it has one of its own; else null */
+  uint8_t *is_locked;       /* by keyspace: the open root transaction has locked its tables */
+  DBT_ARRAY *keys, *values; /* index rows; two sets of keys, because of the old rows */
+  uint32_t *flags;          /* for a write, by dictionary */
+  DBC *cursor;              /* of a held scan; otherwise null */
+  DB_TXN *reader;           /* the held scan's separate transaction, if it has one; otherwise null */
   kv_held held;
   uint32_t key_length;
-  uint8_t key[KEY_SIZE_MAX]; /* of the row that the held scan stands on */
+  uint8_t key[KEY_SIZE_MAX]; /* of the held scan's current row */
   uint8_t *space;
   size_t space_size;
 };
 
-/* The last text that the engine gave in this thread, or else that of the error number. */
+/* The engine's last message in this thread, or the text of the error number. */
 const char *tokukv_text(int error);
 
 KV_INLINE DBT tokukv_bytes(const void *data, size_t length) {
@@ -56,19 +56,19 @@ KV_INLINE DBT tokukv_bytes(const void *data, size_t length) {
 /* session.c */
 int tokukv_open_session(kv_database *database, kv_session **session);
 uint32_t tokukv_end_session(kv_session *session, char *error);
-/* At least `size` bytes of the session's own, until the next call; null: out of memory. */
+/* At least `size` bytes of the session's memory, valid until the next call; null: out of memory. */
 uint8_t *tokukv_space_of(kv_session *session, size_t size);
 
 /* ops.c: runs one op within a transaction, or none. */
 uint32_t tokukv_run(kv_session *session, kv_op *op, kv_batch *batch, DB_TXN *txn);
-/* What an answer of the engine means for the op. */
+/* The boundary's status for a result of the engine. */
 uint32_t tokukv_outcome(kv_batch *batch, const kv_op *op, int error, const char *what);
-/* Resolves a merge message, whenever the engine does it: at a flush, a read or in recovery. */
+/* Resolves a merge message whenever the engine needs it: at a flush, a read or in recovery. */
 int tokukv_update(DB *dictionary, const DBT *key, const DBT *old, const DBT *operand,
                   void (*set)(const DBT *value, void *extra), void *extra);
 
-/* scan.c: one within a transaction, or none; one by itself that is held; and the end of that one, before a write,
- * before the transaction that it stands in ends, and before the session does. */
+/* scan.c: a scan within a transaction, or none; a held scan by itself; and the end of a held scan, before a write,
+ * before its transaction ends, and before the session ends. */
 uint32_t tokukv_scan_within(kv_session *session, kv_op *op, kv_batch *batch, DB_TXN *txn);
 uint32_t tokukv_scan_held(kv_session *session, kv_op *op, kv_batch *batch);
 int tokukv_let_go(kv_session *session);
@@ -81,7 +81,7 @@ int tokukv_delete_indexed(kv_session *session, const kv_op *op, DB_TXN *txn);
 uint32_t tokukv_add_indexes(kv_database *database, const kv_config *config, kv_opened *opened);
 
 /* open.c */
-/* The last text that the engine gave in this thread, or else that of the error number. */
+/* The engine's last message in this thread, or the text of the error number. */
 const char *tokukv_text(int error);
 uint32_t tokukv_open(const kv_driver *driver, const kv_config *config, kv_opened *opened, kv_database **database);
 uint32_t tokukv_maintain(kv_database *database, uint32_t work, char *error);

@@ -1,4 +1,4 @@
-/* What the two kinds of Tokyo Cabinet database, tcbdb and tchdb, are to the driver: calls of the same shape. */
+/* The two kinds of Tokyo Cabinet database, tcbdb and tchdb, as the driver sees them: calls of the same shape. */
 #ifndef TOKYOCABINET_CABINET_H
 #define TOKYOCABINET_CABINET_H
 
@@ -8,15 +8,15 @@
 #include <stdbool.h>
 #include <tcbdb.h>
 
-/* The options of both kinds; -1 or 0 where the library is to choose. */
+/* The options of both kinds; -1 or 0 lets the library choose. */
 typedef struct tuning {
   uint64_t buckets, map, defragment, alignment_power, free_block_power;
-  uint64_t page_size, leaf_rows, node_links; /* tree */
-  uint64_t cached_records;                   /* hash */
+  uint64_t page_size, leaf_rows, node_links; /* tree only */
+  uint64_t cached_records;                   /* hash only */
   uint64_t cache_bytes, expected_rows;
   uint8_t features; /* BDBT..., the same bits as HDBT... */
   int mode;         /* BDBO..., the same bits as HDBO... */
-  bool is_shared;   /* by several sessions: with a mutex */
+  bool is_shared;   /* several sessions: with a mutex */
 } tuning;
 
 typedef struct kind {
@@ -26,7 +26,7 @@ typedef struct kind {
   void (*report)(void *db, kv_opened *opened);
   size_t (*stats)(void *db, char *out, size_t size);
   void (*session)(kv_session *session);
-  uint32_t (*get)(kv_session *session, kv_op *op); /* KV_ERROR: the library knows why */
+  uint32_t (*get)(kv_session *session, kv_op *op); /* KV_ERROR: the library has the reason */
   uint32_t (*scan)(kv_session *session, kv_op *op);
   bool (*put)(void *db, const void *key, int key_size, const void *value, int value_size);
   bool (*put_new)(void *db, const void *key, int key_size, const void *value, int value_size);
@@ -49,16 +49,16 @@ struct kv_database {
   void *db;
   bool is_shared;
   bool is_logged;        /* each write is a transaction */
-  pthread_rwlock_t lock; /* writers alone: a transaction takes in whatever is written beside it */
+  pthread_rwlock_t lock; /* one writer at a time: a transaction includes all concurrent writes */
 };
 
 struct kv_session {
   kv_database *database;
-  BDBCUR *cursor; /* of a tree */
+  BDBCUR *cursor; /* only for a tree */
   TCXSTR *key, *value;
 };
 
-/* The calls that have the same shape in both kinds. */
+/* The calls that have the same shape for both kinds. */
 #define TOKYO_CALLS(prefix, type)                                                                             \
   static void *make(void) { return tc##prefix##new (); }                                                      \
   static bool put(void *db, const void *key, int key_size, const void *value, int value_size) {               \
@@ -90,7 +90,7 @@ struct kv_session {
                      scan,   put,       put_new,   append,   change,     remove_row,    begin, \
                      commit, abort_all, sync_all,  optimize, close_file, free_object,   error};
 
-/* What both kinds can do, and what a tree can beyond. */
+/* The capabilities of both kinds, and those that only a tree has. */
 #define TOKYO_HASH                                                                                          \
   (KV_CAN_PREFIX | KV_TRANSACTION | KV_TRANSACTION_READS | KV_MERGE_ADD | KV_MERGE_APPEND | KV_CAN_DELETE | \
    KV_DELETE_TELLS | KV_OVERWRITE | KV_CAN_NEW | KV_SINGLE_WRITER)

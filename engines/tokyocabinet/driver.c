@@ -1,4 +1,4 @@
-/* Tokyo Cabinet: its B+ tree (tcbdb) and its hash file (tchdb), one table each. */
+/* Tokyo Cabinet: its B+ tree (tcbdb) and its hash file (tchdb), one driver table each. */
 #include "cabinet.h"
 
 static const kv_driver tree_driver, hash_driver;
@@ -16,7 +16,7 @@ static uint32_t begin_session(kv_database *database, const kv_arena *arena, kv_s
   (void)arena;
   if (made == NULL) return kv_fail_call(error, KV_ERROR, "out of memory");
   made->database = database;
-  made->key = tcxstrnew(); /* the library ends the process when memory is out */
+  made->key = tcxstrnew(); /* the library ends the process when out of memory */
   made->value = tcxstrnew();
   database->kind->session(made);
   *session = made;
@@ -62,26 +62,26 @@ static uint32_t close_database(kv_database *database, char *error) {
   return status;
 }
 
-#define OPTIONS(map, alignment)                                                                              \
-  {"map", "bytes", map, "bytes of the file, beyond its buckets, that are mapped into memory"},               \
-      {"alignment_power", "count", alignment, "rows of the file lie at multiples of 2 to this power"},       \
-      {"free_block_power", "count", "10", "2 to this power: free places that are remembered"},               \
-      {"defragment", "count", "0", "steps of defragmentation are taken after this many changes; 0 = never"}, \
-      {"large", "flag", "true", "64-bit addresses; as shipped (false) a file ends at 2 GiB"}, {              \
-    "compression", "choice:none|deflate|bzip2|tcbs", "none", "of a row, or of a tree's leaf"                 \
+#define OPTIONS(map, alignment)                                                                          \
+  {"map", "bytes", map, "bytes of the file, after its buckets, that are mapped into memory"},            \
+      {"alignment_power", "count", alignment, "rows of the file are aligned to 2 to this power"},        \
+      {"free_block_power", "count", "10", "2 to this power is the number of free blocks remembered"},    \
+      {"defragment", "count", "0", "changes between defragmentation steps; 0 = no defragmentation"},     \
+      {"large", "flag", "true", "64-bit addresses; as shipped (false) a file ends at 2 GiB"}, {          \
+    "compression", "choice:none|deflate|bzip2|tcbs", "none", "compression of a row, or of a tree's leaf" \
   }
 
 static const kv_option tree_options[] = {
-    {"buckets", "count", "0", "buckets of the hash file below, more than the pages; 0 = 32749, as shipped"},
-    {"page_size", "bytes", "16384", "bytes of a leaf at which it is split"},
+    {"buckets", "count", "0", "buckets of the underlying hash file, more than the pages; 0 = 32749, as shipped"},
+    {"page_size", "bytes", "16384", "size of a leaf in bytes at which it is split"},
     {"leaf_rows", "count", "128", "rows of a leaf at which it is split"},
     {"node_links", "count", "256", "links of a node at which it is split"},
     OPTIONS("0", "8"),
 };
 
 static const kv_option hash_options[] = {
-    {"buckets", "count", "0", "buckets; 0 = 131071, as shipped, or twice the rows expected if that is more"},
-    {"cached_records", "count", "0", "rows kept in memory of the process"},
+    {"buckets", "count", "0", "buckets; 0 = 131071, as shipped, or twice the expected rows if that is more"},
+    {"cached_records", "count", "0", "rows cached in memory of the process"},
     OPTIONS("67108864", "4"),
 };
 

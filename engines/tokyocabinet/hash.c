@@ -22,7 +22,7 @@ static const char *compression_of(uint8_t features) {
   return (features & HDBTTCBS) != 0 ? "tcbs" : "none";
 }
 
-/* What stands in the file's head goes before what was asked for. */
+/* Values in the file's header take precedence over requested ones. */
 static void report(void *db, kv_opened *opened) {
   const TCHDB *hash = db;
   snprintf(opened->compression, sizeof(opened->compression), "%s", compression_of(hash->opts));
@@ -45,7 +45,7 @@ static void begin_session(kv_session *session) { (void)session; }
 
 static bool optimize(void *db) { return tchdboptimize(db, -1, -1, -1, UINT8_MAX); }
 
-/* The library writes into the op's buffer, and does not tell what it had to leave out. */
+/* The library writes into the op's buffer, and does not report what it cut off. */
 static uint32_t get(kv_session *session, kv_op *op) {
   TCHDB *db = session->database->db;
   const int room = op->out_size < INT32_MAX ? (int)op->out_size : INT32_MAX;
@@ -61,7 +61,7 @@ static uint32_t get(kv_session *session, kv_op *op) {
   return KV_OK;
 }
 
-/* There is one iterator in a database, so that scans need it alone. Rows come in no order. */
+/* A database has only one iterator, so a scan needs exclusive access. Rows are unordered. */
 static uint32_t scan(kv_session *session, kv_op *op) {
   TCHDB *db = session->database->db;
   kv_rows rows = kv_rows_begin(op);

@@ -1,4 +1,4 @@
-/* Opens a Tokyo Cabinet database: options, durability level, and what is in force. */
+/* Opens a Tokyo Cabinet database: options, durability level, and the report of what is in effect. */
 #include "cabinet.h"
 
 static uint32_t refuse(kv_opened *opened, const char *name, uint64_t least, uint64_t most) {
@@ -12,7 +12,7 @@ static bool has_option(const kv_driver *driver, const char *name) {
   return false;
 }
 
-/* Reads the options that the driver has into the tuning. */
+/* Reads the driver's options into the tuning. */
 static uint32_t read_options(const kv_driver *driver, const kv_config *config, tuning *tuning, kv_opened *opened) {
   const struct {
     const char *name;
@@ -37,7 +37,7 @@ static uint32_t read_options(const kv_driver *driver, const kv_config *config, t
   int is_large = 0;
   size_t i;
   for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && status == KV_OK; i++) {
-    if (!has_option(driver, numbers[i].name)) continue; /* the other kind's */
+    if (!has_option(driver, numbers[i].name)) continue; /* only the other kind has it */
     status = kv_setting_number(driver, config, numbers[i].name, numbers[i].number, opened);
     if (status == KV_OK && (*numbers[i].number < numbers[i].least || *numbers[i].number > numbers[i].most))
       status = refuse(opened, numbers[i].name, numbers[i].least, numbers[i].most);

@@ -1,4 +1,4 @@
-/* The ops of a Tokyo Cabinet session; each write is a transaction where the level asks for it. */
+/* The ops of a Tokyo Cabinet session; each write is a transaction if the level requires it. */
 #include "cabinet.h"
 
 static void lock_shared(kv_database *database) {
@@ -13,7 +13,7 @@ static void unlock(kv_database *database) {
   if (database->is_shared) pthread_rwlock_unlock(&database->lock);
 }
 
-/* Fails an op with what went wrong last in this thread. */
+/* Fails an op with the last error of this thread. */
 static uint32_t failed(kv_database *database, const kv_op *op, kv_batch *batch, const char *what) {
   const uint32_t status = errno == ENOSPC ? KV_FULL : KV_ERROR;
   return kv_fail(batch, op, status, "%s: %s", what, tcerrmsg(database->kind->error(database->db)));
@@ -32,7 +32,8 @@ static uint64_t little(uint64_t number) {
 #endif
 }
 
-/* Called by the library with the row under its lock: the new value, that it frees, or null to leave the old. */
+/* The library calls this with the row under its lock: returns the new value, which it frees, or null to keep the old.
+ */
 static void *add(const void *stored, int stored_size, int *size, void *with) {
   sum *sum = with;
   uint64_t number, *made = NULL;
@@ -53,14 +54,15 @@ static uint32_t merge(kv_database *database, kv_op *op, kv_batch *batch) {
     if (kind->append(database->db, op->key, key_size, op->value, value_size)) return KV_OK;
     return failed(database, op, batch, "merge");
   }
-  if (value_size != sizeof(sum.operand)) return kv_fail(batch, op, KV_TOO_LARGE, "merge: what is added has 8 bytes");
+  if (value_size != sizeof(sum.operand))
+    return kv_fail(batch, op, KV_TOO_LARGE, "merge: the operand must have 8 bytes");
   memcpy(&sum.operand, op->value, sizeof(sum.operand));
   if (kind->change(database->db, op->key, key_size, op->value, value_size, add, &sum)) return KV_OK;
-  if (sum.is_wrong) return kv_fail(batch, op, KV_ERROR, "merge: a counter has 8 bytes");
+  if (sum.is_wrong) return kv_fail(batch, op, KV_ERROR, "merge: a counter must have 8 bytes");
   return failed(database, op, batch, "merge");
 }
 
-/* Does one op; the lock is held. */
+/* Runs one op; the lock is held. */
 static uint32_t apply(kv_session *session, kv_op *op, kv_batch *batch) {
   kv_database *database = session->database;
   const kind *kind = database->kind;
@@ -95,7 +97,7 @@ static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
 }
 
 static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
-  if (op->value_length > 65535) return kv_fail(batch, op, KV_TOO_LARGE, "the bound is no key");
+  if (op->value_length > 65535) return kv_fail(batch, op, KV_TOO_LARGE, "the bound is longer than a key may be");
   if (session->cursor != NULL)
     lock_shared(session->database);
   else
@@ -105,7 +107,7 @@ static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
   return status;
 }
 
-/* Does a group in one transaction, which also serves for a write of its own. */
+/* Runs a group in one transaction; also used for a single write. */
 static uint32_t transact(kv_session *session, kv_op *ops, uint32_t count, int atomic, kv_batch *batch) {
   kv_database *database = session->database;
   const kind *kind = database->kind;
@@ -143,7 +145,7 @@ static uint32_t group(kv_session *session, kv_op *ops, uint32_t count, int atomi
   if (!atomic && !database->is_logged) return KV_NOT_RUN;
   for (i = 0; i < count; i++) {
     if (ops[i].kind != KV_SCAN) continue;
-    return atomic ? kv_fail(batch, &ops[i], KV_UNSUPPORTED, "a transaction has no scans") : (uint32_t)KV_NOT_RUN;
+    return atomic ? kv_fail(batch, &ops[i], KV_UNSUPPORTED, "a transaction may not have scans") : (uint32_t)KV_NOT_RUN;
   }
   lock_alone(database);
   status = transact(session, ops, count, atomic, batch);

@@ -22,7 +22,7 @@ static const char *compression_of(uint8_t features) {
   return (features & BDBTTCBS) != 0 ? "tcbs" : "none";
 }
 
-/* What stands in the file's head goes before what was asked for. */
+/* Values in the file's header take precedence over requested ones. */
 static void report(void *db, kv_opened *opened) {
   const TCBDB *tree = db;
   opened->cache_bytes = (uint64_t)tree->lcnum * tree->lsmax;
@@ -55,7 +55,7 @@ static void begin_session(kv_session *session) { session->cursor = tcbdbcurnew(s
 
 static bool optimize(void *db) { return tcbdboptimize(db, -1, -1, -1, -1, -1, UINT8_MAX); }
 
-/* Beside other sessions the library makes a copy of the value; alone, it shows the one in its cache. */
+/* With other sessions the library copies the value; with a single session it returns a pointer into its cache. */
 static uint32_t get(kv_session *session, kv_op *op) {
   kv_database *database = session->database;
   int length = 0;
@@ -74,7 +74,7 @@ static uint32_t get(kv_session *session, kv_op *op) {
   return error(database->db) == TCENOREC ? KV_NOT_FOUND : KV_ERROR;
 }
 
-/* Pushes the row that the cursor stands on; whether to go on. */
+/* Pushes the cursor's row; whether to continue. */
 static bool push(kv_session *session, kv_rows *rows) {
   int key_size = 0, value_size = 0;
   if (session->database->is_shared) {
@@ -87,7 +87,7 @@ static bool push(kv_session *session, kv_rows *rows) {
   return key != NULL && value != NULL && kv_rows_push(rows, key, (size_t)key_size, value, (size_t)value_size) != 0;
 }
 
-/* Whether the cursor stands on just this key. */
+/* Whether the cursor is at exactly this key. */
 static bool stands_on(kv_session *session, const kv_place *place) {
   int size = 0;
   char *key = tcbdbcurkey(session->cursor, &size);

@@ -1,4 +1,5 @@
-/* What the files of this driver share: the connection, a session of it, and the tables of B-tree and LSM. */
+/* The declarations shared by the files of this driver: the connection, a session of it, and the tables of B-tree and
+ * LSM. */
 #ifndef KVDYNO_WIREDTIGER_DATABASE_H
 #define KVDYNO_WIREDTIGER_DATABASE_H
 
@@ -14,28 +15,28 @@ enum { BTREE_OPTIONS = 17, LSM_OPTIONS = 7 };
    KV_TRANSACTION | KV_TRANSACTION_READS | KV_KEYSPACES | KV_CAN_TOUCH)
 
 struct kv_database {
-  WT_EVENT_HANDLER handler; /* first: what WiredTiger calls with this finds the database */
+  WT_EVENT_HANDLER handler; /* must be first: WiredTiger's callbacks find the database through it */
   WT_CONNECTION *connection;
   uint32_t keyspaces;
   int is_lsm;
   pthread_mutex_t lock;
-  char message[KV_TEXT]; /* what WiredTiger said since it was last asked */
+  char message[KV_TEXT]; /* WiredTiger's messages since the last read */
 };
 
 struct kv_session {
   kv_database *database;
   WT_SESSION *session;
-  int must_retry; /* a conflict, or a cache too full of this transaction's pages, made WiredTiger ask for that */
+  int must_retry; /* WiredTiger requires it: a conflict, or too many of the transaction's pages in the cache */
   struct {
-    WT_CURSOR *plain; /* puts whether the key is there or not */
-    WT_CURSOR *exact; /* tells */
+    WT_CURSOR *plain; /* puts whether or not the key exists */
+    WT_CURSOR *exact; /* reports whether the key exists */
   } cursors[];
 };
 
-/* What WiredTiger is configured with. */
+/* WiredTiger's configuration. */
 typedef struct wiredtiger_texts {
   char connection[1024], table[1024];
-  char pages[512]; /* what of the table's must be the same when it is opened again */
+  char pages[512]; /* the table's settings that must be the same at the next open */
 } wiredtiger_texts;
 
 extern const kv_driver wiredtiger_btree, wiredtiger_lsm;
@@ -45,7 +46,7 @@ uint32_t wiredtiger_configure(const kv_driver *driver, const kv_config *config, 
                               kv_opened *opened);
 uint32_t wiredtiger_open_btree(const kv_config *config, kv_opened *opened, kv_database **database);
 uint32_t wiredtiger_open_lsm(const kv_config *config, kv_opened *opened, kv_database **database);
-/* The text of a failed call: what the code means and what WiredTiger said. */
+/* The text of a failed call: the meaning of the code and WiredTiger's message. */
 const char *wiredtiger_text(kv_database *database, int code, char text[KV_TEXT]);
 uint32_t wiredtiger_session(kv_database *database, const kv_arena *arena, kv_session **session, char *error);
 uint32_t wiredtiger_session_end(kv_session *session, char *error);

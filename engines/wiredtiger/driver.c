@@ -4,13 +4,13 @@
 #include "database.h"
 
 enum { TRIES = 2000, TRIES_AWAKE = 64 };
-static const char CONFLICT_TEXT[] = "other transactions were in the way each time it was tried";
+static const char CONFLICT_TEXT[] = "every attempt conflicted with other transactions";
 
 KV_INLINE WT_ITEM item(const uint8_t *bytes, uint32_t length) {
   return (WT_ITEM){.data = length != 0 ? (const void *)bytes : "", .size = length};
 }
 
-/* An op's failure. WT_ROLLBACK asks for another try, of the whole transaction. */
+/* An op's failure. WT_ROLLBACK requires a retry of the complete transaction. */
 static uint32_t failed(kv_session *session, kv_batch *batch, const kv_op *op, int code) {
   char text[KV_TEXT];
   if (code == WT_ROLLBACK) {
@@ -29,11 +29,11 @@ KV_INLINE uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
   if (code == WT_NOTFOUND) return KV_NOT_FOUND;
   if (code == 0) code = cursor->get_value(cursor, &value);
   const uint32_t status = code == 0 ? kv_deliver(op, value.data, value.size) : failed(session, batch, op, code);
-  cursor->reset(cursor); /* or it would keep its page in the cache */
+  cursor->reset(cursor); /* otherwise it would keep its page in the cache */
   return status;
 }
 
-/* Puts a cursor on the first row of a scan. */
+/* Moves a cursor to the first row of a scan. */
 static int stand(WT_CURSOR *cursor, const kv_op *op, uint8_t *space) {
   const int is_reverse = (op->flags & KV_REVERSE) != 0;
   const kv_place place = kv_scan_place(op, space);
@@ -80,7 +80,7 @@ KV_INLINE uint32_t put(kv_session *session, kv_op *op, kv_batch *batch) {
   return code == WT_DUPLICATE_KEY ? (uint32_t)KV_EXISTS : failed(session, batch, op, code);
 }
 
-/* An LSM tree would have to read to tell whether the key was there: it is not asked. */
+/* An LSM tree would have to read to find out whether the key existed, so it does not report that. */
 static uint32_t take_out(kv_session *session, kv_op *op, kv_batch *batch) {
   const int is_blind = session->database->is_lsm;
   WT_CURSOR *cursor = is_blind ? session->cursors[op->keyspace].plain : session->cursors[op->keyspace].exact;
@@ -105,11 +105,11 @@ static uint32_t once(kv_session *session, kv_op *op, kv_batch *batch) {
   case KV_DELETE:
     return take_out(session, op, batch);
   default:
-    return kv_fail(batch, op, KV_UNSUPPORTED, "a transaction is of gets, scans, puts and deletes only");
+    return kv_fail(batch, op, KV_UNSUPPORTED, "a transaction may have only gets, scans, puts and deletes");
   }
 }
 
-/* Whether to try again what WiredTiger rolled back; the other transaction gets time to end. */
+/* Whether to retry what WiredTiger rolled back; gives the other transaction time to end. */
 static int is_tried_again(kv_session *session, kv_op *op) {
   if (!session->must_retry || op->retries >= TRIES) return 0;
   session->must_retry = 0;
@@ -121,7 +121,7 @@ static int is_tried_again(kv_session *session, kv_op *op) {
   return 1;
 }
 
-/* An op of its own is a transaction that WiredTiger makes, and mostly retries, itself. */
+/* A single op is an implicit transaction of WiredTiger, which mostly retries it itself. */
 KV_INLINE uint32_t alone(kv_session *session, kv_op *op, kv_batch *batch) {
   uint32_t status;
   session->must_retry = 0;

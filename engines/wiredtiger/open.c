@@ -1,8 +1,8 @@
-/* Opening, tending and closing a WiredTiger connection. */
+/* Opens, maintains and closes a WiredTiger connection. */
 #include "database.h"
 
-/* WiredTiger prints what it has to say if nobody listens. The first text of a failure tells most; it begins with the
- * time and the thread, "[1:2][3:4], ". */
+/* WiredTiger prints its messages unless a handler is set. The first message of a failure is the most useful; it begins
+ * with the time and the thread, "[1:2][3:4], ". */
 static int hear_error(WT_EVENT_HANDLER *handler, WT_SESSION *session, int code, const char *message) {
   kv_database *database = (kv_database *)handler;
   const char *text = message[0] == '[' ? strstr(message, ", ") : NULL;
@@ -32,7 +32,7 @@ const char *wiredtiger_text(kv_database *database, int code, char text[KV_TEXT])
   return text;
 }
 
-/* Whether a table's configuration has all these settings, ",name=value" each; else one that it lacks is in `lacking`.
+/* Whether a table's configuration has all these settings, ",name=value" each; otherwise `lacking` is one that it lacks.
  */
 static int has_settings(const char *table, const char *settings, char lacking[64]) {
   while (settings[0] == ',') {
@@ -46,7 +46,7 @@ static int has_settings(const char *table, const char *settings, char lacking[64
   return 1;
 }
 
-/* Finds that a keyspace is there, of this kind and with these settings: they are the table's as it was made. */
+/* Checks that a keyspace exists, with this type and these settings, which are fixed when the table is created. */
 static uint32_t find_keyspace(const kv_database *database, WT_SESSION *session, uint32_t keyspace, const char *settings,
                               kv_opened *opened) {
   WT_CURSOR *cursor;
@@ -55,18 +55,18 @@ static uint32_t find_keyspace(const kv_database *database, WT_SESSION *session, 
   uint32_t status = KV_OK;
   snprintf(key, sizeof(key), database->is_lsm ? "lsm:k%u" : "file:k%u.wt", keyspace);
   if (session->open_cursor(session, "metadata:", NULL, NULL, &cursor) != 0)
-    return kv_fail_open(opened, KV_ERROR, "open: the metadata cannot be read");
+    return kv_fail_open(opened, KV_ERROR, "open: cannot read the metadata");
   cursor->set_key(cursor, key);
   if (cursor->search(cursor) != 0 || cursor->get_value(cursor, &table) != 0)
     status = kv_fail_open(opened, KV_ERROR, "open: the database has no keyspace %u of type %s", keyspace,
                           database->is_lsm ? "lsm" : "btree");
   else if (!has_settings(table, settings, lacking))
-    status = kv_fail_open(opened, KV_ERROR, "open: keyspace %u was made without %s", keyspace, lacking);
+    status = kv_fail_open(opened, KV_ERROR, "open: keyspace %u was created without %s", keyspace, lacking);
   cursor->close(cursor);
   return status;
 }
 
-/* Makes the tables, or finds that they are there and of this kind. */
+/* Creates the tables, or checks that they exist with this type. */
 static uint32_t open_keyspaces(kv_database *database, const kv_config *config, const wiredtiger_texts *texts,
                                kv_opened *opened) {
   uint32_t status = KV_OK;
@@ -124,11 +124,11 @@ uint32_t wiredtiger_open_lsm(const kv_config *config, kv_opened *opened, kv_data
   return open_with(&wiredtiger_lsm, config, opened, database);
 }
 
-/* A checkpoint writes and syncs everything, the log too. */
+/* A checkpoint writes and syncs everything, including the log. */
 uint32_t wiredtiger_maintain(kv_database *database, uint32_t work, char *error) {
   WT_SESSION *session;
   char name[32], text[KV_TEXT];
-  if (work == KV_SETTLE) return KV_UNSUPPORTED; /* it does not tell whether its threads are at work */
+  if (work == KV_SETTLE) return KV_UNSUPPORTED; /* it does not report whether its threads are busy */
   int code = database->connection->open_session(database->connection, NULL, NULL, &session);
   if (code != 0) return kv_fail_call(error, KV_ERROR, "maintain: %s", wiredtiger_text(database, code, text));
   if (work == KV_FLUSH) code = session->checkpoint(session, NULL);

@@ -1,4 +1,4 @@
-/* A session: one of WiredTiger's, with two cursors for each keyspace. */
+/* A session: a WiredTiger session with two cursors for each keyspace. */
 #include "database.h"
 
 uint32_t wiredtiger_session_end(kv_session *session, char *error) {

@@ -1,42 +1,42 @@
-/* The options of WiredTiger's two tables, and the configuration texts made from them. */
+/* The options of WiredTiger's two drivers, and the configuration strings made from them. */
 #include <dlfcn.h>
 
 #include "database.h"
 
-/* Names are WiredTiger's own where it has one; the defaults are its own but where a help says otherwise. */
+/* Names are WiredTiger's own where it has one; so are the defaults, unless a help text gives another. */
 const kv_option wiredtiger_options[BTREE_OPTIONS + LSM_OPTIONS] = {
     {"leaf_page_max", "bytes", "32768", "largest leaf page on disk"},
     {"internal_page_max", "bytes", "4096", "largest internal page on disk"},
-    {"allocation_size", "bytes", "4096", "what every page on disk is a multiple of"},
-    {"memory_page_max", "bytes", "5242880", "a page that grew to this in the cache is split or written"},
+    {"allocation_size", "bytes", "4096", "every page on disk is a multiple of this"},
+    {"memory_page_max", "bytes", "5242880", "size in the cache at which a page is split or written"},
     {"leaf_value_max", "bytes", "0", "larger values go to overflow pages; 0 = half a leaf page"},
-    {"prefix_compression", "flag", "false", "leave out the bytes a key shares with the one before it"},
-    {"compression", "choice:none|snappy|zlib|lz4|zstd", "none", "of pages; by the extension that is installed"},
-    {"log", "flag", "false", "at none: keep a log all the same, written in the background"},
-    {"log_file_max", "bytes", "10485760", "bytes of a log file (WiredTiger's own default is 100 MB)"},
-    {"log_prealloc", "flag", "false", "make log files ahead (WiredTiger's own default is true)"},
-    {"sync_method", "choice:fsync|dsync", "fsync", "at power: how the log is synced"},
-    {"checkpoint_seconds", "count", "60", "period of checkpoints (WiredTiger's own default is 0 = none)"},
-    {"checkpoint_log_bytes", "bytes", "0", "bytes of log after which a checkpoint is made; 0 = never"},
+    {"prefix_compression", "flag", "false", "omit the bytes that a key shares with the previous key"},
+    {"compression", "choice:none|snappy|zlib|lz4|zstd", "none", "compression of pages; needs an installed extension"},
+    {"log", "flag", "false", "at level none: keep a log, written in the background"},
+    {"log_file_max", "bytes", "10485760", "size of a log file in bytes (WiredTiger's own default is 100 MB)"},
+    {"log_prealloc", "flag", "false", "preallocate log files (WiredTiger's own default is true)"},
+    {"sync_method", "choice:fsync|dsync", "fsync", "at level power: how the log is synced"},
+    {"checkpoint_seconds", "count", "60", "interval of checkpoints (WiredTiger's own default is 0 = none)"},
+    {"checkpoint_log_bytes", "bytes", "0", "bytes of log that trigger a checkpoint; 0 = never"},
     {"eviction_threads_max", "count", "8", "threads that may evict pages"},
-    {"direct_io", "flag", "false", "read and write data files past the page cache"},
+    {"direct_io", "flag", "false", "reads and writes of data files bypass the page cache"},
     {"mmap", "flag", "true", "map files that are only read"},
-    {"statistics", "flag", "true", "count (WiredTiger's own default is none)"},
-    {"lsm_chunk_size", "bytes", "0", "bytes of the tree in memory; 0 = 10 MiB, or an eighth of the cache"},
-    {"lsm_merge_min", "count", "0", "chunks that are merged at least; 0 = WiredTiger decides"},
-    {"lsm_merge_max", "count", "15", "chunks that are merged at most"},
+    {"statistics", "flag", "true", "count events (WiredTiger's own default is none)"},
+    {"lsm_chunk_size", "bytes", "0", "size of the tree in memory; 0 = 10 MiB, or an eighth of the cache"},
+    {"lsm_merge_min", "count", "0", "minimum number of chunks to merge; 0 = WiredTiger decides"},
+    {"lsm_merge_max", "count", "15", "maximum number of chunks to merge"},
     {"lsm_bloom", "flag", "true", "Bloom filters of merged chunks"},
     {"lsm_bloom_bit_count", "count", "16", "bits per row of a Bloom filter"},
     {"lsm_auto_throttle", "flag", "true", "slow down puts when chunks are not written fast enough"},
     {"lsm_threads_max", "count", "4", "threads that write and merge chunks"},
 };
 
-/* Parts of the configuration texts. */
+/* Parts of the configuration strings. */
 enum { TABLE, LSM, CONNECTION, CHECKPOINT, EVICTION, LSM_MANAGER, LOG, OURS, PARTS };
 enum { CHUNK_BYTES = 10 << 20, CHUNK_BYTES_MIN = 512 << 10, SESSIONS_MIN = 100, PART_SIZE = 256 };
 static const uint64_t CACHE_BYTES = 100 << 20, CACHE_BYTES_MIN = 1 << 20; /* WiredTiger's own */
 
-/* Where each option stands, in the order above. */
+/* The index of each option, in the order above. */
 static const struct {
   const char *key;
   int part;
@@ -83,12 +83,12 @@ static int is_choice(const char *type, const char *text) {
   return 0;
 }
 
-/* Whether what is in force may be other than what was asked for. */
+/* Whether the effective value may differ from the requested one. */
 static int is_computed(const char *option) {
   return strcmp(option, "log") == 0 || strcmp(option, "sync_method") == 0 || strcmp(option, "lsm_chunk_size") == 0;
 }
 
-/* Checks every option, reports it, and puts it into its part. WiredTiger itself checks the ranges. */
+/* Checks every option, reports it, and adds it to its part. WiredTiger itself checks the ranges. */
 static uint32_t read_options(const kv_driver *driver, const kv_config *config, char parts[PARTS][PART_SIZE],
                              kv_opened *opened) {
   for (uint32_t i = 0; i < driver->option_count; i++) {
@@ -115,7 +115,7 @@ static int is_set(const kv_driver *driver, const kv_config *config, const char *
   return strcmp(kv_setting_text(driver, config, flag), "true") == 0;
 }
 
-/* Debian has compressors as extensions, other builds have them inside the library. */
+/* Debian has compressors as extensions, other builds have them in the library. */
 static void load_compressor(const char *compression, wiredtiger_texts *texts) {
   char file[64];
   snprintf(file, sizeof(file), "libwiredtiger_%s.so", compression);
@@ -152,7 +152,7 @@ uint32_t wiredtiger_configure(const kv_driver *driver, const kv_config *config, 
   const unsigned sessions = 2 * config->threads + 50;
   opened->cache_bytes = config->cache_bytes != 0 ? config->cache_bytes : CACHE_BYTES;
   if (opened->cache_bytes < CACHE_BYTES_MIN) opened->cache_bytes = CACHE_BYTES_MIN;
-  /* The settings of the environment would not stand in the record, nor would those of an earlier open. */
+  /* Settings from the environment, or from an earlier open, would not be in the record. */
   append(texts->connection, sizeof(texts->connection),
          "use_environment=false,config_base=false,cache_size=%llu,session_max=%u,statistics=(%s),direct_io=[%s]%s",
          (unsigned long long)opened->cache_bytes, sessions > SESSIONS_MIN ? sessions : SESSIONS_MIN,

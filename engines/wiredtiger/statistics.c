@@ -1,4 +1,4 @@
-/* What WiredTiger counts: of the connection, and of the tables of all keyspaces. */
+/* WiredTiger's counters: of the connection, and of the tables of all keyspaces. */
 #include "database.h"
 
 typedef struct counter {
@@ -48,7 +48,7 @@ static const counter TABLE[] = {
 
 enum { CONNECTION_COUNT = sizeof(CONNECTION) / sizeof(CONNECTION[0]), TABLE_COUNT = sizeof(TABLE) / sizeof(TABLE[0]) };
 
-/* Adds what a statistics cursor tells to `sums`. */
+/* Adds the values of a statistics cursor to `sums`. */
 static void add(WT_SESSION *session, const char *uri, const counter *counters, int count, int64_t *sums) {
   const char *description, *text;
   WT_CURSOR *cursor;

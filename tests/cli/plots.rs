@@ -65,11 +65,7 @@ fn what_cannot_be_plotted_is_told_with_what_to_do() {
     let cases: [(&[&str], &str, &str); 5] = [
         (&["plot", "latenzy", results, "-o", "-"], "unknown plot `latenzy`", "did you mean `latency`?"),
         (&["plot", "latency", results, "-o", "x.pdf"], "x.pdf does not say what to write", ".svg or .png"),
-        (
-            &["plot", "sizes", results, "-o", "-"],
-            "has nothing for a plot of sizes",
-            "several key counts",
-        ),
+        (&["plot", "sizes", results, "-o", "-"], "has nothing for a plot of sizes", "several key counts"),
         (
             &["plot", "latency", results, "-o", "-", "--phase", "raed"],
             "unknown phase `raed`",

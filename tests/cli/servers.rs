@@ -165,7 +165,11 @@ fn without_a_program_it_is_told_what_to_install() {
     let folder = tempfile::tempdir().unwrap();
     let words =
         "run fill-random --engines redis --keys 100 --runs 1 --quiet --option redis.server=no-such-server";
-    assert_ended(&kvdyno(folder.path(), words), 1, &["no `no-such-server` on the PATH", "apt-get install"]);
+    assert_ended(
+        &kvdyno(folder.path(), words),
+        1,
+        &["`no-such-server` is not on the PATH", "apt-get install"],
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A complete driver in Rust: std's ordered map behind a lock. Made for copying.
+//! A complete driver in Rust: std's ordered map behind a lock. Copy it to start a driver.
 
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Config, Driver, Error, Info, Level, ORDERED_MAP, Op, Opened, Session, Status};
@@ -11,9 +11,9 @@ pub struct Example(RwLock<BTreeMap<Vec<u8>, Vec<u8>>>);
 impl Driver for Example {
     const INFO: Info = Info {
         name: c"example-rust",
-        engine: c"an ordered map behind a lock; the driver in Rust to copy",
+        engine: c"an ordered map behind a lock; the Rust driver to copy",
         language: c"Rust",
-        // Keeps it out of comparisons of all engines; yours says lsm, b+tree ...
+        // Excludes it from comparisons of all engines; yours is lsm, b+tree ...
         family: c"example",
         capabilities: ORDERED_MAP | KV_DELETE_TELLS | KV_CAN_NEW | KV_IN_MEMORY,
         levels: &[Level::None],
@@ -34,7 +34,7 @@ impl Driver for Example {
     }
 }
 
-/// One thread's way to it.
+/// One thread's session.
 pub struct ExampleSession<'db>(&'db Example);
 
 impl Session for ExampleSession<'_> {

@@ -1,4 +1,5 @@
-//! The Rust mirror of `driver/include/driver.h`: same names, same layout, no behaviour. `tests/abi.rs` compares the two.
+//! The Rust mirror of `driver/include/driver.h`: same names, same layout, no behaviour. `tests/abi.rs` compares the
+//! two.
 #![allow(non_camel_case_types, missing_docs)]
 
 use std::ffi::{c_char, c_void};
@@ -125,7 +126,7 @@ pub struct kv_batch {
     pub start: u64,
     pub deadline: u64,
     pub stop: *const AtomicU32,
-    /// Ticks that are no op's: spinning for due times, and handing the batch over to another thread.
+    /// Ticks that belong to no op: spinning for due times, and handing the batch over to another thread.
     pub waited: u64,
     pub clock: u32,
     pub error_op: u32,

@@ -1,4 +1,4 @@
-//! What is wanted at open, what is in force after it, and what a driver says of itself.
+//! The request at open, the report of what is in effect, and what a driver declares about itself.
 
 use crate::abi::*;
 use crate::op::{Error, write_text};
@@ -27,7 +27,7 @@ impl Level {
     }
 }
 
-/// What a driver says of itself.
+/// What a driver declares about itself.
 pub struct Info {
     /// `[a-z0-9][a-z0-9_.-]{0,63}`; also the folder's name.
     pub name: &'static CStr,
@@ -39,7 +39,7 @@ pub struct Info {
     pub family: &'static CStr,
     /// `KV_ORDERED | ...`
     pub capabilities: u64,
-    /// The levels the engine has itself, ascending.
+    /// The levels the engine itself has, ascending.
     pub levels: &'static [Level],
     /// Largest key in bytes; 0 = no limit below 64 KiB.
     pub key_size_max: u32,
@@ -62,13 +62,13 @@ pub const fn option(
     }
 }
 
-/// What every ordered map can do, for [`Info::capabilities`].
+/// The capabilities of every ordered map, for [`Info::capabilities`].
 pub const ORDERED_MAP: u64 = KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_CAN_DELETE | KV_OVERWRITE;
 
-/// What every engine can do whose transactions read what they wrote.
+/// The capabilities of every engine whose transactions read their own writes.
 pub const TRANSACTIONS: u64 = KV_MULTI_GET | KV_TRANSACTION | KV_TRANSACTION_READS | KV_CAN_NEW;
 
-/// What is wanted at open.
+/// The request at open.
 pub struct Config<'a> {
     raw: &'a kv_config,
     options: &'a [kv_option],
@@ -77,7 +77,7 @@ pub struct Config<'a> {
 fn text<'a>(pointer: *const c_char) -> Result<&'a str, Error> {
     // SAFETY: the boundary gives NUL-terminated texts that live until open returns.
     let text = unsafe { CStr::from_ptr(pointer) };
-    text.to_str().map_err(|_| Error::new("a text of the config is not UTF-8"))
+    text.to_str().map_err(|_| Error::new("a string in the config is not UTF-8"))
 }
 
 impl<'a> Config<'a> {
@@ -100,27 +100,27 @@ impl<'a> Config<'a> {
         unsafe { std::slice::from_raw_parts(self.raw.settings, self.raw.setting_count as usize) }
     }
 
-    /// An existing folder of this database's own.
+    /// An existing folder that only this database uses.
     pub fn path(&self) -> &'a Path {
         Path::new(text(self.raw.path).unwrap_or("."))
     }
 
-    /// The folder is empty: make a new database.
+    /// The folder is empty: create a database.
     pub fn create(&self) -> bool {
         self.raw.flags & KV_CREATE != 0
     }
 
-    /// Nothing may be written: not the database's files either.
+    /// Read-only: the database's files must not be written either.
     pub fn read_only(&self) -> bool {
         self.raw.flags & KV_READ_ONLY != 0
     }
 
-    /// Whether the engine is wanted as its authors ship it.
+    /// Whether the engine is requested as its authors ship it.
     pub fn asks_default(&self) -> bool {
         self.raw.level == KV_DEFAULT
     }
 
-    /// The weakest of `levels` (ascending) at or above the one asked for; `default` is the authors' own.
+    /// The weakest of `levels` (ascending) at or above the requested one; `default` is the authors' own.
     pub fn pick(&self, levels: &[Level], default: Level) -> Result<Level, Error> {
         if self.asks_default() {
             return Ok(default);
@@ -130,7 +130,9 @@ impl<'a> Config<'a> {
             let best = levels.last().map_or("none", |level| level.name());
             Error::with(
                 crate::Status::Unsupported,
-                format!("cannot reach durability level `{asked}`; the strongest it has is `{best}`"),
+                format!(
+                    "cannot reach durability level `{asked}`; the strongest level of this engine is `{best}`"
+                ),
             )
         })
     }
@@ -155,12 +157,12 @@ impl<'a> Config<'a> {
         self.raw.threads.max(1) as usize
     }
 
-    /// Keyspaces wanted, at least 1.
+    /// Requested keyspaces, at least 1.
     pub fn keyspaces(&self) -> usize {
         self.raw.keyspaces.max(1) as usize
     }
 
-    /// The indexes that the engine is to keep; none unless the driver declares `KV_INDEXES`.
+    /// The indexes that the engine must maintain; none unless the driver declares `KV_INDEXES`.
     pub fn indexes(&self) -> &'a [kv_index] {
         if self.raw.index_count == 0 {
             return &[];
@@ -179,7 +181,7 @@ impl<'a> Config<'a> {
         self.raw.value_size_max as usize
     }
 
-    /// The value of an option: what was set, else its default.
+    /// The value of an option: the given one, otherwise its default.
     pub fn setting(&self, name: &str) -> Result<&'a str, Error> {
         for setting in self.settings() {
             if text(setting.name)? == name {
@@ -200,7 +202,7 @@ impl<'a> Config<'a> {
         value.parse().map_err(|_| Error::new(format!("option {name}: expected true or false, got `{value}`")))
     }
 
-    /// A "count" or "bytes" option; the core has turned `64M` into digits.
+    /// A "count" or "bytes" option; the core has converted `64M` to digits.
     pub fn number(&self, name: &str) -> Result<u64, Error> {
         let value = self.setting(name)?;
         value.parse().map_err(|_| Error::new(format!("option {name}: expected a number, got `{value}`")))
@@ -216,7 +218,7 @@ impl<'a> Config<'a> {
     }
 }
 
-/// What is in force. The kit has filled in the table's capabilities and "no cache knob".
+/// What is in effect after open. The kit has filled in the table's capabilities and "no cache setting".
 pub struct Opened<'a> {
     raw: &'a mut kv_opened,
 }
@@ -236,7 +238,7 @@ impl<'a> Opened<'a> {
         self.raw.capabilities
     }
 
-    /// The level in force.
+    /// The effective durability level.
     pub fn level(&mut self, level: Level) {
         self.raw.level = level as u32;
     }
@@ -251,12 +253,12 @@ impl<'a> Opened<'a> {
         write_text(&mut self.raw.compression, name);
     }
 
-    /// The cache in force, in bytes. Not calling it says that the engine has no such knob.
+    /// The effective cache size, in bytes. Not calling it means that the engine has no such setting.
     pub fn cache_bytes(&mut self, bytes: u64) {
         self.raw.cache_bytes = bytes;
     }
 
-    /// A setting in force, as `name=value`; also those that the user cannot set.
+    /// An effective setting, as `name=value`; also settings that the user cannot change.
     pub fn setting(&mut self, name: &str, value: impl std::fmt::Display) {
         let used = self.raw.settings.iter().position(|&byte| byte == 0).unwrap_or(0);
         let line = format!("{name}={value}\n");
@@ -270,7 +272,7 @@ impl<'a> Opened<'a> {
         self.raw.capabilities &= !capabilities;
     }
 
-    /// Adds capabilities that hold only with the options given (`KV_IN_MEMORY`, for one).
+    /// Adds capabilities that exist only with the given options (`KV_IN_MEMORY`, for example).
     pub fn with(&mut self, capabilities: u64) {
         self.raw.capabilities |= capabilities;
     }

@@ -1,5 +1,5 @@
-//! The kit for kvdyno drivers in Rust. A driver implements [`Driver`] and [`Session`]; the kit does the C
-//! boundary, the timed loop, lifetimes, panics and texts. `driver/README.md` is the page for authors.
+//! The kit for kvdyno drivers in Rust. A driver implements [`Driver`] and [`Session`]; the kit handles the C
+//! boundary, the timed loop, lifetimes, panics and texts. `driver/README.md` is the guide for authors.
 
 pub mod abi;
 mod config;
@@ -29,36 +29,37 @@ pub enum Work {
 pub trait Driver: Sized + Send + Sync + 'static {
     /// Name, capabilities, levels and options.
     const INFO: Info;
-    /// What one thread holds.
+    /// The state of one thread.
     type Session<'db>: Session
     where
         Self: 'db;
 
-    /// Opens or (with [`Config::create`]) makes a database in [`Config::path`], an existing folder, and tells `opened`
-    /// what is in force: level, version, settings, compression, cache. Unknown options were refused before the call.
+    /// Opens or (with [`Config::create`]) creates a database in [`Config::path`], an existing folder, and reports in
+    /// `opened` what is in effect: level, version, settings, compression, cache. Unknown options were refused before
+    /// the call.
     fn open(config: &Config<'_>, opened: &mut Opened<'_>) -> Result<Self, Error>;
 
     /// A session for one thread.
     fn session(&self) -> Result<Self::Session<'_>, Error>;
 
-    /// Flush, compact or settle. What the engine lacks is `Status::Unsupported`.
+    /// Flush, compact or settle. `Status::Unsupported` for work that the engine lacks.
     fn maintain(&self, _work: Work) -> Result<Status, Error> {
         Ok(Status::Unsupported)
     }
 
-    /// `name=value` lines about the engine's inside.
+    /// Statistics of the engine, as `name=value` lines.
     fn stats(&self, _out: &mut String) {}
 
-    /// Closes the database; all sessions have ended. What was acknowledged must be found by the next open, whatever
-    /// the level.
+    /// Closes the database; all sessions have ended. The next open must find everything that was acknowledged, at every
+    /// level.
     fn close(self) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// One thread's way to a database. Each call is timed; what a session lacks it leaves to the default, `Unsupported`.
+/// One thread's access to a database. Each call is timed; the default of a call that a session lacks is `Unsupported`.
 pub trait Session {
-    /// Read the value of `op.key()`; give it to [`Op::deliver`].
+    /// Read the value of `op.key()` and pass it to [`Op::deliver`].
     fn get(&mut self, op: &mut Op<'_>) -> Result<Status, Error>;
 
     /// Store `op.value()` under `op.key()`; [`Op::is_new`] means insert only.
@@ -69,7 +70,7 @@ pub trait Session {
         Ok(Status::Unsupported)
     }
 
-    /// Give rows to [`Op::deliver_rows`]; [`Op::range`] and [`Op::is_reverse`] say which.
+    /// Pass rows to [`Op::deliver_rows`]; [`Op::range`] and [`Op::is_reverse`] define which.
     fn scan(&mut self, _op: &mut Op<'_>) -> Result<Status, Error> {
         Ok(Status::Unsupported)
     }
@@ -79,7 +80,7 @@ pub trait Session {
         Ok(Status::Unsupported)
     }
 
-    /// Transactions over several calls, and letting go of slots.
+    /// Transactions over several calls, and the release of slots.
     fn control(&mut self, _op: &mut Op<'_>) -> Result<Status, Error> {
         Ok(Status::Unsupported)
     }
@@ -89,15 +90,15 @@ pub trait Session {
         Ok(Status::Unsupported)
     }
 
-    /// Take the value at the left end of that list away and give it to [`Op::deliver`]; one that is too large for the
+    /// Remove the value at the left end of that list and pass it to [`Op::deliver`]; a value that is too large for the
     /// buffer stays.
     fn pop(&mut self, _op: &mut Op<'_>) -> Result<Status, Error> {
         Ok(Status::Unsupported)
     }
 
-    /// A joined group: one commit, one multi-get, or (`atomic`) a transaction. Returns false if this session does
-    /// nothing special with such a group: the kit then runs its ops one by one. A driver that returns true has
-    /// given every op its status (see [`each`]). An `Err` stands for the whole group, which then had no effect.
+    /// A joined group: one commit, one multi-get, or (`atomic`) a transaction. Returns false if this session does not
+    /// handle such a group specially: the kit then runs its ops one by one. A driver that returns true has
+    /// given every op its status (see [`each`]). An `Err` applies to the complete group, which then had no effect.
     fn group(&mut self, _ops: &mut [Op<'_>], atomic: bool) -> Result<bool, Error> {
         if atomic { Err(Error::unsupported("transactions")) } else { Ok(false) }
     }

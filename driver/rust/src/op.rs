@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Bound;
 
-/// How an op ended.
+/// The result of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Status {
@@ -13,11 +13,11 @@ pub enum Status {
     Ok = KV_OK,
     /// The key is absent.
     NotFound = KV_NOT_FOUND,
-    /// The key is there, and `is_new` was asked.
+    /// The key is present, and the op was `is_new`.
     Exists = KV_EXISTS,
     /// The out buffer is too small.
     Short = KV_SHORT,
-    /// Given up after retries.
+    /// The driver gave up after retries.
     Conflict = KV_CONFLICT,
     /// The transaction around it was not committed.
     Aborted = KV_ABORTED,
@@ -25,11 +25,11 @@ pub enum Status {
     Full = KV_FULL,
     /// Key or value over the engine's limit.
     TooLarge = KV_TOO_LARGE,
-    /// The engine has no such thing.
+    /// The engine lacks the ability.
     Unsupported = KV_UNSUPPORTED,
     /// Not reached.
     NotRun = KV_NOT_RUN,
-    /// See the text.
+    /// See the error text.
     Error = KV_ERROR,
 }
 
@@ -38,7 +38,7 @@ pub enum Status {
 pub struct Error {
     /// Usually [`Status::Error`].
     pub status: Status,
-    /// What the engine said.
+    /// The engine's message.
     pub text: String,
 }
 
@@ -48,18 +48,18 @@ impl Error {
         Error { status: Status::Error, text: text.into() }
     }
 
-    /// The engine lacks `what`.
+    /// The engine does not support `what`.
     pub fn unsupported(what: &str) -> Error {
-        Error { status: Status::Unsupported, text: format!("this engine has no {what}") }
+        Error { status: Status::Unsupported, text: format!("this engine does not support {what}") }
     }
 
-    /// A failure with a status of its own.
+    /// A failure with its own status.
     pub fn with(status: Status, text: impl std::fmt::Display) -> Error {
         Error { status, text: text.to_string() }
     }
 }
 
-/// Any engine's error, by its text; "no space left" becomes [`Status::Full`].
+/// Converts any engine's error, by its text; "no space left" becomes [`Status::Full`].
 impl<E: std::error::Error> From<E> for Error {
     fn from(error: E) -> Error {
         let mut text = error.to_string();
@@ -83,7 +83,7 @@ pub struct Op<'a> {
     bytes: PhantomData<&'a [u8]>,
 }
 
-/// The keys that a scan is to walk.
+/// The keys that a scan must walk.
 pub struct Range<'a> {
     /// The low end.
     pub lower: Bound<&'a [u8]>,
@@ -102,7 +102,7 @@ impl<'a> Range<'a> {
         (self.lower, upper)
     }
 
-    /// Whether no key can lie in it; some engines panic on such a range.
+    /// Whether the range can hold no key; some engines panic on such a range.
     pub fn is_empty(&self) -> bool {
         match self.bounds() {
             (Bound::Included(a), Bound::Included(b)) => a > b,
@@ -112,7 +112,7 @@ impl<'a> Range<'a> {
     }
 }
 
-/// The smallest byte string above all that begin with `prefix`; none if there is no such.
+/// The smallest byte string above all that begin with `prefix`; `None` if there is none.
 fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
     let mut key = prefix[..=last].to_vec();
@@ -124,7 +124,8 @@ fn slice<'a>(pointer: *const u8, length: u32) -> &'a [u8] {
     if length == 0 {
         return &[];
     }
-    // SAFETY: rule 5: the bytes belong to the caller, who keeps them for the whole of execute; `Op<'a>` exists only in it.
+    // SAFETY: rule 5: the bytes belong to the caller, who keeps them until execute returns; `Op<'a>` exists only within
+    // that call.
     unsafe { std::slice::from_raw_parts(pointer, length as usize) }
 }
 
@@ -143,7 +144,7 @@ impl<'a> Op<'a> {
         self.raw.kind
     }
 
-    /// The key; for a scan where to start (may be empty: at the end of the keyspace).
+    /// The key; for a scan where it starts (may be empty: at the end of the keyspace).
     pub fn key(&self) -> &'a [u8] {
         slice(self.raw.key, self.raw.key_length)
     }
@@ -182,12 +183,12 @@ impl<'a> Op<'a> {
         self.has(KV_PREFIX).then(|| self.value())
     }
 
-    /// Scan: rows wanted, `u32::MAX` for all.
+    /// Scan: number of rows requested, `u32::MAX` for all.
     pub fn limit(&self) -> u32 {
         self.raw.limit
     }
 
-    /// Tells that an op was tried again `count` times inside the driver.
+    /// Reports that the driver retried an op `count` times.
     pub fn add_retries(&mut self, count: u32) {
         self.raw.retries += count;
     }
@@ -202,7 +203,7 @@ impl<'a> Op<'a> {
         self.raw.status
     }
 
-    /// Delivers a value: copies it into the caller's buffer, or digests it in place if that was asked.
+    /// Delivers a value: copies it into the caller's buffer, or digests it in place if requested.
     #[inline(always)]
     pub fn deliver(&mut self, value: &[u8]) -> Status {
         self.raw.length = value.len() as u64;
@@ -220,17 +221,17 @@ impl<'a> Op<'a> {
         Status::Ok
     }
 
-    /// Which scan an iterator is held for: slot, keyspace and direction.
+    /// The scan that an iterator is held for: slot, keyspace and direction.
     pub fn scan_name(&self) -> (u8, u16, u16) {
         (self.raw.slot, self.raw.keyspace, self.raw.flags & (KV_REVERSE | KV_PREFIX | KV_KEYS))
     }
 
-    /// Scan: goes on with the iterator that is held for [`Op::scan_name`], if it still stands on the key; else a search.
+    /// Scan: continues the iterator held for [`Op::scan_name`] if it is still at the key; otherwise searches.
     pub fn goes_on(&self) -> bool {
         self.has(KV_HOLD) && self.has(KV_RESUME)
     }
 
-    /// After its rows: whether to hold the iterator, which stands on the last row that was written.
+    /// After the rows: whether to hold the iterator, which is at the last row that was written.
     pub fn is_held(&self) -> bool {
         self.has(KV_HOLD) && self.raw.rows > 0 && self.raw.rows == self.raw.limit
     }
@@ -271,8 +272,8 @@ impl<'a> Op<'a> {
     }
 
     /// Writes the rows of an iterator over [`Op::range`], in the scan's direction, until the limit, the bound, the
-    /// prefix or the buffer ends. Rows that the range leaves out are left out here too, so an engine whose
-    /// iterator can only start somewhere need not filter.
+    /// prefix or the end of the buffer. Rows outside the range are skipped, so an engine whose iterator can only be
+    /// given a start need not filter.
     #[inline(always)]
     pub fn deliver_rows<K: AsRef<[u8]>, V: AsRef<[u8]>, E: Into<Error>>(
         &mut self,
@@ -288,7 +289,7 @@ impl<'a> Op<'a> {
         Ok(writer.status)
     }
 
-    /// A writer for rows, for engines whose cursor is no iterator.
+    /// A writer for rows, for engines whose cursor is not an iterator.
     pub fn rows(&mut self) -> Rows<'_, 'a> {
         self.raw.rows = 0;
         self.raw.length = 0;
@@ -311,7 +312,7 @@ pub struct Rows<'o, 'a> {
 }
 
 impl Rows<'_, '_> {
-    /// Offers the next row; false: go no further.
+    /// Offers the next row; false: stop.
     #[inline(always)]
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> bool {
         if self.full || (!self.bound.is_empty() && self.is_beyond(key)) || !key.starts_with(self.prefix) {
@@ -347,7 +348,7 @@ impl Rows<'_, '_> {
         if self.op.is_reverse() { key <= self.bound } else { key >= self.bound }
     }
 
-    /// How the scan ended so far: `Ok` or `Short`.
+    /// The status of the scan so far: `Ok` or `Short`.
     pub fn status(&self) -> Status {
         self.status
     }
@@ -365,10 +366,10 @@ pub fn digest(value: &[u8]) -> u64 {
     sum.wrapping_add(u64::from_le_bytes(last))
 }
 
-/// What a group's ops say about its transaction.
+/// What the ops of a group mean for its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vote {
-    /// Go on and commit.
+    /// Continue and commit.
     Commit,
     /// An op was short or refused: undo; the statuses are set.
     Abort,
@@ -409,7 +410,7 @@ impl Batch {
     }
 }
 
-/// Copies a text into a fixed field: cut at a character, NUL-terminated.
+/// Copies a text into a fixed field: cut at a character boundary, NUL-terminated.
 pub(crate) fn write_text(field: &mut [u8], text: &str) {
     let mut end = text.len().min(field.len() - 1);
     while !text.is_char_boundary(end) {

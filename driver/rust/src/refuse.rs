@@ -1,8 +1,8 @@
-//! What a session refuses: ops that need a capability which is not in force.
+//! The ops that a session refuses: those that need a capability which is not in effect.
 
 use crate::abi::*;
 
-/// The ops that a set of capabilities leaves out. So no driver does silently what it does not declare.
+/// The ops that a set of capabilities excludes. No driver may silently do what it does not declare.
 #[derive(Clone, Copy)]
 pub struct Refused {
     flags: u16,
@@ -12,7 +12,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// What these capabilities leave out.
+    /// The ops that these capabilities exclude.
     pub const fn without(capabilities: u64) -> Refused {
         const NEEDS: [(u16, u64); 6] = [
             (KV_NEW, KV_CAN_NEW),
@@ -38,7 +38,7 @@ impl Refused {
         }
     }
 
-    /// Whether an op is left out.
+    /// Whether an op is excluded.
     #[inline(always)]
     pub(crate) fn refuses(&self, op: &kv_op) -> bool {
         if op.flags & self.flags != 0 || op.keyspace & self.keyspaces != 0 {
@@ -58,7 +58,7 @@ impl Refused {
         }
     }
 
-    /// Whether transactions are left out.
+    /// Whether transactions are excluded.
     pub(crate) fn refuses_transactions(&self) -> bool {
         self.capabilities & KV_TRANSACTION == 0
     }

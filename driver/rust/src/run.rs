@@ -15,7 +15,7 @@ pub fn ticks(clock: u32) -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn counter() -> u64 {
-    // SAFETY: rdtsc is there on every x86-64 processor.
+    // SAFETY: every x86-64 processor has rdtsc.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
@@ -118,7 +118,7 @@ pub fn run<S: Session>(session: &mut S, batch: &mut Batch, refused: Refused) -> 
     result
 }
 
-/// Spins until `due`; the tick that saw it, or nothing when the stop word or the deadline came first.
+/// Spins until `due`; returns the tick that saw it, or nothing when the stop word or the deadline came first.
 #[cold]
 fn spin_until(batch: &mut Batch, due: u64, from: u64, stop: &AtomicU32, deadline: u64) -> Option<u64> {
     loop {
@@ -132,7 +132,8 @@ fn spin_until(batch: &mut Batch, due: u64, from: u64, stop: &AtomicU32, deadline
     }
 }
 
-/// Runs the group that begins at `first`: the index after it, its end tick, and whether an op failed with a text.
+/// Runs the group that begins at `first`; returns the index after it, its end tick, and whether an op failed with a
+/// text.
 #[inline(never)]
 fn run_group<S: Session>(
     session: &mut S,

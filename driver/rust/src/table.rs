@@ -57,7 +57,7 @@ struct Running<S> {
     refused: Refused,
 }
 
-/// The handle of a database that was made without its table, for tests; the table's `close` frees it.
+/// The handle of a database that was opened without its table, for tests; the table's `close` frees it.
 pub fn handle<D: Driver>(driver: D, capabilities: u64) -> *mut kv_database {
     Box::into_raw(Box::new(Database { driver, refused: Refused::without(capabilities) })).cast()
 }
@@ -70,10 +70,10 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("panic: {}", text.as_deref().unwrap_or("without a text"))
+    format!("panic: {}", text.as_deref().unwrap_or("without a message"))
 }
 
-/// Writes an error's text to a field of KV_TEXT bytes and gives its status.
+/// Writes an error's text to a field of KV_TEXT bytes and returns its status.
 ///
 /// # Safety
 /// `field` is null or has KV_TEXT bytes.
@@ -95,7 +95,10 @@ unsafe extern "C" fn open<D: Driver>(
     let mut opened = Opened::new(raw, D::INFO.capabilities);
     let outcome = guarded(|| {
         if config.abi != KV_ABI {
-            return Err(Error::new(format!("the config has ABI {}, this driver {KV_ABI}", config.abi)));
+            return Err(Error::new(format!(
+                "the config has ABI {}, this driver has ABI {KV_ABI}",
+                config.abi
+            )));
         }
         D::open(&Config::new(config, D::INFO.options)?, &mut opened)
     });
@@ -118,8 +121,8 @@ unsafe extern "C" fn session<D: Driver>(
     session: *mut *mut kv_session,
     error: *mut u8,
 ) -> u32 {
-    // SAFETY: a database of this driver's own, which the core closes only after its sessions have ended (rule 9): that
-    // makes the 'static here true in effect, and it is said nowhere else.
+    // SAFETY: a database of this driver, which the core closes only after its sessions have ended (rule 9): that
+    // makes the 'static here true in effect, and it is not used anywhere else.
     let database: &'static Database<D> = unsafe { &*database.cast() };
     match guarded(|| database.driver.session()) {
         Ok(made) => {
@@ -143,7 +146,7 @@ unsafe extern "C" fn execute<D: Driver>(session: *mut kv_session, batch: *mut kv
         let first = *batch.raw.done.get_mut() as usize;
         // SAFETY: the core gives `count` ops.
         let ops = unsafe { std::slice::from_raw_parts_mut(batch.raw.ops, batch.raw.count as usize) };
-        // The op that panicked, and with it those that it is tied to: nobody knows what became of them.
+        // The op that panicked, and the ops joined to it: their outcome is unknown.
         let mut is_tied = true;
         for op in ops
             .iter_mut()

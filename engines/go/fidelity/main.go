@@ -1,7 +1,7 @@
 // Fidelity compares a driver in Go, through the boundary's C calls, with a plain loop on the same database: the same
-// operations, each stamped, delivering the same bytes, in one process, in turns of A B B A, one batch each. A round gives
-// a ratio of mean times inside the call, of medians and of 99th percentiles; a row is the median of the rounds with an
-// interval from order statistics. `go run ./fidelity [-small] [-engine NAME]`.
+// operations, each stamped, delivering the same bytes, in one process, in turns of A B B A, one batch each. A round
+// gives a ratio of mean times inside the call, of medians and of 99th percentiles; a row is the median of the rounds
+// with an interval from order statistics. `go run ./fidelity [-small] [-engine NAME]`.
 package main
 
 import (

@@ -8,8 +8,8 @@ import (
 	"kvdyno/driver"
 )
 
-// Group of writes is one batch, applied as a whole; of gets alone, a snapshot if it is a transaction; of both, one of the
-// engine's transactions, which keep all other writers out.
+// Group of writes is one batch, applied as a whole; of gets alone, a snapshot if it is a transaction; of both, one of
+// the engine's transactions, which keep all other writers out.
 func (d *database) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 	gets := 0
 	for i := range ops {

@@ -17,8 +17,8 @@ import (
 // Driver of kv.
 type Driver struct{}
 
-// Info of it. Level none: updates are held in memory for a second and more before they are written, and neither the time
-// nor the mode can be set from outside the package.
+// Info of it. Level none: updates are held in memory for a second and more before they are written, and neither the
+// time nor the mode can be set from outside the package.
 func (Driver) Info() driver.Info {
 	return driver.Info{
 		Name: "kv", Engine: "B-tree in a file behind a write-ahead log (modernc.org/kv, cznic/kv)", Family: "b+tree",
@@ -29,8 +29,8 @@ func (Driver) Info() driver.Info {
 	}
 }
 
-// The engine enumerates right only in a tree that does not change meanwhile, and its transactions have no isolation: all
-// threads are in the same one. So readers keep writers out; the engine itself runs one call at a time.
+// The engine enumerates right only in a tree that does not change meanwhile, and its transactions have no isolation:
+// all threads are in the same one. So readers keep writers out; the engine itself runs one call at a time.
 type database struct {
 	db   *kv.DB
 	lock sync.RWMutex

@@ -45,8 +45,8 @@ func (d *database) read(ops []driver.Op) (driver.Status, error) {
 	return driver.OK, batch.Commit()
 }
 
-// transact runs ops in one batch. What was put into a batch cannot be taken out again, and it ends with a commit: so the
-// writes are put into it last, when all ops have their answer.
+// transact runs ops in one batch. What was put into a batch cannot be taken out again, and it ends with a commit: so
+// the writes are put into it last, when all ops have their answer.
 func (d *database) transact(ops []driver.Op) (driver.Status, error) {
 	batch := d.db.NewBatch(d.options)
 	last := map[string]*driver.Op{}

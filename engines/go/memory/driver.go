@@ -1,5 +1,5 @@
-// Package memory keeps rows in a Go map or in tidwall's B-tree, with an append-only file if wanted, as KVBench's map and
-// btree stores do.
+// Package memory keeps rows in a Go map or in tidwall's B-tree, with an append-only file if wanted, as KVBench's map
+// and btree stores do.
 package memory
 
 import (

@@ -10,7 +10,8 @@ type change struct {
 	exists bool
 }
 
-// Group is a transaction: its answers are worked out first, on what it changes; then it is logged as one record and made.
+// Group is a transaction: its answers are worked out first, on what it changes; then it is logged as one record and
+// made.
 func (d *database) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 	writes := 0
 	for i := range ops {

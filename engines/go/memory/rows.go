@@ -29,7 +29,8 @@ func (m goMap) Delete(key string) ([]byte, bool) {
 	return value, is
 }
 
-// scan pushes the rows of a prefix, sorted, so that a further call can go on behind a key: a map cannot be entered at one.
+// scan pushes the rows of a prefix, sorted, so that a further call can go on behind a key: a map cannot be entered at
+// one.
 func (m goMap) scan(op *driver.Op, rows *driver.Rows) {
 	prefix, from := string(op.Value), string(op.Key)
 	var keys []string

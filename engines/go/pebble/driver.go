@@ -152,8 +152,8 @@ func (d *database) Maintain(work driver.Work) (bool, error) {
 	case driver.Compact:
 		return true, d.compact()
 	}
-	// Seen at rest some times: what ends sets off the next at once. Its estimate of what is left to compact counts what it
-	// leaves as it is, so that it need never be 0.
+	// Seen at rest some times: what ends sets off the next at once. Its estimate of what is left to compact counts
+	// what it leaves as it is, so that it need never be 0.
 	for calm := 0; calm < 5; time.Sleep(5 * time.Millisecond) {
 		calm++
 		metrics := d.db.Metrics()

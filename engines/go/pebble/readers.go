@@ -34,8 +34,8 @@ func (d *database) share(config *driver.Config, opened *driver.Opened) error {
 	return nil
 }
 
-// shared reads all of a group at one moment, so that it does not matter which get comes first. Gets wait for each other's
-// blocks in the cache: while one goroutine does, another runs.
+// shared reads all of a group at one moment, so that it does not matter which get comes first. Gets wait for each
+// other's blocks in the cache: while one goroutine does, another runs.
 func (d *database) shared(ops []driver.Op) (driver.Status, error) {
 	snapshot := d.db.NewSnapshot()
 	var next atomic.Int64

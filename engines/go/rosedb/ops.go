@@ -11,8 +11,8 @@ import (
 	"kvdyno/driver"
 )
 
-// one runs a write in a batch of its own: the only way to have it synced (README.md). The answer of a put that finds its
-// key there is no error, and the batch, empty, writes nothing.
+// one runs a write in a batch of its own: the only way to have it synced (README.md). The answer of a put that finds
+// its key there is no error, and the batch, empty, writes nothing.
 func (d *database) one(op *driver.Op) (driver.Status, error) {
 	batch := d.db.NewBatch(rosedb.BatchOptions{Sync: d.isSync})
 	status, err := apply(batch, op)

@@ -1,4 +1,4 @@
-// The time-stamp counter, as rdtsc gives it.
+// The time-stamp counter, read with rdtsc.
 #include "textflag.h"
 
 // func Counter() uint64

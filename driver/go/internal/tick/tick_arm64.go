@@ -1,4 +1,4 @@
-// Package tick reads the clocks of driver.h. It is a package of its own because one with cgo can hold no assembly.
+// Package tick reads the clocks of driver.h. It is a separate package because a package with cgo can hold no assembly.
 package tick
 
 // Counter is the virtual counter.

@@ -1,9 +1,9 @@
-// A processor without a counter that the boundary knows.
+// A processor without a counter that the boundary supports.
 
 //go:build !amd64 && !arm64
 
-// Package tick reads the clocks of driver.h. It is a package of its own because one with cgo can hold no assembly.
+// Package tick reads the clocks of driver.h. It is a separate package because a package with cgo can hold no assembly.
 package tick
 
-// Counter is the monotonic clock: this processor has no counter that the boundary knows.
+// Counter is the monotonic clock: this processor has no counter that the boundary supports.
 func Counter() uint64 { return Monotonic() }

@@ -55,8 +55,8 @@ type Database[T Tx[B], B Bucket[C], C Cursor] struct {
 	prepare func(bucket B)
 }
 
-// New makes the buckets that are not there, one for each keyspace; `prepare` is called for each bucket that is used. The
-// file is closed when that fails.
+// New makes the buckets that are not there, one for each keyspace; `prepare` is called for each bucket that is used.
+// The file is closed when that fails.
 func New[T Tx[B], B Bucket[C], C Cursor](db DB[T], keyspaces int, prepare func(bucket B)) (*Database[T, B, C], error) {
 	d := &Database[T, B, C]{DB: db, prepare: prepare}
 	err := db.Update(func(tx T) error {
