@@ -14,8 +14,8 @@ pub struct KeepArgs {
     /// Keep the database of the first successful trial of each cell in DIR/ENGINE-WORKLOAD.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Start each trial on a copy of its engine's database in DIR and skip the fill phases. Without --engines, run all engines
-    /// that have a database in DIR.
+    /// Start each trial on a copy of its engine's database in DIR and skip the fill phases. Without --engines, run all
+    /// engines that have a database in DIR.
     #[arg(long, value_name = "DIR")]
     reuse: Option<PathBuf>,
 }
@@ -38,7 +38,7 @@ impl KeepArgs {
     }
 
     /// Whether a run that names no engines includes this one. In-memory engines have nothing to keep.
-    pub fn takes(&self, engine: &Engine) -> bool {
+    pub fn includes(&self, engine: &Engine) -> bool {
         self.keep.is_none() || !is_in_memory(engine)
     }
 
@@ -52,8 +52,8 @@ impl KeepArgs {
         trials.iter_mut().for_each(|trial| trial.reused = self.reuse.is_some());
     }
 
-    /// Refuses databases that cannot be kept or reused, before anything is measured. Returns the kept database of each trial,
-    /// by the ID of the trial.
+    /// Refuses databases that cannot be kept or reused, before anything is measured. Returns the kept database of each
+    /// trial, by the ID of the trial.
     pub fn check(&self, registry: &Registry, run: &Run) -> Result<BTreeMap<String, PathBuf>, CliError> {
         let mut start = BTreeMap::new();
         let all = match &self.reuse {

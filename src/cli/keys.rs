@@ -23,7 +23,8 @@ pub struct KeysArgs {
 /// The commands for key files.
 #[derive(Debug, Subcommand)]
 enum KeysCommand {
-    /// Create a file of distinct random keys. The same seed creates the same file.
+    /// Create a file of distinct random keys. The same seed creates the same file. Workloads read it with
+    /// `--set key.file=FILE`.
     Make(MakeArgs),
     /// Shuffle the keys of a file. The same seed produces the same order.
     ///
@@ -37,10 +38,10 @@ struct MakeArgs {
     /// File to create. It must not exist.
     file: PathBuf,
     /// Number of keys, such as `100k`.
-    #[arg(long, value_parser = count)]
+    #[arg(long, value_parser = count, value_name = "N")]
     count: u64,
-    /// Size of a key in bytes, such as `16`.
-    #[arg(long, value_parser = key_size)]
+    /// Size of a key, such as `16`.
+    #[arg(long, value_parser = key_size, value_name = "BYTES")]
     key_size: u64,
     /// Seed of the random keys.
     #[arg(long, default_value_t = 1)]
@@ -51,11 +52,11 @@ struct MakeArgs {
 struct ShuffleArgs {
     /// File to shuffle.
     file: PathBuf,
-    /// Size of a key in bytes, such as `16`.
-    #[arg(long, value_parser = key_size)]
+    /// Size of a key, such as `16`.
+    #[arg(long, value_parser = key_size, value_name = "BYTES")]
     key_size: u64,
-    /// Shuffle only the first COUNT keys and leave the others in place [default: all].
-    #[arg(long, value_parser = count)]
+    /// Shuffle only the first N keys and leave the others in place [default: all].
+    #[arg(long, value_parser = count, value_name = "N")]
     count: Option<u64>,
     /// Seed of the random order.
     #[arg(long, default_value_t = 1)]
@@ -204,8 +205,8 @@ fn shuffle(args: &ShuffleArgs) -> Result<u8, CliError> {
     Ok(0)
 }
 
-/// Replaces the contents of a file. The new contents are written to a temporary file first, so that a crash leaves either the
-/// old or the new contents intact.
+/// Replaces the contents of a file. The new contents are written to a temporary file first, so that a crash leaves either
+/// the old or the new contents intact.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     // For a link, the target is replaced, not the link.
     let path = cannot("find", path, path.canonicalize())?;

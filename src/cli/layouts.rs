@@ -10,8 +10,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The help of `--layout`.
-pub const HELP: &str = "Print in the layouts of older tools, separated by commas: histogram (mininb), sizes (NuDB), wide and ranks \
-     (KVBench), seconds (KVDK), rounds (ft-index)";
+pub const HELP: &str = "Print in the layouts of older tools, separated by commas: histogram (mininb), sizes (NuDB), wide and \
+     ranks (KVBench), seconds (KVDK), rounds (ft-index)";
 
 /// The layouts with these names, without duplicates. An unknown name is a usage error.
 pub fn named(names: &[String]) -> Result<Vec<&'static Layout>, CliError> {
@@ -27,9 +27,9 @@ pub fn named(names: &[String]) -> Result<Vec<&'static Layout>, CliError> {
 }
 
 /// The layouts for the end of a run: the requested ones, or else those that its workloads name.
-pub fn of_run(asked: &[String], run: &Run) -> Result<Vec<&'static Layout>, CliError> {
-    if !asked.is_empty() {
-        return named(asked);
+pub fn of_run(requested: &[String], run: &Run) -> Result<Vec<&'static Layout>, CliError> {
+    if !requested.is_empty() {
+        return named(requested);
     }
     let workloads = run.trials.iter().map(|trial| &trial.workload);
     let names: Vec<String> = workloads.flat_map(|workload| workload.layouts.iter().cloned()).collect();
@@ -63,8 +63,8 @@ pub fn print(layouts: &[&Layout], csv: bool, summary: &Summary, run: &Run) -> bo
     printed > 0
 }
 
-/// Prints the layouts at the end of a run, followed by problems and the path of the results. If no layout applies, prints the
-/// usual tables.
+/// Prints the layouts at the end of a run, followed by problems and the path of the results. If no layout applies, prints
+/// the usual tables.
 pub fn print_ending(layouts: &[&Layout], summary: &Summary, run: &Run, folder: &Path) {
     if layouts.is_empty() || !print(layouts, false, summary, run) {
         print!("{}", (crate::report::FORMATS[0].render)(summary, run));

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 
 /// Flags for the progress of a run.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Progress")]
 pub struct LiveArgs {
     /// Do not print progress to stderr.
     #[arg(short, long)]

@@ -1,4 +1,5 @@
-//! The plan of `kvdyno run`: workloads, engines and trials. Everything that can be refused is refused before the first trial.
+//! The plan of `kvdyno run`: workloads, engines and trials. Everything that can be refused is refused before the first
+//! trial.
 
 use super::args;
 use super::error::CliError;
@@ -52,7 +53,7 @@ fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<En
         let mut names = member.engines.clone();
         if names.is_empty() {
             let compared = registry.engines().iter().filter(|engine| engine.is_compared());
-            let compared = compared.filter(|engine| args.kept.takes(engine));
+            let compared = compared.filter(|engine| args.kept.includes(engine));
             names = compared.map(|engine| engine.name().to_string()).collect();
             found.absent.extend(absent(registry));
         }

@@ -20,7 +20,7 @@ pub struct PlotArgs {
     /// Draw only this phase: PHASE or WORKLOAD/PHASE.
     #[arg(long)]
     phase: Option<String>,
-    /// Scale of the value axis [default: depends on KIND].
+    /// Axis scale [default: depends on KIND].
     #[arg(long, value_parser = ["linear", "log"])]
     scale: Option<String>,
 }
@@ -85,15 +85,15 @@ fn kind_of(out: &Path) -> Result<Kind, CliError> {
 
 /// Refuses a phase that the run does not have.
 fn check_phase(choice: &PlotChoice, summary: &Summary) -> Result<(), CliError> {
-    let Some(wanted) = &choice.phase else { return Ok(()) };
+    let Some(requested) = &choice.phase else { return Ok(()) };
     let both: Vec<String> =
         summary.phases.iter().map(|phase| format!("{}/{}", phase.workload, phase.name)).collect();
     let names = summary.phases.iter().map(|phase| phase.name.as_str()).chain(both.iter().map(String::as_str));
     let names: Vec<&str> = names.collect();
-    if names.contains(&wanted.as_str()) {
+    if names.contains(&requested.as_str()) {
         return Ok(());
     }
-    Err(unknown("phase", wanted, &names, "kvdyno report"))
+    Err(unknown("phase", requested, &names, "kvdyno report"))
 }
 
 #[cfg(feature = "png")]

@@ -47,9 +47,9 @@ fn hint<'w>(name: &str, mut workloads: impl Iterator<Item = &'w Workload>, regis
 fn level_hint(engine: &Engine, workload: &Workload) -> Option<String> {
     let strongest =
         (0..=crate::engine::abi::KV_POWER).rev().find(|level| engine.levels() & (1 << level) != 0)?;
-    let asked = |phase: &crate::workload::Phase| phase.durability.unwrap_or(workload.durability);
+    let requested = |phase: &crate::workload::Phase| phase.durability.unwrap_or(workload.durability);
     let is_too_strong = |level: Durability| level != Durability::Default && level_number(level) > strongest;
-    let phase = workload.phases.iter().find(|phase| is_too_strong(asked(phase)))?;
+    let phase = workload.phases.iter().find(|phase| is_too_strong(requested(phase)))?;
     let level = level_name(strongest);
     Some(match phase.durability {
         Some(_) => format!("try --set {}.durability={level}, the strongest level of this engine", phase.name),

@@ -30,12 +30,6 @@ pub struct RunArgs {
     /// Engines to run, separated by commas [default: the suite's engines, or all available engines].
     #[arg(short, long, value_delimiter = ',', value_name = "NAMES")]
     pub(super) engines: Vec<String>,
-    #[command(flatten)]
-    pub(super) sizes: Sizes,
-    #[command(flatten)]
-    pub(super) limits: LimitArgs,
-    #[command(flatten)]
-    pub(super) kept: KeepArgs,
     /// Run the same ops on the same rows in every repetition. By default, each repetition has its own seed, derived from
     /// --seed.
     #[arg(long)]
@@ -60,6 +54,13 @@ pub struct RunArgs {
     pub(super) ignore_space: bool,
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
     pub(super) layout: Vec<String>,
+    // The groups with a heading come last because a heading applies to all following flags.
+    #[command(flatten)]
+    pub(super) sizes: Sizes,
+    #[command(flatten)]
+    pub(super) limits: LimitArgs,
+    #[command(flatten)]
+    pub(super) kept: KeepArgs,
     #[command(flatten)]
     pub(super) live: LiveArgs,
 }
@@ -95,9 +96,9 @@ impl RunArgs {
     }
 }
 
-fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliError> {
+fn resumed(args: &RunArgs, requested: &Option<PathBuf>) -> Result<RunFolder, CliError> {
     let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
-    let path = match wanted {
+    let path = match requested {
         Some(path) => path.clone(),
         None => {
             let found = if args.results.is_dir() { newest(&args.results).map_err(failed)? } else { None };
@@ -185,8 +186,8 @@ fn remove_data(args: &RunArgs, data: &Path) {
 
 /// Plans a new run and creates its folder, or opens the folder of a run to resume.
 fn folder_of(args: &RunArgs, registry: &Registry) -> Result<RunFolder, CliError> {
-    if let Some(wanted) = &args.resume {
-        return resumed(args, wanted);
+    if let Some(requested) = &args.resume {
+        return resumed(args, requested);
     }
     let planned = plan::plan(args, registry)?;
     layouts::of_run(&args.layout, &planned)?;
@@ -269,6 +270,6 @@ fn exit_code(records: &[Record], ending: Ending) -> u8 {
     if ending == Ending::Interrupted {
         return signals::stopped_code();
     }
-    let asked: Vec<&Record> = records.iter().filter(|record| !is_floor(record)).collect();
-    if !asked.is_empty() && asked.iter().all(|record| is_refused(record)) { FAILED } else { 0 }
+    let compared: Vec<&Record> = records.iter().filter(|record| !is_floor(record)).collect();
+    if !compared.is_empty() && compared.iter().all(|record| is_refused(record)) { FAILED } else { 0 }
 }

@@ -24,13 +24,13 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Minimum durability level: none, process, power or default.
-    #[arg(long, default_value = "process")]
+    #[arg(long, value_name = "LEVEL", default_value = "process")]
     durability: String,
     /// Port to listen on. 0 chooses a free port and prints it.
     #[arg(long, default_value_t = 6380)]
     port: u16,
     /// Address to listen on. Addresses other than loopback require --listen-public.
-    #[arg(long, default_value = "127.0.0.1")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     bind: IpAddr,
     /// Allow connections from other machines. Requires a password.
     #[arg(long)]
@@ -42,10 +42,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Number of threads [default: the number of CPUs that this process may use].
-    #[arg(short, long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    #[arg(short, long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
     /// Cache budget of the engine, such as `64MiB`.
-    #[arg(long, value_parser = crate::workload::parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = crate::workload::parse_bytes)]
     cache: Option<u64>,
     /// Set an option of the engine: `NAME=VALUE` or `ENGINE.NAME=VALUE`. Can be given more than once.
     #[arg(long = "option", value_name = "NAME=VALUE")]
@@ -128,16 +128,16 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
 const ENGINE_FILES: u64 = 2048;
 
 /// Raises the limit of open files and returns how many clients it allows.
-fn clients_that_fit(wanted: usize) -> usize {
-    let Some(files) = raise_open_files(wanted as u64 + ENGINE_FILES) else { return wanted };
+fn clients_that_fit(requested: usize) -> usize {
+    let Some(files) = raise_open_files(requested as u64 + ENGINE_FILES) else { return requested };
     let fit = files.saturating_sub(ENGINE_FILES.min(files / 2)) as usize;
-    if fit < wanted {
+    if fit < requested {
         eprintln!(
             "warning: the limit of {files} open files allows at most {fit} clients; raise the hard limit (ulimit -Hn) for \
              more"
         );
     }
-    fit.min(wanted)
+    fit.min(requested)
 }
 
 fn settings(args: &ServeArgs) -> Result<Settings, CliError> {

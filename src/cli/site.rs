@@ -14,7 +14,7 @@ const MARKER: &str = ".kvdyno-site";
 #[derive(Debug, clap::Args)]
 pub struct SiteArgs {
     /// Folders of runs, or folders that contain runs up to three levels deep.
-    #[arg(default_value = "kvdyno-results")]
+    #[arg(value_name = "DIR", default_value = "kvdyno-results")]
     dirs: Vec<PathBuf>,
     /// Output folder: new, empty, or an earlier site, whose pages are overwritten.
     #[arg(short, long, value_name = "DIR", default_value = "kvdyno-site")]

@@ -11,22 +11,22 @@ use crate::workload::{
 #[command(next_help_heading = "Workload fields")]
 pub struct Sizes {
     /// Number of keys, such as `200k`. With a list (`1M,5M,10M`), run the workload once for each number.
-    #[arg(long, value_parser = count, value_delimiter = ',', value_name = "KEYS")]
+    #[arg(long, value_parser = count, value_delimiter = ',', value_name = "N")]
     keys: Vec<u64>,
     /// Size of a key in bytes, such as `16` or `uniform:8-64`.
-    #[arg(long)]
+    #[arg(long, value_name = "SIZE")]
     key_size: Option<String>,
     /// Size of a value in bytes, such as `100`, `1KiB` or `uniform:250-2500`.
-    #[arg(long)]
+    #[arg(long, value_name = "SIZE")]
     value_size: Option<String>,
     /// Number of threads, such as `4`, `cpus` or `cpus-1`.
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "N")]
     threads: Option<String>,
     /// Duration of each measured phase, such as `10` (seconds) or `500ms`.
-    #[arg(long, value_parser = seconds)]
+    #[arg(long, value_parser = seconds, value_name = "TIME")]
     seconds: Option<f64>,
     /// Number of ops in each measured phase, such as `1M`.
-    #[arg(long, value_parser = count)]
+    #[arg(long, value_parser = count, value_name = "N")]
     ops: Option<u64>,
     /// Multiply all key counts, op counts and durations of the workload by FACTOR, such as `0.1`, before other flags apply.
     #[arg(long, value_parser = factor, value_name = "FACTOR")]
@@ -35,13 +35,13 @@ pub struct Sizes {
     #[arg(long, value_delimiter = ',', value_name = "LEVELS")]
     durability: Vec<String>,
     /// Cache budget of each engine, such as `64MiB`.
-    #[arg(long, value_parser = bytes)]
+    #[arg(long, value_parser = bytes, value_name = "BYTES")]
     cache: Option<u64>,
     /// Seed of all random streams. Repetitions after the first derive their own seeds from it.
     #[arg(long)]
     seed: Option<u64>,
     /// Number of repetitions of each cell.
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "N")]
     runs: Option<u32>,
     /// Set any field of the workload, such as `read.seconds=3` or `key.encoding=hex`. Can be given more than once.
     #[arg(long, value_name = "PHASE.FIELD=VALUE")]

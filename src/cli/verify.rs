@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, clap::Args)]
 pub struct VerifyArgs {
     /// Engines to verify [default: all available engines]. `mutants` means all engines with a planted fault.
+    #[arg(value_name = "ENGINE")]
     engines: Vec<String>,
     #[command(flatten)]
     how: How,
@@ -46,10 +47,10 @@ struct How {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Number of random ops in the model check.
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     ops: u64,
     /// Stop generating ops in a check after this many seconds.
-    #[arg(long, default_value_t = 5.0, value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value_t = 5.0, value_parser = seconds)]
     seconds: f64,
     /// Run only this check. Can be given more than once.
     #[arg(long = "check", value_name = "NAME")]
@@ -223,7 +224,8 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     Ok(if is_red { WRONG } else { 0 })
 }
 
-/// Creates and locks the folder for databases. Without the lock, another `kvdyno verify` would remove ours as leftovers.
+/// Creates and locks the folder for databases. Without the lock, another `kvdyno verify` would remove these
+/// databases as leftovers.
 fn lock_folder(folder: &Path) -> Result<File, CliError> {
     let shown = folder.display();
     let failed =

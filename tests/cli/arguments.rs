@@ -233,7 +233,11 @@ fn without_a_current_folder_the_message_says_so() {
             "kvdyno {words}\n{}",
             printed.stderr
         );
-        assert!(printed.stderr.contains("the current folder was removed"), "kvdyno {words}\n{}", printed.stderr);
+        assert!(
+            printed.stderr.contains("the current folder was removed"),
+            "kvdyno {words}\n{}",
+            printed.stderr
+        );
         is_sound(&printed, words);
     }
 }

@@ -149,10 +149,6 @@ fn a_trial_that_fails_leaves_nothing_to_start_on() {
     }
     let printed: Printed = run.wait_with_output().unwrap().into();
     assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
-    assert!(
-        printed.stderr.contains("not kept: redb-ycsb-a: no trial was successful"),
-        "{}",
-        printed.stderr
-    );
+    assert!(printed.stderr.contains("not kept: redb-ycsb-a: no trial was successful"), "{}", printed.stderr);
     assert!(!top.path().join("db/redb-ycsb-a").exists());
 }

@@ -65,11 +65,7 @@ fn what_cannot_be_plotted_has_a_message_and_a_hint() {
     let cases: [(&[&str], &str, &str); 5] = [
         (&["plot", "latenzy", results, "-o", "-"], "unknown plot `latenzy`", "did you mean `latency`?"),
         (&["plot", "latency", results, "-o", "x.pdf"], "x.pdf: unknown file type", ".svg or .png"),
-        (
-            &["plot", "sizes", results, "-o", "-"],
-            "has no data for the plot sizes",
-            "several numbers of keys",
-        ),
+        (&["plot", "sizes", results, "-o", "-"], "has no data for the plot sizes", "several numbers of keys"),
         (
             &["plot", "latency", results, "-o", "-", "--phase", "raed"],
             "unknown phase `raed`",

@@ -115,7 +115,11 @@ fn a_flag_that_does_not_affect_a_workload_of_a_suite_is_reported() {
     let mixed = "engines = 'memory-btree'\nruns = 1\n[[part]]\nworkload = ['fill-seq', 'toku-insert']\nset = ['value.size=24']\n";
     fs::write(folder.path().join("mixed.toml"), mixed).unwrap();
     let printed = ran(folder.path(), "run mixed.toml --keys 500 --ops 200 --quiet");
-    assert!(printed.stderr.contains("--keys does not affect these workloads, which insert"), "{}", printed.stderr);
+    assert!(
+        printed.stderr.contains("--keys does not affect these workloads, which insert"),
+        "{}",
+        printed.stderr
+    );
     let alone = "engines = 'memory-btree'\n[[part]]\nworkload = 'toku-insert'\n";
     fs::write(folder.path().join("alone.toml"), alone).unwrap();
     for flag in ["--keys 500", "--seconds 1"] {
@@ -245,7 +249,12 @@ fn key_files_that_do_not_fit_are_refused() {
         &["only 4294967296 distinct keys of 4 bytes"],
     );
     refused(folder.path(), "keys make new.bin --count 0 --key-size 4", 2, &["expected 1 or more"]);
-    refused(folder.path(), "keys make none/new.bin --count 5 --key-size 4", 1, &["cannot create none/new.bin"]);
+    refused(
+        folder.path(),
+        "keys make none/new.bin --count 5 --key-size 4",
+        1,
+        &["cannot create none/new.bin"],
+    );
     assert!(!folder.path().join("new.bin").exists());
     assert_eq!(fs::read(&path).unwrap(), keys, "a refusal changed the file");
     fs::write(&path, [&keys[..], &keys[..16]].concat()).unwrap();

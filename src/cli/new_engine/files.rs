@@ -144,8 +144,8 @@ fn engine_toml(name: &str, language: Language) -> String {
     let language_text = language.text();
     let (build, _) = language.build();
     format!(
-        "# What must be known about {name} before it is built. The driver itself declares its capabilities.\nname = \"{name}\"\n\
-         upstream = \"-\"\nlicence = \"-\"\nfamily = \"example\"\nlanguage = \"{language_text}\"\n\
+        "# What must be known about {name} before it is built. The driver itself declares its capabilities.\n\
+         name = \"{name}\"\nupstream = \"-\"\nlicence = \"-\"\nfamily = \"example\"\nlanguage = \"{language_text}\"\n\
          build = \"plug-in, by its own folder\"\nget = \"{build}\"\nneeds_env = []\n\
          fairness = \"What a reader must know to judge its results.\"\n"
     )
