@@ -1,6 +1,6 @@
-//! kvdyno: a dynamometer for key-value engines. The rooms, in the order of the map in ARCHITECTURE.md.
+//! kvdyno, a benchmark for key-value engines. Each module is a room of the code map in ARCHITECTURE.md.
 
-// In place of std's, which panic where stdout or stderr takes no more (a full disk, a reader that is gone).
+// These replace std's macros, which panic if stdout or stderr cannot be written (full disk, closed pipe).
 macro_rules! print {
     ($($text:tt)*) => { $crate::measure::output::print(format_args!($($text)*)) };
 }

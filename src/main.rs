@@ -1,4 +1,4 @@
-//! The command.
+//! The entry point of the `kvdyno` command.
 
 fn main() -> std::process::ExitCode {
     kvdyno::cli::main()

@@ -1,20 +1,21 @@
-//! Values that several commands take: engines, options, sizes.
+//! Arguments that several commands share: engines and options.
 
 use super::error::CliError;
 use crate::engine::{Engine, Lookup, Registry, mutant_names};
 use crate::generator::nearest;
 use crate::runner::{Contestant, option_value};
 
-/// What to say of a name that is not known: the nearest one, or where the list is.
+/// The error for an unknown name, with the nearest known name or the command that lists them.
 pub fn unknown(what: &str, name: &str, known: &[&str], list: &str) -> CliError {
     let error = CliError::usage(format!("unknown {what} `{name}`"));
     match nearest(name, known) {
-        Some(near) => error.hint(format!("did you mean `{near}`? `{list}` shows them all")),
-        None => error.hint(format!("`{list}` shows them all")),
+        Some(near) => error.hint(format!("did you mean `{near}`? See `{list}` for a list")),
+        None => error.hint(format!("see `{list}` for a list")),
     }
 }
 
-/// The engines of a list, in its order. Unknown ones are wrong usage; absent ones are told together.
+/// Finds the engines with these names, in the same order. An unknown name is a usage error. All absent engines are reported
+/// in one error.
 pub fn engines(registry: &Registry, names: &[String]) -> Result<Vec<Engine>, CliError> {
     let mut found = Vec::new();
     let mut absent = Vec::new();
@@ -35,14 +36,14 @@ pub fn engines(registry: &Registry, names: &[String]) -> Result<Vec<Engine>, Cli
     }
     let count = absent.len();
     Err(CliError::absent(format!(
-        "{count} of {} engines asked for {} absent\n  {}",
+        "{count} of {} engines {} not available\n  {}",
         names.len(),
         if count == 1 { "is" } else { "are" },
         absent.join("\n  ")
     )))
 }
 
-/// An engine's name, and the options behind it in brackets, as reports show them: `redis (server=x, multi-get=pipeline)`.
+/// Splits an engine's name from the options in parentheses, as reports show them: `redis (server=x, multi-get=pipeline)`.
 pub fn named(text: &str) -> (&str, Vec<(&str, &str)>) {
     let Some((name, options)) = text.strip_suffix(')').and_then(|text| text.split_once(" (")) else {
         return (text, Vec::new());
@@ -50,8 +51,8 @@ pub fn named(text: &str) -> (&str, Vec<(&str, &str)>) {
     (name, options.split(", ").map(|option| option.split_once('=').unwrap_or((option, ""))).collect())
 }
 
-/// Gives each contestant its options of `engine.name=value` texts. An option that no engine of the run has is wrong
-/// usage: nothing is swallowed.
+/// Creates the contestants and applies `engine.name=value` options to them. An option that no engine of the run has is a
+/// usage error.
 pub fn options(
     engines: &[Engine],
     names: &[String],
@@ -76,7 +77,12 @@ pub fn options(
         let (engine, option) = left.rsplit_once('.').ok_or_else(form)?;
         if !contestants.iter().any(|contestant| contestant.engine == engine) {
             let known: Vec<&str> = contestants.iter().map(|contestant| contestant.engine.as_str()).collect();
-            return Err(unknown("engine in --option", engine, &known, "--engines"));
+            let error =
+                CliError::usage(format!("--option {engine}.{option}: this run has no engine `{engine}`"));
+            return Err(match nearest(engine, &known) {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error.hint(format!("the engines of this run are: {}", known.join(", "))),
+            });
         }
         let alike = contestants.iter_mut().zip(engines).filter(|(contestant, _)| contestant.engine == engine);
         for (contestant, found) in alike {
@@ -86,7 +92,7 @@ pub fn options(
     Ok(contestants)
 }
 
-/// An option of an engine, its value checked.
+/// Checks an option's name and value and returns them.
 fn option_of(engine: &Engine, name: &str, option: &str, value: &str) -> Result<(String, String), CliError> {
     let infos = engine.options();
     let Some(info) = infos.iter().find(|info| info.name == option) else {

@@ -1,4 +1,4 @@
-//! `kvdyno compare BASE NEW`.
+//! `kvdyno compare BASE NEW`: compares two runs.
 
 use super::args::unknown;
 use super::error::{CliError, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION};
@@ -9,35 +9,37 @@ use crate::results::store::RunFolder;
 use crate::results::summary::Summary;
 use std::path::PathBuf;
 
-/// From where on a regression counts if --fail-on does not say.
+/// The threshold of a regression if --fail-on does not set one.
 const DEFAULT_REGRESSION: f64 = 0.05;
 
-/// Compare two runs: what became faster or slower.
+/// Compare two runs and show what became faster or slower.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// The results folder of the earlier run.
+    /// Results folder of the earlier run.
     base: PathBuf,
-    /// The results folder of the run to judge.
+    /// Results folder of the later run.
     new: PathBuf,
-    /// Compare only these figures: rate, p50, p99, p99.9, cpu, memory, disk, w-amp. Fewer rows need less correction.
+    /// Compare only these figures: rate, p50, p99, p99.9, cpu, memory, disk, w-amp. With fewer figures, p-values need less
+    /// correction for multiple comparisons.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     figures: Vec<String>,
-    /// Exit with 10 if a figure got worse or an engine now fails (`regression`, or `regression>5%`: for rates, the time of
-    /// an op), or with 11 if that is neither found nor ruled out (`inconclusive`; by more than 5 % if no share is given).
+    /// Exit with code 10 or 11 on a condition. `regression`: 10 if a figure got worse or an engine now fails.
+    /// `regression>5%`: the same, but only for changes of more than 5 % (rates are compared as time per op).
+    /// `inconclusive`: 11 if a regression is neither found nor ruled out; without `regression`, the threshold is 5 %.
     #[arg(long, value_delimiter = ',', value_name = "CONDITION")]
     fail_on: Vec<String>,
-    /// Compare runs with other settings, machines or durability levels as well.
+    /// Compare runs even if their settings, machines or durability levels differ.
     #[arg(long)]
     force: bool,
-    /// text, markdown or json.
+    /// Output format: text, markdown or json.
     #[arg(long, default_value = "text")]
     format: String,
 }
 
-/// What makes the exit code.
+/// The conditions of --fail-on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct FailOn {
-    /// From where on a regression counts, as a share.
+    /// The threshold of a regression as a share. `None` if the condition is not set.
     regression: Option<f64>,
     inconclusive: bool,
 }
@@ -52,8 +54,8 @@ pub fn run(args: &CompareArgs) -> Result<u8, CliError> {
     let figures = parse_figures(&args.figures)?;
     let (base, new) = (open(&args.base)?, open(&args.new)?);
     if base.run().id == new.run().id {
-        return Err(CliError::usage(format!("both folders hold the run {}", base.run().id))
-            .hint("give the folders of two runs"));
+        return Err(CliError::usage(format!("both folders contain the run {}", base.run().id))
+            .hint("name the folders of two different runs"));
     }
     let (old_summary, new_summary) = (summary(&base)?, summary(&new)?);
     let comparison = RunComparison::new((base.run(), &old_summary), (new.run(), &new_summary), &figures);
@@ -63,7 +65,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, CliError> {
         comparison.differences.iter().for_each(|line| eprintln!("  {}", plain_text(line)));
         if is_known {
             eprintln!(
-                "hint: repeat the run with the same settings on the same machine, or compare them all the same with --force"
+                "hint: repeat the run with the same settings on the same machine, or use --force to compare them anyway"
             );
         }
         return Ok(NOT_COMPARABLE);
@@ -97,19 +99,19 @@ fn exit_code(comparison: &RunComparison, fail_on: FailOn) -> u8 {
         comparison.failures.iter().for_each(|text| eprintln!("regression: {}", plain_text(text)));
         return REGRESSION;
     }
-    let open = count(&|row| row.is_inconclusive(limit));
+    let inconclusive = count(&|row| row.is_inconclusive(limit));
     let missing =
         comparison.unmatched.iter().filter(|text| text.ends_with("(only in the first run)")).count();
-    if fail_on.inconclusive && open + missing + comparison.failures.len() > 0 {
-        if open > 0 {
+    if fail_on.inconclusive && inconclusive + missing + comparison.failures.len() > 0 {
+        if inconclusive > 0 {
             eprintln!(
-                "inconclusive: {} perhaps worse by more than {}; more runs (--runs) make that narrower",
-                are(open, "figure"),
+                "inconclusive: {} possibly worse by more than {}; more runs (--runs) narrow the interval",
+                are(inconclusive, "figure"),
                 percent(limit)
             );
         }
         if missing > 0 {
-            eprintln!("inconclusive: {} not in the second run", are(missing, "cell"));
+            eprintln!("inconclusive: {} missing from the second run", are(missing, "cell"));
         }
         comparison.failures.iter().for_each(|text| eprintln!("inconclusive: {}", plain_text(text)));
         return INCONCLUSIVE;
@@ -146,8 +148,8 @@ fn parse_conditions(texts: &[String]) -> Result<FailOn, CliError> {
     for text in texts {
         let plain: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
         let refused = || {
-            CliError::usage(format!("--fail-on {text}: no such condition"))
-                .hint("write `regression`, `regression>5%` or `inconclusive`; quote it for the shell")
+            CliError::usage(format!("--fail-on {text}: unknown condition"))
+                .hint("use `regression`, `regression>5%` or `inconclusive`, in quotes")
         };
         match plain.split_once('>') {
             None if plain == "inconclusive" => conditions.inconclusive = true,
@@ -171,7 +173,7 @@ mod tests {
     use crate::results::fixture;
 
     #[test]
-    fn a_regression_has_its_code_and_so_has_what_is_open() {
+    fn a_regression_and_an_inconclusive_comparison_have_their_own_codes() {
         let run = fixture::run();
         let mut records = fixture::records();
         for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
@@ -185,11 +187,15 @@ mod tests {
         };
         assert_eq!(code(&new, &[]), 0);
         assert_eq!(code(&new, &["regression>5%"]), REGRESSION);
-        assert_eq!(code(&new, &["regression>101%"]), 0, "an op takes twice the time");
+        assert_eq!(code(&new, &["regression>101%"]), 0, "an op takes twice as long");
         assert_eq!(code(&base, &["regression"]), 0);
         // Three runs that differ by some per cent cannot rule out one per cent.
         assert_eq!(code(&base, &["regression>1%", "inconclusive"]), INCONCLUSIVE);
-        assert_eq!(code(&new, &["regression>1%", "inconclusive"]), REGRESSION, "what is sure comes first");
+        assert_eq!(
+            code(&new, &["regression>1%", "inconclusive"]),
+            REGRESSION,
+            "a regression takes precedence"
+        );
     }
 
     #[test]

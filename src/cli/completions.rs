@@ -1,12 +1,12 @@
-//! `kvdyno completions SHELL`.
+//! `kvdyno completions SHELL`: prints a shell completion script.
 
 use super::error::CliError;
 use clap::CommandFactory;
 
-/// Print a completion script.
+/// Print a shell completion script.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
-    /// bash, elvish, fish, powershell or zsh.
+    /// Shell to generate the script for.
     shell: clap_complete::Shell,
 }
 

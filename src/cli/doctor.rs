@@ -1,4 +1,4 @@
-//! `kvdyno doctor`: what can be measured on this machine.
+//! `kvdyno doctor`: checks what can be measured on this machine.
 
 use super::error::CliError;
 use super::plugins;
@@ -6,18 +6,18 @@ use crate::audit::doctor::{Doctor, Finding, Verdict};
 use crate::engine::Registry;
 use std::path::PathBuf;
 
-/// Look at the machine.
+/// Check this machine: what can be measured on it, and what disturbs measurements.
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
-    /// Where databases would be made.
+    /// Folder where databases would be created.
     #[arg(long, value_name = "DIR", default_value = ".")]
     data: PathBuf,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Prints what was found; always exit code 0: a machine that is not ideal is not an error.
+/// Prints the findings. The exit code is always 0 because a machine that is not ideal is not an error.
 pub fn run(args: &DoctorArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     let mut doctor = Doctor::examine(&args.data);
     let registry = plugins::registry(given, &[])?;
@@ -36,18 +36,18 @@ fn engines(registry: &Registry) -> Finding {
     let names: Vec<&str> = registry.engines().iter().map(|engine| engine.name()).collect();
     let absent: Vec<&str> = registry.absent().iter().map(|absent| absent.known.name.as_str()).collect();
     let refused = registry.refused().len();
-    let mut value = format!("{} present: {}", names.len(), names.join(", "));
+    let mut value = format!("{} available: {}", names.len(), names.join(", "));
     if !absent.is_empty() {
-        value += &format!("; absent: {}", absent.join(", "));
+        value += &format!("; not available: {}", absent.join(", "));
     }
     if refused > 0 {
         value += &format!("; {refused} plug-ins refused");
     }
-    let is_whole = absent.is_empty() && refused == 0;
+    let is_complete = absent.is_empty() && refused == 0;
     Finding {
         name: "engines".into(),
         value,
-        verdict: if is_whole { Verdict::Ok } else { Verdict::Info },
-        advice: (!is_whole).then(|| "`kvdyno engines` says what is missing and why.".into()),
+        verdict: if is_complete { Verdict::Ok } else { Verdict::Info },
+        advice: (!is_complete).then(|| "`kvdyno engines` shows what is missing and why.".into()),
     }
 }

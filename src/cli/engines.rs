@@ -1,4 +1,4 @@
-//! `kvdyno engines [NAME]`: every engine that the project knows, here or not, and every one that is here.
+//! `kvdyno engines [NAME]`: lists all engines, available or not, or shows the details of one.
 
 mod list;
 mod show;
@@ -12,38 +12,38 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// List the engines, or show one.
+/// List all known engines, or show the details of one.
 #[derive(Debug, clap::Args)]
 pub struct EnginesArgs {
-    /// An engine: all that is known of it, and its options.
+    /// Show the details and options of this engine.
     name: Option<String>,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 /// How long the list waits for the versions of all engines.
 const LIST_BUDGET: Duration = Duration::from_millis(1500);
-/// And one engine's page for its own.
+/// How long the page of one engine waits for its version.
 const SHOW_BUDGET: Duration = Duration::from_secs(10);
-/// Columns of a page.
+/// Width of the output in columns.
 const COLUMNS: usize = 110;
 
-/// What is known of one engine, from all sides.
+/// Everything that is known about one engine.
 struct Row {
     name: String,
-    /// From its engine.toml; none: a plug-in that the project does not know.
+    /// From its engine.toml. `None` for a plug-in that the project does not know.
     known: Option<&'static Known>,
-    /// None: it is absent.
+    /// `None` if it is not available.
     engine: Option<Engine>,
-    /// For an absent one.
+    /// Set if it is not available.
     absent: Option<Absent>,
     proven: Option<Proven>,
-    /// Found now; none: unknown.
+    /// Reported by the engine. `None` if unknown.
     version: Option<String>,
 }
 
-/// Prints them.
+/// Prints the list or one engine.
 pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     let registry = plugins::registry(given, &[])?;
     let mut rows = rows(&registry);
@@ -59,8 +59,8 @@ pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
         }
     }
     let budget = if args.name.is_some() { SHOW_BUDGET } else { LIST_BUDGET };
-    let here: Vec<&Engine> = rows.iter().filter_map(|row| row.engine.as_ref()).collect();
-    let mut found = versions(&here, budget);
+    let available: Vec<&Engine> = rows.iter().filter_map(|row| row.engine.as_ref()).collect();
+    let mut found = versions(&available, budget);
     rows.iter_mut().for_each(|row| row.version = found.remove(&row.name));
     match (&args.name, args.json) {
         (Some(_), true) => println!("{}", rows[0].json()),
@@ -72,9 +72,10 @@ pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
 }
 
 fn rows(registry: &Registry) -> Vec<Row> {
-    let here = registry.engines().iter().map(|engine| Row::of(engine.name(), Some(engine.clone()), None));
+    let available =
+        registry.engines().iter().map(|engine| Row::of(engine.name(), Some(engine.clone()), None));
     let absent = registry.absent().iter().map(|one| Row::of(&one.known.name, None, Some(one.clone())));
-    let mut rows: Vec<Row> = here.chain(absent).collect();
+    let mut rows: Vec<Row> = available.chain(absent).collect();
     rows.sort_by(|one, other| one.name.cmp(&other.name));
     rows
 }
@@ -89,7 +90,7 @@ impl Row {
         Row { name: name.to_string(), known, engine, absent, proven, version: None }
     }
 
-    /// A field of its engine.toml; `-` for a plug-in that the project does not know.
+    /// A field of its engine.toml, or `-` for a plug-in that the project does not know.
     fn fact(&self, field: impl Fn(&'static Known) -> &'static str) -> &'static str {
         self.known.map_or("-", field)
     }
@@ -104,13 +105,13 @@ impl Row {
         own.unwrap_or_else(|| self.fact(|known| &known.language).to_string())
     }
 
-    /// The levels that it has: as its table says, else as it was when it was proven; none: unknown.
+    /// Its durability levels, from its driver table or from the last proof. `None` if unknown.
     fn levels(&self) -> Option<Vec<String>> {
         let own = self.engine.as_ref().map(|engine| level_names(engine.levels()));
         own.or_else(|| self.proven.as_ref().map(|proven| proven.levels.clone()))
     }
 
-    /// As the table of an engine that is here declares them; those proven among them, and the rest.
+    /// The capabilities that the driver table of an available engine declares.
     fn declared(&self) -> Option<Vec<&'static str>> {
         self.engine.as_ref().map(|engine| capability_names(engine.capabilities()))
     }

@@ -1,14 +1,14 @@
-//! How a command fails: an exit code, what happened, and what to do next.
+//! The error of a command: an exit code, a message, and a hint about what to do next.
 
 use std::fmt;
 
 /// A trial failed.
 pub const FAILED: u8 = 1;
-/// Wrong usage.
+/// A usage error.
 pub const USAGE: u8 = 2;
 /// Wrong answers, or a broken claim.
 pub const WRONG: u8 = 3;
-/// An engine asked for by name is absent.
+/// An engine named on the command line is not available.
 pub const ABSENT: u8 = 4;
 /// Two runs whose figures are not comparable.
 pub const NOT_COMPARABLE: u8 = 5;
@@ -16,10 +16,10 @@ pub const NOT_COMPARABLE: u8 = 5;
 pub const REGRESSION: u8 = 10;
 /// `compare --fail-on inconclusive`: a regression was neither found nor ruled out.
 pub const INCONCLUSIVE: u8 = 11;
-/// A defect of this program: it panicked. What was measured is saved.
+/// A bug in kvdyno: it panicked. Completed trials are saved.
 pub const DEFECT: u8 = 70;
 
-/// A command's failure.
+/// The error of a command.
 #[derive(Debug)]
 pub struct CliError {
     /// The exit code.
@@ -29,22 +29,22 @@ pub struct CliError {
 }
 
 impl CliError {
-    /// The user asked for something that cannot be.
+    /// A usage error: the request is wrong or impossible.
     pub fn usage(message: impl Into<String>) -> CliError {
         CliError { code: USAGE, message: message.into(), hint: None }
     }
 
-    /// The machine or a file stood in the way.
+    /// A failure caused by the machine or a file.
     pub fn failed(message: impl Into<String>) -> CliError {
         CliError { code: FAILED, message: message.into(), hint: None }
     }
 
-    /// An engine is not here.
+    /// An engine is not available.
     pub fn absent(message: impl Into<String>) -> CliError {
         CliError { code: ABSENT, message: message.into(), hint: None }
     }
 
-    /// Adds what to do next.
+    /// Adds a hint about what to do next.
     pub fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());
         self

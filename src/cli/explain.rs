@@ -1,19 +1,19 @@
-//! `kvdyno explain WORKLOAD`.
+//! `kvdyno explain WORKLOAD`: describes a workload or suite in plain English.
 
 use super::error::CliError;
 use super::named::{Named, named};
 use super::sizes::Sizes;
 
-/// Say in plain words what a workload or a suite does.
+/// Describe a workload or suite in plain English.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// A workload or suite: a name (`kvdyno workloads`) or a TOML file.
+    /// Workload or suite: a name (see `kvdyno workloads`) or a TOML file.
     workload: String,
     #[command(flatten)]
     sizes: Sizes,
 }
 
-/// Prints it.
+/// Prints the description.
 pub fn run(args: &ExplainArgs) -> Result<u8, CliError> {
     let named = named(&args.workload)?;
     let members = named.members(&args.sizes.changes(None)?)?;

@@ -1,4 +1,4 @@
-//! `kvdyno keys make` and `kvdyno keys shuffle`: files of key material, for workloads with `key.file`.
+//! `kvdyno keys make` and `kvdyno keys shuffle`: key files for workloads with `key.file`.
 
 use super::error::CliError;
 use crate::generator::{
@@ -13,54 +13,55 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Make a file of keys, or shuffle one.
+/// Create or shuffle a key file. A workload reads it with `--set key.file=FILE`.
 #[derive(Debug, clap::Args)]
 pub struct KeysArgs {
     #[command(subcommand)]
     command: KeysCommand,
 }
 
-/// What to do with a file of keys. A workload reads it with `--set key.file=FILE`.
+/// The commands for key files.
 #[derive(Debug, Subcommand)]
 enum KeysCommand {
-    /// Make a file of random keys, no two alike; the same seed makes the same file.
+    /// Create a file of distinct random keys. The same seed creates the same file. Workloads read it with
+    /// `--set key.file=FILE`.
     Make(MakeArgs),
-    /// Put the keys of a file into another order, the same for the same seed.
+    /// Shuffle the keys of a file. The same seed produces the same order.
     ///
-    /// A workload whose phase has `distribution = "permutation"` takes the keys in a shuffled order and leaves the file
-    /// as it is; so this is for files that other programs read too.
+    /// kvdyno itself does not need shuffled files: a phase with `distribution = "permutation"` uses the keys in shuffled
+    /// order and does not change the file. This command is for files that other programs also read.
     Shuffle(ShuffleArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct MakeArgs {
-    /// The file; it must not be there yet.
+    /// File to create. It must not exist.
     file: PathBuf,
-    /// Keys: `100k`.
-    #[arg(long, value_parser = count)]
+    /// Number of keys, such as `100k`.
+    #[arg(long, value_parser = count, value_name = "N")]
     count: u64,
-    /// Bytes of a key: `16`.
-    #[arg(long, value_parser = key_size)]
+    /// Size of a key, such as `16`.
+    #[arg(long, value_parser = key_size, value_name = "BYTES")]
     key_size: u64,
-    /// Another seed gives other keys.
+    /// Seed of the random keys.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
 #[derive(Debug, clap::Args)]
 struct ShuffleArgs {
-    /// The file.
+    /// File to shuffle.
     file: PathBuf,
-    /// Bytes of a key: `16`.
-    #[arg(long, value_parser = key_size)]
+    /// Size of a key, such as `16`.
+    #[arg(long, value_parser = key_size, value_name = "BYTES")]
     key_size: u64,
-    /// Only the first of the keys, the others stay behind them; default: all.
-    #[arg(long, value_parser = count)]
+    /// Shuffle only the first N keys and leave the others in place [default: all].
+    #[arg(long, value_parser = count, value_name = "N")]
     count: Option<u64>,
-    /// Another seed gives another order.
+    /// Seed of the random order.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write there, where nothing may be yet, and leave FILE as it is.
+    /// Write to OUT, which must not exist, and do not change FILE.
     #[arg(long, value_name = "OUT")]
     to: Option<PathBuf>,
 }
@@ -75,7 +76,7 @@ fn key_size(text: &str) -> Result<u64, String> {
     if sizes.contains(&size) {
         Ok(size)
     } else {
-        Err(format!("keys have {LEAST_KEY_BYTES} to {MOST_KEY_BYTES} bytes"))
+        Err(format!("a key must have {LEAST_KEY_BYTES} to {MOST_KEY_BYTES} bytes"))
     }
 }
 
@@ -91,45 +92,50 @@ fn cannot<T>(what: &str, path: &Path, result: std::io::Result<T>) -> Result<T, C
     result.map_err(|error| CliError::failed(format!("cannot {what} {}: {error}", path.display())))
 }
 
-/// A file that was not there before; it is taken away again if `write` fails.
+/// Creates a new file. It is removed if `write` fails.
 fn write_new(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
 ) -> Result<(), CliError> {
     let file = match OpenOptions::new().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            return Err(CliError::usage(format!("{} is there already", path.display()))
-                .hint("keys are not overwritten: name another file, or remove it first"));
+            return Err(CliError::usage(format!("{} already exists", path.display()))
+                .hint("key files are not overwritten: name another file, or remove this one first"));
         }
-        opened => cannot("make", path, opened)?,
+        opened => cannot("create", path, opened)?,
     };
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| out.get_ref().sync_all());
     if written.is_err() {
-        // It is ours and of no use; the error that is told is the first one.
+        // The incomplete file is useless. The error of the write is reported, not that of the removal.
         let _ = fs::remove_file(path);
     }
     cannot("write", path, written)
 }
 
-/// Numbers that the leading bytes of a key tell apart, and how many of these bytes there are.
+/// How many distinct numbers the leading bytes of a key can hold, and the number of these bytes.
 fn lead(key_size: u64) -> (u64, usize) {
-    // 63 bits of eight bytes: as many as a permutation has.
+    // Only 63 of the 64 bits: the maximum of a permutation.
     if key_size >= 8 { (1 << 63, 8) } else { (1 << (8 * key_size), key_size as usize) }
 }
 
 fn make(args: &MakeArgs) -> Result<u8, CliError> {
     let (numbers, lead) = lead(args.key_size);
     if args.count > numbers {
-        let text = format!("keys of {} bytes tell {numbers} apart, {} are wanted", args.key_size, args.count);
-        return Err(CliError::usage(text).hint("a larger --key-size, or a smaller --count"));
+        let text = format!(
+            "there are only {numbers} distinct keys of {} bytes; {} were requested",
+            args.key_size, args.count
+        );
+        return Err(CliError::usage(text).hint("use a larger --key-size or a smaller --count"));
     }
     if args.count.saturating_mul(args.key_size) > MOST_KEY_FILE_BYTES {
         let text =
-            format!("{} keys of {} bytes are more than a key file may have", args.count, args.key_size);
-        return Err(CliError::usage(text).hint("8 GiB are the most, for each trial holds them in memory"));
+            format!("{} keys of {} bytes exceed the maximum size of a key file", args.count, args.key_size);
+        return Err(
+            CliError::usage(text).hint("the maximum is 8 GiB because each trial keeps the keys in memory")
+        );
     }
-    // Distinct numbers in random order make the leading bytes; what is left is random.
+    // The leading bytes are distinct numbers in random order; the other bytes are random.
     let order = Permutation::new(numbers, args.seed);
     let mut random = Random::stream(args.seed, 0);
     write_new(&args.file, |out| {
@@ -139,7 +145,7 @@ fn make(args: &MakeArgs) -> Result<u8, CliError> {
                 chunk.copy_from_slice(&random.next_u64().to_be_bytes()[..chunk.len()]);
             }
             let number = order.at(index);
-            // The 64th bit is a random one.
+            // The 64th bit is random.
             let number = if lead == 8 { number << 1 | u64::from(key[7] & 1) } else { number };
             key[..lead].copy_from_slice(&number.to_be_bytes()[8 - lead..]);
             out.write_all(&key)?;
@@ -151,7 +157,8 @@ fn make(args: &MakeArgs) -> Result<u8, CliError> {
     Ok(0)
 }
 
-/// The bytes of a key file whose first `count` keys (none: all) are whole and distinct, and that count.
+/// Reads a key file and checks that its first `count` keys (`None`: all keys) are complete and distinct. Returns the bytes
+/// and the number of keys.
 fn read(path: &Path, key_size: u64, count: Option<u64>) -> Result<(Vec<u8>, u64), CliError> {
     let bytes = Arc::new(cannot("read", path, read_limited(path, MOST_KEY_FILE_BYTES))?);
     let count = count.unwrap_or((bytes.len() as u64 / key_size).max(1));
@@ -161,8 +168,10 @@ fn read(path: &Path, key_size: u64, count: Option<u64>) -> Result<(Vec<u8>, u64)
     let rules = KeyRules { range: count, size, file: Some(file), ..KeyRules::default() };
     let keys = Keys::new(&rules, 0).map_err(|error| wrong(error.to_string()))?;
     if let Some((first, second)) = keys.repeated_in_file() {
-        return Err(wrong(format!("the key file has the same key twice, at places {first} and {second}"))
-            .hint("is --key-size that of the file? `kvdyno keys make` makes keys that do not repeat"));
+        return Err(wrong(format!(
+            "the key file contains the same key twice, at positions {first} and {second}"
+        ))
+        .hint("check that --key-size matches the file; `kvdyno keys make` creates distinct keys"));
     }
     drop((keys, rules));
     let bytes = Arc::try_unwrap(bytes).unwrap_or_else(|shared| shared.to_vec());
@@ -191,25 +200,26 @@ fn shuffle(args: &ShuffleArgs) -> Result<u8, CliError> {
         }
     };
     let rest = bytes.len() as u64 / args.key_size - count;
-    let rest = if rest > 0 { format!(", the other {rest} as they were") } else { String::new() };
+    let rest = if rest > 0 { format!(", the other {rest} unchanged") } else { String::new() };
     println!("{}: {count} keys shuffled{rest}, {done}, seed {}", args.file.display(), args.seed);
     Ok(0)
 }
 
-/// Puts other bytes into a file. They are written beside it first, so that a crash leaves the one or the other whole.
+/// Replaces the contents of a file. The new contents are written to a temporary file first, so that a crash leaves either
+/// the old or the new contents intact.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    // Of a link the file it leads to is replaced, and not the link.
+    // For a link, the target is replaced, not the link.
     let path = cannot("find", path, path.canonicalize())?;
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".shuffled");
-    let beside = path.with_file_name(name);
-    write_new(&beside, |file| file.write_all(bytes))?;
+    let temporary = path.with_file_name(name);
+    write_new(&temporary, |file| file.write_all(bytes))?;
     let replaced = fs::metadata(&path)
-        .and_then(|old| fs::set_permissions(&beside, old.permissions()))
-        .and_then(|()| fs::rename(&beside, &path))
+        .and_then(|old| fs::set_permissions(&temporary, old.permissions()))
+        .and_then(|()| fs::rename(&temporary, &path))
         .and_then(|()| path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all()));
     if replaced.is_err() {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
     }
     cannot("replace", &path, replaced)
 }
@@ -247,7 +257,11 @@ mod tests {
         let again = tempfile::tempdir().unwrap();
         assert_eq!(bytes, made(again.path(), 1000, 16, 1));
         assert_ne!(bytes, made(again.path(), 1000, 16, 2));
-        assert_eq!(bytes, made(folder.path(), 2000, 16, 1)[..16_000], "more keys begin with the same");
+        assert_eq!(
+            bytes,
+            made(folder.path(), 2000, 16, 1)[..16_000],
+            "a larger count starts with the same keys"
+        );
     }
 
     #[test]
@@ -260,12 +274,12 @@ mod tests {
         };
         let out = folder.path().join("out");
         run(Some(600), 7, Some(out.clone()));
-        assert_eq!(fs::read(&file).unwrap(), before, "--to leaves the file as it is");
+        assert_eq!(fs::read(&file).unwrap(), before, "--to does not change the file");
         let part = fs::read(&out).unwrap();
         assert_eq!(part[7200..], before[7200..]);
         assert_ne!(part[..7200], before[..7200]);
         run(Some(600), 7, None);
-        assert_eq!(fs::read(&file).unwrap(), part, "in place does the same");
+        assert_eq!(fs::read(&file).unwrap(), part, "shuffling in place produces the same order");
         run(None, 8, None);
         let after = fs::read(&file).unwrap();
         let sorted = |bytes: &[u8]| {
@@ -280,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn all_numbers_of_the_smallest_keys_can_be_had_and_no_more() {
+    fn short_keys_can_use_all_their_numbers() {
         assert_eq!(lead(4), (1 << 32, 4));
         assert_eq!(lead(7), (1 << 56, 7));
         assert_eq!((lead(8), lead(100)), ((1 << 63, 8), (1 << 63, 8)));

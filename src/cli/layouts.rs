@@ -1,4 +1,4 @@
-//! Layouts that are asked for: by name on the command line, or by the workloads of a run.
+//! Layouts, requested on the command line or by the workloads of a run.
 
 use super::args::unknown;
 use super::error::CliError;
@@ -10,10 +10,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The help of `--layout`.
-pub const HELP: &str = "The layouts of older tools: histogram (mininb), sizes (NuDB), wide and ranks (KVBench), seconds (KVDK), \
-     rounds (ft-index)";
+pub const HELP: &str = "Print in the layouts of older tools, separated by commas: histogram (mininb), sizes (NuDB), wide and \
+     ranks (KVBench), seconds (KVDK), rounds (ft-index)";
 
-/// The layouts of these names, once each; an unknown one is wrong usage.
+/// The layouts with these names, without duplicates. An unknown name is a usage error.
 pub fn named(names: &[String]) -> Result<Vec<&'static Layout>, CliError> {
     let mut found: Vec<&'static Layout> = Vec::new();
     for name in names {
@@ -26,24 +26,24 @@ pub fn named(names: &[String]) -> Result<Vec<&'static Layout>, CliError> {
     Ok(found)
 }
 
-/// The layouts for the end of a run: those asked for, else those that its workloads name.
-pub fn of_run(asked: &[String], run: &Run) -> Result<Vec<&'static Layout>, CliError> {
-    if !asked.is_empty() {
-        return named(asked);
+/// The layouts for the end of a run: the requested ones, or else those that its workloads name.
+pub fn of_run(requested: &[String], run: &Run) -> Result<Vec<&'static Layout>, CliError> {
+    if !requested.is_empty() {
+        return named(requested);
     }
     let workloads = run.trials.iter().map(|trial| &trial.workload);
     let names: Vec<String> = workloads.flat_map(|workload| workload.layouts.iter().cloned()).collect();
     named(&names).map_err(|error| {
-        error.hint("the workload's field `layouts` names it; `kvdyno report --help` lists them")
+        error.hint("it is named in the workload's field `layouts`; see `kvdyno report --help` for a list")
     })
 }
 
-/// Why a layout shows nothing, and what it needs.
+/// Why a layout does not apply to a run.
 fn nothing(layout: &Layout, run: &Run) -> String {
-    format!("layout {} has nothing to show of run {}: it needs {}", layout.name, run.id, layout.needs)
+    format!("layout {} does not apply to run {}: it needs {}", layout.name, run.id, layout.needs)
 }
 
-/// Prints the layouts; those that have nothing to show are told on stderr. False if none had anything.
+/// Prints the layouts, with a warning on stderr for each that does not apply. Returns false if none applies.
 pub fn print(layouts: &[&Layout], csv: bool, summary: &Summary, run: &Run) -> bool {
     let mut printed = 0;
     for layout in layouts {
@@ -63,8 +63,8 @@ pub fn print(layouts: &[&Layout], csv: bool, summary: &Summary, run: &Run) -> bo
     printed > 0
 }
 
-/// Prints the layouts at the end of a run, with what went wrong and where the rest is; the usual tables if the layouts
-/// have nothing to show.
+/// Prints the layouts at the end of a run, followed by problems and the path of the results. If no layout applies, prints
+/// the usual tables.
 pub fn print_ending(layouts: &[&Layout], summary: &Summary, run: &Run, folder: &Path) {
     if layouts.is_empty() || !print(layouts, false, summary, run) {
         print!("{}", (crate::report::FORMATS[0].render)(summary, run));
@@ -73,17 +73,17 @@ pub fn print_ending(layouts: &[&Layout], summary: &Summary, run: &Run, folder: &
     print_rest(summary, folder);
 }
 
-/// What went wrong, and where all that was measured is.
+/// Prints what went wrong and how to print the complete report.
 pub fn print_rest(summary: &Summary, folder: &Path) {
     print!("{}", troubles(summary));
     println!(
-        "\n`kvdyno report {}` has the whole: every phase, with intervals, CPU, memory and disk.",
+        "\nFor the complete report with all phases, intervals, CPU, memory and disk: `kvdyno report {}`",
         folder.display()
     );
 }
 
-/// Writes the layouts below a folder, a file for each page, and names the files on stdout. What is there already stays:
-/// then nothing is written.
+/// Writes the layouts below a folder, one file for each page, and prints the paths. If one of the files exists, writes
+/// nothing.
 pub fn write(
     layouts: &[&Layout],
     csv: bool,
@@ -110,7 +110,7 @@ pub fn write(
     write_files(&files)
 }
 
-/// Writes the files of a format below a folder, as [`write`] does those of layouts.
+/// Writes the files of a format below a folder, as [`write`] does for layouts.
 pub fn write_pages(pages: Vec<Page>, out: &Path) -> Result<(), CliError> {
     let path = |page: &Page| out.join(page.folder.as_deref().unwrap_or_default()).join(&page.file);
     write_files(&pages.into_iter().map(|page| (path(&page), page.text)).collect::<Vec<_>>())
@@ -118,19 +118,16 @@ pub fn write_pages(pages: Vec<Page>, out: &Path) -> Result<(), CliError> {
 
 fn write_files(files: &[(PathBuf, String)]) -> Result<(), CliError> {
     if files.is_empty() {
-        return Err(CliError::usage("nothing was written, for there is nothing of this run to show"));
+        return Err(CliError::usage("nothing was written: this run has no data for the requested output"));
     }
     if let Some((taken, _)) = files.iter().find(|(path, _)| path.exists()) {
-        return Err(CliError::usage(format!(
-            "{} is there already, and nothing was written",
-            taken.display()
-        ))
-        .hint("name another folder with --out, or move that one away"));
+        return Err(CliError::usage(format!("{} already exists; nothing was written", taken.display()))
+            .hint("name another folder with --out, or move the existing one"));
     }
     for (path, text) in files {
         let failed = |error: std::io::Error| {
             CliError::failed(format!("cannot write {}: {error}", path.display()))
-                .hint("see that --out names a folder on a disk with room that you may write to")
+                .hint("check that --out names a writable folder on a disk with free space")
         };
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
@@ -142,26 +139,26 @@ fn write_files(files: &[(PathBuf, String)]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What is wrong with the layouts of these options, if anything.
+/// Checks that the layouts, the format and --out can be combined.
 pub fn check(layouts: &[&Layout], format: &Format, out: Option<&Path>) -> Result<(), CliError> {
     if layouts.is_empty() && format.has_pages() {
         return Ok(());
     }
     if layouts.is_empty() {
         return match out {
-            Some(_) => Err(CliError::usage(
-                "--out writes layouts, and the formats hgrm and hlog, and none is asked for",
-            )
-            .hint("add --layout NAME, or send a report into a file: `kvdyno report DIR > FILE`")),
+            Some(_) => Err(CliError::usage("--out requires --layout, or --format hgrm or hlog")
+                .hint("add --layout NAME, or redirect the report to a file: `kvdyno report DIR > FILE`")),
             None => Ok(()),
         };
     }
     match (format.name, out) {
         ("text", _) => Ok(()),
-        ("csv", None) if layouts.len() > 1 => Err(CliError::usage("several layouts have different columns")
-            .hint("ask for one with --format csv, or write a file for each with --out DIR")),
+        ("csv", None) if layouts.len() > 1 => {
+            Err(CliError::usage("layouts have different columns and cannot be printed together as CSV")
+                .hint("name one layout, or write a file for each with --out DIR"))
+        }
         ("csv", _) => Ok(()),
-        (other, _) => Err(CliError::usage(format!("a layout has no format {other}"))
-            .hint("--format text or --format csv; json has all records without a layout")),
+        (other, _) => Err(CliError::usage(format!("a layout cannot be printed as {other}"))
+            .hint("use --format text or csv, or omit --layout")),
     }
 }

@@ -1,24 +1,24 @@
-//! The flags that hold a trial's process: a cap on its memory, its CPUs, its NUMA node.
+//! Flags that limit the process of each trial: memory, CPUs and NUMA node.
 
 use super::error::CliError;
 use crate::measure::{MemoryCap, Placement, placement::parse_cpu_list};
 use crate::results::Trial;
 
-/// What each trial's process may use of the machine.
+/// Limits for the process of each trial.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "Limits of each trial's process")]
+#[command(next_help_heading = "Limits for each trial")]
 pub struct LimitArgs {
-    /// Cap all of its memory, page cache and harness included, by a control group: `512MiB`.
+    /// Limit the memory of each trial, including page cache and harness, with a control group, such as `512MiB`.
     #[arg(long, value_name = "BYTES", value_parser = crate::workload::parse_bytes)]
     pub memory: Option<u64>,
-    /// Run on these CPUs only, threads of the engine included: `0-3,6`.
+    /// Run each trial, including threads of the engine, only on these CPUs, such as `0-3,6`.
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<String>,
-    /// Run on the CPUs of this NUMA node (or on --cpus), with its memory only.
+    /// Run each trial on the CPUs of NUMA node N (or on --cpus) and use only memory of that node.
     #[arg(long, value_name = "N")]
     numa_node: Option<u32>,
-    /// Let keys, values and out buffers end at guard pages, where a driver dies that reads or writes beyond one. That
-    /// costs time: compare such figures with their like only.
+    /// Put a guard page after each key, value and output buffer, so that a driver that reads or writes past the end crashes.
+    /// This costs time: compare the results only with those of other runs with --paranoid.
     #[arg(long)]
     paranoid: bool,
 }
@@ -28,7 +28,7 @@ fn cpus(text: &str) -> Result<String, String> {
 }
 
 impl LimitArgs {
-    /// How many CPUs each trial may use; none: as many as this process.
+    /// How many CPUs each trial may use. `None`: as many as this process.
     pub fn cpu_count(&self) -> Option<u32> {
         self.placement().cpu_count()
     }
@@ -37,7 +37,7 @@ impl LimitArgs {
         Placement { cpus: self.cpus.clone(), numa_node: self.numa_node }
     }
 
-    /// Writes into the trials of a plan where they are held.
+    /// Adds the limits to the trials of a plan.
     pub fn hold(&self, trials: &mut [Trial]) {
         for trial in trials {
             trial.placement = self.placement();
@@ -46,12 +46,12 @@ impl LimitArgs {
     }
 }
 
-/// Refuses, before anything is measured, limits that cannot be had on this machine or by this user.
+/// Refuses limits that this machine does not support or that this user may not set, before anything is measured.
 pub fn check(trials: &[Trial]) -> Result<(), CliError> {
     if let Some(bytes) = trials.iter().filter_map(|trial| trial.workload.memory_bytes).max() {
         MemoryCap::create(bytes).map_err(|reason| {
             CliError::failed(format!("memory cannot be capped: {reason}")).hint(
-                "run as root, or in a group of your own: `systemd-run --user --scope -p Delegate=yes kvdyno ...`; \
+                "run as root, or in your own control group: `systemd-run --user --scope -p Delegate=yes kvdyno ...`; \
                  `kvdyno doctor` shows whether it works",
             )
         })?;

@@ -1,40 +1,42 @@
-//! How a run is shown while it runs: the flags of `kvdyno run` for that.
+//! Flags of `kvdyno run` that control how the progress of a run is shown.
 
 use super::error::CliError;
 use crate::live::{HAS_DASHBOARD, Live, Server, Show, address};
 use crate::results::{Record, Run};
 use std::net::SocketAddr;
 
-/// Flags for following a run.
+/// Flags for the progress of a run.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Progress")]
 pub struct LiveArgs {
-    /// No progress on stderr.
+    /// Do not print progress to stderr.
     #[arg(short, long)]
     quiet: bool,
-    /// Progress as JSON on stderr, one object a line (docs/live.md).
+    /// Print progress to stderr as JSON, one object per line (see docs/live.md).
     #[arg(long, conflicts_with = "quiet")]
     json_progress: bool,
-    /// A dashboard on the terminal.
+    /// Show a dashboard in the terminal.
     #[arg(long, conflicts_with_all = ["quiet", "json_progress"])]
     tui: bool,
-    /// Serve figures to Prometheus at http://ADDR/metrics: a port of this machine alone, or an address with a port.
+    /// Serve metrics to Prometheus at http://ADDR/metrics. ADDR is a port, reachable only from this machine, or an address
+    /// with a port.
     #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
-    /// Let other machines read the figures.
+    /// Allow --metrics to listen on an address that other machines can reach.
     #[arg(long, requires = "metrics")]
     metrics_public: bool,
 }
 
 impl LiveArgs {
-    /// Refuses what cannot be, before anything is made.
+    /// Refuses impossible combinations before anything is created.
     pub fn check(&self) -> Result<(), CliError> {
         if self.tui && !HAS_DASHBOARD {
             return Err(CliError::usage("this build has no dashboard")
-                .hint("build it with the feature `tui`, or leave --tui out"));
+                .hint("build it with the feature `tui`, or omit --tui"));
         }
         if self.tui && !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
-            return Err(CliError::usage("--tui draws on stderr, and that is no terminal").hint(
-                "leave it out for a line a second, or follow the run with --json-progress or --metrics",
+            return Err(CliError::usage("--tui draws on stderr, which is not a terminal").hint(
+                "omit --tui for one line of progress per second, or use --json-progress or --metrics",
             ));
         }
         self.address().map(|_| ())
@@ -43,28 +45,27 @@ impl LiveArgs {
     fn address(&self) -> Result<Option<SocketAddr>, CliError> {
         let Some(text) = &self.metrics else { return Ok(None) };
         let Some(found) = address(text) else {
-            return Err(CliError::usage(format!("--metrics {text}: no address"))
-                .hint("a port (`9187`), or an address with a port (`127.0.0.1:9187`, `[::1]:9187`)"));
+            return Err(CliError::usage(format!("--metrics {text}: not an address"))
+                .hint("use a port (`9187`), or an address with a port (`127.0.0.1:9187`, `[::1]:9187`)"));
         };
         if !found.ip().is_loopback() && !self.metrics_public {
-            return Err(CliError::usage(format!("{} can be reached from other machines", found.ip())).hint(
-                "if that is meant, give --metrics-public; anybody who reaches it can read the figures",
-            ));
+            return Err(CliError::usage(format!("{} is reachable from other machines", found.ip()))
+                .hint("to allow this, add --metrics-public; anyone who can connect can read the metrics"));
         }
         Ok(Some(found))
     }
 
-    /// Whether no plain line may stand on stderr.
+    /// Whether plain progress lines are disabled on stderr.
     pub fn is_silent(&self) -> bool {
         self.quiet || self.json_progress
     }
 
-    /// Whether only events may stand on stderr.
+    /// Whether stderr carries only JSON events.
     pub fn is_json(&self) -> bool {
         self.json_progress
     }
 
-    /// Begins to follow a run, of which there are records from before.
+    /// Starts to show the progress of a run, with the records from before it was resumed.
     pub fn begin(&self, run: &Run, earlier: &[Record]) -> Result<(Live, Option<Server>), CliError> {
         let show = match self {
             LiveArgs { quiet: true, .. } => Show::Nothing,
@@ -76,13 +77,13 @@ impl LiveArgs {
         let Some(address) = self.address()? else { return Ok((live, None)) };
         let server = live.serve(address).map_err(|error| {
             CliError::failed(format!("cannot listen on {address}: {error}"))
-                .hint("another port: --metrics PORT; 0 takes a free one and prints it")
+                .hint("use another port: --metrics PORT; 0 chooses a free one and prints it")
         })?;
-        live.tell(&format!("figures for Prometheus: http://{}/metrics", server.address()));
+        live.tell(&format!("Prometheus metrics: http://{}/metrics", server.address()));
         Ok((live, Some(server)))
     }
 
-    /// Shows the dashboard, if it is asked for, when all that is to be read before has been printed.
+    /// Shows the dashboard if requested. Everything that must be visible before it has been printed already.
     pub fn take_terminal(&self, live: &mut Live) -> Result<(), CliError> {
         if self.tui { live.take_terminal().map_err(CliError::failed) } else { Ok(()) }
     }

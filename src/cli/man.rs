@@ -1,9 +1,9 @@
-//! `kvdyno man`.
+//! `kvdyno man`: prints the manual page.
 
 use super::error::CliError;
 use clap::CommandFactory;
 
-/// Prints the manual page, the commands' pages behind it.
+/// Prints the manual page of kvdyno, followed by those of its commands.
 pub fn run() -> Result<u8, CliError> {
     let mut command = super::Cli::command();
     command.build();

@@ -1,4 +1,4 @@
-//! What people type: one file per command.
+//! The command line: one file per command.
 
 mod args;
 mod compare;
@@ -16,11 +16,11 @@ mod live;
 mod man;
 mod named;
 mod new_engine;
-mod outside;
 mod passwords;
 mod plan;
 mod plot;
 mod plugins;
+mod redis_benchmark;
 mod refusal;
 mod report;
 mod run;
@@ -41,83 +41,86 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A dynamometer for key-value engines. Without a command: `run quick` on every engine this build has.
+/// Benchmark key-value engines. Without a command, run the workload `quick` on all available engines.
 #[derive(Debug, Parser)]
 #[command(name = "kvdyno", version, max_term_width = 100, propagate_version = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
-    /// A folder with plug-ins (libkvdyno_*.so); may be given more than once.
+    /// Load the plug-ins (libkvdyno_*.so) in DIR. Can be given more than once.
     #[arg(long, global = true, value_name = "DIR")]
     plugins: Vec<PathBuf>,
 }
 
-/// The commands, in the order of help.
+/// The commands, in the order in which the help lists them.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure engines under workloads.
+    /// Run workloads on engines and report the results.
     Run(Box<run::RunArgs>),
-    /// Report on a results folder.
+    /// Print a report of a run.
     Report(report::ReportArgs),
-    /// Compare two runs: what became faster or slower.
+    /// Compare two runs and show what became faster or slower.
     Compare(compare::CompareArgs),
-    /// Draw charts of a results folder: SVG and PNG files for papers and READMEs.
+    /// Draw charts of a run as SVG or PNG files.
     Plot(plot::PlotArgs),
-    /// Make a static site of many results folders.
+    /// Generate a static website from many runs.
     Site(site::SiteArgs),
-    /// List every engine the project knows, here or absent, or show one.
+    /// List all known engines, or show the details of one.
     Engines(engines::EnginesArgs),
-    /// List the workloads, or print one.
+    /// List the workloads and suites, or print one.
     Workloads(workloads::WorkloadsArgs),
-    /// Say in plain words what a workload or a suite does.
+    /// Describe a workload or suite in plain English.
     Explain(Box<explain::ExplainArgs>),
-    /// Make a file of keys, or shuffle one.
+    /// Create or shuffle a key file.
     Keys(keys::KeysArgs),
-    /// Prove what a driver declares, against a model.
+    /// Verify engines against a model and test each declared capability.
     Verify(verify::VerifyArgs),
     /// Serve an engine to Redis clients.
     Serve(Box<serve::ServeArgs>),
-    /// Make a folder with a new driver, ready to build.
+    /// Create a new driver from a template, ready to build.
     NewEngine(new_engine::NewEngineArgs),
-    /// Test the harness itself: distributions, streams, histograms, clock, values.
+    /// Test kvdyno itself: distributions, random streams, histograms, clock and values.
     Selftest(selftest::SelftestArgs),
-    /// Look at the machine: what can be measured on it, and what stands in the way.
+    /// Check this machine: what can be measured on it, and what disturbs measurements.
     Doctor(doctor::DoctorArgs),
-    /// Print a completion script for a shell.
+    /// Print a shell completion script.
     Completions(completions::CompletionsArgs),
     /// Print the manual page.
     Man,
-    /// One trial in this process; for kvdyno's own use.
+    /// Run one trial in this process (internal).
     #[command(hide = true)]
     Trial(trial::TrialArgs),
-    /// One trial by another program; for kvdyno's own use.
+    /// Measure one trial with redis-benchmark (internal).
     #[command(hide = true)]
-    OutsideOne(outside::OutsideArgs),
-    /// What plug-ins hold; for kvdyno's own use.
+    RedisBenchmarkOne(redis_benchmark::RedisBenchmarkArgs),
+    /// Print the contents of plug-ins (internal).
     #[command(hide = true)]
     DescribePlugins(plugins::DescribeArgs),
-    /// One engine's version; for kvdyno's own use.
+    /// Print the version of one engine (internal).
     #[command(hide = true)]
     VersionOne(versions::VersionOneArgs),
-    /// One engine's conformance in this process; for kvdyno's own use.
+    /// Verify one engine in this process (internal).
     #[command(hide = true)]
     VerifyOne(verify::VerifyOneArgs),
-    /// A database of one engine in a fresh process; for kvdyno's own use.
+    /// Verify a database in a fresh process (internal).
     #[command(hide = true)]
     VerifyReopened(verify::VerifyReopenedArgs),
 }
 
 impl Command {
-    /// Whether this process works for another one of ours, which looks at how it ends.
+    /// Whether another kvdyno process started this one and checks its exit status.
     fn is_inner(&self) -> bool {
         matches!(
             self,
-            Command::Trial(_) | Command::OutsideOne(_) | Command::VersionOne(_) | Command::VerifyOne(_)
+            Command::Trial(_)
+                | Command::RedisBenchmarkOne(_)
+                | Command::VersionOne(_)
+                | Command::VerifyOne(_)
         )
     }
 }
 
-/// Parses the arguments, runs the command, and tells how it ended (exit codes: README.md).
+/// Parses the arguments, runs the command and returns its exit code (README.md lists the codes).
 pub fn main() -> ExitCode {
     signals::end_with_the_reader();
     let parsed = parsed(std::env::args_os());
@@ -127,7 +130,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(defect::guarded(|| printed(ended(parsed))))
 }
 
-/// The commands; `-1` behind a flag is its value, so that the message says what the flag expects.
+/// The command definition. `-1` after a flag is parsed as its value, so that the error states what the flag expects.
 fn definition() -> clap::Command {
     fn with_negative(command: clap::Command) -> clap::Command {
         let takes = |arg: clap::Arg| match arg.get_action().takes_values() {
@@ -139,18 +142,18 @@ fn definition() -> clap::Command {
     with_negative(Cli::command())
 }
 
-/// What the words of a command line ask for.
+/// Parses the words of a command line.
 fn parsed<Word: Into<OsString> + Clone>(words: impl IntoIterator<Item = Word>) -> Result<Cli, clap::Error> {
     let matches = definition().try_get_matches_from(words)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut definition()))
 }
 
-/// Runs what was asked for; help and wrong arguments are clap's to print.
+/// Runs the command and returns its exit code. clap prints the help and usage errors.
 fn ended(parsed: Result<Cli, clap::Error>) -> u8 {
     let outcome = match parsed {
         Ok(cli) => dispatch(cli),
         Err(error) if error.use_stderr() => {
-            // Who hears nothing still gets the exit code.
+            // If stderr cannot be written, the exit code still reports the error.
             let _ = error.print();
             return USAGE;
         }
@@ -162,21 +165,21 @@ fn ended(parsed: Result<Cli, clap::Error>) -> u8 {
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error}");
         if std::env::current_dir().is_err() {
-            eprintln!("hint: the current folder is gone, or may not be read: change to another one");
+            eprintln!("hint: the current folder was removed or cannot be read; change to another folder");
         }
         error.code
     })
 }
 
-/// The engines that the command line of a run names; none: all that are here, or those of a suite.
-fn asked_by_name(words: &[String]) -> Vec<String> {
+/// The engines named on the command line of a run. If empty, the run uses all available engines or those of a suite.
+fn named_engines(words: &[String]) -> Vec<String> {
     match parsed(words) {
         Ok(Cli { command: Some(Command::Run(args)), .. }) => args.engines,
         _ => Vec::new(),
     }
 }
 
-/// The exit code, now that all is printed: what nobody could read is a failure.
+/// The exit code after all output was written. Output that could not be written is a failure.
 fn printed(code: u8) -> u8 {
     let Err(error) = output::finish() else { return code };
     if error.kind() == ErrorKind::BrokenPipe {
@@ -211,7 +214,7 @@ fn dispatch(cli: Cli) -> Result<u8, CliError> {
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Man) => man::run(),
         Some(Command::Trial(args)) => trial::run(&args),
-        Some(Command::OutsideOne(args)) => outside::run_one(&args, plugins),
+        Some(Command::RedisBenchmarkOne(args)) => redis_benchmark::run_one(&args, plugins),
         Some(Command::DescribePlugins(args)) => plugins::describe(&args),
         Some(Command::VersionOne(args)) => versions::run_one(&args),
         Some(Command::VerifyOne(args)) => verify::run_one(&args, plugins),

@@ -1,4 +1,4 @@
-//! Workloads and suites by name or from files, and what they are as they are to be run.
+//! Finds workloads and suites by name or file, and applies the changes of the command line to them.
 
 use super::args;
 use super::error::CliError;
@@ -8,20 +8,20 @@ use crate::workload::{
 };
 use std::path::{Path, PathBuf};
 
-/// What a name stands for.
+/// A workload or a suite.
 pub enum Named {
     /// A workload.
     One(Box<Workload>),
-    /// A suite, and the folder that its paths begin at.
+    /// A suite, and the folder that its paths are relative to.
     Suite(Suite, PathBuf),
 }
 
-/// The names of all that is built in, workloads first.
+/// The names of all built-in workloads and suites, workloads first.
 pub fn known() -> Vec<&'static str> {
     builtin_names().iter().chain(builtin_suites()).map(|(name, _)| *name).collect()
 }
 
-/// The workload or suite of a name, or of a file (its name ends in `.toml` or has a `/`).
+/// Finds a workload or suite by name, or reads it from a file (its name ends in `.toml` or contains a `/`).
 pub fn named(name: &str) -> Result<Named, CliError> {
     let usage = |error: WorkloadError| CliError::usage(error.to_string());
     if is_path(name) {
@@ -42,7 +42,7 @@ pub fn named(name: &str) -> Result<Named, CliError> {
 }
 
 impl Named {
-    /// What people typed, without the path.
+    /// The name without the path.
     pub fn name(&self) -> &str {
         match self {
             Named::One(workload) => &workload.name,
@@ -50,7 +50,7 @@ impl Named {
         }
     }
 
-    /// The workloads as they are to be run.
+    /// The workloads with the changes applied.
     pub fn members(&self, changes: &Changes) -> Result<Vec<Member>, CliError> {
         let members = match self {
             Named::One(workload) => {
@@ -64,7 +64,7 @@ impl Named {
     }
 }
 
-/// A workload that a suite names.
+/// Finds a workload that a suite names.
 fn find(name: &str, folder: &Path) -> Result<Workload, WorkloadError> {
     if !is_path(name) {
         return builtin(name);

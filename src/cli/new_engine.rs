@@ -1,5 +1,5 @@
-//! `kvdyno new-engine NAME --lang LANG [DIR]`: a folder with a driver that is complete and works, to put one's engine
-//! into. It has its kit with it and needs nothing of kvdyno but the command.
+//! `kvdyno new-engine NAME --lang LANG [DIR]`: creates a folder with a complete, working driver as a template for an engine.
+//! It includes the kit and needs nothing of kvdyno except the command.
 
 mod files;
 
@@ -8,19 +8,19 @@ use crate::engine::{catalogue, is_engine_name};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Make a folder with a new driver, ready to build.
+/// Create a new driver from a template, ready to build.
 #[derive(Debug, clap::Args)]
 pub struct NewEngineArgs {
-    /// What people will type: [a-z0-9][a-z0-9_.-]*
+    /// Name of the engine: [a-z0-9][a-z0-9_.-]*
     name: String,
-    /// The language of the driver.
+    /// Language of the driver.
     #[arg(long, value_enum)]
     lang: Language,
-    /// The folder to make; without it: NAME, here.
+    /// Folder to create [default: NAME].
     dir: Option<PathBuf>,
 }
 
-/// A language that there is a kit for.
+/// The languages for which there is a kit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Language {
     #[value(name = "c")]
@@ -43,7 +43,7 @@ impl Language {
         }
     }
 
-    /// The file to put one's engine into.
+    /// The file of the driver.
     fn driver(self) -> &'static str {
         match self {
             Language::C => "driver.c",
@@ -53,7 +53,7 @@ impl Language {
         }
     }
 
-    /// What builds the plug-in, and where it then lies.
+    /// The build command, and the folder in which it puts the plug-in.
     fn build(self) -> (&'static str, &'static str) {
         match self {
             Language::C | Language::Cpp | Language::Go => ("make", "."),
@@ -62,35 +62,35 @@ impl Language {
     }
 }
 
-/// Makes it.
+/// Creates the driver.
 pub fn run(args: &NewEngineArgs) -> Result<u8, CliError> {
     let name = &args.name;
     if !is_engine_name(name) {
-        return Err(CliError::usage(format!("`{name}` is no name of an engine"))
-            .hint("lower-case letters, digits and `_.-`, a letter or digit first, 64 at most"));
+        return Err(CliError::usage(format!("`{name}` is not a valid engine name"))
+            .hint("use lower-case letters, digits and `_.-`, starting with a letter or digit, at most 64 characters"));
     }
     if catalogue().iter().any(|known| known.name == *name) {
-        return Err(CliError::usage(format!("there is an engine named `{name}` already"))
-            .hint(format!("`kvdyno engines {name}` shows it; give yours another name")));
+        return Err(CliError::usage(format!("an engine named `{name}` already exists"))
+            .hint(format!("`kvdyno engines {name}` shows it; choose another name")));
     }
     let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(name));
     if folder.symlink_metadata().is_ok() {
-        return Err(CliError::usage(format!("{} is there already, and is left as it is", folder.display()))
-            .hint("name another folder behind the engine's name"));
+        return Err(CliError::usage(format!("{} already exists; nothing was changed", folder.display()))
+            .hint("name another folder after the name of the engine"));
     }
     write(&folder, &files::files(name, args.lang)).map_err(CliError::failed)?;
     let (build, plugins) = args.lang.build();
     println!(
-        "{}: a driver in {} that is complete and keeps its rows in memory. Next:\n",
+        "Created {}: a complete driver in {} that stores its rows in memory. Next steps:\n",
         folder.display(),
         args.lang.text()
     );
     println!("    cd {}\n    {build}\n    kvdyno verify --plugins {plugins} {name}\n", quoted(&folder));
-    println!("Then put your engine into {}, from the top down; README.md says how.", args.lang.driver());
+    println!("Then connect your engine in {}, from top to bottom; see README.md.", args.lang.driver());
     Ok(0)
 }
 
-/// A path as a shell takes it for one word.
+/// Quotes a path for the shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./-".contains(letter);

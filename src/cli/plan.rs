@@ -1,4 +1,5 @@
-//! What `kvdyno run` is to do: workloads, engines, and the trials of a run, all refused before the first that can be.
+//! The plan of `kvdyno run`: workloads, engines and trials. Everything that can be refused is refused before the first
+//! trial.
 
 use super::args;
 use super::error::CliError;
@@ -29,19 +30,20 @@ fn with_floor(names: &[String], registry: &Registry) -> Vec<String> {
     all
 }
 
-/// Engines that a comparison of all would have had, with what brings them.
+/// Engines that are absent from a comparison of all engines, with their install command.
 fn absent(registry: &Registry) -> Vec<(String, String)> {
     let compared = registry.absent().iter().filter(|absent| absent.is_compared());
     compared.map(|absent| (absent.known.name.clone(), absent.advice())).collect()
 }
 
-/// The engines of the run: those of each workload, and the ones of the suites that are not here.
+/// The engines of each workload, and the absent ones.
 struct Engines {
     of: Vec<Vec<String>>,
     absent: Vec<(String, String)>,
 }
 
-/// Who is asked for by name must be here. Who a suite names is left out where it is not, and told.
+/// Finds the engines of the run. An engine named on the command line must be available. An absent engine of a suite is
+/// reported and skipped.
 fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<Engines, CliError> {
     let kept = if args.engines.is_empty() { args.kept.engines()? } else { args.engines.clone() };
     if !kept.is_empty() {
@@ -53,16 +55,16 @@ fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<En
         let mut names = member.engines.clone();
         if names.is_empty() {
             let compared = registry.engines().iter().filter(|engine| engine.is_compared());
-            let compared = compared.filter(|engine| args.kept.takes(engine));
+            let compared = compared.filter(|engine| args.kept.includes(engine));
             names = compared.map(|engine| engine.name().to_string()).collect();
             found.absent.extend(absent(registry));
         }
-        let mut here = Vec::new();
+        let mut available = Vec::new();
         for name in names {
             match registry.engine(args::named(&name).0) {
                 Ok(_) => match served_and_absent(registry, &name) {
                     Some(absent) => found.absent.push(absent),
-                    None => here.push(name),
+                    None => available.push(name),
                 },
                 Err(Lookup::Absent(advice)) => found.absent.push((name, advice)),
                 Err(Lookup::Unknown(known)) => {
@@ -71,29 +73,29 @@ fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<En
                 }
             }
         }
-        found.of.push(here);
+        found.of.push(available);
     }
     let mut seen = HashSet::new();
     found.absent.retain(|(name, _)| seen.insert(name.clone()));
     let of_suites = members.iter().flat_map(|member| &member.engines).collect::<HashSet<_>>();
-    let told: Vec<String> = found
+    let skipped: Vec<String> = found
         .absent
         .iter()
         .filter(|(name, _)| of_suites.contains(name))
         .map(|(name, advice)| format!("{name}: {advice}"))
         .collect();
-    if !told.is_empty() && found.of.iter().all(Vec::is_empty) {
-        let text = format!("none of the suite's engines is here\n  {}", told.join("\n  "));
-        return Err(CliError::absent(text).hint("name others with --engines"));
+    if !skipped.is_empty() && found.of.iter().all(Vec::is_empty) {
+        let text = format!("none of the suite's engines is available\n  {}", skipped.join("\n  "));
+        return Err(CliError::absent(text).hint("choose other engines with --engines"));
     }
-    told.iter().for_each(|line| eprintln!("not here, and left out: {line}"));
+    skipped.iter().for_each(|line| eprintln!("skipped, not available: {line}"));
     for names in found.of.iter_mut().filter(|names| !names.is_empty()) {
         *names = with_floor(names, registry);
     }
     Ok(found)
 }
 
-/// The engine that a server of ours would serve (`redis (serve=bbolt)`), if it is not here.
+/// The engine that `kvdyno serve` would serve (`redis (serve=bbolt)`), if it is absent.
 fn served_and_absent(registry: &Registry, name: &str) -> Option<(String, String)> {
     let served = args::named(name).1.into_iter().find(|(option, _)| *option == "serve")?.1;
     match registry.engine(served) {
@@ -102,11 +104,11 @@ fn served_and_absent(registry: &Registry, name: &str) -> Option<(String, String)
     }
 }
 
-/// The workloads as they are to be run, and the names that they were asked for by.
+/// The workloads with the changes of the command line, and the name of the run.
 pub(super) fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError> {
     if args.workloads.is_empty() {
         return Err(CliError::usage("no workload given")
-            .hint("`kvdyno run quick`, or a name of `kvdyno workloads`, or a TOML file"));
+            .hint("use a name from `kvdyno workloads`, such as `kvdyno run quick`, or a TOML file"));
     }
     let changes = args.sizes.changes(args.limits.memory)?;
     let all = args.workloads.iter().map(|name| named(name)).collect::<Result<Vec<Named>, _>>()?;
@@ -117,35 +119,40 @@ pub(super) fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError>
     let mut seen = HashSet::new();
     if let Some(twice) = members.iter().find(|member| !seen.insert(&member.workload.name)) {
         let name = &twice.workload.name;
-        return Err(CliError::usage(format!("there are two workloads `{name}` in this run"))
-            .hint("a table needs a name for each: leave one out, or rename it in a file of its own"));
+        return Err(CliError::usage(format!("this run has two workloads named `{name}`")).hint(
+            "each table needs a unique name: omit one of them, or copy it to a file with another name",
+        ));
     }
-    tell_missed(&members)?;
+    report_missed(&members)?;
     let names: Vec<&str> = all.iter().map(Named::name).collect();
     let name =
         if names.len() > 3 { format!("{}-and-{}", names[0], names.len() - 1) } else { names.join("-") };
     Ok((members, name))
 }
 
-/// Tells which workloads of a suite a flag does not reach; one that reaches none is wrong usage.
-fn tell_missed(members: &[Member]) -> Result<(), CliError> {
+/// Reports the workloads of a suite that a flag does not affect. A flag that affects none is a usage error.
+fn report_missed(members: &[Member]) -> Result<(), CliError> {
     for flag in ["--keys", "--seconds"] {
         let missed = members.iter().filter(|member| member.missed.contains(&flag));
         let names: Vec<&str> = missed.map(|member| member.workload.name.as_str()).collect();
-        let what = "insert a counted number of keys in each round, and fill none";
+        let what = "insert a fixed number of keys in each round and have no fill";
         if names.is_empty() {
         } else if names.len() == members.len() {
-            return Err(CliError::usage(format!("{flag} reaches no workload of the suite: they {what}"))
-                .hint("--scale 0.1 makes a tenth of every size, --ops N sets the keys of a round"));
+            return Err(CliError::usage(format!("{flag} affects no workload of the suite: they {what}"))
+                .hint(
+                    "--scale 0.1 reduces every size to a tenth; --ops N sets the number of keys in a round",
+                ));
         } else {
-            eprintln!("{flag} does not reach {}, which {what}; --scale does", names.join(", "));
+            eprintln!(
+                "{flag} does not affect these workloads, which {what}: {}. Use --scale.",
+                names.join(", ")
+            );
         }
     }
     Ok(())
 }
 
-/// Each workload with its engines, shrunk to its budget and checked. A workload none of whose engines is here is left
-/// out.
+/// Each workload with its engines, shrunk to its time budget and checked. A workload without available engines is skipped.
 fn entries(
     args: &RunArgs,
     registry: &Registry,
@@ -161,7 +168,7 @@ fn entries(
     let found = args::engines(registry, &names_of)?;
     let mut all = args::options(&found, &names_of, &args.options)?;
     for (_, value) in all.iter_mut().flat_map(|contestant| &mut contestant.options) {
-        *value = passwords::apart(value).0;
+        *value = passwords::split_password(value).0;
     }
     let (mut entries, mut warnings) = (Vec::new(), Vec::new());
     for (Member { mut workload, .. }, names) in members.into_iter().zip(of).filter(|(_, of)| !of.is_empty()) {
@@ -181,7 +188,7 @@ fn entries(
     Ok((entries, warnings))
 }
 
-/// The command that repeats the run, without paths of this machine.
+/// The command that repeats the run, without paths on this machine.
 fn command_line() -> Vec<String> {
     let mut words = vec!["kvdyno".to_string()];
     let mut arguments = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
@@ -193,20 +200,20 @@ fn command_line() -> Vec<String> {
         if is_path(&word) {
             arguments.next();
         } else if word == "--reuse" {
-            // Without it the command would do something else; where they lie now is for the reader to know.
+            // Without --reuse the command would do something else, so only the path of its folder is removed.
             words.extend([word, arguments.next().map(|path| last(&path)).unwrap_or_default()]);
         } else if let Some(path) = word.strip_prefix("--reuse=") {
             words.push(format!("--reuse={}", last(path)));
         } else if !word.split_once('=').is_some_and(|(flag, _)| is_path(flag)) {
             let is_file = word.ends_with(".toml");
             let name = Path::new(&word).file_name().map(|name| name.to_string_lossy().into_owned());
-            words.push(passwords::apart(&if is_file { name.unwrap_or(word) } else { word }).0);
+            words.push(passwords::split_password(&if is_file { name.unwrap_or(word) } else { word }).0);
         }
     }
     words
 }
 
-/// Keys and sizes for the name of the run's folder; nothing where its workloads differ in them.
+/// Number of keys and sizes, for the name of the run's folder. Empty if the workloads differ.
 fn parameters(entries: &[Entry]) -> String {
     let of = |workload: &Workload| {
         let text = format!("{}-{}-{}", count_text(workload.keys), workload.key.size, workload.value.size);
@@ -217,54 +224,54 @@ fn parameters(entries: &[Entry]) -> String {
     if all.all(|other| other == first) { first } else { String::new() }
 }
 
-/// Refuses a plan that the disk is too small for.
+/// Refuses a plan that needs more disk space than is free.
 fn check_space(args: &RunArgs, data: &Path, entries: &[Entry]) -> Result<(), CliError> {
     let estimates = entries.iter().map(|entry| runner::disk_estimate_bytes(&entry.workload));
     let estimate = estimates.max().unwrap_or(0);
     match disk::free_bytes(data) {
         Some(free) if free < estimate && !args.ignore_space => Err(CliError::failed(format!(
-            "a trial of this plan may need {} of disk, {} are free",
+            "a trial of this plan may need {} of disk space; {} are free",
             bytes_text(estimate),
             bytes_text(free)
         ))
-        .hint("free some space, use a larger disk with --data DIR, or fewer keys with --keys; --ignore-space starts anyway")),
+        .hint("free some space, name a larger disk with --data DIR, or reduce --keys; --ignore-space starts anyway")),
         _ => Ok(()),
     }
 }
 
-/// Refuses a plan that the memory is too small for, whatever the engine.
+/// Refuses a plan that needs more memory than the machine has, regardless of the engines.
 fn check_memory(entries: &[Entry], machine: &Machine) -> Result<(), CliError> {
-    let Some(here) = machine.memory_bytes else { return Ok(()) };
+    let Some(available) = machine.memory_bytes else { return Ok(()) };
     for Entry { workload, .. } in entries {
         let needed = runner::memory_estimate_bytes(workload);
-        if needed > here {
+        if needed > available {
             return Err(CliError::usage(format!(
-                "workload {}: the threads of a trial need {} of memory for their keys and values, this machine has {}",
+                "workload {}: the threads of a trial need {} of memory for their keys and values; this machine has {}",
                 workload.name,
                 bytes_text(needed),
-                bytes_text(here)
+                bytes_text(available)
             ))
-            .hint("smaller values (--value-size), fewer threads (--threads), or smaller groups (`join`)"));
+            .hint("use smaller values (--value-size), fewer threads (--threads) or smaller groups (`join`)"));
         }
     }
     Ok(())
 }
 
-/// Trials of a run, at most: all are in its plan, which each start reads.
+/// The maximum number of trials of a run. All of them are in its plan, which each start reads.
 const MOST_TRIALS: u64 = 100_000;
 
-/// Refuses a plan that nobody can wait for.
+/// Refuses a plan with too many trials.
 fn check_trials(entries: &[Entry]) -> Result<(), CliError> {
     let of = |entry: &Entry| u64::from(entry.workload.runs.max(1)) * entry.contestants.len() as u64;
     let trials: u64 = entries.iter().map(of).sum();
     if trials <= MOST_TRIALS {
         return Ok(());
     }
-    Err(CliError::usage(format!("this plan has {trials} trials, {MOST_TRIALS} are the most"))
-        .hint("fewer repetitions (--runs), engines (--engines) or workloads"))
+    Err(CliError::usage(format!("this plan has {trials} trials; the maximum is {MOST_TRIALS}"))
+        .hint("use fewer repetitions (--runs), engines (--engines) or workloads"))
 }
 
-/// A new run: everything that can be refused is refused before the first trial.
+/// Plans a new run. Everything that can be refused is refused before the first trial.
 pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
     let (members, name) = with_cpus(args.limits.cpu_count(), || members(args))?;
     let engines = engines(args, registry, &members)?;
@@ -283,9 +290,8 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
     args.kept.hold(&mut trials);
     limits::check(&trials)?;
     if let Some(data) = &args.data {
-        runner::check_place(data).map_err(|text| {
-            CliError::usage(format!("--data: {text}")).hint("name a folder that can be written to")
-        })?;
+        runner::check_place(data)
+            .map_err(|text| CliError::usage(format!("--data: {text}")).hint("name a writable folder"))?;
     }
     let started_at = now_rfc3339();
     let clock = Clock::calibrate().facts();
@@ -307,7 +313,7 @@ pub fn plan(args: &RunArgs, registry: &Registry) -> Result<Run, CliError> {
     })
 }
 
-/// Engines of plug-ins of which nothing is proven.
+/// Engines of plug-ins that were never verified.
 fn unverified(trials: &[Trial], registry: &Registry) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for engine in trials.iter().filter_map(|trial| registry.engine(&trial.engine).ok()) {
@@ -319,7 +325,7 @@ fn unverified(trials: &[Trial], registry: &Registry) -> Vec<String> {
     found
 }
 
-/// What was proven of the engines of these trials.
+/// What `kvdyno verify` has proven about the engines of these trials.
 fn proofs(trials: &[Trial], registry: &Registry) -> Vec<Proof> {
     let mut proofs: Vec<Proof> = Vec::new();
     let engines = trials.iter().filter_map(|trial| registry.engine(&trial.engine).ok());
@@ -345,7 +351,7 @@ mod tests {
     fn every_engine_of_a_built_in_suite_is_known() {
         let registry = Registry::load(&[]);
         for (name, _) in builtin_suites() {
-            let suite = builtin_suite(name).expect("it is in the list");
+            let suite = builtin_suite(name).expect("it is in the list of suites");
             let members =
                 suite.members(&builtin, &Changes::default()).unwrap_or_else(|error| panic!("{error}"));
             for engine in members.iter().flat_map(|member| &member.engines) {

@@ -1,4 +1,4 @@
-//! `kvdyno plot`: charts as files.
+//! `kvdyno plot`: writes charts as files.
 
 use super::args::unknown;
 use super::error::CliError;
@@ -7,34 +7,34 @@ use crate::report::{OVERVIEW, PLOTS, Plot, PlotChoice};
 use crate::results::summary::Summary;
 use std::path::{Path, PathBuf};
 
-/// Draw charts of a results folder; without KIND the overview, and without a folder too it lists the kinds.
+/// Draw charts of a run as SVG or PNG files. Without KIND, draw the overview; without arguments, list the kinds.
 #[derive(Debug, clap::Args)]
 pub struct PlotArgs {
-    /// overview, throughput, latency, series, resources or sizes; without one this is DIR.
+    /// Kind of chart: overview, throughput, latency, series, resources or sizes. A single argument can also be DIR.
     kind: Option<String>,
-    /// The folder of a run, or one that holds runs: then its newest [default: kvdyno-results].
+    /// Folder of a run, or a folder of runs, of which the newest is used [default: kvdyno-results].
     dir: Option<PathBuf>,
-    /// Where to: FILE.svg or FILE.png; `-` prints SVG. Default: KIND.svg in the run's folder.
+    /// Output file: FILE.svg or FILE.png, or `-` to print SVG [default: KIND.svg in the run's folder].
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Only this phase, or this WORKLOAD/PHASE.
+    /// Draw only this phase: PHASE or WORKLOAD/PHASE.
     #[arg(long)]
     phase: Option<String>,
-    /// linear or log; default: as suits the kind.
+    /// Axis scale [default: depends on KIND].
     #[arg(long, value_parser = ["linear", "log"])]
     scale: Option<String>,
 }
 
-/// Draws, or lists the kinds.
+/// Draws a chart or lists the kinds.
 pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
     let Some(first) = &args.kind else {
         for plot in PLOTS {
             println!("{:<11} {}", plot.name, plot.about);
         }
-        println!("\nkvdyno plot KIND DIR -o FILE.svg");
+        println!("\nUsage: kvdyno plot KIND DIR -o FILE.svg");
         return Ok(0);
     };
-    // A kind's name is a kind, also where a folder has that name.
+    // A name that is both a kind and a folder is a kind.
     let is_dir = args.dir.is_none() && crate::report::plot(first).is_none() && Path::new(first).is_dir();
     let (name, dir) = match &args.dir {
         _ if is_dir => (OVERVIEW, PathBuf::from(first)),
@@ -54,10 +54,10 @@ pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
     check_phase(&choice, &summary)?;
     let svg = plot.svg(&summary, results.run(), &choice).ok_or_else(|| {
         CliError::usage(format!(
-            "run {} has nothing for a plot of {name}: it needs {}",
+            "run {} has no data for the plot {name}, which needs {}",
             summary.run_id, plot.needs
         ))
-        .hint("`kvdyno plot` lists the kinds")
+        .hint("see `kvdyno plot` for a list of kinds")
     })?;
     match kind {
         Kind::Print => print!("{svg}"),
@@ -78,22 +78,22 @@ fn kind_of(out: &Path) -> Result<Kind, CliError> {
         _ if out.as_os_str() == "-" => Ok(Kind::Print),
         Some("svg") => Ok(Kind::Svg),
         Some("png") => Ok(Kind::Png),
-        _ => Err(CliError::usage(format!("{} does not say what to write", out.display()))
-            .hint("end the file's name in .svg or .png")),
+        _ => Err(CliError::usage(format!("{}: unknown file type", out.display()))
+            .hint("use a file name that ends in .svg or .png")),
     }
 }
 
-/// A phase that is not in the run is wrong usage.
+/// Refuses a phase that the run does not have.
 fn check_phase(choice: &PlotChoice, summary: &Summary) -> Result<(), CliError> {
-    let Some(wanted) = &choice.phase else { return Ok(()) };
+    let Some(requested) = &choice.phase else { return Ok(()) };
     let both: Vec<String> =
         summary.phases.iter().map(|phase| format!("{}/{}", phase.workload, phase.name)).collect();
     let names = summary.phases.iter().map(|phase| phase.name.as_str()).chain(both.iter().map(String::as_str));
     let names: Vec<&str> = names.collect();
-    if names.contains(&wanted.as_str()) {
+    if names.contains(&requested.as_str()) {
         return Ok(());
     }
-    Err(unknown("phase", wanted, &names, "kvdyno report"))
+    Err(unknown("phase", requested, &names, "kvdyno report"))
 }
 
 #[cfg(feature = "png")]
@@ -103,14 +103,16 @@ fn png(plot: &Plot, svg: &str) -> Result<Vec<u8>, CliError> {
 
 #[cfg(not(feature = "png"))]
 fn png(plot: &Plot, _: &str) -> Result<Vec<u8>, CliError> {
-    Err(CliError::usage("this kvdyno was built without PNG")
-        .hint(format!("write {}.svg, or build with `make`, or with `cargo build --features png`", plot.name)))
+    Err(CliError::usage("this build of kvdyno cannot write PNG files").hint(format!(
+        "write {}.svg instead, or build with `make` or `cargo build --features png`",
+        plot.name
+    )))
 }
 
 fn write(out: &Path, bytes: &[u8]) -> Result<(), CliError> {
     std::fs::write(out, bytes).map_err(|error| {
         CliError::failed(format!("cannot write {}: {error}", out.display()))
-            .hint("see that its folder is there, has room, and that you may write to it")
+            .hint("check that its folder exists, is writable and has free space")
     })?;
     println!("{}", out.display());
     Ok(())

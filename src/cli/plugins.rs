@@ -1,40 +1,41 @@
-//! `--plugins`: the folders that are given, the engines that plug-ins bring, and what is told of those that are refused.
+//! `--plugins`: checks the given folders, loads the engines of plug-ins, and reports plug-ins that were refused.
 
 use super::error::CliError;
 use crate::engine::{Lookup, Registry, harmless, is_plugin_name};
 use crate::runner::described;
 use std::path::PathBuf;
 
-/// Plug-ins to load in this process.
+/// Print the contents of plug-ins.
 #[derive(Debug, clap::Args)]
 pub struct DescribeArgs {
+    /// Plug-ins to load in this process.
     files: Vec<PathBuf>,
 }
 
-/// The child's side of looking into plug-ins.
+/// Runs in the child process: loads plug-ins and prints their contents.
 pub fn describe(args: &DescribeArgs) -> Result<u8, CliError> {
     crate::measure::become_trial_process();
     crate::engine::describe(&args.files)
 }
 
-/// Refuses what can bring no plug-in.
+/// Refuses paths that cannot contain plug-ins.
 pub fn check(given: &[PathBuf]) -> Result<(), CliError> {
     for path in given {
         let shown = harmless(&path.to_string_lossy());
         if let Err(error) = path.metadata() {
             return Err(CliError::usage(format!("--plugins {shown}: {error}"))
-                .hint("it wants a folder with plug-ins (libkvdyno_NAME.so)"));
+                .hint("name a folder that contains plug-ins (libkvdyno_NAME.so)"));
         }
         if path.is_file() && !is_plugin_name(path) {
-            return Err(CliError::usage(format!("--plugins {shown}: not named as a plug-in"))
-                .hint("a plug-in's name is libkvdyno_NAME.so, where NAME has a-z, 0-9, _, . and -"));
+            return Err(CliError::usage(format!("--plugins {shown}: not the file name of a plug-in"))
+                .hint("a plug-in is named libkvdyno_NAME.so, where NAME consists of a-z, 0-9, _, . and -"));
         }
     }
     Ok(())
 }
 
-/// The engines for a command that was given these names; all there are for none. Plug-ins are looked into by another
-/// process.
+/// The registry for a command that names these engines, or for all engines if there are no names. Another process loads the
+/// plug-ins.
 pub fn registry(given: &[PathBuf], names: &[String]) -> Result<Registry, CliError> {
     let executable = std::env::current_exe()
         .map_err(|error| CliError::failed(format!("cannot find this executable: {error}")))?;
@@ -42,8 +43,8 @@ pub fn registry(given: &[PathBuf], names: &[String]) -> Result<Registry, CliErro
     Ok(Registry::look_for(given, &names, &|files| described(&executable, files)))
 }
 
-/// Tells of plug-ins that were refused, where that may be why the command does something else than expected: no engine
-/// was named, one that was named is not known, or has its name from another plug-in.
+/// Warns about refused plug-ins if they may explain an unexpected result: no engine was named, a named engine is unknown, or
+/// a named engine comes from another plug-in.
 pub fn warn(registry: &Registry, names: &[String]) {
     let is_unknown = |name: &String| {
         let found = registry.engine(super::args::named(name).0);

@@ -1,4 +1,4 @@
-//! Engines that were asked for by name and could do nothing of what was asked.
+//! Engines named on the command line that could run none of the measured phases.
 
 use super::args;
 use crate::engine::{Engine, Registry, level_name};
@@ -6,9 +6,10 @@ use crate::results::{Cause, Outcome, Record, Run};
 use crate::runner::level_number;
 use crate::workload::{Durability, Workload};
 
-/// A text for each engine that the run names and that was refused in every phase but fills: why, and what would help.
+/// A message for each engine that the command line names and that was refused in every phase except fills: the reason and
+/// a hint.
 pub fn refusals(run: &Run, records: &[Record], registry: &Registry) -> Vec<String> {
-    let mut names: Vec<String> = super::asked_by_name(&run.command);
+    let mut names: Vec<String> = super::named_engines(&run.command);
     names.iter_mut().for_each(|name| *name = args::named(name).0.to_string());
     names.sort();
     names.dedup();
@@ -22,7 +23,7 @@ pub fn refusals(run: &Run, records: &[Record], registry: &Registry) -> Vec<Strin
     names.iter().filter_map(of).collect()
 }
 
-/// Why a trial measured nothing; none: it did, or it failed otherwise.
+/// Why a trial measured nothing. `None` if it measured something or failed for another reason.
 fn reason(record: &Record) -> Option<String> {
     match &record.outcome {
         Outcome::Failed { cause, text } if *cause == Cause::Refused => Some(text.clone()),
@@ -38,20 +39,20 @@ fn reason(record: &Record) -> Option<String> {
 fn hint<'w>(name: &str, mut workloads: impl Iterator<Item = &'w Workload>, registry: &Registry) -> String {
     let by_level = |engine: Engine| workloads.find_map(|workload| level_hint(&engine, workload));
     registry.engine(name).ok().and_then(by_level).unwrap_or_else(|| {
-        format!("`kvdyno engines {name}` shows what it can do; name other engines, or another workload")
+        format!("`kvdyno engines {name}` shows its capabilities; choose other engines or another workload")
     })
 }
 
-/// What to ask for where a level is too strong for an engine.
+/// Which level to request if an engine cannot reach the requested one.
 fn level_hint(engine: &Engine, workload: &Workload) -> Option<String> {
     let strongest =
         (0..=crate::engine::abi::KV_POWER).rev().find(|level| engine.levels() & (1 << level) != 0)?;
-    let asked = |phase: &crate::workload::Phase| phase.durability.unwrap_or(workload.durability);
+    let requested = |phase: &crate::workload::Phase| phase.durability.unwrap_or(workload.durability);
     let is_too_strong = |level: Durability| level != Durability::Default && level_number(level) > strongest;
-    let phase = workload.phases.iter().find(|phase| is_too_strong(asked(phase)))?;
+    let phase = workload.phases.iter().find(|phase| is_too_strong(requested(phase)))?;
     let level = level_name(strongest);
     Some(match phase.durability {
-        Some(_) => format!("--set {}.durability={level} asks for what it has", phase.name),
-        None => format!("--durability {level} asks for what it has"),
+        Some(_) => format!("try --set {}.durability={level}, the strongest level of this engine", phase.name),
+        None => format!("try --durability {level}, the strongest level of this engine"),
     })
 }

@@ -1,13 +1,13 @@
-//! `kvdyno run`: plan, measure, report.
+//! `kvdyno run`: plans a run, measures it and prints the report.
 
 use super::error::{CliError, FAILED, WRONG};
 use super::kept::KeepArgs;
 use super::layouts;
 use super::limits::{self, LimitArgs};
 use super::live::LiveArgs;
-use super::outside;
 use super::passwords;
 use super::plan;
+use super::redis_benchmark;
 use super::refusal::refusals;
 use super::sizes::Sizes;
 use crate::engine::Registry;
@@ -21,50 +21,52 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Measure engines under workloads.
+/// Run workloads on engines and report the results.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// Workloads and suites: names (`kvdyno workloads`) or TOML files.
+    /// Workloads and suites to run: names (see `kvdyno workloads`) or TOML files.
     #[arg(value_name = "WORKLOAD")]
     pub(super) workloads: Vec<String>,
-    /// Engines, separated by commas; without it: those of a suite, else every engine this build has.
+    /// Engines to run, separated by commas [default: the suite's engines, or all available engines].
     #[arg(short, long, value_delimiter = ',', value_name = "NAMES")]
     pub(super) engines: Vec<String>,
+    /// Run the same ops on the same rows in every repetition. By default, each repetition has its own seed, derived from
+    /// --seed.
+    #[arg(long)]
+    pub(super) same_ops: bool,
+    /// Set an option of an engine. Can be given more than once.
+    #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
+    pub(super) options: Vec<String>,
+    /// Write the results of the run to a new folder in DIR.
+    #[arg(long, value_name = "DIR", default_value = "kvdyno-results")]
+    pub(super) results: PathBuf,
+    /// Create temporary databases in DIR [default: the run's folder].
+    #[arg(long, value_name = "DIR")]
+    pub(super) data: Option<PathBuf>,
+    /// Resume an interrupted run: the newest one, or the one in DIR.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
+    pub(super) resume: Option<Option<PathBuf>>,
+    /// Kill a trial that makes no progress for N seconds.
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) stall_seconds: u64,
+    /// Start even if the disk has less free space than the estimate of the plan.
+    #[arg(long)]
+    pub(super) ignore_space: bool,
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
+    pub(super) layout: Vec<String>,
+    // The groups with a heading come last because a heading applies to all following flags.
     #[command(flatten)]
     pub(super) sizes: Sizes,
     #[command(flatten)]
     pub(super) limits: LimitArgs,
     #[command(flatten)]
     pub(super) kept: KeepArgs,
-    /// Let every repetition do the same ops on the same rows; without it each has a seed of its own, made from --seed.
-    #[arg(long)]
-    pub(super) same_ops: bool,
-    /// Set an option of an engine; may be given more than once.
-    #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
-    pub(super) options: Vec<String>,
-    /// Where results go: a folder per run below this one.
-    #[arg(long, value_name = "DIR", default_value = "kvdyno-results")]
-    pub(super) results: PathBuf,
-    /// Where databases are made and removed; default: in the run's folder.
-    #[arg(long, value_name = "DIR")]
-    pub(super) data: Option<PathBuf>,
-    /// Go on with a run that was stopped: the newest one, or that in DIR.
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
-    pub(super) resume: Option<Option<PathBuf>>,
-    /// End a trial in which no op ends for this long.
-    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) stall_seconds: u64,
-    /// Start even if the disk is smaller than the plan's estimate.
-    #[arg(long)]
-    pub(super) ignore_space: bool,
-    #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
-    pub(super) layout: Vec<String>,
     #[command(flatten)]
     pub(super) live: LiveArgs,
 }
 
 impl RunArgs {
-    /// What runs without a command.
+    /// The arguments of `kvdyno` without a command.
     pub fn quick() -> RunArgs {
         RunArgs {
             workloads: vec!["quick".into()],
@@ -94,15 +96,15 @@ impl RunArgs {
     }
 }
 
-fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliError> {
+fn resumed(args: &RunArgs, requested: &Option<PathBuf>) -> Result<RunFolder, CliError> {
     let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
-    let path = match wanted {
+    let path = match requested {
         Some(path) => path.clone(),
         None => {
             let found = if args.results.is_dir() { newest(&args.results).map_err(failed)? } else { None };
             found.ok_or_else(|| {
-                CliError::usage(format!("no run to go on with in {}", args.results.display()))
-                    .hint("name it: --resume=DIR")
+                CliError::usage(format!("no run to resume in {}", args.results.display()))
+                    .hint("name the folder of the run: --resume=DIR")
             })?
         }
     };
@@ -114,12 +116,12 @@ fn resumed(args: &RunArgs, wanted: &Option<PathBuf>) -> Result<RunFolder, CliErr
 /// Runs the command.
 pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     args.live.check()?;
-    // What it tells on the way nobody need read; its results are in files too.
+    // Progress needs no reader, and the results are also saved in files.
     signals::outlive_the_reader();
     for (flag, folder) in [("--results", Some(&args.results)), ("--data", args.data.as_ref())] {
         if folder.is_some_and(|folder| folder.to_str().is_none()) {
-            return Err(CliError::usage(format!("{flag}: the folder's name is not UTF-8"))
-                .hint("name another one: records and engines take names as UTF-8"));
+            return Err(CliError::usage(format!("{flag}: the folder's name is not valid UTF-8"))
+                .hint("use another folder: records and engines require UTF-8 names"));
         }
     }
     let registry = super::plugins::registry(plugins, &args.engines)?;
@@ -141,14 +143,14 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     args.live.take_terminal(&mut live)?;
     let ending = runner::run(&run.trials, &runner, &mut results, &data, &mut live).map_err(|text| {
         remove_data(args, &data);
-        let go_on = format!("kvdyno run --resume={}", results.path().display());
-        CliError::failed(text).hint(format!("what was measured is saved; go on with: {go_on}"))
+        let resume = format!("kvdyno run --resume={}", results.path().display());
+        CliError::failed(text).hint(format!("completed trials are saved; resume with: {resume}"))
     })?;
     live.finish(ending == Ending::Complete, &results.path().to_string_lossy());
     drop(server);
-    let has_failed = outside::concerns(&run)
+    let has_failed = redis_benchmark::applies_to(&run)
         && ending != Ending::Interrupted
-        && outside::measure(
+        && redis_benchmark::measure(
             &run,
             results.path(),
             &data,
@@ -163,10 +165,10 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let summary = Summary::new(&run, records);
     show(&run, &summary, &layouts, results.path())?;
     println!("results: {}", results.path().display());
-    args.kept.tell(&run);
+    args.kept.report(&run);
     if ending == Ending::Interrupted && !args.live.is_json() {
         eprintln!(
-            "stopped; what was measured is saved. Go on with: kvdyno run --resume={}",
+            "interrupted; completed trials are saved. Resume with: kvdyno run --resume={}",
             results.path().display()
         );
     }
@@ -175,17 +177,17 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     Ok(code)
 }
 
-/// Only if it is empty and ours: the one that a run makes in its own folder.
+/// Removes the folder for databases if it is empty and in the run's own folder.
 fn remove_data(args: &RunArgs, data: &Path) {
     if args.data.is_none() {
         let _ = std::fs::remove_dir(data);
     }
 }
 
-/// The folder of a new run, planned and made, or of one that goes on.
+/// Plans a new run and creates its folder, or opens the folder of a run to resume.
 fn folder_of(args: &RunArgs, registry: &Registry) -> Result<RunFolder, CliError> {
-    if let Some(wanted) = &args.resume {
-        return resumed(args, wanted);
+    if let Some(requested) = &args.resume {
+        return resumed(args, requested);
     }
     let planned = plan::plan(args, registry)?;
     layouts::of_run(&args.layout, &planned)?;
@@ -193,7 +195,7 @@ fn folder_of(args: &RunArgs, registry: &Registry) -> Result<RunFolder, CliError>
     RunFolder::create(&args.results, &planned).map_err(|error| CliError::failed(error.to_string()))
 }
 
-/// What starts the trials.
+/// The runner, which starts the trials.
 fn runner_of(
     args: &RunArgs,
     plugins: &[PathBuf],
@@ -212,9 +214,10 @@ fn runner_of(
     })
 }
 
-/// What the end of a run shows: the table of servers, or its layouts.
+/// Prints the results at the end of a run: the table of servers, or the layouts.
 fn show(run: &Run, summary: &Summary, layouts: &[&Layout], folder: &Path) -> Result<(), CliError> {
-    let table = if outside::concerns(run) { outside::table(run, summary, folder) } else { None };
+    let table =
+        if redis_benchmark::applies_to(run) { redis_benchmark::table(run, summary, folder) } else { None };
     let Some(table) = table else {
         layouts::print_ending(layouts, summary, run, folder);
         return Ok(());
@@ -225,20 +228,21 @@ fn show(run: &Run, summary: &Summary, layouts: &[&Layout], folder: &Path) -> Res
     Ok(())
 }
 
-/// Writes the page into the run's folder and names it; where that fails it is told, for the results are safe.
+/// Writes the HTML report into the run's folder and prints its path. A failure is only a warning because the results are
+/// saved.
 fn write_page(results: &RunFolder, summary: &Summary, run: &Run) {
     let Some(html) = crate::report::format("html") else { return };
     match results.write_report("report.html", (html.render)(summary, run).as_bytes()) {
         Ok(path) => println!("report: {}", path.display()),
         Err(error) => eprintln!(
-            "warning: no report.html: {error}; `kvdyno report {} --format html` prints it",
+            "warning: cannot write report.html: {error}; `kvdyno report {} --format html` prints it",
             results.path().display()
         ),
     }
 }
 
-/// What trials find in their environment beside the user's own: passwords, and where plug-ins are, for engines that start
-/// this program again.
+/// Environment variables that trials get in addition to the user's: passwords, and the folders of plug-ins for engines that
+/// start kvdyno themselves.
 fn environment(args: &RunArgs, plugins: &[PathBuf]) -> Result<Vec<(String, String)>, CliError> {
     let mut all = passwords::environment(&args.options)?;
     if !plugins.is_empty() {
@@ -249,7 +253,7 @@ fn environment(args: &RunArgs, plugins: &[PathBuf]) -> Result<Vec<(String, Strin
     Ok(all)
 }
 
-/// Wrong answers outrank failures; a refusal is an answer, unless nothing else came.
+/// The exit code: wrong answers outrank failures. A refused trial is a failure only if all trials were refused.
 fn exit_code(records: &[Record], ending: Ending) -> u8 {
     let any = |test: &dyn Fn(&Record) -> bool| records.iter().any(test);
     let is_refused = |record: &Record| matches!(&record.outcome, Outcome::Failed { cause, .. } if *cause == Cause::Refused);
@@ -264,6 +268,6 @@ fn exit_code(records: &[Record], ending: Ending) -> u8 {
     if ending == Ending::Interrupted {
         return signals::stopped_code();
     }
-    let asked: Vec<&Record> = records.iter().filter(|record| !record.trial.is_floor).collect();
-    if !asked.is_empty() && asked.iter().all(|record| is_refused(record)) { FAILED } else { 0 }
+    let compared: Vec<&Record> = records.iter().filter(|record| !record.trial.is_floor).collect();
+    if !compared.is_empty() && compared.iter().all(|record| is_refused(record)) { FAILED } else { 0 }
 }

@@ -1,20 +1,20 @@
-//! `kvdyno selftest`: the harness tests itself.
+//! `kvdyno selftest`: tests kvdyno itself.
 
 use super::error::{CliError, WRONG};
 use crate::audit::selftest::{self, Listing};
 
-/// Test the harness itself.
+/// Test kvdyno itself: distributions, random streams, histograms, clock and values.
 #[derive(Debug, clap::Args)]
 pub struct SelftestArgs {
-    /// The seed of everything that is drawn.
+    /// Seed of all random values.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// Runs all tests; exit code 3 if one fails, for then no number of this build is to be trusted.
+/// Runs all tests. The exit code is 3 if one fails, because results of this build cannot be trusted then.
 pub fn run(args: &SelftestArgs) -> Result<u8, CliError> {
     let findings = selftest::run(args.seed);
     println!("{}, seed {}", Listing(&findings), args.seed);
-    let is_green = findings.iter().all(|finding| finding.passed);
-    Ok(if is_green { 0 } else { WRONG })
+    let has_passed = findings.iter().all(|finding| finding.passed);
+    Ok(if has_passed { 0 } else { WRONG })
 }

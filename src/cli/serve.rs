@@ -1,4 +1,4 @@
-//! `kvdyno serve ENGINE`: an engine behind the Redis protocol.
+//! `kvdyno serve ENGINE`: serves an engine over the Redis protocol.
 
 mod folder;
 mod statistics;
@@ -18,54 +18,54 @@ use std::path::PathBuf;
 /// Serve an engine to Redis clients.
 #[derive(Debug, clap::Args)]
 pub struct ServeArgs {
-    /// The engine (`kvdyno engines`).
+    /// Engine to serve (see `kvdyno engines`).
     engine: String,
-    /// The database's folder, made if it is not there; default: `kvdyno-serve/ENGINE`.
+    /// Folder of the database, created if it does not exist [default: kvdyno-serve/ENGINE].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// The least durability level: none, process, power or default.
-    #[arg(long, default_value = "process")]
+    /// Minimum durability level: none, process, power or default.
+    #[arg(long, value_name = "LEVEL", default_value = "process")]
     durability: String,
-    /// The port; 0: a free one, which is printed.
+    /// Port to listen on. 0 chooses a free port and prints it.
     #[arg(long, default_value_t = 6380)]
     port: u16,
-    /// The address to listen on; another than a loopback one needs --listen-public.
-    #[arg(long, default_value = "127.0.0.1")]
+    /// Address to listen on. Addresses other than loopback require --listen-public.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     bind: IpAddr,
-    /// Be reachable from other machines; needs a password.
+    /// Allow connections from other machines. Requires a password.
     #[arg(long)]
     listen_public: bool,
-    /// The password that clients must give (AUTH). It can be seen in the list of processes; --password-file cannot.
+    /// Password that clients must send (AUTH). It is visible in the process list; with --password-file it is not.
     #[arg(long, conflicts_with = "password_file")]
     password: Option<String>,
-    /// A file whose first line is the password.
+    /// Read the password from the first line of FILE.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// Threads; default: the processors that this process may use.
-    #[arg(short, long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    /// Number of threads [default: the number of CPUs that this process may use].
+    #[arg(short, long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
-    /// Cache budget of the engine: `64MiB`.
-    #[arg(long, value_parser = crate::workload::parse_bytes)]
+    /// Cache budget of the engine, such as `64MiB`.
+    #[arg(long, value_name = "BYTES", value_parser = crate::workload::parse_bytes)]
     cache: Option<u64>,
-    /// Set an option of the engine: `NAME=VALUE` or `ENGINE.NAME=VALUE`; may be given more than once.
+    /// Set an option of the engine: `NAME=VALUE` or `ENGINE.NAME=VALUE`. Can be given more than once.
     #[arg(long = "option", value_name = "NAME=VALUE")]
     options: Vec<String>,
-    /// Clients at once.
+    /// Maximum number of connected clients.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     max_clients: usize,
-    /// The largest argument of a command, 512MiB at most.
+    /// Maximum size of a command argument, up to 512MiB.
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = crate::workload::parse_bytes)]
     max_bulk: u64,
-    /// Close clients that say nothing for so many seconds; 0: never.
+    /// Close connections that are idle for N seconds. 0 disables this.
     #[arg(long, value_name = "N", default_value_t = 0)]
     idle_seconds: u64,
-    /// Print ops and latencies of each command once a second, and record them as CSV in FILE; default: a new file in
-    /// kvdyno-results.
+    /// Print the ops and latencies of each command once a second and write them to FILE as CSV [default: a new file in
+    /// kvdyno-results].
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     stats: Option<Option<PathBuf>>,
 }
 
-/// The largest argument that can be asked for, as in Redis.
+/// The maximum of --max-bulk, as in Redis.
 const MOST_BULK: u64 = 512 << 20;
 
 /// Serves until SHUTDOWN or a signal.
@@ -75,9 +75,9 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let engine = args::engines(&registry, std::slice::from_ref(&args.engine))?.remove(0);
     let fixed = engine.capabilities() & crate::engine::abi::KV_FIXED_KEY_SIZE != 0;
     if fixed || engine.stores_nothing() {
-        let lack = if fixed { "takes keys of one size only" } else { "stores nothing" };
-        return Err(CliError::usage(format!("{} {lack}, so it cannot be served", engine.name()))
-            .hint("`kvdyno engines` lists the others"));
+        let reason = if fixed { "supports only keys of one size" } else { "stores nothing" };
+        return Err(CliError::usage(format!("{} {reason} and cannot be served", engine.name()))
+            .hint("see `kvdyno engines` for other engines"));
     }
     let dir = args.dir.clone().unwrap_or_else(|| PathBuf::from("kvdyno-serve").join(engine.name()));
     let folder = Folder::prepare(&dir, engine.name()).map_err(CliError::usage)?;
@@ -86,8 +86,8 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
     let database = Database::open(&engine, folder.path(), &request)
         .map_err(|error| failed(&format!("cannot open {} in {}", engine.name(), dir.display()), &error))?;
-    let in_force = database.in_force().clone();
-    let in_memory = in_force.capabilities & crate::engine::abi::KV_IN_MEMORY != 0;
+    let effective = database.in_force().clone();
+    let in_memory = effective.capabilities & crate::engine::abi::KV_IN_MEMORY != 0;
     folder.opened(in_memory).map_err(CliError::failed)?;
     let address = SocketAddr::new(args.bind, args.port);
     let mut statistics = args.stats.as_ref().map(Statistics::new).transpose().map_err(CliError::failed)?;
@@ -99,15 +99,15 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     println!(
         "{} {} at level {} in {}, on {listening}, {} threads",
         engine.name(),
-        in_force.version,
-        level_name(in_force.level),
+        effective.version,
+        level_name(effective.level),
         dir.display(),
         server.threads(),
     );
-    println!("capabilities: {}", capability_names(in_force.capabilities).join(", "));
-    // What is in force, not what was asked for: a password of an option is taken out of it.
+    println!("capabilities: {}", capability_names(effective.capabilities).join(", "));
+    // These are the effective options, not the requested ones: passwords are removed from them.
     let is_set = |name: &String| request.settings.iter().any(|(set, _)| set == name);
-    let set = in_force.settings.iter().filter(|(name, _)| is_set(name));
+    let set = effective.settings.iter().filter(|(name, _)| is_set(name));
     let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
     if !set.is_empty() {
         println!("options: {}", set.join(", "));
@@ -124,20 +124,20 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     Ok(0)
 }
 
-/// Files that the engine may have open beside the connections.
+/// Number of files reserved for the engine, in addition to the connections.
 const ENGINE_FILES: u64 = 2048;
 
-/// As many clients as there may be files, after raising that limit.
-fn clients_that_fit(wanted: usize) -> usize {
-    let Some(files) = raise_open_files(wanted as u64 + ENGINE_FILES) else { return wanted };
+/// Raises the limit of open files and returns how many clients it allows.
+fn clients_that_fit(requested: usize) -> usize {
+    let Some(files) = raise_open_files(requested as u64 + ENGINE_FILES) else { return requested };
     let fit = files.saturating_sub(ENGINE_FILES.min(files / 2)) as usize;
-    if fit < wanted {
+    if fit < requested {
         eprintln!(
-            "warning: {files} files may be open at once, so {fit} clients are the most; raise the hard limit \
-             (ulimit -Hn) for more"
+            "warning: the limit of {files} open files allows at most {fit} clients; raise the hard limit (ulimit -Hn) for \
+             more"
         );
     }
-    fit.min(wanted)
+    fit.min(requested)
 }
 
 fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
@@ -151,15 +151,15 @@ fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
         (None, None) => None,
     };
     if password.as_ref().is_some_and(String::is_empty) {
-        return Err(CliError::usage("the password is empty").hint("give one of at least one character"));
+        return Err(CliError::usage("the password is empty").hint("use a password of at least one character"));
     }
-    let is_meant = args.listen_public && password.is_some();
-    if !args.bind.is_loopback() && !is_meant {
-        return Err(CliError::usage(format!("{} can be reached from other machines", args.bind))
-            .hint("if that is meant, give --listen-public and a password (--password-file FILE)"));
+    let is_allowed = args.listen_public && password.is_some();
+    if !args.bind.is_loopback() && !is_allowed {
+        return Err(CliError::usage(format!("{} is reachable from other machines", args.bind))
+            .hint("to allow this, add --listen-public and a password (--password-file FILE)"));
     }
     if args.max_bulk > MOST_BULK {
-        return Err(CliError::usage(format!("--max-bulk {} is more than 512MiB", args.max_bulk))
+        return Err(CliError::usage(format!("--max-bulk {} exceeds the maximum of 512MiB", args.max_bulk))
             .hint("Redis has the same limit"));
     }
     Ok(Settings {
@@ -174,24 +174,24 @@ fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
     })
 }
 
-/// Options of engines in Go that suit a server, unless they are given. What it hands over at once are few ops, to which the
-/// way to a goroutine costs more than a wait (`handover`, driver/go/runtime.go). Where `readers` share gets out, each
-/// thread of ours may keep one of Go's processors while it is elsewhere, so these get as many more.
-fn for_a_server(engine: &Engine, threads: usize, settings: &mut Vec<(String, String)>) {
+/// Adds options of Go engines that suit a server, unless they are set. A server passes only a few ops at a time, for which
+/// switching to a goroutine costs more than waiting (`handover`, driver/go/runtime.go). If `readers` distribute gets, each
+/// server thread may occupy one of Go's processors while it is busy elsewhere, so GOMAXPROCS is raised by their number.
+fn add_server_options(engine: &Engine, threads: usize, settings: &mut Vec<(String, String)>) {
     let has = |option: &str| engine.options().iter().any(|known| known.name == option);
-    let mut suits = vec![("handover", "engine".to_string())];
+    let mut defaults = vec![("handover", "engine".to_string())];
     if has("readers") {
-        suits.push(("readers", "8".to_string()));
-        suits.push(("gomaxprocs", (processors() + threads).to_string()));
+        defaults.push(("readers", "8".to_string()));
+        defaults.push(("gomaxprocs", (processors() + threads).to_string()));
     }
-    for (name, value) in suits {
+    for (name, value) in defaults {
         if has(name) && settings.iter().all(|(given, _)| given != name) {
             settings.push((name.into(), value));
         }
     }
 }
 
-/// Processors that this process may use.
+/// The number of CPUs that this process may use.
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
@@ -212,7 +212,7 @@ fn request(
     let options: Vec<String> = args.options.iter().map(full).collect();
     let contestant = args::options(std::slice::from_ref(engine), &[name.to_string()], &options)?.remove(0);
     let mut settings = contestant.options;
-    for_a_server(engine, threads, &mut settings);
+    add_server_options(engine, threads, &mut settings);
     Ok(Request {
         level: level_number(args.durability.parse().map_err(|error| CliError::usage(format!("{error}")))?),
         create: folder.is_new(),

@@ -1,4 +1,4 @@
-//! What commands take to change a workload: the usual fields, a scale, and any field by name.
+//! Flags that change a workload: the common fields, a scale factor, and any field by name.
 
 use super::args;
 use super::error::CliError;
@@ -6,44 +6,44 @@ use crate::workload::{
     Axes, Changes, Durability, Overrides, parse_bytes, parse_count, parse_seconds, parse_size, parse_threads,
 };
 
-/// The usual fields of a workload.
+/// Flags that change a workload.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "Fields of the workload")]
+#[command(next_help_heading = "Workload fields")]
 pub struct Sizes {
-    /// Keys: `200k`; of a list, `1M,5M,10M`, the workload is run with each.
-    #[arg(long, value_parser = count, value_delimiter = ',', value_name = "KEYS")]
+    /// Number of keys, such as `200k`. With a list (`1M,5M,10M`), run the workload once for each number.
+    #[arg(long, value_parser = count, value_delimiter = ',', value_name = "N")]
     keys: Vec<u64>,
-    /// Bytes of a key: `16`, `uniform:8-64`.
-    #[arg(long)]
+    /// Size of a key in bytes, such as `16` or `uniform:8-64`.
+    #[arg(long, value_name = "SIZE")]
     key_size: Option<String>,
-    /// Bytes of a value: `100`, `uniform:250-2500`, `1KiB`.
-    #[arg(long)]
+    /// Size of a value in bytes, such as `100`, `1KiB` or `uniform:250-2500`.
+    #[arg(long, value_name = "SIZE")]
     value_size: Option<String>,
-    /// Threads: `4`, `cpus`, `cpus-1`.
-    #[arg(short, long)]
+    /// Number of threads, such as `4`, `cpus` or `cpus-1`.
+    #[arg(short, long, value_name = "N")]
     threads: Option<String>,
-    /// Seconds of each measured phase: `10`, `500ms`.
-    #[arg(long, value_parser = seconds)]
+    /// Duration of each measured phase, such as `10` (seconds) or `500ms`.
+    #[arg(long, value_parser = seconds, value_name = "TIME")]
     seconds: Option<f64>,
-    /// Ops of each measured phase: `1M`.
-    #[arg(long, value_parser = count)]
+    /// Number of ops in each measured phase, such as `1M`.
+    #[arg(long, value_parser = count, value_name = "N")]
     ops: Option<u64>,
-    /// All keys, ops and seconds that are written times this, before the rest is set: `0.1`.
+    /// Multiply all key counts, op counts and durations of the workload by FACTOR, such as `0.1`, before other flags apply.
     #[arg(long, value_parser = factor, value_name = "FACTOR")]
     scale: Option<f64>,
-    /// The least durability level: none, process, power or default; of a list the workload is run at each.
+    /// Minimum durability level: none, process, power or default. With a list, run the workload once at each level.
     #[arg(long, value_delimiter = ',', value_name = "LEVELS")]
     durability: Vec<String>,
-    /// Cache budget of each engine: `64MiB`.
-    #[arg(long, value_parser = bytes)]
+    /// Cache budget of each engine, such as `64MiB`.
+    #[arg(long, value_parser = bytes, value_name = "BYTES")]
     cache: Option<u64>,
-    /// The seed of every stream; repetitions behind the first have seeds of their own, made from it.
+    /// Seed of all random streams. Repetitions after the first derive their own seeds from it.
     #[arg(long)]
     seed: Option<u64>,
-    /// Repetitions of each cell.
-    #[arg(short, long)]
+    /// Number of repetitions of each cell.
+    #[arg(short, long, value_name = "N")]
     runs: Option<u32>,
-    /// Set any field of the workload: `read.seconds=3`, `key.encoding=hex`; may be given more than once.
+    /// Set any field of the workload, such as `read.seconds=3` or `key.encoding=hex`. Can be given more than once.
     #[arg(long, value_name = "PHASE.FIELD=VALUE")]
     set: Vec<String>,
 }
@@ -66,7 +66,7 @@ fn factor(text: &str) -> Result<f64, String> {
 }
 
 impl Sizes {
-    /// What they and a cap of memory change in every workload of a run.
+    /// The changes to each workload of a run, including a memory limit.
     pub fn changes(&self, memory: Option<u64>) -> Result<Changes, CliError> {
         let size = |flag: &str, text: &Option<String>| match text {
             Some(text) => {

@@ -1,9 +1,9 @@
-//! Whatever stands behind the flags: it is parsed and planned, or refused with a text, and nothing panics.
+//! Random command lines: each is parsed and planned, or refused with a message, and none panics.
 
 use super::{Cli, Command, definition, parsed, plan};
 use crate::generator::Random;
 
-/// What a flag may be given, sound and not.
+/// Valid and invalid values for flags.
 const VALUES: &[&str] = &[
     "",
     "0",
@@ -70,7 +70,7 @@ const VALUES: &[&str] = &[
     "65536",
 ];
 
-/// Words of a command: random flags of its definition, each with a random value where it takes one.
+/// Appends random flags of a command, with random values if they take one.
 fn words(command: &clap::Command, random: &mut Random, words: &mut Vec<String>) {
     let mut pick = |count: usize| random.below(count as u64) as usize;
     let args: Vec<&clap::Arg> = command.get_arguments().collect();
@@ -108,7 +108,7 @@ fn random_flags_with_hostile_values_are_planned_or_refused_and_never_panic() {
         } else {
             words(&definition, &mut random, &mut all);
         }
-        // A panic fails the test; these are the words to repeat it with.
+        // A panic fails the test. This prints the words that reproduce it.
         std::println!("{all:?}");
         match parsed(&all) {
             Ok(Cli { command: Some(Command::Run(args)), .. }) => match plan::members(&args) {

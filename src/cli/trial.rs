@@ -1,16 +1,16 @@
-//! `kvdyno trial FILE`: one trial in this process, started by `run`.
+//! `kvdyno trial FILE`: runs one trial in this process. Started by `kvdyno run`.
 
 use super::error::CliError;
 use std::path::PathBuf;
 
-/// Run the task in a file.
+/// Run one trial in this process.
 #[derive(Debug, clap::Args)]
 pub struct TrialArgs {
-    /// The task.
+    /// The task file.
     file: PathBuf,
 }
 
-/// Runs it.
+/// Runs the task.
 pub fn run(args: &TrialArgs) -> Result<u8, CliError> {
     crate::runner::run_task(&args.file).map_err(CliError::failed).map(|()| 0)
 }

@@ -1,4 +1,5 @@
-//! `kvdyno verify [ENGINE...]`: conformance, one process per engine, so that a crash or a hang is a result.
+//! `kvdyno verify [ENGINE...]`: tests the conformance of engines, each in its own process, so that a crash or a hang is a
+//! result.
 
 use super::error::{CliError, WRONG};
 use crate::audit::proven::{self, Proven};
@@ -14,69 +15,78 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Prove what a driver declares, against a model.
+/// Verify engines against a model and test each declared capability.
 #[derive(Debug, clap::Args)]
 pub struct VerifyArgs {
-    /// Engines; without one: all there are. `mutants` stands for every engine with a planted fault.
+    /// Engines to verify [default: all available engines]. `mutants` means all engines with a planted fault.
+    #[arg(value_name = "ENGINE")]
     engines: Vec<String>,
     #[command(flatten)]
     how: How,
-    /// Where databases are made and removed.
+    /// Create temporary databases in DIR.
     #[arg(long, value_name = "DIR", default_value = "kvdyno-results/verify")]
     data: PathBuf,
-    /// Show every check, not only those that fail.
+    /// Show all checks, not only those that fail.
     #[arg(short, long)]
     all: bool,
-    /// The reports as JSON.
+    /// Print the reports as JSON.
     #[arg(long)]
     json: bool,
-    /// Enter what green engines have proven in this file (TOML), beside what stands there of others.
+    /// Write what engines without failures have proven to FILE (TOML). Entries of other engines in FILE are kept.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["checks", "options"])]
     proven: Option<PathBuf>,
-    /// End a check that takes longer than this.
+    /// Stop a check that takes longer than N seconds.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     stall_seconds: u64,
 }
 
-/// How much is tried.
+/// Which checks run, and how much they test.
 #[derive(Debug, clap::Args)]
 struct How {
-    /// The seed of the random ops.
+    /// Seed of the random ops.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Random ops of the model check.
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Number of random ops in the model check.
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     ops: u64,
-    /// Seconds after which a check draws no more ops.
-    #[arg(long, default_value_t = 5.0, value_parser = seconds)]
+    /// Stop generating ops in a check after this many seconds.
+    #[arg(long, value_name = "TIME", default_value_t = 5.0, value_parser = seconds)]
     seconds: f64,
-    /// Run this check alone; may be given more than once.
+    /// Run only this check. Can be given more than once.
     #[arg(long = "check", value_name = "NAME")]
     checks: Vec<String>,
-    /// Set an option of an engine; may be given more than once.
+    /// Set an option of an engine. Can be given more than once.
     #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
     options: Vec<String>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = parse_seconds(text)?;
-    let holds = seconds > 0.0 && seconds <= MOST_SECONDS;
-    if holds { Ok(seconds) } else { Err(format!("expected a time over 0 and up to {MOST_SECONDS} seconds")) }
+    let is_valid = seconds > 0.0 && seconds <= MOST_SECONDS;
+    if is_valid {
+        Ok(seconds)
+    } else {
+        Err(format!("expected more than 0 and at most {MOST_SECONDS} seconds"))
+    }
 }
 
-/// One engine in this process.
+/// Verify one engine in this process.
 #[derive(Debug, clap::Args)]
 pub struct VerifyOneArgs {
+    /// Name of the engine.
     engine: String,
+    /// Folder for databases.
     data: PathBuf,
     #[command(flatten)]
     how: How,
 }
 
-/// A database of one engine, in a fresh process.
+/// Verify a database in a fresh process.
 #[derive(Debug, clap::Args)]
 pub struct VerifyReopenedArgs {
+    /// Name of the engine.
     engine: String,
+    /// File that describes the expected database.
     file: PathBuf,
 }
 
@@ -86,19 +96,19 @@ impl How {
     }
 }
 
-/// A day.
+/// One day.
 const MOST_SECONDS: f64 = 86400.0;
-/// Begins the line that names a check before it runs.
+/// Prefix of the line that names a check before it runs.
 const BEGUN: &str = "kvdyno-check ";
-/// Begins the line with the report.
+/// Prefix of the line with the report.
 const REPORT: &str = "kvdyno-report ";
-/// Between two looks at whether the user has had enough.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Interval between checks for an interrupt.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The child's side.
+/// Runs in the child process: verifies one engine and prints the report.
 pub fn run_one(args: &VerifyOneArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     become_trial_process();
-    // Its plug-in alone, as a trial does.
+    // Only its plug-in is loaded, as in a trial.
     let registry = Registry::alone(plugins.first().map(PathBuf::as_path)).map_err(CliError::failed)?;
     let names = std::slice::from_ref(&args.engine);
     let engine = super::args::engines(&registry, names)?;
@@ -114,7 +124,7 @@ pub fn run_one(args: &VerifyOneArgs, plugins: &[PathBuf]) -> Result<u8, CliError
     Ok(0)
 }
 
-/// The fresh process's side: what it finds wrong goes to stdout.
+/// Runs in the fresh process: verifies the database and prints the first error to stdout.
 pub fn run_reopened(args: &VerifyReopenedArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     become_part_of_trial();
     let registry = Registry::alone(plugins.first().map(PathBuf::as_path)).map_err(CliError::failed)?;
@@ -128,7 +138,8 @@ pub fn run_reopened(args: &VerifyReopenedArgs, plugins: &[PathBuf]) -> Result<u8
     }
 }
 
-/// Has a fresh process look at the database that `file` tells of. It has this one's environment, and dies with it.
+/// Starts a fresh process that verifies the database described in `file`. It inherits the environment of this process and
+/// dies with it.
 fn in_fresh_process(engine: &str, plugins: &[PathBuf], file: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("cannot start a process for {engine}: {error}");
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
@@ -137,11 +148,11 @@ fn in_fresh_process(engine: &str, plugins: &[PathBuf], file: &Path) -> Result<()
         command.arg("--plugins").arg(plugin);
     });
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().map_err(failed)?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     match (output.status.signal(), output.status.code()) {
         (_, Some(0)) => Ok(()),
         (_, Some(code)) if i32::from(WRONG) == code => {
-            Err(said.lines().last().unwrap_or_default().to_string())
+            Err(stdout.lines().last().unwrap_or_default().to_string())
         }
         (Some(signal), _) => Err(format!("it died of {}", signals::signal_name(signal))),
         (None, _) => Err(format!("it ended early with {}", output.status)),
@@ -151,7 +162,7 @@ fn in_fresh_process(engine: &str, plugins: &[PathBuf], file: &Path) -> Result<()
 /// How an engine's process ended.
 enum Verdict {
     Report(Box<Report>),
-    /// In which check, and how.
+    /// The check in which it died, and the cause.
     Died(String, String),
 }
 
@@ -178,11 +189,10 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     }
     if let Some(file) = &args.proven {
         proven::check(file).map_err(|text| {
-            CliError::usage(format!("--proven: {text}"))
-                .hint("name a file in a folder that can be written to")
+            CliError::usage(format!("--proven: {text}")).hint("name a file in a writable folder")
         })?;
     }
-    let held = hold(&args.data)?;
+    let lock = lock_folder(&args.data)?;
     signals::count_interrupts();
     let mut is_red = false;
     let mut reports = Vec::new();
@@ -201,37 +211,38 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
             show(name, &verdict, args.all);
         }
     }
-    // Only if it is empty; it is made anew when it is needed.
+    // This removes the folder only if it is empty.
     let _ = fs::remove_dir(&args.data);
-    drop(held);
+    drop(lock);
     if args.json {
         println!("{}", serde_json::Value::Array(reports));
     }
     if signals::interrupts() > 0 {
-        eprintln!("stopped; what stands above was verified");
+        eprintln!("interrupted; only the engines listed above were verified");
         return Ok(signals::stopped_code());
     }
     Ok(if is_red { WRONG } else { 0 })
 }
 
-/// The folder for databases, made and locked: another verify would take ours for what it had left.
-fn hold(folder: &Path) -> Result<File, CliError> {
+/// Creates and locks the folder for databases. Without the lock, another `kvdyno verify` would remove these
+/// databases as leftovers.
+fn lock_folder(folder: &Path) -> Result<File, CliError> {
     let shown = folder.display();
     let failed =
         |what: &str, error: std::io::Error| CliError::failed(format!("cannot {what} {shown}: {error}"));
-    fs::create_dir_all(folder).map_err(|error| failed("make", error))?;
+    fs::create_dir_all(folder).map_err(|error| failed("create", error))?;
     let opened = File::open(folder).map_err(|error| failed("open", error))?;
     match opened.try_lock() {
         Err(TryLockError::WouldBlock) => {
-            Err(CliError::failed(format!("another `kvdyno verify` works in {shown}"))
-                .hint("wait for its end, or name another folder with --data"))
+            Err(CliError::failed(format!("another `kvdyno verify` is using {shown}"))
+                .hint("wait until it has finished, or name another folder with --data"))
         }
-        // Some file systems have no locks.
+        // Some file systems do not support locks.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(opened),
     }
 }
 
-/// Enters what was proven; of an engine that failed nothing is.
+/// Writes what was proven to the file. Nothing is written for an engine that failed.
 fn keep(file: &Path, engine: &Engine, verdict: &Verdict) -> Result<(), CliError> {
     let row = match verdict {
         Verdict::Report(report) => Proven::of(engine, report),
@@ -240,7 +251,7 @@ fn keep(file: &Path, engine: &Engine, verdict: &Verdict) -> Result<(), CliError>
     match row {
         Some(row) => proven::keep(file, row).map_err(CliError::failed),
         None => {
-            eprintln!("{}: nothing is proven, so {} stays as it is", engine.name(), file.display());
+            eprintln!("{}: nothing was proven; {} was not changed", engine.name(), file.display());
             Ok(())
         }
     }
@@ -264,7 +275,7 @@ fn show(name: &str, verdict: &Verdict, all: bool) {
             let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
             let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
             let colour = if report.is_green() { "green" } else { "RED" };
-            println!("{name:24} {colour:6} {passed} passed, {failed} failed, {skipped} not for this engine");
+            println!("{name:24} {colour:6} {passed} passed, {failed} failed, {skipped} not applicable");
             if all {
                 println!("{report}");
             } else {
@@ -293,7 +304,7 @@ fn start(
         |error: std::io::Error| CliError::failed(format!("cannot start a process for {name}: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.envs(environment_of(name));
-    // A whole path, for an engine may change the working folder.
+    // The path is absolute because an engine may change the working folder.
     command.arg("verify-one").arg(name).arg(std::path::absolute(data).map_err(failed)?);
     command.arg(format!("--seed={}", args.how.seed)).arg(format!("--ops={}", args.how.ops));
     command.arg(format!("--seconds={}", args.how.seconds));
@@ -304,7 +315,7 @@ fn start(
     if let Some(file) = plugin {
         command.arg("--plugins").arg(file);
     }
-    // Panics that a check provokes and catches are no news for the reader.
+    // Some checks provoke panics and catch them; their messages would confuse the user.
     command.stderr(Stdio::null());
     TrialProcess::start(&mut command).map_err(failed)
 }
@@ -313,12 +324,12 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
     let on_terminal = std::io::stderr().is_terminal();
     let mut check = "open".to_string();
     let mut report: Option<Report> = None;
-    // What was touched where a guard page lies.
+    // The access to a guard page that killed the process.
     let mut trespass = String::new();
     let mut last_change = Instant::now();
     let mut stalled = false;
     let end = loop {
-        match process.next(LOOK_EVERY) {
+        match process.next(POLL_INTERVAL) {
             Event::Line(line) => {
                 if let Some(begun) = line.strip_prefix(BEGUN) {
                     check = begun.to_string();
@@ -344,7 +355,7 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
         eprint!("\r\x1b[K");
     }
     if signals::interrupts() > 0 {
-        return Verdict::Died(check, "stopped by the user".into());
+        return Verdict::Died(check, "interrupted by the user".into());
     }
     let code = end.status.and_then(|status| status.code());
     match (report, stalled, end.status.and_then(|status| status.signal())) {
@@ -355,14 +366,14 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
         (Some(_), true, _) => {
             Verdict::Died("exit".into(), format!("the process did not exit within {} s", stall.as_secs()))
         }
-        (None, true, _) => Verdict::Died(check, format!("nothing happened for {} s", stall.as_secs())),
+        (None, true, _) => Verdict::Died(check, format!("no progress for {} s", stall.as_secs())),
         (report, _, signal) => {
             let how = match (signal, code) {
                 (Some(signal), _) => {
                     format!("the process died of {}{trespass}", signals::signal_name(signal))
                 }
                 (None, Some(code)) => format!("the process ended early, with exit code {code}"),
-                (None, None) => "the process could not be ended".into(),
+                (None, None) => "the process could not be killed".into(),
             };
             Verdict::Died(if report.is_some() { "exit".into() } else { check }, how)
         }

@@ -1,5 +1,5 @@
-//! The versions of engines: a driver tells its library's only when it opens a database, so each engine opens one, in a
-//! process of its own that may crash or hang, in a folder of ours that is removed.
+//! The versions of engines. A driver reports the version of its library only when it opens a database, so each engine opens
+//! one in a temporary folder, in a separate process that may crash or hang.
 
 use super::error::CliError;
 use crate::engine::abi::{KV_CLOCK_MONOTONIC, KV_FIXED_KEY_SIZE, KV_GET, KV_NONE, KV_PUT};
@@ -14,29 +14,30 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// One engine in this process.
+/// Print the version of one engine.
 #[derive(Debug, clap::Args)]
 pub struct VersionOneArgs {
+    /// Name of the engine.
     engine: String,
-    /// A folder to make.
+    /// Folder to create.
     folder: PathBuf,
-    /// The plug-in that has the engine; without it: it is built in.
+    /// Plug-in of the engine [default: the engine is built in].
     #[arg(long)]
     file: Option<PathBuf>,
 }
 
-/// Begins the line with the version; all else on stdout is some engine's.
+/// Prefix of the line with the version. Other lines on stdout come from the engine.
 const VERSION: &str = "kvdyno-version ";
-/// Between two looks at the time.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Interval between checks of the time.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The child's side.
+/// Runs in the child process: opens a database and prints the version.
 pub fn run_one(args: &VersionOneArgs) -> Result<u8, CliError> {
     become_trial_process();
     let registry = Registry::alone(args.file.as_deref()).map_err(CliError::failed)?;
     let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?.remove(0);
     std::fs::create_dir(&args.folder)
-        .map_err(|error| CliError::failed(format!("cannot make {}: {error}", args.folder.display())))?;
+        .map_err(|error| CliError::failed(format!("cannot create {}: {error}", args.folder.display())))?;
     let is_fixed = engine.capabilities() & KV_FIXED_KEY_SIZE != 0;
     let request = Request {
         level: KV_NONE,
@@ -56,12 +57,12 @@ pub fn run_one(args: &VersionOneArgs) -> Result<u8, CliError> {
     let failed = |error: crate::engine::EngineError| CliError::failed(error.to_string());
     let database = Database::open(&engine, &args.folder, &request).map_err(failed)?;
     println!("{VERSION}{}", database.in_force().version);
-    // Told before close, which may take its time or fail. A parent that is gone reads nothing.
+    // Printed before close, which may be slow or fail. It does not matter if the parent is gone.
     let _ = std::io::stdout().flush();
     database.close().map_err(failed).map(|()| 0)
 }
 
-/// The versions by name, of those engines that told theirs before `budget` was spent.
+/// The versions, by name, of the engines that reported theirs within `budget`.
 pub fn versions(engines: &[&Engine], budget: Duration) -> BTreeMap<String, String> {
     let until = Instant::now() + budget;
     let found = Mutex::new(BTreeMap::new());
@@ -78,18 +79,19 @@ pub fn versions(engines: &[&Engine], budget: Duration) -> BTreeMap<String, Strin
             }
         }
     };
-    // Opening waits for the disk as often as for a processor.
+    // Opening waits for the disk as often as for a CPU.
     let workers = 2 * std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         (0..workers.min(engines.len())).for_each(|_| {
             scope.spawn(work);
         });
     });
-    // What cannot be removed is in the system's folder for such things, and bears our marker.
+    // If the folder cannot be removed, it stays marked in the system's temporary folder.
     let _ = folder.remove();
     found.into_inner().unwrap_or_default()
 }
 
+/// Starts a process that opens the engine, and reads the version from it.
 fn ask(engine: &Engine, folder: &Path, until: Instant) -> Option<String> {
     if Instant::now() >= until {
         return None;
@@ -104,10 +106,10 @@ fn ask(engine: &Engine, folder: &Path, until: Instant) -> Option<String> {
     let mut process = TrialProcess::start(&mut command).ok()?;
     let mut version = None;
     loop {
-        match process.next(LOOK_EVERY) {
+        match process.next(POLL_INTERVAL) {
             Event::Line(line) => {
-                let told = line.strip_prefix(VERSION).map(str::to_string);
-                version = version.or(told);
+                let reported = line.strip_prefix(VERSION).map(str::to_string);
+                version = version.or(reported);
             }
             Event::Quiet => {}
             Event::Ended(_) => break,

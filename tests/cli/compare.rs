@@ -5,7 +5,7 @@ use std::path::Path;
 
 const SIZES: &str = "--keys 2000 --ops 4000 --runs 5";
 
-/// Makes a run in a folder of its own and gives the folder's name.
+/// Makes a run in its own folder and returns the name of the folder.
 fn measured(folder: &Path, name: &str, sizes: &str) -> String {
     let words = format!("run read-random --engines memory-btree --quiet --results {name} {sizes}");
     let printed = kvdyno(folder, &words);
@@ -61,14 +61,14 @@ fn other_settings_are_not_comparable_unless_forced_and_a_regression_has_a_code()
 }
 
 #[test]
-fn bad_input_is_named_with_a_way_out() {
+fn bad_input_has_a_message_and_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let base = measured(folder.path(), "one", "--keys 2000 --ops 4000 --runs 1");
     for (new, more, code, part) in [
-        ("absent", "", 2, "there is no folder absent"),
-        ("one", "", 2, "both folders hold the run"),
+        ("absent", "", 2, "folder absent does not exist"),
+        ("one", "", 2, "both folders contain the run"),
         ("one", "--figures speed", 2, "unknown figure `speed`"),
-        ("one", "--fail-on slower", 2, "--fail-on slower: no such condition"),
+        ("one", "--fail-on slower", 2, "--fail-on slower: unknown condition"),
         ("one", "--format csv", 2, "unknown format `csv`"),
     ] {
         let printed = compared(folder.path(), &base, new, more);

@@ -148,9 +148,9 @@ const CASES: &[Case] = &[
     ("execute/abort", 1, "crashed: SIGABRT", 3, "the process died of SIGABRT"),
     ("close/abort", 1, "crashed: SIGABRT", 3, "the process died of SIGABRT"),
     ("destructor/abort", 1, "crashed: SIGABRT", 3, "the process died of SIGABRT in check exit"),
-    ("open/hang", 1, "open did not return within 5 s", 3, "nothing happened for 5 s in check open"),
-    ("execute/hang", 1, "no op finished for 5 s", 3, "nothing happened for 5 s in check stop-word"),
-    ("close/hang", 1, "close did not return within 5 s", 3, "nothing happened for 5 s in check open"),
+    ("open/hang", 1, "open did not return within 5 s", 3, "no progress for 5 s in check open"),
+    ("execute/hang", 1, "no op finished for 5 s", 3, "no progress for 5 s in check stop-word"),
+    ("close/hang", 1, "close did not return within 5 s", 3, "no progress for 5 s in check open"),
     ("destructor/hang", 1, "its process did not exit within 5 s", 3, "did not exit within 5 s"),
     ("execute/kill-group", 1, "crashed: SIGKILL", 3, "the process died of SIGKILL"),
     ("execute/daemon-kill", 1, "crashed: SIGKILL", 3, "the process died of SIGKILL"),
@@ -283,7 +283,7 @@ fn two_verifies_in_one_folder_do_not_disturb_each_other() {
     let second: Printed = prepared(place.path(), "verify memory-btree --ops 100").output().unwrap().into();
     assert_eq!(second.code, Some(1), "{}", second.stdout);
     assert!(
-        second.stderr.contains("another `kvdyno verify` works in kvdyno-results/verify"),
+        second.stderr.contains("another `kvdyno verify` is using kvdyno-results/verify"),
         "{}",
         second.stderr
     );

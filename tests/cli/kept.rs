@@ -99,13 +99,13 @@ fn what_does_not_fit_is_refused_before_anything_is_run() {
     refused(
         top.path(),
         &run("ycsb-a --engines example --keep db"),
-        "example is in memory: it leaves nothing",
+        "example is an in-memory engine: it has no database",
     );
     refused(top.path(), &run("ycsb-a --engines redb --reuse db"), "cannot read db");
     sound(top.path(), &run("ycsb-a --engines redb --keep db"));
     let db = top.path().join("db");
     for (words, wanted) in [
-        ("ycsb-a --engines redb --keep db", "--keep: db/redb-ycsb-a is there already"),
+        ("ycsb-a --engines redb --keep db", "--keep: db/redb-ycsb-a already exists"),
         ("ycsb-a --engines sled --reuse db", "there is no kept database of sled (available: redb)"),
         ("ycsb-a --reuse db --value-size 7", "does not fit: its value.size is 1000, not 7"),
         ("ycsb-a --reuse db --seed 2", "does not fit: its seed is 1, not 2"),
@@ -116,12 +116,12 @@ fn what_does_not_fit_is_refused_before_anything_is_run() {
     }
     let elsewhere = "run ycsb-a --reuse db --keys 1000 --ops 100 --runs 1 --quiet";
     refused(top.path(), elsewhere, "does not fit: its keys is 2000, not 1000");
-    // A run goes on as it began.
-    refused(top.path(), "run --resume --reuse db --quiet", "this run fills its databases itself");
+    // A run is resumed as it began.
+    refused(top.path(), "run --resume --reuse db --quiet", "this run fills its own databases");
     std::fs::write(db.join("redb-ycsb-a/db/more"), b"x").unwrap();
     refused(top.path(), &run("ycsb-a --reuse db"), "have changed since it was kept");
     std::fs::remove_file(db.join("redb-ycsb-a/state.json")).unwrap();
-    refused(top.path(), &run("ycsb-a --reuse db"), "no kept database is in db");
+    refused(top.path(), &run("ycsb-a --reuse db"), "no kept databases in db");
 }
 
 /// Kills the process of a trial, in a folder, of the task that is named so; false: there is none.
@@ -149,10 +149,6 @@ fn a_trial_that_fails_leaves_nothing_to_start_on() {
     }
     let printed: Printed = run.wait_with_output().unwrap().into();
     assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
-    assert!(
-        printed.stderr.contains("not kept: redb-ycsb-a, for no trial of it was sound"),
-        "{}",
-        printed.stderr
-    );
+    assert!(printed.stderr.contains("not kept: redb-ycsb-a: no trial was successful"), "{}", printed.stderr);
     assert!(!top.path().join("db/redb-ycsb-a").exists());
 }

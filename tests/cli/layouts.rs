@@ -1,4 +1,4 @@
-//! Layouts as people ask for them: printed, as CSV, as files, at the end of a run, and what is refused.
+//! Layouts on the command line: printed, as CSV, as files, at the end of a run, and what is refused.
 
 use super::command::kvdyno;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 const LAYOUTS: [&str; 6] = ["histogram", "sizes", "wide", "ranks", "seconds", "rounds"];
 
-/// A run of a workload in rounds, in `runs` of the folder; gives what it printed.
+/// A run of a workload in rounds, in `runs` of the folder; returns what it printed.
 fn run(folder: &Path, more: &str) -> String {
     let workload = "\
         layouts = [\"rounds\"]\n\
@@ -29,7 +29,7 @@ fn layouts_are_printed_as_csv_and_as_files() {
     // The workload names its layout.
     assert!(ended.starts_with("small: memory-btree"), "{ended}");
     assert!(ended.contains("insert and fetch ops of 400 per batch\ninsert "), "{ended}");
-    assert!(ended.contains("has the whole") && ended.contains("\nresults: runs"), "{ended}");
+    assert!(ended.contains("For the complete report") && ended.contains("\nresults: runs"), "{ended}");
     assert!(!ended.contains("ops/s  "), "no usual tables: {ended}");
     let whole = kvdyno(folder.path(), "report runs");
     assert!(whole.stdout.contains("over 3 rounds"), "{}", whole.stdout);
@@ -57,7 +57,7 @@ fn layouts_are_printed_as_csv_and_as_files() {
     fs::remove_file(&first).unwrap();
     let again = kvdyno(folder.path(), "report runs --layout histogram --out files");
     assert_eq!(again.code, Some(2), "{}", again.stdout);
-    assert!(again.stderr.contains("is there already") && again.stderr.contains("--out"), "{}", again.stderr);
+    assert!(again.stderr.contains("already exists") && again.stderr.contains("--out"), "{}", again.stderr);
     assert!(!first.exists(), "something was written");
 }
 
@@ -67,7 +67,7 @@ fn a_layout_asked_for_replaces_that_of_the_workload() {
     let ended = run(folder.path(), "--layout histogram");
     assert!(ended.starts_with("Action: insert"), "{ended}");
     assert!(!ended.contains("per batch"), "{ended}");
-    // One that has nothing to show says what it needs, and the usual tables come instead.
+    // A layout that does not apply is replaced by the usual tables.
     let ended = run(folder.path(), "--layout wide");
     assert!(ended.starts_with("kvdyno, run "), "{ended}");
 }
@@ -79,9 +79,9 @@ fn what_cannot_be_shown_is_refused_with_advice() {
     let refused = [
         ("report runs --layout histogramm", "did you mean `histogram`?"),
         ("report runs --layout wide", "it needs the phases of workload kvbench"),
-        ("report runs --layout sizes --format json", "a layout has no format json"),
-        ("report runs --layout sizes,rounds --format csv", "several layouts have different columns"),
-        ("report runs --out files", "--out writes layouts"),
+        ("report runs --layout sizes --format json", "a layout cannot be printed as json"),
+        ("report runs --layout sizes,rounds --format csv", "layouts have different columns"),
+        ("report runs --out files", "--out requires --layout"),
         ("run fill-random --engines memory-btree --layout round", "did you mean `rounds`?"),
     ];
     for (words, told) in refused {

@@ -120,14 +120,14 @@ fn control_c_twice_in_the_dashboard_stops_at_once() {
 }
 
 #[test]
-fn what_cannot_be_followed_so_is_refused() {
+fn impossible_ways_to_show_progress_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (words, wanted) in [
-        ("run quick --tui", "no terminal"),
+        ("run quick --tui", "not a terminal"),
         ("run quick --tui --quiet", "cannot be used with"),
         ("run quick --json-progress --quiet", "cannot be used with"),
-        ("run quick --metrics 0.0.0.0:9187", "can be reached from other machines"),
-        ("run quick --metrics nowhere", "no address"),
+        ("run quick --metrics 0.0.0.0:9187", "is reachable from other machines"),
+        ("run quick --metrics nowhere", "not an address"),
         ("run quick --metrics-public", "--metrics <ADDR>"),
     ] {
         let printed = kvdyno(folder.path(), words);

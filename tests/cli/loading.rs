@@ -189,7 +189,8 @@ fn plugins_that_are_looked_for_where_nothing_is_are_wrong_usage() {
     for words in
         ["engines", "run quick", "run quick --engines nothing-like-it", "verify", "serve redb", "doctor"]
     {
-        for (place, wanted) in [("nowhere", "No such file"), ("plugin.so", "not named as a plug-in")] {
+        for (place, wanted) in [("nowhere", "No such file"), ("plugin.so", "not the file name of a plug-in")]
+        {
             let printed = kvdyno(folder.path(), &format!("{words} --plugins {place}"));
             assert_eq!(printed.code, Some(2), "{words}\n{}", printed.stderr);
             assert!(printed.stderr.contains(&format!("--plugins {place}: ")), "{words}\n{}", printed.stderr);
@@ -233,7 +234,11 @@ fn defaults_with_units_are_fine_and_those_of_another_type_are_not() {
         |name: &str| kvdyno(folder.path(), &format!("verify {name} --check options --plugins plugins"));
     let printed = verify("units");
     assert_eq!(printed.code, Some(0), "{}", printed.stdout);
-    assert!(printed.stdout.contains("2 passed, 0 failed, 0 not for"), "it and processes: {}", printed.stdout);
+    assert!(
+        printed.stdout.contains("2 passed, 0 failed, 0 not applicable"),
+        "it and processes: {}",
+        printed.stdout
+    );
     let printed = verify("banana");
     assert_eq!(printed.code, Some(3), "{}", printed.stdout);
     assert!(printed.stdout.contains("the default of the option `size` is `banana`"), "{}", printed.stdout);

@@ -1,4 +1,4 @@
-//! Bad input: one line that says what is wrong, the nearest name or what to do, and the exit code of docs/glossary.md.
+//! Bad input: a line that says what is wrong, a hint (such as the nearest name), and the exit code of docs/glossary.md.
 
 use super::command::kvdyno;
 use std::fs;
@@ -11,7 +11,7 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("run", 2, &["no workload given"]),
     ("run missing.toml", 2, &["cannot read the workload missing.toml"]),
     ("run quick --keys 10kk", 2, &["10kk"]),
-    ("run quick --keys 1k,1k", 2, &["there are two workloads `quick-1k`"]),
+    ("run quick --keys 1k,1k", 2, &["two workloads named `quick-1k`"]),
     ("run quick --keys 1k,x", 2, &["expected a count"]),
     ("run quick --scale 0", 2, &["expected a factor from 0.000001"]),
     ("run quick --scale=-1", 2, &["expected a factor from 0.000001"]),
@@ -32,12 +32,12 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("engines levledb", 2, &["unknown engine"]),
     ("workloads ycsb-g", 2, &["did you mean `ycsb-"]),
     ("verify nothing-like-it", 2, &["unknown engine"]),
-    ("run quick --resume", 2, &["no run to go on with"]),
+    ("run quick --resume", 2, &["no run to resume"]),
     ("frobnicate", 2, &["frobnicate"]),
 ];
 
 #[test]
-fn bad_input_is_named_with_a_way_out_and_its_exit_code() {
+fn bad_input_has_a_message_a_hint_and_an_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     for (words, code, wanted) in CASES {
         let printed = kvdyno(folder.path(), words);
@@ -45,7 +45,7 @@ fn bad_input_is_named_with_a_way_out_and_its_exit_code() {
         for text in *wanted {
             assert!(printed.stderr.contains(text), "kvdyno {words}: no `{text}` in\n{}", printed.stderr);
         }
-        assert_eq!(printed.stdout, "", "kvdyno {words}: talk goes to stderr");
+        assert_eq!(printed.stdout, "", "kvdyno {words}: only results go to stdout");
     }
     assert!(!folder.path().join("kvdyno-results").exists(), "a refused run left a folder");
 }
@@ -150,10 +150,10 @@ fn absent(folder: &tempfile::TempDir) -> Option<(String, String)> {
 }
 
 #[test]
-fn an_absent_engine_is_listed_with_what_brings_it_and_asking_for_it_by_name_is_exit_code_4() {
+fn an_absent_engine_is_listed_with_its_install_command_and_naming_it_is_exit_code_4() {
     let folder = tempfile::tempdir().unwrap();
     let Some((name, get)) = absent(&folder) else {
-        println!("skipped: every engine that the project knows is here");
+        println!("skipped: every known engine is available");
         return;
     };
     for words in [format!("run quick --engines {name}"), format!("verify {name}")] {
@@ -173,7 +173,7 @@ fn an_absent_engine_is_listed_with_what_brings_it_and_asking_for_it_by_name_is_e
 }
 
 #[test]
-fn an_engine_is_listed_with_all_that_is_known_of_it() {
+fn an_engine_is_listed_with_everything_known_about_it() {
     let folder = tempfile::tempdir().unwrap();
     let engine = listed(&folder, "engines memory-btree --json");
     for (field, wanted) in [("is_present", "true"), ("is_known", "true"), ("origin", "\"built in\"")] {
@@ -185,7 +185,7 @@ fn an_engine_is_listed_with_all_that_is_known_of_it() {
 }
 
 #[test]
-fn what_is_proven_is_entered_in_a_file_and_what_fails_is_not() {
+fn only_what_is_proven_is_written_to_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let words = "verify memory-map mutant:stale-read --ops 500 --seconds 0.5 --proven proven.toml";
     let printed = kvdyno(folder.path(), words);
@@ -193,11 +193,11 @@ fn what_is_proven_is_entered_in_a_file_and_what_fails_is_not() {
     let text = fs::read_to_string(folder.path().join("proven.toml")).unwrap();
     assert!(text.contains("name = \"memory-map\"") && text.contains("\"overwrite\""), "{text}");
     assert!(!text.contains("mutant") && !text.contains("\"ordered\""), "{text}");
-    assert!(printed.stderr.contains("nothing is proven"), "{}", printed.stderr);
+    assert!(printed.stderr.contains("nothing was proven"), "{}", printed.stderr);
 }
 
 #[test]
-fn every_engine_that_must_be_here_is_here() {
+fn every_required_engine_is_available() {
     // Set by the Makefile where a build must have everything, so that a missing engine cannot hide behind a skip.
     let Ok(required) = std::env::var("KVDYNO_REQUIRED_ENGINES") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ fn every_engine_that_must_be_here_is_here() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_panic() {
+fn a_closed_stdout_does_not_cause_a_panic() {
     let folder = tempfile::tempdir().unwrap();
     for words in ["workloads quick", "man", "run fill-random --engines memory-map --keys 1k --runs 1"] {
         let mut command = super::command::prepared(folder.path(), words);

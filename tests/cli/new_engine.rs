@@ -1,20 +1,20 @@
-//! `kvdyno new-engine`: what it refuses. That what it makes can be built and is accepted, the pages show.
+//! `kvdyno new-engine`: what it refuses and creates. pages.rs tests that the created drivers build and pass `verify`.
 
 use super::command::kvdyno;
 use std::fs;
 
 #[test]
-fn a_new_engine_with_a_bad_name_or_in_a_folder_that_is_there_is_refused() {
+fn a_bad_name_or_an_existing_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("there")).unwrap();
     fs::write(folder.path().join("there/thesis.txt"), "years").unwrap();
     for (words, wanted) in [
-        ("new-engine Mine --lang c", "`Mine` is no name of an engine"),
-        ("new-engine .mine --lang c", "`.mine` is no name of an engine"),
-        ("new-engine ../mine --lang c", "is no name of an engine"),
-        ("new-engine memory-btree --lang rust", "an engine named `memory-btree` already"),
-        ("new-engine there --lang c", "there is there already"),
-        ("new-engine mine --lang rust there", "there is there already"),
+        ("new-engine Mine --lang c", "`Mine` is not a valid engine name"),
+        ("new-engine .mine --lang c", "`.mine` is not a valid engine name"),
+        ("new-engine ../mine --lang c", "is not a valid engine name"),
+        ("new-engine memory-btree --lang rust", "an engine named `memory-btree` already exists"),
+        ("new-engine there --lang c", "there already exists"),
+        ("new-engine mine --lang rust there", "there already exists"),
         ("new-engine mine --lang fortran", "fortran"),
         ("new-engine mine", "--lang"),
     ] {
@@ -29,7 +29,7 @@ fn a_new_engine_with_a_bad_name_or_in_a_folder_that_is_there_is_refused() {
 }
 
 #[test]
-fn a_new_engine_lies_where_it_is_told_to_and_its_next_steps_are_printed() {
+fn a_new_engine_is_created_in_the_named_folder_and_next_steps_are_printed() {
     let folder = tempfile::tempdir().unwrap();
     for (language, driver, next) in [
         ("c", "driver.c", "make"),

@@ -1,4 +1,4 @@
-//! Plots and pages from the command line: what is written where, and what is told where nothing can be.
+//! Plots and HTML reports on the command line: which files are written, and the errors.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -30,7 +30,7 @@ fn a_plot_is_written_and_named() {
     assert!(kinds.status.success() && String::from_utf8_lossy(&kinds.stdout).contains("throughput "));
 }
 
-/// A copy of the fixture, for what is written into it.
+/// Copies the fixture, so that a test can write into it.
 fn copied(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
@@ -59,19 +59,19 @@ fn a_folder_without_a_kind_is_drawn_as_a_whole_and_into_it() {
 }
 
 #[test]
-fn what_cannot_be_plotted_is_told_with_what_to_do() {
+fn what_cannot_be_plotted_has_a_message_and_a_hint() {
     let (results, folder) = (fixture(), tempfile::tempdir().unwrap());
     let (results, empty) = (results.to_str().unwrap(), folder.path().to_str().unwrap());
     let cases: [(&[&str], &str, &str); 5] = [
         (&["plot", "latenzy", results, "-o", "-"], "unknown plot `latenzy`", "did you mean `latency`?"),
-        (&["plot", "latency", results, "-o", "x.pdf"], "x.pdf does not say what to write", ".svg or .png"),
-        (&["plot", "sizes", results, "-o", "-"], "has nothing for a plot of sizes", "several key counts"),
+        (&["plot", "latency", results, "-o", "x.pdf"], "x.pdf: unknown file type", ".svg or .png"),
+        (&["plot", "sizes", results, "-o", "-"], "has no data for the plot sizes", "several key counts"),
         (
             &["plot", "latency", results, "-o", "-", "--phase", "raed"],
             "unknown phase `raed`",
             "did you mean `read`?",
         ),
-        (&["plot", "latency", empty, "-o", "-"], "holds no results", "as `kvdyno run` printed it"),
+        (&["plot", "latency", empty, "-o", "-"], "contains no results", "as printed by `kvdyno run`"),
     ];
     for (arguments, what, next) in cases {
         let output = kvdyno(arguments);

@@ -1,4 +1,4 @@
-//! Sites from the command line: what is written where, what is written again, and what is left alone.
+//! `kvdyno site`: which files it writes, overwrites and leaves alone.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -33,7 +33,7 @@ fn a_site_is_written_and_written_again() {
 }
 
 #[test]
-fn runs_that_cannot_be_read_are_told_and_left_out() {
+fn runs_that_cannot_be_read_are_reported_and_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let (runs, out) = (folder.path().join("runs"), folder.path().join("site"));
     for (name, text) in [("torn", "{\"schema\":1,"), ("newer", "{\"schema\":99}")] {
@@ -43,32 +43,32 @@ fn runs_that_cannot_be_read_are_told_and_left_out() {
     let flag = Path::new("--out");
     let nothing = kvdyno(&[&runs, flag, &out]);
     assert_eq!(nothing.status.code(), Some(2), "{}", said(&nothing));
-    assert!(said(&nothing).contains("no run that can be read") && !out.exists(), "{}", said(&nothing));
+    assert!(said(&nothing).contains("no readable run found") && !out.exists(), "{}", said(&nothing));
     let results = fixture();
     let written = kvdyno(&[&runs, &results, flag, &out]);
     assert!(written.status.success(), "{}", said(&written));
     let index = std::fs::read_to_string(out.join("index.html")).unwrap();
     for name in ["torn", "newer"] {
-        assert!(said(&written).contains(&format!("{name} is left out")), "{}", said(&written));
+        assert!(said(&written).contains(&format!("{name} was skipped")), "{}", said(&written));
         assert!(index.contains(&format!("<li>{name}: ")), "{index}");
     }
     assert!(!index.contains(folder.path().to_str().unwrap()), "a path of this machine");
 }
 
 #[test]
-fn a_folder_with_files_of_others_is_left_alone() {
+fn a_folder_with_other_files_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("index.html"), "mine").unwrap();
     let (results, flag) = (fixture(), Path::new("--out"));
     let refused = kvdyno(&[&results, flag, folder.path()]);
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
     assert!(
-        said(&refused).contains("no site of kvdyno's") && said(&refused).contains("--out"),
+        said(&refused).contains("is not a site made by kvdyno") && said(&refused).contains("--out"),
         "{}",
         said(&refused)
     );
     assert_eq!(std::fs::read_to_string(folder.path().join("index.html")).unwrap(), "mine");
     let missing = kvdyno(&[Path::new("no-such-folder")]);
     assert_eq!(missing.status.code(), Some(2));
-    assert!(said(&missing).contains("there is no folder no-such-folder"), "{}", said(&missing));
+    assert!(said(&missing).contains("folder no-such-folder does not exist"), "{}", said(&missing));
 }

@@ -110,28 +110,32 @@ fn the_command_line_goes_over_what_a_suite_says() {
 }
 
 #[test]
-fn a_flag_that_cannot_reach_a_workload_of_a_suite_is_told() {
+fn a_flag_that_does_not_affect_a_workload_of_a_suite_is_reported() {
     let folder = own_suite("memory-map");
     let mixed = "engines = 'memory-btree'\nruns = 1\n[[part]]\nworkload = ['fill-seq', 'toku-insert']\nset = ['value.size=24']\n";
     fs::write(folder.path().join("mixed.toml"), mixed).unwrap();
     let printed = ran(folder.path(), "run mixed.toml --keys 500 --ops 200 --quiet");
-    assert!(printed.stderr.contains("--keys does not reach toku-insert, which insert"), "{}", printed.stderr);
+    assert!(
+        printed.stderr.contains("--keys does not affect these workloads, which insert"),
+        "{}",
+        printed.stderr
+    );
     let alone = "engines = 'memory-btree'\n[[part]]\nworkload = 'toku-insert'\n";
     fs::write(folder.path().join("alone.toml"), alone).unwrap();
     for flag in ["--keys 500", "--seconds 1"] {
         let name = flag.split(' ').next().unwrap();
-        let wanted = format!("{name} reaches no workload of the suite");
+        let wanted = format!("{name} affects no workload of the suite");
         refused(folder.path(), &format!("run alone.toml {flag}"), 2, &[&wanted, "--scale"]);
     }
 }
 
 #[test]
-fn engines_of_a_suite_that_are_not_here_are_told_and_unknown_ones_refused() {
+fn absent_engines_of_a_suite_are_skipped_and_unknown_ones_refused() {
     let folder = own_suite("nessdb");
     let empty = tempfile::tempdir().unwrap();
     let here = format!("--plugins {}", empty.path().display());
     let printed = ran(folder.path(), &format!("run suites/two.toml --quiet {here}"));
-    assert!(printed.stderr.contains("not here, and left out: nessdb: "), "{}", printed.stderr);
+    assert!(printed.stderr.contains("skipped, not available: nessdb: "), "{}", printed.stderr);
     let folder = own_suite("nesdb");
     refused(
         folder.path(),
@@ -145,13 +149,13 @@ fn engines_of_a_suite_that_are_not_here_are_told_and_unknown_ones_refused() {
         folder.path(),
         &format!("run only.toml {here}"),
         4,
-        &["none of the suite's engines is here", "nessdb: "],
+        &["none of the suite's engines is available", "nessdb: "],
     );
     assert!(!folder.path().join("kvdyno-results").exists(), "a refused run left a folder");
 }
 
 #[test]
-fn what_is_wrong_with_a_suite_is_told_with_its_line() {
+fn errors_in_a_suite_are_reported_with_their_line() {
     let folder = own_suite("memory-map");
     let path = folder.path().join("suites/two.toml");
     let text = fs::read_to_string(&path).unwrap();
@@ -185,7 +189,7 @@ fn what_is_wrong_with_a_suite_is_told_with_its_line() {
         2,
         &["two.toml:4: part 1: suites/sub/mine.toml:2: unknown field `kesy`"],
     );
-    refused(folder.path(), "run fill-seq fill-seq", 2, &["there are two workloads `fill-seq`"]);
+    refused(folder.path(), "run fill-seq fill-seq", 2, &["two workloads named `fill-seq`"]);
 }
 
 #[test]
@@ -229,27 +233,32 @@ fn key_files_that_do_not_fit_are_refused() {
         &["keys.bin: the key file contains 100 keys"],
     );
     refused(folder.path(), &format!("{shuffle} 12"), 2, &["no multiple of the 12 bytes"]);
-    refused(folder.path(), &format!("{shuffle} 2"), 2, &["keys have 4 to 65536 bytes"]);
-    refused(folder.path(), &format!("{shuffle} 16 --to keys.bin"), 2, &["keys.bin is there already"]);
+    refused(folder.path(), &format!("{shuffle} 2"), 2, &["a key must have 4 to 65536 bytes"]);
+    refused(folder.path(), &format!("{shuffle} 16 --to keys.bin"), 2, &["keys.bin already exists"]);
     refused(folder.path(), "keys shuffle none.bin --key-size 16", 1, &["cannot read none.bin"]);
     refused(
         folder.path(),
         "keys make keys.bin --count 5 --key-size 16",
         2,
-        &["keys.bin is there already", "remove it"],
+        &["keys.bin already exists", "remove it"],
     );
     refused(
         folder.path(),
         "keys make new.bin --count 5G --key-size 4",
         2,
-        &["keys of 4 bytes tell 4294967296 apart"],
+        &["only 4294967296 distinct keys of 4 bytes"],
     );
     refused(folder.path(), "keys make new.bin --count 0 --key-size 4", 2, &["expected 1 or more"]);
-    refused(folder.path(), "keys make none/new.bin --count 5 --key-size 4", 1, &["cannot make none/new.bin"]);
+    refused(
+        folder.path(),
+        "keys make none/new.bin --count 5 --key-size 4",
+        1,
+        &["cannot create none/new.bin"],
+    );
     assert!(!folder.path().join("new.bin").exists());
     assert_eq!(fs::read(&path).unwrap(), keys, "a refusal changed the file");
     fs::write(&path, [&keys[..], &keys[..16]].concat()).unwrap();
-    let twice = "the key file has the same key twice, at places 0 and 100";
+    let twice = "the key file contains the same key twice, at positions 0 and 100";
     refused(folder.path(), &with("101", "16"), 2, &[twice]);
     refused(folder.path(), &format!("{shuffle} 16"), 2, &[twice]);
     fs::write(&path, "").unwrap();
@@ -307,7 +316,7 @@ fn what_a_workload_does_is_said_with_what_the_flags_change() {
 #[test]
 fn every_built_in_suite_runs_in_miniature() {
     let listed = ran(tempfile::tempdir().unwrap().path(), "workloads").stdout;
-    let (_, suites) = listed.split_once("\nsuites, ").expect("suites are listed apart");
+    let (_, suites) = listed.split_once("\nsuites (").expect("suites are listed apart");
     let suites: Vec<&str> =
         suites.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(

@@ -168,10 +168,10 @@ fn tried(row: &Row, here: &BTreeSet<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// A command whose engines are absent, as it stands: it names them and what brings them, and measures nothing.
+/// A command whose engines are absent, run unchanged: it reports them with their install command and measures nothing.
 fn says_what_is_absent(row: &Row, shown: &Shown, folder: &Path) -> Result<(), String> {
     let printed = kvdyno(folder, &shown.words);
-    let has_said = ["absent", "to install: "].iter().all(|text| printed.stderr.contains(text));
+    let has_said = ["not available", "to install: "].iter().all(|text| printed.stderr.contains(text));
     if is_refused(&printed) || (printed.code == Some(4) && has_said && printed.stdout.is_empty()) {
         return Ok(());
     }

@@ -256,7 +256,7 @@ fn it_cannot_be_made_public_by_accident() {
             .unwrap();
         assert_eq!(out.status.code(), Some(2));
         let text = String::from_utf8(out.stderr).unwrap();
-        assert!(text.contains("can be reached from other machines"), "{text}");
+        assert!(text.contains("is reachable from other machines"), "{text}");
     }
 }
 

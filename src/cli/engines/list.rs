@@ -1,11 +1,11 @@
-//! The list of all engines, in 110 columns: those that are here, then those that are not with what brings them.
+//! The list of all engines, in 110 columns: the available ones, then the others with their install commands.
 
 use super::{COLUMNS, Row};
 use crate::engine::Refused;
 use std::fmt::Write;
 
-/// Groups of abilities; each has a letter and a place of its own in a row.
-const ABILITIES: &[&[(char, &str)]] = &[
+/// Groups of capabilities. Each capability has its own letter and position in a row.
+const CAPABILITIES: &[&[(char, &str)]] = &[
     &[('o', "ordered"), ('r', "reverse"), ('p', "prefix"), ('h', "hold")],
     &[('m', "multi-get"), ('t', "transaction"), ('R', "transaction-reads"), ('l', "long-transaction")],
     &[('a', "merge-add"), ('A', "merge-append")],
@@ -20,30 +20,31 @@ const ABILITIES: &[&[(char, &str)]] = &[
     ],
 ];
 
-/// The widest version and licence in the list; versions of Go modules can be a date and a hash.
+/// Maximum width of versions and licences in the list. The version of a Go module can be a date and a hash.
 const VERSION_COLUMNS: usize = 8;
 const LICENCE_COLUMNS: usize = 15;
 
-/// A letter for each ability in the list, `-` for each that is not.
+/// The letters of the given capabilities, and `-` for each missing one.
 fn letters(capabilities: &[String]) -> String {
     let letter = |(letter, name): &(char, &str)| {
         if capabilities.iter().any(|own| own == name) { *letter } else { '-' }
     };
-    let groups = ABILITIES.iter().map(|group| group.iter().map(letter).collect::<String>());
+    let groups = CAPABILITIES.iter().map(|group| group.iter().map(letter).collect::<String>());
     groups.collect::<Vec<_>>().join(" ")
 }
 
-/// The text. Lines are no longer than the page, but for commands and reasons.
+/// The list as text. Only install commands and reasons may exceed the width.
 pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
-    let (here, absent): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.engine.is_some());
+    let (available, absent): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.engine.is_some());
     let mut out = String::new();
     let head = |first: &str| {
-        [first, "family", "language", "version", "licence", "levels", "can do (proven)"].map(String::from)
+        [first, "family", "language", "version", "licence", "levels", "capabilities (proven)"]
+            .map(String::from)
     };
-    let mut table = vec![head("here")];
-    table.extend(here.iter().map(|row| cells(row)));
+    let mut table = vec![head("available")];
+    table.extend(available.iter().map(|row| cells(row)));
     let places = table.len();
-    table.push(head("absent"));
+    table.push(head("not available"));
     table.extend(absent.iter().map(|row| cells(row)));
     let mut lines = aligned(&table).into_iter();
     // Writing to a String cannot fail.
@@ -55,31 +56,31 @@ pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
     }
     for (index, (row, line)) in absent.iter().zip(lines).enumerate() {
         let _ = writeln!(out, "{line}");
-        // Told once for neighbours of which the same is to be told.
+        // Printed once for consecutive engines with the same text.
         let next = absent.get(index + 1);
-        if next.is_none_or(|next| what_brings(next) != what_brings(row)) {
-            out += &what_brings(row);
+        if next.is_none_or(|next| install_text(next) != install_text(row)) {
+            out += &install_text(row);
         }
     }
     for (index, refused) in refused.iter().enumerate() {
         let _ = writeln!(out, "{}refused: {refused}", if index == 0 { "\n" } else { "" });
     }
-    let _ = write!(out, "\n{}", legend(&here));
+    let _ = write!(out, "\n{}", legend(&available));
     out
 }
 
-/// What brings an absent engine, and why it is not here.
-fn what_brings(row: &Row) -> String {
+/// The install command of an absent engine, and why it is absent.
+fn install_text(row: &Row) -> String {
     let Some(absent) = &row.absent else { return String::new() };
-    let why = absent.reason.as_ref().map(|reason| format!("    why: {reason}\n")).unwrap_or_default();
-    format!("    get: {}\n{why}", absent.known.get)
+    let reason = absent.reason.as_ref().map(|reason| format!("    reason: {reason}\n")).unwrap_or_default();
+    format!("    install: {}\n{reason}", absent.known.get)
 }
 
 fn cells(row: &Row) -> [String; 7] {
     let first_word = |text: &str| text.split_whitespace().next().unwrap_or("-").to_string();
     let licence = row.fact(|known| &known.licence);
     let licence = licence.replace(" OR ", "/").replace("-or-later", "+").replace("-only", "");
-    let can_do = match &row.proven {
+    let capabilities = match &row.proven {
         Some(proven) => letters(&proven.capabilities),
         None => "not verified".to_string(),
     };
@@ -90,11 +91,11 @@ fn cells(row: &Row) -> [String; 7] {
         clipped(&first_word(row.version.as_deref().unwrap_or("-")), VERSION_COLUMNS),
         clipped(&licence, LICENCE_COLUMNS),
         row.levels().map_or("-".to_string(), |levels| levels.join(" ")),
-        can_do,
+        capabilities,
     ]
 }
 
-/// At most so many columns of a text; what is cut off is marked, and stands on the engine's page.
+/// Truncates a text to a number of columns and marks the truncation. The engine's page shows the full text.
 fn clipped(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_string();
@@ -102,7 +103,7 @@ fn clipped(text: &str, columns: usize) -> String {
     text.chars().take(columns - 2).collect::<String>().trim_end().to_string() + ".."
 }
 
-/// The lines of a table whose columns are as wide as their widest cell.
+/// The lines of a table with aligned columns.
 fn aligned(table: &[[String; 7]]) -> Vec<String> {
     let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; 7] = std::array::from_fn(width);
@@ -113,26 +114,26 @@ fn aligned(table: &[[String; 7]]) -> Vec<String> {
     table.iter().map(line).collect()
 }
 
-/// What the letters mean, and where to read on.
-fn legend(here: &[&Row]) -> String {
-    let all = ABILITIES.iter().flat_map(|group| group.iter());
+/// The meaning of the letters, and further hints.
+fn legend(available: &[&Row]) -> String {
+    let all = CAPABILITIES.iter().flat_map(|group| group.iter());
     let meanings: Vec<String> = all.map(|(letter, name)| format!("{letter} {name}")).collect();
-    let mut text = wrapped("can do: ", &meanings, ", ");
-    text += "`kvdyno engines NAME` shows one, with its options; engines with planted faults: mutant:FAULT\n";
-    let defects = here.iter().filter(|row| row.known.is_some_and(|known| !known.defects.is_empty()));
+    let mut text = wrapped("capabilities: ", &meanings, ", ");
+    text += "`kvdyno engines NAME` shows the details and options of one engine; engines with planted faults: mutant:FAULT\n";
+    let defects = available.iter().filter(|row| row.known.is_some_and(|known| !known.defects.is_empty()));
     let defects: Vec<String> = defects.map(|row| row.name.clone()).collect();
     if !defects.is_empty() {
-        text += &wrapped("known defects, on their pages: ", &defects, ", ");
+        text += &wrapped("engines with known defects: ", &defects, ", ");
     }
     let unknown: Vec<String> =
-        here.iter().filter(|row| row.version.is_none()).map(|row| row.name.clone()).collect();
+        available.iter().filter(|row| row.version.is_none()).map(|row| row.name.clone()).collect();
     if !unknown.is_empty() {
-        text += &wrapped("told no version in time: ", &unknown, ", ");
+        text += &wrapped("no version reported in time: ", &unknown, ", ");
     }
     text
 }
 
-/// Words behind a label, in lines of the page, all but the first indented below the first word.
+/// Words after a label, wrapped to the width. Continuation lines are indented to the first word.
 pub(super) fn wrapped(label: &str, words: &[String], between: &str) -> String {
     let mut out = label.to_string();
     let mut used = label.len();
@@ -158,8 +159,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_ability_has_a_letter_of_its_own() {
-        let all: Vec<_> = ABILITIES.iter().flat_map(|group| group.iter()).collect();
+    fn every_capability_has_its_own_letter() {
+        let all: Vec<_> = CAPABILITIES.iter().flat_map(|group| group.iter()).collect();
         assert_eq!(all.iter().map(|(letter, _)| letter).collect::<BTreeSet<_>>().len(), all.len());
         let known = capability_names(u64::MAX);
         assert!(all.iter().all(|(_, name)| known.contains(name)));
@@ -181,12 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn the_list_fits_the_page_whether_engines_are_here_or_not() {
+    fn the_list_fits_the_width_whether_engines_are_available_or_not() {
         let registry = Registry::load(&[]);
         let rows = super::super::rows(&registry);
         let mut all_absent = super::super::rows(&registry);
         all_absent.iter_mut().for_each(|row| row.engine = None);
-        all_absent.iter_mut().for_each(|row| row.version = Some("10.11.12-rc1 of then".into()));
+        all_absent.iter_mut().for_each(|row| row.version = Some("10.11.12-rc1 (2020)".into()));
         for rows in [rows, all_absent] {
             let text = text(&rows, &[]);
             let long: Vec<&str> =
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_wrapped_below_the_first() {
+    fn wrapped_lines_are_indented_to_the_first_word() {
         let words = vec!["word".to_string(); 40];
         let text = wrapped("  label  ", &words, ", ");
         assert!(text.lines().all(|line| line.len() <= COLUMNS && line == line.trim_end()));

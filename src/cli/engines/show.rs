@@ -1,24 +1,24 @@
-//! The page of one engine.
+//! The page of one engine, as `kvdyno engines NAME` prints it.
 
 use super::Row;
 use super::list::wrapped;
 use crate::engine::Engine;
 use std::fmt::Write;
 
-/// A line of the page, wrapped at the words of its text.
+/// A labelled line of the page, wrapped to the width.
 fn line(label: &str, text: &str) -> String {
     let words: Vec<String> = text.split_whitespace().map(str::to_string).collect();
     wrapped(&format!("  {label:<14}"), if words.is_empty() { &[] } else { &words }, " ")
 }
 
-/// The text.
+/// The page as text.
 pub(super) fn text(row: &Row) -> String {
     let about = row.engine.as_ref().map(Engine::about);
     let about = about.unwrap_or_else(|| row.fact(|known| &known.build).to_string());
     let mut out = format!("{}: {about}\n", row.name);
     match (&row.engine, &row.absent) {
-        (Some(engine), _) => out += &line("here", &engine.origin().to_string()),
-        (None, Some(absent)) => out += &line("absent", &absent.advice()),
+        (Some(engine), _) => out += &line("available", &engine.origin().to_string()),
+        (None, Some(absent)) => out += &line("not available", &absent.advice()),
         (None, None) => {}
     }
     if row.engine.is_some() {
@@ -30,8 +30,8 @@ pub(super) fn text(row: &Row) -> String {
         out += &line("licence", &known.licence);
         out += &line("upstream", &known.upstream);
         out += &line("build", &known.build);
-        // A command is not wrapped, for it is there to be copied.
-        out += &format!("  {:<14}{}\n", "get", known.get);
+        // A command is not wrapped, so that it can be copied.
+        out += &format!("  {:<14}{}\n", "install", known.get);
         if !known.needs_env.is_empty() {
             out += &line("environment", &known.needs_env.join(" "));
         }
@@ -43,11 +43,11 @@ pub(super) fn text(row: &Row) -> String {
         out += &line(if index == 0 { "known defects" } else { "" }, &defect.text());
     }
     out += &line("levels", &row.levels().map_or("-".to_string(), |levels| levels.join(", ")));
-    out + &abilities(row) + &options(row)
+    out + &capabilities(row) + &options(row)
 }
 
-/// What it can do, and how far that is proven.
-fn abilities(row: &Row) -> String {
+/// Its capabilities, and which of them are proven.
+fn capabilities(row: &Row) -> String {
     let mut out = String::new();
     if let Some(engine) = &row.engine {
         out += &line("largest key", &format!("{} bytes", engine.key_size_max()));
@@ -56,8 +56,7 @@ fn abilities(row: &Row) -> String {
         out += &line("capabilities", &declared.join(", "));
     }
     let Some(proven) = &row.proven else {
-        return out
-            + &line("proven", &format!("nothing: not verified; `kvdyno verify {}` tries it", row.name));
+        return out + &line("proven", &format!("- (not verified; run `kvdyno verify {}`)", row.name));
     };
     let of = proven.version.as_ref().map(|version| format!(" (version {version})")).unwrap_or_default();
     out += &line("proven", &format!("{}{of}", proven.capabilities.join(", ")));
@@ -71,7 +70,7 @@ fn options(row: &Row) -> String {
     let Some(engine) = &row.engine else { return String::new() };
     let options = engine.options();
     if options.is_empty() {
-        return line("options", "none");
+        return line("options", "-");
     }
     let mut out = format!("  options (--option {}.NAME=VALUE):\n", engine.name());
     for option in options {

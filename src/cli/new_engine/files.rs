@@ -1,5 +1,5 @@
-//! What stands in the folder of a new driver: copies of the example, of the kit and of the build, carried in the
-//! executable, with the engine's name in the places for it.
+//! The files of a new driver: copies of the example, the kit and the build files, which are embedded in the executable, with
+//! the name of the engine filled in.
 
 use super::Language;
 
@@ -49,7 +49,7 @@ const KIT_GO: &[(&str, &str)] = &[
     ("version.go", include_str!("../../../driver/go/version.go")),
 ];
 
-/// Paths in the folder, and texts.
+/// The files as pairs of relative path and text.
 pub(super) fn files(name: &str, language: Language) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     let mut add = |path: String, text: String| files.push((path, text));
@@ -73,7 +73,7 @@ pub(super) fn files(name: &str, language: Language) -> Vec<(String, String)> {
         KIT_GO.iter().for_each(|(file, text)| add(format!("kit/{file}"), text.to_string()));
     } else if language == Language::Rust {
         add("Cargo.toml".into(), cargo_toml(name));
-        // What stands behind is for the workspace that the kit comes from.
+        // The rest of the file applies only to the workspace of kvdyno.
         let kit = KIT_TOML.split("\n[lints]").next().unwrap_or(KIT_TOML);
         add("kit/Cargo.toml".into(), kit.to_string());
         KIT_RUST.iter().for_each(|(file, text)| add(format!("kit/src/{file}"), text.to_string()));
@@ -95,7 +95,7 @@ pub(super) fn files(name: &str, language: Language) -> Vec<(String, String)> {
     files
 }
 
-/// The Makefile of an engine of this project, for a folder with its own kit.
+/// Adapts the Makefile of an engine of this project to a folder with its own kit.
 fn own_makefile(text: &str, name: &str) -> String {
     let lines = text.lines().map(|line| match line.split_once('=') {
         Some(("NAME :", _)) => format!("NAME := {name}\n"),
@@ -105,7 +105,7 @@ fn own_makefile(text: &str, name: &str) -> String {
     lines.collect()
 }
 
-/// The example as a main package, which registers itself.
+/// The example as a main package that registers the driver.
 fn go_driver(name: &str) -> String {
     let head = format!("// The plug-in of {name}: ");
     let driver =
@@ -114,7 +114,7 @@ fn go_driver(name: &str) -> String {
     format!("{driver}\nfunc init() {{ driver.Register(Driver{{}}) }}\n\nfunc main() {{}}\n")
 }
 
-/// A module with the kit in it.
+/// The go.mod of a module that contains the kit.
 fn go_mod() -> String {
     let go = GO_MOD.lines().find(|line| line.starts_with("go ")).unwrap_or("go 1.25");
     format!(
@@ -136,7 +136,7 @@ fn cargo_toml(name: &str) -> String {
     format!(
         "# The plug-in libkvdyno_{plain}.so.\n[package]\nname = \"kvdyno_{plain}\"\nversion = \"0.1.0\"\n\
          edition = \"2024\"\npublish = false\n\n[lib]\ncrate-type = [\"cdylib\"]\n\n[dependencies]\n\
-         kvdyno-driver = {{ path = \"kit\" }}\n\n# A workspace of its own, wherever the folder lies.\n[workspace]\n"
+         kvdyno-driver = {{ path = \"kit\" }}\n\n# Its own workspace, independent of any surrounding one.\n[workspace]\n"
     )
 }
 
@@ -144,10 +144,10 @@ fn engine_toml(name: &str, language: Language) -> String {
     let language_text = language.text();
     let (build, _) = language.build();
     format!(
-        "# What must be known of {name} before it is built; what it can do it says itself.\nname = \"{name}\"\n\
-         upstream = \"-\"\nlicence = \"-\"\nfamily = \"example\"\nlanguage = \"{language_text}\"\n\
+        "# What must be known about {name} before it is built. The driver itself declares its capabilities.\n\
+         name = \"{name}\"\nupstream = \"-\"\nlicence = \"-\"\nfamily = \"example\"\nlanguage = \"{language_text}\"\n\
          build = \"plug-in, by its own folder\"\nget = \"{build}\"\nneeds_env = []\n\
-         fairness = \"What a reader of its figures must know.\"\n"
+         fairness = \"What a reader must know to judge its results.\"\n"
     )
 }
 
@@ -155,32 +155,35 @@ fn readme(name: &str, language: Language) -> String {
     let driver = language.driver();
     let (build, plugins) = language.build();
     let kit = match language {
-        Language::C => "`include/` (the head of `driver.h` has the rules, `kit.h` the timed loop)",
+        Language::C => {
+            "`include/` (the head comment of `driver.h` lists the rules; `kit.h` has the timed loop)"
+        }
         Language::Cpp => {
-            "`include/` (the head of `driver.h` has the rules, that of `driver.hpp` the shape of a driver)"
+            "`include/` (the head comment of `driver.h` lists the rules; that of `driver.hpp` shows the structure of a driver)"
         }
         Language::Rust => {
-            "`kit/` (the traits `Driver` and `Session` of `kit/src/lib.rs` are what a driver implements)"
+            "`kit/` (a driver implements the traits `Driver` and `Session` of `kit/src/lib.rs`)"
         }
-        Language::Go => "`kit/` (the interfaces of `kit/driver.go` are what a driver implements)",
+        Language::Go => "`kit/` (a driver implements the interfaces of `kit/driver.go`)",
     };
     let link = match language {
         Language::Rust => "Add your engine to `[dependencies]` of `Cargo.toml`.",
         Language::Go => "Get your engine: `go get MODULE@VERSION`, and import it in `driver.go`.",
         _ => {
-            "Link your engine: `LDFLAGS += -lname` in the `Makefile`. `plugin.map` lets no symbol out but `kv_plugin`."
+            "Link your engine: `LDFLAGS += -lname` in the `Makefile`. `plugin.map` exports only the symbol `kv_plugin`."
         }
     };
     format!(
-        "# {name}\n\nA driver of kvdyno, made by `kvdyno new-engine`. As it stands it keeps its rows in memory.\n\n    \
+        "# {name}\n\nA driver for kvdyno, created by `kvdyno new-engine`. Initially it stores its rows in memory.\n\n    \
          {build}\n    kvdyno verify --plugins {plugins} {name}\n    kvdyno run quick --engines {name} --plugins {plugins} --durability none\n\n\
          1. {link}\n\
-         2. Put it into `{driver}`, from the top down: open, session, get, put and the rest, stats, close. The kit is in {kit}.\n\
-         3. Declare the capabilities and durability levels that it has, all of them and no more; `verify` tries each. Change\n   \
-         `family` to what it is (`lsm`, `b+tree` ...): `example` keeps it out of comparisons of all engines.\n\
-         4. Report at open what is in force: level, version, compression, cache, options.\n\
-         5. Say in `engine.toml` what must be known before it is built, and here, for each durability level, which settings make\n   \
-         it so and why, and the known limits:\n\n\
+         2. Connect it in `{driver}`, from top to bottom: open, session, get, put and the other ops, stats, close. The kit is in\n   \
+         {kit}.\n\
+         3. Declare all capabilities and durability levels that the engine has, and no others; `verify` tests each. Set `family`\n   \
+         to the kind of engine (`lsm`, `b+tree` ...): `example` excludes it from comparisons of all engines.\n\
+         4. Report the effective level, version, compression, cache and options at open.\n\
+         5. In `engine.toml`, state what must be known before the engine is built. In this file, state for each durability level\n   \
+         which settings implement it and why, and list the known limits:\n\n\
          | level | setting | what happens at a commit |\n|---|---|---|\n| none | - | nothing |\n"
     )
 }
@@ -196,18 +199,18 @@ mod tests {
     }
 
     #[test]
-    fn the_name_stands_where_the_example_had_its_own() {
+    fn the_name_replaces_that_of_the_example() {
         for language in ALL {
             let files = files("my.engine-2", language);
             let driver = text_of(&files, language.driver());
             assert_eq!(driver.matches("\"my.engine-2\"").count(), 1, "{language:?}");
             for example in ["\"example-cpp\"", "\"example-rust\"", "\"example-go\"", ".name = \"example\""] {
-                assert!(!driver.contains(example), "{language:?}: {example} is left");
+                assert!(!driver.contains(example), "{language:?}: {example} was not replaced");
             }
-            assert!(driver.contains("\"example\""), "{language:?}: its family");
+            assert!(driver.contains("\"example\""), "{language:?}: the family stays");
             let build = text_of(&files, if language == Language::Rust { "Cargo.toml" } else { "Makefile" });
             assert!(build.contains("my.engine-2") || build.contains("kvdyno_my_engine_2"), "{language:?}");
-            // Go's assembly needs a letter that is not in ASCII.
+            // Go's assembly needs a character that is not ASCII.
             let is_plain = |(path, text): &(String, String)| text.is_ascii() || path.ends_with(".s");
             assert!(files.iter().all(is_plain) && files.iter().all(|(path, _)| !path.starts_with('/')));
         }
@@ -217,8 +220,8 @@ mod tests {
     fn a_folder_needs_nothing_outside_it() {
         for language in ALL {
             for (path, text) in files("mine", language) {
-                assert!(!text.contains("../.."), "{language:?}: {path} leads outside");
-                assert!(!text.contains("workspace = true"), "{language:?}: {path} wants a workspace");
+                assert!(!text.contains("../.."), "{language:?}: {path} refers to a file outside");
+                assert!(!text.contains("workspace = true"), "{language:?}: {path} needs a workspace");
             }
         }
     }

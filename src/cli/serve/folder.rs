@@ -1,14 +1,14 @@
-//! The folder of a served database: made by us and marked, or not touched.
+//! The folder of a served database. Only new or empty folders and those marked by `kvdyno serve` are used.
 
 use std::path::{Path, PathBuf};
 
-/// The file that marks it; its line is the engine's name.
+/// The file that marks the folder. It contains the name of the engine.
 const MARKER: &str = "kvdyno-serve.txt";
 
-/// Behind the name of an engine that keeps nothing on disk.
+/// Suffix after the name of an engine that stores nothing on disk.
 const IN_MEMORY: &str = " (in memory)";
 
-/// A folder that a database may be opened in.
+/// A folder in which a database may be opened.
 pub struct Folder {
     path: PathBuf,
     engine: String,
@@ -16,18 +16,18 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The folder `dir`, if it is new, empty, or one of that engine's; else the reason, with what to do.
+    /// Prepares `dir` if it is new, empty or belongs to this engine. Otherwise returns the reason, with a hint.
     pub fn prepare(dir: &Path, engine: &str) -> Result<Folder, String> {
         let path = dir.join("database");
         let failed = |error: std::io::Error| format!("cannot use {}: {error}", dir.display());
         let folder = |is_new| Folder { path: path.clone(), engine: engine.to_string(), is_new };
         match std::fs::read_to_string(dir.join(MARKER)) {
             Ok(text) if text.trim() == engine => return Ok(folder(false)),
-            // Nothing of it was ever on disk.
+            // An in-memory engine has left nothing on disk.
             Ok(text) if text.trim() == format!("{engine}{IN_MEMORY}") => return Ok(folder(true)),
             Ok(text) => {
                 return Err(format!(
-                    "{} holds a database of {}, not of {engine}; give another folder with --dir",
+                    "{} contains a database of {}, not of {engine}; name another folder with --dir",
                     dir.display(),
                     text.trim()
                 ));
@@ -37,7 +37,7 @@ impl Folder {
         }
         if dir.exists() && std::fs::read_dir(dir).map_err(failed)?.next().is_some() {
             return Err(format!(
-                "{} is not empty and was not made by `kvdyno serve`; give another folder with --dir",
+                "{} is not empty and was not created by `kvdyno serve`; name another folder with --dir",
                 dir.display()
             ));
         }
@@ -45,21 +45,21 @@ impl Folder {
         Ok(folder(true))
     }
 
-    /// Where the database lies.
+    /// The path of the database.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether there is no database in it yet.
+    /// Whether the folder contains no database yet.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// The engine has opened it: from now on it is that engine's. What is only in memory is new each time.
+    /// Marks the folder as belonging to the engine, which has opened it. An in-memory database is new each time.
     pub fn opened(&self, in_memory: bool) -> Result<(), String> {
         let marker = self.path.with_file_name(MARKER);
-        let kept = if in_memory { IN_MEMORY } else { "" };
-        std::fs::write(&marker, format!("{}{kept}\n", self.engine))
+        let suffix = if in_memory { IN_MEMORY } else { "" };
+        std::fs::write(&marker, format!("{}{suffix}\n", self.engine))
             .map_err(|error| format!("cannot write {}: {error}", marker.display()))
     }
 }
@@ -69,19 +69,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_new_folder_or_the_engines_own_is_used() {
+    fn only_a_new_folder_or_one_of_the_same_engine_is_used() {
         let scratch = tempfile::tempdir().unwrap();
         let dir = scratch.path().join("db");
         let first = Folder::prepare(&dir, "redb").unwrap();
         assert!(first.is_new());
         first.opened(true).unwrap();
         let again = Folder::prepare(&dir, "redb").unwrap();
-        assert!(again.is_new(), "nothing was on disk");
+        assert!(again.is_new(), "an in-memory database is always new");
         again.opened(false).unwrap();
         assert!(!Folder::prepare(&dir, "redb").unwrap().is_new());
         let text = Folder::prepare(&dir, "lmdb").err().unwrap();
-        assert!(text.contains("holds a database of redb, not of lmdb"), "{text}");
+        assert!(text.contains("contains a database of redb, not of lmdb"), "{text}");
         let text = Folder::prepare(scratch.path(), "redb").err().unwrap();
-        assert!(text.contains("was not made by `kvdyno serve`"), "{text}");
+        assert!(text.contains("was not created by `kvdyno serve`"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! `--stats`: what the server has seen in each second, printed and recorded.
+//! `--stats`: prints and records the ops of the server once a second.
 
 use crate::measure::monotonic_ns;
 use crate::resp::Shared;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-/// A line a second and command.
+/// Writes one line for each second and command.
 pub struct Statistics {
     file: BufWriter<File>,
     since_ns: u64,
@@ -16,13 +16,13 @@ pub struct Statistics {
 const SECOND_NS: u64 = 1_000_000_000;
 
 impl Statistics {
-    /// Records in `file`, which is made; none: a new one in `kvdyno-results`.
+    /// Creates `file`, or a new file in `kvdyno-results` if it is `None`.
     pub fn new(file: &Option<PathBuf>) -> Result<Statistics, String> {
         let path = file.clone().unwrap_or_else(|| {
             let time: String = now_rfc3339().chars().map(|c| if c == ':' { '-' } else { c }).collect();
             PathBuf::from("kvdyno-results").join(format!("serve-{time}.csv"))
         });
-        let failed = |error: std::io::Error| format!("cannot make {}: {error}", path.display());
+        let failed = |error: std::io::Error| format!("cannot create {}: {error}", path.display());
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(failed)?;
         }
@@ -33,7 +33,7 @@ impl Statistics {
         Ok(Statistics { file, since_ns: monotonic_ns() })
     }
 
-    /// Prints and records what came since the last time, if a second is over or the server has ended.
+    /// Prints and records the ops since the last call, if a second has passed or the server is stopping.
     pub fn tick(&mut self, server: &Shared) {
         let now_ns = monotonic_ns();
         let interval_ns = now_ns - self.since_ns;
@@ -62,7 +62,7 @@ impl Statistics {
             let cells = figures.map(|figure| if figure == "-" { String::new() } else { figure });
             let row = format!("{time},{seconds:.3},{name},{rate:.0},{}", cells.join(","));
             if writeln!(self.file, "{row}").and_then(|()| self.file.flush()).is_err() {
-                eprintln!("warning: the statistics cannot be written any more");
+                eprintln!("warning: cannot write the statistics");
             }
         }
     }

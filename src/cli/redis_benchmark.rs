@@ -1,46 +1,47 @@
-//! Load from outside: a suite of servers is measured once more by redis-benchmark, where it is, and both stand in a table.
+//! redis-benchmark as an external load generator. For workloads that measure servers, each trial is repeated with
+//! redis-benchmark if it is installed, and one table shows the results of kvdyno's driver next to those of redis-benchmark.
 
 mod measure;
 mod table;
 
-pub use measure::{OutsideArgs, measure, run_one};
+pub use measure::{RedisBenchmarkArgs, measure, run_one};
 pub use table::table;
 
 use crate::results::Run;
 use crate::workload::Workload;
 use std::path::Path;
 
-/// The workload whose trials are measured so; its variants too.
+/// The workload whose trials, including its variants, are repeated with redis-benchmark.
 const WORKLOAD: &str = "kvbench-server";
-/// What was measured, in the run's folder.
+/// The file in the run's folder with the results of redis-benchmark.
 const FILE: &str = "redis-benchmark.csv";
 const HEAD: &str = "trial,store,level_in_force,pipeline,clients,repetition,command,ops_per_second,mean_ms,min_ms,p50_ms,p95_ms,\
                     p99_ms,max_ms";
 const COLUMNS: usize = 14;
 
-/// Whether a workload is one of servers.
+/// Whether a workload measures servers.
 fn is_of_servers(workload: &Workload) -> bool {
     workload.variant_of.as_deref().unwrap_or(&workload.name) == WORKLOAD
 }
 
-/// Whether a run has trials of servers.
-pub fn concerns(run: &Run) -> bool {
+/// Whether a run has trials that measure servers.
+pub fn applies_to(run: &Run) -> bool {
     run.trials.iter().any(|trial| is_of_servers(&trial.workload))
 }
 
-/// What stands behind a server: the engine of one of ours, else the program.
+/// The store of a server: the engine that `kvdyno serve` serves, or the server program.
 fn store(engine: &str, options: &[(String, String)]) -> String {
-    let of = |wanted: &str| options.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
-    of("serve").or(of("server")).unwrap_or_else(|| engine.to_string())
+    let option = |key: &str| options.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
+    option("serve").or(option("server")).unwrap_or_else(|| engine.to_string())
 }
 
-/// Requests of a pipeline, and clients.
+/// The number of requests in a pipeline and the number of clients.
 fn shape(workload: &Workload) -> Option<(u32, usize)> {
     let set = workload.phases.iter().find(|phase| phase.name == "set")?;
     Some((set.join, set.threads as usize))
 }
 
-/// A row of what was measured.
+/// One row of the results file.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     trial: String,
@@ -52,7 +53,7 @@ struct Row {
     ops_per_second: f64,
 }
 
-/// The rows of a run so far. A line that was cut off when the machine stopped is none.
+/// The rows measured so far. A truncated last line, as a crash leaves it, is ignored.
 fn rows(folder: &Path) -> Vec<Row> {
     let text = std::fs::read_to_string(folder.join(FILE)).unwrap_or_default();
     let row = |line: &str| {
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_rows_are_read_and_torn_ones_are_not() {
+    fn complete_rows_are_read_and_truncated_ones_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         assert!(rows(folder.path()).is_empty());
         let line = "0001-x,pebble,process,16,50,2,SET,1234.5,0.1,0.1,0.1,0.1,0.1,0.1";
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_a_server_is_its_engine() {
+    fn the_store_of_a_server_is_its_engine() {
         let options = |name: &str, value: &str| vec![(name.to_string(), value.to_string())];
         assert_eq!(store("redis", &options("serve", "pebble")), "pebble");
         assert_eq!(store("redis", &options("server", "valkey-server")), "valkey-server");

@@ -1,4 +1,4 @@
-//! One redis-benchmark for each trial of servers, on a server of its own that is started as the trial's was.
+//! Runs redis-benchmark once for each trial of a server, on a new server that is started like the one of the trial.
 
 use super::{FILE, HEAD, is_of_servers, rows, shape, store};
 use crate::cli::error::CliError;
@@ -17,18 +17,18 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const PROGRAM: &str = "redis-benchmark";
-/// Begins the line with what came of a trial, as JSON.
-const TOLD: &str = "kvdyno-outside ";
-/// Begins what a server cannot promise.
+/// Prefix of the line that carries the result of a trial as JSON.
+const RESULT: &str = "kvdyno-redis-benchmark ";
+/// Prefix of the error if the server cannot reach the requested durability level.
 const REFUSED: &str = "refused: ";
-/// Between two looks at whether the user has had enough.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Of each of its clients, where the workload has a time in place of a number of ops.
+/// Interval between checks for an interrupt.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Round trips of each client if the workload specifies a duration instead of a number of ops.
 const ROUND_TRIPS: u64 = 100;
-/// Sets of the fill that are sent at once.
+/// SET commands that the fill sends at once.
 const FILL_AT_ONCE: u64 = 1000;
 
-/// Measures every trial of servers that was not measured yet, and keeps each figure at once. True if one failed.
+/// Measures each trial of a server that was not measured yet and saves each result immediately. Returns true if one failed.
 pub fn measure(
     run: &Run,
     folder: &Path,
@@ -38,7 +38,9 @@ pub fn measure(
 ) -> Result<bool, CliError> {
     let mut known = Command::new(PROGRAM);
     if known.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-        eprintln!("{PROGRAM} is not on the PATH (apt-get install redis-tools): its rows are left out");
+        eprintln!(
+            "{PROGRAM} was not found in PATH: its rows are skipped (install: apt-get install redis-tools)"
+        );
         return Ok(false);
     }
     let done = rows(folder);
@@ -55,19 +57,19 @@ pub fn measure(
         if !is_quiet {
             eprintln!("{what}, {}, run {}", trial.workload.name, trial.repetition);
         }
-        let place =
-            DataFolder::create(data, &run.id, &format!("{}-outside", trial.id)).map_err(CliError::failed)?;
+        let place = DataFolder::create(data, &run.id, &format!("{}-{PROGRAM}", trial.id))
+            .map_err(CliError::failed)?;
         let mut child = Command::new(executable);
         child.envs(environment.iter().map(|(name, value)| (name, value)));
-        child.arg("outside-one").arg(folder).arg(&trial.id).arg(place.database());
-        let said = TrialProcess::start(&mut child).map(|mut process| watch(&mut process));
+        child.arg("redis-benchmark-one").arg(folder).arg(&trial.id).arg(place.database());
+        let result = TrialProcess::start(&mut child).map(|mut process| watch(&mut process));
         place.remove().map_err(CliError::failed)?;
         let failed = |what: &str, error: std::io::Error| CliError::failed(format!("cannot {what}: {error}"));
-        match said.map_err(|error| failed("start a process", error))? {
+        match result.map_err(|error| failed("start a process", error))? {
             _ if signals::interrupts() >= 2 => break,
             Ok(lines) => keep(folder, &lines).map_err(|error| failed(&format!("write {FILE}"), error))?,
             Err(text) => {
-                // What a server cannot promise is an answer and no failure.
+                // A level that the server cannot reach is a result, not a failure.
                 has_failed |= !text.starts_with(REFUSED);
                 eprintln!("{what}: {text}");
             }
@@ -76,12 +78,12 @@ pub fn measure(
     Ok(has_failed)
 }
 
-/// The lines that the process of a trial tells, or why there are none.
+/// The lines that the process of a trial prints, or the reason why there are none.
 fn watch(process: &mut TrialProcess) -> Result<String, String> {
-    let mut told = None;
+    let mut result = None;
     let end = loop {
-        match process.next(LOOK_EVERY) {
-            Event::Line(line) => told = line.strip_prefix(TOLD).map(str::to_string).or(told),
+        match process.next(POLL_INTERVAL) {
+            Event::Line(line) => result = line.strip_prefix(RESULT).map(str::to_string).or(result),
             Event::Quiet => {}
             Event::Ended(end) => break end,
         }
@@ -91,48 +93,51 @@ fn watch(process: &mut TrialProcess) -> Result<String, String> {
     };
     let ended = || match end.status {
         Some(status) => format!("its process ended with {status}"),
-        None => "its process could not be ended".into(),
+        None => "its process could not be killed".into(),
     };
-    told.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_else(|| Err(ended()))
+    result.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_else(|| Err(ended()))
 }
 
-/// One trial in this process.
+/// Measure one trial with redis-benchmark.
 #[derive(Debug, clap::Args)]
-pub struct OutsideArgs {
+pub struct RedisBenchmarkArgs {
     /// The run's folder.
     run: PathBuf,
+    /// The trial's ID.
     trial: String,
-    /// Where the server works.
+    /// The server's working folder.
     data: PathBuf,
 }
 
-/// The child's side: prints the lines of one trial.
-pub fn run_one(args: &OutsideArgs, given: &[PathBuf]) -> Result<u8, CliError> {
+/// Runs in the child process: prints the lines of one trial.
+pub fn run_one(args: &RedisBenchmarkArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     become_trial_process();
     let folder = RunFolder::open(&args.run).map_err(|error| CliError::failed(error.to_string()))?;
     let trial = folder.run().trials.iter().find(|trial| trial.id == args.trial);
     let trial = trial.ok_or_else(|| CliError::usage(format!("the run has no trial {}", args.trial)))?;
     let registry = plugins::registry(given, std::slice::from_ref(&trial.engine))?;
-    let told: Result<String, String> = one(trial, &registry, &args.data).map(|lines| lines.join("\n"));
-    let json = serde_json::to_string(&told).map_err(|error| CliError::failed(error.to_string()))?;
-    println!("{TOLD}{json}");
+    let result: Result<String, String> = one(trial, &registry, &args.data).map(|lines| lines.join("\n"));
+    let json = serde_json::to_string(&result).map_err(|error| CliError::failed(error.to_string()))?;
+    println!("{RESULT}{json}");
     Ok(0)
 }
 
+/// Appends lines to the results file.
 fn keep(folder: &Path, lines: &str) -> std::io::Result<()> {
     let path = folder.join(FILE);
     let is_new = !path.exists();
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
     let head = if is_new { format!("{HEAD}\n") } else { String::new() };
-    // A line of its own, should the last one have been cut off.
+    // `rows` ignores a line that a crash truncated.
     file.write_all(format!("{head}{}\n", lines.trim_end()).as_bytes())?;
     file.sync_data()
 }
 
-/// The lines of one trial.
+/// Starts the server of one trial, measures it and returns the lines for the results file.
 fn one(trial: &Trial, registry: &Registry, folder: &Path) -> Result<Vec<String>, String> {
-    let engine =
-        registry.engine(&trial.engine).map_err(|_| format!("the engine {} is not here", trial.engine))?;
+    let engine = registry
+        .engine(&trial.engine)
+        .map_err(|_| format!("the engine {} is not available", trial.engine))?;
     let password =
         std::fs::read_to_string("/proc/sys/kernel/random/uuid").map_err(|error| error.to_string())?;
     let password = password.trim().to_string();
@@ -158,7 +163,7 @@ fn one(trial: &Trial, registry: &Registry, folder: &Path) -> Result<Vec<String>,
     let stats = database.stats().map_err(|error| format!("stats: {error}"))?;
     let address = stats.into_iter().find(|(name, _)| name == "address").map(|(_, address)| address);
     let measured = address
-        .ok_or_else(|| "the server's address is not known".to_string())
+        .ok_or_else(|| "the server did not report its address".to_string())
         .and_then(|address| load(trial, &address, &password, level));
     database.close().map_err(|error| format!("close: {error}"))?;
     measured
@@ -168,10 +173,11 @@ fn load(trial: &Trial, address: &str, password: &str, level: &str) -> Result<Vec
     let workload = &trial.workload;
     let (pipeline, clients) = shape(workload).ok_or("the workload has no phase `set`")?;
     let size = workload.value.size.to_string();
-    let bytes = size.parse().map_err(|_| format!("its values have one size only, not {size}"))?;
+    let bytes =
+        size.parse().map_err(|_| format!("redis-benchmark needs values of one fixed size, not {size}"))?;
     fill(address, password, workload.keys, bytes).map_err(|error| format!("fill: {error}"))?;
     let counted = workload.phases.iter().find(|phase| phase.name == "set").map_or(0, |phase| phase.ops);
-    // It cannot end by time, and with no requests to send it never ends.
+    // redis-benchmark cannot stop after a time, and it never ends with zero requests.
     let ops = if counted > 0 { counted } else { ROUND_TRIPS * clients as u64 * u64::from(pipeline) };
     let (host, port) = address.rsplit_once(':').ok_or("the server has no port")?;
     let numbers =
@@ -183,28 +189,32 @@ fn load(trial: &Trial, address: &str, password: &str, level: &str) -> Result<Vec
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("cannot start {PROGRAM}: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
-        let talk = String::from_utf8_lossy(&output.stderr);
-        let last =
-            talk.lines().chain(said.lines()).rfind(|line| !line.is_empty()).unwrap_or("nothing").to_string();
-        return Err(format!("it ended with {}; it said last: {last}", output.status));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let last = stderr
+            .lines()
+            .chain(stdout.lines())
+            .rfind(|line| !line.is_empty())
+            .unwrap_or("nothing")
+            .to_string();
+        return Err(format!("it ended with {}; its last output was: {last}", output.status));
     }
     let store = store(&trial.engine, &trial.options);
     let names = format!("{},{store},{level},{pipeline},{clients},{}", trial.id, trial.repetition);
-    let lines: Vec<String> = said
+    let lines: Vec<String> = stdout
         .lines()
         .map(|line| line.replace('"', ""))
         .filter(|line| line.starts_with("SET,") || line.starts_with("GET,"))
         .map(|line| format!("{names},{line}"))
         .collect();
     if lines.len() != 2 || lines.iter().any(|line| line.split(',').count() != super::COLUMNS) {
-        return Err(format!("its output is not as it was known to be: {said}"));
+        return Err(format!("its output has an unknown format: {stdout}"));
     }
     Ok(lines)
 }
 
-/// Writes every key that redis-benchmark may ask for, so that each get finds one.
+/// Writes every key that redis-benchmark may request, so that each get is a hit.
 fn fill(address: &str, password: &str, keys: u64, bytes: usize) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -227,7 +237,7 @@ fn fill(address: &str, password: &str, keys: u64, bytes: usize) -> std::io::Resu
             let mut line = String::new();
             replies.read_line(&mut line)?;
             if line != "+OK\r\n" {
-                return Err(std::io::Error::other(format!("the server says {line:?}")));
+                return Err(std::io::Error::other(format!("the server replied {line:?}")));
             }
         }
         let end = (next + FILL_AT_ONCE).min(keys);

@@ -1,4 +1,4 @@
-//! The table of servers: a row for each store, pipeline, number of clients, level and load.
+//! The table of servers: one row for each combination of store, pipeline, number of clients, level and load generator.
 
 use super::{WORKLOAD, is_of_servers, rows, shape, store};
 use crate::cli::error::CliError;
@@ -8,10 +8,10 @@ use crate::results::{Run, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Level, clients, pipeline, place of the store in the plan, load: the order of the rows.
+/// Level, clients, pipeline, index of the store, load generator. Rows are sorted by this key.
 type Place = (u8, usize, u32, usize, &'static str);
 
-/// Rates of sets and of gets, one for each run.
+/// Rates of SET and GET, one for each run.
 #[derive(Default)]
 struct Rates {
     set: Vec<f64>,
@@ -19,19 +19,19 @@ struct Rates {
 }
 
 const LOADS: [&str; 2] = ["driver", "redis-benchmark"];
-/// Persist and fsync of the levels, in ascending order, as the older table has them.
+/// The columns persist and fsync of each level, in ascending order, as in KVBench's table.
 const LEVELS: [(&str, &str, &str); 3] =
     [("none", "no", "no"), ("process", "yes", "no"), ("power", "yes", "yes")];
 const TITLES: [&str; 8] = ["store", "pipeline", "clients", "persist", "fsync", "load", "SET/s", "GET/s"];
 
-/// The table, for people and as CSV.
+/// The table as text and as CSV.
 pub struct Table {
-    /// With its legend.
+    /// The table with its legend.
     pub text: String,
     csv: String,
 }
 
-/// The table of a run; none where nothing was measured.
+/// The table of a run. `None` if nothing was measured.
 pub fn table(run: &Run, summary: &Summary, folder: &Path) -> Option<Table> {
     let (stores, all) = gathered(run, summary, folder);
     if all.is_empty() {
@@ -45,7 +45,7 @@ pub fn table(run: &Run, summary: &Summary, folder: &Path) -> Option<Table> {
 }
 
 impl Table {
-    /// Leaves it in the run's folder.
+    /// Writes the table into the run's folder.
     pub fn keep(&self, folder: &Path) -> Result<(), CliError> {
         for (ending, content) in [("txt", &self.text), ("csv", &self.csv)] {
             let file = folder.join(format!("{WORKLOAD}.{ending}"));
@@ -56,7 +56,7 @@ impl Table {
     }
 }
 
-/// The stores, baselines first, and the rates of each row.
+/// The stores (baselines first) and the rates of each row.
 fn gathered(run: &Run, summary: &Summary, folder: &Path) -> (Vec<String>, BTreeMap<Place, Rates>) {
     let of_servers = run.trials.iter().filter(|trial| is_of_servers(&trial.workload) && !trial.is_floor);
     let served = |trial: &Trial| trial.options.iter().any(|(name, _)| name == "serve");
@@ -125,10 +125,10 @@ fn text(lines: &[[String; 8]], has_both: bool) -> String {
     text += &set(&titles);
     text += &format!("| {} |\n", rule.join(" | "));
     lines.iter().for_each(|line| text += &set(line));
-    text += "\nMedians over runs. persist and fsync are the level in force: none, process, power. Every get finds its key; the\n\
-             driver checks each value, redis-benchmark none. Clients share the machine with the server.\n";
+    text += "\nMedians of the runs. persist and fsync show the effective durability level: none, process or power. Every get is a hit.\n\
+             The driver checks each value; redis-benchmark checks none. Clients and server run on the same machine.\n";
     if !has_both {
-        text += "redis-benchmark has no rows: it is not on the PATH (apt-get install redis-tools), or was not run to its end.\n";
+        text += "redis-benchmark has no rows: it was not found in PATH (install: apt-get install redis-tools), or it did not finish.\n";
     }
     text
 }
