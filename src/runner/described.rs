@@ -53,11 +53,11 @@ fn look(
 ) -> Option<(usize, String)> {
     let chosen: Vec<&Path> = places.iter().map(|place| &*files[*place]).collect();
     let mut at = places[0];
-    let (told, why) = match run(executable, &chosen) {
+    let (reports, why) = match run(executable, &chosen) {
         Ok(ran) => ran,
         Err(why) => return Some((at, why)),
     };
-    for line in told {
+    for line in reports {
         match line {
             Told::Begun(index) => at = *places.get(index)?,
             Told::Ended(index, engines) => {
@@ -81,12 +81,12 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Told>, String), String
     command.arg(COMMAND).args(files).stderr(err.try_clone().map_err(failed)?);
     let mut process = TrialProcess::start(&mut command).map_err(failed)?;
     let until = Instant::now() + LIMIT;
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     let mut is_late = false;
     let end = loop {
         match process.next(PAUSE) {
             Event::Line(line) => {
-                told.extend(line.strip_prefix(TOLD).and_then(|json| serde_json::from_str(json).ok()));
+                reports.extend(line.strip_prefix(TOLD).and_then(|json| serde_json::from_str(json).ok()));
             }
             Event::Quiet if !is_late && Instant::now() >= until => {
                 is_late = true;
@@ -97,7 +97,7 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Told>, String), String
         }
     };
     let status = end.status.filter(|_| !is_late);
-    Ok((told, why(status, &content(&mut err))))
+    Ok((reports, why(status, &content(&mut err))))
 }
 
 /// How a process ended before it was done.
@@ -112,9 +112,9 @@ fn why(status: Option<ExitStatus>, stderr: &str) -> String {
             (None, None) => "ended the process while being loaded".into(),
         },
     };
-    let said = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
-    let said: String = harmless(said).chars().take(200).collect();
-    if said.is_empty() { how } else { format!("{how}; last message: {said}") }
+    let message = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
+    let message: String = harmless(message).chars().take(200).collect();
+    if message.is_empty() { how } else { format!("{how}; last message: {message}") }
 }
 
 fn content(file: &mut File) -> String {

@@ -166,12 +166,13 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
         Some(record) if status.success() => Ok(record),
         whole => {
             let how = status.signal().map_or_else(|| status.to_string(), signals::signal_name);
-            let said = last_lines(&file(STDERR)).pop().map_or_else(String::new, |line| format!(": {line}"));
+            let message =
+                last_lines(&file(STDERR)).pop().map_or_else(String::new, |line| format!(": {line}"));
             let has_opened = |record: Record| record.steps.iter().any(|step| step.name == StepKind::Reopen);
             let has_opened = whole.or(begun).is_some_and(has_opened);
             let stage = if has_opened { StepKind::Sweep } else { StepKind::Reopen };
             let text =
-                format!("the fresh process that reopens the database ended with {how} in `{stage}`{said}");
+                format!("the fresh process that reopens the database ended with {how} in `{stage}`{message}");
             Err(Failure { cause: Cause::Crashed, text })
         }
     }

@@ -390,7 +390,7 @@ impl<'s, 'p> Worker<'s, 'p> {
     fn drop_iterator(&mut self, at: usize) -> Option<u64> {
         let op = self.session.arena().op_mut(at);
         (op.kind, op.flags, op.key_length, op.value_length) = (KV_DROP, 0, 0, 0);
-        self.again(at, "end of a held scan")
+        self.again(at, "end of a scan")
     }
 
     /// Makes one more call for an op that is part of a scan; returns the ticks, or none after a failure.

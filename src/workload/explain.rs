@@ -38,8 +38,8 @@ impl Workload {
                 text += &wrapped("", &format!("{rounds} rounds; each runs {}.", names.join(", then ")));
             }
             text += &format!("\n{}. {}\n", place + 1, phase.name);
-            for (what, said) in phase::parts(self, place) {
-                text += &wrapped("  ", &format!("{what}: {said}"));
+            for (what, described) in phase::parts(self, place) {
+                text += &wrapped("  ", &format!("{what}: {described}"));
             }
         }
         text += "\nAt the end\n";
@@ -133,16 +133,16 @@ impl Workload {
     }
 
     fn text_of_indexes(&self) -> String {
-        let said = |index: &super::Index| {
+        let described = |index: &super::Index| {
             let (length, from) = (counted(index.length.into(), "byte", "bytes"), index.from);
             let what = if index.clustering { ", with the complete row (clustering)" } else { "" };
             format!("by the {length} of its value from byte {from} on{what}")
         };
         match self.indexes.as_slice() {
             [] => String::new(),
-            [one] => format!("Each row is indexed {}.", said(one)),
+            [one] => format!("Each row is indexed {}.", described(one)),
             all => {
-                let all: Vec<String> = all.iter().map(said).collect();
+                let all: Vec<String> = all.iter().map(described).collect();
                 format!("Each row has {} indexes: {}.", all.len(), all.join("; "))
             }
         }
@@ -220,17 +220,17 @@ impl Suite {
         }
         text += "\nParts\n";
         for part in &self.parts {
-            let mut said = part.workloads.join(", ");
+            let mut described = part.workloads.join(", ");
             if let Some(variant) = &part.variant {
-                said += &format!(", as variant `{variant}`");
+                described += &format!(", as variant `{variant}`");
             }
             if !part.set.is_empty() {
-                said += &format!(", with {}", part.set.join(", "));
+                described += &format!(", with {}", part.set.join(", "));
             }
             if !part.engines.is_empty() {
-                said += &format!(", on {}", part.engines.join(", "));
+                described += &format!(", on {}", part.engines.join(", "));
             }
-            text += &wrapped("  - ", &(said + "."));
+            text += &wrapped("  - ", &(described + "."));
         }
         text += "\nWorkloads\n";
         for Member { workload, .. } in members {

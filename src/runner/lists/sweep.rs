@@ -40,8 +40,8 @@ pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option
         let held = lists.held(list);
         let end = held.end.min(held.start + most);
         let before = (!is_native && held.start > 0).then(|| held.start - 1);
-        let behind = (end == held.end).then_some(end);
-        for number in before.into_iter().chain(held.start..end).chain(behind) {
+        let after = (end == held.end).then_some(end);
+        for number in before.into_iter().chain(held.start..end).chain(after) {
             asks.push(Ask { list, number, is_there: held.contains(&number) });
             if asks.len() == OPS {
                 ask(shared, lists, &mut session, &asks, &mut faults)?;

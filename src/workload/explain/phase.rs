@@ -17,7 +17,7 @@ pub fn parts(workload: &Workload, place: usize) -> Vec<(&'static str, String)> {
         ("Verified", verified(workload, phase)),
         ("Caches", caches(phase, place)),
     ];
-    parts.into_iter().filter(|(what, said)| !(said.is_empty() && *what == "Keys")).collect()
+    parts.into_iter().filter(|(what, described)| !(described.is_empty() && *what == "Keys")).collect()
 }
 
 /// The words for the ops of a kind.
@@ -89,11 +89,11 @@ fn ops(workload: &Workload, phase: &Phase) -> String {
     let present: Vec<(&str, f64)> =
         phase.mix.shares().into_iter().filter(|(_, share)| *share > 0.0).collect();
     let all: f64 = present.iter().map(|(_, share)| share).sum();
-    let said = |(name, share): &(&str, f64)| match present.len() {
+    let described = |(name, share): &(&str, f64)| match present.len() {
         1 => kind(workload, phase, name),
         _ => format!("{} {}", percent(share / all), kind(workload, phase, name)),
     };
-    let mut parts: Vec<String> = present.iter().map(said).collect();
+    let mut parts: Vec<String> = present.iter().map(described).collect();
     if phase.threads > 0 && (phase.readers > 0 || phase.writers > 0) && !parts.is_empty() {
         parts = vec![format!("in threads without a role: {}", parts.join("; "))];
     }
