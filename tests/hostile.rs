@@ -114,8 +114,8 @@ const FAULTS: &[Fault] = &[
     // Calls that are not timed.
     ("rust", "maintain-fails", Fails("settle: the log cannot be written"), Red("flush: the log cannot be written")),
     ("rust", "maintain-not-found", Fails("settle: not found"), Red("flush: not found")),
-    ("rust", "stats-odd", Passes("what an engine tells of itself is any text"), Red("stats returns a line that is not name=value")),
-    ("rust", "stats-long", Passes("what an engine tells of itself is any text"), Red("stats returns a line that is not name=value")),
+    ("rust", "stats-odd", Passes("an engine's statistics are any text"), Red("stats returns a line that is not name=value")),
+    ("rust", "stats-long", Passes("an engine's statistics are any text"), Red("stats returns a line that is not name=value")),
     ("rust", "close-fails", Fails("close: the last page cannot be written"), Red("close: the last page cannot be written")),
     ("go", "close-fails", Fails("close: the last page cannot be written"), Red("close: the last page cannot be written")),
     // Statuses and errors.
@@ -186,7 +186,7 @@ const FAULTS: &[Fault] = &[
     ("rust", "raw-length", Fails("a get reports length 18446744073709551615"), Red("a get reports length 18446744073709551615")),
     ("rust", "raw-key-bytes", Passes("each key is made anew from its number"), Red("the driver changed the key of a get")),
     ("rust", "raw-value-bytes", Passes("each value is made anew, and the row is a copy made before"), Red("the driver changed the value of a ")),
-    ("rust", "raw-out-behind", Passes("what is behind a buffer is another's, or nobody's"), Red("the driver touched byte 1 past the out buffer of a get")),
+    ("rust", "raw-out-behind", Passes("the memory past a buffer belongs to another op, or to nobody"), Red("the driver touched byte 1 past the out buffer of a get")),
     ("go", "get-writes-key", Wrong("not found, expected version 2"), Red("the driver changed the key of a get")),
     ("go", "get-beyond", Wrong("phase read: get of key"), Red("byte 1 past the key of a get")),
     ("go", "put-writes-value", Wrong("the value is damaged starting at byte 99"), Red("the driver changed the value of a put")),

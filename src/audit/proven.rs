@@ -250,6 +250,6 @@ mod tests {
         let text = include_str!("../../engines/proven.toml");
         let rows = parse(text).unwrap_or_else(|error| panic!("engines/proven.toml: {error}"));
         assert!(rows.is_sorted_by(|one, other| one.name < other.name), "sorted by name, each name once");
-        assert!(render(&rows) == text, "engines/proven.toml was edited by hand");
+        assert!(render(&rows) == text, "engines/proven.toml was edited manually");
     }
 }

@@ -22,8 +22,8 @@ impl Span {
     }
 
     /// Whether `waited` ticks can have passed in addition to those of the ops.
-    fn has_room(self, told: u64, waited: u64) -> bool {
-        waited <= self.ticks().saturating_sub(told).saturating_add(SLACK_TICKS)
+    fn has_room(self, in_ops: u64, waited: u64) -> bool {
+        waited <= self.ticks().saturating_sub(in_ops).saturating_add(SLACK_TICKS)
     }
 
     fn holds(self, tick: u64) -> bool {
@@ -77,7 +77,7 @@ impl Arena {
         capabilities: u64,
     ) -> Option<(usize, String)> {
         let batch = self.batch();
-        let (mut clock, mut told, mut has_due) = (batch.start, 0_u64, false);
+        let (mut clock, mut in_ops, mut has_due) = (batch.start, 0_u64, false);
         if done > 0 && !span.holds(batch.start) {
             return Some((first, format!("rule 7: the batch's start is {}", outside(batch.start, span))));
         }
@@ -99,7 +99,7 @@ impl Arena {
                 }
             }
             has_due |= op.due != 0;
-            told += op.end - op.start;
+            in_ops += op.end - op.start;
             clock = op.end;
             at = last + 1;
         }
@@ -108,9 +108,9 @@ impl Arena {
             return None;
         } else if !has_due && capabilities & KV_HANDS_OVER == 0 {
             format!("rule 7: `waited` is {waited} ticks, but all ops of the call are due immediately")
-        } else if !span.has_room(told, waited) {
+        } else if !span.has_room(in_ops, waited) {
             let ticks = span.ticks();
-            format!("rule 7: `waited` is {waited} ticks, in a call of {ticks} ticks with {told} in its ops")
+            format!("rule 7: `waited` is {waited} ticks, in a call of {ticks} ticks with {in_ops} in its ops")
         } else {
             return None;
         };

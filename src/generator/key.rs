@@ -332,7 +332,7 @@ impl Keys {
     /// The key's number; for keys from a file the place times the spacing too.
     #[inline]
     fn number(&self, index: u64) -> u64 {
-        debug_assert!(index < self.range, "index {index} lies in the range of {}", self.range);
+        debug_assert!(index < self.range, "index {index} must be in the range of {}", self.range);
         match &self.order {
             Order::Plain => index * self.spacing,
             Order::Scattered(scatter) => scatter.at(index) * self.spacing,

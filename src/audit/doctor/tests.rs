@@ -62,7 +62,7 @@ fn no_warning_is_lost_between_the_rows() {
     let mut warnings = Warnings(vec![Concern::Swap.because("A."), Concern::Load.because("B.")]);
     let memory = warnings.row("memory", "v".into(), &["swap"]);
     assert_eq!(memory.verdict, Verdict::Warn);
-    assert!(memory.advice.unwrap().starts_with("A. Switch swap off"));
+    assert!(memory.advice.unwrap().starts_with("A. Turn swap off"));
     assert_eq!(warnings.row("clock", "v".into(), &["slow-clock"]).verdict, Verdict::Ok);
     let rest = warnings.rest();
     assert_eq!((rest.len(), rest[0].name.as_str()), (1, "load"));

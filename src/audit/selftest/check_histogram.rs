@@ -56,25 +56,25 @@ fn one((shape, draw): &(&str, Draw), mut random: Random) -> Finding {
     let mut merged = Histogram::empty();
     parts.iter().for_each(|part| merged.merge(part));
     if merged != whole {
-        return Finding::broken(name, "merging its parts gives another histogram than recording the whole");
+        return Finding::broken(name, "merging the parts and recording all values give different histograms");
     }
     values.sort_unstable();
     let exact = (values.first().copied(), values.last().copied(), values.iter().sum::<u64>());
     if (whole.min_ns(), whole.max_ns(), whole.sum_ns()) != exact {
-        return Finding::broken(name, "least, largest or sum is not exact");
+        return Finding::broken(name, "minimum, maximum or sum is not exact");
     }
     let mut worst: f64 = 0.0;
     for (numerator, denominator) in QUANTILES {
         let rank = (VALUES as u64 * numerator).div_ceil(denominator).max(1);
-        let right = values[rank as usize - 1];
-        let Some(told) = whole.quantile(numerator, denominator) else {
+        let expected = values[rank as usize - 1];
+        let Some(reported) = whole.quantile(numerator, denominator) else {
             return Finding::broken(name, format!("no quantile {numerator}/{denominator}"));
         };
-        if told < right {
-            let text = format!("quantile {numerator}/{denominator} is {told}, the sorted values say {right}");
+        if reported < expected {
+            let text = format!("quantile {numerator}/{denominator} is {reported}, expected {expected}");
             return Finding::broken(name, text);
         }
-        worst = worst.max((told - right) as f64 / right.max(1) as f64);
+        worst = worst.max((reported - expected) as f64 / expected.max(1) as f64);
     }
     let measured =
         format!("worst of {} quantiles {:.4} % too high (at most 0.1 %)", QUANTILES.len(), 100.0 * worst);

@@ -206,8 +206,8 @@ pub(super) fn due(context: &Context<'_>) -> Found {
         return Err(format!("rule 3: `done` is {} of {}", call.done, acts.len()).into());
     }
     let inside: u64 = call.answers.iter().map(|answer| answer.end - answer.start).sum();
-    let told = call.waited + inside;
-    if call.waited == 0 || told > call.wall + clock.from_ns(1_000) {
+    let accounted = call.waited + inside;
+    if call.waited == 0 || accounted > call.wall + clock.from_ns(1_000) {
         let (waited, wall) = (call.waited, call.wall);
         return Err(format!(
             "rule 7: {waited} ticks waiting and {inside} ticks in ops do not fit a call of {wall} ticks"

@@ -219,12 +219,12 @@ impl Model {
         }
         if act.has(KV_TOUCH) {
             expect(answer, KV_OK)?;
-            let told = (answer.length, answer.detail);
+            let reported = (answer.length, answer.detail);
             let right = (value.len() as u64, digest(value));
-            return if told == right {
+            return if reported == right {
                 Ok(())
             } else {
-                Err(format!("KV_TOUCH: length and digest are {told:?}, expected {right:?}"))
+                Err(format!("KV_TOUCH: length and digest are {reported:?}, expected {right:?}"))
             };
         }
         if self.is_short(act) {

@@ -220,7 +220,7 @@ fn refuses_shares_out_of_range() {
     for share in [0.0, -0.5, 1.1, f64::NAN, f64::INFINITY] {
         let rules = ValueRules { size: SizeSpec::Fixed(100), compressed_share: share };
         let text = Values::new(&rules, 1).unwrap_err().0;
-        assert!(text.starts_with("`value.compressed_share` is"), "{text}");
+        assert!(text.starts_with("`value.compressed_share` must be"), "{text}");
     }
 }
 
