@@ -1,5 +1,5 @@
-//! Every engine that the project knows, whether it is here or not: what the `engine.toml` of each folder says,
-//! collected by the build script.
+//! Every engine that the project knows, installed or not: the contents of the `engine.toml` of each folder, collected by
+//! the build script.
 
 use super::defect::Defect;
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use std::sync::LazyLock;
 // `FILES`: the name of each folder of engines, and the text of its engine.toml.
 include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
-/// What is known of an engine before it is built.
+/// The facts about an engine that are known before it is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// What people type.
+    /// The name on the command line.
     pub name: String,
     /// Its folder below `engines`, with `/`; variants of an engine share one.
     pub folder: String,
@@ -23,20 +23,20 @@ pub struct Known {
     pub family: String,
     /// The engine's own language.
     pub language: String,
-    /// How it gets here, in words.
+    /// How it is built, in words.
     pub build: String,
-    /// The line that brings it.
+    /// The install command.
     pub get: String,
-    /// What must stand in the environment before it is loaded, `NAME=value`.
+    /// Environment variables that must be set before it is loaded, `NAME=value`.
     pub needs_env: Vec<String>,
-    /// What a reader of its figures must know, a sentence each.
+    /// Notes for readers of its figures, one sentence each.
     pub fairness: Vec<String>,
-    /// What is known to be wrong with it.
+    /// Its known defects.
     pub defects: Vec<Defect>,
 }
 
 impl Known {
-    /// The plug-in that it comes in, unless it is in one of its own name: that of the first part of its folder.
+    /// The plug-in that contains it, unless that has the engine's name: the first part of its folder.
     pub fn plugin(&self) -> &str {
         self.folder.split('/').next().unwrap_or(&self.folder)
     }
@@ -73,7 +73,7 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
     let (names, families) = (list(&file.name), list(&file.family));
     if families.len() != 1 && families.len() != names.len() {
         return Err(format!(
-            "engines/{folder}/engine.toml: `family` is one for all, or one for each of the {} names",
+            "engines/{folder}/engine.toml: `family` must have one value, or one for each of the {} names",
             names.len()
         ));
     }
@@ -97,7 +97,7 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
     Ok(known.collect())
 }
 
-// A file that does not parse is left out here; the tests below name it.
+// A file that does not parse is skipped here; the tests below report it.
 static CATALOGUE: LazyLock<Vec<Known>> = LazyLock::new(|| {
     let parsed = FILES.iter().filter_map(|(folder, text)| parse(folder, text).ok());
     let mut known: Vec<Known> = parsed.flatten().filter(|known| !known.name.contains(':')).collect();
@@ -105,7 +105,7 @@ static CATALOGUE: LazyLock<Vec<Known>> = LazyLock::new(|| {
     known
 });
 
-/// All of them but those with planted faults, by name.
+/// All engines except those with planted faults, by name.
 pub fn catalogue() -> &'static [Known] {
     &CATALOGUE
 }
@@ -115,8 +115,8 @@ pub fn defects_of(name: &str) -> &'static [Defect] {
     catalogue().iter().find(|known| known.name == name).map_or(&[], |known| &known.defects)
 }
 
-/// What must stand in the environment of a process before it loads the engine `name`: names and values. What the user
-/// has set already stays as it is, and is not among them.
+/// The environment variables that a process must set before it loads the engine `name`: names and values. Variables that
+/// the user has already set stay unchanged and are not included.
 pub fn environment_of(name: &str) -> Vec<(&'static str, &'static str)> {
     let known = catalogue().iter().find(|known| known.name == name);
     let needed = known.into_iter().flat_map(|known| &known.needs_env).filter_map(|text| text.split_once('='));
@@ -130,11 +130,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_engine_toml_is_read_and_says_all() {
+    fn every_engine_toml_is_read_and_complete() {
         for (folder, text) in FILES {
             let found = parse(folder, text).unwrap_or_else(|error| panic!("{error}"));
             for known in found.iter().filter(|known| !known.name.contains(':')) {
-                assert!(is_engine_name(&known.name), "engines/{folder}: `{}` is no name", known.name);
+                assert!(
+                    is_engine_name(&known.name),
+                    "engines/{folder}: `{}` is not a valid name",
+                    known.name
+                );
                 let fields = [
                     &known.upstream,
                     &known.licence,
@@ -153,11 +157,14 @@ mod tests {
                 assert!(known.defects.iter().all(says), "engines/{folder}: an empty field of a defect");
                 let is_variable =
                     |text: &String| text.split_once('=').is_some_and(|(name, _)| !name.is_empty());
-                assert!(known.needs_env.iter().all(is_variable), "engines/{folder}: needs_env is NAME=value");
+                assert!(
+                    known.needs_env.iter().all(is_variable),
+                    "engines/{folder}: needs_env must be NAME=value"
+                );
             }
         }
         let names: BTreeSet<&str> = catalogue().iter().map(|known| known.name.as_str()).collect();
-        assert_eq!(names.len(), catalogue().len(), "two engines of one name");
+        assert_eq!(names.len(), catalogue().len(), "two engines with the same name");
     }
 
     #[test]
@@ -174,7 +181,7 @@ mod tests {
         let embedded = FILES.iter().map(|(folder, text)| (folder.to_string(), text.to_string()));
         assert!(
             there == embedded.collect(),
-            "a folder of engines came or went since the build: `touch engines/plugins.rs` and build again"
+            "a folder of engines was added or removed since the build: `touch engines/plugins.rs` and build again"
         );
     }
 
