@@ -32,6 +32,7 @@ use crate::measure::{
     CapRecord, CapUse, ClockFacts, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement, SeriesRow,
     Usage, Warning,
 };
+pub use crate::workload::OpKind;
 use crate::workload::{Durability, Phase, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -279,8 +280,7 @@ pub(crate) fn is_zero(count: &u64) -> bool {
 /// One kind of op in a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KindRecord {
-    /// `get`, `multi-get`, `put`, `insert`, `update`, `delete`, `scan`, `merge`, `read-modify-write`,
-    /// `transaction`, `insert-indexed`.
+    /// The name of the op kind, such as `get` or `multi-get`.
     pub kind: String,
     /// Ops counted.
     pub ops: u64,

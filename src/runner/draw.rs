@@ -10,14 +10,14 @@ pub use scans::{holds_scans, rows_of_call};
 
 use self::keys::Exact;
 use super::check::State;
+use super::chooser::Chooser;
 use super::phase::merges_by_get;
 use super::shared::{Role, Shared};
-use super::unit::{Chooser, KINDS, Kind};
 use super::worker::most_ops;
 use crate::engine::Arena;
 use crate::engine::abi::*;
 use crate::generator::{Random, SpecError, View};
-use crate::workload::{Mix, Phase};
+use crate::workload::{Access, Mix, OpKind, Phase};
 
 /// Information about one op of the batch before it is sent: 16 bytes, because one is written per op.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub struct Item {
     /// Ops of the unit that begins here; 0: the op belongs to an earlier unit.
     pub unit_ops: u16,
     /// The unit's kind.
-    pub kind: Kind,
+    pub kind: OpKind,
     flags: u8,
 }
 
@@ -44,7 +44,7 @@ const NEW: u8 = 32;
 impl Item {
     /// An op without further information.
     #[inline(always)]
-    pub fn new(kind: Kind, index: u64) -> Item {
+    pub fn new(kind: OpKind, index: u64) -> Item {
         Item { index, state: State::default(), unit_ops: 1, kind, flags: 0 }
     }
 
@@ -130,17 +130,17 @@ pub struct Draw {
     /// Number of writes sent by this thread, used as versions if there is no version table.
     writes: u64,
     /// A kind that was drawn, but whose unit did not fit into the last batch. Drawing again would favour small units.
-    put_off: Option<Kind>,
+    put_off: Option<OpKind>,
     /// The ops of the batch.
     pub items: Vec<Item>,
     /// Ops of a unit, by kind.
-    unit_ops: [u16; KINDS],
+    unit_ops: [u16; OpKind::COUNT],
     /// Ops that write one row with its index rows.
     row_ops: usize,
     /// A value, for the bytes of an index.
     value: Vec<u8>,
     /// The only kind, if each of its units is one op without a choice to draw.
-    plain: Option<Kind>,
+    plain: Option<OpKind>,
     is_out_of_keys: bool,
     /// The flag that makes a group of joined writes a transaction.
     tie: u16,
@@ -164,16 +164,16 @@ impl Draw {
         let chooser =
             Chooser::new(&mix).ok_or_else(|| SpecError("a phase needs a mix with a share above 0".into()))?;
         // Inserts use the next new key regardless of the draw; a pass over each key only determines their number.
-        let fills = [Kind::Put, Kind::Merge, Kind::Insert, Kind::InsertIndexed, Kind::Push, Kind::Pop];
-        let covers_fill =
-            chooser.kinds().all(|kind| fills.contains(&kind)) && shared.phase.existing.is_none();
+        let needs_range =
+            |kind: OpKind| matches!(kind.access(), Access::Read | Access::Change | Access::Delete);
+        let covers_fill = !mix.has(needs_range) && shared.phase.existing.is_none();
         let range = if covers_fill { shared.fill_items } else { shared.population.dense };
         let phase = shared.phase;
         let row_ops = shared.spaces.row_ops();
         let mut kinds = chooser.kinds();
         let plain = match (kinds.next(), kinds.next()) {
-            (Some(Kind::Get), None) if phase.miss == 0.0 => Some(Kind::Get),
-            (Some(kind @ (Kind::Put | Kind::Update)), None)
+            (Some(OpKind::Get), None) if phase.miss == 0.0 => Some(OpKind::Get),
+            (Some(kind @ (OpKind::Put | OpKind::Update)), None)
                 if phase.join <= 1 && phase.existing.is_none() =>
             {
                 Some(kind)
@@ -199,7 +199,7 @@ impl Draw {
             writes: 0,
             put_off: None,
             items: Vec::with_capacity(Draw::largest_unit(phase, slot.role, row_ops).max(most_ops(shared))),
-            unit_ops: Kind::ALL.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS) as u16),
+            unit_ops: OpKind::ALL.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS) as u16),
             row_ops,
             value: Vec::with_capacity(shared.values.max_len()),
             plain,
@@ -227,8 +227,7 @@ impl Draw {
     /// Ops that one unit of the thread's largest kind takes.
     pub fn largest_unit(phase: &Phase, role: Role, row_ops: usize) -> usize {
         let mix = mix_of(phase, role);
-        let kinds = Kind::ALL.into_iter().filter(|kind| kind.share(&mix) > 0.0);
-        kinds.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS)).max().unwrap_or(1)
+        mix.kinds().map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS)).max().unwrap_or(1)
     }
 
     /// Draws units until the batch has `target` ops (at least one unit, at most the arena's ops), or `ops_left` ops
@@ -249,8 +248,8 @@ impl Draw {
 
     /// One kind, one op a unit.
     #[inline(always)]
-    fn fill_plain(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, count: u64) {
-        if kind == Kind::Get {
+    fn fill_plain(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, count: u64) {
+        if kind == OpKind::Get {
             for _ in 0..count {
                 let index = self.drawn();
                 self.add_get_of(shared, arena, kind, index, 0);
@@ -286,44 +285,44 @@ impl Draw {
     }
 
     #[inline(always)]
-    fn add(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, ops: usize) {
+    fn add(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, ops: usize) {
         match kind {
-            Kind::Get => self.add_get(shared, arena, kind, 0),
-            Kind::MultiGet => {
+            OpKind::Get => self.add_get(shared, arena, kind, 0),
+            OpKind::MultiGet => {
                 for left in (0..ops).rev() {
                     self.add_get(shared, arena, kind, join_flag(left));
                 }
             }
-            Kind::Put => self.add_puts(shared, arena, ops),
-            Kind::Insert => self.add_inserts(shared, arena, ops),
-            Kind::Update => {
+            OpKind::Put => self.add_puts(shared, arena, ops),
+            OpKind::Insert => self.add_inserts(shared, arena, ops),
+            OpKind::Update => {
                 for left in (0..ops).rev() {
                     let index = self.drawn();
                     self.add_put(shared, arena, kind, index, self.tie | join_flag(left));
                 }
             }
-            Kind::Delete => {
+            OpKind::Delete => {
                 for left in (0..ops).rev() {
                     let index = self.drawn();
                     self.add_delete(shared, arena, index, self.tie | join_flag(left));
                 }
             }
-            Kind::Scan => self.add_scan(shared, arena),
-            Kind::Merge => self.add_merges(shared, arena, ops),
-            Kind::ReadModifyWrite => {
+            OpKind::Scan => self.add_scan(shared, arena),
+            OpKind::Merge => self.add_merges(shared, arena, ops),
+            OpKind::ReadModifyWrite => {
                 let index = self.drawn();
                 self.add_get_of(shared, arena, kind, index, 0);
                 self.add_put(shared, arena, kind, index, 0);
             }
-            Kind::Transaction => {
+            OpKind::Transaction => {
                 for left in (0..ops).rev() {
                     let index = self.drawn();
                     self.add_put(shared, arena, kind, index, KV_ATOMIC | join_flag(left));
                 }
             }
-            Kind::InsertIndexed => self.add_indexed(shared, arena, ops),
-            Kind::Push => self.add_pushes(shared, arena, ops),
-            Kind::Pop => self.add_pop(shared, arena),
+            OpKind::InsertIndexed => self.add_indexed(shared, arena, ops),
+            OpKind::Push => self.add_pushes(shared, arena, ops),
+            OpKind::Pop => self.add_pop(shared, arena),
         }
     }
 
@@ -350,7 +349,7 @@ impl Draw {
                 },
                 _ => (self.drawn(), 0),
             };
-            self.add_put(shared, arena, Kind::Put, index, self.tie | join_flag(left));
+            self.add_put(shared, arena, OpKind::Put, index, self.tie | join_flag(left));
             self.mark(flag);
         }
     }
@@ -365,7 +364,7 @@ impl Draw {
                 continue;
             }
             let Some(index) = self.next_new(shared) else { return self.end_group(arena) };
-            self.add_put(shared, arena, Kind::Insert, index, flags);
+            self.add_put(shared, arena, OpKind::Insert, index, flags);
             self.mark(NEW);
         }
     }
@@ -385,11 +384,11 @@ impl Draw {
         let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         let value = shared.values.write(index, u64::from(last.version()) + 1, arena.value_mut(slot));
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
-        self.items.push(Item::new(Kind::Insert, index).flagged(EXPECTED_MISS));
+        self.items.push(Item::new(OpKind::Insert, index).flagged(EXPECTED_MISS));
     }
 
     #[inline(always)]
-    fn add_get(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, flags: u16) {
+    fn add_get(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, flags: u16) {
         let index = self.drawn();
         if self.phase.miss > 0.0 && self.choices.unit() < self.phase.miss {
             let slot = self.items.len();
@@ -402,7 +401,7 @@ impl Draw {
     }
 
     #[inline(always)]
-    fn add_get_of(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, index: u64, flags: u16) {
+    fn add_get_of(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, index: u64, flags: u16) {
         let slot = self.items.len();
         let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_GET, flags, key, 0);
@@ -418,7 +417,7 @@ impl Draw {
     }
 
     #[inline(always)]
-    fn add_put(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, index: u64, flags: u16) {
+    fn add_put(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, index: u64, flags: u16) {
         let slot = self.items.len();
         let (state, kept) = match shared.versions {
             Some(versions) if shared.epochs.is_some() => {
@@ -444,7 +443,7 @@ impl Draw {
         let slot = self.items.len();
         let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_DELETE, flags, key, 0);
-        let item = Item::new(Kind::Delete, index);
+        let item = Item::new(OpKind::Delete, index);
         // The previous state determines whether the engine must find the key.
         let (item, before) = match shared.versions {
             Some(versions) if shared.epochs.is_some() => {
@@ -471,7 +470,7 @@ impl Draw {
             let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
             arena.value_mut(slot)[..8].copy_from_slice(&1u64.to_le_bytes());
             set(arena.op_mut(slot), KV_MERGE, self.tie | join_flag(left), key, 8);
-            self.items.push(Item::new(Kind::Merge, index));
+            self.items.push(Item::new(OpKind::Merge, index));
         }
     }
 }

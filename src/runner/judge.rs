@@ -8,11 +8,11 @@ use super::check::{Faults, Window};
 use super::draw::{Draw, Item};
 use super::rows::RowsCheck;
 use super::shared::{Population, Shared, Tallies, Tally};
-use super::unit::Kind;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Executed, Status};
 use crate::measure::Clock;
 use crate::results::Cause;
+use crate::workload::OpKind;
 use times::Times;
 
 pub use times::Bound;
@@ -93,7 +93,7 @@ impl Judge {
         while at < draw.items.len() {
             let unit = draw.items[at];
             let end = at + usize::from(unit.unit_ops);
-            if counts && end <= done && unit.kind != Kind::Scan {
+            if counts && end <= done && unit.kind != OpKind::Scan {
                 let ticks = arena.op(end - 1).end.saturating_sub(arena.op(at).start);
                 self.tally(shared, &unit, ticks);
             }
@@ -255,7 +255,7 @@ impl Judge {
     }
 
     #[inline(always)]
-    fn count_miss(&mut self, kind: Kind, is_evicted: bool) {
+    fn count_miss(&mut self, kind: OpKind, is_evicted: bool) {
         if let Some(tally) = &mut self.interval[kind as usize] {
             tally.misses += 1;
             tally.evicted += u64::from(is_evicted);
@@ -319,7 +319,7 @@ impl Judge {
         }
         let (key, value) = (u64::from(op.key_length) - shared.mark_bytes, u64::from(op.value_length));
         self.written_bytes += key + value;
-        if item.kind == Kind::InsertIndexed {
+        if item.kind == OpKind::InsertIndexed {
             self.written_bytes += shared.spaces.index_bytes(key, value);
         }
         acknowledge(shared, item);
@@ -329,7 +329,7 @@ impl Judge {
     #[cold]
     fn refused_insert(&mut self, item: Item, status: u32) -> bool {
         match Status::of(status) {
-            Status::Exists => self.count_miss(Kind::Insert, false),
+            Status::Exists => self.count_miss(OpKind::Insert, false),
             Status::Ok => self
                 .faults
                 .add(|| format!("insert of key {}: it exists, but the insert was not refused", item.index)),
@@ -355,7 +355,7 @@ impl Judge {
                 .add(|| format!("delete of key {}: reported as {reported}, but it was {truth}", item.index));
         }
         if !was_found {
-            self.count_miss(Kind::Delete, false);
+            self.count_miss(OpKind::Delete, false);
         }
         self.written_bytes += u64::from(op.key_length) - shared.mark_bytes;
         acknowledge(shared, item);
@@ -376,7 +376,7 @@ impl Judge {
         self.values_checked += rows.rows;
         if counts {
             self.read_bytes += rows.bytes;
-            if let Some(tally) = &mut self.interval[Kind::Scan as usize] {
+            if let Some(tally) = &mut self.interval[OpKind::Scan as usize] {
                 tally.rows += rows.rows;
             }
         }

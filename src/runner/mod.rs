@@ -2,6 +2,7 @@
 
 mod board;
 mod check;
+mod chooser;
 mod contended;
 mod count;
 mod data;
@@ -24,7 +25,6 @@ mod shared;
 mod spaces;
 mod sweep;
 mod trial;
-mod unit;
 mod watch;
 mod worker;
 

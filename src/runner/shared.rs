@@ -5,12 +5,11 @@ use super::epochs::Epochs;
 use super::judge::Bound;
 use super::lists::Lists;
 use super::spaces::Spaces;
-use super::unit::{KINDS, Kind};
 use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
 use crate::measure::{Clock, Counters, Histogram};
 use crate::results::Cause;
-use crate::workload::{Durability, Phase, Transaction};
+use crate::workload::{Durability, OpKind, Phase, Transaction};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -58,7 +57,7 @@ impl Role {
 /// Counts of one kind of op.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    /// Ops (see `Kind::counted_ops`).
+    /// Ops (see `OpKind::counted_ops`).
     pub ops: u64,
     /// Reads and deletes that found nothing, as they may.
     pub misses: u64,
@@ -102,10 +101,10 @@ impl Default for Tally {
 }
 
 /// One tally per kind of the phase; `None` for kinds that are not in it.
-pub type Tallies = [Option<Tally>; KINDS];
+pub type Tallies = [Option<Tally>; OpKind::COUNT];
 
 /// Empty tallies for these kinds.
-pub fn tallies_for(kinds: impl Iterator<Item = Kind>) -> Tallies {
+pub fn tallies_for(kinds: impl Iterator<Item = OpKind>) -> Tallies {
     let mut tallies: Tallies = Default::default();
     for kind in kinds {
         tallies[kind as usize] = Some(Tally::new());
@@ -125,7 +124,7 @@ pub struct Published {
 
 impl Published {
     /// Of a thread with these kinds, whose first row is ready.
-    pub fn new(kinds: &[Kind]) -> Published {
+    pub fn new(kinds: &[OpKind]) -> Published {
         Published { row: 0, rows: Vec::with_capacity(8), free: vec![tallies_for(kinds.iter().copied())] }
     }
 

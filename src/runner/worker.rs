@@ -4,19 +4,20 @@
 mod merges;
 mod transaction;
 
+use super::chooser::Chooser;
 use super::draw::{Draw, Item, holds_scans, rows_of_call};
 use super::epochs::Cursor;
 use super::judge::Judge;
 use super::phase::merges_by_get;
 use super::rows::RowsCheck;
 use super::shared::{Shared, Slot, Tallies, tallies_for};
-use super::unit::{Chooser, Kind};
 use super::watch::ROW_NS;
 use crate::engine::abi::*;
 use crate::engine::{Arena, EngineError, Executed, Session, Shape, Status};
 use crate::generator::SpecError;
 use crate::measure::ThreadTimes;
 use crate::results::Cause;
+use crate::workload::OpKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, PoisonError};
 
@@ -252,7 +253,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         if self.draw.items.is_empty() {
             return None;
         }
-        if self.emulates_merge && self.draw.items[0].kind == Kind::Merge {
+        if self.emulates_merge && self.draw.items[0].kind == OpKind::Merge {
             self.merge_by_get_and_put();
             return None;
         }
@@ -263,7 +264,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let ticks = self.call_ticks(&executed);
         let waited = self.session.arena().batch().waited;
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
-        let scans = self.judge.interval[Kind::Scan as usize].is_some();
+        let scans = self.judge.interval[OpKind::Scan as usize].is_some();
         if scans {
             self.finish_scans(&executed);
         }
@@ -314,7 +315,7 @@ impl<'s, 'p> Worker<'s, 'p> {
     fn finish_scans(&mut self, executed: &Executed) {
         for at in 0..executed.done {
             let item = self.draw.items[at];
-            if item.kind == Kind::Scan {
+            if item.kind == OpKind::Scan {
                 self.finish_scan(at, item);
             }
         }

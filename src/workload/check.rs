@@ -3,7 +3,7 @@
 mod collections;
 mod rounds;
 
-use super::{Index, Phase, Workload, WorkloadError};
+use super::{Index, OpKind, Phase, Workload, WorkloadError};
 use crate::generator::{Distribution, SizeSpec};
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -233,9 +233,9 @@ impl Workload {
             return Ok(());
         }
         let expected = "insert_indexed and reads only, because rows with indexes are written once";
-        for (name, share) in mix.shares() {
-            let fits = ["get", "multi_get", "scan", "insert_indexed"].contains(&name);
-            subject.expect(fits || share == 0.0, "mix", expected, name)?;
+        for kind in mix.kinds() {
+            let fits = !kind.writes() || kind == OpKind::InsertIndexed;
+            subject.expect(fits, "mix", expected, kind.field())?;
         }
         subject.expect(
             phase.writers == 0,
@@ -313,11 +313,10 @@ impl Workload {
     fn sound_start(&self) -> Checked {
         let Some(phase) = self.phases.first() else { return Ok(()) };
         let mix = &phase.mix;
-        let writes =
-            mix.put + mix.insert + mix.insert_indexed + mix.merge + mix.push > 0.0 || phase.writers > 0;
-        let gets = (mix.get > 0.0 || mix.multi_get > 0.0 || phase.readers > 0) && phase.miss < 1.0;
-        let needs = [mix.update, mix.delete, mix.scan, mix.read_modify_write, mix.transaction, mix.pop];
-        let starts_empty = !writes && (gets || needs.iter().any(|share| *share > 0.0));
+        let writes = mix.has(OpKind::needs_no_rows) || phase.writers > 0;
+        let may_miss = |kind: OpKind| matches!(kind, OpKind::Get | OpKind::MultiGet);
+        let gets = (mix.has(may_miss) || phase.readers > 0) && phase.miss < 1.0;
+        let starts_empty = !writes && (gets || mix.has(|kind| !may_miss(kind)));
         let subject = Subject { phase: Some((0, phase)) };
         subject.expect(
             !starts_empty,
@@ -329,14 +328,15 @@ impl Workload {
 }
 
 fn sound_mix(subject: Subject, phase: &Phase) -> Checked {
-    for (field, share) in phase.mix.shares() {
-        subject.expect(share.is_finite() && share >= 0.0, field, "a share of 0 or more", share)?;
+    for kind in OpKind::ALL {
+        let share = phase.mix.share(kind);
+        subject.expect(share.is_finite() && share >= 0.0, kind.field(), "a share of 0 or more", share)?;
     }
     let (threads, readers, writers) = (phase.threads, phase.readers, phase.writers);
     let all = u64::from(threads) + u64::from(readers) + u64::from(writers);
     let threads_expected = format!("1 to {MOST_THREADS} threads, readers and writers together");
     subject.expect((1..=MOST_THREADS).contains(&all), "threads", threads_expected, all)?;
-    let mixed = phase.mix.shares().iter().any(|(_, share)| *share > 0.0);
+    let mixed = phase.mix.has(|_| true);
     if threads > 0 {
         let expected = "a share over 0 such as mix = { get = 1 } (or threads = 0 with readers and writers)";
         return subject.expect(mixed, "mix", expected, "none");

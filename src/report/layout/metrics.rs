@@ -85,7 +85,7 @@ fn reads(run: &OneRun) -> Option<f64> {
 }
 
 fn is_read(kind: &KindRecord) -> bool {
-    super::seconds::READS.contains(&kind.kind.as_str())
+    super::seconds::is_read(&kind.kind)
 }
 
 /// The rate of some kinds of a phase; none if it has none of them.

@@ -5,7 +5,7 @@ use crate::measure::warning::{Disturbance, disturbance_of_speed, disturbances, d
 use crate::measure::{Histogram, PhaseNoise};
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{Cause, CheckLevel, EndedBy, Outcome, PhaseRecord, Record};
-use crate::workload::Durability;
+use crate::workload::{Durability, OpKind};
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -457,9 +457,8 @@ impl Cell {
 }
 
 fn evicted_share(counted: &[&PhaseRecord]) -> Option<f64> {
-    let reads = ["get", "multi-get", "read-modify-write"];
-    let kinds =
-        counted.iter().flat_map(|phase| &phase.kinds).filter(|kind| reads.contains(&kind.kind.as_str()));
+    let kinds = counted.iter().flat_map(|phase| &phase.kinds);
+    let kinds = kinds.filter(|kind| OpKind::named(&kind.kind).is_some_and(OpKind::gets));
     let (mut written, mut evicted) = (0_u64, 0_u64);
     for kind in kinds {
         // Expected misses are reads of keys that were never written.

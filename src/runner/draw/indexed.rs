@@ -5,7 +5,7 @@ use crate::engine::Arena;
 use crate::engine::abi::*;
 use crate::runner::shared::Shared;
 use crate::runner::spaces::INDEXED_VERSION;
-use crate::runner::unit::Kind;
+use crate::workload::OpKind;
 
 impl Draw {
     /// New rows, as many as `ops` ops write: in one group, which is a transaction where the core has to tie a row to its
@@ -30,7 +30,7 @@ impl Draw {
         self.value.extend_from_slice(&arena.value_mut(slot)[..value]);
         let flags = self.tie | tie(shared) | join_flag(behind + self.row_ops - 1);
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
-        self.items.push(Item::new(Kind::InsertIndexed, item).with(state).flagged(NEW));
+        self.items.push(Item::new(OpKind::InsertIndexed, item).with(state).flagged(NEW));
     }
 
     /// Its row in an index; the value is at hand.
@@ -49,7 +49,7 @@ impl Draw {
         arena.value_mut(slot)[..held.len()].copy_from_slice(held);
         let flags = self.tie | tie(shared) | join_flag(behind + self.row_ops - 1 - number as usize);
         set(arena.op_mut(slot), KV_PUT, flags, (length, space), held.len());
-        self.items.push(Item::new(Kind::InsertIndexed, item).flagged(INDEX_ROW));
+        self.items.push(Item::new(OpKind::InsertIndexed, item).flagged(INDEX_ROW));
     }
 }
 

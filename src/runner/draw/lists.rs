@@ -5,7 +5,7 @@ use crate::engine::Arena;
 use crate::engine::abi::*;
 use crate::runner::lists::{ELEMENT_VERSION, Lists, write_key, write_name};
 use crate::runner::shared::Shared;
-use crate::runner::unit::Kind;
+use crate::workload::OpKind;
 
 impl Draw {
     pub(super) fn add_pushes(&mut self, shared: &Shared<'_>, arena: &mut Arena, ops: usize) {
@@ -21,7 +21,7 @@ impl Draw {
             };
             let value = shared.values.write(element, ELEMENT_VERSION, arena.value_mut(slot));
             set(arena.op_mut(slot), kind, join_flag(left), (key, 0), value);
-            self.items.push(Item::new(Kind::Push, element));
+            self.items.push(Item::new(OpKind::Push, element));
         }
     }
 
@@ -30,7 +30,7 @@ impl Draw {
         let (list, slot) = (self.own_list(shared, lists), self.items.len());
         let number = lists.pop(list);
         let next = number.unwrap_or_else(|| lists.held(list).start);
-        let item = Item::new(Kind::Pop, lists.element(list, next));
+        let item = Item::new(OpKind::Pop, lists.element(list, next));
         let item = if number.is_none() { item.expecting_miss() } else { item };
         self.items.push(item);
         if shared.capabilities & KV_LISTS != 0 {

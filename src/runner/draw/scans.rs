@@ -5,8 +5,7 @@ use crate::engine::Arena;
 use crate::engine::abi::*;
 use crate::runner::shared::Shared;
 use crate::runner::spaces::indexed_value;
-use crate::runner::unit::Kind;
-use crate::workload::{Phase, Scan};
+use crate::workload::{OpKind, Phase, Scan};
 
 /// The rows that the next call asks for, of `left`.
 pub fn rows_of_call(scan: &Scan, left: u32) -> u32 {
@@ -61,7 +60,7 @@ impl Draw {
         };
         let op = arena.op_mut(slot);
         (op.limit, op.user) = (rows_of_call(&scan, wanted), u64::from(wanted));
-        self.items.push(Item::new(Kind::Scan, item));
+        self.items.push(Item::new(OpKind::Scan, item));
     }
 
     /// The start of a scan by an index: the bytes that the item's row is found under. Downward the whole key of its

@@ -38,7 +38,7 @@ mod tests {
     use crate::measure::Clock;
     use crate::runner::judge::Bound;
     use crate::runner::shared::tallies_for;
-    use crate::runner::unit::Kind;
+    use crate::workload::OpKind;
     use std::sync::atomic::AtomicU32;
 
     static NEVER: AtomicU32 = AtomicU32::new(0);
@@ -53,8 +53,8 @@ mod tests {
                 arena.op_mut(at).status = status;
             }
             let bound = Bound::of(0, clock, 20.0);
-            let mut judge = Judge::new(tallies_for([Kind::Put].into_iter()), clock, bound);
-            judge.transaction(&arena, Item::new(Kind::Put, 7), (0, 4), done);
+            let mut judge = Judge::new(tallies_for([OpKind::Put].into_iter()), clock, bound);
+            judge.transaction(&arena, Item::new(OpKind::Put, 7), (0, 4), done);
             judge.faults.first
         };
         for whole in [[KV_OK; 4], [KV_OK, KV_EXISTS, KV_NOT_FOUND, KV_OK]] {

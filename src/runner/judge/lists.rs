@@ -6,7 +6,7 @@ use crate::engine::{Arena, Executed, Status};
 use crate::runner::draw::{Draw, Item};
 use crate::runner::lists::Lists;
 use crate::runner::shared::Shared;
-use crate::runner::unit::Kind;
+use crate::workload::OpKind;
 
 impl Judge {
     /// A batch of pushes and pops.
@@ -68,7 +68,7 @@ impl Judge {
                 let fault = lists.fault(shared.values, item.index, value);
                 fault.into_iter().for_each(|text| self.faults.add(|| format!("pop: {text}")));
             }
-            Status::NotFound if item.is_expected_miss() => self.count_miss(Kind::Pop, false),
+            Status::NotFound if item.is_expected_miss() => self.count_miss(OpKind::Pop, false),
             Status::NotFound => self.faults.add(|| {
                 format!("pop: list {list} is reported empty, but element {number} was pushed and not popped")
             }),

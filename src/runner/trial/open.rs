@@ -8,8 +8,7 @@ use crate::results::StepKind;
 use crate::runner::facts::{facts_of, level_number};
 use crate::runner::phase;
 use crate::runner::schedule::times;
-use crate::runner::unit::Kind;
-use crate::workload::{Durability, Phase};
+use crate::workload::{Durability, OpKind, Phase};
 use std::sync::atomic::AtomicU32;
 
 /// The minimum limit of a database's size, bytes.
@@ -98,7 +97,7 @@ impl Running<'_> {
     /// A known defect of the engine that would affect the phase.
     pub(super) fn defect(&self, phase: &Phase) -> Option<String> {
         let version = &self.facts.as_ref()?.version;
-        let kinds: Vec<&str> = phase::kinds_of(phase).into_iter().map(Kind::name).collect();
+        let kinds: Vec<&str> = phase::kinds_of(phase).into_iter().map(OpKind::name).collect();
         let asked = Asked {
             kinds: &kinds,
             reverse: phase.scan.reverse,

@@ -40,14 +40,13 @@ impl Workload {
     /// The rules of phases that use collections.
     pub(super) fn sound_in_collections(&self, subject: Subject, phase: &Phase) -> Checked {
         let lists = self.collections.are_lists();
-        for (name, share) in phase.mix.shares() {
-            let of_lists = ["push", "pop"].contains(&name);
+        for kind in phase.mix.kinds() {
             let expected = if lists {
                 "push and pop only, the ops of lists"
             } else {
                 "collections.type = \"list\" at the top of the file for push and pop"
             };
-            subject.expect(share == 0.0 || of_lists == lists, "mix", expected, name)?;
+            subject.expect(kind.is_of_lists() == lists, "mix", expected, kind.field())?;
         }
         if lists {
             return self.sound_lists(subject, phase);

@@ -1,7 +1,7 @@
 //! The rules of rounds, turns of keys, atomic groups and fills.
 
 use super::{Checked, Subject};
-use crate::workload::{Emulate, Phase, Workload};
+use crate::workload::{Emulate, OpKind, Phase, Workload};
 
 /// The maximum number of rounds of a workload; each leaves a record of each of its phases.
 const MOST_ROUNDS: u32 = 10_000;
@@ -57,8 +57,7 @@ impl Workload {
 
 /// Whether the phase writes new keys.
 fn inserts(phase: &Phase) -> bool {
-    let puts_new = phase.mix.put > 0.0 && phase.existing.is_some_and(|share| share < 1.0);
-    puts_new || phase.mix.insert + phase.mix.insert_indexed > 0.0
+    phase.mix.has(|kind| kind.inserts(phase))
 }
 
 /// A phase that is one transaction has one session. Transactions do not support lists.
@@ -68,17 +67,17 @@ pub(super) fn sound_transaction(subject: Subject, phase: &Phase) -> Checked {
     }
     let threads = phase.threads.saturating_add(phase.readers).saturating_add(phase.writers);
     subject.expect(threads == 1, "transaction", "1 thread for a transaction that spans a phase", threads)?;
-    let has_lists = phase.mix.push + phase.mix.pop > 0.0;
+    let has_lists = phase.mix.has(OpKind::is_of_lists);
     subject.expect(!has_lists, "transaction", "no lists in a transaction", "push or pop in the mix")
 }
 
 /// The ops of atomic groups, and the ops that can be emulated.
 pub(super) fn sound_group_kinds(subject: Subject, phase: &Phase) -> Checked {
     let mix = &phase.mix;
-    let joined = mix.put + mix.insert + mix.update + mix.delete + mix.merge + mix.insert_indexed;
+    let is_joined = mix.has(|kind| kind.is_joined() && !kind.is_of_lists());
     let expected =
         "put, insert, update, delete, merge or insert_indexed in the mix, or writers, for atomic groups";
-    subject.expect(!phase.atomic || joined > 0.0 || phase.writers > 0, "atomic", expected, "none")?;
+    subject.expect(!phase.atomic || is_joined || phase.writers > 0, "atomic", expected, "none")?;
     let emulates = phase.emulate.contains(&Emulate::Merge);
     subject.expect(!emulates || mix.merge > 0.0, "emulate", "merge in the mix to emulate it", "none")?;
     let (rows, least) = (phase.scan.rows_per_call, mix.scan);
