@@ -44,7 +44,7 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
         phase
             .rounds
             .map_or_else(String::new, |rounds| format!("over {}", counted(rounds.into(), "round", "rounds"))),
-        format!("level asked for: {}", phase.durability_asked),
+        format!("level asked for: {}", phase.durability_requested),
     ];
     plain_text(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))
 }

@@ -29,12 +29,12 @@ pub fn described(executable: &Path, files: &[PathBuf]) -> Vec<Result<Vec<Engine>
     loop {
         let open: Vec<usize> = (0..files.len()).filter(|place| found[*place].is_none()).collect();
         let Some(&first) = open.first() else { break };
-        let mut ended = look(executable, files, &open, &mut found);
+        let mut ended = load(executable, files, &open, &mut found);
         if let Some((place, _)) = ended
             && place != first
         {
             // A plug-in that was loaded before may have caused this.
-            ended = look(executable, files, &[place], &mut found);
+            ended = load(executable, files, &[place], &mut found);
         }
         if let Some((place, why)) = ended {
             found[place] = Some(Err(why));
@@ -45,7 +45,7 @@ pub fn described(executable: &Path, files: &[PathBuf]) -> Vec<Result<Vec<Engine>
 
 /// Loads the plug-ins at `places` in a process and stores the results. Returns the plug-in at which the process ended
 /// early, and how.
-fn look(
+fn load(
     executable: &Path,
     files: &[PathBuf],
     places: &[usize],
@@ -53,12 +53,12 @@ fn look(
 ) -> Option<(usize, String)> {
     let chosen: Vec<&Path> = places.iter().map(|place| &*files[*place]).collect();
     let mut at = places[0];
-    let (told, why) = match run(executable, &chosen) {
-        Ok(ran) => ran,
+    let (reports, why) = match run(executable, &chosen) {
+        Ok(result) => result,
         Err(why) => return Some((at, why)),
     };
-    for line in told {
-        match line {
+    for report in reports {
+        match report {
             Told::Begun(index) => at = *places.get(index)?,
             Told::Ended(index, engines) => {
                 let place = *places.get(index)?;
@@ -81,12 +81,12 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Told>, String), String
     command.arg(COMMAND).args(files).stderr(err.try_clone().map_err(failed)?);
     let mut process = TrialProcess::start(&mut command).map_err(failed)?;
     let until = Instant::now() + LIMIT;
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     let mut is_late = false;
     let end = loop {
         match process.next(PAUSE) {
             Event::Line(line) => {
-                told.extend(line.strip_prefix(TOLD).and_then(|json| serde_json::from_str(json).ok()));
+                reports.extend(line.strip_prefix(TOLD).and_then(|json| serde_json::from_str(json).ok()));
             }
             Event::Quiet if !is_late && Instant::now() >= until => {
                 is_late = true;
@@ -97,7 +97,7 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Told>, String), String
         }
     };
     let status = end.status.filter(|_| !is_late);
-    Ok((told, why(status, &content(&mut err))))
+    Ok((reports, why(status, &content(&mut err))))
 }
 
 /// How a process ended before it was done.

@@ -21,7 +21,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread::{Scope, ScopedJoinHandle};
 
 /// A phase that was run: its record, and information for the next phases.
-pub struct Ran {
+pub struct PhaseRun {
     /// The record.
     pub record: PhaseRecord,
     /// Why it was cut short.
@@ -184,11 +184,11 @@ fn quotas(shared: &Shared<'_>, draws: &[u64]) -> Vec<u64> {
     if shared.phase.each_key {
         return draws.to_vec();
     }
-    let wanted = shared.ops_wanted;
-    if wanted == 0 {
+    let target = shared.target_ops;
+    if target == 0 {
         return vec![0; threads as usize];
     }
-    (0..threads).map(|thread| wanted / threads + u64::from(thread < wanted % threads)).collect()
+    (0..threads).map(|thread| target / threads + u64::from(thread < target % threads)).collect()
 }
 
 fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session>, Failure> {
@@ -236,7 +236,7 @@ pub fn run(
     database: &Database,
     data: &Path,
     on_tick: &mut dyn FnMut(&Tick),
-) -> Result<Ran, Failure> {
+) -> Result<PhaseRun, Failure> {
     let usage_failure = |text: String| Failure { cause: Cause::Refused, text };
     let sessions = open_sessions(shared, database)?;
     let mut passes = Vec::new();
@@ -299,7 +299,7 @@ pub fn run(
     record.check.faults += faults.count;
     record.check.first_faults.extend(faults.first);
     record.cap_use = CapUse::of_this_process();
-    Ok(Ran { record, failure, merges })
+    Ok(PhaseRun { record, failure, merges })
 }
 
 /// Reads the keys that several threads wrote and whose last version is unknown, and checks that the keys of an aborted
@@ -409,7 +409,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         round: shared.round,
         not_run: failure.map(|failure| format!("cut short: {}", failure.text)),
         durability_in_force: None,
-        durability_asked: Durability::None,
+        durability_requested: Durability::None,
         emulated: emulated(shared.phase, shared.capabilities, shared.spaces),
         elapsed_ns: shared.clock.to_ns(end.saturating_sub(start)),
         ops: sum(|judge| judge.ops),

@@ -129,7 +129,7 @@ impl RowsCheck {
         }
     }
 
-    /// Rows that are still wanted.
+    /// Rows that are still expected.
     pub fn left(&self) -> u32 {
         match self.limit {
             u32::MAX => u32::MAX,
@@ -209,9 +209,9 @@ impl RowsCheck {
             faults.add(|| format!("scan: key {} was never written", shown(key)));
             return;
         };
-        let (space, wanted) = (shared.spaces.of(index), self.space);
-        if space != wanted {
-            faults.add(|| format!("scan: key {index} of keyspace {space} came from keyspace {wanted}"));
+        let (space, expected) = (shared.spaces.of(index), self.space);
+        if space != expected {
+            faults.add(|| format!("scan: key {index} of keyspace {space} came from keyspace {expected}"));
         }
         if index >= shared.counters_from {
             return;
@@ -227,8 +227,8 @@ impl RowsCheck {
         }
         let expected = self.expected(shared);
         if expected != Some(index) {
-            let wanted = expected.map_or("the end".into(), |index| format!("key {index}"));
-            faults.add(|| format!("scan: key {index} came where {wanted} was expected"));
+            let place = expected.map_or("the end".into(), |index| format!("key {index}"));
+            faults.add(|| format!("scan: key {index} came where {place} was expected"));
         }
         let place = shared.keys.place_of(index);
         self.cursor = if self.reverse {
@@ -287,7 +287,7 @@ fn index_of_row(shared: &Shared<'_>, key: &[u8], value: &[u8]) -> Option<u64> {
         return Some(index);
     }
     let (index, _) = shared.values.read_header(value)?;
-    let mut wanted = vec![0; shared.keys.max_len()];
-    let length = shared.keys.write(index, &mut wanted);
-    (wanted[..length] == *key).then_some(index)
+    let mut expected = vec![0; shared.keys.max_len()];
+    let length = shared.keys.write(index, &mut expected);
+    (expected[..length] == *key).then_some(index)
 }

@@ -254,7 +254,7 @@ pub struct Shared<'p> {
     /// Whether anything in the phase writes.
     pub writes: bool,
     /// Ops wanted in all threads; 0: no such end.
-    pub ops_wanted: u64,
+    pub target_ops: u64,
     /// Tick at which counting begins; 0 until the threads start.
     pub warm_until: AtomicU64,
     /// Tick at which the phase ends; 0: no such end.

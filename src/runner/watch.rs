@@ -94,7 +94,7 @@ const PUBLISHED_AFTER: Duration = Duration::from_millis(100);
 pub struct Watch<'s, 'p> {
     shared: &'s Shared<'p>,
     data: PathBuf,
-    ops_wanted: u64,
+    target_ops: u64,
     finished: Arc<Finished>,
     rows: Rows,
     probe: Option<PhaseProbe>,
@@ -103,8 +103,8 @@ pub struct Watch<'s, 'p> {
     usage: Usage,
     /// Rows before this one have been sampled.
     sampled: u64,
-    /// And those before this one have been told.
-    told: u64,
+    /// Rows before this one have been reported.
+    reported: u64,
     disk_peak: Option<DiskUse>,
 }
 
@@ -124,18 +124,18 @@ pub struct Watched {
 
 impl<'s, 'p> Watch<'s, 'p> {
     /// For the database in `data`.
-    pub fn new(shared: &'s Shared<'p>, data: &std::path::Path, ops_wanted: u64) -> Watch<'s, 'p> {
+    pub fn new(shared: &'s Shared<'p>, data: &std::path::Path, target_ops: u64) -> Watch<'s, 'p> {
         Watch {
             shared,
             data: data.to_path_buf(),
-            ops_wanted,
+            target_ops,
             finished: Arc::default(),
             rows: Rows::default(),
             probe: None,
             before: Usage::default(),
             usage: Usage::default(),
             sampled: 0,
-            told: 0,
+            reported: 0,
             disk_peak: None,
         }
     }
@@ -170,20 +170,20 @@ impl<'s, 'p> Watch<'s, 'p> {
             // The row of this second stays open, for the phase may end with it.
             self.rows.close_before(least.min(row));
             row += 1;
-            self.told = row;
+            self.reported = row;
             if has_ended {
                 break;
             }
         }
     }
 
-    /// The end of a phase whose last thread ended `end_ns` after counting began; `told` is what the threads have told.
-    pub fn finish(mut self, end_ns: u64, told: &[ThreadTimes], on_tick: &mut dyn FnMut(&Tick)) -> Watched {
+    /// The end of a phase whose last thread ended `end_ns` after counting began; `times` are the CPU times of its threads.
+    pub fn finish(mut self, end_ns: u64, times: &[ThreadTimes], on_tick: &mut dyn FnMut(&Tick)) -> Watched {
         let now = self.sample(end_ns / ROW_NS);
         let mut usage = now.since(&self.before);
-        let noise = self.probe.take().map(|probe| probe.finish(told, &mut usage)).unwrap_or_default();
+        let noise = self.probe.take().map(|probe| probe.finish(times, &mut usage)).unwrap_or_default();
         self.take();
-        let untold = self.rows.behind(self.told);
+        let unreported = self.rows.behind(self.reported);
         let Some((last, length_ns)) = Rows::last(end_ns) else {
             on_tick(&self.tick(&SeriesRow::default(), &Histogram::empty()));
             let disk_end = DiskUse::of(&self.data);
@@ -191,7 +191,7 @@ impl<'s, 'p> Watch<'s, 'p> {
         };
         self.rows.end(last);
         let (seen, _) = self.rows.seen(last, length_ns);
-        on_tick(&self.tick(&seen, &untold));
+        on_tick(&self.tick(&seen, &unreported));
         let disk_end = DiskUse::of(&self.data);
         self.see_disk(disk_end);
         let series = self.rows.into_series(length_ns);
@@ -255,7 +255,7 @@ impl<'s, 'p> Watch<'s, 'p> {
 
     fn tick(&self, row: &SeriesRow, service: &Histogram) -> Tick {
         let ops = self.shared.slots.iter().map(|slot| slot.ops.load(Ordering::Relaxed)).sum();
-        let by_count = (self.ops_wanted > 0).then(|| ops as f64 / self.ops_wanted as f64);
+        let by_count = (self.target_ops > 0).then(|| ops as f64 / self.target_ops as f64);
         let seconds = self.shared.phase.seconds;
         let by_time = (seconds > 0.0).then(|| row.at_ns as f64 / 1e9 / seconds);
         let done_share = match (by_count, by_time) {

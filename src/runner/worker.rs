@@ -73,12 +73,12 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     let scans = mix.scan > 0.0;
     let row_bytes = 8 + key_bytes + shared.values.max_len();
     let is_whole = phase.scan.rows == 0 || shared.spaces.are_hashes();
-    let wanted_rows = if is_whole { usize::MAX } else { phase.scan.rows as usize };
-    let wanted_rows = match phase.scan.rows_per_call {
-        0 => wanted_rows,
-        rows => wanted_rows.min(rows as usize),
+    let rows = if is_whole { usize::MAX } else { phase.scan.rows as usize };
+    let rows = match phase.scan.rows_per_call {
+        0 => rows,
+        limit => rows.min(limit as usize),
     };
-    let scan_bytes = row_bytes.saturating_mul(wanted_rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
+    let scan_bytes = row_bytes.saturating_mul(rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
     let out_bytes = if scans { scan_bytes.max(value_bytes) } else { value_bytes };
     let largest = Draw::largest_unit(phase, role, shared.row_ops);
     let mut ops = most_ops(shared).max(largest);
@@ -332,7 +332,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                 let arena = self.session.arena();
                 let kv_op { status, rows, limit, .. } = *arena.op(at);
                 self.rows.piece(shared, arena.delivered(at), rows, &mut self.judge.faults);
-                let goes_on = match Status::of(status) {
+                let continues = match Status::of(status) {
                     Status::Short => rows > 0 || !self.is_row_too_large(at),
                     Status::Ok => rows == limit && self.rows.left() > 0,
                     // Not answers of a scan: the call has an error.
@@ -340,7 +340,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                     Status::Full | Status::TooLarge | Status::Unsupported => false,
                     Status::NotRun | Status::Error | Status::Unknown(_) => false,
                 };
-                if !goes_on {
+                if !continues {
                     if status == KV_OK {
                         self.rows.end(shared, &mut self.judge.faults);
                     }

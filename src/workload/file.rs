@@ -24,7 +24,8 @@ pub(super) struct WorkloadFile {
     /// The tool or paper that it comes from. Default: none.
     source: Option<String>,
     /// Problems of that tool or paper that are fixed here, one text each. Default: none.
-    mends: Option<List<String>>,
+    #[serde(alias = "mends")]
+    fixes: Option<List<String>>,
     /// The seed of every random stream. Default: 1.
     seed: Option<Count<u64>>,
     /// Repetitions of each cell. Default: 5.
@@ -309,7 +310,7 @@ impl WorkloadFile {
             name: self.name.unwrap_or_else(|| stem.to_string()),
             about: self.about.unwrap_or_default(),
             source: self.source,
-            mends: self.mends.map_or_else(Vec::new, |list| list.0),
+            fixes: self.fixes.map_or_else(Vec::new, |list| list.0),
             variant_of: self.variant_of,
             layouts: self.layouts.map_or_else(Vec::new, |list| list.0),
             seed: self.seed.map_or(defaults::SEED, FileForm::value),
@@ -337,7 +338,7 @@ impl WorkloadFile {
             name: Some(workload.name.clone()),
             about: Some(workload.about.clone()),
             source: workload.source.clone(),
-            mends: (!workload.mends.is_empty()).then(|| List(workload.mends.clone())),
+            fixes: (!workload.fixes.is_empty()).then(|| List(workload.fixes.clone())),
             variant_of: workload.variant_of.clone(),
             layouts: (!workload.layouts.is_empty()).then(|| List(workload.layouts.clone())),
             seed: Some(FileForm::of(&workload.seed)),

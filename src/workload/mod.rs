@@ -63,8 +63,8 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Problems of that tool or paper that are fixed here.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mends: Vec<String>,
+    #[serde(rename = "mends", default, skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<String>,
     /// The workload that this is a variant of, created for a list of sizes or by a suite; none: it is not a variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant_of: Option<String>,

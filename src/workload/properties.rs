@@ -158,7 +158,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
         )| Workload {
             name,
             source: (about.len() > 5).then(|| about.clone()),
-            mends: layouts.clone(),
+            fixes: layouts.clone(),
             about,
             variant_of: None,
             layouts,

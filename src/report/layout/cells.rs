@@ -68,7 +68,7 @@ impl<'a> Measured<'a> {
 
     /// The level in force, or that asked for where nothing was measured.
     pub fn level(&self) -> String {
-        self.cell.durability_in_force.unwrap_or(self.cell.durability_asked).to_string()
+        self.cell.durability_in_force.unwrap_or(self.cell.durability_requested).to_string()
     }
 
     /// True if all runs that were planned count and had the settings of the others.

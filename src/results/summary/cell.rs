@@ -19,7 +19,8 @@ pub struct Cell {
     /// Its rank among the cells at the same level; none if it is not ranked.
     pub rank: Option<Rank>,
     /// The requested level.
-    pub durability_asked: Durability,
+    #[serde(rename = "durability_asked")]
+    pub durability_requested: Durability,
     /// The effective level; none if no run counts.
     pub durability_in_force: Option<Durability>,
     /// All planned runs, in order of repetition.
@@ -394,7 +395,7 @@ fn space_amplification(phase: &PhaseRecord, disk_bytes: u64, live_bytes_per_key:
 pub(super) struct Name<'a> {
     pub engine: &'a str,
     pub options: &'a [(String, String)],
-    pub durability_asked: Durability,
+    pub durability_requested: Durability,
 }
 
 /// The cell of these runs; `counted` are the phase records of those that count.
@@ -418,7 +419,7 @@ pub(super) fn cell(
         engine: name.engine.to_string(),
         options: name.options.to_vec(),
         rank: None,
-        durability_asked: name.durability_asked,
+        durability_requested: name.durability_requested,
         durability_in_force: counted.first().and_then(|phase| phase.durability_in_force),
         counted_runs: counted.len() as u32,
         ops_per_second: median(&rates),

@@ -45,10 +45,10 @@ impl Draw {
         let slot = self.items.len();
         let (_, length, space) =
             shared.spaces.write_index_key(shared.keys, (item, &self.value), number, arena.key_mut(slot));
-        let held = shared.spaces.index_value(number, &self.value);
-        arena.value_mut(slot)[..held.len()].copy_from_slice(held);
+        let content = shared.spaces.index_value(number, &self.value);
+        arena.value_mut(slot)[..content.len()].copy_from_slice(content);
         let flags = self.tie | tie(shared) | join_flag(behind + self.row_ops - 1 - number as usize);
-        set(arena.op_mut(slot), KV_PUT, flags, (length, space), held.len());
+        set(arena.op_mut(slot), KV_PUT, flags, (length, space), content.len());
         self.items.push(Item::new(OpKind::InsertIndexed, item).flagged(INDEX_ROW));
     }
 }

@@ -29,7 +29,7 @@ impl Draw {
         let Some(lists) = shared.lists else { return };
         let (list, slot) = (self.own_list(shared, lists), self.items.len());
         let number = lists.pop(list);
-        let next = number.unwrap_or_else(|| lists.held(list).start);
+        let next = number.unwrap_or_else(|| lists.elements(list).start);
         let item = Item::new(OpKind::Pop, lists.element(list, next));
         let item = if number.is_none() { item.expecting_miss() } else { item };
         self.items.push(item);

@@ -52,14 +52,14 @@ impl Draw {
             flags |= KV_HOLD;
         }
         set(arena.op_mut(slot), KV_SCAN, flags, (key, space), value);
-        let wanted = match (scan.rows, scan.uniform_rows) {
+        let rows = match (scan.rows, scan.uniform_rows) {
             _ if is_hash => u32::MAX,
             (0, _) => u32::MAX,
             (rows, true) => 1 + self.choices.below(u64::from(rows)) as u32,
             (rows, false) => rows,
         };
         let op = arena.op_mut(slot);
-        (op.limit, op.user) = (rows_of_call(&scan, wanted), u64::from(wanted));
+        (op.limit, op.user) = (rows_of_call(&scan, rows), u64::from(rows));
         self.items.push(Item::new(OpKind::Scan, item));
     }
 

@@ -49,9 +49,9 @@ impl RowsCheck {
         if bytes != &right[index.from as usize..][..index.length as usize] {
             faults.add(|| format!("index {number}: key {item} stands under bytes that its value has not"));
         }
-        let (space, wanted) = (shared.spaces.index_space(item, number), self.space);
-        if space != wanted {
-            faults.add(|| format!("index {number}: key {item} came from keyspace {wanted}, not {space}"));
+        let (space, expected) = (shared.spaces.index_space(item, number), self.space);
+        if space != expected {
+            faults.add(|| format!("index {number}: key {item} came from keyspace {expected}, not {space}"));
         }
         if value != shared.spaces.index_value(number, right) {
             let what =

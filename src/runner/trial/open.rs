@@ -1,6 +1,6 @@
 //! Opens the database of a trial: the request to the engine, and tests of properties that no capability declares.
 
-use super::Running;
+use super::TrialRun;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Asked, Database, Request, Shape, defects_of};
 use crate::generator::Values;
@@ -16,7 +16,7 @@ const LEAST_DISK_LIMIT: u64 = 256 << 20;
 
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
-impl Running<'_> {
+impl TrialRun<'_> {
     fn request(&self, level: Durability) -> Request {
         let workload = &self.trial.workload;
         let threads = workload.phases.iter().map(|phase| phase::roles(phase).len()).max().unwrap_or(1);
@@ -38,7 +38,7 @@ impl Running<'_> {
             key_size_fixed: fixed.map_or(0, |size| (size + self.spaces.extra_len()) as u32),
             value_size_max: value_size_max as u32,
             threads: threads as u32,
-            keyspaces: self.spaces.asked(),
+            keyspaces: self.spaces.requested(),
             indexes: self.spaces.kept_indexes(),
             settings: self.trial.options.clone(),
             kinds: 0,

@@ -219,9 +219,9 @@ mod tests {
     #[test]
     fn a_batch_that_spans_rows_counts_in_the_last_and_leaves_the_others_empty() {
         let found = series(&[(0, 5), (3, 64), (4, 2)], 4_500);
-        let wanted =
+        let expected =
             [(1_000, 1_000, 5), (2_000, 1_000, 0), (3_000, 1_000, 0), (4_000, 1_000, 64), (4_500, 500, 2)];
-        assert_eq!(shape(&found), wanted);
+        assert_eq!(shape(&found), expected);
         assert_eq!((found[1].p50_ns, found[1].kinds.len()), (None, 0));
     }
 

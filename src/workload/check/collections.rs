@@ -103,13 +103,16 @@ mod tests {
 
     #[test]
     fn errors_are_one_line_with_place_and_reason() {
-        for (top, phase, wanted) in BROKEN {
+        for (top, phase, expected) in BROKEN {
             let key = if top.contains("list") && !top.contains("size") { "key.size = 8\n" } else { "" };
             let text = format!(
                 "keys = 100\ncollections = {top}\n{key}[[phase]]\nname = 'a'\nops = 5\nmix.put = 1\n{phase}\n"
             );
             let got = parse(&text, "w.toml").map_or_else(|error| error.to_string(), |_| "no error".into());
-            assert!(got.contains(wanted) && got.starts_with("w.toml:"), "{text}\nwanted {wanted}\ngot {got}");
+            assert!(
+                got.contains(expected) && got.starts_with("w.toml:"),
+                "{text}\nexpected {expected}\ngot {got}"
+            );
         }
     }
 
