@@ -81,7 +81,8 @@ impl Status {
     }
 }
 
-pub(super) fn kind_name(kind: u8) -> &'static str {
+/// The name of an op in messages.
+pub fn kind_name(kind: u8) -> &'static str {
     match kind {
         KV_GET => "get",
         KV_PUT => "put",

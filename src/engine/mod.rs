@@ -13,7 +13,7 @@ mod registry;
 mod stamps;
 mod told;
 
-pub use answers::Status;
+pub use answers::{Status, kind_name};
 pub use arena::{Arena, Shape, TRESPASS};
 pub use capability::{capability_names, level_name};
 pub use catalogue::{Known, catalogue, defects_of, environment_of};

@@ -16,7 +16,7 @@ pub use metrics::{Server, address};
 
 use crate::report::plain_text;
 use crate::results::{Record, Run, Trial};
-use crate::runner::{Look, Observer, Tick};
+use crate::runner::{Observer, Snapshot, Tick};
 use state::State;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -141,9 +141,9 @@ impl Observer for Live {
         }
     }
 
-    fn look(&mut self, look: &Look) {
+    fn snapshot(&mut self, snapshot: &Snapshot) {
         let mut state = locked(&self.state);
-        state.look(look);
+        state.snapshot(snapshot);
         if let Face::Bar(bar) = &mut self.face {
             bar.show(&state);
         }

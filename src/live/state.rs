@@ -5,7 +5,7 @@ use super::results::Results;
 use crate::measure::units::time_text;
 use crate::report::plain_text;
 use crate::results::{Outcome, Record, Run, StepKind, Trial};
-use crate::runner::{Doing, Look, Tick, schedule};
+use crate::runner::{Doing, Snapshot, Tick, schedule};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -222,9 +222,9 @@ impl State {
     }
 
     /// Adds an observation of the trial between two ticks.
-    pub fn look(&mut self, look: &Look) {
+    pub fn snapshot(&mut self, snapshot: &Snapshot) {
         if let Some(now) = &mut self.now {
-            now.look(look, Instant::now());
+            now.snapshot(snapshot, Instant::now());
         }
     }
 
@@ -341,23 +341,23 @@ impl Now {
         self.tick = Some(tick.clone());
     }
 
-    fn look(&mut self, look: &Look, at: Instant) {
-        let is_it = |turn: &Turn| Some(turn.place) == look.place && turn.round == look.round;
-        let turn = look.place.and_then(|_| self.turns.iter().position(is_it));
-        if look.changes != self.changes {
-            self.changes = look.changes;
+    fn snapshot(&mut self, snapshot: &Snapshot, at: Instant) {
+        let is_it = |turn: &Turn| Some(turn.place) == snapshot.place && turn.round == snapshot.round;
+        let turn = snapshot.place.and_then(|_| self.turns.iter().position(is_it));
+        if snapshot.changes != self.changes {
+            self.changes = snapshot.changes;
             if turn != self.turn || turn.is_none() {
-                self.begin(turn, look.doing);
+                self.begin(turn, snapshot.doing);
             }
             self.looks.clear();
         }
-        self.doing = look.doing;
-        self.threads = look.threads.len();
-        if look.threads.is_empty() {
+        self.doing = snapshot.doing;
+        self.threads = snapshot.threads.len();
+        if snapshot.threads.is_empty() {
             self.rate = None;
             return;
         }
-        self.ops = look.ops();
+        self.ops = snapshot.ops();
         while self.looks.len() > 1 && at.duration_since(self.looks[1].0) >= WINDOW {
             self.looks.pop_front();
         }

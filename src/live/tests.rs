@@ -43,8 +43,8 @@ pub(super) fn tick(ops: u64) -> Tick {
     }
 }
 
-fn look(changes: u64, place: Option<usize>, threads: Vec<u64>) -> Look {
-    Look {
+fn snapshot(changes: u64, place: Option<usize>, threads: Vec<u64>) -> Snapshot {
+    Snapshot {
         changes,
         doing: if place.is_some() { Doing::Phase } else { Doing::Step(StepKind::Settle) },
         place,
@@ -56,17 +56,17 @@ fn look(changes: u64, place: Option<usize>, threads: Vec<u64>) -> Look {
 #[test]
 fn looks_provide_the_rate_between_ticks_and_the_step_between_phases() {
     let mut state = state();
-    state.look(&look(1, Some(0), vec![100, 100]));
+    state.snapshot(&snapshot(1, Some(0), vec![100, 100]));
     std::thread::sleep(std::time::Duration::from_millis(20));
-    state.look(&look(1, Some(0), vec![1_100, 1_100]));
+    state.snapshot(&snapshot(1, Some(0), vec![1_100, 1_100]));
     let now = state.now.as_ref().unwrap();
     assert_eq!((now.ops, now.threads, now.phase_text()), (2_200, 2, "fill".to_string()));
     let rate = now.rate.unwrap();
     assert!(rate > 0.0 && rate <= 2_000.0 / 0.02, "{rate}");
-    state.look(&look(2, None, vec![]));
+    state.snapshot(&snapshot(2, None, vec![]));
     let now = state.now.as_ref().unwrap();
     assert_eq!((now.phase_text(), now.rate, now.ops), ("settle".to_string(), None, 0));
-    state.look(&look(3, Some(1), vec![7]));
+    state.snapshot(&snapshot(3, Some(1), vec![7]));
     assert_eq!(state.now.as_ref().unwrap().phase_text(), "read");
 }
 
@@ -96,7 +96,7 @@ fn the_share_of_a_run_never_decreases_within_a_trial() {
     for (changes, place) in (0..turns).flat_map(|place| [(place * 2 + 1, None), (place * 2 + 2, Some(place))])
     {
         let threads = if place.is_some() { vec![1] } else { vec![] };
-        state.look(&look(changes as u64, place, threads));
+        state.snapshot(&snapshot(changes as u64, place, threads));
         if let Some(place) = place {
             let name = fixture::run().trials[2].workload.phases[place].name.clone();
             state.tick(&Tick { phase: name, done_share: Some(1.0), ..tick(2) });

@@ -44,7 +44,7 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
         phase
             .rounds
             .map_or_else(String::new, |rounds| format!("over {}", counted(rounds.into(), "round", "rounds"))),
-        format!("requested durability level: {}", phase.durability_asked),
+        format!("requested durability level: {}", phase.durability_requested),
     ];
     plain_text(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))
 }
@@ -91,22 +91,7 @@ fn indexes(phase: &PhaseSummary) -> String {
 /// The op kinds with their shares: `get 95 %, update 5 %`.
 fn mix(phase: &PhaseSummary) -> String {
     let mix = &phase.settings.mix;
-    let shares = [
-        ("get", mix.get),
-        ("multi-get", mix.multi_get),
-        ("put", mix.put),
-        ("insert", mix.insert),
-        ("update", mix.update),
-        ("delete", mix.delete),
-        ("scan", mix.scan),
-        ("merge", mix.merge),
-        ("read-modify-write", mix.read_modify_write),
-        ("transaction", mix.transaction),
-        ("insert-indexed", mix.insert_indexed),
-        ("push", mix.push),
-        ("pop", mix.pop),
-    ];
-    let present: Vec<(&str, f64)> = shares.into_iter().filter(|(_, share)| *share > 0.0).collect();
+    let present: Vec<(&str, f64)> = mix.shares().map(|(kind, share)| (kind.name(), share)).collect();
     let all: f64 = present.iter().map(|(_, share)| share).sum();
     let said = |(kind, share): &(&str, f64)| match present.len() {
         1 => kind.to_string(),

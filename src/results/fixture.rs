@@ -112,7 +112,7 @@ fn workload() -> Workload {
         name: "quick".to_string(),
         about: "A first look.".to_string(),
         source: None,
-        mends: Vec::new(),
+        fixes: Vec::new(),
         variant_of: None,
         layouts: Vec::new(),
         seed: 1,
@@ -229,18 +229,18 @@ fn cost_ns(engine: &str, phase: u64) -> u64 {
     costs[phase as usize % costs.len()]
 }
 
-fn level_in_force(engine: &str, asked: Durability) -> Option<Durability> {
-    match (engine, asked) {
+fn level_in_force(engine: &str, requested: Durability) -> Option<Durability> {
+    match (engine, requested) {
         ("null" | "mutant:stale-read", _) => Some(Durability::None),
         ("redb", _) => Some(Durability::Power),
         ("sled", Durability::Power) => None,
-        (_, asked) => Some(asked),
+        (_, requested) => Some(requested),
     }
 }
 
 fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
-    let asked = phase.durability.unwrap_or(trial.workload.durability);
-    let level = level_in_force(&trial.engine, asked);
+    let requested = phase.durability.unwrap_or(trial.workload.durability);
+    let level = level_in_force(&trial.engine, requested);
     let ops = match level {
         None => 0,
         Some(_) if phase.each_key => trial.workload.keys,
@@ -262,7 +262,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         round: None,
         not_run: level.is_none().then(|| "the engine cannot reach level power".to_string()),
         durability_in_force: level,
-        durability_asked: asked,
+        durability_requested: requested,
         emulated: if trial.engine == "sqlite" && index == 2 {
             vec!["update = put".to_string()]
         } else {

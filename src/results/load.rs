@@ -97,7 +97,7 @@ fn mark_floor(trial: &mut Trial) {
     trial.is_floor |= trial.engine == "null" || trial.engine.starts_with("null-");
 }
 
-fn parse<Kept: DeserializeOwned>(json: &[u8]) -> Result<Kept, LoadError> {
+fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, LoadError> {
     // Check the schema first: files of newer versions may have any form, and the error must report the version.
     let versioned: Versioned = serde_json::from_slice(json).map_err(invalid)?;
     match versioned.schema {

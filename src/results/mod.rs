@@ -32,6 +32,7 @@ use crate::measure::{
     CapRecord, CapUse, ClockFacts, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement, SeriesRow,
     Usage, Warning,
 };
+pub use crate::workload::OpKind;
 use crate::workload::{Durability, Phase, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -221,7 +222,8 @@ pub struct PhaseRecord {
     /// The effective durability level; none if it did not run.
     pub durability_in_force: Option<Durability>,
     /// The requested durability level.
-    pub durability_asked: Durability,
+    #[serde(rename = "durability_asked")]
+    pub durability_requested: Durability,
     /// What the core emulated: `merge = get + put`, `indexes emulated, atomic`.
     pub emulated: Vec<String>,
     /// From the first thread's start to the last thread's end, without warm-up, nanoseconds.
@@ -279,8 +281,7 @@ pub(crate) fn is_zero(count: &u64) -> bool {
 /// One kind of op in a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KindRecord {
-    /// `get`, `multi-get`, `put`, `insert`, `update`, `delete`, `scan`, `merge`, `read-modify-write`,
-    /// `transaction`, `insert-indexed`.
+    /// The name of the op kind, such as `get` or `multi-get`.
     pub kind: String,
     /// Ops counted.
     pub ops: u64,
@@ -401,13 +402,13 @@ impl Record {
 
 impl PhaseRecord {
     /// The record of a phase that did not run, and why.
-    pub fn not_run(phase: Phase, durability_asked: Durability, reason: String) -> PhaseRecord {
+    pub fn not_run(phase: Phase, durability_requested: Durability, reason: String) -> PhaseRecord {
         PhaseRecord {
             phase,
             round: None,
             not_run: Some(reason),
             durability_in_force: None,
-            durability_asked,
+            durability_requested,
             emulated: Vec::new(),
             elapsed_ns: 0,
             ops: 0,

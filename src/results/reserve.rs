@@ -27,10 +27,10 @@ impl Reserve {
     }
 
     /// Reserves the space. An error reports how much is free.
-    pub fn hold(&self) -> Result<(), String> {
+    pub fn claim(&self) -> Result<(), String> {
         let folder = self.0.parent().unwrap_or(Path::new("."));
-        let held = File::create(&self.0).and_then(|file| allocate(&file, BYTES));
-        let error = match held {
+        let claimed = File::create(&self.0).and_then(|file| allocate(&file, BYTES));
+        let error = match claimed {
             // Ignore file systems that do not support allocation.
             Err(error) if error.kind() != ErrorKind::Unsupported => error,
             _ => return Ok(()),
@@ -38,9 +38,9 @@ impl Reserve {
         self.release();
         let free = free_bytes(folder)
             .map_or_else(|| "an unknown amount is".into(), |free| bytes_text(free) + " are");
-        let (wanted, shown) = (bytes_text(BYTES), folder.display());
+        let (size, shown) = (bytes_text(BYTES), folder.display());
         Err(format!(
-            "cannot reserve {wanted} for records in {shown}, where {free} free: {error}: free some space there"
+            "cannot reserve {size} for records in {shown}, where {free} free: {error}: free some space there"
         ))
     }
 
@@ -67,8 +67,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let before = DiskUse::of(folder.path()).unwrap().allocated_bytes;
         let reserve = Reserve::new(folder.path());
-        reserve.hold().unwrap();
-        reserve.hold().unwrap();
+        reserve.claim().unwrap();
+        reserve.claim().unwrap();
         assert!(DiskUse::of(folder.path()).unwrap().allocated_bytes - before >= BYTES);
         drop(reserve);
         assert_eq!(DiskUse::of(folder.path()).unwrap().allocated_bytes, before);
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn the_error_names_a_missing_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Reserve::new(&folder.path().join("gone")).hold().unwrap_err();
+        let error = Reserve::new(&folder.path().join("gone")).claim().unwrap_err();
         assert!(error.contains("8 MiB") && error.contains("gone"), "{error}");
     }
 }

@@ -439,7 +439,7 @@ fn status(outcome: &Outcome) -> &str {
     }
 }
 
-fn to_json<Kept: serde::Serialize>(kept: &Kept, name: &str) -> Result<Vec<u8>, StoreError> {
+fn to_json<T: serde::Serialize>(kept: &T, name: &str) -> Result<Vec<u8>, StoreError> {
     let mut json = serde_json::to_vec(kept)
         .map_err(|error| StoreError::NotStorable { trial: name.to_string(), reason: error.to_string() })?;
     json.push(b'\n');

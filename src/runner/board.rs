@@ -62,7 +62,7 @@ impl fmt::Display for Doing {
 
 /// The state of a trial at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct Snapshot {
     /// Increases with each phase and each step.
     pub changes: u64,
     /// What it was doing.
@@ -75,7 +75,7 @@ pub struct Look {
     pub threads: Vec<u64>,
 }
 
-impl Look {
+impl Snapshot {
     /// Ops of all threads.
     pub fn ops(&self) -> u64 {
         self.threads.iter().fold(0, |sum, ops| sum.wrapping_add(*ops))
@@ -147,13 +147,13 @@ impl Board {
     }
 
     /// The current state. A faulty engine may have overwritten the memory, so all values are checked.
-    pub fn look(&self) -> Look {
+    pub fn snapshot(&self) -> Snapshot {
         let word = |word: usize| self.0.get(0, word);
         let known = DOINGS.iter().find(|(code, _)| *code == word(DOING));
         let doing = known.map_or(Doing::Start, |(_, doing)| *doing);
         let is_phase = doing == Doing::Phase;
         let threads = (word(THREADS) as usize).min(self.0.lines() - 1);
-        Look {
+        Snapshot {
             changes: word(CHANGES),
             doing,
             place: usize::try_from(word(PLACE)).ok().filter(|_| is_phase && word(PLACE) != NONE),
@@ -175,23 +175,23 @@ mod tests {
     }
 
     #[test]
-    fn a_look_shows_the_phase_its_round_and_the_count_of_each_thread() {
+    fn a_snapshot_shows_the_phase_its_round_and_the_count_of_each_thread() {
         let board = Board::shared(&builtin("quick").unwrap()).unwrap();
-        assert_eq!((board.look().doing, board.look().place), (Doing::Start, None));
+        assert_eq!((board.snapshot().doing, board.snapshot().place), (Doing::Start, None));
         board.step(StepKind::Open);
-        assert_eq!(board.look().doing, Doing::Step(StepKind::Open));
-        let before = board.look().changes;
+        assert_eq!(board.snapshot().doing, Doing::Step(StepKind::Open));
+        let before = board.snapshot().changes;
         let mut slots = slots(2);
         board.begin(Some(Turn { place: 3, round: Some(7) }), &mut slots);
         slots[0].ops.store(5, Ordering::Relaxed);
         slots[1].ops.store(6, Ordering::Relaxed);
-        let look = board.look();
-        assert_eq!((look.doing, look.place, look.round), (Doing::Phase, Some(3), Some(7)));
-        assert_eq!((look.threads.clone(), look.ops()), (vec![5, 6], 11));
-        assert!(look.changes > before);
+        let snapshot = board.snapshot();
+        assert_eq!((snapshot.doing, snapshot.place, snapshot.round), (Doing::Phase, Some(3), Some(7)));
+        assert_eq!((snapshot.threads.clone(), snapshot.ops()), (vec![5, 6], 11));
+        assert!(snapshot.changes > before);
         board.begin(None, &mut slots);
         assert_eq!(
-            (board.look().doing, board.look().place, board.look().ops()),
+            (board.snapshot().doing, board.snapshot().place, board.snapshot().ops()),
             (Doing::Step(StepKind::Sweep), None, 0)
         );
     }
@@ -203,7 +203,7 @@ mod tests {
         board.begin(Some(Turn { place: 0, round: None }), &mut slots);
         slots[2].ops.store(9, Ordering::Relaxed);
         assert_eq!(slots[2].ops.load(Ordering::Relaxed), 9);
-        assert!(board.look().threads.is_empty());
+        assert!(board.snapshot().threads.is_empty());
     }
 
     #[test]
@@ -211,8 +211,11 @@ mod tests {
         let counters = Counters::alone(2);
         (0..16).for_each(|word| counters.set(0, word, u64::MAX));
         counters.set(1, 0, u64::MAX);
-        let look = Board(Arc::new(counters)).look();
-        assert_eq!((look.doing, look.place, look.round, look.threads.len()), (Doing::Start, None, None, 1));
-        assert_eq!(Board::inherited(Some(1 << 20)).look(), Board::alone().look());
+        let snapshot = Board(Arc::new(counters)).snapshot();
+        assert_eq!(
+            (snapshot.doing, snapshot.place, snapshot.round, snapshot.threads.len()),
+            (Doing::Start, None, None, 1)
+        );
+        assert_eq!(Board::inherited(Some(1 << 20)).snapshot(), Board::alone().snapshot());
     }
 }

@@ -29,12 +29,12 @@ pub fn described(executable: &Path, files: &[PathBuf]) -> Vec<Result<Vec<Engine>
     loop {
         let open: Vec<usize> = (0..files.len()).filter(|place| found[*place].is_none()).collect();
         let Some(&first) = open.first() else { break };
-        let mut ended = look(executable, files, &open, &mut found);
+        let mut ended = load(executable, files, &open, &mut found);
         if let Some((place, _)) = ended
             && place != first
         {
             // A plug-in that was loaded before may have caused this.
-            ended = look(executable, files, &[place], &mut found);
+            ended = load(executable, files, &[place], &mut found);
         }
         if let Some((place, why)) = ended {
             found[place] = Some(Err(why));
@@ -45,7 +45,7 @@ pub fn described(executable: &Path, files: &[PathBuf]) -> Vec<Result<Vec<Engine>
 
 /// Loads the plug-ins at `places` in a process and stores the results. Returns the plug-in at which the process ended
 /// early, and how.
-fn look(
+fn load(
     executable: &Path,
     files: &[PathBuf],
     places: &[usize],

@@ -1,23 +1,20 @@
 //! Fills a batch: draws units, writes keys and values, and records the allowed answers of each op. All of this is outside
 //! the timed call.
 
-mod indexed;
 mod keys;
-mod lists;
-mod scans;
-
-pub use scans::{holds_scans, rows_of_call};
 
 use self::keys::Exact;
 use super::check::State;
+use super::chooser::Chooser;
+use super::lists::{ELEMENT_VERSION, Lists, write_key, write_name};
 use super::phase::merges_by_get;
 use super::shared::{Role, Shared};
-use super::unit::{Chooser, KINDS, Kind};
+use super::spaces::{INDEXED_VERSION, indexed_value};
 use super::worker::most_ops;
 use crate::engine::Arena;
 use crate::engine::abi::*;
 use crate::generator::{Random, SpecError, View};
-use crate::workload::{Mix, Phase};
+use crate::workload::{Access, Mix, OpKind, Phase, Scan};
 
 /// Information about one op of the batch before it is sent: 16 bytes, because one is written per op.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +27,7 @@ pub struct Item {
     /// Ops of the unit that begins here; 0: the op belongs to an earlier unit.
     pub unit_ops: u16,
     /// The unit's kind.
-    pub kind: Kind,
+    pub kind: OpKind,
     flags: u8,
 }
 
@@ -44,7 +41,7 @@ const NEW: u8 = 32;
 impl Item {
     /// An op without further information.
     #[inline(always)]
-    pub fn new(kind: Kind, index: u64) -> Item {
+    pub fn new(kind: OpKind, index: u64) -> Item {
         Item { index, state: State::default(), unit_ops: 1, kind, flags: 0 }
     }
 
@@ -130,17 +127,17 @@ pub struct Draw {
     /// Number of writes sent by this thread, used as versions if there is no version table.
     writes: u64,
     /// A kind that was drawn, but whose unit did not fit into the last batch. Drawing again would favour small units.
-    put_off: Option<Kind>,
+    put_off: Option<OpKind>,
     /// The ops of the batch.
     pub items: Vec<Item>,
     /// Ops of a unit, by kind.
-    unit_ops: [u16; KINDS],
+    unit_ops: [u16; OpKind::COUNT],
     /// Ops that write one row with its index rows.
     row_ops: usize,
     /// A value, for the bytes of an index.
     value: Vec<u8>,
     /// The only kind, if each of its units is one op without a choice to draw.
-    plain: Option<Kind>,
+    plain: Option<OpKind>,
     is_out_of_keys: bool,
     /// The flag that makes a group of joined writes a transaction.
     tie: u16,
@@ -164,16 +161,16 @@ impl Draw {
         let chooser =
             Chooser::new(&mix).ok_or_else(|| SpecError("a phase needs a mix with a share above 0".into()))?;
         // Inserts use the next new key regardless of the draw; a pass over each key only determines their number.
-        let fills = [Kind::Put, Kind::Merge, Kind::Insert, Kind::InsertIndexed, Kind::Push, Kind::Pop];
-        let covers_fill =
-            chooser.kinds().all(|kind| fills.contains(&kind)) && shared.phase.existing.is_none();
+        let needs_range =
+            |kind: OpKind| matches!(kind.access(), Access::Read | Access::Change | Access::Delete);
+        let covers_fill = !mix.has(needs_range) && shared.phase.existing.is_none();
         let range = if covers_fill { shared.fill_items } else { shared.population.dense };
         let phase = shared.phase;
         let row_ops = shared.spaces.row_ops();
         let mut kinds = chooser.kinds();
         let plain = match (kinds.next(), kinds.next()) {
-            (Some(Kind::Get), None) if phase.miss == 0.0 => Some(Kind::Get),
-            (Some(kind @ (Kind::Put | Kind::Update)), None)
+            (Some(OpKind::Get), None) if phase.miss == 0.0 => Some(OpKind::Get),
+            (Some(kind @ (OpKind::Put | OpKind::Update)), None)
                 if phase.join <= 1 && phase.existing.is_none() =>
             {
                 Some(kind)
@@ -199,7 +196,7 @@ impl Draw {
             writes: 0,
             put_off: None,
             items: Vec::with_capacity(Draw::largest_unit(phase, slot.role, row_ops).max(most_ops(shared))),
-            unit_ops: Kind::ALL.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS) as u16),
+            unit_ops: OpKind::ALL.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS) as u16),
             row_ops,
             value: Vec::with_capacity(shared.values.max_len()),
             plain,
@@ -227,8 +224,7 @@ impl Draw {
     /// Ops that one unit of the thread's largest kind takes.
     pub fn largest_unit(phase: &Phase, role: Role, row_ops: usize) -> usize {
         let mix = mix_of(phase, role);
-        let kinds = Kind::ALL.into_iter().filter(|kind| kind.share(&mix) > 0.0);
-        kinds.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS)).max().unwrap_or(1)
+        mix.kinds().map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS)).max().unwrap_or(1)
     }
 
     /// Draws units until the batch has `target` ops (at least one unit, at most the arena's ops), or `ops_left` ops
@@ -249,8 +245,8 @@ impl Draw {
 
     /// One kind, one op a unit.
     #[inline(always)]
-    fn fill_plain(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, count: u64) {
-        if kind == Kind::Get {
+    fn fill_plain(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, count: u64) {
+        if kind == OpKind::Get {
             for _ in 0..count {
                 let index = self.drawn();
                 self.add_get_of(shared, arena, kind, index, 0);
@@ -286,44 +282,44 @@ impl Draw {
     }
 
     #[inline(always)]
-    fn add(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, ops: usize) {
+    fn add(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, ops: usize) {
         match kind {
-            Kind::Get => self.add_get(shared, arena, kind, 0),
-            Kind::MultiGet => {
+            OpKind::Get => self.add_get(shared, arena, kind, 0),
+            OpKind::MultiGet => {
                 for left in (0..ops).rev() {
                     self.add_get(shared, arena, kind, join_flag(left));
                 }
             }
-            Kind::Put => self.add_puts(shared, arena, ops),
-            Kind::Insert => self.add_inserts(shared, arena, ops),
-            Kind::Update => {
+            OpKind::Put => self.add_puts(shared, arena, ops),
+            OpKind::Insert => self.add_inserts(shared, arena, ops),
+            OpKind::Update => {
                 for left in (0..ops).rev() {
                     let index = self.drawn();
                     self.add_put(shared, arena, kind, index, self.tie | join_flag(left));
                 }
             }
-            Kind::Delete => {
+            OpKind::Delete => {
                 for left in (0..ops).rev() {
                     let index = self.drawn();
                     self.add_delete(shared, arena, index, self.tie | join_flag(left));
                 }
             }
-            Kind::Scan => self.add_scan(shared, arena),
-            Kind::Merge => self.add_merges(shared, arena, ops),
-            Kind::ReadModifyWrite => {
+            OpKind::Scan => self.add_scan(shared, arena),
+            OpKind::Merge => self.add_merges(shared, arena, ops),
+            OpKind::ReadModifyWrite => {
                 let index = self.drawn();
                 self.add_get_of(shared, arena, kind, index, 0);
                 self.add_put(shared, arena, kind, index, 0);
             }
-            Kind::Transaction => {
+            OpKind::Transaction => {
                 for left in (0..ops).rev() {
                     let index = self.drawn();
                     self.add_put(shared, arena, kind, index, KV_ATOMIC | join_flag(left));
                 }
             }
-            Kind::InsertIndexed => self.add_indexed(shared, arena, ops),
-            Kind::Push => self.add_pushes(shared, arena, ops),
-            Kind::Pop => self.add_pop(shared, arena),
+            OpKind::InsertIndexed => self.add_indexed(shared, arena, ops),
+            OpKind::Push => self.add_pushes(shared, arena, ops),
+            OpKind::Pop => self.add_pop(shared, arena),
         }
     }
 
@@ -350,7 +346,7 @@ impl Draw {
                 },
                 _ => (self.drawn(), 0),
             };
-            self.add_put(shared, arena, Kind::Put, index, self.tie | join_flag(left));
+            self.add_put(shared, arena, OpKind::Put, index, self.tie | join_flag(left));
             self.mark(flag);
         }
     }
@@ -365,7 +361,7 @@ impl Draw {
                 continue;
             }
             let Some(index) = self.next_new(shared) else { return self.end_group(arena) };
-            self.add_put(shared, arena, Kind::Insert, index, flags);
+            self.add_put(shared, arena, OpKind::Insert, index, flags);
             self.mark(NEW);
         }
     }
@@ -385,11 +381,11 @@ impl Draw {
         let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         let value = shared.values.write(index, u64::from(last.version()) + 1, arena.value_mut(slot));
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
-        self.items.push(Item::new(Kind::Insert, index).flagged(EXPECTED_MISS));
+        self.items.push(Item::new(OpKind::Insert, index).flagged(EXPECTED_MISS));
     }
 
     #[inline(always)]
-    fn add_get(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, flags: u16) {
+    fn add_get(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, flags: u16) {
         let index = self.drawn();
         if self.phase.miss > 0.0 && self.choices.unit() < self.phase.miss {
             let slot = self.items.len();
@@ -402,7 +398,7 @@ impl Draw {
     }
 
     #[inline(always)]
-    fn add_get_of(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, index: u64, flags: u16) {
+    fn add_get_of(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, index: u64, flags: u16) {
         let slot = self.items.len();
         let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_GET, flags, key, 0);
@@ -418,7 +414,7 @@ impl Draw {
     }
 
     #[inline(always)]
-    fn add_put(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: Kind, index: u64, flags: u16) {
+    fn add_put(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, index: u64, flags: u16) {
         let slot = self.items.len();
         let (state, kept) = match shared.versions {
             Some(versions) if shared.epochs.is_some() => {
@@ -444,7 +440,7 @@ impl Draw {
         let slot = self.items.len();
         let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_DELETE, flags, key, 0);
-        let item = Item::new(Kind::Delete, index);
+        let item = Item::new(OpKind::Delete, index);
         // The previous state determines whether the engine must find the key.
         let (item, before) = match shared.versions {
             Some(versions) if shared.epochs.is_some() => {
@@ -471,8 +467,191 @@ impl Draw {
             let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
             arena.value_mut(slot)[..8].copy_from_slice(&1u64.to_le_bytes());
             set(arena.op_mut(slot), KV_MERGE, self.tie | join_flag(left), key, 8);
-            self.items.push(Item::new(Kind::Merge, index));
+            self.items.push(Item::new(OpKind::Merge, index));
         }
+    }
+
+    fn add_scan(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
+        let slot = self.items.len();
+        let scan = self.phase.scan;
+        let item = self.drawn();
+        let mut flags = if scan.reverse { KV_REVERSE } else { 0 };
+        let (mut value, is_hash) = (0, shared.spaces.are_hashes());
+        let (mut key, space) = match scan.index {
+            0 => shared.spaces.write_key(shared.keys, item, arena.key_mut(slot)),
+            number => self.write_index_start(shared, arena, item, number),
+        };
+        if is_hash && shared.capabilities & KV_ORDERED == 0 {
+            flags |= KV_PREFIX;
+            (key, value) = self.whole_hash(shared, arena, item);
+        } else if scan.prefix {
+            flags |= KV_PREFIX;
+            value = shared.spaces.mark_len() + shared.keys.prefix_len();
+            let prefix: Vec<u8> = arena.key_mut(slot)[..value].to_vec();
+            arena.value_mut(slot)[..value].copy_from_slice(&prefix);
+            // A prefix scan is of the whole group: it starts at the group's end.
+            key = 0;
+        } else {
+            // To the end means a whole pass: from one end of the keyspace to the other.
+            let is_whole = scan.rows == 0 || is_hash;
+            if is_whole {
+                key = 0;
+            }
+            if shared.spaces.mark_len() > 0 {
+                (key, value) = self.bound(shared, arena, item, key);
+            }
+        }
+        if holds_scans(&self.phase, shared.capabilities) {
+            flags |= KV_HOLD;
+        }
+        set(arena.op_mut(slot), KV_SCAN, flags, (key, space), value);
+        let rows = match (scan.rows, scan.uniform_rows) {
+            _ if is_hash => u32::MAX,
+            (0, _) => u32::MAX,
+            (rows, true) => 1 + self.choices.below(u64::from(rows)) as u32,
+            (rows, false) => rows,
+        };
+        let op = arena.op_mut(slot);
+        (op.limit, op.user) = (rows_of_call(&scan, rows), u64::from(rows));
+        self.items.push(Item::new(OpKind::Scan, item));
+    }
+
+    /// The start of a scan by an index: the bytes that the item's row is found under. Downward the whole key of its
+    /// index row, else the scan would begin behind it.
+    fn write_index_start(
+        &mut self,
+        shared: &Shared<'_>,
+        arena: &mut Arena,
+        item: u64,
+        number: u32,
+    ) -> (usize, u16) {
+        let slot = self.items.len();
+        let value = indexed_value(shared.values, item, &mut self.value);
+        let (front, length, space) =
+            shared.spaces.write_index_key(shared.keys, (item, value), number, arena.key_mut(slot));
+        (if self.phase.scan.reverse { length } else { front }, space)
+    }
+
+    /// A hash of an engine without order: all rows that have its name in front. A collection of the engine's own must be
+    /// named by the key too. The bytes of start and prefix.
+    fn whole_hash(&self, shared: &Shared<'_>, arena: &mut Arena, item: u64) -> (usize, usize) {
+        let slot = self.items.len();
+        let space = shared.spaces.of(item);
+        let prefix = shared.spaces.write_mark(space, arena.value_mut(slot));
+        (usize::from(shared.spaces.split()), prefix)
+    }
+
+    /// Keeps a scan within its keyspace where that is a mark: no row has the bare mark or the next one as its key, so
+    /// they serve as start and bound. The bytes of both.
+    fn bound(&self, shared: &Shared<'_>, arena: &mut Arena, item: u64, key: usize) -> (usize, usize) {
+        let slot = self.items.len();
+        let space = match self.phase.scan.index {
+            0 => shared.spaces.of(item),
+            number => shared.spaces.index_space(item, number),
+        };
+        let (start, end) = if self.phase.scan.reverse { (space + 1, space) } else { (space, space + 1) };
+        let value = shared.spaces.write_mark(end, arena.value_mut(slot));
+        if key > 0 {
+            return (key, value);
+        }
+        if shared.spaces.split() > 0 && self.phase.scan.reverse {
+            // The start must name the collection: from above all of its fields.
+            let field = shared.spaces.write_mark(space, arena.key_mut(slot));
+            let end = shared.keys.max_len() + shared.spaces.extra_len();
+            arena.key_mut(slot)[field..end].fill(0xff);
+            return (end, value);
+        }
+        (shared.spaces.write_mark(start, arena.key_mut(slot)), value)
+    }
+
+    /// New rows, as many as `ops` ops write: in one group, which is a transaction where the core has to tie a row to its
+    /// index rows and the engine can.
+    fn add_indexed(&mut self, shared: &Shared<'_>, arena: &mut Arena, ops: usize) {
+        for left in (0..ops / self.row_ops).rev() {
+            let Some(item) = self.next_new(shared) else { return self.end_group(arena) };
+            self.add_row(shared, arena, item, left * self.row_ops);
+            for number in 1..self.row_ops {
+                self.add_index_row(shared, arena, item, number as u32, left * self.row_ops);
+            }
+        }
+    }
+
+    /// The row itself; `behind`: ops of its group that follow its index rows.
+    fn add_row(&mut self, shared: &Shared<'_>, arena: &mut Arena, item: u64, behind: usize) {
+        let slot = self.items.len();
+        let state = shared.versions.and_then(|versions| versions.begin(item, false));
+        let key = shared.spaces.write_key(shared.keys, item, arena.key_mut(slot));
+        let value = shared.values.write(item, INDEXED_VERSION, arena.value_mut(slot));
+        self.value.clear();
+        self.value.extend_from_slice(&arena.value_mut(slot)[..value]);
+        let flags = self.tie | tie(shared) | join_flag(behind + self.row_ops - 1);
+        set(arena.op_mut(slot), KV_PUT, flags, key, value);
+        self.items.push(Item::new(OpKind::InsertIndexed, item).with(state).flagged(NEW));
+    }
+
+    /// Its row in an index; the value is at hand.
+    fn add_index_row(
+        &mut self,
+        shared: &Shared<'_>,
+        arena: &mut Arena,
+        item: u64,
+        number: u32,
+        behind: usize,
+    ) {
+        let slot = self.items.len();
+        let (_, length, space) =
+            shared.spaces.write_index_key(shared.keys, (item, &self.value), number, arena.key_mut(slot));
+        let content = shared.spaces.index_value(number, &self.value);
+        arena.value_mut(slot)[..content.len()].copy_from_slice(content);
+        let flags = self.tie | tie(shared) | join_flag(behind + self.row_ops - 1 - number as usize);
+        set(arena.op_mut(slot), KV_PUT, flags, (length, space), content.len());
+        self.items.push(Item::new(OpKind::InsertIndexed, item).flagged(INDEX_ROW));
+    }
+
+    fn add_pushes(&mut self, shared: &Shared<'_>, arena: &mut Arena, ops: usize) {
+        let Some(lists) = shared.lists else { return };
+        for left in (0..ops).rev() {
+            let (list, slot) = (self.own_list(shared, lists), self.items.len());
+            let number = lists.push(list);
+            let element = lists.element(list, number);
+            let key = arena.key_mut(slot);
+            let (kind, key) = match shared.capabilities & KV_LISTS {
+                0 => (KV_PUT, write_key(list, number, key)),
+                _ => (KV_PUSH, write_name(list, key)),
+            };
+            let value = shared.values.write(element, ELEMENT_VERSION, arena.value_mut(slot));
+            set(arena.op_mut(slot), kind, join_flag(left), (key, 0), value);
+            self.items.push(Item::new(OpKind::Push, element));
+        }
+    }
+
+    fn add_pop(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
+        let Some(lists) = shared.lists else { return };
+        let (list, slot) = (self.own_list(shared, lists), self.items.len());
+        let number = lists.pop(list);
+        let next = number.unwrap_or_else(|| lists.elements(list).start);
+        let item = Item::new(OpKind::Pop, lists.element(list, next));
+        let item = if number.is_none() { item.expecting_miss() } else { item };
+        self.items.push(item);
+        if shared.capabilities & KV_LISTS != 0 {
+            let key = write_name(list, arena.key_mut(slot));
+            set(arena.op_mut(slot), KV_POP, 0, (key, 0), 0);
+            return;
+        }
+        let key = write_key(list, next, arena.key_mut(slot));
+        set(arena.op_mut(slot), KV_GET, 0, (key, 0), 0);
+        // An empty list has nothing to delete.
+        if number.is_some() {
+            write_key(list, next, arena.key_mut(slot + 1));
+            set(arena.op_mut(slot + 1), KV_DELETE, 0, (key, 0), 0);
+            self.items.push(item);
+        }
+    }
+
+    #[inline(always)]
+    fn own_list(&mut self, shared: &Shared<'_>, lists: &Lists) -> u64 {
+        let item = self.own(shared);
+        lists.of(item, self.writer, shared.writers)
     }
 }
 
@@ -490,4 +669,18 @@ fn set(op: &mut kv_op, kind: u8, flags: u16, (key, space): (usize, u16), value: 
     op.key_length = key as u32;
     op.value_length = value as u32;
     op.limit = 0;
+}
+
+/// The rows that the next call asks for, of `left`.
+pub fn rows_of_call(scan: &Scan, left: u32) -> u32 {
+    if scan.rows_per_call == 0 { left } else { left.min(scan.rows_per_call) }
+}
+
+/// Whether the iterator of a scan stays open from call to call.
+pub fn holds_scans(phase: &Phase, capabilities: u64) -> bool {
+    phase.scan.rows_per_call > 0 && capabilities & KV_CAN_HOLD != 0
+}
+
+fn tie(shared: &Shared<'_>) -> u16 {
+    if shared.spaces.is_grouped() { KV_ATOMIC } else { 0 }
 }

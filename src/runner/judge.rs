@@ -1,18 +1,17 @@
 //! Judges a batch after it was run: statuses, values and rows, tallies and versions. Outside the timed call.
 
-mod groups;
-mod lists;
 mod times;
 
 use super::check::{Faults, Window};
 use super::draw::{Draw, Item};
+use super::lists::Lists;
 use super::rows::RowsCheck;
 use super::shared::{Population, Shared, Tallies, Tally};
-use super::unit::Kind;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Executed, Status};
 use crate::measure::Clock;
 use crate::results::Cause;
+use crate::workload::OpKind;
 use times::Times;
 
 pub use times::Bound;
@@ -93,7 +92,7 @@ impl Judge {
         while at < draw.items.len() {
             let unit = draw.items[at];
             let end = at + usize::from(unit.unit_ops);
-            if counts && end <= done && unit.kind != Kind::Scan {
+            if counts && end <= done && unit.kind != OpKind::Scan {
                 let ticks = arena.op(end - 1).end.saturating_sub(arena.op(at).start);
                 self.tally(shared, &unit, ticks);
             }
@@ -255,7 +254,7 @@ impl Judge {
     }
 
     #[inline(always)]
-    fn count_miss(&mut self, kind: Kind, is_evicted: bool) {
+    fn count_miss(&mut self, kind: OpKind, is_evicted: bool) {
         if let Some(tally) = &mut self.interval[kind as usize] {
             tally.misses += 1;
             tally.evicted += u64::from(is_evicted);
@@ -319,7 +318,7 @@ impl Judge {
         }
         let (key, value) = (u64::from(op.key_length) - shared.mark_bytes, u64::from(op.value_length));
         self.written_bytes += key + value;
-        if item.kind == Kind::InsertIndexed {
+        if item.kind == OpKind::InsertIndexed {
             self.written_bytes += shared.spaces.index_bytes(key, value);
         }
         acknowledge(shared, item);
@@ -329,7 +328,7 @@ impl Judge {
     #[cold]
     fn refused_insert(&mut self, item: Item, status: u32) -> bool {
         match Status::of(status) {
-            Status::Exists => self.count_miss(Kind::Insert, false),
+            Status::Exists => self.count_miss(OpKind::Insert, false),
             Status::Ok => self
                 .faults
                 .add(|| format!("insert of key {}: it exists, but the insert was not refused", item.index)),
@@ -355,7 +354,7 @@ impl Judge {
                 .add(|| format!("delete of key {}: reported as {reported}, but it was {truth}", item.index));
         }
         if !was_found {
-            self.count_miss(Kind::Delete, false);
+            self.count_miss(OpKind::Delete, false);
         }
         self.written_bytes += u64::from(op.key_length) - shared.mark_bytes;
         acknowledge(shared, item);
@@ -376,10 +375,111 @@ impl Judge {
         self.values_checked += rows.rows;
         if counts {
             self.read_bytes += rows.bytes;
-            if let Some(tally) = &mut self.interval[Kind::Scan as usize] {
+            if let Some(tally) = &mut self.interval[OpKind::Scan as usize] {
                 tally.rows += rows.rows;
             }
         }
+    }
+
+    /// A batch of pushes and pops.
+    fn lists(
+        &mut self,
+        (shared, lists): (&Shared<'_>, &Lists),
+        draw: &Draw,
+        arena: &Arena,
+        executed: &Executed,
+        counts: bool,
+    ) {
+        let mut at = 0;
+        while at < draw.items.len() {
+            let unit = draw.items[at];
+            let end = at + usize::from(unit.unit_ops);
+            if counts && end <= executed.done {
+                let ticks = arena.op(end - 1).end.saturating_sub(arena.op(at).start);
+                self.tally(shared, &unit, ticks);
+            }
+            for at in at..end {
+                let (item, op) = (draw.items[at], arena.op(at));
+                if at >= executed.done {
+                    take_back(lists, item, op.kind);
+                    continue;
+                }
+                if let Some(tally) = &mut self.interval[item.kind as usize] {
+                    tally.retries += u64::from(op.retries);
+                }
+                if shared.checked {
+                    self.list_op((shared, lists), arena, item, at);
+                }
+            }
+            at = end;
+        }
+        if let Some((at, text)) = &executed.error {
+            self.fail(shared, arena, draw, *at, text);
+        }
+    }
+
+    fn list_op(&mut self, (shared, lists): (&Shared<'_>, &Lists), arena: &Arena, item: Item, at: usize) {
+        let op = arena.op(at);
+        let (list, number) = lists.place(item.index);
+        if let KV_PUT | KV_PUSH = op.kind {
+            if self.is_done(item, op.status, "push") {
+                self.written_bytes += u64::from(op.value_length);
+            }
+            return;
+        }
+        let is_delete = op.kind == KV_DELETE;
+        match Status::of(op.status) {
+            Status::Ok if is_delete => {}
+            Status::NotFound if is_delete => self.faults.add(|| {
+                format!("pop: element {number} of list {list} was read, but its delete did not find it")
+            }),
+            Status::Ok if !item.is_expected_miss() => {
+                let value = arena.delivered(at);
+                self.read_bytes += value.len() as u64;
+                self.values_checked += 1;
+                let fault = lists.fault(shared.values, item.index, value);
+                fault.into_iter().for_each(|text| self.faults.add(|| format!("pop: {text}")));
+            }
+            Status::NotFound if item.is_expected_miss() => self.count_miss(OpKind::Pop, false),
+            Status::NotFound => self.faults.add(|| {
+                format!("pop: list {list} is reported empty, but element {number} was pushed and not popped")
+            }),
+            Status::Ok => {
+                self.faults.add(|| format!("pop: list {list} is empty, but an element was returned"))
+            }
+            Status::Short => {
+                let needed = op.needed;
+                self.faults
+                    .add(|| format!("pop: list {list}: a value of {needed} bytes, more than any pushed"));
+            }
+            // Not answers of a pop: the call has an error.
+            Status::Exists | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {}
+            Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_) => {}
+        }
+    }
+
+    /// Checks the transaction of ops [`first`, `end`) after the batch was acknowledged up to `done`. Answers (found, not
+    /// found, exists) count as done.
+    pub fn transaction(&mut self, arena: &Arena, unit: Item, (first, end): (usize, usize), done: usize) {
+        let is_done = |at: &usize| *at < done && Status::of(arena.op(*at).status).is_answer();
+        let count = (first..end).filter(is_done).count();
+        if count != 0 && count != end - first {
+            self.split(arena, unit, (first, end), count);
+        }
+    }
+
+    #[cold]
+    fn split(&mut self, arena: &Arena, unit: Item, (first, end): (usize, usize), count: usize) {
+        let failed =
+            (first..end).map(|at| arena.op(at).status).find(|status| !Status::of(*status).is_answer());
+        let status = failed.map_or_else(String::new, |status| format!(", another has status {status}"));
+        let (kind, index) = (unit.kind.name(), unit.index);
+        let all = end - first;
+        self.faults.add(|| {
+            format!(
+                "transaction of {all} ops that begins with {kind} of key {index}: only {count} took effect{status}"
+            )
+        });
     }
 }
 
@@ -414,4 +514,54 @@ fn is_foreseen(shared: &Shared<'_>, item: Item) -> bool {
 #[cold]
 fn no_file_can_be_opened() -> bool {
     std::fs::File::open("/dev/null").is_err_and(|error| error.raw_os_error() == Some(libc::EMFILE))
+}
+
+/// Handles an op that was not run. An emulated pop counts as run if its delete was run.
+#[cold]
+fn take_back(lists: &Lists, item: Item, kind: u8) {
+    let (list, _) = lists.place(item.index);
+    match kind {
+        KV_PUT | KV_PUSH => lists.take_back_push(list),
+        KV_POP | KV_DELETE if !item.is_expected_miss() => lists.take_back_pop(list),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Shape;
+    use crate::measure::Clock;
+    use crate::runner::judge::Bound;
+    use crate::runner::shared::tallies_for;
+    use crate::workload::OpKind;
+    use std::sync::atomic::AtomicU32;
+
+    static NEVER: AtomicU32 = AtomicU32::new(0);
+
+    #[test]
+    fn a_transaction_takes_effect_completely_or_not_at_all() {
+        let clock = Clock::calibrate();
+        let faults = |statuses: [u32; 4], done: usize| {
+            let shape = Shape { ops: 4, key_bytes: 8, value_bytes: 8, out_bytes: 8 };
+            let mut arena = Arena::new(shape, clock.kind(), &NEVER);
+            for (at, status) in statuses.into_iter().enumerate() {
+                arena.op_mut(at).status = status;
+            }
+            let bound = Bound::of(0, clock, 20.0);
+            let mut judge = Judge::new(tallies_for([OpKind::Put].into_iter()), clock, bound);
+            judge.transaction(&arena, Item::new(OpKind::Put, 7), (0, 4), done);
+            judge.faults.first
+        };
+        for whole in [[KV_OK; 4], [KV_OK, KV_EXISTS, KV_NOT_FOUND, KV_OK]] {
+            assert!(faults(whole, 4).is_empty());
+            assert!(faults(whole, 0).is_empty(), "not run at all");
+            assert_eq!(faults(whole, 3).len(), 1, "acknowledged up to its middle");
+        }
+        assert!(faults([KV_ABORTED, KV_CONFLICT, KV_ABORTED, KV_ABORTED], 4).is_empty());
+        assert_eq!(
+            faults([KV_OK, KV_OK, KV_CONFLICT, KV_OK], 4),
+            ["transaction of 4 ops that begins with put of key 7: only 3 took effect, another has status 4"]
+        );
+    }
 }

@@ -64,7 +64,7 @@ pub struct VersionsFile {
 
 /// A kept database.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct KeptDatabase {
     /// The folder.
     pub folder: PathBuf,
     /// The state.
@@ -114,9 +114,9 @@ pub fn growth(state: &State, workload: &Workload) -> Result<Growth, String> {
         return Ok(Growth { most: growth.most.max(state.insert_end), ..growth });
     }
     if growth.counted > state.insert_end {
-        let (end, wanted) = (state.insert_end, growth.counted);
+        let (end, needed) = (state.insert_end, growth.counted);
         return Err(format!(
-            "it has keys for {end} rows, but {wanted} are needed; keep a database of a workload that inserts"
+            "it has keys for {end} rows, but {needed} are needed; keep a database of a workload that inserts"
         ));
     }
     if has_merges && state.counters == 0 {
@@ -166,25 +166,25 @@ impl State {
 }
 
 /// Describes the first field that differs.
-fn difference(above: &str, kept: &Map<String, Value>, asked: &Map<String, Value>) -> Option<String> {
-    let names = kept.keys().chain(asked.keys());
+fn difference(above: &str, kept: &Map<String, Value>, requested: &Map<String, Value>) -> Option<String> {
+    let names = kept.keys().chain(requested.keys());
     names.into_iter().find_map(|name| {
         let path = format!("{above}{name}");
-        match (kept.get(name), asked.get(name)) {
-            (kept, asked) if kept == asked => None,
-            (Some(Value::Object(kept)), Some(Value::Object(asked))) => {
-                difference(&format!("{path}."), kept, asked)
+        match (kept.get(name), requested.get(name)) {
+            (kept, requested) if kept == requested => None,
+            (Some(Value::Object(kept)), Some(Value::Object(requested))) => {
+                difference(&format!("{path}."), kept, requested)
             }
-            (kept, asked) => {
+            (kept, requested) => {
                 let text = |value: Option<&Value>| value.map_or("-".to_string(), Value::to_string);
-                Some(format!("its {path} is {}, not {}", text(kept), text(asked)))
+                Some(format!("its {path} is {}, not {}", text(kept), text(requested)))
             }
         }
     })
 }
 
 /// The kept databases in a folder, or the folder itself if it is one; in the order of their names.
-pub fn all(parent: &Path) -> Result<Vec<Kept>, String> {
+pub fn all(parent: &Path) -> Result<Vec<KeptDatabase>, String> {
     if parent.join(STATE).exists() {
         return load(parent).map(|kept| vec![kept]);
     }
@@ -201,7 +201,7 @@ pub fn all(parent: &Path) -> Result<Vec<Kept>, String> {
     folders.iter().map(|folder| load(folder)).collect()
 }
 
-fn load(folder: &Path) -> Result<Kept, String> {
+fn load(folder: &Path) -> Result<KeptDatabase, String> {
     let file = folder.join(STATE);
     let wrong = |error: String| format!("{}: {error}", file.display());
     let text = read_text(&file).map_err(|error| wrong(error.to_string()))?;
@@ -212,13 +212,13 @@ fn load(folder: &Path) -> Result<Kept, String> {
             state.format
         )));
     }
-    Ok(Kept { folder: folder.to_path_buf(), state })
+    Ok(KeptDatabase { folder: folder.to_path_buf(), state })
 }
 
 /// The kept database that a trial starts with: one of its engine, with the name of its workload if there is one, or else
 /// the first that fits. An `Err` is the reason in one line.
-pub fn choose<'k>(all: &'k [Kept], trial: &Trial) -> Result<&'k Kept, String> {
-    let own: Vec<&Kept> = all.iter().filter(|kept| kept.state.engine == trial.engine).collect();
+pub fn choose<'k>(all: &'k [KeptDatabase], trial: &Trial) -> Result<&'k KeptDatabase, String> {
+    let own: Vec<&KeptDatabase> = all.iter().filter(|kept| kept.state.engine == trial.engine).collect();
     let named = own.iter().find(|kept| kept.state.workload == trial.workload.name);
     let first = named.or_else(|| own.iter().find(|kept| kept.state.fits(trial).is_ok())).or(own.first());
     let Some(kept) = first else {
@@ -246,10 +246,10 @@ impl Versions {
     }
 
     /// Loads the acknowledged versions.
-    pub(super) fn read(&self, file: &Path, wanted: VersionsFile) -> Result<(), String> {
+    pub(super) fn read(&self, file: &Path, expected: VersionsFile) -> Result<(), String> {
         let bytes = fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         let found = VersionsFile { bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) };
-        if found != wanted || !self.take(&bytes) {
+        if found != expected || !self.take(&bytes) {
             return Err(format!("{} is damaged", file.display()));
         }
         Ok(())

@@ -70,21 +70,21 @@ impl Lists {
     }
 
     /// The numbers of the elements in a list, when nothing is in flight.
-    pub fn held(&self, list: u64) -> std::ops::Range<u64> {
+    pub fn elements(&self, list: u64) -> std::ops::Range<u64> {
         let List { pushed, popped } = &self.0[list as usize];
         popped.load(Ordering::Acquire)..pushed.load(Ordering::Acquire)
     }
 
     /// Sets the elements of a list.
-    pub fn hold(&self, list: u64, held: &std::ops::Range<u64>) {
+    pub fn set_elements(&self, list: u64, elements: &std::ops::Range<u64>) {
         let List { pushed, popped } = &self.0[list as usize];
-        popped.store(held.start, Ordering::Release);
-        pushed.store(held.end, Ordering::Release);
+        popped.store(elements.start, Ordering::Release);
+        pushed.store(elements.end, Ordering::Release);
     }
 
     /// The number of elements in all lists.
     pub fn left(&self) -> u64 {
-        (0..self.count()).map(|list| self.held(list).end - self.held(list).start).sum()
+        (0..self.count()).map(|list| self.elements(list).end - self.elements(list).start).sum()
     }
 
     /// A unique number for an element of any list, from which its value is generated.
@@ -172,10 +172,10 @@ mod tests {
     fn elements_are_returned_in_the_order_of_their_numbers() {
         let lists = Lists::new(3);
         assert_eq!((lists.pop(1), lists.push(1), lists.push(1), lists.push(2)), (None, 0, 1, 0));
-        assert_eq!((lists.pop(1), lists.left(), lists.held(1)), (Some(0), 2, 1..2));
+        assert_eq!((lists.pop(1), lists.left(), lists.elements(1)), (Some(0), 2, 1..2));
         lists.take_back_pop(1);
         lists.take_back_push(2);
-        assert_eq!((lists.held(1), lists.held(2), lists.left()), (0..2, 0..0, 2));
+        assert_eq!((lists.elements(1), lists.elements(2), lists.left()), (0..2, 0..0, 2));
         assert_eq!((lists.pop(1), lists.pop(1), lists.pop(1)), (Some(0), Some(1), None));
         assert_eq!(lists.place(lists.element(2, 77)), (2, 77));
     }

@@ -2,6 +2,7 @@
 
 mod board;
 mod check;
+mod chooser;
 mod contended;
 mod count;
 mod data;
@@ -24,11 +25,10 @@ mod shared;
 mod spaces;
 mod sweep;
 mod trial;
-mod unit;
 mod watch;
 mod worker;
 
-pub use board::{Board, Doing, Look};
+pub use board::{Board, Doing, Snapshot};
 pub use data::check_workload;
 pub use described::described;
 pub use facts::level_number;
@@ -51,7 +51,7 @@ pub trait Observer {
     /// Progress of the trial.
     fn tick(&mut self, tick: &Tick);
     /// The state of the trial, several times a second; never called if processes cannot share memory.
-    fn look(&mut self, look: &Look);
+    fn snapshot(&mut self, snapshot: &Snapshot);
     /// The trial has ended, and its record is on disk.
     fn trial_ended(&mut self, record: &Record);
 }
@@ -82,7 +82,7 @@ pub fn run(
         if signals::interrupts() > 0 {
             return Ok(Ending::Interrupted);
         }
-        reserve.hold()?;
+        reserve.claim()?;
         observer.trial_begins(trial, place, trials.len());
         let folder = DataFolder::create(data, &run_id, &trial.id)?;
         if let Some(kept) = runner.reuse.get(&trial.id)

@@ -1,12 +1,12 @@
 //! Runs one phase: its threads, their watcher, and the record of the results.
 
 use super::check::Faults;
+use super::chooser::Chooser;
 use super::draw::{Draw, mix_of};
 use super::judge::Judge;
 use super::reread;
 use super::shared::{Count, Failure, Published, Role, Shared, Slot, Tally};
 use super::spaces::Spaces;
-use super::unit::{Chooser, Kind};
 use super::watch::{Ending, Tick, Watch};
 use super::worker::{Outcome, Worker, shape_of};
 use crate::engine::abi::*;
@@ -14,14 +14,14 @@ use crate::engine::{Arena, Database, Session};
 use crate::generator::Distribution;
 use crate::measure::{CapUse, ThreadTimes, Usage};
 use crate::results::{CallTimes, Cause, Check, CheckLevel, EndedBy, KindRecord, PhaseRecord, ThreadRecord};
-use crate::workload::{Durability, Emulate, Phase};
+use crate::workload::{Access, Durability, Emulate, OpKind, Phase};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread::{Scope, ScopedJoinHandle};
 
 /// A phase that was run: its record, and information for the next phases.
-pub struct Ran {
+pub struct PhaseRun {
     /// The record.
     pub record: PhaseRecord,
     /// Why it was cut short.
@@ -39,23 +39,19 @@ pub fn roles(phase: &Phase) -> Vec<Role> {
 }
 
 /// The kinds of op that a phase can run, over all roles.
-pub fn kinds_of(phase: &Phase) -> Vec<Kind> {
+pub fn kinds_of(phase: &Phase) -> Vec<OpKind> {
     let roles = roles(phase);
-    let runs = |kind: &Kind| roles.iter().any(|&role| kind.share(&mix_of(phase, role)) > 0.0);
-    Kind::ALL.into_iter().filter(runs).collect()
+    let runs = |kind: &OpKind| roles.iter().any(|&role| mix_of(phase, role).share(*kind) > 0.0);
+    OpKind::ALL.into_iter().filter(runs).collect()
 }
 
 fn inserts(phase: &Phase, role: Role) -> bool {
-    let mix = mix_of(phase, role);
-    mix.insert + mix.insert_indexed > 0.0
-        || (mix.put > 0.0 && phase.existing.is_some_and(|share| share < 1.0))
+    mix_of(phase, role).has(|kind| kind.inserts(phase))
 }
 
 /// Whether a role writes keys that the distribution draws, and not only new keys.
 pub fn writes_keys_there(phase: &Phase, role: Role) -> bool {
-    let mix = mix_of(phase, role);
-    let puts_there = mix.put > 0.0 && phase.existing != Some(0.0);
-    puts_there || mix.update + mix.delete + mix.read_modify_write + mix.transaction > 0.0
+    mix_of(phase, role).has(|kind| kind.changes_drawn_keys(phase))
 }
 
 /// Whether several threads write the same keys. If each key is drawn once per pass, each thread has its own part.
@@ -76,7 +72,7 @@ pub fn slots(phase: &Phase) -> Vec<Slot> {
     };
     let slot = |role: Role| {
         let mix = mix_of(phase, role);
-        let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kind.share(&mix) > 0.0).collect();
+        let kinds: Vec<OpKind> = mix.kinds().collect();
         Slot {
             role,
             writer: next(kinds.iter().any(|kind| kind.writes()), &mut writers),
@@ -99,42 +95,61 @@ pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String
         return Some("the engine has no transactions over several calls".into());
     }
     for kind in kinds_of(phase) {
-        let is_atomic = phase.atomic && kind.is_joined();
-        let lack = match kind {
-            Kind::Merge | Kind::Push | Kind::Pop | Kind::InsertIndexed if has(KV_EVICTS) => {
-                "counters, lists and indexes, because it is a cache: they would miss evicted rows"
-            }
-            Kind::Insert if phase.existing.is_some() && has(KV_EVICTS) => {
-                "inserts that refuse existing keys, because it is a cache"
-            }
-            _ if is_atomic && !has(KV_TRANSACTION) => "transactions",
-            _ if is_atomic && spaces.total() > 1 && !spaces.is_atomic() => {
-                "transactions over several keyspaces"
-            }
-            Kind::Delete if !has(KV_CAN_DELETE) => "deletes",
-            Kind::Insert if phase.existing.is_some() && !has(KV_CAN_NEW) => {
-                "inserts that refuse existing keys"
-            }
-            Kind::Transaction if !has(KV_TRANSACTION) => "transactions",
-            Kind::Transaction if spaces.count() > 1 && !spaces.is_atomic() => {
-                "transactions over several keyspaces"
-            }
-            Kind::Scan if spaces.are_hashes() && has(KV_CAN_PREFIX) => continue,
-            Kind::Scan if phase.scan.prefix && !has(KV_CAN_PREFIX) => "prefix scans",
-            Kind::Scan if !phase.scan.prefix && !has(KV_ORDERED) => "ordered scans",
-            Kind::Scan if phase.scan.reverse && !has(KV_CAN_REVERSE) => "reverse scans",
-            Kind::Pop if !has(KV_LISTS) && !has(KV_CAN_DELETE) => {
-                "lists, and no deletes to emulate them with"
-            }
-            Kind::Update | Kind::ReadModifyWrite | Kind::Transaction if !has(KV_OVERWRITE) => "overwriting",
-            _ => continue,
-        };
-        return Some(format!("the engine has no {lack}"));
+        if let Some(lack) = lack(phase, kind, capabilities, spaces) {
+            return Some(format!("the engine has no {lack}"));
+        }
     }
     if has(KV_SINGLE_THREAD) && roles(phase).len() > 1 {
         return Some("the engine supports only one thread".into());
     }
     None
+}
+
+/// What the engine lacks to run this kind in the phase.
+fn lack(phase: &Phase, kind: OpKind, capabilities: u64, spaces: &Spaces) -> Option<&'static str> {
+    let has = |bit: u64| capabilities & bit != 0;
+    let unless = |is: bool, lack: &'static str| (!is).then_some(lack);
+    let transactions = |spaces_used: u64| {
+        unless(has(KV_TRANSACTION), "transactions")
+            .or_else(|| unless(spaces_used <= 1 || spaces.is_atomic(), "transactions over several keyspaces"))
+    };
+    let refuses_existing = kind == OpKind::Insert && phase.existing.is_some();
+    if has(KV_EVICTS) {
+        let is_counted = matches!(kind.access(), Access::Count | Access::Push | Access::Pop);
+        if is_counted || kind == OpKind::InsertIndexed {
+            return Some("counters, lists and indexes, because it is a cache: they would miss evicted rows");
+        }
+        if refuses_existing {
+            return Some("inserts that refuse existing keys, because it is a cache");
+        }
+    }
+    if phase.atomic
+        && kind.is_joined()
+        && let Some(lack) = transactions(spaces.total())
+    {
+        return Some(lack);
+    }
+    match kind {
+        OpKind::Get
+        | OpKind::MultiGet
+        | OpKind::Put
+        | OpKind::Merge
+        | OpKind::InsertIndexed
+        | OpKind::Push => None,
+        OpKind::Insert => unless(!refuses_existing || has(KV_CAN_NEW), "inserts that refuse existing keys"),
+        OpKind::Update | OpKind::ReadModifyWrite => unless(has(KV_OVERWRITE), "overwriting"),
+        OpKind::Transaction => {
+            transactions(spaces.count()).or_else(|| unless(has(KV_OVERWRITE), "overwriting"))
+        }
+        OpKind::Delete => unless(has(KV_CAN_DELETE), "deletes"),
+        OpKind::Scan if spaces.are_hashes() && has(KV_CAN_PREFIX) => None,
+        OpKind::Scan if phase.scan.prefix && !has(KV_CAN_PREFIX) => Some("prefix scans"),
+        OpKind::Scan if !phase.scan.prefix && !has(KV_ORDERED) => Some("ordered scans"),
+        OpKind::Scan => unless(!phase.scan.reverse || has(KV_CAN_REVERSE), "reverse scans"),
+        OpKind::Pop => {
+            unless(has(KV_LISTS) || has(KV_CAN_DELETE), "lists, and no deletes to emulate them with")
+        }
+    }
 }
 
 /// Whether the core merges by get and put, because the engine cannot merge or because the phase requests it.
@@ -145,15 +160,17 @@ pub fn merges_by_get(phase: &Phase, capabilities: u64) -> bool {
 /// The ops that are emulated for this engine, for the report.
 pub fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String> {
     let has = |bit: u64| capabilities & bit != 0;
-    let means = |kind: Kind| match kind {
-        Kind::Merge if merges_by_get(phase, capabilities) => Some("merge = get + put"),
-        Kind::MultiGet if !has(KV_MULTI_GET) => Some("multi-get = gets"),
-        Kind::Insert if !has(KV_CAN_NEW) => Some("insert = put of a new key"),
-        Kind::Scan if phase.scan.rows_per_call > 0 && !has(KV_CAN_HOLD) => {
-            Some("scan continues by a search in each call")
+    let means = |kind: OpKind| match kind {
+        OpKind::Merge => merges_by_get(phase, capabilities).then_some("merge = get + put"),
+        OpKind::MultiGet => (!has(KV_MULTI_GET)).then_some("multi-get = gets"),
+        OpKind::Insert => (!has(KV_CAN_NEW)).then_some("insert = put of a new key"),
+        OpKind::Scan => {
+            let is_held = phase.scan.rows_per_call == 0 || has(KV_CAN_HOLD);
+            (!is_held).then_some("scan continues by a search in each call")
         }
-        Kind::Push | Kind::Pop if !has(KV_LISTS) => Some("lists emulated by keys"),
-        _ => None,
+        OpKind::Push | OpKind::Pop => (!has(KV_LISTS)).then_some("lists emulated by keys"),
+        OpKind::Get | OpKind::Put | OpKind::Update | OpKind::Delete => None,
+        OpKind::ReadModifyWrite | OpKind::Transaction | OpKind::InsertIndexed => None,
     };
     let mut texts = spaces.emulated(phase.mix.insert_indexed > 0.0);
     texts.extend(kinds_of(phase).into_iter().filter_map(means).map(String::from));
@@ -167,11 +184,11 @@ fn quotas(shared: &Shared<'_>, draws: &[u64]) -> Vec<u64> {
     if shared.phase.each_key {
         return draws.to_vec();
     }
-    let wanted = shared.ops_wanted;
-    if wanted == 0 {
+    let target = shared.target_ops;
+    if target == 0 {
         return vec![0; threads as usize];
     }
-    (0..threads).map(|thread| wanted / threads + u64::from(thread < wanted % threads)).collect()
+    (0..threads).map(|thread| target / threads + u64::from(thread < target % threads)).collect()
 }
 
 fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session>, Failure> {
@@ -219,7 +236,7 @@ pub fn run(
     database: &Database,
     data: &Path,
     on_tick: &mut dyn FnMut(&Tick),
-) -> Result<Ran, Failure> {
+) -> Result<PhaseRun, Failure> {
     let usage_failure = |text: String| Failure { cause: Cause::Refused, text };
     let sessions = open_sessions(shared, database)?;
     let mut passes = Vec::new();
@@ -282,7 +299,7 @@ pub fn run(
     record.check.faults += faults.count;
     record.check.first_faults.extend(faults.first);
     record.cap_use = CapUse::of_this_process();
-    Ok(Ran { record, failure, merges })
+    Ok(PhaseRun { record, failure, merges })
 }
 
 /// Reads the keys that several threads wrote and whose last version is unknown, and checks that the keys of an aborted
@@ -336,7 +353,7 @@ fn thread_record(shared: &Shared<'_>, thread: usize, outcome: &Outcome) -> Threa
 }
 
 fn kind_records(outcomes: &[Outcome]) -> Vec<KindRecord> {
-    let of = |kind: Kind| {
+    let of = |kind: OpKind| {
         let tallies = outcomes.iter().filter_map(|outcome| outcome.total[kind as usize].as_ref());
         let sum = tallies.fold(None, |sum: Option<Tally>, tally| {
             let mut sum = sum.unwrap_or_default();
@@ -353,7 +370,7 @@ fn kind_records(outcomes: &[Outcome]) -> Vec<KindRecord> {
             service_ns: sum.service.packed(),
         })
     };
-    Kind::ALL.into_iter().filter_map(of).collect()
+    OpKind::ALL.into_iter().filter_map(of).collect()
 }
 
 fn check_of(shared: &Shared<'_>, outcomes: &[Outcome]) -> Check {
@@ -392,7 +409,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         round: shared.round,
         not_run: failure.map(|failure| format!("cut short: {}", failure.text)),
         durability_in_force: None,
-        durability_asked: Durability::None,
+        durability_requested: Durability::None,
         emulated: emulated(shared.phase, shared.capabilities, shared.spaces),
         elapsed_ns: shared.clock.to_ns(end.saturating_sub(start)),
         ops: sum(|judge| judge.ops),

@@ -194,8 +194,8 @@ mod tests {
         cells.sort();
         let quick = [1, 2, 3].map(|run| ("quick", "a", run)).into_iter();
         let quick = quick.chain([1, 2, 3].map(|run| ("quick", "b", run)));
-        let wanted: Vec<_> = quick.chain([("ycsb-a", "b", 1), ("ycsb-a", "c", 1)]).collect();
-        assert_eq!(cells, wanted);
+        let expected: Vec<_> = quick.chain([("ycsb-a", "b", 1), ("ycsb-a", "c", 1)]).collect();
+        assert_eq!(cells, expected);
     }
 
     #[test]

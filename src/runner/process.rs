@@ -76,7 +76,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     }
     let board = Board::inherited(task.board);
     // Before memory is used, and before any thread is started.
-    if let Err(text) = hold(&task) {
+    if let Err(text) = apply_limits(&task) {
         let outcome = Outcome::Failed { cause: Cause::Refused, text };
         let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
         return keep_record(&record, &task, || ());
@@ -179,7 +179,7 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
 }
 
 /// Applies the limits to this process.
-fn hold(task: &Task) -> Result<(), String> {
+fn apply_limits(task: &Task) -> Result<(), String> {
     if let Some(entrance) = &task.entrance {
         memory_cap::enter(entrance)?;
     }
@@ -363,7 +363,7 @@ impl Runner {
     ) -> (End, Ended) {
         let mut last_change = Instant::now();
         let mut last_tick = (String::new(), None, 0);
-        let mut last_look = (0, 0);
+        let mut last_progress = (0, 0);
         let mut ended = Ended::Itself;
         loop {
             match process.next(LOOK_EVERY) {
@@ -381,20 +381,20 @@ impl Runner {
                 Event::Quiet => {}
                 Event::Ended(end) => return (end, ended),
             }
-            let look = board.map(Board::look);
-            if let Some(look) = &look {
+            let snapshot = board.map(Board::snapshot);
+            if let Some(snapshot) = &snapshot {
                 // An engine may have closed the pipe for ticks.
-                if (look.changes, look.ops()) != last_look {
+                if (snapshot.changes, snapshot.ops()) != last_progress {
                     last_change = Instant::now();
-                    last_look = (look.changes, look.ops());
+                    last_progress = (snapshot.changes, snapshot.ops());
                 }
-                observer.look(look);
+                observer.snapshot(snapshot);
             }
             if ended == Ended::Itself {
                 if signals::interrupts() >= 2 {
                     ended = Ended::Interrupted;
                 } else if last_change.elapsed() > self.stall {
-                    ended = Ended::Stalled(look.map_or(Doing::Phase, |look| look.doing));
+                    ended = Ended::Stalled(snapshot.map_or(Doing::Phase, |snapshot| snapshot.doing));
                 }
                 if ended != Ended::Itself {
                     process.kill();

@@ -1,11 +1,8 @@
 //! Checks the rows of a scan: order, bounds, count and contents, over all pieces of the scan.
 
-mod hashes;
-mod indexed;
-mod prefix;
-
 use super::check::Faults;
-use super::shared::Shared;
+use super::shared::{Population, Shared};
+use super::spaces::indexed_value;
 use crate::engine::abi::*;
 use crate::generator::mix64;
 
@@ -275,6 +272,130 @@ impl RowsCheck {
             faults.add(|| format!("scan: ended after {} rows, key {index} is missing", self.rows));
         }
     }
+
+    /// The scan of a whole hash ended, and nothing writes: are its rows those that must be there?
+    fn end_hash(&self, shared: &Shared<'_>, faults: &mut Faults) {
+        let (space, count) = (u64::from(self.space), shared.spaces.count());
+        let end = shared
+            .population
+            .next_insert
+            .max(shared.fill_items)
+            .min(shared.versions.map_or(u64::MAX, |table| table.len()));
+        let is_there = |item: &u64| match shared.versions {
+            Some(table) => table.acked(*item).is_some_and(|state| !state.is_absent()),
+            None => *item < shared.population.dense,
+        };
+        let (mut rows, mut sum) = (0u64, 0u64);
+        for item in (space..end).step_by(count as usize).filter(is_there) {
+            rows += 1;
+            sum = sum.wrapping_add(mix64(item));
+        }
+        if self.fields != rows {
+            faults.add(|| format!("scan: {} rows came of hash {space}, it has {rows}", self.fields));
+        } else if self.sum != sum {
+            faults
+                .add(|| format!("scan: {rows} rows came of hash {space}, some twice and others not at all"));
+        }
+    }
+
+    /// A scan by an index, from the row of `item`.
+    fn begin_indexed(&mut self, shared: &Shared<'_>, item: u64) {
+        self.space = shared.spaces.index_space(item, self.index);
+        self.is_exact = false;
+        // Items are drawn from those that were there before the scan was sent, and nothing takes rows away. Of the new ones
+        // a thread draws its own.
+        let Population { dense, whole, next_insert } = shared.population;
+        if whole && dense > 0 && !(dense..next_insert).contains(&item) {
+            self.own.resize(shared.keys.max_len() + shared.spaces.extra_len(), 0);
+            let value = indexed_value(shared.values, item, &mut self.value);
+            let (_, length, _) =
+                shared.spaces.write_index_key(shared.keys, (item, value), self.index, &mut self.own);
+            self.own.truncate(length);
+        }
+    }
+
+    /// A row: `key` as it came, `plain` without the mark of its keyspace.
+    fn indexed_content(
+        &mut self,
+        shared: &Shared<'_>,
+        key: &[u8],
+        plain: &[u8],
+        value: &[u8],
+        faults: &mut Faults,
+    ) {
+        let number = self.index;
+        self.has_own |= key == self.own;
+        let index = shared.spaces.indexes()[number as usize - 1];
+        let split = plain.split_at_checked(index.length as usize);
+        let found = split.and_then(|(bytes, primary)| Some((bytes, shared.keys.index_of(primary)?))).filter(
+            |(_, item)| {
+                let was_sent = shared.versions.and_then(|table| table.started(*item));
+                was_sent.is_none_or(|state| !state.is_absent())
+            },
+        );
+        let Some((bytes, item)) = found else {
+            faults.add(|| format!("index {number}: row {} is of a key never written", shown(plain)));
+            return;
+        };
+        let right = indexed_value(shared.values, item, &mut self.value);
+        if bytes != &right[index.from as usize..][..index.length as usize] {
+            faults.add(|| format!("index {number}: key {item} stands under bytes that its value has not"));
+        }
+        let (space, expected) = (shared.spaces.index_space(item, number), self.space);
+        if space != expected {
+            faults.add(|| format!("index {number}: key {item} came from keyspace {expected}, not {space}"));
+        }
+        if value != shared.spaces.index_value(number, right) {
+            let what =
+                if index.clustering { "other bytes than the row" } else { "a value, and may have none" };
+            faults.add(|| format!("index {number}: the index row of key {item} has {what}"));
+        }
+    }
+
+    /// The scan ended; did the row come that it began at, and over all of an index, one for each row?
+    fn end_indexed(&self, shared: &Shared<'_>, faults: &mut Faults) {
+        let number = self.index;
+        let has_ended = self.rows < u64::from(self.limit);
+        let has_passed = if self.reverse { self.last < self.own } else { self.last > self.own };
+        if !self.own.is_empty() && !self.has_own && (has_ended || has_passed) {
+            let own = shown(&self.own);
+            faults.add(|| format!("index {number}: the index row {own} is missing"));
+        }
+        if !self.is_whole || shared.writes {
+            return;
+        }
+        let of_rows = (self.space - shared.spaces.count() as u16) / shared.spaces.indexes().len() as u16;
+        if let Some(rows) = shared.rows_in(of_rows).filter(|rows| *rows != self.rows) {
+            faults.add(|| format!("index {number}: it has {} rows, {rows} were written", self.rows));
+        }
+    }
+
+    /// Rows in order, in bounds, each of a key that is there, and no fewer than there are keys: then they are all.
+    fn end_prefix(&self, shared: &Shared<'_>, item: u64, faults: &mut Faults) {
+        // Counters share the numbers behind the keys, and with them some prefix.
+        if shared.counters_from < shared.keys.range() {
+            return;
+        }
+        let Some(places) = shared.keys.prefix_places(item) else { return };
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let is_there = |place: &u64| self.at_place(shared, *place).is_some();
+        let (rows, expected) = (self.rows, places.clone().filter(is_there).take(limit).count() as u64);
+        if rows != expected {
+            return faults.add(|| format!("scan: {rows} rows of a prefix came, {expected} are there"));
+        }
+        // Where order tells how far the scan has come, none may be missing up to there.
+        let last =
+            shared.spaces.unmarked(self.space, self.last_key()).and_then(|key| shared.keys.index_of(key));
+        if let Some(last) = last.and_then(|index| shared.keys.place_of(index)).filter(|_| self.is_ordered) {
+            let seen = if self.reverse { last..places.end } else { places.start..last + 1 };
+            let expected = seen.filter(is_there).count() as u64;
+            if rows != expected {
+                faults.add(|| {
+                    format!("scan: {rows} rows of a prefix came, {expected} are there up to the last")
+                });
+            }
+        }
+    }
 }
 
 /// The number of positions in key order that may have a key now.
@@ -288,7 +409,7 @@ fn index_of_row(shared: &Shared<'_>, key: &[u8], value: &[u8]) -> Option<u64> {
         return Some(index);
     }
     let (index, _) = shared.values.read_header(value)?;
-    let mut wanted = vec![0; shared.keys.max_len()];
-    let length = shared.keys.write(index, &mut wanted);
-    (wanted[..length] == *key).then_some(index)
+    let mut expected = vec![0; shared.keys.max_len()];
+    let length = shared.keys.write(index, &mut expected);
+    (expected[..length] == *key).then_some(index)
 }

@@ -5,12 +5,11 @@ use super::epochs::Epochs;
 use super::judge::Bound;
 use super::lists::Lists;
 use super::spaces::Spaces;
-use super::unit::{KINDS, Kind};
 use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
 use crate::measure::{Clock, Counters, Histogram};
 use crate::results::Cause;
-use crate::workload::{Durability, Phase, Transaction};
+use crate::workload::{Durability, OpKind, Phase, Transaction};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -58,7 +57,7 @@ impl Role {
 /// Counts of one kind of op.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    /// Ops (see `Kind::counted_ops`).
+    /// Ops (see `OpKind::counted_ops`).
     pub ops: u64,
     /// Reads and deletes that correctly found nothing.
     pub misses: u64,
@@ -102,10 +101,10 @@ impl Default for Tally {
 }
 
 /// One tally per kind of the phase; `None` for kinds that the phase does not have.
-pub type Tallies = [Option<Tally>; KINDS];
+pub type Tallies = [Option<Tally>; OpKind::COUNT];
 
 /// Empty tallies for these kinds.
-pub fn tallies_for(kinds: impl Iterator<Item = Kind>) -> Tallies {
+pub fn tallies_for(kinds: impl Iterator<Item = OpKind>) -> Tallies {
     let mut tallies: Tallies = Default::default();
     for kind in kinds {
         tallies[kind as usize] = Some(Tally::new());
@@ -125,7 +124,7 @@ pub struct Published {
 
 impl Published {
     /// For a thread with these kinds.
-    pub fn new(kinds: &[Kind]) -> Published {
+    pub fn new(kinds: &[OpKind]) -> Published {
         Published { row: 0, rows: Vec::with_capacity(8), free: vec![tallies_for(kinds.iter().copied())] }
     }
 
@@ -255,7 +254,7 @@ pub struct Shared<'p> {
     /// Whether anything in the phase writes.
     pub writes: bool,
     /// Ops of all threads together; 0: no limit.
-    pub ops_wanted: u64,
+    pub target_ops: u64,
     /// Tick at which counting begins; 0 until the threads start.
     pub warm_until: AtomicU64,
     /// Tick at which the phase ends; 0: no limit.

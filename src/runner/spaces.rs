@@ -56,7 +56,7 @@ impl Spaces {
     }
 
     /// The number of keyspaces requested from the engine.
-    pub fn asked(&self) -> u32 {
+    pub fn requested(&self) -> u32 {
         if self.mark_len > 0 { 1 } else { self.total() as u32 }
     }
 
@@ -250,7 +250,7 @@ impl Spaces {
     /// A capability that is missing after open, because options disable it; none: nothing is missing.
     pub fn lacks(&self, capabilities: u64) -> Option<String> {
         let has = |bit: u64| capabilities & bit != 0;
-        if self.asked() > 1 && !has(KV_KEYSPACES) {
+        if self.requested() > 1 && !has(KV_KEYSPACES) {
             return Some("the engine has no keyspaces with these options".into());
         }
         if self.has_collections && !has(KV_COLLECTIONS) {
@@ -319,10 +319,10 @@ mod tests {
         let mut out = [0; 40];
         let native = Spaces::new(&workload(8, 0), KV_KEYSPACES);
         assert_eq!(native.write_key(&keys(), 13, &mut out), (16, 5));
-        assert_eq!((native.asked(), native.mark_len()), (8, 0));
+        assert_eq!((native.requested(), native.mark_len()), (8, 0));
         let marked = Spaces::new(&workload(8, 0), 0);
         assert_eq!(marked.write_key(&keys(), 13, &mut out), (17, 0));
-        assert_eq!((marked.asked(), out[0]), (1, 5));
+        assert_eq!((marked.requested(), out[0]), (1, 5));
         assert_eq!(keys().index_of(marked.unmarked(5, &out[..17]).unwrap()), Some(13));
         assert_eq!(marked.unmarked(6, &out[..17]), None);
         assert_eq!(marked.emulated(false), ["keyspaces emulated by key prefix"]);
@@ -355,7 +355,7 @@ mod tests {
             let spaces = Spaces::new(&workload, capabilities);
             assert_eq!(spaces.write_key(&keys(), 999, &mut out), (18, 0));
             assert_eq!(out[..2], [0, 99]);
-            assert_eq!((spaces.count(), spaces.asked(), spaces.split()), (300, 1, split));
+            assert_eq!((spaces.count(), spaces.requested(), spaces.split()), (300, 1, split));
             assert_eq!((spaces.emulated(false), spaces.are_hashes()), (texts, true));
             assert_eq!(spaces.lacks(0).is_some(), split > 0);
         }

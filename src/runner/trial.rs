@@ -15,7 +15,7 @@ use super::facts::level_of;
 use super::judge::Bound;
 use super::kept::fills;
 use super::lists::Lists;
-use super::phase::{self, Ran};
+use super::phase::{self, PhaseRun};
 use super::schedule::{Turn, schedule};
 use super::shared::{Failure, Population, Shared};
 use super::spaces::Spaces;
@@ -47,7 +47,7 @@ const KEEP_EVERY: Duration = Duration::from_secs(1);
 const REUSED: &str = "the database was reused";
 
 /// A running trial.
-pub struct Running<'t> {
+pub struct TrialRun<'t> {
     trial: &'t Trial,
     engine: Engine,
     data: PathBuf,
@@ -118,15 +118,15 @@ pub fn run_in(
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
 ) -> Result<Record, String> {
-    let mut running = Running::new(trial, engine, &folders, clock)?;
-    running.board = board;
-    running.elsewhere = elsewhere;
-    running.rss_before_open_bytes = Usage::now().rss_bytes;
-    running.go(on_tick, keep)?;
-    if let Some(Err(text)) = folders.leave.map(|folder| running.leave(folder)) {
-        running.fail(Cause::Io, text);
+    let mut run = TrialRun::new(trial, engine, &folders, clock)?;
+    run.board = board;
+    run.elsewhere = elsewhere;
+    run.rss_before_open_bytes = Usage::now().rss_bytes;
+    run.run_phases(on_tick, keep)?;
+    if let Some(Err(text)) = folders.leave.map(|folder| run.leave(folder)) {
+        run.fail(Cause::Io, text);
     }
-    let mut record = running.record();
+    let mut record = run.record();
     let clock = clock.facts();
     if record.is_of_client_alone() {
         record.forget_others();
@@ -136,13 +136,13 @@ pub fn run_in(
     Ok(record)
 }
 
-impl<'t> Running<'t> {
+impl<'t> TrialRun<'t> {
     fn new(
         trial: &'t Trial,
         engine: Engine,
         folders: &Folders<'_>,
         clock: Clock,
-    ) -> Result<Running<'t>, String> {
+    ) -> Result<TrialRun<'t>, String> {
         let workload = &trial.workload;
         let start = Start::of(trial, &engine, folders.start)?;
         let (keys, insert_end) = data::keys(workload, start.growth, start.counters)?;
@@ -151,7 +151,7 @@ impl<'t> Running<'t> {
         let lists = workload.collections.are_lists().then(|| Lists::new(workload.collections.count));
         let checked = !engine.stores_nothing() && lists.is_none();
         let versions = if checked { start.versions(folders.start, workload, insert_end)? } else { None };
-        Ok(Running {
+        Ok(TrialRun {
             trial,
             engine,
             data: folders.data.to_path_buf(),
@@ -273,7 +273,7 @@ impl<'t> Running<'t> {
         capabilities.unwrap_or(self.engine.capabilities()) & KV_IN_MEMORY != 0
     }
 
-    fn go(&mut self, on_tick: OnTick<'_>, keep: Keep<'_>) -> Result<(), String> {
+    fn run_phases(&mut self, on_tick: OnTick<'_>, keep: Keep<'_>) -> Result<(), String> {
         let trial = self.trial;
         let skipped = if trial.reused { fills(&trial.workload) } else { 0 };
         let mut kept = Instant::now();
@@ -307,28 +307,29 @@ impl<'t> Running<'t> {
         Ok(())
     }
 
-    fn asked(&self, phase: &Phase) -> Durability {
+    /// The requested level of a phase.
+    fn requested_level(&self, phase: &Phase) -> Durability {
         phase.durability.unwrap_or(self.trial.workload.durability)
     }
 
     /// The level to open for a phase: the requested one, or a weaker one if that is allowed.
-    fn wanted(&self, phase: &Phase) -> Durability {
-        let asked = self.asked(phase);
-        if !self.trial.workload.or_weaker || phase.durability.is_some() || asked == Durability::Default {
-            return asked;
+    fn target_level(&self, phase: &Phase) -> Durability {
+        let requested = self.requested_level(phase);
+        if !self.trial.workload.or_weaker || phase.durability.is_some() || requested == Durability::Default {
+            return requested;
         }
         let strongest = (0..=KV_POWER).rev().find(|level| self.engine.levels() & (1 << level) != 0);
-        asked.min(level_of(strongest.unwrap_or(KV_NONE)))
+        requested.min(level_of(strongest.unwrap_or(KV_NONE)))
     }
 
     /// Prepares the database for a phase; an `Err` is the reason why the phase is not run.
     fn prepare(&mut self, phase: &Phase) -> Result<(), String> {
-        let wanted = self.wanted(phase);
+        let level = self.target_level(phase);
         let name = Some(phase.name.as_str());
         if phase.settle_before && self.database.is_some() {
             self.settle(name);
         }
-        let changes = self.level != wanted;
+        let changes = self.level != level;
         if self.database.is_some() && (changes || phase.reopen_before || phase.drop_caches_before) {
             if self.in_memory() && !self.engine.stores_nothing() {
                 return Err("it needs a reopen, and an in-memory engine would lose its data".into());
@@ -345,7 +346,7 @@ impl<'t> Running<'t> {
         }
         if self.database.is_none() {
             let step = if self.facts.is_some() { StepKind::Reopen } else { StepKind::Open };
-            self.open(step, wanted, name)?;
+            self.open(step, level, name)?;
             self.note_keys();
         }
         let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
@@ -353,8 +354,8 @@ impl<'t> Running<'t> {
     }
 
     fn settle(&mut self, before: Option<&str>) {
-        let settled = self.step(StepKind::Settle, before, |running| {
-            running.database.as_ref().map(|database| database.maintain(Work::Settle))
+        let settled = self.step(StepKind::Settle, before, |run| {
+            run.database.as_ref().map(|database| database.maintain(Work::Settle))
         });
         match settled {
             Some(Ok(true)) | None => {}
@@ -405,7 +406,7 @@ impl<'t> Running<'t> {
             inserters: slots.iter().filter(|slot| slot.inserter.is_some()).count() as u64,
             deletes: kinds.iter().any(|kind| kind.deletes()),
             writes: kinds.iter().any(|kind| kind.writes()),
-            ops_wanted: phase.ops,
+            target_ops: phase.ops,
             warm_until: AtomicU64::new(0),
             end_at: AtomicU64::new(0),
             stop,
@@ -427,18 +428,18 @@ impl<'t> Running<'t> {
         let mut shared = self.shared((phase, turn.round), &self.values[turn.place], seed);
         self.board.begin(Some(turn), &mut shared.slots);
         let database = self.database.as_ref().expect("prepare opened it");
-        let ran = phase::run(&shared, database, &self.data, on_tick);
+        let finished = phase::run(&shared, database, &self.data, on_tick);
         let after = shared.population_after();
         let level = level_of(database.in_force().level);
         drop(shared);
-        match ran {
-            Ok(Ran { mut record, failure, merges }) => {
+        match finished {
+            Ok(PhaseRun { mut record, failure, merges }) => {
                 self.population = population(phase, &record, after, workload.keys);
                 if workload.rounds > MOST_ROUNDS_IN_SECONDS && turn.round.is_some() {
                     record.series.clear();
                 }
                 record.durability_in_force = Some(level);
-                record.durability_asked = self.asked(phase);
+                record.durability_requested = self.requested_level(phase);
                 record.keys_after = self.keys_after(phase);
                 if phase.transaction != Some(Transaction::Aborted) {
                     self.merges += merges;
@@ -463,7 +464,7 @@ impl<'t> Running<'t> {
     /// The record of a phase that was not run.
     fn not_run(&mut self, turn: Turn, reason: String) {
         let phase = &self.trial.workload.phases[turn.place];
-        let mut record = PhaseRecord::not_run(phase.clone(), self.asked(phase), reason);
+        let mut record = PhaseRecord::not_run(phase.clone(), self.requested_level(phase), reason);
         record.round = turn.round;
         self.phases.push(record);
     }

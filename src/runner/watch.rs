@@ -93,7 +93,7 @@ const PUBLISHED_AFTER: Duration = Duration::from_millis(100);
 pub struct Watch<'s, 'p> {
     shared: &'s Shared<'p>,
     data: PathBuf,
-    ops_wanted: u64,
+    target_ops: u64,
     finished: Arc<Finished>,
     rows: Rows,
     probe: Option<PhaseProbe>,
@@ -123,11 +123,11 @@ pub struct Watched {
 
 impl<'s, 'p> Watch<'s, 'p> {
     /// A watcher for the database in `data`.
-    pub fn new(shared: &'s Shared<'p>, data: &std::path::Path, ops_wanted: u64) -> Watch<'s, 'p> {
+    pub fn new(shared: &'s Shared<'p>, data: &std::path::Path, target_ops: u64) -> Watch<'s, 'p> {
         Watch {
             shared,
             data: data.to_path_buf(),
-            ops_wanted,
+            target_ops,
             finished: Arc::default(),
             rows: Rows::default(),
             probe: None,
@@ -255,7 +255,7 @@ impl<'s, 'p> Watch<'s, 'p> {
 
     fn tick(&self, row: &SeriesRow, service: &Histogram) -> Tick {
         let ops = self.shared.slots.iter().map(|slot| slot.ops.load(Ordering::Relaxed)).sum();
-        let by_count = (self.ops_wanted > 0).then(|| ops as f64 / self.ops_wanted as f64);
+        let by_count = (self.target_ops > 0).then(|| ops as f64 / self.target_ops as f64);
         let seconds = self.shared.phase.seconds;
         let by_time = (seconds > 0.0).then(|| row.at_ns as f64 / 1e9 / seconds);
         let done_share = match (by_count, by_time) {

@@ -1,22 +1,20 @@
 //! The hot loop: fill a batch, execute it, judge it, publish once a second. It does not allocate memory (except a buffer if
 //! the watcher is over a second late), locks only to publish, and makes no system calls.
 
-mod merges;
-mod transaction;
-
+use super::chooser::Chooser;
 use super::draw::{Draw, Item, holds_scans, rows_of_call};
 use super::epochs::Cursor;
 use super::judge::Judge;
 use super::phase::merges_by_get;
 use super::rows::RowsCheck;
 use super::shared::{Shared, Slot, Tallies, tallies_for};
-use super::unit::{Chooser, Kind};
 use super::watch::ROW_NS;
 use crate::engine::abi::*;
 use crate::engine::{Arena, EngineError, Executed, Session, Shape, Status};
 use crate::generator::SpecError;
 use crate::measure::ThreadTimes;
 use crate::results::Cause;
+use crate::workload::{OpKind, Transaction};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, PoisonError};
 
@@ -72,12 +70,12 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     let scans = mix.scan > 0.0;
     let row_bytes = 8 + key_bytes + shared.values.max_len();
     let is_whole = phase.scan.rows == 0 || shared.spaces.are_hashes();
-    let wanted_rows = if is_whole { usize::MAX } else { phase.scan.rows as usize };
-    let wanted_rows = match phase.scan.rows_per_call {
-        0 => wanted_rows,
-        rows => wanted_rows.min(rows as usize),
+    let rows = if is_whole { usize::MAX } else { phase.scan.rows as usize };
+    let rows = match phase.scan.rows_per_call {
+        0 => rows,
+        limit => rows.min(limit as usize),
     };
-    let scan_bytes = row_bytes.saturating_mul(wanted_rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
+    let scan_bytes = row_bytes.saturating_mul(rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
     let out_bytes = if scans { scan_bytes.max(value_bytes) } else { value_bytes };
     let largest = Draw::largest_unit(phase, role, shared.row_ops);
     let mut ops = most_ops(shared).max(largest);
@@ -252,7 +250,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         if self.draw.items.is_empty() {
             return None;
         }
-        if self.emulates_merge && self.draw.items[0].kind == Kind::Merge {
+        if self.emulates_merge && self.draw.items[0].kind == OpKind::Merge {
             self.merge_by_get_and_put();
             return None;
         }
@@ -263,7 +261,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let ticks = self.call_ticks(&executed);
         let waited = self.session.arena().batch().waited;
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
-        let scans = self.judge.interval[Kind::Scan as usize].is_some();
+        let scans = self.judge.interval[OpKind::Scan as usize].is_some();
         if scans {
             self.finish_scans(&executed);
         }
@@ -314,7 +312,7 @@ impl<'s, 'p> Worker<'s, 'p> {
     fn finish_scans(&mut self, executed: &Executed) {
         for at in 0..executed.done {
             let item = self.draw.items[at];
-            if item.kind == Kind::Scan {
+            if item.kind == OpKind::Scan {
                 self.finish_scan(at, item);
             }
         }
@@ -331,7 +329,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                 let arena = self.session.arena();
                 let kv_op { status, rows, limit, .. } = *arena.op(at);
                 self.rows.piece(shared, arena.delivered(at), rows, &mut self.judge.faults);
-                let goes_on = match Status::of(status) {
+                let continues = match Status::of(status) {
                     Status::Short => rows > 0 || !self.is_row_too_large(at),
                     Status::Ok => rows == limit && self.rows.left() > 0,
                     // Not answers of a scan: the call has an error.
@@ -339,7 +337,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                     Status::Full | Status::TooLarge | Status::Unsupported => false,
                     Status::NotRun | Status::Error | Status::Unknown(_) => false,
                 };
-                if !goes_on {
+                if !continues {
                     if status == KV_OK {
                         self.rows.end(shared, &mut self.judge.faults);
                     }
@@ -438,6 +436,140 @@ impl<'s, 'p> Worker<'s, 'p> {
                 total.merge(new);
                 new.clear();
             }
+        }
+    }
+
+    /// Runs the merges of the batch, which are one unit: separate gets, then puts that are joined like the merges. The
+    /// unit's time is the sum of both calls. No other thread writes these counters, so no update is lost.
+    fn merge_by_get_and_put(&mut self) {
+        let shared = self.shared;
+        let unit = self.draw.items[0];
+        let count = self.draw.items.len();
+        let arena = self.session.arena();
+        let tie = arena.op(0).flags & KV_ATOMIC;
+        for at in 0..count {
+            let op = arena.op_mut(at);
+            (op.kind, op.flags, op.value_length) = (KV_GET, 0, 0);
+        }
+        let (got, mut ticks) = self.timed(count);
+        let mut merged = 0;
+        let mut error = got.error;
+        if error.is_none() && got.done == count && self.add_up(count) {
+            for at in 0..count {
+                let op = self.session.arena().op_mut(at);
+                let join = if at + 1 < count { KV_JOIN } else { 0 };
+                (op.kind, op.flags, op.value_length) = (KV_PUT, tie | join, 8);
+            }
+            let (put, of_puts) = self.timed(count);
+            ticks += of_puts;
+            let arena = self.session.arena();
+            merged = (0..put.done).filter(|&at| arena.op(at).status == KV_OK).count();
+            if tie != 0 {
+                self.judge.transaction(arena, unit, (0, count), put.done);
+            }
+            error = put.error;
+        }
+        if let Some((at, text)) = error {
+            let index = self.draw.items.get(at).map_or(0, |item| item.index);
+            let phase = &shared.phase.name;
+            shared.fail(Cause::EngineError, format!("phase {phase}: merge of key {index}: {text}"));
+        }
+        self.judge.merges += merged as u64;
+        if merged == count && self.counts {
+            self.judge.tally(shared, &unit, ticks);
+        }
+        // Failed merges count as issued too, or the phase would not end.
+        if self.counts {
+            self.issued += count as u64;
+        }
+        let arena = self.session.arena();
+        let bytes = |at| arena.key(at).len() as u64 - shared.mark_bytes + 8;
+        self.judge.written_bytes += (0..merged).map(bytes).sum::<u64>();
+        self.heartbeat(merged);
+    }
+
+    /// Executes the first `count` ops; returns the result and the ticks.
+    fn timed(&mut self, count: usize) -> (Executed, u64) {
+        let executed = self.session.execute(0, count);
+        self.pass(executed.span.left);
+        let ticks = self.call_ticks(&executed);
+        (executed, ticks)
+    }
+
+    /// Computes the values to put from those that were read: each plus one, and plus one again if a unit has a counter
+    /// twice. Returns false if a value is not a counter, or was not read.
+    fn add_up(&mut self, count: usize) -> bool {
+        self.sums.clear();
+        self.sums.extend(self.draw.items[..count].iter().enumerate().map(|(at, item)| (item.index, at)));
+        self.sums.sort_unstable();
+        let mut last = (u64::MAX, 0);
+        for &(index, at) in &self.sums {
+            let arena = self.session.arena();
+            let stored = match Status::of(arena.op(at).status) {
+                // An engine that stores nothing has no value to add to.
+                Status::Ok if !self.shared.checked => Some(0),
+                Status::Ok => arena.delivered(at).try_into().ok().map(u64::from_le_bytes),
+                Status::NotFound => Some(0),
+                Status::Short => None,
+                // Not answers of a get: the call has an error.
+                Status::Exists | Status::Conflict | Status::Aborted | Status::Full => return false,
+                Status::TooLarge | Status::Unsupported | Status::NotRun => return false,
+                Status::Error | Status::Unknown(_) => return false,
+            };
+            let Some(stored) = stored else {
+                self.judge.faults.add(|| format!("counter {index}: its value does not have 8 bytes"));
+                return false;
+            };
+            let sum: u64 = if last.0 == index { last.1 } else { stored };
+            last = (index, sum.wrapping_add(1));
+            arena.value_mut(at)[..8].copy_from_slice(&last.1.to_le_bytes());
+        }
+        true
+    }
+
+    /// Begins the transaction, if the phase is one.
+    fn begin_transaction(&mut self) {
+        if self.shared.phase.transaction.is_some() {
+            self.control(KV_BEGIN, "begin");
+        }
+    }
+
+    /// Commits or aborts the transaction; returns whether there was one. After a failure, the end of the session does that.
+    fn end_transaction(&mut self) -> bool {
+        // The transaction must end even if the phase is late.
+        self.session.arena().set_deadline(0);
+        match self.shared.phase.transaction {
+            Some(Transaction::Whole) => self.control(KV_COMMIT, "commit"),
+            Some(Transaction::Aborted) => self.control(KV_ABORT, "abort"),
+            None => return false,
+        }
+        true
+    }
+
+    fn control(&mut self, kind: u8, what: &str) {
+        let op = self.session.arena().op_mut(0);
+        (op.kind, op.flags, op.keyspace) = (kind, 0, 0);
+        (op.key_length, op.value_length, op.limit) = (0, 0, 0);
+        let executed = self.session.execute(0, 1);
+        let op = self.session.arena().op(0);
+        let (ticks, status) = (op.end.saturating_sub(op.start), op.status);
+        // It was not run because the phase was stopped.
+        if executed.done == 0 && executed.error.is_none() {
+            return;
+        }
+        let waited = self.session.arena().batch().waited;
+        self.judge.control(ticks, waited, &executed);
+        let phase = &self.shared.phase.name;
+        match executed.error {
+            Some((_, text)) => {
+                self.shared
+                    .fail(Cause::EngineError, format!("phase {phase}: {what} of its transaction: {text}"));
+            }
+            None if status == KV_OK => {}
+            None => self.shared.fail(
+                Cause::EngineError,
+                format!("phase {phase}: {what} of its transaction: status {status}"),
+            ),
         }
     }
 }

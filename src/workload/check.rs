@@ -1,13 +1,16 @@
 //! The rules of a workload beyond its syntax; each broken rule is an error of one line.
 
-mod collections;
-mod rounds;
-
-use super::{Index, Phase, Workload, WorkloadError};
+use super::{Collections, Emulate, Index, OpKind, Phase, Workload, WorkloadError};
 use crate::generator::{Distribution, SizeSpec};
 use std::collections::HashSet;
 use std::fmt::Display;
 
+/// Bytes of the number in the key of a list element.
+const SEQUENCE_BYTES: u32 = 8;
+/// The maximum number of collections: each has a name of two bytes, and one more name exists after the last.
+const MOST_COLLECTIONS: u32 = 65535;
+/// The maximum number of rounds of a workload; each leaves a record of each of its phases.
+const MOST_ROUNDS: u32 = 10_000;
 /// Sizes of keys that engines and encodings support.
 const KEY_SIZES: (f64, f64) = (4.0, 65536.0);
 /// Sizes of values; an arena can hold several of the largest.
@@ -233,9 +236,9 @@ impl Workload {
             return Ok(());
         }
         let expected = "insert_indexed and reads only, because rows with indexes are written once";
-        for (name, share) in mix.shares() {
-            let fits = ["get", "multi_get", "scan", "insert_indexed"].contains(&name);
-            subject.expect(fits || share == 0.0, "mix", expected, name)?;
+        for kind in mix.kinds() {
+            let fits = !kind.writes() || kind == OpKind::InsertIndexed;
+            subject.expect(fits, "mix", expected, kind.field())?;
         }
         subject.expect(
             phase.writers == 0,
@@ -313,11 +316,10 @@ impl Workload {
     fn sound_start(&self) -> Checked {
         let Some(phase) = self.phases.first() else { return Ok(()) };
         let mix = &phase.mix;
-        let writes =
-            mix.put + mix.insert + mix.insert_indexed + mix.merge + mix.push > 0.0 || phase.writers > 0;
-        let gets = (mix.get > 0.0 || mix.multi_get > 0.0 || phase.readers > 0) && phase.miss < 1.0;
-        let needs = [mix.update, mix.delete, mix.scan, mix.read_modify_write, mix.transaction, mix.pop];
-        let starts_empty = !writes && (gets || needs.iter().any(|share| *share > 0.0));
+        let writes = mix.has(OpKind::needs_no_rows) || phase.writers > 0;
+        let may_miss = |kind: OpKind| matches!(kind, OpKind::Get | OpKind::MultiGet);
+        let gets = (mix.has(may_miss) || phase.readers > 0) && phase.miss < 1.0;
+        let starts_empty = !writes && (gets || mix.has(|kind| !may_miss(kind)));
         let subject = Subject { phase: Some((0, phase)) };
         subject.expect(
             !starts_empty,
@@ -326,17 +328,126 @@ impl Workload {
             "an empty database",
         )
     }
+
+    /// The phases of a round are consecutive, and more than one round needs such a phase.
+    fn sound_rounds(&self, this: Subject) -> Checked {
+        let expected = format!("1 to {MOST_ROUNDS}");
+        this.expect((1..=MOST_ROUNDS).contains(&self.rounds), "rounds", expected, self.rounds)?;
+        let is_of_round = |phase: &Phase| phase.each_round;
+        let Some(first) = self.phases.iter().position(is_of_round) else {
+            let expected = "1, or each_round = true in the phases that repeat";
+            return this.expect(self.rounds == 1, "rounds", expected, self.rounds);
+        };
+        let side_by_side = self.phases[first..].iter().take_while(|phase| phase.each_round).count();
+        let strays = self.phases.iter().enumerate().skip(first + side_by_side);
+        for (place, phase) in strays.filter(|(_, phase)| phase.each_round) {
+            let subject = Subject { phase: Some((place, phase)) };
+            let before = &self.phases[place - 1].name;
+            let got = format!("`{before}` between them");
+            subject.expect(false, "each_round", "consecutive phases in a round", got)?;
+        }
+        Ok(())
+    }
+
+    /// Without keys to fill, no phase can process each key, and the first writes must be inserts.
+    fn sound_fill(&self, this: Subject, phase: &Phase) -> Checked {
+        let puts = (phase.mix.put > 0.0 || phase.writers > 0) && phase.existing.is_none();
+        let fills = phase.each_key || puts || phase.mix.merge > 0.0;
+        let name = &phase.name;
+        let expected = format!("1 or more for phase `{name}`, which puts, merges or processes each key");
+        this.expect(self.keys > 0 || !fills, "keys", expected, self.keys)
+    }
+
+    /// Whether rounds insert keys in turns; if so, each phase inserts one half of a turn.
+    pub(super) fn turns_are_phases(&self) -> bool {
+        self.key.alternate > 0 && self.phases.iter().any(|phase| phase.each_round && inserts(phase))
+    }
+
+    /// A phase of a round inserts either the serial or the random half of a turn.
+    fn sound_turns(&self, subject: Subject, phase: &Phase) -> Checked {
+        let turn = self.key.alternate;
+        if turn == 0 || !phase.each_round || !inserts(phase) {
+            return Ok(());
+        }
+        let expected =
+            format!("{turn}, the value of key.alternate, so that each phase inserts one half of a turn");
+        subject.expect(phase.ops == turn && !phase.each_key, "ops", expected, phase.ops)?;
+        let expected = "0 with key.alternate, where a phase inserts one half of a turn";
+        subject.expect(phase.seconds == 0.0, "seconds", expected, phase.seconds)
+    }
+
+    /// The rules of the collections themselves.
+    fn sound_collections(&self, this: Subject) -> Checked {
+        let Collections { count, r#type } = self.collections;
+        if self.collections == Collections::default() {
+            return Ok(());
+        }
+        let has = self.collections.has_fields() || self.collections.are_lists();
+        this.expect(
+            has,
+            "collections.type",
+            "`hash`, `sorted` or `list` with a count",
+            quoted(r#type.name()),
+        )?;
+        let expected = format!("1 to {MOST_COLLECTIONS}");
+        this.expect((1..=MOST_COLLECTIONS).contains(&count), "collections.count", expected, count)?;
+        let expected = format!("no more than {} keys", self.keys);
+        this.expect(u64::from(count) <= self.keys, "collections.count", expected, count)?;
+        this.expect(self.keyspaces == 1, "keyspaces", "1 with collections", self.keyspaces)?;
+        this.expect(self.indexes.is_empty(), "indexes", "none with collections", self.indexes.len())?;
+        if !self.collections.are_lists() {
+            return Ok(());
+        }
+        let key = &self.key;
+        let expected = "8 with lists, whose elements have a number of 8 bytes as key";
+        this.expect(key.size == SizeSpec::Fixed(SEQUENCE_BYTES), "key.size", expected, &key.size)
+    }
+
+    /// The rules of phases that use collections.
+    fn sound_in_collections(&self, subject: Subject, phase: &Phase) -> Checked {
+        let lists = self.collections.are_lists();
+        for kind in phase.mix.kinds() {
+            let expected = if lists {
+                "push and pop only, the ops of lists"
+            } else {
+                "collections.type = \"list\" at the top of the file for push and pop"
+            };
+            subject.expect(kind.is_of_lists() == lists, "mix", expected, kind.field())?;
+        }
+        if lists {
+            return self.sound_lists(subject, phase);
+        }
+        if !self.collections.has_fields() {
+            return Ok(());
+        }
+        let scan = &phase.scan;
+        subject.expect(!scan.prefix, "scan.prefix", "false with collections", scan.prefix)?;
+        let both = scan.reverse && self.collections.are_hashes();
+        subject.expect(!both, "scan.reverse", "false with hashes, which have no order", scan.reverse)
+    }
+
+    fn sound_lists(&self, subject: Subject, phase: &Phase) -> Checked {
+        let count = self.collections.count;
+        subject.expect(phase.readers == 0, "readers", "0 with lists, which have no gets", phase.readers)?;
+        subject.expect(phase.writers == 0, "writers", "0 with lists, which have no puts", phase.writers)?;
+        let expected = format!("up to {count}, the number of lists, because each belongs to one thread");
+        subject.expect(phase.threads <= count, "threads", expected, phase.threads)?;
+        let size = phase.value_size.as_ref().map_or_else(String::new, ToString::to_string);
+        let expected = "the workload's value.size with lists, whose elements come from several phases";
+        subject.expect(phase.value_size.is_none(), "value_size", expected, size)
+    }
 }
 
 fn sound_mix(subject: Subject, phase: &Phase) -> Checked {
-    for (field, share) in phase.mix.shares() {
-        subject.expect(share.is_finite() && share >= 0.0, field, "a share of 0 or more", share)?;
+    for kind in OpKind::ALL {
+        let share = phase.mix.share(kind);
+        subject.expect(share.is_finite() && share >= 0.0, kind.field(), "a share of 0 or more", share)?;
     }
     let (threads, readers, writers) = (phase.threads, phase.readers, phase.writers);
     let all = u64::from(threads) + u64::from(readers) + u64::from(writers);
     let threads_expected = format!("1 to {MOST_THREADS} threads, readers and writers together");
     subject.expect((1..=MOST_THREADS).contains(&all), "threads", threads_expected, all)?;
-    let mixed = phase.mix.shares().iter().any(|(_, share)| *share > 0.0);
+    let mixed = phase.mix.has(|_| true);
     if threads > 0 {
         let expected = "a share over 0 such as mix = { get = 1 } (or threads = 0 with readers and writers)";
         return subject.expect(mixed, "mix", expected, "none");
@@ -362,8 +473,8 @@ fn sound_end(subject: Subject, phase: &Phase) -> Checked {
 
 fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     subject.grouped(phase.join, "join")?;
-    rounds::sound_group_kinds(subject, phase)?;
-    rounds::sound_transaction(subject, phase)?;
+    sound_group_kinds(subject, phase)?;
+    sound_transaction(subject, phase)?;
     subject.grouped(phase.multi_get_keys, "multi_get_keys")?;
     subject.grouped(phase.transaction_ops, "transaction_ops")?;
     let endless = phase.scan.uniform_rows && phase.scan.rows == 0;
@@ -391,4 +502,93 @@ pub(super) fn is_name(text: &str, marks: &str) -> bool {
 
 fn quoted(text: &str) -> String {
     if text.is_empty() { "none".to_string() } else { format!("{text:?}") }
+}
+
+/// Whether the phase writes new keys.
+fn inserts(phase: &Phase) -> bool {
+    phase.mix.has(|kind| kind.inserts(phase))
+}
+
+/// A phase that is one transaction has one session. Transactions do not support lists.
+fn sound_transaction(subject: Subject, phase: &Phase) -> Checked {
+    if phase.transaction.is_none() {
+        return Ok(());
+    }
+    let threads = phase.threads.saturating_add(phase.readers).saturating_add(phase.writers);
+    subject.expect(threads == 1, "transaction", "1 thread for a transaction that spans a phase", threads)?;
+    let has_lists = phase.mix.has(OpKind::is_of_lists);
+    subject.expect(!has_lists, "transaction", "no lists in a transaction", "push or pop in the mix")
+}
+
+/// The ops of atomic groups, and the ops that can be emulated.
+fn sound_group_kinds(subject: Subject, phase: &Phase) -> Checked {
+    let mix = &phase.mix;
+    let is_joined = mix.has(|kind| kind.is_joined() && !kind.is_of_lists());
+    let expected =
+        "put, insert, update, delete, merge or insert_indexed in the mix, or writers, for atomic groups";
+    subject.expect(!phase.atomic || is_joined || phase.writers > 0, "atomic", expected, "none")?;
+    let emulates = phase.emulate.contains(&Emulate::Merge);
+    subject.expect(!emulates || mix.merge > 0.0, "emulate", "merge in the mix to emulate it", "none")?;
+    let (rows, least) = (phase.scan.rows_per_call, mix.scan);
+    subject.expect(rows == 0 || least > 0.0, "scan.rows_per_call", "scan in the mix", "none")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::workload::parse;
+
+    /// The collections at the top of the file, the lines of the phase, and the error.
+    const BROKEN: &[(&str, &str, &str)] = &[
+        (
+            "{ count = 3 }",
+            "",
+            "w.toml:2: `collections.type`: expected `hash`, `sorted` or `list` with a count",
+        ),
+        ("{ type = 'hash', count = 0 }", "", "w.toml:2: `collections.count`: expected 1 to 65535, got 0"),
+        ("{ type = 'hash', count = 70000 }", "", "expected 1 to 65535, got 70000"),
+        ("{ type = 'hash', count = 200 }", "", "expected no more than 100 keys, got 200"),
+        ("{ type = 'hasch' }", "", "got `hasch`; did you mean `hash`?"),
+        ("{ type = 'hash', size = 1 }", "", "unknown field `size`"),
+        ("{ type = 'hash' }\nkeyspaces = 2", "", "w.toml:3: `keyspaces`: expected 1 with collections, got 2"),
+        ("{ type = 'hash' }\nindexes = [{}]", "", "`indexes`: expected none with collections, got 1"),
+        (
+            "{ type = 'sorted' }\nkey.prefix_groups = 10",
+            "scan = { reverse = true, prefix = true }",
+            "`scan.prefix`: expected false",
+        ),
+        ("{ type = 'hash' }", "scan = { reverse = true }", "`scan.reverse`: expected false with hashes"),
+        ("{ type = 'hash' }", "mix.push = 1", "`mix`: expected collections.type = \"list\""),
+        ("{ type = 'list' }", "", "`mix`: expected push and pop only, the ops of lists, got put"),
+        ("{ type = 'list' }\nkey = { size = 16 }", "", "`key.size`: expected 8 with lists"),
+    ];
+
+    #[test]
+    fn errors_are_one_line_with_place_and_reason() {
+        for (top, phase, expected) in BROKEN {
+            let key = if top.contains("list") && !top.contains("size") { "key.size = 8\n" } else { "" };
+            let text = format!(
+                "keys = 100\ncollections = {top}\n{key}[[phase]]\nname = 'a'\nops = 5\nmix.put = 1\n{phase}\n"
+            );
+            let got = parse(&text, "w.toml").map_or_else(|error| error.to_string(), |_| "no error".into());
+            assert!(
+                got.contains(expected) && got.starts_with("w.toml:"),
+                "{text}\nexpected {expected}\ngot {got}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_list_belongs_to_one_thread_that_pushes_and_pops() {
+        let list = |phase: &str| {
+            let top = "keys = 100\ncollections = { type = 'list', count = 3 }\nkey.size = 8\n";
+            let text = format!("{top}[[phase]]\nname = 'a'\nops = 5\nmix = {{ push = 1, pop = 1 }}\n{phase}");
+            parse(&text, "w.toml").map_or_else(|error| error.to_string(), |_| String::new())
+        };
+        assert_eq!(list("threads = 3"), "");
+        assert!(list("threads = 4").contains("expected up to 3, the number of lists"));
+        assert!(list("readers = 1").contains("`readers`: expected 0 with lists"));
+        assert!(list("writers = 1").contains("`writers`: expected 0 with lists"));
+        assert!(list("value_size = 5").contains("`value_size`: expected the workload's"));
+        assert!(list("").is_empty());
+    }
 }

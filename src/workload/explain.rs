@@ -45,9 +45,9 @@ impl Workload {
         text += "\nAt the end\n";
         text += &wrapped("  ", &self.text_of_end());
         text += &wrapped("  ", &self.text_of_runs());
-        if !self.mends.is_empty() {
+        if !self.fixes.is_empty() {
             text += "\nProblems of the original that are fixed here\n";
-            for fix in &self.mends {
+            for fix in &self.fixes {
                 text += &wrapped("  - ", fix);
             }
         }

@@ -1,10 +1,11 @@
 //! The file format of workloads: its optional fields, and the conversion to and from `Workload`.
 
+use super::kind::MixFile;
 use super::list::List;
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
 use super::threads::Threads;
 use super::{
-    Collections, DataType, Durability, Emulate, Index, KeySpec, Mix, Phase, Scan, Transaction, ValueSpec,
+    Collections, DataType, Durability, Emulate, Index, KeySpec, Phase, Scan, Transaction, ValueSpec,
     Workload, defaults,
 };
 use crate::generator::{Distribution, Encoding, SizeSpec};
@@ -23,7 +24,8 @@ pub(super) struct WorkloadFile {
     /// The tool or paper that it comes from. Default: none.
     source: Option<String>,
     /// Problems of that tool or paper that are fixed here, one text each. Default: none.
-    mends: Option<List<String>>,
+    #[serde(alias = "mends")]
+    fixes: Option<List<String>>,
     /// The seed of every random stream. Default: 1.
     seed: Option<Count<u64>>,
     /// Repetitions of each cell. Default: 5.
@@ -126,39 +128,6 @@ pub(super) struct CollectionsFile {
     r#type: Option<DataType>,
 }
 
-/// The shares of op kinds in a phase; they need not add up to one. Default of each: 0.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, expecting = "a table of shares such as { get = 0.9, put = 0.1 }")]
-#[schemars(rename = "Mix")]
-pub(super) struct MixFile {
-    /// Read a key.
-    get: Option<Number>,
-    /// Read `multi_get_keys` keys in one group.
-    multi_get: Option<Number>,
-    /// Write a key drawn from the distribution; see `existing`.
-    put: Option<Number>,
-    /// Write the next new key, never overwriting.
-    insert: Option<Number>,
-    /// Overwrite an existing key.
-    update: Option<Number>,
-    /// Delete a key.
-    delete: Option<Number>,
-    /// Scan; see `[phase.scan]`.
-    scan: Option<Number>,
-    /// Add 1 to a counter: native, or emulated by get and put, and labelled as emulated.
-    merge: Option<Number>,
-    /// Get a key and put it back with a new value; timed as one op.
-    read_modify_write: Option<Number>,
-    /// `transaction_ops` updates, atomically.
-    transaction: Option<Number>,
-    /// Write the next new key with a row in each of `indexes`, atomically if the engine supports it; timed as one op.
-    insert_indexed: Option<Number>,
-    /// Push a new value at the right end of a list.
-    push: Option<Number>,
-    /// Pop the value at the left end of a list: native, or emulated by get and delete, and labelled as emulated.
-    pop: Option<Number>,
-}
-
 /// The settings of scans.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
@@ -243,7 +212,7 @@ pub(super) struct PhaseFile {
 }
 
 /// The form in a file of a value of type `T`.
-trait FileForm<T> {
+pub(super) trait FileForm<T> {
     fn of(value: &T) -> Self;
     fn value(self) -> T;
 }
@@ -319,6 +288,7 @@ macro_rules! table_form {
         }
     };
 }
+pub(super) use table_form;
 
 table_form!(KeyFile => KeySpec {
     size, encoding, scattered, spacing, alternate, prefix_groups, prefix_size
@@ -326,10 +296,6 @@ table_form!(KeyFile => KeySpec {
 table_form!(IndexFile => Index { from, length, clustering } optional {});
 table_form!(CollectionsFile => Collections { count, r#type } optional {});
 table_form!(ValueFile => ValueSpec { size, compressed_share } optional {});
-table_form!(MixFile => Mix {
-    get, multi_get, put, insert, update, delete, scan, merge, read_modify_write, transaction,
-    insert_indexed, push, pop
-} optional {});
 table_form!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index, rows_per_call } optional {});
 table_form!(PhaseFile => Phase {
     name, distribution, clustered, grows, miss, threads, readers, writers, ops, each_key, seconds, warmup_seconds,
@@ -344,7 +310,7 @@ impl WorkloadFile {
             name: self.name.unwrap_or_else(|| stem.to_string()),
             about: self.about.unwrap_or_default(),
             source: self.source,
-            mends: self.mends.map_or_else(Vec::new, |list| list.0),
+            fixes: self.fixes.map_or_else(Vec::new, |list| list.0),
             variant_of: self.variant_of,
             layouts: self.layouts.map_or_else(Vec::new, |list| list.0),
             seed: self.seed.map_or(defaults::SEED, FileForm::value),
@@ -372,7 +338,7 @@ impl WorkloadFile {
             name: Some(workload.name.clone()),
             about: Some(workload.about.clone()),
             source: workload.source.clone(),
-            mends: (!workload.mends.is_empty()).then(|| List(workload.mends.clone())),
+            fixes: (!workload.fixes.is_empty()).then(|| List(workload.fixes.clone())),
             variant_of: workload.variant_of.clone(),
             layouts: (!workload.layouts.is_empty()).then(|| List(workload.layouts.clone())),
             seed: Some(FileForm::of(&workload.seed)),

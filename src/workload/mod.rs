@@ -6,6 +6,7 @@ mod collections;
 mod defaults;
 mod explain;
 mod file;
+mod kind;
 mod list;
 mod overrides;
 mod parse;
@@ -21,6 +22,7 @@ mod variants;
 
 pub use builtin::{builtin, builtin_names, builtin_suite, builtin_suites, builtin_text};
 pub use collections::{Collections, DataType};
+pub use kind::{Access, Mix, OpKind};
 pub use overrides::Overrides;
 pub use parse::{WorkloadError, parse, schema};
 pub use quantity::{count_text, parse_bytes, parse_count, parse_seconds, parse_size};
@@ -61,8 +63,8 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Problems of that tool or paper that are fixed here.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mends: Vec<String>,
+    #[serde(rename = "mends", default, skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<String>,
     /// The workload that this is a variant of, created for a list of sizes or by a suite; none: it is not a variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant_of: Option<String>,
@@ -161,60 +163,6 @@ pub struct Index {
     pub length: u32,
     /// The index row holds the complete value; otherwise it holds no value.
     pub clustering: bool,
-}
-
-/// The shares of op kinds in a phase; they need not add up to one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Mix {
-    /// Read a key.
-    pub get: f64,
-    /// Read `Phase::multi_get_keys` keys in one group.
-    pub multi_get: f64,
-    /// Write a key drawn from the distribution; see `Phase::existing`.
-    pub put: f64,
-    /// Write the next new key, never overwriting.
-    pub insert: f64,
-    /// Overwrite an existing key.
-    pub update: f64,
-    /// Delete a key.
-    pub delete: f64,
-    /// Scan; see `Phase::scan`.
-    pub scan: f64,
-    /// Add 1 to a counter: native, or emulated by get and put, and labelled as emulated.
-    pub merge: f64,
-    /// Get a key and put it back with a new value; timed as one op.
-    pub read_modify_write: f64,
-    /// `Phase::transaction_ops` updates, atomically.
-    pub transaction: f64,
-    /// Write the next new key with a row in each of `Workload::indexes`, atomically if the engine supports it; timed as
-    /// one op.
-    pub insert_indexed: f64,
-    /// Push a new value at the right end of a list.
-    pub push: f64,
-    /// Pop the value at the left end of a list: native, or emulated by get and delete, and labelled as emulated.
-    pub pop: f64,
-}
-
-impl Mix {
-    /// The op kinds by their names in files, each with its share; in the order of the fields.
-    pub fn shares(&self) -> [(&'static str, f64); 13] {
-        [
-            ("get", self.get),
-            ("multi_get", self.multi_get),
-            ("put", self.put),
-            ("insert", self.insert),
-            ("update", self.update),
-            ("delete", self.delete),
-            ("scan", self.scan),
-            ("merge", self.merge),
-            ("read_modify_write", self.read_modify_write),
-            ("transaction", self.transaction),
-            ("insert_indexed", self.insert_indexed),
-            ("push", self.push),
-            ("pop", self.pop),
-        ]
-    }
 }
 
 /// The settings of scans.
@@ -332,8 +280,7 @@ impl Phase {
     /// indexes) and push.
     /// If a workload has other phases too, `--threads`, `--seconds` and `--ops` do not change its fills.
     pub fn is_fill(&self) -> bool {
-        let writes = self.mix.put + self.mix.insert + self.mix.insert_indexed + self.mix.push;
-        let others = self.mix.shares().iter().map(|(_, share)| share).sum::<f64>() - writes;
-        self.each_key && others == 0.0 && self.readers == 0
+        let is_load = |kind: OpKind| kind.loads_rows() || kind.access() == Access::Push;
+        self.each_key && self.mix.kinds().all(is_load) && self.readers == 0
     }
 }

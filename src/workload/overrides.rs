@@ -401,12 +401,12 @@ mod tests {
                 "expected `none`, `process`, `power` or `default`, got `pwoer`; did you mean `power`?",
             ),
         ];
-        for (typed, wanted) in CASES {
+        for (typed, expected) in CASES {
             let error = setting("quick", &[typed]).unwrap_err();
             assert!(error.starts_with(&format!("--set {typed}: ")), "{error}");
             assert!(
-                error.ends_with(wanted) && !error.contains('\n'),
-                "for {typed}\nwanted {wanted}\ngot    {error}"
+                error.ends_with(expected) && !error.contains('\n'),
+                "for {typed}\nexpected {expected}\ngot    {error}"
             );
         }
     }

@@ -4,6 +4,7 @@ use super::file::WorkloadFile;
 use super::*;
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use proptest::prelude::*;
+use std::collections::HashMap;
 
 fn number() -> impl Strategy<Value = f64> {
     prop_oneof![Just(0.0), Just(1.0), Just(0.1), 0.0..1.0f64, 0.0..1e18f64]
@@ -39,20 +40,9 @@ fn level() -> impl Strategy<Value = Durability> {
 }
 
 fn mix() -> impl Strategy<Value = Mix> {
-    prop::collection::vec(number(), 13).prop_map(|shares| Mix {
-        get: shares[0],
-        multi_get: shares[1],
-        put: shares[2],
-        insert: shares[3],
-        update: shares[4],
-        delete: shares[5],
-        scan: shares[6],
-        merge: shares[7],
-        read_modify_write: shares[8],
-        transaction: shares[9],
-        insert_indexed: shares[10],
-        push: shares[11],
-        pop: shares[12],
+    prop::collection::vec(number(), OpKind::COUNT).prop_map(|shares| {
+        let fields = OpKind::ALL.map(OpKind::field).into_iter().zip(shares);
+        serde_json::from_value(serde_json::json!(fields.collect::<HashMap<_, _>>())).unwrap()
     })
 }
 
@@ -168,7 +158,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
         )| Workload {
             name,
             source: (about.len() > 5).then(|| about.clone()),
-            mends: layouts.clone(),
+            fixes: layouts.clone(),
             about,
             variant_of: None,
             layouts,

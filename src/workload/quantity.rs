@@ -343,16 +343,17 @@ mod tests {
             ("2 G", 2_000_000_000),
             ("18446744073709551615", u64::MAX),
         ];
-        for (text, wanted) in CASES {
-            assert_eq!(parse_count(text), Ok(*wanted), "{text}");
+        for (text, expected) in CASES {
+            assert_eq!(parse_count(text), Ok(*expected), "{text}");
         }
     }
 
     #[test]
     fn writes_counts_as_they_are_read() {
-        for (count, wanted) in [(0, "0"), (999, "999"), (1500, "1500"), (2000, "2k"), (1_500_000, "1500k")] {
-            assert_eq!(count_text(count), wanted);
-            assert_eq!(parse_count(wanted), Ok(count));
+        for (count, expected) in [(0, "0"), (999, "999"), (1500, "1500"), (2000, "2k"), (1_500_000, "1500k")]
+        {
+            assert_eq!(count_text(count), expected);
+            assert_eq!(parse_count(expected), Ok(count));
         }
         assert_eq!((count_text(10_000_000), count_text(4_000_000_000)), ("10M".into(), "4000M".into()));
     }
@@ -367,8 +368,8 @@ mod tests {
             ("2GB", 2_000_000_000),
             ("0.5K", 512),
         ];
-        for (text, wanted) in CASES {
-            assert_eq!(parse_bytes(text), Ok(*wanted), "{text}");
+        for (text, expected) in CASES {
+            assert_eq!(parse_bytes(text), Ok(*expected), "{text}");
         }
     }
 
@@ -383,8 +384,8 @@ mod tests {
             ("0.1 s", 0.1),
             ("250us", 0.00025),
         ];
-        for (text, wanted) in CASES {
-            assert_eq!(parse_seconds(text), Ok(*wanted), "{text}");
+        for (text, expected) in CASES {
+            assert_eq!(parse_seconds(text), Ok(*expected), "{text}");
         }
     }
 

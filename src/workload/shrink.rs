@@ -172,7 +172,7 @@ mod tests {
         workload.shrink_to(3.0);
         let factor = workload.phases[1].seconds / before.phases[1].seconds;
         assert!(factor < 1.0);
-        let is_near = |seconds: f64, wanted: f64| (seconds - wanted).abs() < 0.0021;
+        let is_near = |seconds: f64, expected: f64| (seconds - expected).abs() < 0.0021;
         assert!(is_near(workload.phases[1].warmup_seconds, 0.5 * factor));
         for (after, before) in workload.phases[1..].iter().zip(&before.phases[1..]) {
             assert!(is_near(after.seconds, before.seconds * factor), "{}", after.name);

@@ -277,11 +277,11 @@ const BROKEN: &[(&str, &str)] = &[
 #[test]
 fn errors_are_one_line_with_place_and_reason() {
     let mut failures = String::new();
-    for (text, wanted) in BROKEN {
+    for (text, expected) in BROKEN {
         let text = text.replace('$', LEAST);
         let got = error(&text);
-        if !got.contains(wanted) || got.contains('\n') || !got.starts_with("w.toml:") {
-            failures += &format!("for\n{text}\nwanted {wanted}\ngot    {got}\n\n");
+        if !got.contains(expected) || got.contains('\n') || !got.starts_with("w.toml:") {
+            failures += &format!("for\n{text}\nexpected {expected}\ngot    {got}\n\n");
         }
     }
     assert!(failures.is_empty(), "{failures}");
@@ -318,8 +318,8 @@ fn a_checked_workload_names_itself() {
     let mut broken = workload(LEAST);
     broken.phases[0].ops = 0;
     let got = broken.check().unwrap_err();
-    let wanted = "workload w: phase `fill`: expected an end (ops, seconds or each_key = true), got none";
-    assert_eq!((got.to_string().as_str(), got.line()), (wanted, None));
+    let expected = "workload w: phase `fill`: expected an end (ops, seconds or each_key = true), got none";
+    assert_eq!((got.to_string().as_str(), got.line()), (expected, None));
 }
 
 #[test]

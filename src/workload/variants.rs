@@ -149,8 +149,8 @@ mod tests {
     fn sizes_and_levels_are_crossed() {
         let axes = Axes { keys: vec![1000, 2000], durability: vec![Durability::None, Durability::Power] };
         let all = variants(Changes { axes, ..Changes::default() }, Axes::default());
-        let wanted = ["quick-1k-none", "quick-1k-power", "quick-2k-none", "quick-2k-power"];
-        assert_eq!(all.iter().map(|workload| workload.name.as_str()).collect::<Vec<_>>(), wanted);
+        let expected = ["quick-1k-none", "quick-1k-power", "quick-2k-none", "quick-2k-power"];
+        assert_eq!(all.iter().map(|workload| workload.name.as_str()).collect::<Vec<_>>(), expected);
         assert!(all.iter().all(|workload| workload.variant_of.as_deref() == Some("quick")));
         let of = |place: usize| (all[place].keys, all[place].durability, all[place].or_weaker);
         assert_eq!((of(1), of(2)), ((1000, Durability::Power, false), (2000, Durability::None, false)));

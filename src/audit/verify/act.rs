@@ -1,6 +1,7 @@
 //! An op as the checks write it, and its answer.
 
 use crate::engine::abi::*;
+use crate::engine::kind_name;
 
 /// One op to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,10 +113,6 @@ pub(super) fn group_end(acts: &[Act], first: usize) -> usize {
 
 impl std::fmt::Display for Act {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const KINDS: [&str; 12] = [
-            "nothing", "get", "put", "delete", "scan", "merge", "begin", "commit", "abort", "drop", "push",
-            "pop",
-        ];
         const FLAGS: [(u16, &str); 10] = [
             (KV_JOIN, "join"),
             (KV_ATOMIC, "atomic"),
@@ -128,7 +125,7 @@ impl std::fmt::Display for Act {
             (KV_TOUCH, "touch"),
             (KV_APPEND, "append"),
         ];
-        write!(out, "{}", KINDS.get(usize::from(self.kind)).unwrap_or(&"?"))?;
+        write!(out, "{}", kind_name(self.kind))?;
         for (_, name) in FLAGS.iter().filter(|(flag, _)| self.has(*flag)) {
             write!(out, " {name}")?;
         }

@@ -88,7 +88,7 @@ fn by_round(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Vec<Size> {
 fn title(phase: &PhaseSummary, group: &Group) -> String {
     let level = group.durability_in_force.to_string();
     let base = phase.variant_of.as_deref().unwrap_or(&phase.workload);
-    let asked = phase.durability_asked.to_string();
+    let asked = phase.durability_requested.to_string();
     let asked = if asked == level { String::new() } else { format!(" ({asked} requested)") };
     plain_text(&format!("{base} / {}: ops/s by size, level {}{asked}", phase.name, group.name()))
 }

@@ -68,7 +68,7 @@ impl<'a> Measured<'a> {
 
     /// The effective durability level, or the requested one if nothing was measured.
     pub fn level(&self) -> String {
-        self.cell.durability_in_force.unwrap_or(self.cell.durability_asked).to_string()
+        self.cell.durability_in_force.unwrap_or(self.cell.durability_requested).to_string()
     }
 
     /// Whether all planned runs count and had the same settings.

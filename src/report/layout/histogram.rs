@@ -189,7 +189,7 @@ fn settings(block: &Block) -> Vec<String> {
         format!("Count: {}", range(&block.ops())),
         format!("Workload: {}, {} keys", phase.workload, phase.keys),
         format!("Version: {}", known(engine, |engine| engine.version.clone())),
-        format!("Level: {} (effective; {} requested)", block.measured.level(), phase.durability_asked),
+        format!("Level: {} (effective; {} requested)", block.measured.level(), phase.durability_requested),
         format!("Cache: {}", known(engine.and_then(|engine| engine.cache_bytes), bytes)),
         format!("Compression: {}", known(engine.and_then(|engine| engine.compression.clone()), |name| name)),
         format!("Threads: {}", crate::report::describe::all_threads(phase)),

@@ -85,7 +85,7 @@ fn reads(run: &OneRun) -> Option<f64> {
 }
 
 fn is_read(kind: &KindRecord) -> bool {
-    super::seconds::READS.contains(&kind.kind.as_str())
+    super::seconds::is_read(&kind.kind)
 }
 
 /// The rate of some kinds of ops of a phase; `None` if it has no such ops.
@@ -213,7 +213,7 @@ pub(super) fn elsewhere(level: &Level, all: &[Measured]) -> Vec<String> {
     for cell in all.iter().filter(|cell| (cell.base(), cell.phase.keys) == (level.base.as_str(), level.keys))
     {
         let is_here = level.rows.iter().any(|row| row.name == cell.name());
-        if is_here || cell.runs.is_empty() || cell.cell.durability_asked.to_string() != level.level {
+        if is_here || cell.runs.is_empty() || cell.cell.durability_requested.to_string() != level.level {
             continue;
         }
         let line = format!("{}: level {} not supported, ran at {}", cell.name(), level.level, cell.level());
@@ -239,7 +239,7 @@ fn level_of(cells: &[&Measured]) -> String {
 
 fn asked(row: &Row) -> String {
     let first = row.cells.iter().flatten().next();
-    first.map(|cell| cell.cell.durability_asked.to_string()).unwrap_or_default()
+    first.map(|cell| cell.cell.durability_requested.to_string()).unwrap_or_default()
 }
 
 fn row<'a>(own: Vec<&'a Measured<'a>>) -> Row<'a> {

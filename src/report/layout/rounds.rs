@@ -5,7 +5,7 @@ use super::{Page, Runs};
 use crate::report::escape::{csv_cell, plain_text};
 use crate::report::figure::{bytes, known};
 use crate::results::summary::Summary;
-use crate::results::{PhaseRecord, Record, StepKind};
+use crate::results::{OpKind, PhaseRecord, Record, StepKind};
 
 /// The columns as CSV. Rows are `round` (a phase, or a round of one) or `step` (a close after the last phase).
 pub(super) const COLUMNS: &[&str] = &[
@@ -140,8 +140,8 @@ fn names(record: &Record) -> Vec<&str> {
 /// The name of the ops: insertions if all of them only write and none changes existing keys.
 fn noun(phases: &[&PhaseRecord]) -> &'static str {
     let mut kinds = phases.iter().flat_map(|phase| &phase.kinds).filter(|kind| kind.ops > 0).peekable();
-    let inserts = kinds.peek().is_some()
-        && kinds.all(|kind| ["put", "insert", "insert-indexed"].contains(&kind.kind.as_str()));
+    let inserts =
+        kinds.peek().is_some() && kinds.all(|kind| OpKind::named(&kind.kind).is_some_and(OpKind::loads_rows));
     if inserts { "insertions" } else { "ops" }
 }
 

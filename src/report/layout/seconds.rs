@@ -6,7 +6,7 @@ use crate::measure::{Histogram, SeriesRow};
 use crate::report::escape::{csv_cell, plain_text};
 use crate::report::figure::{counted, known};
 use crate::results::summary::Summary;
-use crate::results::{KindRecord, StepKind};
+use crate::results::{KindRecord, OpKind, StepKind};
 
 /// The columns as CSV. Rows are `second` or `thread`.
 pub(super) const COLUMNS: &[&str] = &[
@@ -32,9 +32,6 @@ pub(super) const COLUMNS: &[&str] = &[
     "thread_p99_ns",
     "thread_max_ns",
 ];
-
-/// The kinds of op that read; all others write.
-pub(super) const READS: &[&str] = &["get", "multi-get", "scan", "pop"];
 
 /// The minimum length of a row that counts in averages: nearly a second.
 const WHOLE_SECOND_NS: u64 = 900_000_000;
@@ -71,8 +68,9 @@ impl Second {
     }
 }
 
-fn is_read(kind: &str) -> bool {
-    READS.contains(&kind)
+/// Whether ops of this kind read; all others write.
+pub(super) fn is_read(kind: &str) -> bool {
+    OpKind::named(kind).is_some_and(OpKind::returns_rows)
 }
 
 /// The kinds of a phase with ops: those that read, or those that write.

@@ -6,7 +6,7 @@ use crate::report::escape::{csv_cell, plain_text};
 use crate::report::figure::{UNKNOWN, counted};
 use crate::results::statistics::median;
 use crate::results::summary::Summary;
-use crate::results::{EndedBy, PhaseRecord, Record};
+use crate::results::{EndedBy, OpKind, PhaseRecord, Record};
 use std::collections::BTreeMap;
 
 /// The columns as CSV: those of the older tool's raw output, then those that distinguish the rows here.
@@ -173,9 +173,8 @@ fn fills(cells: &[&Measured]) -> bool {
 }
 
 fn only_writes(measured: &Measured) -> bool {
-    let kinds = measured.runs.iter().flat_map(|run| &run.whole.kinds).filter(|kind| kind.ops > 0);
-    let mut kinds = kinds.map(|kind| kind.kind.as_str());
-    kinds.all(|kind| ["put", "insert", "insert-indexed"].contains(&kind))
+    let mut kinds = measured.runs.iter().flat_map(|run| &run.whole.kinds).filter(|kind| kind.ops > 0);
+    kinds.all(|kind| OpKind::named(&kind.kind).is_some_and(OpKind::loads_rows))
 }
 
 /// The number of ops of the phase: `1000000`; all numbers if they differ between sizes.

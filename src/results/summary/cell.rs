@@ -5,7 +5,7 @@ use crate::measure::warning::{Disturbance, disturbance_of_speed, disturbances, d
 use crate::measure::{Histogram, PhaseNoise};
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{Cause, CheckLevel, EndedBy, Outcome, PhaseRecord, Record};
-use crate::workload::Durability;
+use crate::workload::{Durability, OpKind};
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -19,7 +19,8 @@ pub struct Cell {
     /// Its rank among the cells at the same level; none if it is not ranked.
     pub rank: Option<Rank>,
     /// The requested level.
-    pub durability_asked: Durability,
+    #[serde(rename = "durability_asked")]
+    pub durability_requested: Durability,
     /// The effective level; none if no run counts.
     pub durability_in_force: Option<Durability>,
     /// All planned runs, in order of repetition.
@@ -394,7 +395,7 @@ fn space_amplification(phase: &PhaseRecord, disk_bytes: u64, live_bytes_per_key:
 pub(super) struct Name<'a> {
     pub engine: &'a str,
     pub options: &'a [(String, String)],
-    pub durability_asked: Durability,
+    pub durability_requested: Durability,
 }
 
 /// The cell of these runs; `counted` are the phase records of those that count.
@@ -418,7 +419,7 @@ pub(super) fn cell(
         engine: name.engine.to_string(),
         options: name.options.to_vec(),
         rank: None,
-        durability_asked: name.durability_asked,
+        durability_requested: name.durability_requested,
         durability_in_force: counted.first().and_then(|phase| phase.durability_in_force),
         counted_runs: counted.len() as u32,
         ops_per_second: median(&rates),
@@ -457,9 +458,8 @@ impl Cell {
 }
 
 fn evicted_share(counted: &[&PhaseRecord]) -> Option<f64> {
-    let reads = ["get", "multi-get", "read-modify-write"];
-    let kinds =
-        counted.iter().flat_map(|phase| &phase.kinds).filter(|kind| reads.contains(&kind.kind.as_str()));
+    let kinds = counted.iter().flat_map(|phase| &phase.kinds);
+    let kinds = kinds.filter(|kind| OpKind::named(&kind.kind).is_some_and(OpKind::gets));
     let (mut written, mut evicted) = (0_u64, 0_u64);
     for kind in kinds {
         // Expected misses are reads of keys that were never written.

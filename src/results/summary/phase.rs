@@ -38,7 +38,8 @@ pub struct PhaseSummary {
     /// The indexes of the rows.
     pub indexes: Vec<Index>,
     /// The requested durability level.
-    pub durability_asked: Durability,
+    #[serde(rename = "durability_asked")]
+    pub durability_requested: Durability,
     /// The null engines: the cost of the harness alone.
     pub floors: Vec<Cell>,
     /// The ranked cells, a group for each effective level, the weakest level first.
@@ -108,7 +109,7 @@ fn summarize_phase(
         key: reference.workload.key.clone(),
         value: reference.workload.value.clone(),
         indexes: reference.workload.indexes.clone(),
-        durability_asked: phase.durability.unwrap_or(workload.durability),
+        durability_requested: phase.durability.unwrap_or(workload.durability),
         floors: Vec::new(),
         groups: Vec::new(),
         unranked: Vec::new(),
@@ -154,12 +155,16 @@ fn cells(run: &Run, records: &Found, reference: &Reference) -> Vec<Cell> {
         trial.workload.name == reference.workload.name && trial.workload.phases.iter().any(same)
     };
     let planned: Vec<&Trial> = run.trials.iter().filter(has_phase).collect();
-    let asked = reference.phase.durability.unwrap_or(reference.workload.durability);
+    let requested = reference.phase.durability.unwrap_or(reference.workload.durability);
     let mut names: Vec<Name> = Vec::new();
     for trial in &planned {
         let known = names.iter().any(|name| name.engine == trial.engine && name.options == trial.options);
         if !known {
-            names.push(Name { engine: &trial.engine, options: &trial.options, durability_asked: asked });
+            names.push(Name {
+                engine: &trial.engine,
+                options: &trial.options,
+                durability_requested: requested,
+            });
         }
     }
     let mut cells = Vec::new();

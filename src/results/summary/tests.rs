@@ -136,7 +136,7 @@ fn an_unsupported_phase_has_a_reason() {
     assert_eq!(marks(sled), ["did not run"]);
     assert_eq!(sled.notes[0].detail.as_deref(), Some("the engine cannot reach level power"));
     assert_eq!((sled.ops_per_second, sled.durability_in_force), (None, None));
-    assert_eq!(sled.durability_asked, Durability::Power);
+    assert_eq!(sled.durability_requested, Durability::Power);
 }
 
 #[test]

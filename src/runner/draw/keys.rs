@@ -4,8 +4,7 @@ use super::{Draw, mix_of};
 use crate::generator::{Distribution, Inserts, Part, SpecError, View};
 use crate::runner::phase::writes_keys_there;
 use crate::runner::shared::Shared;
-use crate::runner::unit::Kind;
-use crate::workload::Phase;
+use crate::workload::{Access, OpKind, Phase};
 
 /// The keys for which a thread's reads must see exactly the last version sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,15 +121,15 @@ fn expected_inserts(shared: &Shared<'_>) -> u64 {
 
 /// The share of a mix's ops that write new keys.
 fn insert_share(phase: &Phase, mix: crate::workload::Mix, row_ops: usize) -> f64 {
-    let ops = |kind: Kind| kind.share(&mix) * kind.counted_ops(kind.ops(phase, row_ops), row_ops) as f64;
-    let new = |kind: Kind| match kind {
-        Kind::Insert => ops(kind) * (1.0 - phase.existing.unwrap_or(0.0)),
-        Kind::Put => phase.existing.map_or(0.0, |existing| ops(kind) * (1.0 - existing)),
-        Kind::InsertIndexed => ops(kind),
+    let ops = |kind: OpKind| mix.share(kind) * kind.counted_ops(kind.ops(phase, row_ops), row_ops) as f64;
+    let new = |kind: OpKind| match kind {
+        OpKind::Insert => ops(kind) * (1.0 - phase.existing.unwrap_or(0.0)),
+        OpKind::Put => phase.existing.map_or(0.0, |existing| ops(kind) * (1.0 - existing)),
+        _ if kind.access() == Access::Insert => ops(kind),
         _ => 0.0,
     };
-    let all: f64 = Kind::ALL.into_iter().map(ops).sum();
-    if all > 0.0 { Kind::ALL.into_iter().map(new).sum::<f64>() / all } else { 0.0 }
+    let all: f64 = OpKind::ALL.into_iter().map(ops).sum();
+    if all > 0.0 { OpKind::ALL.into_iter().map(new).sum::<f64>() / all } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -292,9 +292,9 @@ mod tests {
             (KV_HANDS_OVER, &[(1000, 3_200, 0, 6_400)], "leave 50 % of the calls unaccounted"),
             (KV_HANDS_OVER, &[(1000, 2_000_000, 2_000_000, 4_000_000)], "waited for another thread"),
         ];
-        for &(capabilities, calls, wanted) in lies {
+        for &(capabilities, calls, expected) in lies {
             let text = reason(capabilities, calls);
-            assert!(text.contains(wanted), "{calls:?}: no `{wanted}` in `{text}`");
+            assert!(text.contains(expected), "{calls:?}: no `{expected}` in `{text}`");
         }
     }
 

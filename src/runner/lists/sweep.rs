@@ -37,12 +37,12 @@ pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option
     let most = (READ / lists.count()).max(1);
     let mut asks = Vec::with_capacity(OPS);
     for list in 0..lists.count() {
-        let held = lists.held(list);
-        let end = held.end.min(held.start + most);
-        let before = (!is_native && held.start > 0).then(|| held.start - 1);
-        let after = (end == held.end).then_some(end);
-        for number in before.into_iter().chain(held.start..end).chain(after) {
-            asks.push(Ask { list, number, is_there: held.contains(&number) });
+        let elements = lists.elements(list);
+        let end = elements.end.min(elements.start + most);
+        let before = (!is_native && elements.start > 0).then(|| elements.start - 1);
+        let after = (end == elements.end).then_some(end);
+        for number in before.into_iter().chain(elements.start..end).chain(after) {
+            asks.push(Ask { list, number, is_there: elements.contains(&number) });
             if asks.len() == OPS {
                 ask(shared, lists, &mut session, &asks, &mut faults)?;
                 asks.clear();
@@ -60,7 +60,7 @@ pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option
         }
     }
     session.end().map_err(|error| error.to_string())?;
-    let is_cut = (0..lists.count()).any(|list| lists.held(list).end - lists.held(list).start > most);
+    let is_cut = (0..lists.count()).any(|list| lists.elements(list).end - lists.elements(list).start > most);
     Ok((faults, is_cut.then(|| format!("the first {most} elements of each list"))))
 }
 

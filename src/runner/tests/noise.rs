@@ -61,14 +61,14 @@ fn threads_report_their_run_delay_before_they_end() {
     assert!(phase.threads.iter().all(|thread| thread.cpu_ns.is_some()));
     let noise = phase.noise.unwrap();
     let cpu_ns = phase.usage.cpu_ns().unwrap() as f64;
-    let wanted = all as f64 / (all as f64 + cpu_ns);
-    assert!((noise.run_delay_share.unwrap() - wanted).abs() < 1e-5, "{noise:?} and {wanted}");
-    // The trial's share is that of its phases: the fill and this one.
+    let expected = all as f64 / (all as f64 + cpu_ns);
+    assert!((noise.run_delay_share.unwrap() - expected).abs() < 1e-5, "{noise:?} and {expected}");
+    // The trial's share is that of its phases: the fill's and this one's.
     let fill = &record.phases[0].usage;
     let (delays, cpus) = (all + fill.run_delay_ns.unwrap(), cpu_ns + fill.cpu_ns().unwrap() as f64);
-    let wanted = delays as f64 / (delays as f64 + cpus);
+    let expected = delays as f64 / (delays as f64 + cpus);
     let whole = record.noise.as_ref().unwrap().run_delay_share.unwrap();
-    assert!((whole - wanted).abs() < 1e-5, "{whole} and {wanted}");
+    assert!((whole - expected).abs() < 1e-5, "{whole} and {expected}");
 }
 
 /// Bytes that the reads of a trial returned: values differ in size, so the bytes depend on the keys that were drawn.

@@ -42,9 +42,9 @@ fn rounds_continue_after_the_previous_one() {
             .iter()
             .map(|phase| (phase.phase.name.as_str(), phase.round, phase.keys_after))
             .collect();
-        let wanted = |name, round: u32| (name, Some(round), Some(500 * u64::from(round)));
+        let expected = |name, round: u32| (name, Some(round), Some(500 * u64::from(round)));
         let all: Vec<_> =
-            (1..=3).flat_map(|round| [wanted("insert", round), wanted("fetch", round)]).collect();
+            (1..=3).flat_map(|round| [expected("insert", round), expected("fetch", round)]).collect();
         assert_eq!(runs, all, "{}", engine.name());
         for phase in &record.phases {
             assert_eq!((phase.ops, phase.series.is_empty()), (500, false), "{}", engine.name());

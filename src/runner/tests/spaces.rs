@@ -176,7 +176,7 @@ fn index_rows_of_an_unordered_engine_are_read_by_their_keys() {
     let workload = tiny("indexed-insert");
     let engine = Registry::load(&[]).engine("memory-map").unwrap();
     let spaces = Spaces::new(&workload, engine.capabilities());
-    let request = Request { create: true, keyspaces: spaces.asked(), ..Request::default() };
+    let request = Request { create: true, keyspaces: spaces.requested(), ..Request::default() };
     let database = Database::open(&engine, folder.path(), &request).unwrap();
     let (keys, _) = data::keys(&workload, data::growth(&workload), 0).unwrap();
     let values = data::values(&workload).unwrap();
@@ -217,7 +217,7 @@ fn index_rows_of_an_unordered_engine_are_read_by_their_keys() {
             inserters: 0,
             deletes: false,
             writes: false,
-            ops_wanted: 0,
+            target_ops: 0,
             warm_until: AtomicU64::new(0),
             end_at: AtomicU64::new(0),
             stop: &NEVER,

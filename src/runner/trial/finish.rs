@@ -1,6 +1,6 @@
 //! The end of a trial: close, reopen in a fresh process, and the sweep.
 
-use super::{OnTick, Running};
+use super::{OnTick, TrialRun};
 use crate::engine::Database;
 use crate::measure::noise::run_delay_share_of;
 use crate::measure::warning::warnings_of_noise;
@@ -44,7 +44,7 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
     warnings
 }
 
-impl Running<'_> {
+impl TrialRun<'_> {
     /// The noise of the trial so far; the run delay comes from its phases, which measure it best.
     pub(super) fn noise_so_far(&self) -> Noise {
         let mut noise = self.noise.finish();

@@ -1,7 +1,7 @@
 //! The end of a trial in a fresh process: data that an engine kept only in the memory of the trial's process is missing
 //! there.
 
-use super::{Folders, Keep, OnTick, Running};
+use super::{Folders, Keep, OnTick, TrialRun};
 use crate::engine::Engine;
 use crate::measure::Clock;
 use crate::results::{Cause, EngineFacts, Outcome, Record, StepKind, Trial};
@@ -46,18 +46,18 @@ pub fn run_end(
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
 ) -> Result<Record, String> {
-    let mut running = Running::new(trial, engine, &folders, clock)?;
-    running.board = board;
-    running.take_over(hand_over, versions)?;
-    if running.reopen() {
+    let mut run = TrialRun::new(trial, engine, &folders, clock)?;
+    run.board = board;
+    run.take_over(hand_over, versions)?;
+    if run.reopen() {
         // If this process does not finish, the record shows how far it came.
-        keep(&running.record())?;
-        running.sweep_and_close(hand_over.is_swept, on_tick);
+        keep(&run.record())?;
+        run.sweep_and_close(hand_over.is_swept, on_tick);
     }
-    Ok(running.record())
+    Ok(run.record())
 }
 
-impl Running<'_> {
+impl TrialRun<'_> {
     /// Has a fresh process reopen and sweep the closed database, and takes over its results.
     pub(super) fn finish_elsewhere(&mut self, elsewhere: &Elsewhere<'_>, is_swept: bool) {
         let handed = self.hand_over(elsewhere.versions, is_swept);
@@ -77,7 +77,10 @@ impl Running<'_> {
             is_atomic: self.spaces.is_atomic(),
             facts: self.facts.clone(),
             versions: self.versions.as_ref().map(|table| table.write(versions)).transpose()?,
-            lists: self.lists.as_ref().map(|lists| (0..lists.count()).map(|list| lists.held(list)).collect()),
+            lists: self
+                .lists
+                .as_ref()
+                .map(|lists| (0..lists.count()).map(|list| lists.elements(list)).collect()),
         })
     }
 
@@ -88,12 +91,15 @@ impl Running<'_> {
         self.has_created = true;
         self.facts = hand_over.facts.clone();
         self.spaces.set_atomic(hand_over.is_atomic);
-        if let (Some(table), Some(wanted)) = (&self.versions, hand_over.versions) {
+        if let (Some(table), Some(expected)) = (&self.versions, hand_over.versions) {
             table.restore(&[]);
-            table.read(versions, wanted)?;
+            table.read(versions, expected)?;
         }
-        if let (Some(lists), Some(held)) = (&self.lists, &hand_over.lists) {
-            held.iter().zip(0..lists.count()).for_each(|(held, list)| lists.hold(list, held));
+        if let (Some(lists), Some(elements)) = (&self.lists, &hand_over.lists) {
+            elements
+                .iter()
+                .zip(0..lists.count())
+                .for_each(|(elements, list)| lists.set_elements(list, elements));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The start of a trial with a kept database, and the end of a trial that keeps its database.
 
-use super::Running;
+use super::TrialRun;
 use crate::engine::Engine;
 use crate::measure::DiskUse;
 use crate::results::Trial;
@@ -64,24 +64,24 @@ impl Start {
         workload: &Workload,
         insert_end: u64,
     ) -> Result<Option<Versions>, String> {
-        let wanted = match (&self.state, kept) {
+        let expected = match (&self.state, kept) {
             (Some(state), Some(folder)) => match state.versions {
-                Some(wanted) => Some((folder, wanted)),
+                Some(expected) => Some((folder, expected)),
                 None => return Ok(None),
             },
             _ => None,
         };
         let table = Versions::new(workload.keys, insert_end);
         let table = table.map(|table| table.with_words(workload.phases.iter().any(is_contended)));
-        if let Some((folder, wanted)) = wanted {
+        if let Some((folder, expected)) = expected {
             let table = table.as_ref().ok_or("it has too many versions")?;
-            table.read(&folder.join(kept::VERSIONS), wanted)?;
+            table.read(&folder.join(kept::VERSIONS), expected)?;
         }
         Ok(table)
     }
 }
 
-impl Running<'_> {
+impl TrialRun<'_> {
     /// Writes the state of the closed database to `folder`. Writes nothing if the trial failed or there is nothing to keep.
     pub(super) fn leave(&self, folder: &Path) -> Result<(), String> {
         let is_sound = self.failure.is_none() && self.faults.is_empty() && self.database.is_none();

@@ -1,6 +1,6 @@
 //! Opens the database of a trial: the request to the engine, and tests of properties that no capability declares.
 
-use super::Running;
+use super::TrialRun;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Asked, Database, Request, Shape, defects_of};
 use crate::generator::Values;
@@ -8,8 +8,7 @@ use crate::results::StepKind;
 use crate::runner::facts::{facts_of, level_number};
 use crate::runner::phase;
 use crate::runner::schedule::times;
-use crate::runner::unit::Kind;
-use crate::workload::{Durability, Phase};
+use crate::workload::{Durability, OpKind, Phase};
 use std::sync::atomic::AtomicU32;
 
 /// The minimum limit of a database's size, bytes.
@@ -17,7 +16,7 @@ const LEAST_DISK_LIMIT: u64 = 256 << 20;
 
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
-impl Running<'_> {
+impl TrialRun<'_> {
     fn request(&self, level: Durability) -> Request {
         let workload = &self.trial.workload;
         let threads = workload.phases.iter().map(|phase| phase::roles(phase).len()).max().unwrap_or(1);
@@ -39,7 +38,7 @@ impl Running<'_> {
             key_size_fixed: fixed.map_or(0, |size| (size + self.spaces.extra_len()) as u32),
             value_size_max: value_size_max as u32,
             threads: threads as u32,
-            keyspaces: self.spaces.asked(),
+            keyspaces: self.spaces.requested(),
             indexes: self.spaces.kept_indexes(),
             settings: self.trial.options.clone(),
             kinds: 0,
@@ -98,7 +97,7 @@ impl Running<'_> {
     /// A known defect of the engine that would affect the phase.
     pub(super) fn defect(&self, phase: &Phase) -> Option<String> {
         let version = &self.facts.as_ref()?.version;
-        let kinds: Vec<&str> = phase::kinds_of(phase).into_iter().map(Kind::name).collect();
+        let kinds: Vec<&str> = phase::kinds_of(phase).into_iter().map(OpKind::name).collect();
         let asked = Asked {
             kinds: &kinds,
             reverse: phase.scan.reverse,

@@ -3,7 +3,7 @@
 
 use crate::measure::{Histogram, SeriesRow};
 use crate::runner::shared::{Tallies, Tally};
-use crate::runner::unit::Kind;
+use crate::workload::OpKind;
 use std::collections::VecDeque;
 
 /// The length of a row, nanoseconds.
@@ -127,14 +127,14 @@ impl Open {
     }
 
     fn row(&self, row: u64, length_ns: u64) -> (SeriesRow, Histogram) {
-        let tally = |kind: &Kind| self.tallies[*kind as usize].as_ref().filter(|tally| tally.ops > 0);
+        let tally = |kind: &OpKind| self.tallies[*kind as usize].as_ref().filter(|tally| tally.ops > 0);
         let mut all = Histogram::empty();
         let (mut ops, mut misses) = (0, 0);
-        for tally in Kind::ALL.iter().filter_map(tally) {
+        for tally in OpKind::ALL.iter().filter_map(tally) {
             all.merge(&tally.service);
             (ops, misses) = (ops + tally.ops, misses + tally.misses);
         }
-        let kinds = Kind::ALL
+        let kinds = OpKind::ALL
             .iter()
             .filter_map(|kind| Some((kind.name().to_string(), tally(kind)?.service.packed())))
             .collect();
@@ -178,8 +178,8 @@ mod tests {
     use crate::runner::shared::{Published, tallies_for};
 
     fn ended(ops: u64) -> Tallies {
-        let mut tallies = tallies_for([Kind::Get].into_iter());
-        if let Some(tally) = &mut tallies[Kind::Get as usize] {
+        let mut tallies = tallies_for([OpKind::Get].into_iter());
+        if let Some(tally) = &mut tallies[OpKind::Get as usize] {
             tally.ops = ops;
             (0..ops).for_each(|_| tally.service.record(1_000));
         }
@@ -219,15 +219,15 @@ mod tests {
     #[test]
     fn a_batch_that_spans_rows_counts_in_the_last_and_leaves_the_others_empty() {
         let found = series(&[(0, 5), (3, 64), (4, 2)], 4_500);
-        let wanted =
+        let expected =
             [(1_000, 1_000, 5), (2_000, 1_000, 0), (3_000, 1_000, 0), (4_000, 1_000, 64), (4_500, 500, 2)];
-        assert_eq!(shape(&found), wanted);
+        assert_eq!(shape(&found), expected);
         assert_eq!((found[1].p50_ns, found[1].kinds.len()), (None, 0));
     }
 
     #[test]
     fn a_late_watcher_finds_separate_rows() {
-        let mut one = Published::new(&[Kind::Get]);
+        let mut one = Published::new(&[OpKind::Get]);
         let mut rows = Rows::default();
         // Three rows pass before the watcher reads them, the second of them without an op.
         one.publish(&ended(10), 1);
@@ -235,7 +235,7 @@ mod tests {
         one.publish(&ended(30), 3);
         assert_eq!(one.take(|row, tallies| rows.add(row, tallies)), 3);
         // Another thread was in one batch the whole time; its earlier ops are in the first row.
-        let mut other = Published::new(&[Kind::Get]);
+        let mut other = Published::new(&[OpKind::Get]);
         assert_eq!(other.take(|row, tallies| rows.add(row, tallies)), 0);
         rows.close_before(0);
         other.publish(&ended(1), 3);

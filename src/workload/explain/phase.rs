@@ -3,7 +3,7 @@
 use super::text_of_level;
 use super::words::{counted, listed, number, percent, size};
 use crate::generator::Distribution;
-use crate::workload::{Emulate, Phase, Workload};
+use crate::workload::{Access, Emulate, OpKind, Phase, Workload};
 
 /// The parts of a phase's description, each with its title.
 pub fn parts(workload: &Workload, place: usize) -> Vec<(&'static str, String)> {
@@ -21,49 +21,42 @@ pub fn parts(workload: &Workload, place: usize) -> Vec<(&'static str, String)> {
 }
 
 /// The words for the ops of a kind.
-fn kind(workload: &Workload, phase: &Phase, name: &str) -> String {
-    let group = |what: &str| match (phase.join, phase.atomic) {
+fn words(workload: &Workload, phase: &Phase, kind: OpKind) -> String {
+    let what = match kind {
+        OpKind::MultiGet => {
+            format!("{} of {} each", kind.words(), counted(phase.multi_get_keys.into(), "key", "keys"))
+        }
+        OpKind::Put => match phase.existing {
+            Some(0.0) => "puts of new keys".to_string(),
+            Some(1.0) => "puts that overwrite existing keys".to_string(),
+            Some(share) => format!("puts ({} of existing keys, the others of new keys)", percent(share)),
+            None => kind.words().to_string(),
+        },
+        OpKind::Insert => match phase.existing {
+            Some(share) => format!("inserts ({} of existing keys, which must be refused)", percent(share)),
+            None => "inserts of new keys".to_string(),
+        },
+        OpKind::Scan if workload.collections.are_hashes() => {
+            "scans of a complete hash, with fields and values copied out".to_string()
+        }
+        OpKind::Scan => scans(phase),
+        OpKind::Merge => {
+            let is_emulated = phase.emulate.contains(&Emulate::Merge);
+            let how = if is_emulated { "always by get and put" } else { "by the engine if it supports them" };
+            format!("{}, {how}", kind.words())
+        }
+        OpKind::Transaction => {
+            format!("{} of {}", kind.words(), counted(phase.transaction_ops.into(), "update", "updates"))
+        }
+        _ => kind.words().to_string(),
+    };
+    if !kind.is_joined() {
+        return what;
+    }
+    match (phase.join, phase.atomic) {
         (0 | 1, _) => format!("{what}, not grouped"),
         (join, true) => format!("{what}, {} per transaction", number(join.into())),
         (join, false) => format!("{what}, in groups of {} that may share one commit", number(join.into())),
-    };
-    match name {
-        "get" => "gets, with the value copied out".to_string(),
-        "multi_get" => format!("multi-gets of {} each", counted(phase.multi_get_keys.into(), "key", "keys")),
-        "put" => match phase.existing {
-            Some(0.0) => group("puts of new keys"),
-            Some(1.0) => group("puts that overwrite existing keys"),
-            Some(share) => {
-                group(&format!("puts ({} of existing keys, the others of new keys)", percent(share)))
-            }
-            None => group("puts"),
-        },
-        "insert" => match phase.existing {
-            Some(share) => {
-                group(&format!("inserts ({} of existing keys, which must be refused)", percent(share)))
-            }
-            None => group("inserts of new keys"),
-        },
-        "update" => group("updates, which overwrite the complete value"),
-        "delete" => group("deletes"),
-        "scan" if workload.collections.are_hashes() => {
-            "scans of a complete hash, with fields and values copied out".to_string()
-        }
-        "scan" => scans(phase),
-        "merge" => {
-            let made = phase.emulate.contains(&Emulate::Merge);
-            let how = if made { "always by get and put" } else { "by the engine if it supports them" };
-            group(&format!("merges, which add 1 to a counter, {how}"))
-        }
-        "read_modify_write" => "gets, each followed by a put of a new value to the same key".to_string(),
-        "transaction" => {
-            format!("transactions of {}", counted(phase.transaction_ops.into(), "update", "updates"))
-        }
-        "insert_indexed" => group("inserts of new rows with their index rows"),
-        "push" => group("pushes of new values at the right end of a list"),
-        "pop" => "pops of the value at the left end of a list, by get and delete if the engine has no lists"
-            .to_string(),
-        other => other.replace('_', "-"),
     }
 }
 
@@ -86,12 +79,11 @@ fn scans(phase: &Phase) -> String {
 }
 
 fn ops(workload: &Workload, phase: &Phase) -> String {
-    let present: Vec<(&str, f64)> =
-        phase.mix.shares().into_iter().filter(|(_, share)| *share > 0.0).collect();
+    let present: Vec<(OpKind, f64)> = phase.mix.shares().collect();
     let all: f64 = present.iter().map(|(_, share)| share).sum();
-    let described = |(name, share): &(&str, f64)| match present.len() {
-        1 => kind(workload, phase, name),
-        _ => format!("{} {}", percent(share / all), kind(workload, phase, name)),
+    let described = |(kind, share): &(OpKind, f64)| match present.len() {
+        1 => words(workload, phase, *kind),
+        _ => format!("{} {}", percent(share / all), words(workload, phase, *kind)),
     };
     let mut parts: Vec<String> = present.iter().map(described).collect();
     if phase.threads > 0 && (phase.readers > 0 || phase.writers > 0) && !parts.is_empty() {
@@ -126,14 +118,15 @@ fn keys(workload: &Workload, phase: &Phase) -> String {
         return "lists instead of keys: each list belongs to one thread, which draws one of its lists for each op."
             .to_string();
     }
-    let shares: f64 = mix.shares().iter().map(|(_, share)| share).sum();
-    let only_new = phase.existing == Some(0.0);
-    let new = mix.insert + mix.insert_indexed + if only_new { mix.put } else { 0.0 };
     let has_roles = phase.readers + phase.writers > 0;
-    if new > 0.0 && new == shares && (only_new || phase.existing.is_none()) && !has_roles {
+    let only_new = phase.existing == Some(0.0);
+    let is_new = |kind: OpKind| kind.access() == Access::Insert || (only_new && kind.inserts(phase));
+    let has_new = mix.has(is_new);
+    if has_new && mix.kinds().all(is_new) && (only_new || phase.existing.is_none()) && !has_roles {
         return "new keys, in the order of their numbers.".to_string();
     }
-    let is_whole_scan = mix.scan > 0.0 && mix.scan == shares && phase.scan.rows == 0 && !phase.scan.prefix;
+    let only_scans = mix.has(|_| true) && mix.kinds().all(|kind| kind == OpKind::Scan);
+    let is_whole_scan = only_scans && phase.scan.rows == 0 && !phase.scan.prefix;
     if is_whole_scan && !has_roles {
         return "all keys, in their order.".to_string();
     }
@@ -178,7 +171,7 @@ fn keys(workload: &Workload, phase: &Phase) -> String {
         (false, _) => "",
     };
     let grows = if phase.grows { "; the range grows with the inserts of the phase" } else { "" };
-    let new = if new > 0.0 { "; inserts use new keys" } else { "" };
+    let new = if has_new { "; inserts use new keys" } else { "" };
     format!("{which}{hot}{grows}{new}.")
 }
 
@@ -220,8 +213,7 @@ fn ends(workload: &Workload, phase: &Phase) -> String {
 
 fn timed(phase: &Phase) -> String {
     let mix = &phase.mix;
-    let joined = mix.put + mix.insert + mix.update + mix.delete + mix.merge + mix.insert_indexed;
-    let unit = if phase.join > 1 && joined > 0.0 {
+    let unit = if phase.join > 1 && mix.has(OpKind::is_joined) {
         "each group as one"
     } else if mix.read_modify_write > 0.0 {
         "each op separately, a get and its put as one"
@@ -239,7 +231,7 @@ fn timed(phase: &Phase) -> String {
 fn verified(workload: &Workload, phase: &Phase) -> String {
     let mix = &phase.mix;
     let mut parts = Vec::new();
-    if mix.get + mix.multi_get + mix.read_modify_write > 0.0 || phase.readers > 0 {
+    if mix.has(OpKind::gets) || phase.readers > 0 {
         parts.push("each value read is intact, belongs to its key, and has a version that the read may see");
         parts.push("each key that must exist is found");
     }
@@ -250,18 +242,14 @@ fn verified(workload: &Workload, phase: &Phase) -> String {
         parts.push(
             "each row of a scan is in order, within bounds, intact, and belongs to a key that was written",
         );
-        let writes = mix
-            .shares()
-            .iter()
-            .any(|(name, share)| *share > 0.0 && !["get", "multi_get", "scan"].contains(name));
-        if !writes && phase.writers == 0 && phase.scan.index == 0 {
+        if !mix.has(OpKind::writes) && phase.writers == 0 && phase.scan.index == 0 {
             parts.push("no row is missing");
         }
     }
     if mix.merge > 0.0 {
         parts.push("each counter has counted every merge (checked by the sweep at the end)");
     }
-    if mix.push + mix.pop > 0.0 {
+    if mix.has(OpKind::is_of_lists) {
         parts.push("each pushed value is popped once, in order, or is still in the list at the end");
     }
     if mix.delete > 0.0 {
@@ -270,10 +258,7 @@ fn verified(workload: &Workload, phase: &Phase) -> String {
     if mix.insert > 0.0 && phase.existing.is_some() {
         parts.push("an insert of an existing key is refused, and the key keeps its value");
     }
-    let writes = mix.shares().iter().any(|(name, share)| {
-        *share > 0.0 && !["get", "multi_get", "scan", "merge", "push", "pop"].contains(name)
-    });
-    if writes || phase.writers > 0 {
+    if mix.has(OpKind::writes_rows) || phase.writers > 0 {
         parts.push("written values are checked by later reads and by the sweep at the end");
     }
     if parts.is_empty() {

@@ -76,7 +76,7 @@ fn each_field_is_described() {
         ("mix.existing=0.5", "50 % of existing keys"),
         ("scan.value_size=50", "Values have 50 bytes"),
     ];
-    for (set, wanted) in cases {
+    for (set, expected) in cases {
         let mut sets = vec![set.to_string()];
         if set.starts_with("mix.existing") {
             sets.insert(0, "mix.mix={put=1}".into());
@@ -88,7 +88,7 @@ fn each_field_is_described() {
         Overrides { set: sets, ..Overrides::default() }.apply(&mut workload).unwrap();
         let text = workload.explain();
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains(wanted), "{set}: no `{wanted}` in\n{text}");
+        assert!(words.contains(expected), "{set}: no `{expected}` in\n{text}");
         assert_is_whole(set, &text);
     }
     let text = "[[phase]]\nname = 'a'\nmix = { put = 1 }\nops = 1\n";

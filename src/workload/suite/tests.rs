@@ -25,7 +25,7 @@ fn a_suite_expands_to_workloads_with_their_engines() {
     let small = suite(SMALL);
     assert_eq!((small.name.as_str(), small.about.as_str(), small.runs), ("s", "Fills", Some(2)));
     let members = small.members(&find, &Changes::default()).unwrap();
-    let wanted = [
+    let expected = [
         "fill-seq-500k",
         "fill-seq-100k",
         "overwrite-hot-process",
@@ -33,7 +33,7 @@ fn a_suite_expands_to_workloads_with_their_engines() {
         "ycsb-a-hot-process",
         "ycsb-a-hot-power",
     ];
-    assert_eq!(names(&members), wanted);
+    assert_eq!(names(&members), expected);
     let (first, last) = (&members[0], &members[5]);
     assert_eq!((first.workload.keys, first.workload.variant_of.as_deref()), (500_000, Some("fill-seq")));
     assert_eq!((&first.engines[..], &last.engines[..]), (&["a".into(), "b".into()][..], &["c".into()][..]));
@@ -124,11 +124,11 @@ const BROKEN: &[(&str, &str)] = &[
 #[test]
 fn errors_are_one_line_with_place_and_reason() {
     let mut failures = String::new();
-    for (text, wanted) in BROKEN {
+    for (text, expected) in BROKEN {
         let members = parse_suite(text, "s.toml").and_then(|suite| suite.members(&find, &Changes::default()));
         let got = members.map_or_else(|error| error.to_string(), |_| "no error".to_string());
-        if !got.contains(wanted) || got.contains('\n') || !got.starts_with("s.toml:") {
-            failures += &format!("for\n{text}\nwanted {wanted}\ngot    {got}\n\n");
+        if !got.contains(expected) || got.contains('\n') || !got.starts_with("s.toml:") {
+            failures += &format!("for\n{text}\nexpected {expected}\ngot    {got}\n\n");
         }
     }
     assert!(failures.is_empty(), "{failures}");

@@ -87,8 +87,8 @@ fn reports_what_is_wrong_with_rounds_and_groups() {
             "w.toml:5: phase `a`: `scan.rows_per_call`: expected scan in the mix, got none",
         ),
     ];
-    for (top, phases, wanted) in cases {
-        is_refused(top, &phases, wanted);
+    for (top, phases, expected) in cases {
+        is_refused(top, &phases, expected);
     }
 }
 
@@ -111,15 +111,18 @@ fn reports_what_is_wrong_with_transactions_that_span_a_phase() {
             "w.toml:5: expected `whole` or `aborted`, got `undone`",
         ),
     ];
-    for (top, phases, wanted) in cases {
-        is_refused(top, &phases, wanted);
+    for (top, phases, expected) in cases {
+        is_refused(top, &phases, expected);
     }
 }
 
 /// Checks that the workload has one error, of one line, with these words.
-fn is_refused(top: &str, phases: &str, wanted: &str) {
+fn is_refused(top: &str, phases: &str, expected: &str) {
     let got = error(&format!("{top}{phases}"));
-    assert!(got.contains(wanted) && !got.contains('\n'), "for\n{top}{phases}\nwanted {wanted}\ngot    {got}");
+    assert!(
+        got.contains(expected) && !got.contains('\n'),
+        "for\n{top}{phases}\nexpected {expected}\ngot    {got}"
+    );
 }
 
 #[test]

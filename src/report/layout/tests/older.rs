@@ -181,7 +181,7 @@ fn kvbench_prints_the_same_wide_table_and_fills_it_by_name() {
         record.phases[0].disk_end = Some(crate::measure::DiskUse::default());
         record.phases[1] = PhaseRecord::not_run(
             record.phases[1].phase.clone(),
-            record.phases[1].durability_asked,
+            record.phases[1].durability_requested,
             "no ordered scans".to_string(),
         );
     });
@@ -204,7 +204,7 @@ fn kvbench_ranks_share_a_cell_where_no_order_is_shown() {
         get.elapsed_ns = get.ops * times;
         record.phases[1].durability_in_force = record.phases[0].durability_in_force;
         for phase in &mut record.phases {
-            phase.durability_in_force = Some(phase.durability_asked);
+            phase.durability_in_force = Some(phase.durability_requested);
         }
         if record.trial.engine == "redb" {
             record.phases[1].not_run = Some("no ordered scans".to_string());
