@@ -20,7 +20,7 @@ pub fn engines(registry: &Registry, names: &[String]) -> Result<Vec<Engine>, Cli
     let mut found = Vec::new();
     let mut absent = Vec::new();
     for name in names {
-        match registry.engine(named(name).0) {
+        match registry.engine(split_options(name).0) {
             Ok(engine) => found.push(engine),
             Err(Lookup::Absent(advice)) => absent.push(format!("{name}: {advice}")),
             Err(Lookup::Unknown(known)) => {
@@ -44,7 +44,7 @@ pub fn engines(registry: &Registry, names: &[String]) -> Result<Vec<Engine>, Cli
 }
 
 /// Splits an engine's name from the options in parentheses, as reports show them: `redis (server=x, multi-get=pipeline)`.
-pub fn named(text: &str) -> (&str, Vec<(&str, &str)>) {
+pub fn split_options(text: &str) -> (&str, Vec<(&str, &str)>) {
     let Some((name, options)) = text.strip_suffix(')').and_then(|text| text.split_once(" (")) else {
         return (text, Vec::new());
     };
@@ -60,7 +60,7 @@ pub fn options(
 ) -> Result<Vec<Contestant>, CliError> {
     let mut contestants: Vec<Contestant> = Vec::new();
     for (name, engine) in names.iter().zip(engines) {
-        let (name, own) = named(name);
+        let (name, own) = split_options(name);
         let options = own.into_iter().map(|(option, value)| option_of(engine, name, option, value));
         contestants.push(Contestant {
             engine: name.into(),

@@ -84,7 +84,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, CliError> {
 
 fn summary(folder: &RunFolder) -> Result<Summary, CliError> {
     folder.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
-    let records = folder.finished().map_err(|error| CliError::failed(error.to_string()))?;
+    let records = folder.finished()?;
     Ok(Summary::new(folder.run(), records))
 }
 

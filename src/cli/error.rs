@@ -1,6 +1,12 @@
 //! The error of a command: an exit code, a message, and a hint about what to do next.
 
+use crate::engine::EngineError;
+use crate::results::store::StoreError;
+use crate::runner::PlanError;
+use crate::workload::WorkloadError;
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 /// A trial failed.
 pub const FAILED: u8 = 1;
@@ -44,6 +50,11 @@ impl CliError {
         CliError { code: ABSENT, message: message.into(), hint: None }
     }
 
+    /// The error of an operation (`write`) on a file or folder.
+    pub fn cannot(what: &str, path: &Path) -> impl Fn(io::Error) -> CliError {
+        move |error| CliError::failed(format!("cannot {what} {}: {error}", path.display()))
+    }
+
     /// Adds a hint about what to do next.
     pub fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());
@@ -58,5 +69,41 @@ impl fmt::Display for CliError {
             Some(hint) => write!(out, "\nhint: {hint}"),
             None => Ok(()),
         }
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> CliError {
+        CliError::failed(error.to_string())
+    }
+}
+
+impl From<EngineError> for CliError {
+    fn from(error: EngineError) -> CliError {
+        CliError::failed(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for CliError {
+    fn from(error: serde_json::Error) -> CliError {
+        CliError::failed(format!("cannot write JSON: {error}"))
+    }
+}
+
+impl From<WorkloadError> for CliError {
+    fn from(error: WorkloadError) -> CliError {
+        CliError::usage(error.to_string())
+    }
+}
+
+impl From<PlanError> for CliError {
+    fn from(error: PlanError) -> CliError {
+        let hint = match error {
+            PlanError::Workload { .. } => None,
+            PlanError::Trials(_) => {
+                Some("use fewer repetitions (--runs), engines (--engines) or workloads".into())
+            }
+        };
+        CliError { hint, ..CliError::usage(error.to_string()) }
     }
 }

@@ -1,8 +1,7 @@
 //! `kvdyno explain WORKLOAD`: describes a workload or suite in plain English.
 
 use super::error::CliError;
-use super::named::{Named, named};
-use super::sizes::Sizes;
+use super::workloads::{ChangeArgs, Named, named};
 
 /// Describe a workload or suite in plain English.
 #[derive(Debug, clap::Args)]
@@ -10,13 +9,13 @@ pub struct ExplainArgs {
     /// Workload or suite: a name (see `kvdyno workloads`) or a TOML file.
     workload: String,
     #[command(flatten)]
-    sizes: Sizes,
+    changes: ChangeArgs,
 }
 
 /// Prints the description.
 pub fn run(args: &ExplainArgs) -> Result<u8, CliError> {
     let named = named(&args.workload)?;
-    let members = named.members(&args.sizes.changes(None)?)?;
+    let members = named.members(&args.changes.changes(None)?)?;
     let texts: Vec<String> = match &named {
         Named::Suite(suite, _) => vec![suite.explain(&members)],
         Named::One(_) => members.iter().map(|member| member.workload.explain()).collect(),

@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use crate::engine::{Engine, Registry, abi::KV_IN_MEMORY};
-use crate::results::{Run, Trial};
+use crate::results::{Plan, Run, Trial};
 use crate::runner::kept;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct KeepArgs {
     /// Start each trial on a copy of its engine's database in DIR and skip the fill phases. Without --engines, run all
     /// engines that have a database in DIR.
     #[arg(long, value_name = "DIR")]
-    reuse: Option<PathBuf>,
+    pub reuse: Option<PathBuf>,
 }
 
 fn is_in_memory(engine: &Engine) -> bool {
@@ -47,11 +47,6 @@ impl KeepArgs {
         self.keep.is_some() || self.reuse.is_some()
     }
 
-    /// Marks the trials of a plan that start on kept databases.
-    pub fn hold(&self, trials: &mut [Trial]) {
-        trials.iter_mut().for_each(|trial| trial.reused = self.reuse.is_some());
-    }
-
     /// Refuses databases that cannot be kept or reused, before anything is measured. Returns the kept database of each
     /// trial, by the ID of the trial.
     pub fn check(&self, registry: &Registry, run: &Run) -> Result<BTreeMap<String, PathBuf>, CliError> {
@@ -60,7 +55,7 @@ impl KeepArgs {
             Some(folder) => kept::all(folder).map_err(CliError::usage)?,
             None => Vec::new(),
         };
-        for trial in &run.trials {
+        for trial in &run.plan.trials {
             if trial.reused != self.reuse.is_some() {
                 let text = if trial.reused {
                     "this run starts on kept databases: name their folder with --reuse DIR"
@@ -81,19 +76,14 @@ impl KeepArgs {
                 start.insert(trial.id.clone(), kept.folder.clone());
             }
         }
-        // This is the last check because it creates the folder.
-        if let Some(folder) = &self.keep {
-            crate::runner::check_place(folder)
-                .map_err(|text| CliError::usage(format!("--keep: {text}")).hint("name a writable folder"))?;
-        }
         Ok(start)
     }
 
     /// Prints which databases were kept, and for which cells none was.
-    pub fn report(&self, run: &Run) {
+    pub fn report(&self, plan: &Plan) {
         let Some(folder) = &self.keep else { return };
         let cells: BTreeSet<String> =
-            run.trials.iter().filter(|trial| !trial.is_floor).map(kept::name).collect();
+            plan.trials.iter().filter(|trial| !trial.is_floor).map(kept::name).collect();
         let (kept, missing): (Vec<&String>, Vec<&String>) =
             cells.iter().partition(|name| folder.join(name).is_dir());
         if !kept.is_empty() {

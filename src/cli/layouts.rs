@@ -3,8 +3,8 @@
 use super::args::unknown;
 use super::error::CliError;
 use crate::report::{Format, LAYOUTS, Layout, Page, layout, troubles};
-use crate::results::Run;
 use crate::results::summary::Summary;
+use crate::results::{Plan, Run};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ pub fn named(names: &[String]) -> Result<Vec<&'static Layout>, CliError> {
 }
 
 /// The layouts for the end of a run: the requested ones, or else those that its workloads name.
-pub fn of_run(requested: &[String], run: &Run) -> Result<Vec<&'static Layout>, CliError> {
+pub fn of_run(requested: &[String], plan: &Plan) -> Result<Vec<&'static Layout>, CliError> {
     if !requested.is_empty() {
         return named(requested);
     }
-    let workloads = run.trials.iter().map(|trial| &trial.workload);
+    let workloads = plan.trials.iter().map(|trial| &trial.workload);
     let names: Vec<String> = workloads.flat_map(|workload| workload.layouts.iter().cloned()).collect();
     named(&names).map_err(|error| {
         error.hint("it is named in the workload's field `layouts`; see `kvdyno report --help` for a list")

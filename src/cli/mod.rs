@@ -11,23 +11,18 @@ mod explain;
 mod kept;
 mod keys;
 mod layouts;
-mod limits;
 mod live;
 mod man;
-mod named;
 mod new_engine;
-mod passwords;
-mod plan;
 mod plot;
 mod plugins;
 mod redis_benchmark;
-mod refusal;
 mod report;
+mod request;
 mod run;
 mod selftest;
 mod serve;
 mod site;
-mod sizes;
 mod trial;
 mod verify;
 mod versions;
@@ -124,7 +119,7 @@ impl Command {
 pub fn main() -> ExitCode {
     signals::end_with_the_reader();
     let parsed = parsed(std::env::args_os());
-    if parsed.as_ref().is_ok_and(|cli| cli.command.as_ref().is_some_and(Command::is_inner)) {
+    if parsed.as_ref().is_ok_and(|parsed| parsed.command.is_inner()) {
         return ExitCode::from(printed(ended(parsed)));
     }
     ExitCode::from(defect::guarded(|| printed(ended(parsed))))
@@ -133,25 +128,42 @@ pub fn main() -> ExitCode {
 /// The command definition. `-1` after a flag is parsed as its value, so that the error states what the flag expects.
 fn definition() -> clap::Command {
     fn with_negative(command: clap::Command) -> clap::Command {
-        let takes = |arg: clap::Arg| match arg.get_action().takes_values() {
+        let allow = |arg: clap::Arg| match arg.get_action().takes_values() {
             true => arg.allow_negative_numbers(true),
             false => arg,
         };
-        command.mut_args(takes).mut_subcommands(with_negative)
+        command.mut_args(allow).mut_subcommands(with_negative)
     }
     with_negative(Cli::command())
 }
 
-/// Parses the words of a command line.
-fn parsed<Word: Into<OsString> + Clone>(words: impl IntoIterator<Item = Word>) -> Result<Cli, clap::Error> {
-    let matches = definition().try_get_matches_from(words)?;
-    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut definition()))
+/// A parsed command line.
+struct Parsed {
+    command: Command,
+    plugins: Vec<PathBuf>,
+    /// The words that repeat the command.
+    words: Vec<String>,
+}
+
+/// Parses the words of a command line. Without a command, they mean `kvdyno run quick`.
+fn parsed<Word: Into<OsString> + Clone>(
+    words: impl IntoIterator<Item = Word>,
+) -> Result<Parsed, clap::Error> {
+    let mut definition = definition();
+    let matches = definition.try_get_matches_from_mut(words)?;
+    let words = request::command(&definition, &matches);
+    let Cli { command, plugins } =
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))?;
+    match command {
+        Some(command) => Ok(Parsed { command, plugins, words }),
+        None => Ok(Parsed { plugins, words, ..parsed(["kvdyno", "run", "quick"])? }),
+    }
 }
 
 /// Runs the command and returns its exit code. clap prints the help and usage errors.
-fn ended(parsed: Result<Cli, clap::Error>) -> u8 {
+fn ended(parsed: Result<Parsed, clap::Error>) -> u8 {
     let outcome = match parsed {
-        Ok(cli) => dispatch(cli),
+        Ok(parsed) => dispatch(parsed),
         Err(error) if error.use_stderr() => {
             // If stderr cannot be written, the exit code still reports the error.
             let _ = error.print();
@@ -174,7 +186,7 @@ fn ended(parsed: Result<Cli, clap::Error>) -> u8 {
 /// The engines named on the command line of a run. If empty, the run uses all available engines or those of a suite.
 fn named_engines(words: &[String]) -> Vec<String> {
     match parsed(words) {
-        Ok(Cli { command: Some(Command::Run(args)), .. }) => args.engines,
+        Ok(Parsed { command: Command::Run(args), .. }) => args.engines,
         _ => Vec::new(),
     }
 }
@@ -192,33 +204,32 @@ fn printed(code: u8) -> u8 {
     if code == 0 { FAILED } else { code }
 }
 
-fn dispatch(cli: Cli) -> Result<u8, CliError> {
-    let plugins = &cli.plugins;
+fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> {
+    let plugins = &plugins;
     plugins::check(plugins)?;
-    match cli.command {
-        None => run::run(&run::RunArgs::quick(), plugins),
-        Some(Command::Run(args)) => run::run(&args, plugins),
-        Some(Command::Report(args)) => report::run(&args),
-        Some(Command::Compare(args)) => compare::run(&args),
-        Some(Command::Plot(args)) => plot::run(&args),
-        Some(Command::Site(args)) => site::run(&args),
-        Some(Command::Engines(args)) => engines::run(&args, plugins),
-        Some(Command::Workloads(args)) => workloads::run(&args),
-        Some(Command::Explain(args)) => explain::run(&args),
-        Some(Command::Keys(args)) => keys::run(&args),
-        Some(Command::Verify(args)) => verify::run(&args, plugins),
-        Some(Command::Serve(args)) => serve::run(&args, plugins),
-        Some(Command::NewEngine(args)) => new_engine::run(&args),
-        Some(Command::Selftest(args)) => selftest::run(&args),
-        Some(Command::Doctor(args)) => doctor::run(&args, plugins),
-        Some(Command::Completions(args)) => completions::run(&args),
-        Some(Command::Man) => man::run(),
-        Some(Command::Trial(args)) => trial::run(&args),
-        Some(Command::RedisBenchmarkOne(args)) => redis_benchmark::run_one(&args, plugins),
-        Some(Command::DescribePlugins(args)) => plugins::describe(&args),
-        Some(Command::VersionOne(args)) => versions::run_one(&args),
-        Some(Command::VerifyOne(args)) => verify::run_one(&args, plugins),
-        Some(Command::VerifyReopened(args)) => verify::run_reopened(&args, plugins),
+    match command {
+        Command::Run(args) => run::run(&args, plugins, words),
+        Command::Report(args) => report::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Plot(args) => plot::run(&args),
+        Command::Site(args) => site::run(&args),
+        Command::Engines(args) => engines::run(&args, plugins),
+        Command::Workloads(args) => workloads::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Keys(args) => keys::run(&args),
+        Command::Verify(args) => verify::run(&args, plugins),
+        Command::Serve(args) => serve::run(&args, plugins),
+        Command::NewEngine(args) => new_engine::run(&args),
+        Command::Selftest(args) => selftest::run(&args),
+        Command::Doctor(args) => doctor::run(&args, plugins),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man => man::run(),
+        Command::Trial(args) => trial::run(&args),
+        Command::RedisBenchmarkOne(args) => redis_benchmark::run_one(&args, plugins),
+        Command::DescribePlugins(args) => plugins::describe(&args),
+        Command::VersionOne(args) => versions::run_one(&args),
+        Command::VerifyOne(args) => verify::run_one(&args, plugins),
+        Command::VerifyReopened(args) => verify::run_reopened(&args, plugins),
     }
 }
 

@@ -47,7 +47,7 @@ pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
     let out = args.out.clone().unwrap_or_else(|| results.path().join(format!("{name}.svg")));
     let kind = kind_of(&out)?;
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
-    let records = results.finished().map_err(|error| CliError::failed(error.to_string()))?;
+    let records = results.finished()?;
     let summary = Summary::new(results.run(), records);
     let is_log = args.scale.as_ref().map(|scale| scale == "log");
     let choice = PlotChoice { phase: args.phase.clone(), is_log };

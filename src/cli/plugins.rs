@@ -18,6 +18,11 @@ pub fn describe(args: &DescribeArgs) -> Result<u8, CliError> {
     crate::engine::describe(&args.files)
 }
 
+/// The path of this executable, which starts itself for each trial.
+pub fn executable() -> Result<PathBuf, CliError> {
+    std::env::current_exe().map_err(|error| CliError::failed(format!("cannot find this executable: {error}")))
+}
+
 /// Refuses paths that cannot contain plug-ins.
 pub fn check(given: &[PathBuf]) -> Result<(), CliError> {
     for path in given {
@@ -37,9 +42,9 @@ pub fn check(given: &[PathBuf]) -> Result<(), CliError> {
 /// The registry for a command that names these engines, or for all engines if there are no names. Another process loads the
 /// plug-ins.
 pub fn registry(given: &[PathBuf], names: &[String]) -> Result<Registry, CliError> {
-    let executable = std::env::current_exe()
-        .map_err(|error| CliError::failed(format!("cannot find this executable: {error}")))?;
-    let names: Vec<String> = names.iter().map(|name| super::args::named(name).0.to_string()).collect();
+    let executable = executable()?;
+    let names: Vec<String> =
+        names.iter().map(|name| super::args::split_options(name).0.to_string()).collect();
     Ok(Registry::look_for(given, &names, &|files| described(&executable, files)))
 }
 
@@ -47,7 +52,7 @@ pub fn registry(given: &[PathBuf], names: &[String]) -> Result<Registry, CliErro
 /// a named engine comes from another plug-in.
 pub fn warn(registry: &Registry, names: &[String]) {
     let is_unknown = |name: &String| {
-        let found = registry.engine(super::args::named(name).0);
+        let found = registry.engine(super::args::split_options(name).0);
         name != "mutants" && matches!(found, Err(Lookup::Unknown(_)))
     };
     let concerns_all = names.iter().any(is_unknown) || names.is_empty();

@@ -7,7 +7,7 @@ mod table;
 pub use measure::{RedisBenchmarkArgs, measure, run_one};
 pub use table::table;
 
-use crate::results::Run;
+use crate::results::Plan;
 use crate::workload::Workload;
 use std::path::Path;
 
@@ -24,9 +24,9 @@ fn is_of_servers(workload: &Workload) -> bool {
     workload.variant_of.as_deref().unwrap_or(&workload.name) == WORKLOAD
 }
 
-/// Whether a run has trials that measure servers.
-pub fn applies_to(run: &Run) -> bool {
-    run.trials.iter().any(|trial| is_of_servers(&trial.workload))
+/// Whether a plan has trials that measure servers.
+fn applies_to(plan: &Plan) -> bool {
+    plan.trials.iter().any(|trial| is_of_servers(&trial.workload))
 }
 
 /// The store of a server: the engine that `kvdyno serve` serves, or the server program.

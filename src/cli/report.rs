@@ -36,15 +36,16 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     layouts::check(&layouts, format, args.out.as_deref())?;
     let results = open(&args.dir)?;
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
-    let finished = results.finished().map_err(|error| CliError::failed(error.to_string()))?;
+    let finished = results.finished()?;
     if let Some(name) = &args.baseline {
-        let mut engines: Vec<&str> = results.run().trials.iter().map(|trial| trial.engine.as_str()).collect();
+        let mut engines: Vec<&str> =
+            results.run().plan.trials.iter().map(|trial| trial.engine.as_str()).collect();
         engines.sort_unstable();
         engines.dedup();
         if !engines.contains(&name.as_str()) {
             return Err(super::args::unknown("engine", name, &engines, "kvdyno report"));
         }
-        let is_floor = results.run().trials.iter().any(|trial| trial.is_floor && trial.engine == *name);
+        let is_floor = results.run().plan.trials.iter().any(|trial| trial.is_floor && trial.engine == *name);
         if is_floor || is_mutant(name) {
             return Err(CliError::usage(format!("{name} is never ranked and cannot be the baseline"))
                 .hint("choose an engine that has a rank"));
@@ -80,7 +81,6 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
 
 /// Opens the run in the folder, or the newest run below it.
 pub(super) fn open(dir: &Path) -> Result<RunFolder, CliError> {
-    let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
     if !dir.is_dir() {
         return Err(CliError::usage(format!("folder {} does not exist", dir.display()))
             .hint("name the folder of a run, as printed by `kvdyno run`"));
@@ -88,10 +88,10 @@ pub(super) fn open(dir: &Path) -> Result<RunFolder, CliError> {
     let path = if dir.join("run.json").exists() {
         dir.to_path_buf()
     } else {
-        newest(dir).map_err(failed)?.ok_or_else(|| {
+        newest(dir)?.ok_or_else(|| {
             CliError::usage(format!("{} contains no results", dir.display()))
                 .hint("name the folder of a run, as printed by `kvdyno run`")
         })?
     };
-    RunFolder::open(&path).map_err(failed)
+    Ok(RunFolder::open(&path)?)
 }

@@ -1,22 +1,26 @@
-//! `kvdyno run`: plans a run, measures it and prints the report.
+//! `kvdyno run`: plans a new run or resumes one, measures it and prints the report.
 
+use super::args::split_options;
 use super::error::{CliError, FAILED, WRONG};
 use super::kept::KeepArgs;
 use super::layouts;
-use super::limits::{self, LimitArgs};
 use super::live::LiveArgs;
-use super::passwords;
-use super::plan;
+use super::plugins::{executable, registry, warn};
 use super::redis_benchmark;
-use super::refusal::refusals;
-use super::sizes::Sizes;
-use crate::engine::Registry;
-use crate::measure::signals;
+use super::request::{Request, password_variable};
+use super::workloads::ChangeArgs;
+use crate::audit::proven::{Proven, proven_here};
+use crate::engine::abi::KV_POWER;
+use crate::engine::{Engine, Registry, level_name};
+use crate::measure::placement::parse_cpu_list;
+use crate::measure::units::bytes_text;
+use crate::measure::{Clock, Conditions, Machine, MemoryCap, Placement, disk, signals, warnings_of};
 use crate::report::Layout;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
-use crate::results::{Cause, Outcome, Record, Run};
-use crate::runner::{self, Ending, Runner, Seeds};
+use crate::results::{Cause, Outcome, Plan, Proof, Record, Run, SCHEMA, now_rfc3339, random_suffix, run_id};
+use crate::runner::{self, Ending, Runner, Seeds, TrialSettings, level_number, memory_estimate_bytes};
+use crate::workload::{Durability, Phase, Workload, count_text};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,7 +60,7 @@ pub struct RunArgs {
     pub(super) layout: Vec<String>,
     // The groups with a heading come last because a heading applies to all following flags.
     #[command(flatten)]
-    pub(super) sizes: Sizes,
+    pub(super) changes: ChangeArgs,
     #[command(flatten)]
     pub(super) limits: LimitArgs,
     #[command(flatten)]
@@ -65,107 +69,298 @@ pub struct RunArgs {
     pub(super) live: LiveArgs,
 }
 
-impl RunArgs {
-    /// The arguments of `kvdyno` without a command.
-    pub fn quick() -> RunArgs {
-        RunArgs {
-            workloads: vec!["quick".into()],
-            engines: Vec::new(),
-            sizes: Sizes::default(),
-            limits: LimitArgs::default(),
-            kept: KeepArgs::default(),
-            same_ops: false,
-            options: Vec::new(),
-            results: PathBuf::from("kvdyno-results"),
-            data: None,
-            resume: None,
-            stall_seconds: 120,
-            ignore_space: false,
-            layout: Vec::new(),
-            live: LiveArgs::default(),
-        }
+/// Flags that limit the process of each trial.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Limits for each trial")]
+pub(super) struct LimitArgs {
+    /// Limit the memory of each trial, including page cache and harness, with a control group, such as `512MiB`.
+    #[arg(long, value_name = "BYTES", value_parser = crate::workload::parse_bytes)]
+    pub(super) memory: Option<u64>,
+    /// Run each trial, including threads of the engine, only on these CPUs, such as `0-3,6`.
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    cpus: Option<String>,
+    /// Run each trial on the CPUs of NUMA node N (or on --cpus) and use only memory of that node.
+    #[arg(long, value_name = "N")]
+    numa_node: Option<u32>,
+    /// Put a guard page after each key, value and output buffer, so that a driver that reads or writes past the end crashes.
+    /// This costs time: compare the results only with those of other runs with --paranoid.
+    #[arg(long)]
+    paranoid: bool,
+}
+
+fn cpus(text: &str) -> Result<String, String> {
+    parse_cpu_list(text).map(|_| text.to_string())
+}
+
+impl LimitArgs {
+    /// How many CPUs each trial may use. `None`: as many as this process.
+    pub(super) fn cpu_count(&self) -> Option<u32> {
+        self.placement().cpu_count()
     }
 
-    /// What differs between the repetitions of a new run.
-    pub(super) fn seeds(&self) -> Seeds {
-        match (self.same_ops, self.kept.outlives_trials()) {
-            (true, _) => Seeds::Same,
-            (false, true) => Seeds::OfOps,
-            (false, false) => Seeds::OfAll,
-        }
+    fn placement(&self) -> Placement {
+        Placement { cpus: self.cpus.clone(), numa_node: self.numa_node }
     }
 }
 
-fn resumed(args: &RunArgs, requested: &Option<PathBuf>) -> Result<RunFolder, CliError> {
-    let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
-    let path = match requested {
-        Some(path) => path.clone(),
+impl RunArgs {
+    /// The settings of all trials of a new run.
+    pub(super) fn settings(&self) -> TrialSettings {
+        TrialSettings {
+            seeds: match (self.same_ops, self.kept.outlives_trials()) {
+                (true, _) => Seeds::Same,
+                (false, true) => Seeds::OfOps,
+                (false, false) => Seeds::OfAll,
+            },
+            placement: self.limits.placement(),
+            paranoid: self.limits.paranoid,
+            reused: self.kept.reuse.is_some(),
+        }
+    }
+
+    /// Refuses arguments that are wrong for every run.
+    fn check(&self) -> Result<(), CliError> {
+        self.live.check()?;
+        for (flag, folder) in [("--results", Some(&self.results)), ("--data", self.data.as_ref())] {
+            if folder.is_some_and(|folder| folder.to_str().is_none()) {
+                return Err(CliError::usage(format!("{flag}: the folder's name is not valid UTF-8"))
+                    .hint("use another folder: records and engines require UTF-8 names"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs the command, which `command` repeats. Everything that can be refused is refused before the first trial.
+pub fn run(args: &RunArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8, CliError> {
+    args.check()?;
+    // Progress needs no reader, and the results are also saved in files.
+    signals::outlive_the_reader();
+    let environment = environment(args, plugins)?;
+    let registry = registry(plugins, &args.engines)?;
+    warn(&registry, &args.engines);
+    let (results, (layouts, reuse)) = match &args.resume {
+        Some(folder) => {
+            let results = resumed(args, folder.as_deref())?;
+            let checked = check(args, &registry, results.run())?;
+            (results, checked)
+        }
         None => {
-            let found = if args.results.is_dir() { newest(&args.results).map_err(failed)? } else { None };
+            let run = planned(args, &registry, command)?;
+            let checked = check(args, &registry, &run)?;
+            (RunFolder::create(&args.results, &run)?, checked)
+        }
+    };
+    let runner = Runner {
+        executable: executable()?,
+        plugins: registry.plugin_files(),
+        keep: args.kept.keep.clone(),
+        reuse,
+        stall: Duration::from_secs(args.stall_seconds),
+        environment,
+    };
+    execute(args, &registry, &runner, results, &layouts)
+}
+
+/// Environment variables that trials get in addition to the user's: a password, and the folders of plug-ins for engines that
+/// start kvdyno themselves.
+fn environment(args: &RunArgs, plugins: &[PathBuf]) -> Result<Vec<(String, String)>, CliError> {
+    let mut all = Vec::from_iter(password_variable(&args.options)?);
+    if !plugins.is_empty() {
+        let known = std::env::var("KVDYNO_PLUGINS").ok();
+        let folders = plugins.iter().map(|folder| folder.to_string_lossy().into_owned());
+        all.push(("KVDYNO_PLUGINS".into(), folders.chain(known).collect::<Vec<_>>().join(":")));
+    }
+    Ok(all)
+}
+
+/// Opens the folder of the run to resume: the given one, or the newest.
+fn resumed(args: &RunArgs, folder: Option<&Path>) -> Result<RunFolder, CliError> {
+    let path = match folder {
+        Some(path) => path.to_path_buf(),
+        None => {
+            let found = if args.results.is_dir() { newest(&args.results)? } else { None };
             found.ok_or_else(|| {
                 CliError::usage(format!("no run to resume in {}", args.results.display()))
                     .hint("name the folder of the run: --resume=DIR")
             })?
         }
     };
-    let folder = RunFolder::resume(&path).map_err(failed)?;
-    limits::check(&folder.run().trials)?;
-    Ok(folder)
+    Ok(RunFolder::resume(&path)?)
 }
 
-/// Runs the command.
-pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    args.live.check()?;
-    // Progress needs no reader, and the results are also saved in files.
-    signals::outlive_the_reader();
-    for (flag, folder) in [("--results", Some(&args.results)), ("--data", args.data.as_ref())] {
-        if folder.is_some_and(|folder| folder.to_str().is_none()) {
-            return Err(CliError::usage(format!("{flag}: the folder's name is not valid UTF-8"))
-                .hint("use another folder: records and engines require UTF-8 names"));
+/// Plans a new run and adds this machine to the plan.
+fn planned(args: &RunArgs, registry: &Registry, command: Vec<String>) -> Result<Run, CliError> {
+    let Request { name, entries, settings, absent } = Request::new(args, registry)?;
+    let (plan, shrunk) = runner::plan(name, command, entries, &settings)?;
+    if let Some(data) = &args.data {
+        runner::check_parent(data).map_err(CliError::usage)?;
+    }
+    let data = args.data.as_deref().unwrap_or(&args.results);
+    let machine = Machine::observe(data);
+    check_memory(&plan, &machine)?;
+    if !args.ignore_space {
+        check_space(&plan, data)?;
+    }
+    let started_at = now_rfc3339();
+    let clock = Clock::calibrate().facts();
+    let mut warnings = warnings_of(&machine, &Conditions::observe(data), Some(&clock));
+    warnings.extend(shrunk);
+    let (proofs, unverified) = proofs(&plan, registry);
+    Ok(Run {
+        schema: SCHEMA,
+        tool_version: env!("CARGO_PKG_VERSION").into(),
+        id: run_id(&started_at, &plan.name, &parameters(&plan), random_suffix()),
+        started_at,
+        plan,
+        absent,
+        proofs,
+        unverified,
+        machine,
+        clock,
+        warnings,
+    })
+}
+
+/// Refuses a plan that needs more memory than the machine has, regardless of the engines.
+fn check_memory(plan: &Plan, machine: &Machine) -> Result<(), CliError> {
+    let Some(available) = machine.memory_bytes else { return Ok(()) };
+    for workload in plan.trials.iter().map(|trial| &trial.workload) {
+        let needed = memory_estimate_bytes(workload);
+        if needed > available {
+            return Err(CliError::usage(format!(
+                "workload {}: the threads of a trial need {} of memory for their keys and values; this machine has {}",
+                workload.name,
+                bytes_text(needed),
+                bytes_text(available)
+            ))
+            .hint("use smaller values (--value-size), fewer threads (--threads) or smaller groups (`join`)"));
         }
     }
-    let registry = super::plugins::registry(plugins, &args.engines)?;
-    super::plugins::warn(&registry, &args.engines);
-    let failed = |error: crate::results::store::StoreError| CliError::failed(error.to_string());
-    let mut results = folder_of(args, &registry)?;
-    let layouts = layouts::of_run(&args.layout, results.run())?;
-    let reuse = args.kept.check(&registry, results.run())?;
-    let run = results.run().clone();
-    let earlier = if args.resume.is_some() { results.finished().map_err(failed)? } else { Vec::new() };
-    let (mut live, server) = args.live.begin(&run, &earlier)?;
-    results.warnings().iter().for_each(|warning| live.tell(&format!("warning: {warning}")));
-    for warning in &run.warnings {
-        live.tell(&format!("warning: {} {}", warning.text, warning.advice));
+    Ok(())
+}
+
+/// Refuses a plan that needs more disk space than is free.
+fn check_space(plan: &Plan, data: &Path) -> Result<(), CliError> {
+    let needed = plan.estimate.map_or(0, |estimate| estimate.disk_bytes);
+    match disk::free_bytes(data) {
+        Some(free) if free < needed => Err(CliError::failed(format!(
+            "a trial of this plan may need {} of disk space; {} are free",
+            bytes_text(needed),
+            bytes_text(free)
+        ))
+        .hint("free some space, name a larger disk with --data DIR, or reduce --keys; --ignore-space starts anyway")),
+        _ => Ok(()),
     }
-    let runner = runner_of(args, plugins, &registry, reuse)?;
+}
+
+/// Number of keys and sizes, for the name of the run's folder. Empty if the workloads differ.
+fn parameters(plan: &Plan) -> String {
+    let of = |workload: &Workload| {
+        let text = format!("{}-{}-{}", count_text(workload.keys), workload.key.size, workload.value.size);
+        text.replace([':', ',', '*', '.'], "_")
+    };
+    let mut all = plan.trials.iter().map(|trial| of(&trial.workload));
+    let first = all.next().unwrap_or_default();
+    if all.all(|other| other == first) { first } else { String::new() }
+}
+
+/// What `kvdyno verify` has proven about the engines of a plan, and the engines of plug-ins that were never verified.
+fn proofs(plan: &Plan, registry: &Registry) -> (Vec<Proof>, Vec<String>) {
+    let (mut proofs, mut unverified): (Vec<Proof>, Vec<String>) = (Vec::new(), Vec::new());
+    for engine in plan.trials.iter().filter_map(|trial| registry.engine(&trial.engine).ok()) {
+        let is_known = |name: &str, proofs: &[Proof]| proofs.iter().any(|proof| proof.engine == name);
+        match proven_here(&engine) {
+            Some(Proven { name, version, levels, capabilities, traits, .. }) if !is_known(&name, &proofs) => {
+                let capabilities = capabilities.into_iter().chain(traits).collect();
+                proofs.push(Proof { engine: name, version, levels, capabilities });
+            }
+            None if engine.plugin_file().is_some()
+                && !unverified.iter().any(|name| name == engine.name()) =>
+            {
+                unverified.push(engine.name().to_string());
+            }
+            _ => {}
+        }
+    }
+    (proofs, unverified)
+}
+
+/// Refuses a new or resumed run that this machine, this user or the folders do not support. Returns its layouts, and the
+/// kept database of each trial by the ID of the trial.
+fn check(
+    args: &RunArgs,
+    registry: &Registry,
+    run: &Run,
+) -> Result<(Vec<&'static Layout>, BTreeMap<String, PathBuf>), CliError> {
+    check_limits(&run.plan)?;
+    let layouts = layouts::of_run(&args.layout, &run.plan)?;
+    let reuse = args.kept.check(registry, run)?;
+    // These are the last checks because they create the folders.
+    for (flag, folder) in [("--data", &args.data), ("--keep", &args.kept.keep)] {
+        let Some(folder) = folder else { continue };
+        runner::check_place(folder)
+            .map_err(|text| CliError::usage(format!("{flag}: {text}")).hint("name a writable folder"))?;
+    }
+    Ok((layouts, reuse))
+}
+
+/// Refuses limits that this machine does not support or that this user may not set.
+fn check_limits(plan: &Plan) -> Result<(), CliError> {
+    if let Some(bytes) = plan.trials.iter().filter_map(|trial| trial.workload.memory_bytes).max() {
+        MemoryCap::create(bytes).map_err(|reason| {
+            CliError::failed(format!("memory cannot be capped: {reason}")).hint(
+                "run as root, or in your own control group: `systemd-run --user --scope -p Delegate=yes kvdyno ...`; \
+                 `kvdyno doctor` shows whether it works",
+            )
+        })?;
+    }
+    let mut tried: Vec<&Placement> = Vec::new();
+    for placement in plan.trials.iter().map(|trial| &trial.placement) {
+        if !tried.contains(&placement) {
+            placement.probe().map_err(CliError::usage)?;
+            tried.push(placement);
+        }
+    }
+    Ok(())
+}
+
+/// Runs a plan, new or resumed: measures the trials that have no record yet, then repeats those of servers with
+/// redis-benchmark, and reports the results. Returns the exit code.
+fn execute(
+    args: &RunArgs,
+    registry: &Registry,
+    runner: &Runner,
+    mut results: RunFolder,
+    layouts: &[&Layout],
+) -> Result<u8, CliError> {
+    let run = results.run().clone();
+    let (mut live, server) = args.live.begin(&run, &results.finished()?)?;
+    results.warnings().iter().for_each(|warning| live.message(&format!("warning: {warning}")));
+    for warning in &run.warnings {
+        live.message(&format!("warning: {} {}", warning.text, warning.advice));
+    }
     let data = args.data.clone().unwrap_or_else(|| results.path().join("data"));
     signals::count_interrupts();
     args.live.take_terminal(&mut live)?;
-    let ending = runner::run(&run.trials, &runner, &mut results, &data, &mut live).map_err(|text| {
+    let ending = runner::run(&run.plan, runner, &mut results, &data, &mut live).map_err(|text| {
         remove_data(args, &data);
         let resume = format!("kvdyno run --resume={}", results.path().display());
         CliError::failed(text).hint(format!("completed trials are saved; resume with: {resume}"))
     })?;
     live.finish(ending == Ending::Complete, &results.path().to_string_lossy());
     drop(server);
-    let has_failed = redis_benchmark::applies_to(&run)
-        && ending != Ending::Interrupted
-        && redis_benchmark::measure(
-            &run,
-            results.path(),
-            &data,
-            (&runner.executable, &runner.environment),
-            args.live.is_silent(),
-        )?;
+    let has_failed = ending == Ending::Complete
+        && redis_benchmark::measure(&run, results.path(), &data, runner, args.live.is_silent())?;
     remove_data(args, &data);
-    let records = results.finished().map_err(failed)?;
-    let refusals = refusals(&run, &records, &registry);
+    let records = results.finished()?;
+    let refusals = refusals(&run, &records, registry);
     let has_failed = has_failed || !refusals.is_empty();
     let code = exit_code(&records, ending).max(u8::from(has_failed) * FAILED);
     let summary = Summary::new(&run, records);
-    show(&run, &summary, &layouts, results.path())?;
+    show(&run, &summary, layouts, results.path())?;
     println!("results: {}", results.path().display());
-    args.kept.report(&run);
+    args.kept.report(&run.plan);
     if ending == Ending::Interrupted && !args.live.is_json() {
         eprintln!(
             "interrupted; completed trials are saved. Resume with: kvdyno run --resume={}",
@@ -184,41 +379,9 @@ fn remove_data(args: &RunArgs, data: &Path) {
     }
 }
 
-/// Plans a new run and creates its folder, or opens the folder of a run to resume.
-fn folder_of(args: &RunArgs, registry: &Registry) -> Result<RunFolder, CliError> {
-    if let Some(requested) = &args.resume {
-        return resumed(args, requested);
-    }
-    let planned = plan::plan(args, registry)?;
-    layouts::of_run(&args.layout, &planned)?;
-    args.kept.check(registry, &planned)?;
-    RunFolder::create(&args.results, &planned).map_err(|error| CliError::failed(error.to_string()))
-}
-
-/// The runner, which starts the trials.
-fn runner_of(
-    args: &RunArgs,
-    plugins: &[PathBuf],
-    registry: &Registry,
-    reuse: BTreeMap<String, PathBuf>,
-) -> Result<Runner, CliError> {
-    let executable = std::env::current_exe()
-        .map_err(|error| CliError::failed(format!("cannot find this executable: {error}")))?;
-    Ok(Runner {
-        executable,
-        plugins: registry.plugin_files(),
-        keep: args.kept.keep.clone(),
-        reuse,
-        stall: Duration::from_secs(args.stall_seconds),
-        environment: environment(args, plugins)?,
-    })
-}
-
 /// Prints the results at the end of a run: the table of servers, or the layouts.
 fn show(run: &Run, summary: &Summary, layouts: &[&Layout], folder: &Path) -> Result<(), CliError> {
-    let table =
-        if redis_benchmark::applies_to(run) { redis_benchmark::table(run, summary, folder) } else { None };
-    let Some(table) = table else {
+    let Some(table) = redis_benchmark::table(run, summary, folder) else {
         layouts::print_ending(layouts, summary, run, folder);
         return Ok(());
     };
@@ -241,18 +404,6 @@ fn write_page(results: &RunFolder, summary: &Summary, run: &Run) {
     }
 }
 
-/// Environment variables that trials get in addition to the user's: passwords, and the folders of plug-ins for engines that
-/// start kvdyno themselves.
-fn environment(args: &RunArgs, plugins: &[PathBuf]) -> Result<Vec<(String, String)>, CliError> {
-    let mut all = passwords::environment(&args.options)?;
-    if !plugins.is_empty() {
-        let known = std::env::var("KVDYNO_PLUGINS").ok();
-        let folders = plugins.iter().map(|folder| folder.to_string_lossy().into_owned());
-        all.push(("KVDYNO_PLUGINS".into(), folders.chain(known).collect::<Vec<_>>().join(":")));
-    }
-    Ok(all)
-}
-
 /// The exit code: wrong answers outrank failures. A refused trial is a failure only if all trials were refused.
 fn exit_code(records: &[Record], ending: Ending) -> u8 {
     let any = |test: &dyn Fn(&Record) -> bool| records.iter().any(test);
@@ -270,4 +421,58 @@ fn exit_code(records: &[Record], ending: Ending) -> u8 {
     }
     let compared: Vec<&Record> = records.iter().filter(|record| !record.trial.is_floor).collect();
     if !compared.is_empty() && compared.iter().all(|record| is_refused(record)) { FAILED } else { 0 }
+}
+
+/// A message for each engine that the command line names and that was refused in every phase except fills: the reason and
+/// a hint.
+fn refusals(run: &Run, records: &[Record], registry: &Registry) -> Vec<String> {
+    let mut names: Vec<String> = super::named_engines(&run.plan.command);
+    names.iter_mut().for_each(|name| *name = split_options(name).0.to_string());
+    names.sort();
+    names.dedup();
+    let of = |name: &String| {
+        let own: Vec<&Record> = records.iter().filter(|record| record.trial.engine == *name).collect();
+        let reasons: Option<Vec<String>> = own.iter().map(|record| refusal_reason(record)).collect();
+        let reason = reasons?.into_iter().next()?;
+        let hint = refusal_hint(name, own.iter().map(|record| &*record.trial.workload), registry);
+        Some(format!("{name} was refused in every phase: {reason}\nhint: {hint}"))
+    };
+    names.iter().filter_map(of).collect()
+}
+
+/// Why a trial measured nothing. `None` if it measured something or failed for another reason.
+fn refusal_reason(record: &Record) -> Option<String> {
+    match &record.outcome {
+        Outcome::Failed { cause, text } if *cause == Cause::Refused => Some(text.clone()),
+        Outcome::Ok => {
+            let measured = record.phases.iter().filter(|phase| !phase.phase.is_fill());
+            let reasons: Option<Vec<&String>> = measured.map(|phase| phase.not_run.as_ref()).collect();
+            reasons?.first().map(|reason| reason.to_string())
+        }
+        _ => None,
+    }
+}
+
+fn refusal_hint<'w>(
+    name: &str,
+    mut workloads: impl Iterator<Item = &'w Workload>,
+    registry: &Registry,
+) -> String {
+    let by_level = |engine: Engine| workloads.find_map(|workload| level_hint(&engine, workload));
+    registry.engine(name).ok().and_then(by_level).unwrap_or_else(|| {
+        format!("`kvdyno engines {name}` shows its capabilities; choose other engines or another workload")
+    })
+}
+
+/// Which level to request if an engine cannot reach the requested one.
+fn level_hint(engine: &Engine, workload: &Workload) -> Option<String> {
+    let strongest = (0..=KV_POWER).rev().find(|level| engine.levels() & (1 << level) != 0)?;
+    let requested = |phase: &Phase| phase.durability.unwrap_or(workload.durability);
+    let is_too_strong = |level: Durability| level != Durability::Default && level_number(level) > strongest;
+    let phase = workload.phases.iter().find(|phase| is_too_strong(requested(phase)))?;
+    let level = level_name(strongest);
+    Some(match phase.durability {
+        Some(_) => format!("try --set {}.durability={level}, the strongest level of this engine", phase.name),
+        None => format!("try --durability {level}, the strongest level of this engine"),
+    })
 }

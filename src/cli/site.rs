@@ -29,7 +29,7 @@ pub fn run(args: &SiteArgs) -> Result<u8, CliError> {
             return Err(CliError::usage(format!("folder {} does not exist", dir.display()))
                 .hint("name folders of runs, as printed by `kvdyno run`, or a folder that contains them"));
         }
-        folders.extend(runs_below(dir).map_err(|error| CliError::failed(error.to_string()))?);
+        folders.extend(runs_below(dir)?);
     }
     folders.sort();
     folders.dedup();
@@ -42,7 +42,7 @@ pub fn run(args: &SiteArgs) -> Result<u8, CliError> {
     }
     claim(&args.out)?;
     for folder in runs {
-        let records = folder.finished().map_err(|error| CliError::failed(error.to_string()))?;
+        let records = folder.finished()?;
         let page = site.add(&Summary::new(folder.run(), records), folder.run());
         write(&args.out, &page)?;
     }

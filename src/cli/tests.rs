@@ -1,6 +1,6 @@
 //! Random command lines: each is parsed and planned, or refused with a message, and none panics.
 
-use super::{Cli, Command, definition, parsed, plan};
+use super::{Command, Parsed, definition, parsed, request};
 use crate::generator::Random;
 
 /// Valid and invalid values for flags.
@@ -78,8 +78,7 @@ fn words(command: &clap::Command, random: &mut Random, words: &mut Vec<String>) 
     for _ in 0..count {
         let arg = args[pick(args.len())];
         let value = VALUES[pick(VALUES.len())];
-        let takes = arg.get_action().takes_values();
-        match (arg.get_long(), takes) {
+        match (arg.get_long(), arg.get_action().takes_values()) {
             (Some(flag), true) => words.push(format!("--{flag}={value}")),
             (Some(flag), false) => words.push(format!("--{flag}")),
             (None, _) => words.push(value.into()),
@@ -111,9 +110,11 @@ fn random_flags_with_hostile_values_are_planned_or_refused_and_never_panic() {
         // A panic fails the test. This prints the words that reproduce it.
         std::println!("{all:?}");
         match parsed(&all) {
-            Ok(Cli { command: Some(Command::Run(args)), .. }) => match plan::members(&args) {
+            Ok(Parsed { command: Command::Run(args), words, .. }) => match request::members(&args) {
                 Ok((members, _)) => {
                     planned += 1;
+                    let again = parsed(&words).unwrap_or_else(|error| panic!("{all:?}: {error}"));
+                    assert_eq!(again.words, words, "the recorded command repeats the run");
                     for member in members {
                         crate::runner::disk_estimate_bytes(&member.workload);
                         crate::runner::memory_estimate_bytes(&member.workload);

@@ -119,7 +119,7 @@ pub fn run_one(args: &VerifyOneArgs, plugins: &[PathBuf]) -> Result<u8, CliError
         println!("{BEGUN}{name}");
         let _ = std::io::stdout().flush();
     });
-    let json = serde_json::to_string(&report).map_err(|error| CliError::failed(error.to_string()))?;
+    let json = serde_json::to_string(&report)?;
     println!("{REPORT}{json}");
     Ok(0)
 }
@@ -309,7 +309,7 @@ fn start(
     command.arg(format!("--seed={}", args.how.seed)).arg(format!("--ops={}", args.how.ops));
     command.arg(format!("--seconds={}", args.how.seconds));
     command.args(args.how.checks.iter().map(|check| format!("--check={check}")));
-    let own = format!("{}.", super::args::named(name).0);
+    let own = format!("{}.", super::args::split_options(name).0);
     let options = args.how.options.iter().filter(|option| option.starts_with(&own));
     command.args(options.map(|option| format!("--option={option}")));
     if let Some(file) = plugin {

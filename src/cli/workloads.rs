@@ -1,8 +1,14 @@
-//! `kvdyno workloads [NAME]`: lists workloads and suites, or prints one.
+//! Workloads on the command line: the names and files of workloads and suites, the flags that change them, and
+//! `kvdyno workloads [NAME]`, which lists them or prints one.
 
+use super::args::unknown;
 use super::error::CliError;
-use super::named;
-use crate::workload::{builtin_names, builtin_suites, builtin_text};
+use crate::workload::{
+    Axes, Changes, Durability, Member, Overrides, Suite, Workload, WorkloadError, builtin, builtin_names,
+    builtin_suite, builtin_suites, builtin_text, is_suite, parse, parse_bytes, parse_count, parse_seconds,
+    parse_size, parse_suite, parse_threads,
+};
+use std::path::{Path, PathBuf};
 
 /// List the workloads and suites, or print one.
 #[derive(Debug, clap::Args)]
@@ -14,7 +20,7 @@ pub struct WorkloadsArgs {
 /// Prints the list or one file.
 pub fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
     let Some(name) = &args.name else {
-        let width = named::known().iter().map(|name| name.len()).max().unwrap_or(0);
+        let width = known().iter().map(|name| name.len()).max().unwrap_or(0);
         for (name, about) in builtin_names() {
             println!("{name:width$}  {about}");
         }
@@ -29,6 +35,168 @@ pub fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
             print!("{text}");
             Ok(0)
         }
-        None => Err(super::args::unknown("workload", name, &named::known(), "kvdyno workloads")),
+        None => Err(unknown("workload", name, &known(), "kvdyno workloads")),
     }
+}
+
+/// A workload or a suite.
+pub enum Named {
+    /// A workload.
+    One(Box<Workload>),
+    /// A suite, and the folder that its paths are relative to.
+    Suite(Suite, PathBuf),
+}
+
+/// The names of all built-in workloads and suites, workloads first.
+fn known() -> Vec<&'static str> {
+    builtin_names().iter().chain(builtin_suites()).map(|(name, _)| *name).collect()
+}
+
+/// Finds a workload or suite by name, or reads it from a file (its name ends in `.toml` or contains a `/`).
+pub fn named(name: &str) -> Result<Named, CliError> {
+    if is_path(name) {
+        let text = read(Path::new(name))?;
+        if is_suite(&text) {
+            let folder = Path::new(name).parent().unwrap_or(Path::new("")).to_path_buf();
+            return Ok(Named::Suite(parse_suite(&text, name)?, folder));
+        }
+        return Ok(Named::One(Box::new(parse(&text, name)?)));
+    }
+    if let Some(suite) = builtin_suite(name) {
+        return Ok(Named::Suite(suite, PathBuf::new()));
+    }
+    if !known().contains(&name) {
+        return Err(unknown("workload", name, &known(), "kvdyno workloads"));
+    }
+    Ok(Named::One(Box::new(builtin(name)?)))
+}
+
+impl Named {
+    /// The name without the path.
+    pub fn name(&self) -> &str {
+        match self {
+            Named::One(workload) => &workload.name,
+            Named::Suite(suite, _) => &suite.name,
+        }
+    }
+
+    /// The workloads with the changes applied.
+    pub fn members(&self, changes: &Changes) -> Result<Vec<Member>, WorkloadError> {
+        match self {
+            Named::One(workload) => {
+                let variants = changes.variants(workload, &Default::default());
+                let member = |workload| Member { workload, engines: Vec::new(), missed: Vec::new() };
+                variants.map(|variants| variants.into_iter().map(member).collect())
+            }
+            Named::Suite(suite, folder) => suite.members(&|name| find(name, folder), changes),
+        }
+    }
+}
+
+/// Finds a workload that a suite names.
+fn find(name: &str, folder: &Path) -> Result<Workload, WorkloadError> {
+    if !is_path(name) {
+        return builtin(name);
+    }
+    let path = folder.join(name);
+    parse(&read(&path)?, &path.to_string_lossy()).map_err(WorkloadError::with_place)
+}
+
+fn is_path(name: &str) -> bool {
+    name.ends_with(".toml") || name.contains('/')
+}
+
+fn read(path: &Path) -> Result<String, WorkloadError> {
+    crate::measure::read_text(path).map_err(|error| {
+        WorkloadError::new("", format!("cannot read the workload {}: {error}", path.display()))
+    })
+}
+
+/// Flags that change a workload.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Workload fields")]
+pub struct ChangeArgs {
+    /// Number of keys, such as `200k`. With a list (`1M,5M,10M`), run the workload once for each number.
+    #[arg(long, value_parser = parse_count, value_delimiter = ',', value_name = "N")]
+    keys: Vec<u64>,
+    /// Size of a key in bytes, such as `16` or `uniform:8-64`.
+    #[arg(long, value_name = "SIZE")]
+    key_size: Option<String>,
+    /// Size of a value in bytes, such as `100`, `1KiB` or `uniform:250-2500`.
+    #[arg(long, value_name = "SIZE")]
+    value_size: Option<String>,
+    /// Number of threads, such as `4`, `cpus` or `cpus-1`.
+    #[arg(short, long, value_name = "N")]
+    threads: Option<String>,
+    /// Duration of each measured phase, such as `10` (seconds) or `500ms`.
+    #[arg(long, value_parser = parse_seconds, value_name = "TIME")]
+    seconds: Option<f64>,
+    /// Number of ops in each measured phase, such as `1M`.
+    #[arg(long, value_parser = parse_count, value_name = "N")]
+    ops: Option<u64>,
+    /// Multiply all key counts, op counts and durations of the workload by FACTOR, such as `0.1`, before other flags apply.
+    #[arg(long, value_parser = factor, value_name = "FACTOR")]
+    scale: Option<f64>,
+    /// Minimum durability level: none, process, power or default. With a list, run the workload once at each level.
+    #[arg(long, value_delimiter = ',', value_name = "LEVELS")]
+    durability: Vec<String>,
+    /// Cache budget of each engine, such as `64MiB`.
+    #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
+    cache: Option<u64>,
+    /// Seed of all random streams. Repetitions after the first derive their own seeds from it.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Number of repetitions of each cell.
+    #[arg(short, long, value_name = "N")]
+    runs: Option<u32>,
+    /// Set any field of the workload, such as `read.seconds=3` or `key.encoding=hex`. Can be given more than once.
+    #[arg(long, value_name = "PHASE.FIELD=VALUE")]
+    set: Vec<String>,
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse::<f64>().ok().filter(|factor| (1e-6..=1e6).contains(factor));
+    factor.ok_or_else(|| "expected a factor from 0.000001 to 1000000, such as 0.1".to_string())
+}
+
+impl ChangeArgs {
+    /// The changes to each workload of a run, including a memory limit.
+    pub fn changes(&self, memory: Option<u64>) -> Result<Changes, CliError> {
+        let size = |flag: &str, text: &Option<String>| match text {
+            Some(text) => {
+                parse_size(text).map(Some).map_err(|error| CliError::usage(format!("{flag} {text}: {error}")))
+            }
+            None => Ok(None),
+        };
+        let threads = |text: &String| {
+            parse_threads(text).map_err(|error| CliError::usage(format!("--threads {text}: {error}")))
+        };
+        let levels = self.durability.iter().map(|text| durability(text)).collect::<Result<_, _>>()?;
+        Ok(Changes {
+            scale: self.scale,
+            axes: Axes { keys: self.keys.clone(), durability: levels },
+            overrides: Overrides {
+                keys: None,
+                key_size: size("--key-size", &self.key_size)?,
+                value_size: size("--value-size", &self.value_size)?,
+                threads: self.threads.as_ref().map(threads).transpose()?,
+                seconds: self.seconds,
+                ops: self.ops,
+                durability: None,
+                cache: self.cache,
+                memory,
+                seed: self.seed,
+                runs: self.runs,
+                set: self.set.clone(),
+            },
+        })
+    }
+}
+
+fn durability(text: &str) -> Result<Durability, CliError> {
+    let unknown = |_| {
+        let known = ["none", "process", "power", "default"];
+        unknown("durability level", text, &known, "kvdyno run --help")
+    };
+    text.parse().map_err(unknown)
 }

@@ -22,15 +22,15 @@ impl Events {
     /// The run begins.
     pub fn begin(run: &Run) -> Events {
         let events = Events { began: Instant::now(), last: None };
-        let engines = unique(run.trials.iter().map(|trial| &trial.engine));
-        let workloads = unique(run.trials.iter().map(|trial| &trial.workload.name));
+        let engines = unique(run.plan.trials.iter().map(|trial| &trial.engine));
+        let workloads = unique(run.plan.trials.iter().map(|trial| &trial.workload.name));
         events.write(
             "run-begins",
             json!({
                 "schema": SCHEMA,
                 "tool_version": run.tool_version,
                 "run": run.id,
-                "trials": run.trials.len(),
+                "trials": run.plan.trials.len(),
                 "engines": engines,
                 "workloads": workloads,
             }),

@@ -67,7 +67,7 @@ impl Live {
         let face = match show {
             Show::Nothing | Show::Dashboard => Face::Nothing,
             Show::Json => Face::Json(json::Events::begin(run)),
-            Show::Progress => match lines::Bar::new(run.trials.len()) {
+            Show::Progress => match lines::Bar::new(run.plan.trials.len()) {
                 Some(bar) => Face::Bar(bar),
                 None => Face::Lines(lines::Lines::default()),
             },
@@ -94,7 +94,7 @@ impl Live {
     }
 
     /// Shows a message that does not belong to a trial.
-    pub fn tell(&mut self, text: &str) {
+    pub fn message(&mut self, text: &str) {
         match &mut self.face {
             Face::Json(events) => events.message(text),
             Face::Bar(bar) => bar.print(&plain_text(text)),

@@ -157,7 +157,7 @@ impl State {
         State {
             run: plain_text(&run.id),
             began: Instant::now(),
-            trials: run.trials.iter().map(planned).collect(),
+            trials: run.plan.trials.iter().map(planned).collect(),
             now: None,
             results: Results::default(),
             messages: Vec::new(),

@@ -15,14 +15,14 @@ pub(super) fn state() -> State {
         state.trial_begins(&record.trial, record.trial.order as usize);
         state.trial_ended(&record);
     }
-    let trial = run.trials.remove(2);
+    let trial = run.plan.trials.remove(2);
     state.trial_begins(&trial, 2);
     state
 }
 
 /// A tick of the third trial's first phase after `ops`.
 pub(super) fn tick(ops: u64) -> Tick {
-    let trial = fixture::run().trials.remove(2);
+    let trial = fixture::run().plan.trials.remove(2);
     let phase = &trial.workload.phases[0];
     let record = fixture::records().remove(2);
     Tick {
@@ -98,7 +98,7 @@ fn the_share_of_a_run_never_decreases_within_a_trial() {
         let threads = if place.is_some() { vec![1] } else { vec![] };
         state.snapshot(&snapshot(changes as u64, place, threads));
         if let Some(place) = place {
-            let name = fixture::run().trials[2].workload.phases[place].name.clone();
+            let name = fixture::run().plan.trials[2].workload.phases[place].name.clone();
             state.tick(&Tick { phase: name, done_share: Some(1.0), ..tick(2) });
         }
         assert!(state.share() >= last, "{} after {last} at {place:?}", state.share());
@@ -147,7 +147,7 @@ fn hostile_names_are_harmless_in_all_output() {
     let evil = "\u{1b}]0;title\u{7}\u{202e}\u{9b}31m\r\nx";
     let mut run = fixture::run();
     run.id = evil.into();
-    for trial in &mut run.trials {
+    for trial in &mut run.plan.trials {
         trial.engine = evil.into();
         let workload = Arc::make_mut(&mut trial.workload);
         workload.name = evil.into();
@@ -155,9 +155,9 @@ fn hostile_names_are_harmless_in_all_output() {
         trial.options = vec![(evil.into(), evil.into())];
     }
     let mut state = State::new(&run);
-    state.trial_begins(&run.trials[0], 0);
+    state.trial_begins(&run.plan.trials[0], 0);
     state.tick(&Tick { phase: evil.into(), ..tick(1) });
-    let mut record = fixture::record(run.trials[0].clone());
+    let mut record = fixture::record(run.plan.trials[0].clone());
     record.outcome = Outcome::Failed { cause: Cause::EngineError, text: evil.into() };
     let now = state.now.as_ref().unwrap();
     let texts = [state.run.clone(), state.trial_text(), now.phase_text(), now.id.clone()];
@@ -197,7 +197,7 @@ fn the_time_left_depends_on_the_current_engine() {
     let waiting = left(&state);
     assert!((120.0..200.0).contains(&waiting), "two more trials of a minute: {waiting}");
     let of = |engine: &str| {
-        run.trials.iter().find(|trial| trial.engine == engine && trial.repetition == 2).unwrap()
+        run.plan.trials.iter().find(|trial| trial.engine == engine && trial.repetition == 2).unwrap()
     };
     for (engine, least) in [("lmdb", 50.0), ("redb", 0.5)] {
         let trial = of(engine);
@@ -215,7 +215,7 @@ fn the_time_left_depends_on_the_current_engine() {
 fn the_first_trial_of_an_engine_is_used_to_estimate_its_others() {
     let run = fixture::run();
     let mut state = State::new(&run);
-    let trial = run.trials.iter().find(|trial| trial.engine == "redb").unwrap();
+    let trial = run.plan.trials.iter().find(|trial| trial.engine == "redb").unwrap();
     state.trial_begins(trial, trial.order as usize);
     let name = trial.workload.phases[1].name.clone();
     state.tick(&Tick { phase: name, done_share: Some(0.5), ..tick(1) });

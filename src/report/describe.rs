@@ -179,7 +179,7 @@ pub(super) fn all_threads(phase: &PhaseSummary) -> u32 {
 
 /// The command that repeats the run, quoted for a shell.
 pub(super) fn command(run: &Run) -> String {
-    run.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    run.plan.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// The machine in one line, without unknown facts.
@@ -210,8 +210,11 @@ pub(super) fn clock(run: &Run) -> String {
 /// The numbers of trials: planned, measured and failed.
 pub(super) fn trials(run: &Run, summary: &Summary) -> String {
     let runs = counted(summary.runs.into(), "run", "runs");
-    let mut text =
-        format!("{runs} of each cell; {} of {} trials measured", summary.records.len(), run.trials.len());
+    let mut text = format!(
+        "{runs} of each cell; {} of {} trials measured",
+        summary.records.len(),
+        run.plan.trials.len()
+    );
     if !summary.failures.is_empty() {
         text += &format!(", {} of them failed", summary.failures.len());
     }

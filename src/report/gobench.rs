@@ -90,7 +90,7 @@ mod tests {
     fn a_name_is_one_word_and_its_parts_stay_separate_for_any_engine_name() {
         let mut run = fixture::run();
         let mut records = fixture::records();
-        let trials = run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial));
+        let trials = run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial));
         for trial in trials.filter(|trial| trial.engine == "lmdb") {
             trial.engine = "a b/c=d\n\u{1b}[31m-8".into();
         }

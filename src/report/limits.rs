@@ -34,10 +34,10 @@ pub(super) fn limits(run: &Run) -> Option<String> {
     let cpus = distinct(run, |trial| trial.placement.cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
     let nodes = distinct(run, |trial| trial.placement.numa_node.map(|node| format!("NUMA node {node}")));
     parts.extend(cpus.into_iter().chain(nodes));
-    if run.trials.iter().any(|trial| trial.reused) {
+    if run.plan.trials.iter().any(|trial| trial.reused) {
         parts.push("started from copies of kept databases, without the fill phases".to_string());
     }
-    if run.trials.iter().any(|trial| trial.paranoid) {
+    if run.plan.trials.iter().any(|trial| trial.paranoid) {
         parts.push(
             "guard pages after keys, values and out buffers (--paranoid), which slow all engines down"
                 .to_string(),
@@ -48,7 +48,7 @@ pub(super) fn limits(run: &Run) -> Option<String> {
 
 fn distinct(run: &Run, of: impl Fn(&Trial) -> Option<String>) -> Vec<String> {
     let mut seen = Vec::new();
-    for text in run.trials.iter().filter_map(of) {
+    for text in run.plan.trials.iter().filter_map(of) {
         if !seen.contains(&text) {
             seen.push(text);
         }
@@ -126,7 +126,7 @@ mod tests {
     fn limits_and_memory_use_are_shown_and_unknown_values_are_a_dash() {
         let (mut run, mut records) = (run(), records());
         let pinned = Placement { cpus: Some("0-1".into()), numa_node: Some(0) };
-        for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+        for trial in run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
             Arc::make_mut(&mut trial.workload).memory_bytes = Some(32 << 20);
             trial.placement = pinned.clone();
         }

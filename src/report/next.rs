@@ -13,7 +13,7 @@ const LIMIT: usize = 3;
 /// A flag of the run's command with its values, to be repeated; for `--option`, only the values of one engine.
 fn given(run: &Run, flag: &str, engine: &str) -> String {
     let start = if engine.is_empty() { String::new() } else { format!("{engine}.") };
-    let mut words = run.command.iter();
+    let mut words = run.plan.command.iter();
     let mut out = String::new();
     while let Some(word) = words.next() {
         let value = match word.split_once('=') {
@@ -88,7 +88,7 @@ fn with_flags(run: &Run, flags: &[(&str, String)]) -> String {
         let word = if word == "-e" { "--engines" } else { word };
         flags.iter().any(|(flag, _)| word == *flag)
     };
-    let mut words = run.command.iter();
+    let mut words = run.plan.command.iter();
     while let Some(word) = words.next() {
         match word.split_once('=') {
             Some((flag, _)) if is_set(flag) => {}
@@ -104,8 +104,9 @@ fn with_flags(run: &Run, flags: &[(&str, String)]) -> String {
 }
 
 fn more_runs(summary: &Summary, run: &Run) -> Option<(String, String)> {
-    let few = (summary.runs as usize) < FEWEST_FOR_ORDER && !run.command.iter().any(|word| word == "--runs");
-    let command = if run.command.len() < 2 { "kvdyno run quick".to_string() } else { command(run) };
+    let few =
+        (summary.runs as usize) < FEWEST_FOR_ORDER && !run.plan.command.iter().any(|word| word == "--runs");
+    let command = if run.plan.command.len() < 2 { "kvdyno run quick".to_string() } else { command(run) };
     few.then(|| (format!("{command} --runs 5"), "get enough runs to name a winner".to_string()))
 }
 
@@ -135,7 +136,7 @@ mod tests {
     fn the_flags_that_find_an_engine_are_repeated() {
         let mut run = fixture::run();
         let words = "kvdyno run quick --plugins a --option one.x=1 --option=two.y=2 --plugins=b --runs 3";
-        run.command = words.split(' ').map(String::from).collect();
+        run.plan.command = words.split(' ').map(String::from).collect();
         assert_eq!(given(&run, "--plugins", ""), " --plugins a --plugins b");
         assert_eq!(given(&run, "--option", "two"), " --option two.y=2");
         assert_eq!(

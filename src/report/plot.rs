@@ -172,7 +172,8 @@ impl Plot {
     }
 
     fn heading(&self, run: &Run) -> String {
-        let mut workloads: Vec<&str> = run.trials.iter().map(|trial| trial.workload.name.as_str()).collect();
+        let mut workloads: Vec<&str> =
+            run.plan.trials.iter().map(|trial| trial.workload.name.as_str()).collect();
         workloads.dedup();
         workloads.sort_unstable();
         workloads.dedup();

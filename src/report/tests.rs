@@ -21,17 +21,17 @@ fn render(name: &str, summary: &Summary, run: &Run) -> String {
 /// repetition.
 fn scaled(engines: &[&str], runs: u32, scale: fn(&str, u32) -> f64) -> (Summary, Run) {
     let mut run = fixture::run();
-    run.trials.retain(|trial| trial.repetition == 1 && engines.contains(&trial.engine.as_str()));
+    run.plan.trials.retain(|trial| trial.repetition == 1 && engines.contains(&trial.engine.as_str()));
     let mut trials = Vec::new();
     for repetition in 1..=runs {
-        for trial in &run.trials {
+        for trial in &run.plan.trials {
             let mut trial = trial.clone();
             trial.id = format!("{}-r{repetition}", trial.id);
             trial.repetition = repetition;
             trials.push(trial);
         }
     }
-    run.trials = trials;
+    run.plan.trials = trials;
     let measured = |trial: &crate::results::Trial| {
         let mut first = trial.clone();
         first.repetition = 1;
@@ -44,7 +44,7 @@ fn scaled(engines: &[&str], runs: u32, scale: fn(&str, u32) -> f64) -> (Summary,
         }
         record
     };
-    let records = run.trials.iter().map(measured).collect();
+    let records = run.plan.trials.iter().map(measured).collect();
     (Summary::new(&run, records), run)
 }
 
@@ -122,7 +122,7 @@ fn hostile_strings_do_no_harm_in_any_format() {
     let evil = "\u{1b}[31m=cmd|x|\r\n<script>\u{202e}\"',;`*_";
     let mut run = fixture::run();
     let mut records = fixture::records();
-    for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+    for trial in run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
         if trial.engine == "lmdb" {
             trial.engine = evil.to_string();
             trial.options = vec![(evil.to_string(), evil.to_string())];
@@ -137,7 +137,7 @@ fn hostile_strings_do_no_harm_in_any_format() {
         Arc::make_mut(record.engine.as_mut().unwrap()).version = evil.to_string();
         record.steps[0].note = Some(evil.to_string());
     }
-    run.command = vec![evil.to_string()];
+    run.plan.command = vec![evil.to_string()];
     run.absent = vec![(evil.to_string(), evil.to_string())];
     run.machine.cpu_model = Some(evil.to_string());
     run.id = evil.to_string();
@@ -230,7 +230,7 @@ fn a_winner_by_engine_time_has_no_ratio_of_rates() {
     let (summary, _) =
         scaled(&["lmdb", "sqlite"], 5, |engine, run| 1.0 + f64::from(run * engine.len() as u32 % 5) / 100.0);
     let mut records = summary.records;
-    run.trials = records.iter().map(|record| record.trial.clone()).collect();
+    run.plan.trials = records.iter().map(|record| record.trial.clone()).collect();
     for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
         record.phases.iter_mut().for_each(|phase| phase.harness_share = 0.3);
     }
@@ -298,7 +298,7 @@ fn next_steps_are_two_or_three_commands() {
 #[test]
 fn seconds_that_do_not_count_are_reported() {
     let (mut run, mut records) = (fixture::run(), fixture::records());
-    let trials = run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial));
+    let trials = run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial));
     let phases = trials.map(|trial| &mut Arc::make_mut(&mut trial.workload).phases[1]);
     phases.for_each(|phase| (phase.seconds, phase.warmup_seconds) = (3.2, 2.0));
     for phase in records.iter_mut().filter_map(|record| record.phases.get_mut(1)) {

@@ -4,7 +4,7 @@ pub(crate) mod sketch;
 
 use super::store::RunFolder;
 use super::{
-    Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Proof, Record, Run, SCHEMA, Step,
+    Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Plan, Proof, Record, Run, SCHEMA, Step,
     ThreadRecord, Trial,
 };
 use crate::measure::{
@@ -59,8 +59,11 @@ pub(crate) fn run() -> Run {
         tool_version: TOOL_VERSION.to_string(),
         id: "2026-11-20T09-15-29-quick-2k-a1b2".to_string(),
         started_at: "2026-11-20T09:15:29Z".to_string(),
-        command: ["kvdyno", "run", "quick", "--keys", "2000"].map(String::from).to_vec(),
-        trials,
+        plan: Plan {
+            command: ["kvdyno", "run", "quick", "--keys", "2000"].map(String::from).to_vec(),
+            trials,
+            ..Plan::default()
+        },
         proofs: vec![Proof {
             engine: "redb".to_string(),
             version: Some("1.2.3".to_string()),
@@ -78,7 +81,8 @@ pub(crate) fn run() -> Run {
 /// The records of the run: one crash, one engine with wrong answers, one phase that an engine does not support, and one
 /// trial that has not been measured.
 pub(crate) fn records() -> Vec<Record> {
-    let measured = run().trials.into_iter().filter(|trial| trial.engine != "sqlite" || trial.repetition < 3);
+    let measured =
+        run().plan.trials.into_iter().filter(|trial| trial.engine != "sqlite" || trial.repetition < 3);
     measured.map(record).collect()
 }
 

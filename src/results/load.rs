@@ -88,7 +88,7 @@ fn forget_usage(phase: &mut PhaseRecord) {
 /// Reads a `run.json`; fails on a newer schema and on anything that is not a run. Never panics on any input.
 pub fn parse_run(json: &[u8]) -> Result<Run, LoadError> {
     let mut run: Run = parse(json)?;
-    run.trials.iter_mut().for_each(mark_floor);
+    run.plan.trials.iter_mut().for_each(mark_floor);
     Ok(run)
 }
 

@@ -325,6 +325,32 @@ pub struct ThreadRecord {
     pub max_ns: Option<u64>,
 }
 
+/// The plan of a run: what does not depend on the machine and the moment. Its fields are part of `run.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// The names of its workloads and suites, joined by `-`; empty: an older version planned it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The command that repeats the run, without paths of the machine.
+    pub command: Vec<String>,
+    /// The trials, in the order of the plan.
+    pub trials: Vec<Trial>,
+    /// The estimated needs of the trials; none: an older version planned it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+}
+
+/// The estimated needs of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// Maximum disk space of a trial, bytes.
+    pub disk_bytes: u64,
+    /// Minimum memory of a trial with any engine, bytes: its threads hold keys and values.
+    pub memory_bytes: u64,
+    /// Time in the phases of all trials, seconds; a phase that ends by a count is estimated at the rate of a slow engine.
+    pub seconds: f64,
+}
+
 /// A run: its plan and its machine. `run.json` in the results folder, written before the first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
@@ -336,10 +362,9 @@ pub struct Run {
     pub id: String,
     /// UTC, RFC 3339.
     pub started_at: String,
-    /// The command that repeats the run, without paths of the machine.
-    pub command: Vec<String>,
-    /// The trials, in the order of the plan.
-    pub trials: Vec<Trial>,
+    /// The plan.
+    #[serde(flatten)]
+    pub plan: Plan,
     /// Engines that were known but not available, and why.
     pub absent: Vec<(String, String)>,
     /// What `kvdyno verify` had proven about the engines when the run was planned.

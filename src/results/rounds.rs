@@ -249,10 +249,10 @@ mod tests {
         let whole = record.whole_phase("fill").unwrap();
         assert_eq!(whole.not_run.as_deref(), Some("ended after 2 of 3 rounds"));
         let mut run = fixture::run();
-        run.trials.retain(|trial| trial.id == record.trial.id);
+        run.plan.trials.retain(|trial| trial.id == record.trial.id);
         let state = |record: Record| {
             let mut run = run.clone();
-            run.trials[0] = record.trial.clone();
+            run.plan.trials[0] = record.trial.clone();
             let summary = Summary::new(&run, vec![record]);
             let phase = &summary.phases[0];
             let cell =

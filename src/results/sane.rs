@@ -191,7 +191,7 @@ mod tests {
     use crate::results::fixture;
 
     fn phase() -> PhaseRecord {
-        let trial = fixture::run().trials.into_iter().find(|trial| trial.engine == "lmdb").unwrap();
+        let trial = fixture::run().plan.trials.into_iter().find(|trial| trial.engine == "lmdb").unwrap();
         fixture::record(trial).phases.remove(2)
     }
 

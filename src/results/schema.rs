@@ -54,7 +54,7 @@ mod tests {
     fn the_first_schema_still_loads() {
         let folder = RunFolder::open(&fixture::folder()).unwrap();
         assert_eq!(folder.warnings(), &[] as &[String]);
-        assert_eq!(folder.run().trials.len(), 21);
+        assert_eq!(folder.run().plan.trials.len(), 21);
         let records = folder.finished().unwrap();
         assert_eq!(records.len(), 20);
         for record in &records {
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn the_fixture_loads_as_it_was_written() {
         let folder = RunFolder::open(&fixture::folder()).unwrap();
-        assert_eq!(folder.run().trials, fixture::run().trials);
+        assert_eq!(folder.run().plan.trials, fixture::run().plan.trials);
         let pairs = folder.finished().unwrap().into_iter().zip(fixture::records());
         for (kept, written) in pairs {
             assert!(kept == written, "trial {} changed", written.trial.id);

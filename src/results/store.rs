@@ -182,7 +182,7 @@ impl RunFolder {
         };
         let mut run = parse_run(&json).map_err(|reason| StoreError::Unreadable { path: run_path, reason })?;
         let mut parts = Parts::default();
-        run.trials.iter_mut().for_each(|trial| parts.share_trial(trial));
+        run.plan.trials.iter_mut().for_each(|trial| parts.share_trial(trial));
         check_names(&run)?;
         let mut folder = RunFolder {
             path: path.to_path_buf(),
@@ -225,15 +225,15 @@ impl RunFolder {
 
     /// The planned trials that are not done, in the order of the plan.
     pub fn pending(&self) -> impl Iterator<Item = &Trial> {
-        self.run.trials.iter().filter(|trial| !self.is_done(&trial.id))
+        self.run.plan.trials.iter().filter(|trial| !self.is_done(&trial.id))
     }
 
     /// All records, in the order of the plan. Fails if one cannot be read or has a newer schema.
     pub fn finished(&self) -> Result<Vec<Record>, StoreError> {
         let mut parts = Parts::default();
-        self.run.trials.iter().for_each(|trial| parts.share_trial(&mut trial.clone()));
+        self.run.plan.trials.iter().for_each(|trial| parts.share_trial(&mut trial.clone()));
         let mut records = Vec::new();
-        for trial in self.run.trials.iter().filter(|trial| self.done.contains_key(&trial.id)) {
+        for trial in self.run.plan.trials.iter().filter(|trial| self.done.contains_key(&trial.id)) {
             let mut record = self.record(&trial.id)?;
             parts.share(&mut record);
             records.push(record);
@@ -247,7 +247,7 @@ impl RunFolder {
     /// operating system; the trial is then not done, and saving may be tried again.
     pub fn save(&mut self, record: &Record) -> Result<(), StoreError> {
         let id = &record.trial.id;
-        if !self.run.trials.iter().any(|trial| trial.id == *id) {
+        if !self.run.plan.trials.iter().any(|trial| trial.id == *id) {
             return Err(StoreError::UnknownTrial(id.clone()));
         }
         self.hold_journal()?;
@@ -320,7 +320,7 @@ impl RunFolder {
                 scan.damaged_lines
             ));
         }
-        let planned: BTreeSet<&str> = self.run.trials.iter().map(|trial| trial.id.as_str()).collect();
+        let planned: BTreeSet<&str> = self.run.plan.trials.iter().map(|trial| trial.id.as_str()).collect();
         let mut newest = BTreeMap::new();
         for entry in scan.entries {
             // Trials outside the plan are ignored, so a forged journal cannot point to other files.
@@ -421,7 +421,7 @@ pub fn runs_below(parent: &Path) -> Result<Vec<PathBuf>, StoreError> {
 
 fn check_names(run: &Run) -> Result<(), StoreError> {
     let mut seen = BTreeSet::new();
-    let mut ids = run.trials.iter().map(|trial| &trial.id);
+    let mut ids = run.plan.trials.iter().map(|trial| &trial.id);
     match ids.find(|id| !is_safe_name(id) || !seen.insert(id.as_str())) {
         Some(id) => Err(StoreError::BadName(id.clone())),
         None if !is_safe_name(&run.id) => Err(StoreError::BadName(run.id.clone())),

@@ -89,17 +89,17 @@ impl Summary {
 
     /// Like [`Summary::new`], with ratios to the engine `baseline` in each table that has it.
     pub fn against(run: &Run, records: Vec<Record>, baseline: Option<&str>) -> Summary {
-        let planned: HashSet<&str> = run.trials.iter().map(|trial| trial.id.as_str()).collect();
+        let planned: HashSet<&str> = run.plan.trials.iter().map(|trial| trial.id.as_str()).collect();
         let kept: Vec<Record> =
             records.into_iter().filter(|record| planned.contains(record.trial.id.as_str())).collect();
         let found = Found::new(run, &kept);
-        let pending = run.trials.iter().filter(|trial| found.record(&trial.id).is_none()).count();
+        let pending = run.plan.trials.iter().filter(|trial| found.record(&trial.id).is_none()).count();
         Summary {
             schema: SCHEMA,
             tool_version: run.tool_version.clone(),
             run_id: run.id.clone(),
             started_at: run.started_at.clone(),
-            runs: run.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0),
+            runs: run.plan.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0),
             baseline: baseline.map(String::from),
             phases: phase::summarize(run, &found, baseline),
             steps: step::summarize(run, &found),

@@ -29,19 +29,20 @@ mod watch;
 mod worker;
 
 pub use board::{Board, Doing, Snapshot};
-pub use data::check_workload;
 pub use described::described;
 pub use facts::level_number;
 pub use folder::{DataFolder, check_parent, check_place, is_of_run};
 pub use option::option_value;
-pub use plan::{Contestant, Entry, Seeds, disk_estimate_bytes, memory_estimate_bytes, trials};
+pub use plan::{
+    Contestant, Entry, PlanError, Seeds, TrialSettings, disk_estimate_bytes, memory_estimate_bytes, plan,
+};
 pub use process::{Files, Runner, run_task};
 pub use schedule::{Turn, schedule};
 pub use trial::{Folders, run as run_trial, run_in as run_trial_in};
 pub use watch::Tick;
 
 use crate::measure::{copy_folder, signals};
-use crate::results::{Record, Reserve, Trial, store::RunFolder};
+use crate::results::{Plan, Record, Reserve, Trial, store::RunFolder};
 use std::path::Path;
 
 /// Follows the progress of a run.
@@ -65,9 +66,10 @@ pub enum Ending {
     Interrupted,
 }
 
-/// Runs the trials that have no record yet, one after another. Each record is on disk before the next trial starts.
+/// Runs the trials of a plan that have no record yet, one after another. Each record is on disk before the next trial
+/// starts.
 pub fn run(
-    trials: &[Trial],
+    plan: &Plan,
     runner: &Runner,
     results: &mut RunFolder,
     data: &Path,
@@ -75,7 +77,7 @@ pub fn run(
 ) -> Result<Ending, String> {
     let run_id = results.run().id.clone();
     let reserve = Reserve::new(results.path());
-    for (place, trial) in trials.iter().enumerate() {
+    for (place, trial) in plan.trials.iter().enumerate() {
         if results.is_done(&trial.id) {
             continue;
         }
@@ -83,7 +85,7 @@ pub fn run(
             return Ok(Ending::Interrupted);
         }
         reserve.claim()?;
-        observer.trial_begins(trial, place, trials.len());
+        observer.trial_begins(trial, place, plan.trials.len());
         let folder = DataFolder::create(data, &run_id, &trial.id)?;
         if let Some(kept) = runner.reuse.get(&trial.id)
             && let Err(text) = copy_folder(&kept.join("db"), &folder.database())

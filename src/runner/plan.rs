@@ -1,14 +1,19 @@
 //! Plans the trials of a run (engines x workloads x repetitions) in randomised complete blocks. Each block has every cell
 //! once, so that drift of the machine affects all engines alike.
 
+use super::data::check_workload;
 use super::draw::Draw;
 use super::phase::roles;
-use super::schedule::times;
+use super::schedule::{schedule, times};
 use crate::generator::{Random, SizeSpec, Sizes, mix64};
-use crate::measure::Placement;
-use crate::results::Trial;
+use crate::measure::{Placement, Warning};
+use crate::results::{Estimate, Plan, Trial};
 use crate::workload::{Phase, Workload};
+use std::fmt;
 use std::sync::Arc;
+
+/// The maximum number of trials of a run. All of them are in its plan, which each start reads.
+const MOST_TRIALS: u64 = 100_000;
 
 /// An engine to measure, with options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,15 +35,95 @@ pub struct Entry {
     pub contestants: Vec<Contestant>,
 }
 
+/// The settings that all trials of a plan share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrialSettings {
+    /// The seeds that differ between repetitions.
+    pub seeds: Seeds,
+    /// The CPUs and the NUMA node of each trial.
+    pub placement: Placement,
+    /// Whether buffers end at guard pages.
+    pub paranoid: bool,
+    /// Whether the trials start with copies of kept databases.
+    pub reused: bool,
+}
+
 /// The seeds that differ from one repetition of a cell to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Seeds {
     /// Keys, values and ops.
+    #[default]
     OfAll,
     /// The ops; keys and values stay the same, because the database is used by several trials.
     OfOps,
     /// Nothing: each repetition does the same.
     Same,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// A workload whose keys, values or distributions cannot be created.
+    Workload {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// More trials than a run may have.
+    Trials(u64),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::Workload { name, reason } => write!(out, "workload {name}: {reason}"),
+            PlanError::Trials(count) => {
+                write!(out, "this plan has {count} trials; the maximum is {MOST_TRIALS}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// Plans a run: shrinks each workload to its time budget, checks it, and puts the trials in order. Also returns a warning
+/// for each workload that was shrunk.
+pub fn plan(
+    name: String,
+    command: Vec<String>,
+    mut entries: Vec<Entry>,
+    settings: &TrialSettings,
+) -> Result<(Plan, Vec<Warning>), PlanError> {
+    let mut warnings = Vec::new();
+    for Entry { workload, contestants } in &mut entries {
+        if let Some(share) = workload.seconds_per_trial(contestants.len() * workload.runs.max(1) as usize) {
+            let before = (workload.keys, workload.phase_seconds());
+            workload.shrink_to(share);
+            let (keys, seconds) = ((before.0, workload.keys), (before.1, workload.phase_seconds()));
+            warnings.extend(Warning::of_shrinking(&workload.name, keys, seconds));
+        }
+        check_workload(workload)
+            .map_err(|reason| PlanError::Workload { name: workload.name.clone(), reason })?;
+    }
+    let of = |entry: &Entry| u64::from(entry.workload.runs.max(1)) * entry.contestants.len() as u64;
+    let count = entries.iter().map(of).sum();
+    if count > MOST_TRIALS {
+        return Err(PlanError::Trials(count));
+    }
+    let trials = trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed), settings);
+    let of = |entry: &Entry| {
+        let workload = &entry.workload;
+        let turns = schedule(workload).map(|turn| workload.expected_seconds(&workload.phases[turn.place]));
+        turns.sum::<f64>() * of(entry) as f64
+    };
+    let workloads = || entries.iter().map(|entry| &entry.workload);
+    let estimate = Estimate {
+        disk_bytes: workloads().map(disk_estimate_bytes).max().unwrap_or(0),
+        memory_bytes: workloads().map(memory_estimate_bytes).max().unwrap_or(0),
+        seconds: entries.iter().map(of).sum(),
+    };
+    Ok((Plan { name, command, trials, estimate: Some(estimate) }, warnings))
 }
 
 /// The seed of a repetition, the same for all engines. The first uses the run's seed, so that one repetition with the seed
@@ -51,13 +136,13 @@ pub fn repetition_seed(seed: u64, repetition: u32) -> u64 {
 }
 
 /// The trials of a run in the order of execution; `seed` determines the order.
-pub fn trials(entries: &[Entry], seed: u64, seeds: Seeds) -> Vec<Trial> {
+fn trials(entries: &[Entry], seed: u64, settings: &TrialSettings) -> Vec<Trial> {
     let runs = entries.iter().map(|entry| entry.workload.runs.max(1)).max().unwrap_or(1);
     let mut random = Random::seeded(mix64(seed));
     let mut trials = Vec::new();
     for repetition in 1..=runs {
         let of_ops = |workload: &Workload| repetition_seed(workload.seed, repetition);
-        let of_rows = |workload: &Workload| match seeds {
+        let of_rows = |workload: &Workload| match settings.seeds {
             Seeds::OfAll => of_ops(workload),
             Seeds::OfOps | Seeds::Same => workload.seed,
         };
@@ -84,13 +169,13 @@ pub fn trials(entries: &[Entry], seed: u64, seeds: Seeds) -> Vec<Trial> {
                 engine: contestant.engine.clone(),
                 options: contestant.options.clone(),
                 workload: Arc::clone(workload),
-                seed: match seeds {
+                seed: match settings.seeds {
                     Seeds::OfOps => Some(of_ops(&entry.workload)),
                     Seeds::OfAll | Seeds::Same => None,
                 },
-                placement: Placement::default(),
-                reused: false,
-                paranoid: false,
+                placement: settings.placement.clone(),
+                reused: settings.reused,
+                paranoid: settings.paranoid,
                 is_floor: contestant.is_floor,
             });
         }
@@ -146,7 +231,7 @@ mod tests {
             .to_vec();
         let workload = builtin("quick").unwrap();
         let runs = workload.runs as usize;
-        let trials = trials(&[Entry { workload, contestants }], 1, Seeds::OfAll);
+        let trials = trials(&[Entry { workload, contestants }], 1, &TrialSettings::default());
         assert_eq!(trials.len(), 5 * runs);
         let mut orders = Vec::new();
         for block in trials.chunks(5) {
@@ -169,7 +254,8 @@ mod tests {
         let contestants = vec![Contestant { engine: "null".into(), options: Vec::new(), is_floor: false }];
         let entries = ["quick", "ycsb-a"]
             .map(|name| Entry { workload: builtin(name).unwrap(), contestants: contestants.clone() });
-        assert_eq!(trials(&entries, 5, Seeds::OfAll), trials(&entries, 5, Seeds::OfAll));
+        let settings = TrialSettings::default();
+        assert_eq!(trials(&entries, 5, &settings), trials(&entries, 5, &settings));
     }
 
     #[test]
@@ -184,7 +270,7 @@ mod tests {
             Entry { workload, contestants: engines.iter().map(contestant).collect() }
         };
         let entries = [entry("quick", 3, &["a", "b"]), entry("ycsb-a", 1, &["b", "c"])];
-        let trials = trials(&entries, 1, Seeds::OfAll);
+        let trials = trials(&entries, 1, &TrialSettings::default());
         let mut cells: Vec<(&str, &str, u32)> = trials
             .iter()
             .map(|trial| (trial.workload.name.as_str(), trial.engine.as_str(), trial.repetition))
@@ -206,7 +292,8 @@ mod tests {
         let contestants = vec![contestant("a"), contestant("b")];
         let workload = Workload { seed, runs: 40, ..builtin("quick").unwrap() };
         let entries = [Entry { workload, contestants }];
-        let all = trials(&entries, seed, Seeds::OfAll);
+        let of = |seeds| trials(&entries, seed, &TrialSettings { seeds, ..TrialSettings::default() });
+        let all = of(Seeds::OfAll);
         let mut seeds: Vec<u64> = all.chunks(2).map(|block| block[0].workload.seed).collect();
         for (block, seed) in all.chunks(2).zip(&seeds) {
             assert!(block.iter().all(|trial| trial.workload.seed == *seed && trial.ops_seed() == *seed));
@@ -217,11 +304,11 @@ mod tests {
         seeds.dedup();
         assert_eq!(seeds.len(), 40, "seed {seed}");
         // With kept databases, rows stay the same, because reads are checked against the same values.
-        let kept = trials(&entries, seed, Seeds::OfOps);
+        let kept = of(Seeds::OfOps);
         for (trial, other) in kept.iter().zip(&all) {
             assert_eq!((trial.workload.seed, trial.ops_seed()), (seed, other.ops_seed()));
         }
-        let same = trials(&entries, seed, Seeds::Same);
+        let same = of(Seeds::Same);
         assert!(same.iter().all(|trial| (trial.workload.seed, trial.ops_seed()) == (seed, seed)));
         assert_ne!(repetition_seed(2, 3), repetition_seed(3, 2));
     }

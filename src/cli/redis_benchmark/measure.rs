@@ -1,13 +1,13 @@
 //! Runs redis-benchmark once for each trial of a server, on a new server that is started like the one of the trial.
 
-use super::{FILE, HEAD, is_of_servers, rows, shape, store};
+use super::{FILE, HEAD, applies_to, is_of_servers, rows, shape, store};
 use crate::cli::error::CliError;
 use crate::cli::plugins;
 use crate::engine::{Database, Registry, Request, level_name};
 use crate::measure::{Clock, Event, TrialProcess, become_trial_process, signals};
 use crate::results::store::RunFolder;
 use crate::results::{Run, Trial};
-use crate::runner::{DataFolder, level_number};
+use crate::runner::{DataFolder, Runner, level_number};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -28,14 +28,17 @@ const ROUND_TRIPS: u64 = 100;
 /// SET commands that the fill sends at once.
 const FILL_AT_ONCE: u64 = 1000;
 
-/// Measures each trial of a server that was not measured yet and saves each result immediately. Returns true if one failed.
+/// Measures each trial of a server that redis-benchmark has not measured yet and saves each result immediately. Returns true if one failed.
 pub fn measure(
     run: &Run,
     folder: &Path,
     data: &Path,
-    (executable, environment): (&Path, &[(String, String)]),
+    runner: &Runner,
     is_quiet: bool,
 ) -> Result<bool, CliError> {
+    if !applies_to(&run.plan) {
+        return Ok(false);
+    }
     let mut known = Command::new(PROGRAM);
     if known.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
         eprintln!(
@@ -46,7 +49,7 @@ pub fn measure(
     let done = rows(folder);
     let mut has_failed = false;
     let of_servers = |trial: &&Trial| is_of_servers(&trial.workload) && !trial.is_floor;
-    for trial in run.trials.iter().filter(of_servers) {
+    for trial in run.plan.trials.iter().filter(of_servers) {
         if signals::interrupts() > 0 {
             break;
         }
@@ -59,8 +62,8 @@ pub fn measure(
         }
         let place = DataFolder::create(data, &run.id, &format!("{}-{PROGRAM}", trial.id))
             .map_err(CliError::failed)?;
-        let mut child = Command::new(executable);
-        child.envs(environment.iter().map(|(name, value)| (name, value)));
+        let mut child = Command::new(&runner.executable);
+        child.envs(runner.environment.iter().map(|(name, value)| (name, value)));
         child.arg("redis-benchmark-one").arg(folder).arg(&trial.id).arg(place.database());
         let result = TrialProcess::start(&mut child).map(|mut process| watch(&mut process));
         place.remove().map_err(CliError::failed)?;
@@ -112,12 +115,12 @@ pub struct RedisBenchmarkArgs {
 /// Runs in the child process: prints the lines of one trial.
 pub fn run_one(args: &RedisBenchmarkArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     become_trial_process();
-    let folder = RunFolder::open(&args.run).map_err(|error| CliError::failed(error.to_string()))?;
-    let trial = folder.run().trials.iter().find(|trial| trial.id == args.trial);
+    let folder = RunFolder::open(&args.run)?;
+    let trial = folder.run().plan.trials.iter().find(|trial| trial.id == args.trial);
     let trial = trial.ok_or_else(|| CliError::usage(format!("the run has no trial {}", args.trial)))?;
     let registry = plugins::registry(given, std::slice::from_ref(&trial.engine))?;
     let result: Result<String, String> = one(trial, &registry, &args.data).map(|lines| lines.join("\n"));
-    let json = serde_json::to_string(&result).map_err(|error| CliError::failed(error.to_string()))?;
+    let json = serde_json::to_string(&result)?;
     println!("{RESULT}{json}");
     Ok(0)
 }

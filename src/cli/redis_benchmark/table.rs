@@ -1,6 +1,6 @@
 //! The table of servers: one row for each combination of store, pipeline, number of clients, level and load generator.
 
-use super::{WORKLOAD, is_of_servers, rows, shape, store};
+use super::{WORKLOAD, applies_to, is_of_servers, rows, shape, store};
 use crate::cli::error::CliError;
 use crate::results::statistics::median;
 use crate::results::summary::Summary;
@@ -31,8 +31,11 @@ pub struct Table {
     csv: String,
 }
 
-/// The table of a run. `None` if nothing was measured.
+/// The table of a run. `None` if no server was measured.
 pub fn table(run: &Run, summary: &Summary, folder: &Path) -> Option<Table> {
+    if !applies_to(&run.plan) {
+        return None;
+    }
     let (stores, all) = gathered(run, summary, folder);
     if all.is_empty() {
         return None;
@@ -49,8 +52,7 @@ impl Table {
     pub fn keep(&self, folder: &Path) -> Result<(), CliError> {
         for (ending, content) in [("txt", &self.text), ("csv", &self.csv)] {
             let file = folder.join(format!("{WORKLOAD}.{ending}"));
-            std::fs::write(&file, content)
-                .map_err(|error| CliError::failed(format!("cannot write {}: {error}", file.display())))?;
+            std::fs::write(&file, content).map_err(CliError::cannot("write", &file))?;
         }
         Ok(())
     }
@@ -58,7 +60,7 @@ impl Table {
 
 /// The stores (baselines first) and the rates of each row.
 fn gathered(run: &Run, summary: &Summary, folder: &Path) -> (Vec<String>, BTreeMap<Place, Rates>) {
-    let of_servers = run.trials.iter().filter(|trial| is_of_servers(&trial.workload) && !trial.is_floor);
+    let of_servers = run.plan.trials.iter().filter(|trial| is_of_servers(&trial.workload) && !trial.is_floor);
     let served = |trial: &Trial| trial.options.iter().any(|(name, _)| name == "serve");
     let stores: BTreeSet<(bool, String)> =
         of_servers.map(|trial| (served(trial), store(&trial.engine, &trial.options))).collect();
@@ -76,7 +78,7 @@ fn gathered(run: &Run, summary: &Summary, folder: &Path) -> (Vec<String>, BTreeM
         for cell in cells {
             let is_it =
                 |trial: &&Trial| trial.workload.name == phase.workload && is_of_servers(&trial.workload);
-            let planned = run.trials.iter().find(is_it);
+            let planned = run.plan.trials.iter().find(is_it);
             let (Some(shape), Some(level)) =
                 (planned.and_then(|trial| shape(&trial.workload)), cell.durability_in_force)
             else {

@@ -5,7 +5,7 @@ use crate::measure::SeriesRow;
 use crate::report::escape::HOSTILE;
 use crate::report::figure::{bytes, rate, three_digits, time};
 use crate::results::fixture::{self, sketch::*};
-use crate::results::{Outcome, Record};
+use crate::results::{Outcome, Plan, Record};
 use roxmltree::{Document, Node};
 use std::sync::Arc;
 use std::time::Instant;
@@ -192,7 +192,7 @@ fn hostile_strings_stay_text() {
     let evil = HOSTILE.join(" ");
     for evil in HOSTILE.iter().copied().chain([evil.as_str()]) {
         let (mut run, mut records) = with_series();
-        for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+        for trial in run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
             trial.engine = if trial.engine == "lmdb" { evil.to_string() } else { trial.engine.clone() };
             trial.options = vec![(evil.to_string(), evil.to_string())];
             Arc::make_mut(&mut trial.workload).name = evil.to_string();
@@ -211,7 +211,7 @@ fn hostile_strings_stay_text() {
         }
         records[3].outcome = Outcome::Crashed { signal: evil.into(), stderr: vec![evil.into()] };
         run.machine.cpu_model = Some(evil.to_string());
-        run.command = vec![evil.to_string()];
+        run.plan.command = vec![evil.to_string()];
         run.id = evil.to_string();
         run.absent = vec![(evil.to_string(), evil.to_string())];
         check(&page(&run, records));
@@ -226,7 +226,7 @@ fn empty_and_incomplete_runs_have_a_page() {
     assert!(empty.contains("21 of the planned trials have no record"), "{empty}");
     let half: Vec<Record> = fixture::records().into_iter().take(5).collect();
     check(&page(&run, half));
-    let nothing = Run { trials: Vec::new(), absent: Vec::new(), ..run };
+    let nothing = Run { plan: Plan::default(), absent: Vec::new(), ..run };
     let nothing = page(&nothing, Vec::new());
     check(&nothing);
     assert!(nothing.contains("Nothing was measured."));

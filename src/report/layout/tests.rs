@@ -77,7 +77,7 @@ fn floors_are_shown_only_where_nothing_else_is() {
     let summary = Summary::new(&fixture::run(), fixture::records());
     assert!(!text("histogram", &summary).contains("null"));
     let mut run = fixture::run();
-    run.trials.retain(|trial| trial.engine == "null");
+    run.plan.trials.retain(|trial| trial.engine == "null");
     let alone = Summary::new(&run, fixture::records());
     assert!(text("histogram", &alone).contains("Driver: null"));
     assert!(text("seconds", &alone).contains("null"));
@@ -88,7 +88,7 @@ fn names_cannot_break_out_of_a_layout_or_its_files() {
     let evil = "\u{1b}[31m|../x/\n=cmd\",";
     for (name, sketches) in runs::ALL {
         let (mut run, mut records) = drawn(sketches);
-        for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+        for trial in run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
             trial.engine += evil;
             Arc::make_mut(&mut trial.workload).name += evil;
         }

@@ -114,7 +114,7 @@ fn charts_without_data_are_not_drawn_and_a_phase_can_be_chosen() {
 fn hostile_strings_stay_text() {
     for evil in HOSTILE {
         let (mut run, mut records) = (fixture::run(), fixture::records());
-        for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+        for trial in run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
             trial.engine = if trial.engine == "lmdb" { evil.to_string() } else { trial.engine.clone() };
             Arc::make_mut(&mut trial.workload).name = evil.to_string();
         }

@@ -6,7 +6,7 @@ use crate::report::figure::rate;
 use crate::report::html::tests::{elements, markup, text_of};
 use crate::results::fixture::{self, sketch::*};
 use crate::results::summary::Summary;
-use crate::results::{Record, Run};
+use crate::results::{Plan, Record, Run};
 use roxmltree::{Document, Node};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ fn an_engine_has_its_history_over_versions() {
 fn other_settings_and_other_machines_are_separate() {
     let (mut other, mut records) = later("2.0.0");
     let keys = |trial: &mut crate::results::Trial| Arc::make_mut(&mut trial.workload).keys = 4_000;
-    other.trials.iter_mut().for_each(keys);
+    other.plan.trials.iter_mut().for_each(keys);
     records.iter_mut().for_each(|record| keys(&mut record.trial));
     let here = self::pages(vec![(fixture::run(), fixture::records()), (other.clone(), records.clone())]);
     let titles: Vec<String> =
@@ -144,8 +144,11 @@ fn other_settings_and_other_machines_are_separate() {
 fn a_figure_of_an_older_run_is_marked() {
     let (run, records) = later("2.0.0");
     let fewer: Vec<Record> = records.into_iter().filter(|record| record.trial.engine != "fjall").collect();
-    let trials = run.trials.iter().filter(|trial| trial.engine != "fjall").cloned().collect();
-    let pages = pages(vec![(fixture::run(), fixture::records()), (Run { trials, ..run }, fewer)]);
+    let trials = run.plan.trials.iter().filter(|trial| trial.engine != "fjall").cloned().collect();
+    let pages = pages(vec![
+        (fixture::run(), fixture::records()),
+        (Run { plan: Plan { trials, ..run.plan }, ..run }, fewer),
+    ]);
     let said = |engine: &str| {
         let row = row(&pages["index.html"], "process", engine);
         row.into_iter().find(|(title, _)| title == "quick / read").unwrap().1
@@ -157,7 +160,7 @@ fn a_figure_of_an_older_run_is_marked() {
 fn hostile_strings_stay_text_and_name_no_file() {
     for evil in HOSTILE {
         let (mut run, mut records) = (fixture::run(), fixture::records());
-        for trial in run.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+        for trial in run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
             trial.engine = if trial.engine == "redb" { evil.to_string() } else { trial.engine.clone() };
             trial.options = vec![(evil.to_string(), evil.to_string())];
             Arc::make_mut(&mut trial.workload).name = evil.to_string();
@@ -166,7 +169,7 @@ fn hostile_strings_stay_text_and_name_no_file() {
             Arc::make_mut(engine).version = evil.to_string();
         }
         run.machine.cpu_model = Some(evil.to_string());
-        run.command = vec![evil.to_string()];
+        run.plan.command = vec![evil.to_string()];
         run.started_at = evil.to_string();
         check(&pages(vec![(run, records)]));
     }

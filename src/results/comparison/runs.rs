@@ -361,7 +361,11 @@ fn unmatched(base: &Summary, new: &Summary) -> Vec<String> {
 
 /// The seeds of a run's trials.
 fn seeds(run: &Run) -> BTreeSet<(u32, u64)> {
-    run.trials.iter().map(|trial| (trial.repetition, trial.seed.unwrap_or(trial.workload.seed))).collect()
+    run.plan
+        .trials
+        .iter()
+        .map(|trial| (trial.repetition, trial.seed.unwrap_or(trial.workload.seed)))
+        .collect()
 }
 
 /// Engines whose version or effective settings changed, which is usually the purpose of the comparison.
@@ -413,12 +417,13 @@ fn settings(base: &Run, new: &Run) -> Vec<String> {
         ["seed", "runs", "budget_seconds", "about", "source", "mends", "layouts", "variant_of"];
     let mut found = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
-    for trial in &base.trials {
+    for trial in &base.plan.trials {
         if seen.contains(&trial.workload.name.as_str()) {
             continue;
         }
         seen.push(&trial.workload.name);
-        let Some(other) = new.trials.iter().find(|other| other.workload.name == trial.workload.name) else {
+        let Some(other) = new.plan.trials.iter().find(|other| other.workload.name == trial.workload.name)
+        else {
             continue;
         };
         let name = format!("workload {}", trial.workload.name);

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 /// A run of four trials and their records.
 fn small_run() -> (Run, Vec<Record>) {
     let mut run = fixture::run();
-    run.trials.truncate(4);
-    let records = run.trials.iter().cloned().map(fixture::record).collect();
+    run.plan.trials.truncate(4);
+    let records = run.plan.trials.iter().cloned().map(fixture::record).collect();
     (run, records)
 }
 
@@ -195,7 +195,7 @@ fn refuses_a_folder_that_exists_and_names_that_are_paths() {
     run.id = "../outside".to_string();
     assert!(matches!(RunFolder::create(parent.path(), &run), Err(StoreError::BadName(_))));
     run.id = "inside".to_string();
-    run.trials[1].id = run.trials[0].id.clone();
+    run.plan.trials[1].id = run.plan.trials[0].id.clone();
     assert!(matches!(RunFolder::create(parent.path(), &run), Err(StoreError::BadName(_))));
     assert!(matches!(RunFolder::open(parent.path()), Err(StoreError::NotResults(_))));
 }

@@ -64,7 +64,7 @@ pub struct Group {
 /// All phases of all workloads of the run, in the order of the plan. Ratios refer to `baseline`, or to each table's leader.
 pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> Vec<PhaseSummary> {
     let mut phases: Vec<PhaseSummary> = Vec::new();
-    for workload in run.trials.iter().map(|trial| &trial.workload) {
+    for workload in run.plan.trials.iter().map(|trial| &trial.workload) {
         for phase in &workload.phases {
             let known = phases.iter().any(|seen| seen.workload == workload.name && seen.name == phase.name);
             if !known {
@@ -115,7 +115,7 @@ fn summarize_phase(
         unranked: Vec::new(),
     };
     let floors: HashSet<&str> =
-        run.trials.iter().filter(|trial| trial.is_floor).map(|trial| trial.engine.as_str()).collect();
+        run.plan.trials.iter().filter(|trial| trial.is_floor).map(|trial| trial.engine.as_str()).collect();
     for cell in cells(run, records, &reference) {
         match (cell.durability_in_force, cell.counted_runs) {
             _ if floors.contains(cell.engine.as_str()) => summary.floors.push(cell),
@@ -154,7 +154,7 @@ fn cells(run: &Run, records: &Found, reference: &Reference) -> Vec<Cell> {
         let same = |planned: &Phase| planned.name == reference.phase.name;
         trial.workload.name == reference.workload.name && trial.workload.phases.iter().any(same)
     };
-    let planned: Vec<&Trial> = run.trials.iter().filter(has_phase).collect();
+    let planned: Vec<&Trial> = run.plan.trials.iter().filter(has_phase).collect();
     let requested = reference.phase.durability.unwrap_or(reference.workload.durability);
     let mut names: Vec<Name> = Vec::new();
     for trial in &planned {

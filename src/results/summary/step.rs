@@ -39,7 +39,7 @@ struct Place<'a> {
 pub(super) fn summarize(run: &Run, found: &Found) -> Vec<StepSummary> {
     let mut places: Vec<Vec<Place>> = Vec::new();
     let mut known = HashMap::new();
-    for record in run.trials.iter().filter_map(|trial| found.record(&trial.id)) {
+    for record in run.plan.trials.iter().filter_map(|trial| found.record(&trial.id)) {
         for step in &record.steps {
             let trial = &record.trial;
             let cell = (&trial.workload.name, &trial.engine, &trial.options);

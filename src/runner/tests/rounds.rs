@@ -1,6 +1,6 @@
 //! Tests of trials with rounds, keys in turns, atomic groups and scans with several calls.
 
-use super::super::data::growth;
+use super::super::data::{check_workload, growth};
 use super::*;
 use crate::engine::Engine;
 use crate::results::StepKind;

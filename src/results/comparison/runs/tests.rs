@@ -49,7 +49,7 @@ fn obstacles_to_a_comparison_are_reported() {
     let run = fixture::run();
     let mut other = run.clone();
     other.machine.cpu_model = Some("Other CPU".to_string());
-    for trial in &mut other.trials {
+    for trial in &mut other.plan.trials {
         let workload = Arc::make_mut(&mut trial.workload);
         workload.seed += 1;
         workload.phases[1].ops += 5;

@@ -1,0 +1,320 @@
+//! The request of a new run: the arguments of `kvdyno run` with workloads, engines and options resolved, so that it can be
+//! planned on its own.
+
+use super::args::{self, split_options};
+use super::error::CliError;
+use super::run::RunArgs;
+use super::workloads::{Named, named};
+use crate::engine::{Lookup, Registry};
+use crate::runner::{Contestant, Entry, TrialSettings};
+use crate::workload::{Member, with_cpus};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command};
+use std::collections::HashSet;
+use std::path::Path;
+
+/// What to measure.
+#[derive(Debug)]
+pub struct Request {
+    /// The names of the workloads and suites, for the name of the run.
+    pub name: String,
+    /// The workloads, with all changes applied, and their engines. A workload without available engines is skipped.
+    pub entries: Vec<Entry>,
+    /// The settings of all trials.
+    pub settings: TrialSettings,
+    /// Engines that are not available and were skipped, with their install commands.
+    pub absent: Vec<(String, String)>,
+}
+
+impl Request {
+    /// Resolves the arguments of a new run.
+    pub fn new(args: &RunArgs, registry: &Registry) -> Result<Request, CliError> {
+        let (members, name) = with_cpus(args.limits.cpu_count(), || members(args))?;
+        let (names, absent) = engines(args, registry, &members)?;
+        let entries = entries(args, registry, members, &names)?;
+        Ok(Request { name, entries, settings: args.settings(), absent })
+    }
+}
+
+/// The workloads with the changes of the command line, and the name of the run.
+pub(super) fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError> {
+    if args.workloads.is_empty() {
+        return Err(CliError::usage("no workload given")
+            .hint("use a name from `kvdyno workloads`, such as `kvdyno run quick`, or a TOML file"));
+    }
+    let changes = args.changes.changes(args.limits.memory)?;
+    let all = args.workloads.iter().map(|name| named(name)).collect::<Result<Vec<Named>, _>>()?;
+    let mut members = Vec::new();
+    for named in &all {
+        members.extend(named.members(&changes)?);
+    }
+    let mut seen = HashSet::new();
+    if let Some(twice) = members.iter().find(|member| !seen.insert(&member.workload.name)) {
+        let name = &twice.workload.name;
+        return Err(CliError::usage(format!("this run has two workloads named `{name}`")).hint(
+            "each table needs a unique name: omit one of them, or copy it to a file with another name",
+        ));
+    }
+    report_missed(&members)?;
+    let names: Vec<&str> = all.iter().map(Named::name).collect();
+    let name =
+        if names.len() > 3 { format!("{}-and-{}", names[0], names.len() - 1) } else { names.join("-") };
+    Ok((members, name))
+}
+
+/// Reports the workloads of a suite that a flag does not affect. A flag that affects none is a usage error.
+fn report_missed(members: &[Member]) -> Result<(), CliError> {
+    for flag in ["--keys", "--seconds"] {
+        let missed = members.iter().filter(|member| member.missed.contains(&flag));
+        let names: Vec<&str> = missed.map(|member| member.workload.name.as_str()).collect();
+        let what = "insert a fixed number of keys in each round and have no fill";
+        if names.is_empty() {
+        } else if names.len() == members.len() {
+            return Err(CliError::usage(format!("{flag} affects no workload of the suite: they {what}"))
+                .hint(
+                    "--scale 0.1 reduces every size to a tenth; --ops N sets the number of keys in a round",
+                ));
+        } else {
+            eprintln!(
+                "{flag} does not affect these workloads, which {what}: {}. Use --scale.",
+                names.join(", ")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Names of engines, and why each is not available.
+type Absent = Vec<(String, String)>;
+
+/// The names of the engines of each workload, and the absent ones. An engine named on the command line must be available.
+/// An absent engine of a suite is reported and skipped.
+fn engines(
+    args: &RunArgs,
+    registry: &Registry,
+    members: &[Member],
+) -> Result<(Vec<Vec<String>>, Absent), CliError> {
+    let named = if args.engines.is_empty() { args.kept.engines()? } else { args.engines.clone() };
+    if !named.is_empty() {
+        return Ok((vec![with_floor(&named, registry); members.len()], Vec::new()));
+    }
+    let (mut of, mut absent): (Vec<Vec<String>>, Absent) = (Vec::new(), Vec::new());
+    for member in members {
+        let mut names = member.engines.clone();
+        if names.is_empty() {
+            let compared = registry.engines().iter().filter(|engine| engine.is_compared());
+            let compared = compared.filter(|engine| args.kept.includes(engine));
+            names = compared.map(|engine| engine.name().to_string()).collect();
+            let others = registry.absent().iter().filter(|absent| absent.is_compared());
+            absent.extend(others.map(|absent| (absent.known.name.clone(), absent.advice())));
+        }
+        let mut available = Vec::new();
+        for name in names {
+            match registry.engine(split_options(&name).0) {
+                Ok(_) => match absent_served(registry, &name) {
+                    Some(advice) => absent.push((name, advice)),
+                    None => available.push(name),
+                },
+                Err(Lookup::Absent(advice)) => absent.push((name, advice)),
+                Err(Lookup::Unknown(known)) => {
+                    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                    return Err(args::unknown("engine in the suite", &name, &known, "kvdyno engines"));
+                }
+            }
+        }
+        of.push(available);
+    }
+    let mut seen = HashSet::new();
+    absent.retain(|(name, _)| seen.insert(name.clone()));
+    let of_suites = members.iter().flat_map(|member| &member.engines).collect::<HashSet<_>>();
+    let skipped = absent.iter().filter(|(name, _)| of_suites.contains(name));
+    let skipped: Vec<String> = skipped.map(|(name, advice)| format!("{name}: {advice}")).collect();
+    if !skipped.is_empty() && of.iter().all(Vec::is_empty) {
+        let text = format!("none of the suite's engines is available\n  {}", skipped.join("\n  "));
+        return Err(CliError::absent(text).hint("choose other engines with --engines"));
+    }
+    skipped.iter().for_each(|line| eprintln!("skipped, not available: {line}"));
+    for names in of.iter_mut().filter(|names| !names.is_empty()) {
+        *names = with_floor(names, registry);
+    }
+    Ok((of, absent))
+}
+
+/// Adds the null engine unless the names have a floor, and drops duplicates.
+fn with_floor(names: &[String], registry: &Registry) -> Vec<String> {
+    let is_floor =
+        |name: &String| registry.engine(split_options(name).0).is_ok_and(|engine| engine.stores_nothing());
+    let mut all = names.to_vec();
+    if !all.iter().any(is_floor) {
+        all.push("null".into());
+    }
+    let mut seen = HashSet::new();
+    all.retain(|name| seen.insert(name.clone()));
+    all
+}
+
+/// How to install the engine that `kvdyno serve` would serve (`redis (serve=bbolt)`), if it is absent.
+fn absent_served(registry: &Registry, name: &str) -> Option<String> {
+    let served = split_options(name).1.into_iter().find(|(option, _)| *option == "serve")?.1;
+    match registry.engine(served) {
+        Err(Lookup::Absent(advice)) => Some(advice),
+        _ => None,
+    }
+}
+
+/// Each workload with its engines and their options.
+fn entries(
+    args: &RunArgs,
+    registry: &Registry,
+    members: Vec<Member>,
+    of: &[Vec<String>],
+) -> Result<Vec<Entry>, CliError> {
+    let mut names: Vec<String> = Vec::new();
+    for name in of.iter().flatten() {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    let engines = args::engines(registry, &names)?;
+    let mut all = args::options(&engines, &names, &args.options)?;
+    for (_, value) in all.iter_mut().flat_map(|contestant| &mut contestant.options) {
+        *value = split_password(value).0;
+    }
+    let entry = |(member, own): (Member, &Vec<String>)| {
+        let of = |name: &String| names.iter().position(|known| known == name).map(|place| all[place].clone());
+        let contestants: Vec<Contestant> = own.iter().filter_map(of).collect();
+        Entry { workload: member.workload, contestants }
+    };
+    Ok(members.into_iter().zip(of).filter(|(_, of)| !of.is_empty()).map(entry).collect())
+}
+
+/// The environment variable from which a driver reads the password of its URL.
+const PASSWORD: &str = "KVDYNO_URL_PASSWORD";
+
+/// The environment variable that trials need for the password in the URLs of the options. Records and the process list show
+/// options, so passwords are passed in the environment.
+pub fn password_variable(options: &[String]) -> Result<Option<(String, String)>, CliError> {
+    let mut found: Vec<String> = options.iter().filter_map(|option| split_password(option).1).collect();
+    found.dedup();
+    if found.len() > 1 {
+        return Err(CliError::usage("the URLs of this run contain several passwords; only one is supported")
+            .hint("remove them from the URLs and use files: --option redis.password-file=FILE"));
+    }
+    Ok(found.pop().map(|password| (PASSWORD.to_string(), password)))
+}
+
+/// Removes the password from the URL in a text. Returns the text and the password.
+fn split_password(text: &str) -> (String, Option<String>) {
+    let unchanged = || (text.to_string(), None);
+    let Some((scheme, rest)) = text.split_once("://") else { return unchanged() };
+    let Some((login, server)) = rest.rsplit_once('@') else { return unchanged() };
+    let Some((user, password)) = login.split_once(':').filter(|(_, password)| !password.is_empty()) else {
+        return unchanged();
+    };
+    let user = if user.is_empty() { String::new() } else { format!("{user}@") };
+    (format!("{scheme}://{user}{server}"), Some(password.to_string()))
+}
+
+/// The command that repeats what was parsed, with long flags, without passwords and without paths on this machine.
+pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
+    /// Flags that depend on the machine.
+    const OMITTED: [&str; 7] = ["results", "data", "plugins", "resume", "keep", "metrics", "metrics_public"];
+    let mut words = vec!["kvdyno".to_string()];
+    let Some((name, matches)) = matches.subcommand() else { return words };
+    words.push(name.to_string());
+    let last = |path: &str| Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut found: Vec<(usize, Vec<String>)> = Vec::new();
+    for arg in definition.find_subcommand(name).into_iter().flat_map(Command::get_arguments) {
+        let id = arg.get_id().as_str();
+        let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
+        let (Some(occurrences), true) = (matches.get_raw_occurrences(id), is_given) else { continue };
+        let mut places = matches.indices_of(id).into_iter().flatten();
+        for values in occurrences {
+            let values: Vec<String> = values.map(|value| value.to_string_lossy().into_owned()).collect();
+            let place = places.by_ref().take(values.len().max(1)).min().unwrap_or(0);
+            let value = split_password(&values.join(",")).0;
+            found.push((
+                place,
+                match arg.get_long() {
+                    _ if OMITTED.contains(&id) => Vec::new(),
+                    // The file's folder is a path on this machine.
+                    None => values
+                        .iter()
+                        .map(|v| if v.ends_with(".toml") { last(v) } else { v.clone() })
+                        .collect(),
+                    Some(flag) if !arg.get_action().takes_values() => vec![format!("--{flag}")],
+                    // Without --reuse the command would do something else, so only the path of its folder is removed.
+                    Some(flag) if id == "reuse" => vec![format!("--{flag}"), last(&value)],
+                    Some(flag) if value.starts_with('-') => vec![format!("--{flag}={value}")],
+                    Some(flag) => vec![format!("--{flag}"), value],
+                },
+            ));
+        }
+    }
+    found.sort_by_key(|(place, _)| *place);
+    words.extend(found.into_iter().flat_map(|(_, words)| words));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Changes, builtin, builtin_suite, builtin_suites};
+
+    #[test]
+    fn every_engine_of_a_built_in_suite_is_known() {
+        let registry = Registry::load(&[]);
+        for (name, _) in builtin_suites() {
+            let suite = builtin_suite(name).expect("it is in the list of suites");
+            let members =
+                suite.members(&builtin, &Changes::default()).unwrap_or_else(|error| panic!("{error}"));
+            for engine in members.iter().flat_map(|member| &member.engines) {
+                let is_known = !matches!(registry.engine(split_options(engine).0), Err(Lookup::Unknown(_)));
+                assert!(is_known, "{name}: no engine is called `{engine}`");
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_password_is_removed() {
+        for (text, without, password) in [
+            ("redis.url=redis://:secret@host:1/2", "redis.url=redis://host:1/2", Some("secret")),
+            ("redis://user:se:cr@et@host", "redis://user@host", Some("se:cr@et")),
+            ("redis.url=rediss://user@host/1", "redis.url=rediss://user@host/1", None),
+            ("unix://:p@/tmp/s?db=1", "unix:///tmp/s?db=1", Some("p")),
+            ("redb.page=4k", "redb.page=4k", None),
+        ] {
+            assert_eq!(split_password(text), (without.to_string(), password.map(String::from)), "{text}");
+        }
+        let several = ["a=redis://:x@h", "a=redis://:y@h"].map(String::from);
+        assert!(password_variable(&several).is_err());
+        let one = password_variable(&several[..1]).unwrap();
+        assert_eq!(one, Some((PASSWORD.to_string(), "x".to_string())));
+    }
+
+    #[test]
+    fn a_recorded_command_has_long_flags_and_neither_paths_nor_passwords() {
+        for (typed, recorded) in [
+            ("kvdyno", "kvdyno"),
+            (
+                "kvdyno --plugins / run quick -e a,b --keys=1k,2k -r3 --data /d",
+                "kvdyno run quick --engines a,b --keys 1k,2k --runs 3",
+            ),
+            (
+                "kvdyno run -qe a /x/y.toml --results=/r ycsb-a --resume",
+                "kvdyno run --quiet --engines a y.toml ycsb-a",
+            ),
+            (
+                "kvdyno run quick --reuse=/a/kept --keep /k --metrics 1 --metrics-public",
+                "kvdyno run quick --reuse kept",
+            ),
+            (
+                "kvdyno run --option redis.url=redis://u:p@h/1 --set=a.b=1",
+                "kvdyno run --option redis.url=redis://u@h/1 --set a.b=1",
+            ),
+        ] {
+            let parsed = crate::cli::parsed(typed.split(' ')).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(parsed.words.join(" "), recorded, "{typed}");
+        }
+    }
+}
