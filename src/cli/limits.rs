@@ -9,7 +9,7 @@ use crate::results::Trial;
 #[command(next_help_heading = "Limits for each trial")]
 pub struct LimitArgs {
     /// Limit the memory of each trial, including page cache and harness, with a control group, such as `512MiB`.
-    #[arg(long, value_name = "BYTES", value_parser = crate::workload::parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = crate::text::parse_bytes)]
     pub memory: Option<u64>,
     /// Run each trial, including threads of the engine, only on these CPUs, such as `0-3,6`.
     #[arg(long, value_name = "LIST", value_parser = cpus)]

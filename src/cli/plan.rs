@@ -9,11 +9,11 @@ use super::passwords;
 use super::run::RunArgs;
 use crate::audit::proven::proven_here;
 use crate::engine::{Lookup, Registry};
-use crate::measure::units::bytes_text;
 use crate::measure::{Clock, Conditions, Machine, Warning, disk, warnings_of};
 use crate::results::{Proof, Run, SCHEMA, Trial, now_rfc3339, random_suffix, run_id};
 use crate::runner::{self, Contestant, Entry};
-use crate::workload::{Member, Workload, count_text, with_cpus};
+use crate::text::{bytes_text, count_text};
+use crate::workload::{Member, Workload, with_cpus};
 use std::collections::HashSet;
 use std::path::Path;
 

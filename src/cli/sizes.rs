@@ -2,9 +2,8 @@
 
 use super::args;
 use super::error::CliError;
-use crate::workload::{
-    Axes, Changes, Durability, Overrides, parse_bytes, parse_count, parse_seconds, parse_size, parse_threads,
-};
+use crate::text::{parse_bytes, parse_count, parse_seconds};
+use crate::workload::{Axes, Changes, Durability, Overrides, parse_size, parse_threads};
 
 /// Flags that change a workload.
 #[derive(Debug, Default, clap::Args)]

@@ -1,10 +1,10 @@
 //! Settings in words: the load of a phase, and the machine of a run.
 
-use super::escape::{plain_text, shell_word};
-use super::figure::{bytes, count, counted, known};
-use crate::measure::units::{share_text, time_text};
+use super::escape::shell_word;
+use super::figure::{bytes, known};
 use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, Summary};
+use crate::text::{counted, grouped, plain_text, share_text, short_text, time_text};
 
 /// The maximum length of an engine name with its options in a table, in characters.
 const ENGINE_LIMIT: usize = 24;
@@ -16,7 +16,7 @@ pub(super) fn phase_name(phase: &PhaseSummary) -> String {
 
 /// `redb`, or `redb (cache=1G, sync=on)` if options were requested, truncated to fit a table.
 pub(super) fn engine_name(engine: &str, options: &[(String, String)]) -> String {
-    super::escape::short_text(&full_engine_name(engine, options), ENGINE_LIMIT)
+    short_text(&full_engine_name(engine, options), ENGINE_LIMIT)
 }
 
 pub(super) fn full_engine_name(engine: &str, options: &[(String, String)]) -> String {
@@ -51,7 +51,7 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
 
 /// `10,000 keys of 16 B in 8 keyspaces`, `10,000 elements in 16 lists`.
 fn keys(phase: &PhaseSummary) -> String {
-    let keys = count(phase.keys);
+    let keys = grouped(phase.keys);
     let (collections, kind) = (phase.collections.count, phase.collections.r#type);
     if phase.collections.are_lists() {
         return format!("{keys} elements in {}", counted(collections.into(), "list", "lists"));
@@ -125,7 +125,7 @@ fn mix(phase: &PhaseSummary) -> String {
 /// `, 100 ops per transaction`, `, in one transaction`; empty without transactions.
 fn transaction(phase: &PhaseSummary) -> String {
     let each = match phase.settings.atomic {
-        true => format!(", {} ops per transaction", count(phase.settings.join.into())),
+        true => format!(", {} ops per transaction", grouped(phase.settings.join.into())),
         false => String::new(),
     };
     match phase.settings.transaction {
@@ -174,7 +174,7 @@ fn end(phase: &PhaseSummary) -> String {
     if settings.each_key {
         ends.push("each key once".to_string());
     } else if settings.ops > 0 {
-        ends.push(format!("{} ops", count(settings.ops)));
+        ends.push(format!("{} ops", grouped(settings.ops)));
     }
     if settings.seconds > 0.0 {
         let uncounted = match settings.warmup_seconds {

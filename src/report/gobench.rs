@@ -1,11 +1,11 @@
 //! The report in the format of Go benchmarks, for benchstat: a line for each run of a cell in a phase. The name of the
 //! benchmark contains the settings as `name=value` (`benchstat -col /engine`).
 
-use super::escape::plain_text;
 use super::left_out::left_out;
 use super::ranking::cells;
 use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, RunFigures, Summary};
+use crate::text::plain_text;
 
 /// Units where higher is better; benchstat assumes that lower is better for units it does not know.
 const HEAD: &str = "Unit ops/s better=higher\n";

@@ -2,13 +2,13 @@
 //!
 //! Values are in milliseconds, the default of these programs, with all digits down to nanoseconds.
 
-use super::escape::plain_text;
 use super::layout::Page;
 use super::layout::cells::{Measured, file_engine, file_part, measured_with_floors};
 use super::left_out::left_out;
 use crate::measure::Histogram;
 use crate::results::summary::Summary;
 use crate::results::{PhaseRecord, Record, Run};
+use crate::text::plain_text;
 use std::fmt::Write;
 
 /// Steps in each half of the remaining distance to 100 %, as in HdrHistogram's own files.

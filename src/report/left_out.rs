@@ -1,8 +1,8 @@
 //! Runs whose figures do not count, and why. Formats that hold only figures print them as comments.
 
 use super::describe::{cell_name, phase_name};
-use super::escape::plain_text;
 use crate::results::summary::{RunState, Summary};
+use crate::text::plain_text;
 
 /// One line of plain text for each such run.
 pub(super) fn left_out(summary: &Summary) -> Vec<String> {

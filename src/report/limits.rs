@@ -1,11 +1,10 @@
 //! The limits of trials, and their memory use under a cap.
 
 use super::describe::engine_name;
-use super::escape::plain_text;
-use super::figure::{bytes, count, known, listed};
-use super::table::{Align, Table};
+use super::figure::{bytes, known};
 use crate::measure::CapUse;
 use crate::results::{Record, Run, Trial};
+use crate::text::{Align, Table, grouped, listed, plain_text};
 
 /// The columns of the table of capped memory.
 const COLUMNS: [(&str, Align); 8] = [
@@ -29,7 +28,7 @@ pub(super) fn limits(run: &Run) -> Option<String> {
     let mut parts = Vec::new();
     let caps = distinct(run, |trial| trial.workload.memory_bytes.map(bytes));
     if !caps.is_empty() {
-        parts.push(format!("memory capped at {}, page cache and harness included", listed(&caps)));
+        parts.push(format!("memory capped at {}, page cache and harness included", listed(&caps, "and")));
     }
     let cpus = distinct(run, |trial| trial.placement.cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
     let nodes = distinct(run, |trial| trial.placement.numa_node.map(|node| format!("NUMA node {node}")));
@@ -105,11 +104,11 @@ fn row(own: &[&Record]) -> Vec<String> {
             .map_or_else(String::new, |record| engine_name(&record.trial.engine, &record.trial.options)),
         known(most(&|record| cap(record)?.limit_bytes), bytes),
         known(most(&|record| cap(record)?.peak_bytes), bytes),
-        known(most(&|record| cap(record)?.limit_hits), count),
+        known(most(&|record| cap(record)?.limit_hits), grouped),
         known(most(&|record| at_end(record, |found| found.page_cache_bytes)), bytes),
         known(most(&|record| at_end(record, |found| found.anonymous_bytes)), bytes),
-        known(most(&|record| at_end(record, |found| found.refaulted_pages)), count),
-        known(most(&|record| cap(record)?.kills), count),
+        known(most(&|record| at_end(record, |found| found.refaulted_pages)), grouped),
+        known(most(&|record| cap(record)?.kills), grouped),
     ]
 }
 

@@ -21,17 +21,15 @@ mod next;
 mod plot;
 mod ranking;
 mod site;
-mod table;
 mod text;
 mod verdict;
 
 pub use compare::{comparison_markdown, comparison_text};
-pub use escape::{csv_cell, markdown_text, plain_text};
+pub use escape::{csv_cell, markdown_text};
 pub use layout::{LAYOUTS, Layout, Page, Runs, layout};
 pub use next::next_steps;
 pub use plot::{OVERVIEW, PLOTS, Plot, PlotChoice, plot};
 pub use site::Site;
-pub use table::{Align, Column, Table};
 pub use text::troubles;
 pub use verdict::verdict;
 

@@ -5,10 +5,10 @@ mod png;
 
 use super::chart::{self, Chart, Look, Scales, Scene, WIDTH, plain_rules};
 use super::describe::{machine, phase_name};
-use super::escape::plain_text;
 use super::markup::{Html, html};
 use crate::results::Run;
 use crate::results::summary::{PhaseSummary, Summary};
+use crate::text::{plain_text, wrapped_lines};
 
 /// A kind of chart that can be written to a file.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +140,7 @@ impl Plot {
             y += height + TITLE + MARGIN;
         }
         let mut source = Html::default();
-        for line in lines(&source_line(run), (width / 6.4) as usize) {
+        for line in wrapped_lines(&source_line(run), (width / 6.4) as usize) {
             source.push(&html!("<text class=\"t\" x=\"{}\" y=\"{}\">{}</text>\n", MARGIN, y, line));
             y += 15.0;
         }
@@ -199,18 +199,6 @@ fn panel(chart: &Chart, x: f64, y: f64) -> Html {
 fn source_line(run: &Run) -> String {
     let date = run.started_at.split('T').next().unwrap_or("-");
     plain_text(&format!("Source: run {}, {date}, kvdyno {}; {}", run.id, run.tool_version, machine(run)))
-}
-
-/// Wraps the text at spaces into lines of at most `most` letters.
-fn lines(text: &str, most: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.len() + 1 + word.len() <= most => *line = format!("{line} {word}"),
-            _ => lines.push(word.to_string()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! The ranking table of one durability level, and the remarks below it.
 
 use super::describe::{all_threads, cell_name};
-use super::escape::plain_text;
 use super::figure::{self, bytes, known, rate, three_digits, time};
-use super::table::{Align, Table};
-use crate::measure::units::time_text;
 use crate::results::CheckLevel;
 use crate::results::statistics::Interval;
 use crate::results::summary::{Cell, Latency, PhaseSummary, Range, Ratio};
+use crate::text::{Align, Table, grouped, plain_text, time_text};
 
 /// The columns of a ranking. The units are in the cells.
 const COLUMNS: [(&str, Align); 13] = [
@@ -119,7 +117,7 @@ pub(super) fn service_times(phase: &PhaseSummary) -> Option<Table> {
         vec![
             cell_name(cell),
             plain_text(kind),
-            super::figure::count(ops),
+            grouped(ops),
             known(latency.p50_ns, time),
             range(latency.p50_range_ns),
             known(latency.p99_ns, time),

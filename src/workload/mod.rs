@@ -23,7 +23,7 @@ pub use builtin::{builtin, builtin_names, builtin_suite, builtin_suites, builtin
 pub use collections::{Collections, DataType};
 pub use overrides::Overrides;
 pub use parse::{WorkloadError, parse, schema};
-pub use quantity::{count_text, parse_bytes, parse_count, parse_seconds, parse_size};
+pub use quantity::parse_size;
 pub use suite::{Member, Part, Suite, is_suite, parse_suite, suite_schema};
 pub use threads::{parse_threads, with_cpus};
 pub use variants::{Axes, Changes};

@@ -7,9 +7,9 @@ use super::scale::Unit;
 use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, left_out};
 use super::{Chart, Scales};
 use crate::report::describe::cell_name;
-use crate::report::escape::plain_text;
 use crate::results::statistics::{Interval, interval_of_median, median};
 use crate::results::summary::{Cell, Group, PhaseSummary};
+use crate::text::plain_text;
 use std::collections::BTreeMap;
 
 /// The minimum number of sizes for a line.

@@ -4,9 +4,10 @@ use super::bars::{self, Bars, Part, Row};
 use super::scale::Unit;
 use super::{Chart, Scales};
 use crate::report::describe::{cell_name, phase_name};
-use crate::report::figure::{counted, known, rate};
+use crate::report::figure::{known, rate};
 use crate::results::statistics::{FEWEST_FOR_INTERVAL, Rank};
 use crate::results::summary::{Cell, PhaseSummary};
+use crate::text::counted;
 
 /// The maximum number of rows per level on the first screen.
 const OVERVIEW_ROWS: usize = 8;

@@ -3,14 +3,14 @@
 use super::super::chart::{self, Scales, Scene};
 use super::super::content::{Block, failure_blocks, header, step_blocks, warning_blocks};
 use super::super::describe::{command, phase_name};
-use super::super::escape::plain_text;
 use super::super::limits;
-use super::super::markup::{Html, html};
+use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
 use super::super::ranking::LEGEND;
 use super::super::verdict::verdict;
 use super::engines;
 use super::phase;
+use crate::text::plain_text;
 
 /// The maximum number of charts on the first screen.
 const OVERVIEWS: usize = 12;
@@ -184,7 +184,7 @@ pub(super) fn block(block: Block) -> Html {
             let fact = |(name, said): (&str, String)| html!("<dt>{}</dt><dd>{}</dd>\n", name, said);
             html!("<dl>\n{}</dl>\n", facts.into_iter().map(fact).collect::<Html>())
         }
-        Block::Table(table) => table.html(),
+        Block::Table(table) => markup::table(&table),
         Block::Lines(lines) => {
             let line = |line: String| html!("<li>{}</li>\n", line.trim_start());
             html!("<ul>\n{}</ul>\n", lines.into_iter().map(line).collect::<Html>())

@@ -3,7 +3,7 @@
 use super::super::chart::{self, Scales, Scene};
 use super::super::content::Block;
 use super::super::describe::{phase_name, phase_settings};
-use super::super::markup::{Html, html};
+use super::super::markup::{Html, html, table};
 use super::super::ranking::{ranking, remarks, service_times, without_figures};
 use super::page::{Numbers, block};
 use crate::results::summary::{Cell, PhaseSummary};
@@ -14,15 +14,15 @@ pub(super) fn section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers
     section.push(&html!("<p>{}</p>\n", phase_settings(phase)));
     for group in &phase.groups {
         section.push(&html!("<h3>Durability level {} (effective)</h3>\n", group.name()));
-        section.push(&ranking(&group.cells).html());
+        section.push(&table(&ranking(&group.cells)));
     }
     let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();
     if !measured.is_empty() {
         section.push(&Html::constant("<h3>Measured but not ranked</h3>\n"));
-        section.push(&ranking(measured).html());
+        section.push(&table(&ranking(measured)));
     }
-    if let Some(table) = without_figures(phase) {
-        section.push(&html!("<h3>Not measured</h3>\n{}", table.html()));
+    if let Some(found) = without_figures(phase) {
+        section.push(&html!("<h3>Not measured</h3>\n{}", table(&found)));
     }
     section.push(&block(Block::Lines(remarks(phase))));
     let main =
@@ -36,8 +36,8 @@ pub(super) fn section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers
     if !resources.is_empty() {
         section.push(&html!("<h3>Resources (lower is better)</h3>\n{}", resources));
     }
-    if let Some(table) = service_times(phase) {
-        section.push(&html!("<h3>Service times</h3>\n{}", table.html()));
+    if let Some(found) = service_times(phase) {
+        section.push(&html!("<h3>Service times</h3>\n{}", table(&found)));
     }
     section.push(&Html::constant("</section>\n"));
     section

@@ -4,10 +4,10 @@ use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, pe
 use super::ladder::{Rung, lines, rule, rungs};
 use super::{Page, Runs};
 use crate::measure::Histogram;
-use crate::report::escape::plain_text;
 use crate::report::figure::{bytes, known};
 use crate::report::ranking::check_name;
 use crate::results::summary::Summary;
+use crate::text::plain_text;
 use std::collections::BTreeSet;
 
 /// The columns as CSV. `bucket` rows have a range in nanoseconds (`to_ns` is excluded); other rows have a value.

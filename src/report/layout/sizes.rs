@@ -2,11 +2,12 @@
 
 use super::cells::{Measured, OneRun, file_part, measured, per_second, seconds};
 use super::{Page, Runs};
-use crate::report::escape::{csv_cell, plain_text};
-use crate::report::figure::{UNKNOWN, counted};
+use crate::report::escape::csv_cell;
+use crate::report::figure::UNKNOWN;
 use crate::results::statistics::median;
 use crate::results::summary::Summary;
 use crate::results::{EndedBy, PhaseRecord, Record};
+use crate::text::{counted, plain_text};
 use std::collections::BTreeMap;
 
 /// The columns as CSV: those of the older tool's raw output, then those that distinguish the rows here.

@@ -2,12 +2,12 @@
 
 use super::names::Names;
 use crate::report::describe::{command, full_engine_name, machine, phase_settings, trials};
-use crate::report::escape::plain_text;
 use crate::report::html;
 use crate::report::layout::Page;
 use crate::results::Run;
 use crate::results::statistics::{Interval, Rank};
 use crate::results::summary::{Cell, PhaseSummary, Summary};
+use crate::text::plain_text;
 
 /// The folder with the pages of the runs.
 pub(super) const RUNS: &str = "runs";

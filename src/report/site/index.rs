@@ -3,9 +3,10 @@
 
 use super::ENGINES;
 use super::collect::{Entry, Level, RUNS, Site};
-use crate::report::figure::{counted, rate};
+use crate::report::figure::rate;
 use crate::report::markup::{Html, html};
 use crate::results::statistics::Rank;
+use crate::text::counted;
 
 const LEGEND: [&str; 4] = [
     "A figure is ops/s, the median over the runs of a cell, from the newest run on that machine that measured it. It is \

@@ -1,8 +1,9 @@
 //! Describes a phase in plain words: ops, keys, threads, end, timing, verification, caches.
 
 use super::text_of_level;
-use super::words::{counted, listed, number, percent, size};
+use super::words::{percent, size};
 use crate::generator::Distribution;
+use crate::text::{counted, grouped, listed};
 use crate::workload::{Emulate, Phase, Workload};
 
 /// The parts of a phase's description, each with its title.
@@ -24,8 +25,8 @@ pub fn parts(workload: &Workload, place: usize) -> Vec<(&'static str, String)> {
 fn kind(workload: &Workload, phase: &Phase, name: &str) -> String {
     let group = |what: &str| match (phase.join, phase.atomic) {
         (0 | 1, _) => format!("{what}, not grouped"),
-        (join, true) => format!("{what}, {} per transaction", number(join.into())),
-        (join, false) => format!("{what}, in groups of {} that may share one commit", number(join.into())),
+        (join, true) => format!("{what}, {} per transaction", grouped(join.into())),
+        (join, false) => format!("{what}, in groups of {} that may share one commit", grouped(join.into())),
     };
     match name {
         "get" => "gets, with the value copied out".to_string(),
@@ -185,7 +186,7 @@ fn keys(workload: &Workload, phase: &Phase) -> String {
 fn threads(phase: &Phase) -> String {
     let mut parts = Vec::new();
     if phase.threads > 0 {
-        parts.push(number(phase.threads.into()));
+        parts.push(grouped(phase.threads.into()));
     }
     for (count, one, many) in [(phase.readers, "reader", "readers"), (phase.writers, "writer", "writers")] {
         if count > 0 {
@@ -197,7 +198,7 @@ fn threads(phase: &Phase) -> String {
     } else {
         "; it starts its next op when the previous one has ended"
     };
-    format!("{}{turns}.", listed(&parts))
+    format!("{}{turns}.", listed(&parts, "and"))
 }
 
 fn ends(workload: &Workload, phase: &Phase) -> String {
