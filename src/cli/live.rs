@@ -79,7 +79,7 @@ impl LiveArgs {
             CliError::failed(format!("cannot listen on {address}: {error}"))
                 .hint("use another port: --metrics PORT; 0 chooses a free one and prints it")
         })?;
-        live.tell(&format!("Prometheus metrics: http://{}/metrics", server.address()));
+        live.message(&format!("Prometheus metrics: http://{}/metrics", server.address()));
         Ok((live, Some(server)))
     }
 

@@ -133,9 +133,9 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let run = results.run().clone();
     let earlier = if args.resume.is_some() { results.finished().map_err(failed)? } else { Vec::new() };
     let (mut live, server) = args.live.begin(&run, &earlier)?;
-    results.warnings().iter().for_each(|warning| live.tell(&format!("warning: {warning}")));
+    results.warnings().iter().for_each(|warning| live.message(&format!("warning: {warning}")));
     for warning in &run.warnings {
-        live.tell(&format!("warning: {} {}", warning.text, warning.advice));
+        live.message(&format!("warning: {} {}", warning.text, warning.advice));
     }
     let runner = runner_of(args, plugins, &registry, reuse)?;
     let data = args.data.clone().unwrap_or_else(|| results.path().join("data"));

@@ -1,6 +1,6 @@
 //! The texts that users type for distributions, encodings and sizes.
 
-use crate::text::{nearest, parse_bytes};
+use crate::text::{BYTE_PATTERN, nearest, parse_bytes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -364,7 +364,7 @@ impl JsonSchema for SizeSpec {
                 likely), `normal:MEAN,DEVIATION`, `histogram:SIZE*WEIGHT,...`; k = KiB = 1024, M = MiB, G = GiB.",
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": u32::MAX},
-                {"type": "string", "pattern": "^([0-9]+ *[kKMG]?(iB)?|(uniform|zipf):.+-.+|normal:.+,.+|histogram:.+)$"}
+                {"type": "string", "pattern": format!("^({BYTE_PATTERN}|(uniform|zipf):.+-.+|normal:.+,.+|histogram:.+)$")}
             ],
             "examples": [100, "4KiB", "uniform:250-2500", "zipf:1-1024", "normal:400,50", "histogram:100*9,1000*1"]
         })

@@ -94,7 +94,7 @@ impl Live {
     }
 
     /// Shows a message that does not belong to a trial.
-    pub fn tell(&mut self, text: &str) {
+    pub fn message(&mut self, text: &str) {
         match &mut self.face {
             Face::Json(events) => events.message(text),
             Face::Bar(bar) => bar.print(&plain_text(text)),

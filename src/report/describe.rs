@@ -3,7 +3,7 @@
 use super::escape::shell_word;
 use super::figure::{bytes, known};
 use crate::results::Run;
-use crate::results::summary::{Cell, PhaseSummary, Summary};
+use crate::results::summary::{Cell, PhaseSummary, RunState, Summary};
 use crate::text::{counted, grouped, plain_text, share_text, short_text, time_text};
 
 /// The maximum length of an engine name with its options in a table, in characters.
@@ -239,4 +239,23 @@ pub(super) fn memory(summary: &Summary) -> String {
     format!(
         "RSS covers the complete process of a trial; before the engine was opened, the harness used {own}"
     )
+}
+
+/// A line for each run whose figures do not count, with the reason. Formats that have only figures print it as a comment.
+pub(super) fn skipped_runs(summary: &Summary) -> Vec<String> {
+    let mut lines = Vec::new();
+    for phase in &summary.phases {
+        for cell in super::ranking::cells(phase).chain(&phase.floors) {
+            for run in cell.runs.iter().filter(|run| !run.state.counts()) {
+                let why = match &run.state {
+                    RunState::Failed { cause } => cause.as_str(),
+                    RunState::NotRun { reason } => reason.as_str(),
+                    _ => "no record",
+                };
+                let place = format!("{}, {}, run {}", phase_name(phase), cell_name(cell), run.repetition);
+                lines.push(plain_text(&format!("{place}: {why}")));
+            }
+        }
+    }
+    lines
 }

@@ -1,7 +1,7 @@
 //! A verdict for each phase and durability level, which claims no more than the runs show.
 
 use super::describe::{cell_name, phase_name};
-use super::figure::{self};
+use super::figure;
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
 use crate::results::statistics::{FEWEST_FOR_ORDER, Rank};
 use crate::results::summary::{Cell, Group, Summary};

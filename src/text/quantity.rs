@@ -67,6 +67,9 @@ pub const A_BYTE_COUNT: &str = "bytes such as 4096 or \"64MiB\"";
 /// What a duration is, for messages.
 pub const A_DURATION: &str = "seconds such as 10 or a duration such as \"500ms\" or \"2m\"";
 
+/// The regular expression of a number of bytes, for schemas.
+pub const BYTE_PATTERN: &str = r"[0-9][0-9_]*(\.[0-9]+)? ?(B|[kKmMgGtTP]|[kKMGTP]B|[KMGTP]iB)?";
+
 /// A count: `200000`, `200_000`, `200k`, `1.5M` (k, M and G are decimal).
 /// An error reports what was expected and names the nearest unit.
 pub fn parse_count(text: &str) -> Result<u64, String> {
@@ -256,6 +259,12 @@ mod tests {
         fn each_unit_is_a_multiple(number in 0u64..1000, unit in prop::sample::select(BYTES.units)) {
             let text = format!("{number}{}", unit.0);
             prop_assert_eq!(parse_bytes(&text), Ok(number * unit.1 as u64));
+        }
+
+        #[test]
+        fn texts_of_the_pattern_have_a_known_unit(text in BYTE_PATTERN) {
+            let error = parse_bytes(&text).err().unwrap_or_default();
+            prop_assert!(!error.starts_with("unknown unit"), "{error}");
         }
 
         #[test]

@@ -18,6 +18,9 @@ pub struct Column {
     pub align: Align,
 }
 
+/// A column of a table with a row for each item: its title, its alignment, and its cell for an item.
+pub type Field<Item> = (&'static str, Align, fn(&Item) -> String);
+
 /// A table. Each row has one cell per column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
@@ -36,6 +39,14 @@ impl Table {
         Table::new(
             titles.iter().map(|(title, align)| Column { title: title.to_string(), align: *align }).collect(),
         )
+    }
+
+    /// A table with a row for each item.
+    pub fn of<'i, Item: 'i>(fields: &[Field<Item>], items: impl IntoIterator<Item = &'i Item>) -> Table {
+        let head = |(title, align, _): &Field<Item>| Column { title: title.to_string(), align: *align };
+        let mut table = Table::new(fields.iter().map(head).collect());
+        items.into_iter().for_each(|item| table.push(fields.iter().map(|(_, _, cell)| cell(item)).collect()));
+        table
     }
 
     /// A table of words without titles, for [`Table::lines`].
@@ -122,6 +133,13 @@ mod tests {
         let expected = "engine  ops/s  notes\n------  -----  -----\nredb    1.23M\na|b         -  -\n";
         assert_eq!(table.text(), expected);
         assert_eq!(table.lines(), ["redb    1.23M", "a|b         -  -"]);
+    }
+
+    #[test]
+    fn a_field_is_a_title_and_a_cell() {
+        let fields: [Field<u32>; 2] =
+            [("n", Align::Right, |n| n.to_string()), ("twice", Align::Right, |n| (2 * n).to_string())];
+        assert_eq!(Table::of(&fields, &[1, 20]).text(), " n twice\n-- -----\n 1     2\n20    40\n");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Counts, bytes, durations and sizes in files: numbers, or texts such as `200k`, `64MiB`, `500ms`, `uniform:1-100`.
 
 use crate::generator::SizeSpec;
-use crate::text::{A_BYTE_COUNT, A_COUNT, A_DURATION, EXACT, parse_bytes, parse_count, parse_seconds};
+use crate::text::{
+    A_BYTE_COUNT, A_COUNT, A_DURATION, BYTE_PATTERN, EXACT, parse_bytes, parse_count, parse_seconds,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
@@ -204,7 +206,7 @@ macro_rules! schema {
 }
 
 schema!([T] Count<T>, "Count", quantity_schema("integer", "^[0-9][0-9_]*(\\.[0-9]+)? ?[kKmMgG]?$", "200k"));
-schema!([] Bytes, "Bytes", quantity_schema("integer", "^[0-9][0-9_]*(\\.[0-9]+)? ?(B|[kKmMgGtTP]|[kKMGTP]B|[KMGTP]iB)?$", "64MiB"));
+schema!([] Bytes, "Bytes", quantity_schema("integer", &format!("^{BYTE_PATTERN}$"), "64MiB"));
 schema!([] Seconds, "Seconds", quantity_schema("number", "^[0-9][0-9_]*(\\.[0-9]+)? ?(ns|us|ms|s|m|h)?$", "500ms"));
 schema!([] Number, "Number", json_schema!({ "type": "number" }));
 schema!([] Size, "Size", SizeSpec::json_schema(&mut SchemaGenerator::default()));

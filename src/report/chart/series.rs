@@ -2,7 +2,7 @@
 
 use super::lines::{self, Axis, Line, Lines, Point};
 use super::scale::Unit;
-use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, left_out, levels};
+use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, hidden_note, levels};
 use super::{Chart, Scales};
 use crate::measure::SeriesRow;
 use crate::report::describe::cell_name;
@@ -169,7 +169,7 @@ fn about(all: &[Series], short: usize) -> String {
     format!(
         "Each engine's run with the median rate. A cross marks a stall, an interval below a tenth of the run's median \
          rate: {stalled}.{short}{}",
-        left_out(all.len())
+        hidden_note(all.len())
     )
 }
 

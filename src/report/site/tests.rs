@@ -187,3 +187,15 @@ fn the_first_page_of_many_runs_is_small() {
     assert_eq!(pages.len(), 1 + 20 + 30);
     assert!(pages["index.html"].len() < 200_000, "{}", pages["index.html"].len());
 }
+
+#[test]
+fn file_names_stay_in_their_folder_and_are_unique() {
+    let mut names = super::collect::Names::default();
+    let mut seen = std::collections::HashSet::new();
+    for name in HOSTILE.iter().chain(&["../../x", "..", "a/b", "a_b", "A_B", "CON"]) {
+        let file = names.of(name);
+        assert!(file.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{file}");
+        assert!(!file.is_empty() && file.len() < 100 && seen.insert(file.clone()), "{name:?}: {file}");
+        assert_eq!(names.of(name), file);
+    }
+}
