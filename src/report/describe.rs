@@ -108,11 +108,11 @@ fn mix(phase: &PhaseSummary) -> String {
     ];
     let present: Vec<(&str, f64)> = shares.into_iter().filter(|(_, share)| *share > 0.0).collect();
     let all: f64 = present.iter().map(|(_, share)| share).sum();
-    let said = |(kind, share): &(&str, f64)| match present.len() {
+    let described = |(kind, share): &(&str, f64)| match present.len() {
         1 => kind.to_string(),
         _ => format!("{kind} {}", share_text(share / all)),
     };
-    let mut text = present.iter().map(said).collect::<Vec<_>>().join(", ");
+    let mut text = present.iter().map(described).collect::<Vec<_>>().join(", ");
     if phase.settings.miss > 0.0 {
         text += &format!(" ({} of reads miss)", share_text(phase.settings.miss));
     }

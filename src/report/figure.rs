@@ -5,9 +5,9 @@ use crate::text::bytes_text;
 /// The text for an unknown value.
 pub(super) const UNKNOWN: &str = "-";
 
-/// The value as formatted by `say`, or `-` if it is unknown.
-pub(super) fn known<Value>(value: Option<Value>, say: impl Fn(Value) -> String) -> String {
-    value.map_or_else(|| UNKNOWN.to_string(), say)
+/// The value as formatted by `format`, or `-` if it is unknown.
+pub(super) fn known<Value>(value: Option<Value>, format: impl Fn(Value) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_string(), format)
 }
 
 /// Ops per second: `1.23M`, `456k`, `12.3`.

@@ -27,7 +27,7 @@ fn set(block: Block) -> String {
         Block::Part(title) => format!("## {}\n", markdown_text(&title)),
         Block::Section(title) => format!("### {}\n", markdown_text(&title)),
         Block::Facts(facts) => {
-            facts.iter().map(|(name, said)| format!("- **{name}**: {}\n", markdown_text(said))).collect()
+            facts.iter().map(|(name, value)| format!("- **{name}**: {}\n", markdown_text(value))).collect()
         }
         Block::Table(table) => self::table(&table),
         Block::Lines(lines) => lines.iter().map(|line| bullet(line)).collect(),

@@ -25,13 +25,13 @@ pub fn wrapped_lines(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Names and what is said about each, in two aligned columns. Long texts are wrapped within the second column.
-pub fn facts<Name: AsRef<str>, Said: AsRef<str>>(facts: &[(Name, Said)], width: usize) -> String {
+pub fn facts<Name: AsRef<str>, Value: AsRef<str>>(facts: &[(Name, Value)], width: usize) -> String {
     let names = facts.iter().map(|(name, _)| name.as_ref().chars().count());
     let widest = names.max().unwrap_or(0);
     let margin = " ".repeat(widest + 2);
-    let lines = facts
-        .iter()
-        .map(|(name, said)| wrapped(&format!("{:widest$}  ", name.as_ref()), &margin, said.as_ref(), width));
+    let lines = facts.iter().map(|(name, value)| {
+        wrapped(&format!("{:widest$}  ", name.as_ref()), &margin, value.as_ref(), width)
+    });
     lines.collect()
 }
 

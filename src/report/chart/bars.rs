@@ -110,15 +110,15 @@ fn columns(bars: &Bars) -> Columns {
     let rows = || bars.sections.iter().flat_map(|section| &section.rows);
     let names = rows().map(|row| text_width(&row.engine)).fold(0.0, f64::max);
     let name = if rows().any(|row| !row.lead.is_empty()) { LEAD } else { 0.0 };
-    let said = |row: &Row| row.value.map_or(8.0, |value| text_width(&bars.unit.say(value)));
-    let figures = rows().map(said).fold(0.0, f64::max);
+    let figure = |row: &Row| row.value.map_or(8.0, |value| text_width(&bars.unit.text(value)));
+    let figures = rows().map(figure).fold(0.0, f64::max);
     let from = name + names.clamp(50.0, 190.0) + 6.0;
     Columns { name, from, to: WIDTH - figures - 8.0 }
 }
 
 /// A row. Its origin is the left end of its text's base line.
 fn draw_row(row: &Row, unit: Unit, columns: &Columns, drawn: &[(&'static str, bool, Scale)], y: f64) -> Html {
-    let said = row.value.map_or_else(|| "-".to_string(), |value| unit.say(value));
+    let figure = row.value.map_or_else(|| "-".to_string(), |value| unit.text(value));
     let mut inside = Html::default();
     if !row.tip.is_empty() {
         inside.push(&html!("<title>{}</title>", row.tip));
@@ -132,13 +132,13 @@ fn draw_row(row: &Row, unit: Unit, columns: &Columns, drawn: &[(&'static str, bo
     }
     match &row.instead {
         Some(instead) => inside.push(&html!("<text class=\"t\" x=\"{}\">{}</text>", columns.from, instead)),
-        None => inside.push(&html!("<text class=\"e\" x=\"{}\">{}</text>", WIDTH, said)),
+        None => inside.push(&html!("<text class=\"e\" x=\"{}\">{}</text>", WIDTH, figure)),
     }
     let (engine, base) = (&row.engine, y + BASE);
     html!(
         "<g class=\"r\" data-e=\"{}\" data-v=\"{}\" transform=\"translate(0 {})\">{}</g>",
         engine,
-        said,
+        figure,
         base,
         inside
     )

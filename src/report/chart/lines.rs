@@ -122,7 +122,7 @@ pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
             if line.is_extra { " extra" } else { "" },
             line.engine,
             own_x,
-            separated(line.points.iter().filter_map(|point| point.y).map(|y| lines.y.unit.say(y))),
+            separated(line.points.iter().filter_map(|point| point.y).map(|y| lines.y.unit.text(y))),
             inside
         ));
     }
@@ -137,7 +137,7 @@ pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
 
 /// The x values of the known points of a line.
 fn x_of(lines: &Lines, line: &Line) -> String {
-    separated(line.points.iter().filter(|point| point.y.is_some()).map(|point| lines.x.unit.say(point.x)))
+    separated(line.points.iter().filter(|point| point.y.is_some()).map(|point| lines.x.unit.text(point.x)))
 }
 
 /// Whether a list is a prefix of another or equal to it.

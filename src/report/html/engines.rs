@@ -88,13 +88,13 @@ fn abilities(scene: &Scene) -> Table {
     let mut table = Table::new(columns.map(column).collect());
     for engine in &scene.summary.engines {
         let proof = scene.run.proofs.iter().find(|proof| proof.engine == engine.name);
-        let cell = |ability: &&str| said(engine, proof, ability).to_string();
+        let cell = |ability: &&str| ability_text(engine, proof, ability).to_string();
         table.push([engine_name(&engine.name, &[])].into_iter().chain(names.iter().map(cell)).collect());
     }
     table
 }
 
-fn said(engine: &EngineFacts, proof: Option<&Proof>, ability: &str) -> &'static str {
+fn ability_text(engine: &EngineFacts, proof: Option<&Proof>, ability: &str) -> &'static str {
     let has = |names: &[String]| names.iter().any(|name| name == ability);
     match proof.filter(|proof| has(&proof.capabilities)) {
         _ if !has(&engine.capabilities) => UNKNOWN,

@@ -181,7 +181,7 @@ pub(super) fn block(block: Block) -> Html {
         Block::Part(title) => html!("<h2>{}</h2>\n", title),
         Block::Section(title) => html!("<h3>{}</h3>\n", title),
         Block::Facts(facts) => {
-            let fact = |(name, said): (&str, String)| html!("<dt>{}</dt><dd>{}</dd>\n", name, said);
+            let fact = |(name, value): (&str, String)| html!("<dt>{}</dt><dd>{}</dd>\n", name, value);
             html!("<dl>\n{}</dl>\n", facts.into_iter().map(fact).collect::<Html>())
         }
         Block::Table(table) => markup::table(&table),

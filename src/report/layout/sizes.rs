@@ -99,17 +99,17 @@ pub(super) fn pages(summary: &Summary, _: Runs) -> Vec<Page> {
     let page = |(key, cells): &(Key, Vec<&Measured>)| {
         let several =
             |same: &dyn Fn(&Key) -> bool| tables.iter().filter(|(other, _)| same(other)).count() > 1;
-        let mut said = vec![format!("effective durability level: {}", key.level)];
+        let mut settings = vec![format!("effective durability level: {}", key.level)];
         if several(&|other| (&other.phase, &other.level) == (&key.phase, &key.level)) {
-            said.push(format!("{}, {}", key.base, key.data));
+            settings.push(format!("{}, {}", key.base, key.data));
         }
         let file = format!("{}-{}-{}.txt", file_part(&key.base), file_part(&key.phase), key.level);
-        Page { folder: None, file, text: table(key, cells, &said.join("; ")) }
+        Page { folder: None, file, text: table(key, cells, &settings.join("; ")) }
     };
     tables.iter().map(page).collect()
 }
 
-fn table(key: &Key, cells: &[&Measured], said: &str) -> String {
+fn table(key: &Key, cells: &[&Measured], settings: &str) -> String {
     let mut names: Vec<String> = cells.iter().map(|measured| measured.name()).collect();
     names.sort();
     names.dedup();
@@ -147,7 +147,7 @@ fn table(key: &Key, cells: &[&Measured], said: &str) -> String {
         };
         lines.push(format!("{size:>SIZE_WIDTH$}{}", names.iter().map(cell).collect::<String>()));
     }
-    lines.push(format!("({unit}, median of {runs}; {said})"));
+    lines.push(format!("({unit}, median of {runs}; {settings})"));
     lines.iter().map(|line| plain_text(line) + "\n").collect()
 }
 

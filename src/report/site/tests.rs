@@ -92,10 +92,10 @@ fn tables_have_the_newest_figures_of_each_engine_and_phase() {
             for cell in group.cells.iter().filter(|cell| cell.options.is_empty()) {
                 let row = row(index, &group.durability_in_force.to_string(), &cell.engine);
                 let title = format!("{} / {}", phase.workload, phase.name);
-                let (_, said) = row.iter().find(|(found, _)| *found == title).unwrap();
+                let (_, shown) = row.iter().find(|(found, _)| *found == title).unwrap();
                 let rank = cell.rank.map(|rank| format!(" {rank}"));
                 let wanted = rate(cell.ops_per_second.unwrap()) + &rank.unwrap_or_default();
-                assert_eq!(*said, wanted, "{title}, {}", cell.engine);
+                assert_eq!(*shown, wanted, "{title}, {}", cell.engine);
                 compared += 1;
             }
         }
@@ -146,11 +146,16 @@ fn a_figure_of_an_older_run_is_marked() {
     let fewer: Vec<Record> = records.into_iter().filter(|record| record.trial.engine != "fjall").collect();
     let trials = run.trials.iter().filter(|trial| trial.engine != "fjall").cloned().collect();
     let pages = pages(vec![(fixture::run(), fixture::records()), (Run { trials, ..run }, fewer)]);
-    let said = |engine: &str| {
+    let shown = |engine: &str| {
         let row = row(&pages["index.html"], "process", engine);
         row.into_iter().find(|(title, _)| title == "quick / read").unwrap().1
     };
-    assert!(said("fjall").contains('*') && !said("sled").contains('*'), "{} {}", said("fjall"), said("sled"));
+    assert!(
+        shown("fjall").contains('*') && !shown("sled").contains('*'),
+        "{} {}",
+        shown("fjall"),
+        shown("sled")
+    );
 }
 
 #[test]
