@@ -1,5 +1,5 @@
-//! What the project says of its engines agrees: the table of engines/README.md with what it is made from, and each
-//! driver that is built with its engine.toml and with what `verify` has proven.
+//! The descriptions of the engines agree: the table of engines/README.md with its sources, and each driver that is built
+//! with its engine.toml and with what `verify` has proven.
 
 use kvdyno::audit::proven::proven;
 use kvdyno::engine::{Engine, Registry, capability_names, catalogue, plugin_folders};
@@ -8,12 +8,13 @@ use std::path::Path;
 const HEAD: &str = "\
 # Engines
 
-Every engine that the project knows, one folder each: the driver, `engine.toml` (what must be known before it is built),
-and a README with its settings per durability level, and why. What an engine can do is what `kvdyno verify` has proven,
-of the version named. `kvdyno engines` tells which of them are here, and why others are not; `kvdyno engines NAME` shows
-its options. This page is made from the `engine.toml` files and `proven.toml` by `make engines-table`, not edited.
+Every engine that the project knows, one folder each: the driver, `engine.toml` (facts that are needed before it is
+built), and a README with its settings per durability level and the reasons. The capabilities are those that
+`kvdyno verify` has proven for the version in the table. `kvdyno engines` lists which engines are available and why
+others are not; `kvdyno engines NAME` shows an engine's options. `make engines-table` generates this page from the
+`engine.toml` files and `proven.toml`; do not edit it.
 
-| engine | family | language | licence | proven of | levels | can do | what brings it |
+| engine | family | language | licence | proven version | durability levels | capabilities | install |
 |---|---|---|---|---|---|---|---|
 ";
 
@@ -21,7 +22,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// Whether a line can be typed as it stands.
+/// Whether a line can be typed as a command.
 fn is_command(line: &str) -> bool {
     ["cargo ", "make", "apt-get ", "KVDYNO_"].iter().any(|start| line.starts_with(start))
 }
@@ -46,7 +47,7 @@ fn table() -> String {
     HEAD.to_string() + &rows.collect::<String>()
 }
 
-/// The choices that docs/engines.md gives for an engine's compression.
+/// The choices of an engine's compression in docs/engines.md.
 fn documented_choices(page: &str, engine: &str) -> Option<String> {
     let rows = page.split("## Compression").nth(1)?.lines().filter(|line| line.starts_with("| `"));
     let mut cells = rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
@@ -77,7 +78,7 @@ fn the_choices_of_compression_are_those_of_the_drivers() {
         assert_eq!(page, told, "{}", engine.name());
         seen += usize::from(page.is_some());
     }
-    assert!(seen > 0, "no engine with a choice was seen");
+    assert!(seen > 0, "no engine with a choice was found");
 }
 
 #[test]
@@ -90,11 +91,11 @@ fn the_table_of_engines_is_that_of_the_catalogue_and_of_what_is_proven() {
     let kept = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(
         kept == table,
-        "engines/README.md is stale: run `make engines-table`, read the difference, commit it"
+        "engines/README.md is out of date: run `make engines-table`, read the difference, commit it"
     );
 }
 
-/// The engines that are here and that the project knows.
+/// The engines that are available and that the project knows.
 fn here() -> Vec<Engine> {
     let registry = Registry::load(&plugin_folders(&[]));
     let is_known = |engine: &&Engine| catalogue().iter().any(|known| known.name == engine.name());
@@ -105,7 +106,7 @@ fn here() -> Vec<Engine> {
 fn every_driver_says_of_itself_what_its_engine_toml_says() {
     for engine in here() {
         let known = catalogue().iter().find(|known| known.name == engine.name());
-        let known = known.expect("only engines that are known are asked");
+        let known = known.expect("only known engines are checked");
         let said = (engine.family(), engine.language());
         assert_eq!(said, (known.family.clone(), known.language.clone()), "{}", engine.name());
     }
@@ -130,7 +131,7 @@ fn every_driver_declares_only_what_is_proven() {
         "{}\nrun `kvdyno verify --proven engines/proven.toml`, then `make engines-table`, and commit both",
         wrong.join("\n")
     );
-    // Who changes a driver need not prove it in the same moment; nothing of the kind goes past CI.
+    // A changed driver need not be proven immediately, but it must be before it passes CI.
     if std::env::var("CI").is_ok_and(|value| value == "true") {
         panic!("{text}");
     }

@@ -1,5 +1,5 @@
-//! Every engine that the project knows, whether it is available or not: the contents of the `engine.toml` of each
-//! folder, collected by the build script.
+//! Every engine that the project knows, installed or not: the contents of the `engine.toml` of each folder, collected by
+//! the build script.
 
 use super::defect::Defect;
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use std::sync::LazyLock;
 // `FILES`: the name of each folder of engines, and the text of its engine.toml.
 include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
-/// What is known of an engine before it is built.
+/// The facts about an engine that are known before it is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The name that users type.
+    /// The name on the command line.
     pub name: String,
     /// Its folder below `engines`, with `/`; variants of an engine share one.
     pub folder: String,
@@ -23,20 +23,20 @@ pub struct Known {
     pub family: String,
     /// The engine's own language.
     pub language: String,
-    /// How it is built or obtained, in words.
+    /// How it is built, in words.
     pub build: String,
     /// The install command.
     pub get: String,
-    /// Required environment variables, set before it is loaded, `NAME=value`.
+    /// Environment variables that must be set before it is loaded, `NAME=value`.
     pub needs_env: Vec<String>,
-    /// What a reader of its results must know, one sentence each.
+    /// Notes for readers of its figures, one sentence each.
     pub fairness: Vec<String>,
     /// Its known defects.
     pub defects: Vec<Defect>,
 }
 
 impl Known {
-    /// The plug-in that contains it, if it is not named after the engine: that of the first part of its folder.
+    /// The plug-in that contains it, unless that has the engine's name: the first part of its folder.
     pub fn plugin(&self) -> &str {
         self.folder.split('/').next().unwrap_or(&self.folder)
     }
@@ -73,7 +73,7 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
     let (names, families) = (list(&file.name), list(&file.family));
     if families.len() != 1 && families.len() != names.len() {
         return Err(format!(
-            "engines/{folder}/engine.toml: `family` must be one value for all, or one for each of the {} names",
+            "engines/{folder}/engine.toml: `family` must have one value, or one for each of the {} names",
             names.len()
         ));
     }
@@ -105,7 +105,7 @@ static CATALOGUE: LazyLock<Vec<Known>> = LazyLock::new(|| {
     known
 });
 
-/// All of them except those with planted faults, by name.
+/// All engines except those with planted faults, by name.
 pub fn catalogue() -> &'static [Known] {
     &CATALOGUE
 }
@@ -115,8 +115,8 @@ pub fn defects_of(name: &str) -> &'static [Defect] {
     catalogue().iter().find(|known| known.name == name).map_or(&[], |known| &known.defects)
 }
 
-/// The environment variables that a process must set before it loads the engine `name`: names and values. Variables
-/// that the user has already set are kept, and are not included.
+/// The environment variables that a process must set before it loads the engine `name`: names and values. Variables that
+/// the user has already set stay unchanged and are not included.
 pub fn environment_of(name: &str) -> Vec<(&'static str, &'static str)> {
     let known = catalogue().iter().find(|known| known.name == name);
     let needed = known.into_iter().flat_map(|known| &known.needs_env).filter_map(|text| text.split_once('='));
@@ -130,7 +130,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_engine_toml_is_read_and_says_all() {
+    fn every_engine_toml_is_read_and_complete() {
         for (folder, text) in FILES {
             let found = parse(folder, text).unwrap_or_else(|error| panic!("{error}"));
             for known in found.iter().filter(|known| !known.name.contains(':')) {

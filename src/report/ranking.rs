@@ -138,7 +138,7 @@ pub(super) fn remarks(phase: &PhaseSummary) -> Vec<String> {
     if phase.floors.is_empty() {
         remarks.push("floor: - (no null engine in this run)".to_string());
     }
-    for cell in cells(phase).filter(|cell| cell.counted_runs > 0) {
+    for cell in phase.floors.iter().chain(cells(phase)).filter(|cell| cell.counted_runs > 0) {
         for note in &cell.notes {
             if let Some(detail) = &note.detail {
                 remarks.push(plain_text(&format!("{}, {}: {detail}", cell_name(cell), note.mark)));

@@ -149,7 +149,7 @@ fn median(values: &[f64]) -> f64 {
 }
 
 /// The deviation of each run from its engine's median, after the median effect of its block is removed. With only two
-/// engines, an outlier of one would affect the block's median and thus both, so the block's effect is not removed.
+/// engines, an outlier of one would affect the median of the block and so both, so the block's effect is not removed.
 fn deviations(logs: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let center = |row: &[f64]| {
         let middle = median(row);

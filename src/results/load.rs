@@ -92,9 +92,9 @@ pub fn parse_run(json: &[u8]) -> Result<Run, LoadError> {
     Ok(run)
 }
 
-/// Marks the floors of files that were written before trials said which engines are: they had these names.
+/// Marks the floors in files without `is_floor`. Before that field existed, the name of a floor began with `null`.
 fn mark_floor(trial: &mut Trial) {
-    trial.is_floor |= ["null", "null-c", "null-go", "null-go-keeps"].contains(&trial.engine.as_str());
+    trial.is_floor |= trial.engine == "null" || trial.engine.starts_with("null-");
 }
 
 fn parse<Kept: DeserializeOwned>(json: &[u8]) -> Result<Kept, LoadError> {

@@ -108,7 +108,7 @@ fn a_full_disk_ends_only_the_trials_that_filled_it() {
             let Printed { code, stdout, stderr } = &printed;
             assert_eq!(*code, Some(1), "{kind}, {escape}\n{stderr}\n{stdout}");
             let outcomes = outcomes(&place, &disk);
-            assert_eq!(outcomes.len(), 6, "{kind}, {escape}: {outcomes:?}\n{stderr}");
+            assert_eq!(outcomes.len(), 4, "{kind}, {escape}: {outcomes:?}\n{stderr}");
             for (engine, outcome) in &outcomes {
                 let wanted = if engine.contains("escapes") { cause } else { "\"status\":\"ok\"" };
                 let is_right = outcome.contains(wanted);
@@ -147,7 +147,7 @@ fn without_room_for_records_a_run_stops_and_can_go_on() {
         fs::remove_file(disk.path().join("others")).unwrap();
         let again = place.run(&format!("run --quiet --plugins plugins --resume={}", run.display()), "none");
         assert_eq!(again.code, Some(0), "{kind}\n{}\n{}", again.stderr, again.stdout);
-        assert_eq!(outcomes(&place, &disk).len(), 6, "{kind}");
+        assert_eq!(outcomes(&place, &disk).len(), 4, "{kind}");
         assert!(!run.join("reserve").exists() && !run.join("data").exists(), "{kind}");
     }
 }

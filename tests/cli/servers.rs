@@ -206,7 +206,7 @@ fn a_users_database_is_not_emptied_and_its_password_is_nowhere() {
 
     let login = format!("AUTH {PASSWORD}\r\nSELECT 1\r\n");
     server.ask(&format!("{login}SET foreign 1"));
-    assert_ended(&run(&url(1)), 1, &["302 keys that are not as kvdyno left them", "redis.database=flush"]);
+    assert_ended(&run(&url(1)), 1, &["302 keys that kvdyno did not write", "redis.database=flush"]);
     assert!(server.ask(&format!("{login}DBSIZE")).contains(":302"));
     assert_ended(&run(&format!("{} --option redis.database=keep", url(1))), 0, &[]);
     assert!(server.ask(&format!("{login}GET foreign")).contains("$1\r\n1"));

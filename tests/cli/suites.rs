@@ -232,7 +232,7 @@ fn key_files_that_do_not_fit_are_refused() {
         2,
         &["keys.bin: the key file contains 100 keys"],
     );
-    refused(folder.path(), &format!("{shuffle} 12"), 2, &["no multiple of the 12 bytes"]);
+    refused(folder.path(), &format!("{shuffle} 12"), 2, &["not a multiple of `key.size` (12 bytes)"]);
     refused(folder.path(), &format!("{shuffle} 2"), 2, &["a key must have 4 to 65536 bytes"]);
     refused(folder.path(), &format!("{shuffle} 16 --to keys.bin"), 2, &["keys.bin already exists"]);
     refused(folder.path(), "keys shuffle none.bin --key-size 16", 1, &["cannot read none.bin"]);

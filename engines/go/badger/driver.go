@@ -1,4 +1,4 @@
-// Package badger drives Badger: a log-structured merge tree that keeps large values apart.
+// Package badger drives Badger: a log-structured merge tree that stores large values separately.
 package badger
 
 import (
@@ -12,7 +12,7 @@ import (
 	"kvdyno/driver"
 )
 
-// Driver of Badger.
+// Driver is the driver of Badger.
 type Driver struct {
 	// InMemory: without files.
 	InMemory bool
@@ -22,21 +22,21 @@ const capabilities = driver.Ordered | driver.CanReverse | driver.CanPrefix | dri
 	driver.TransactionReads | driver.CanDelete | driver.Overwrite | driver.CanNew | driver.TimeToLive | driver.CanTouch
 
 var settings = []driver.Option{
-	{Name: "memtable", Kind: "bytes", Default: "67108864", Help: "bytes of a memtable, before it becomes a file"},
+	{Name: "memtable", Kind: "bytes", Default: "67108864", Help: "size of a memtable in bytes, before it becomes a file"},
 	{Name: "memtables", Kind: "count", Default: "5", Help: "memtables that may wait to be written"},
-	{Name: "value_threshold", Kind: "bytes", Default: "1048576", Help: "larger values go to the value log, apart from keys"},
-	{Name: "value_log_file", Kind: "bytes", Default: "1073741823", Help: "bytes of a file of the value log"},
-	{Name: "block_size", Kind: "bytes", Default: "4096", Help: "bytes of a block of a file, before compression"},
+	{Name: "value_threshold", Kind: "bytes", Default: "1048576", Help: "larger values are stored separately, in the value log"},
+	{Name: "value_log_file", Kind: "bytes", Default: "1073741823", Help: "size of a file of the value log in bytes"},
+	{Name: "block_size", Kind: "bytes", Default: "4096", Help: "size of a block in bytes, before compression"},
 	{Name: "compactors", Kind: "count", Default: "4", Help: "goroutines that compact"},
-	{Name: "compression", Kind: "choice:snappy|zstd|none", Default: "snappy", Help: "of blocks"},
-	{Name: "index_cache", Kind: "bytes", Default: "0", Help: "for indexes and filters of files; 0 = all are kept in memory"},
-	{Name: "detect_conflicts", Kind: "flag", Default: "true", Help: "transactions that read what another has written are run again"},
+	{Name: "compression", Kind: "choice:snappy|zstd|none", Default: "snappy", Help: "compression of blocks"},
+	{Name: "index_cache", Kind: "bytes", Default: "0", Help: "cache for indexes and filters of files; 0 = all are kept in memory"},
+	{Name: "detect_conflicts", Kind: "flag", Default: "true", Help: "retry transactions that read what another one has written"},
 }
 
-// Info of it.
+// Info describes the engine.
 func (d Driver) Info() driver.Info {
 	info := driver.Info{
-		Name: "badger", Engine: "log-structured merge tree that keeps large values apart", Family: "lsm",
+		Name: "badger", Engine: "log-structured merge tree with large values stored separately", Family: "lsm",
 		Capabilities: capabilities, Levels: []driver.Level{driver.Process, driver.Power}, KeySizeMax: 65000, Options: settings,
 	}
 	if d.InMemory {
@@ -52,7 +52,7 @@ type database struct {
 	seesConflicts bool
 }
 
-// Open of a database.
+// Open opens a database.
 func (d Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	authors := driver.Process
 	if d.InMemory {
@@ -76,7 +76,7 @@ func (d Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Datab
 	}
 	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/dgraph-io/badger/v4")
 	opened.InForce("sync_writes", settings.SyncWrites)
-	opened.HandsOver = true // a commit is written by a goroutine of the engine's
+	opened.HandsOver = true // one of the engine's goroutines writes commits
 	return &database{db, settings.DetectConflicts}, nil
 }
 
@@ -116,16 +116,16 @@ func readOptions(config *driver.Config, opened *driver.Opened) (badger.Options, 
 	return settings, nil
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *database) End() error { return nil }
 
-// Close of the database.
+// Close closes the database.
 func (d *database) Close() error { return d.db.Close() }
 
-// Maintain syncs, or moves all to one level; it does not tell whether it is compacting.
+// Maintain syncs, or moves everything to one level; the engine does not report whether it is compacting.
 func (d *database) Maintain(work driver.Work) (bool, error) {
 	switch work {
 	case driver.Flush:
@@ -139,7 +139,7 @@ func (d *database) Maintain(work driver.Work) (bool, error) {
 	return false, nil
 }
 
-// Stats of the engine.
+// Stats reports statistics of the engine.
 func (d *database) Stats(add func(name string, value any)) {
 	if metrics := d.db.BlockCacheMetrics(); metrics != nil {
 		add("block_cache_hits", metrics.Hits())
@@ -165,5 +165,5 @@ func failed(err error) error {
 	return err
 }
 
-// Engine is the database itself, for the bench of the driver against a plain loop.
+// Engine returns the database itself, for the bench that compares the driver with a plain loop.
 func (d *database) Engine() any { return d.db }

@@ -1,4 +1,4 @@
-// Ops, each in a transaction of its own, and groups.
+// Ops, each in a separate transaction, and groups.
 
 package badger
 
@@ -50,10 +50,10 @@ func apply(txn *badger.Txn, op *driver.Op) (driver.Status, error) {
 	case driver.Delete:
 		return driver.OK, txn.Delete(op.Key)
 	}
-	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction is of gets, puts and deletes only")
+	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction may have only gets, puts and deletes")
 }
 
-// transact runs ops in one transaction, again if another has changed what they read.
+// transact runs ops in one transaction, and retries it if another one has changed what they read.
 func (d *database) transact(ops []driver.Op) (driver.Status, error) {
 	for {
 		status, err := d.attempt(ops)
@@ -64,7 +64,7 @@ func (d *database) transact(ops []driver.Op) (driver.Status, error) {
 	}
 }
 
-// attempt leaves the answer of each op in it; driver.Short for all if a value of one does not fit.
+// attempt stores the answer of each op in it; driver.Short for all if one value does not fit.
 func (d *database) attempt(ops []driver.Op) (driver.Status, error) {
 	txn := d.db.NewTransaction(true)
 	defer txn.Discard()
@@ -95,21 +95,21 @@ func (d *database) write(op *driver.Op) (driver.Status, error) {
 	}
 }
 
-// Get of a key, in a read transaction of its own.
+// Get reads a value, in a separate read transaction.
 func (d *database) Get(op *driver.Op) (driver.Status, error) {
 	txn := d.db.NewTransaction(false)
 	defer txn.Discard()
 	return get(txn, op)
 }
 
-// Put of a key, in a transaction of its own.
+// Put writes a value, in a separate transaction.
 func (d *database) Put(op *driver.Op) (driver.Status, error) { return d.write(op) }
 
-// Delete of a key, in a transaction of its own.
+// Delete deletes a key, in a separate transaction.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) { return d.write(op) }
 
-// Group of gets is one read transaction; of plain writes that need not be one, a write batch, which makes transactions
-// as large as they may be; else one transaction.
+// Group of gets is one read transaction; plain writes that need not be atomic are a write batch, which makes
+// transactions as large as allowed; any other group is one transaction.
 func (d *database) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 	gets, isPlain := 0, true
 	for i := range ops {
@@ -159,7 +159,7 @@ func (d *database) batch(ops []driver.Op) (driver.Status, error) {
 	return driver.OK, failed(batch.Flush())
 }
 
-// Scan in a read transaction of its own.
+// Scan in a separate read transaction.
 func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	txn := d.db.NewTransaction(false)
 	defer txn.Discard()

@@ -11,22 +11,22 @@ import (
 	"kvdyno/engines/bbolt/tree"
 )
 
-// Driver of bbolt.
+// Driver is the driver of bbolt.
 type Driver struct{}
 
-// Info of it.
+// Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{
-		Name: "bbolt", Engine: "copy-on-write B+tree in a memory map, of etcd", Family: "b+tree",
+		Name: "bbolt", Engine: "copy-on-write B+tree in a memory map, from etcd", Family: "b+tree",
 		Capabilities: tree.Capabilities,
 		Levels:       []driver.Level{driver.Process, driver.Power},
 		KeySizeMax:   bbolt.MaxKeySize,
 		Options: []driver.Option{
-			{Name: "freelist", Kind: "choice:array|map", Default: "array", Help: "how free pages are kept in memory"},
+			{Name: "freelist", Kind: "choice:array|map", Default: "array", Help: "how free pages are stored in memory"},
 			{Name: "freelist_sync", Kind: "flag", Default: "true", Help: "write the list of free pages at each commit"},
-			{Name: "page_size", Kind: "bytes", Default: "0", Help: "bytes of a page; 0 = the system's"},
-			{Name: "fill_percent", Kind: "count", Default: "50", Help: "how full a split leaves a page, 10 to 100"},
-			{Name: "initial_map", Kind: "bytes", Default: "0", Help: "bytes of the map at open; 0 = as large as the file"},
+			{Name: "page_size", Kind: "bytes", Default: "0", Help: "page size in bytes; 0 = the system's"},
+			{Name: "fill_percent", Kind: "count", Default: "50", Help: "fill of a page after a split in percent, 10 to 100"},
+			{Name: "initial_map", Kind: "bytes", Default: "0", Help: "size of the map at open in bytes; 0 = as large as the file"},
 		},
 	}
 }
@@ -36,7 +36,7 @@ type database struct {
 	db *bbolt.DB
 }
 
-// Open of a database: one file, a bucket for each keyspace.
+// Open opens a database: one file, a bucket for each keyspace.
 func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	level, err := config.Pick(driver.Power)
 	if err != nil {
@@ -89,7 +89,7 @@ func readOptions(config *driver.Config, opened *driver.Opened) (*bbolt.Options, 
 	return &options, fillPercent, nil
 }
 
-// Stats of the engine.
+// Stats reports statistics of the engine.
 func (d *database) Stats(add func(name string, value any)) {
 	stats := d.db.Stats()
 	add("free_pages", stats.FreePageN)
@@ -103,5 +103,5 @@ func (d *database) Stats(add func(name string, value any)) {
 	add("page_writes", stats.TxStats.GetWrite())
 }
 
-// Engine is the database itself, for the bench of the driver against a plain loop.
+// Engine returns the database itself, for the bench that compares the driver with a plain loop.
 func (d *database) Engine() any { return d.db }

@@ -1,4 +1,4 @@
-// Package bolt drives Bolt 1.3.1, the copy-on-write B+tree that bbolt goes on from, as KVBench measured it.
+// Package bolt drives Bolt 1.3.1, the copy-on-write B+tree that bbolt was forked from, as measured by KVBench.
 package bolt
 
 import (
@@ -12,10 +12,10 @@ import (
 	"kvdyno/engines/bbolt/tree"
 )
 
-// Driver of Bolt.
+// Driver is the driver of Bolt.
 type Driver struct{}
 
-// Info of it.
+// Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{
 		Name: "bolt", Engine: "copy-on-write B+tree in a memory map, no longer developed", Family: "b+tree",
@@ -23,8 +23,8 @@ func (Driver) Info() driver.Info {
 		Levels:       []driver.Level{driver.Process, driver.Power},
 		KeySizeMax:   bolt.MaxKeySize,
 		Options: []driver.Option{
-			{Name: "fill_percent", Kind: "count", Default: "50", Help: "how full a split leaves a page, 10 to 100"},
-			{Name: "initial_map", Kind: "bytes", Default: "0", Help: "bytes of the map at open; 0 = as large as the file"},
+			{Name: "fill_percent", Kind: "count", Default: "50", Help: "fill of a page after a split in percent, 10 to 100"},
+			{Name: "initial_map", Kind: "bytes", Default: "0", Help: "size of the map at open in bytes; 0 = as large as the file"},
 		},
 	}
 }
@@ -34,7 +34,7 @@ type database struct {
 	db *bolt.DB
 }
 
-// Open of a database: one file, a bucket for each keyspace.
+// Open opens a database: one file, a bucket for each keyspace.
 func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	level, err0 := config.Pick(driver.Power)
 	fillPercent, err1 := config.Number("fill_percent")
@@ -50,7 +50,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	if err != nil {
 		return nil, err
 	}
-	// Not among the options of open in this version.
+	// Not an option of open in this version.
 	db.NoSync = level == driver.Process
 	db.NoGrowSync = db.NoSync
 	made, err := tree.New(db, config.Keyspaces, func(bucket *bolt.Bucket) {
@@ -66,7 +66,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	return &database{made, db}, nil
 }
 
-// Stats of the engine.
+// Stats reports statistics of the engine.
 func (d *database) Stats(add func(name string, value any)) {
 	stats := d.db.Stats()
 	add("free_pages", stats.FreePageN)

@@ -11,7 +11,7 @@ import (
 	"kvdyno/driver"
 )
 
-// Driver of BuntDB.
+// Driver is the driver of BuntDB.
 type Driver struct {
 	// InMemory: without a file.
 	InMemory bool
@@ -21,7 +21,7 @@ const capabilities = driver.Ordered | driver.CanReverse | driver.CanPrefix | dri
 	driver.TransactionReads | driver.CanDelete | driver.DeleteTells | driver.Overwrite | driver.CanNew |
 	driver.TimeToLive | driver.SingleWriter
 
-// Info of it.
+// Info describes the engine.
 func (d Driver) Info() driver.Info {
 	if d.InMemory {
 		return driver.Info{
@@ -33,9 +33,9 @@ func (d Driver) Info() driver.Info {
 		Name: "buntdb", Engine: "ordered map in memory with an append-only file", Family: "memory",
 		Capabilities: capabilities, Levels: []driver.Level{driver.Process, driver.Power},
 		Options: []driver.Option{
-			{Name: "sync", Kind: "choice:never|every-second", Default: "never", Help: "syncs in the background at level process; as shipped: every-second"},
-			{Name: "shrink_percent", Kind: "count", Default: "100", Help: "growth since the last shrink at which the file is written anew"},
-			{Name: "shrink_size", Kind: "bytes", Default: "33554432", Help: "bytes of the file below which it is left alone"},
+			{Name: "sync", Kind: "choice:never|every-second", Default: "never", Help: "background syncs at level process; as shipped: every-second"},
+			{Name: "shrink_percent", Kind: "count", Default: "100", Help: "growth in percent since the last shrink at which the file is rewritten"},
+			{Name: "shrink_size", Kind: "bytes", Default: "33554432", Help: "smaller files are not rewritten"},
 		},
 	}
 }
@@ -44,7 +44,7 @@ type database struct {
 	db *buntdb.DB
 }
 
-// Open of a database.
+// Open opens a database.
 func (d Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	opened.Version, opened.Compression = driver.ModuleVersion("github.com/tidwall/buntdb"), "none"
 	path := ":memory:"
@@ -95,13 +95,13 @@ func configure(db *buntdb.DB, level driver.Level, config *driver.Config, opened 
 	return db.SetConfig(settings)
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *database) End() error { return nil }
 
-// Close of the database.
+// Close closes the database.
 func (d *database) Close() error { return d.db.Close() }
 
 func failed(err error) error {

@@ -1,4 +1,4 @@
-// Ops, each in a transaction of its own, and groups.
+// Ops, each in a separate transaction, and groups.
 
 package buntdb
 
@@ -41,10 +41,10 @@ func apply(tx *buntdb.Tx, op *driver.Op) (driver.Status, error) {
 		}
 		return driver.OK, err
 	}
-	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction is of gets, puts and deletes only")
+	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction may have only gets, puts and deletes")
 }
 
-// errUndo ends a transaction without an effect; it is no failure.
+// errUndo ends a transaction without an effect; it is not a failure.
 var errUndo = errors.New("undo")
 
 func (d *database) write(op *driver.Op) (status driver.Status, err error) {
@@ -56,7 +56,7 @@ func (d *database) write(op *driver.Op) (status driver.Status, err error) {
 	return status, failed(err)
 }
 
-// Get of a key.
+// Get reads a value.
 func (d *database) Get(op *driver.Op) (status driver.Status, err error) {
 	err = d.db.View(func(tx *buntdb.Tx) error {
 		var err error
@@ -66,13 +66,13 @@ func (d *database) Get(op *driver.Op) (status driver.Status, err error) {
 	return status, err
 }
 
-// Put of a key.
+// Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) { return d.write(op) }
 
-// Delete of a key.
+// Delete deletes a key.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) { return d.write(op) }
 
-// Group is one transaction; of gets only, one that reads.
+// Group is one transaction; gets alone are a read transaction.
 func (d *database) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 	isRead := true
 	for i := range ops {
@@ -101,7 +101,7 @@ func (d *database) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 	return driver.OK, failed(err)
 }
 
-// Scan in a transaction of its own.
+// Scan runs in a separate transaction.
 func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	rows := op.Rows()
 	place := op.Place()

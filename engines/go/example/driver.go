@@ -1,4 +1,4 @@
-// Package example is the smallest complete driver in Go: sorted rows behind a lock. Made for copying.
+// Package example is the smallest complete driver in Go: sorted rows behind a lock. Copy it to start a driver.
 package example
 
 import (
@@ -9,31 +9,31 @@ import (
 	"kvdyno/driver"
 )
 
-// Driver of the engine.
+// Driver is the driver of the engine.
 type Driver struct{}
 
-// Info of it: what it is, what it can do, all of it and no more.
+// Info describes the engine, with all of its capabilities and no more.
 func (Driver) Info() driver.Info {
 	return driver.Info{
 		Name:   "example-go",
-		Engine: "sorted rows behind a lock, in Go; the driver to copy",
-		Family: "example", // keeps it out of comparisons of all engines; yours says lsm, b+tree ...
+		Engine: "sorted rows behind a lock, in Go; the Go driver to copy",
+		Family: "example", // excludes it from comparisons of all engines; yours is lsm, b+tree ...
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.CanDelete | driver.DeleteTells |
 			driver.Overwrite | driver.CanNew | driver.Transaction | driver.InMemory,
 		Levels:  []driver.Level{driver.None},
-		Options: []driver.Option{{Name: "room", Kind: "count", Default: "1024", Help: "rows to make room for when it is opened"}},
+		Options: []driver.Option{{Name: "room", Kind: "count", Default: "1024", Help: "rows to reserve space for at open"}},
 	}
 }
 
 type row struct{ key, value []byte }
 
-// database is also its own session: there is nothing that a thread would keep.
+// database is also its own session: a thread needs no state.
 type database struct {
 	lock sync.RWMutex
 	rows []row // ascending by key
 }
 
-// Open reads options, takes the weakest level at or above the one asked for, and reports what is in force.
+// Open reads options, picks the weakest level at or above the requested one, and reports what is in effect.
 func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	level, err := config.Pick(driver.None)
 	if err != nil {
@@ -44,38 +44,38 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	if room > 1<<32 {
-		return nil, driver.Fail(driver.Failed, "option room: %d rows are too many", room)
+		return nil, driver.Fail(driver.Failed, "option room: %d is too large", room)
 	}
 	opened.Level, opened.Version, opened.Compression = level, "1", "none"
 	opened.InForce("room", room)
 	return &database{rows: make([]row, 0, room)}, nil
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *database) End() error { return nil }
 
-// Close of the database.
+// Close closes the database.
 func (d *database) Close() error { return nil }
 
 // Maintain has nothing to flush and nothing to wait for, and cannot compact.
 func (d *database) Maintain(work driver.Work) (bool, error) { return work != driver.Compact, nil }
 
-// Stats of the engine.
+// Stats reports statistics of the engine.
 func (d *database) Stats(add func(name string, value any)) {
 	d.lock.RLock()
 	defer d.lock.RUnlock()
 	add("rows", len(d.rows))
 }
 
-// find gives the place of a key's row, or where it would be, and whether it is there.
+// find returns the index of a key's row, or where it would be, and whether it exists.
 func (d *database) find(key []byte) (int, bool) {
 	return slices.BinarySearchFunc(d.rows, key, func(r row, key []byte) int { return bytes.Compare(r.key, key) })
 }
 
-// Get of a key: the value is copied into the op's buffer.
+// Get reads a value: it is copied into the op's buffer.
 func (d *database) Get(op *driver.Op) (driver.Status, error) {
 	d.lock.RLock()
 	defer d.lock.RUnlock()
@@ -86,14 +86,14 @@ func (d *database) Get(op *driver.Op) (driver.Status, error) {
 	return op.Deliver(d.rows[at].value), nil
 }
 
-// Put of a key. Key and value are the caller's until the call returns, so both are copied.
+// Put writes a value. The caller owns key and value, so both are copied.
 func (d *database) Put(op *driver.Op) (driver.Status, error) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	return d.apply(op), nil
 }
 
-// Delete of a key.
+// Delete deletes a key.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
@@ -118,13 +118,13 @@ func (d *database) apply(op *driver.Op) driver.Status {
 	return driver.OK
 }
 
-// Group makes all of a group's changes under one lock; NotRun leaves it to the kit to run its ops one by one.
+// Group makes all of a group's changes under one lock; with NotRun the kit runs its ops one by one.
 func (d *database) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 	for i := range ops {
 		if kind := ops[i].Kind(); kind == driver.Put || kind == driver.Delete {
 			continue
 		} else if isAtomic {
-			return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction is of puts and deletes only")
+			return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction may have only puts and deletes")
 		}
 		return driver.NotRun, nil
 	}
@@ -136,7 +136,7 @@ func (d *database) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) 
 	return driver.OK, nil
 }
 
-// Scan from the op's place on; rows go into the op's buffer until Push says that it is enough.
+// Scan starts at the op's place; rows go into the op's buffer until Push returns false.
 func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	d.lock.RLock()
 	defer d.lock.RUnlock()

@@ -19,7 +19,7 @@ func must(err error) {
 	}
 }
 
-// appendRow appends a row to what a scan delivers, as driver.h lays it out.
+// appendRow appends a row to the output of a scan, in the layout of driver.h.
 func appendRow(out []byte, at int, key, value []byte) int {
 	binary.NativeEndian.PutUint32(out[at:], uint32(len(key)))
 	binary.NativeEndian.PutUint32(out[at+4:], uint32(len(value)))

@@ -34,7 +34,7 @@ const (
 	rounds    = 21
 )
 
-// kind of an op, as driver.h numbers them.
+// kind of an op, with the numbers of driver.h.
 type kind uint8
 
 const (
@@ -56,10 +56,10 @@ type bench struct {
 	*through
 	hand     hand
 	random   *rand.Rand
-	written  uint64 // keys there are
-	ops      int    // of a round and side
+	written  uint64 // number of keys
+	ops      int    // per round and side
 	perBatch int
-	handing  []uint64 // of each batch: ticks in which it was handed over
+	handing  []uint64 // for each batch: ticks in which it was handed over
 }
 
 func key(number uint64, into []byte) {
@@ -99,7 +99,7 @@ func (b *bench) byHand(kind kind, latencies []uint64) {
 	}
 }
 
-// check looks at what the last batch delivered, whoever ran it.
+// check checks what the last batch delivered, whichever side ran it.
 func (b *bench) check(kind kind) {
 	for i := range b.perBatch {
 		slot := &b.slots[i]
@@ -112,7 +112,7 @@ func (b *bench) check(kind kind) {
 	}
 }
 
-// round gives the latencies of the driver and of the loop by hand.
+// round returns the latencies of the driver and of the plain loop.
 func (b *bench) round(kind kind) (sides [2][]uint64) {
 	latencies := make([]uint64, b.perBatch)
 	for turn := 0; len(sides[1]) < b.ops; turn++ {
@@ -134,7 +134,8 @@ func (b *bench) round(kind kind) (sides [2][]uint64) {
 }
 
 func mean(sorted []uint64) float64 {
-	// The highest thousandth is the machine's and the collector's: one pause would be the ratio of a round.
+	// The highest thousandth is due to the machine and the garbage collector: one pause would determine a round's
+	// ratio.
 	kept := sorted[:len(sorted)-len(sorted)/1000]
 	sum := 0.0
 	for _, ticks := range kept {
@@ -143,7 +144,7 @@ func mean(sorted []uint64) float64 {
 	return sum / float64(len(kept))
 }
 
-// us are microseconds; the clock's rate is measured against the runtime's, roughly.
+// us converts ticks to microseconds; the clock's rate is measured roughly against the runtime's.
 func us(ticks uint64) float64 {
 	const long = 20 * time.Millisecond
 	from := driver.Ticks(driver.BestClock)
@@ -152,7 +153,7 @@ func us(ticks uint64) float64 {
 	return float64(ticks) * float64(long.Microseconds()) / float64(driver.Ticks(driver.BestClock)-from)
 }
 
-// row prints the median of a sample with its interval: the order statistics that hold it in 95 of 100 cases.
+// row prints the median of a sample with its interval: the order statistics that contain it in 95 of 100 cases.
 func row(name string, sample []float64, goal float64, isSmall bool) {
 	if isSmall {
 		fmt.Printf("%-60s runs\n", name)
@@ -162,7 +163,7 @@ func row(name string, sample []float64, goal float64, isSmall bool) {
 	count := len(sample)
 	reach := int(math.Ceil(0.98 * math.Sqrt(float64(count))))
 	low, high := sample[max(0, count/2-reach)], sample[min(count-1, count/2+reach)]
-	verdict := "not resolved"
+	verdict := "inconclusive"
 	if high <= goal {
 		verdict = "ok"
 	} else if low > goal {
@@ -176,7 +177,7 @@ type subject struct {
 	name  string
 	level driver.Level
 	loop  func(engine any) hand
-	puts  int // of a round and side
+	puts  int // per round and side
 }
 
 func (b *bench) compare(name string, kind kind, isSmall bool) {
@@ -194,11 +195,11 @@ func (b *bench) compare(name string, kind kind, isSmall bool) {
 		medians = append(medians, percent(func(sorted []uint64) float64 { return float64(sorted[len(sorted)/2]) }))
 		tails = append(tails, percent(func(sorted []uint64) float64 { return float64(sorted[len(sorted)*99/100]) }))
 	}
-	row(name+": inside the call, driver over hand", means, 5, isSmall)
-	row(name+": p50, driver over hand", medians, 10, isSmall)
-	row(name+": p99, driver over hand", tails, 10, isSmall)
+	row(name+": inside the call, driver / plain loop", means, 5, isSmall)
+	row(name+": p50, driver / plain loop", medians, 10, isSmall)
+	row(name+": p99, driver / plain loop", tails, 10, isSmall)
 	if sort.Slice(b.handing, func(i, j int) bool { return b.handing[i] < b.handing[j] }); b.handing[len(b.handing)-1] != 0 {
-		fmt.Printf("%-60s %8.1f us a batch\n", name+": handing over, median", us(b.handing[len(b.handing)/2]))
+		fmt.Printf("%-60s %8.1f us per batch\n", name+": handing over, median", us(b.handing[len(b.handing)/2]))
 	}
 }
 
@@ -225,7 +226,7 @@ func (s subject) run(isSmall bool) {
 }
 
 func main() {
-	isSmall := flag.Bool("small", false, "tiny sizes, which say nothing about speed")
+	isSmall := flag.Bool("small", false, "tiny sizes; the results are not meaningful")
 	only := flag.String("engine", "", "one engine only")
 	flag.Parse()
 	driver.Register(pebble.Driver{}, bbolt.Driver{}, badger.Driver{}, pogreb.Driver{})
@@ -239,7 +240,7 @@ func main() {
 	}
 }
 
-// opsOf a round and side.
+// opsOf returns the number of ops per round and side.
 func (s subject) opsOf(kind kind) int {
 	switch kind {
 	case put:

@@ -1,4 +1,4 @@
-// The way through the boundary, as the core goes it.
+// Calls through the boundary, like the core's.
 
 package main
 
@@ -33,12 +33,12 @@ import (
 	"kvdyno/driver"
 )
 
-// slot of the arena is one op's key, value and room for what is read, in C memory, used by both sides.
+// slot of the arena is one op's key, value and room for the value read, in C memory, used by both sides.
 type slot struct {
 	key, value, out []byte
 }
 
-// through is a database that was opened through the boundary's C calls, as the core opens it.
+// through is a database that was opened through the boundary's C calls, like the core opens it.
 type through struct {
 	table    *C.kv_driver
 	database *C.kv_database
@@ -81,7 +81,7 @@ func open(name, path string, level driver.Level) *through {
 	return t
 }
 
-// layOut makes a batch as the core does, every page touched.
+// layOut makes a batch as the core does, with every page touched.
 func (t *through) layOut() {
 	t.batch = (*C.kv_batch)(C.calloc(1, C.sizeof_kv_batch))
 	ops := C.calloc(batchSize, C.sizeof_kv_op)
@@ -99,13 +99,13 @@ func (t *through) layOut() {
 	}
 }
 
-// engine is the database as the driver has it.
+// engine returns the database that the driver uses.
 func (t *through) engine() any {
 	return driver.DatabaseOf(uintptr(C.handle_of(t.database))).(interface{ Engine() any }).Engine()
 }
 
-// run runs `count` ops of a kind through the boundary and gives the ticks inside each, and those that the kit says were
-// no op's.
+// run runs `count` ops of a kind through the boundary and returns the ticks inside each, and those that, according to
+// the kit, belong to no op.
 func (t *through) run(kind kind, count int, latencies []uint64) uint64 {
 	for i := range count {
 		op := &t.ops[i]

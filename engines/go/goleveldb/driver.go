@@ -1,4 +1,4 @@
-// Package goleveldb drives goleveldb: LevelDB written anew in Go.
+// Package goleveldb drives goleveldb: LevelDB rewritten in Go.
 package goleveldb
 
 import (
@@ -14,23 +14,23 @@ import (
 	"kvdyno/driver"
 )
 
-// Driver of goleveldb.
+// Driver is the driver of goleveldb.
 type Driver struct{}
 
-// Info of it.
+// Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{
-		Name: "goleveldb", Engine: "log-structured merge tree: LevelDB written anew", Family: "lsm",
+		Name: "goleveldb", Engine: "log-structured merge tree: LevelDB rewritten in Go", Family: "lsm",
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.Transaction | driver.TransactionReads |
 			driver.CanDelete | driver.Overwrite,
 		Levels: []driver.Level{driver.None, driver.Process, driver.Power},
 		Options: []driver.Option{
-			{Name: "write_buffer", Kind: "bytes", Default: "4194304", Help: "bytes of the memtable, before it becomes a file"},
-			{Name: "block_size", Kind: "bytes", Default: "4096", Help: "bytes of a block of a file, before compression"},
-			{Name: "file_size", Kind: "bytes", Default: "2097152", Help: "bytes of a file at which the next is begun"},
-			{Name: "open_files", Kind: "count", Default: "500", Help: "files that may be open at once"},
+			{Name: "write_buffer", Kind: "bytes", Default: "4194304", Help: "size of the memtable in bytes, before it becomes a file"},
+			{Name: "block_size", Kind: "bytes", Default: "4096", Help: "size of a block in bytes, before compression"},
+			{Name: "file_size", Kind: "bytes", Default: "2097152", Help: "size of a file in bytes at which the next one starts"},
+			{Name: "open_files", Kind: "count", Default: "500", Help: "files that may be open at the same time"},
 			{Name: "bloom_bits", Kind: "count", Default: "0", Help: "bits per key of a Bloom filter; 0 = no filter, as shipped"},
-			{Name: "compression", Kind: "choice:snappy|none", Default: "snappy", Help: "of blocks"},
+			{Name: "compression", Kind: "choice:snappy|none", Default: "snappy", Help: "compression of blocks"},
 		},
 	}
 }
@@ -40,7 +40,7 @@ type database struct {
 	write *opt.WriteOptions
 }
 
-// Open of a database. Level none writes files without any sync, also where the engine's own structure needs one.
+// Open opens a database. Level none writes files without any sync, even where the engine's own structure needs one.
 func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	level, err := config.Pick(driver.Process)
 	if err != nil {
@@ -95,20 +95,20 @@ func readOptions(config *driver.Config, opened *driver.Opened) (*opt.Options, er
 	return options, nil
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *database) End() error { return nil }
 
-// Close of the database.
+// Close closes the database.
 func (d *database) Close() error { return d.db.Close() }
 
-// Maintain flushes by a write that is synced, and compacts all; it does not tell whether it is compacting.
+// Maintain flushes with a synced write, and compacts everything; the engine does not report whether it is compacting.
 func (d *database) Maintain(work driver.Work) (bool, error) {
 	switch work {
 	case driver.Flush:
-		// A transaction flushes the memtable into a file, which is synced: also what an earlier log holds.
+		// A transaction flushes the memtable into a file, which is synced, together with the rows of an earlier log.
 		transaction, err := d.db.OpenTransaction()
 		if err != nil {
 			return true, err
@@ -120,7 +120,7 @@ func (d *database) Maintain(work driver.Work) (bool, error) {
 	return false, nil
 }
 
-// Stats of the engine.
+// Stats reports statistics of the engine.
 func (d *database) Stats(add func(name string, value any)) {
 	var stats leveldb.DBStats
 	if d.db.Stats(&stats) != nil {
@@ -159,20 +159,20 @@ func get(from reader, op *driver.Op) (driver.Status, error) {
 	return op.Deliver(value), nil
 }
 
-// Get of a key; the engine hands out a copy.
+// Get reads a value; the engine returns a copy.
 func (d *database) Get(op *driver.Op) (driver.Status, error) { return get(d.db, op) }
 
-// Put of a key.
+// Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(d.db.Put(op.Key, op.Value, d.write))
 }
 
-// Delete of a key.
+// Delete deletes a key.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(d.db.Delete(op.Key, d.write))
 }
 
-// Scan with an iterator of its own, over the range that the scan may deliver.
+// Scan uses a separate iterator over the range that the scan may deliver.
 func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	from, to := op.Range()
 	iterator := d.db.NewIterator(&util.Range{Start: from, Limit: to}, nil)

@@ -8,8 +8,8 @@ import (
 	"kvdyno/driver"
 )
 
-// Group of writes is one batch, applied as a whole; of gets alone, a snapshot if it is a transaction; of both, one of
-// the engine's transactions, which keep all other writers out.
+// Group of writes is one atomic batch; gets alone read a snapshot if they are a transaction; a group of both is one of
+// the engine's transactions, which block all other writers.
 func (d *database) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 	gets := 0
 	for i := range ops {
@@ -28,7 +28,7 @@ func (d *database) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) 
 	return driver.NotRun, nil
 }
 
-var errKind = driver.Fail(driver.Unsupported, "a transaction is of gets, puts and deletes only")
+var errKind = driver.Fail(driver.Unsupported, "a transaction may have only gets, puts and deletes")
 
 func (d *database) batch(ops []driver.Op) (driver.Status, error) {
 	var batch leveldb.Batch

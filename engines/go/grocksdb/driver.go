@@ -1,4 +1,4 @@
-// What the driver declares, and its database.
+// The driver's declaration, and its database.
 
 package main
 
@@ -13,10 +13,10 @@ import (
 	"kvdyno/driver"
 )
 
-// rocksdb is the driver: RocksDB through cgo, to stand beside the engine called from C++.
+// rocksdb is the driver: RocksDB through cgo, to compare with the engine called from C++.
 type rocksdb struct{}
 
-// Info of it.
+// Info describes the engine.
 func (rocksdb) Info() driver.Info {
 	return driver.Info{
 		Name: "grocksdb", Engine: "RocksDB called from Go, through cgo", Family: "lsm",
@@ -36,7 +36,7 @@ type database struct {
 	read    *grocksdb.ReadOptions
 }
 
-// Close of the database, which writes out the memtables if there is no log.
+// Close closes the database, which writes out the memtables if there is no log.
 func (d *database) Close() error {
 	for _, column := range d.columns {
 		column.Destroy()
@@ -53,7 +53,7 @@ func (d *database) free() {
 	d.cache.Destroy()
 }
 
-// Maintain flushes, compacts all, or waits until no flush and no compaction runs or waits.
+// Maintain flushes, compacts everything, or waits until no flush and no compaction is running or pending.
 func (d *database) Maintain(work driver.Work) (bool, error) {
 	switch work {
 	case driver.Flush:
@@ -74,7 +74,7 @@ func (d *database) Maintain(work driver.Work) (bool, error) {
 	return true, nil
 }
 
-// settle sees it at rest twice: what ends may set off the next.
+// settle waits until the engine is idle twice in a row: one job may start the next.
 func (d *database) settle() error {
 	for calm := 0; calm < 2; time.Sleep(2 * time.Millisecond) {
 		calm++
@@ -92,13 +92,13 @@ func (d *database) settle() error {
 	return nil
 }
 
-// number that the engine tells of itself; 0 if it does not.
+// number returns a number of the engine's statistics; 0 if there is none.
 func (d *database) number(column *grocksdb.ColumnFamilyHandle, name string) uint64 {
 	number, _ := strconv.ParseUint(d.db.GetPropertyCF("rocksdb."+name, column), 10, 64)
 	return number
 }
 
-// Stats of the engine.
+// Stats reports statistics of the engine.
 func (d *database) Stats(add func(name string, value any)) {
 	for name, property := range map[string]string{
 		"memtable_bytes": "cur-size-all-mem-tables", "table_reader_bytes": "estimate-table-readers-mem",
@@ -122,7 +122,7 @@ func (d *database) Stats(add func(name string, value any)) {
 	}
 }
 
-// failed gives an error, which is a text only, its status.
+// failed gives an error, which is only a text, its status.
 func failed(err error) error {
 	if err != nil && strings.Contains(err.Error(), "No space left") {
 		return driver.Fail(driver.Full, "%v", err)

@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	errOperand = errors.New("merge: what is added has 8 bytes")
-	errKind    = driver.Fail(driver.Unsupported, "a transaction is of gets, puts, deletes and merges only")
+	errOperand = errors.New("merge: the operand must have 8 bytes")
+	errKind    = driver.Fail(driver.Unsupported, "a transaction may have only gets, puts, deletes and merges")
 )
 
-// writes is a batch, with an index or without.
+// writes is a batch, with or without an index.
 type writes interface {
 	PutCF(column *grocksdb.ColumnFamilyHandle, key, value []byte)
 	DeleteCF(column *grocksdb.ColumnFamilyHandle, key []byte)
@@ -40,8 +40,8 @@ func (s *session) add(batch writes, op *driver.Op) error {
 	return nil
 }
 
-// Group of gets is one MultiGet; of writes one batch, which RocksDB applies as a whole; a transaction of both reads a
-// snapshot and what it has written so far.
+// Group of gets is one MultiGet; writes are one atomic batch; a transaction of both reads a snapshot and its own writes
+// so far.
 func (s *session) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 	gets := 0
 	for i := range ops {

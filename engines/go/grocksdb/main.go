@@ -1,9 +1,9 @@
-// A plug-in of its own for RocksDB through cgo: it is built where librocksdb is there, and without it the other engines
-// in Go are.
+// A separate plug-in for RocksDB through cgo: it is built if librocksdb is installed; the other engines in Go do not
+// depend on it.
 package main
 
 // #cgo LDFLAGS: -lrocksdb
-// // Test hooks that RocksDB compiles only without NDEBUG, that is: with its assertions.
+// // Test hooks that RocksDB compiles only without NDEBUG, that is, with its assertions.
 // extern void kvdyno_rocksdb_sync_point(void) __asm__("_ZN7rocksdb9SyncPoint11GetInstanceEv") __attribute__((weak));
 // static int kvdyno_rocksdb_asserts(void) { return kvdyno_rocksdb_sync_point != 0; }
 import "C"
@@ -14,5 +14,5 @@ func init() { driver.Register(rocksdb{}) }
 
 func main() {}
 
-// hasAssertions tells how the library was built.
+// hasAssertions reports how the library was built.
 func hasAssertions() bool { return C.kvdyno_rocksdb_asserts() != 0 }

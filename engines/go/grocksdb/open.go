@@ -1,4 +1,4 @@
-// Open: options to RocksDB's own.
+// Open: converts options to RocksDB's own.
 
 package main
 
@@ -15,23 +15,23 @@ import (
 	"kvdyno/driver"
 )
 
-// The options of the engine called from C++, but for its statistics.
+// The options of the engine called from C++, except its statistics.
 var options = []driver.Option{
-	{Name: "write_buffer", Kind: "bytes", Default: "67108864", Help: "bytes of a memtable, before it becomes a file"},
-	{Name: "write_buffers", Kind: "count", Default: "2", Help: "memtables at most, the one written to among them"},
-	{Name: "block_size", Kind: "bytes", Default: "4096", Help: "bytes of a block of a file, before compression"},
-	{Name: "file_size", Kind: "bytes", Default: "67108864", Help: "bytes of a file of level 1"},
-	{Name: "level_size", Kind: "bytes", Default: "268435456", Help: "bytes of level 1, each further one has ten times as many"},
-	{Name: "open_files", Kind: "count", Default: "0", Help: "files that may be open at once; 0 = no limit, as shipped"},
+	{Name: "write_buffer", Kind: "bytes", Default: "67108864", Help: "size of a memtable in bytes, before it becomes a file"},
+	{Name: "write_buffers", Kind: "count", Default: "2", Help: "maximum number of memtables, including the active one"},
+	{Name: "block_size", Kind: "bytes", Default: "4096", Help: "size of a block in bytes, before compression"},
+	{Name: "file_size", Kind: "bytes", Default: "67108864", Help: "size of a file of level 1 in bytes"},
+	{Name: "level_size", Kind: "bytes", Default: "268435456", Help: "size of level 1 in bytes; each further level has ten times as much"},
+	{Name: "open_files", Kind: "count", Default: "0", Help: "files that may be open at the same time; 0 = no limit, as shipped"},
 	{Name: "bloom_bits", Kind: "count", Default: "0", Help: "bits per key of a Bloom filter; 0 = no filter, as shipped"},
-	{Name: "cache_index", Kind: "flag", Default: "false", Help: "index and filter blocks in the block cache too, those of level 0 pinned"},
-	{Name: "compression", Kind: "choice:snappy|none|lz4|lz4hc|zlib|bzip2|zstd", Default: "snappy", Help: "of blocks"},
-	{Name: "compaction", Kind: "choice:level|universal", Default: "level", Help: "style of compaction"},
-	{Name: "background_threads", Kind: "count", Default: "0", Help: "for flushes and compactions; 0 = as shipped: two jobs"},
-	{Name: "wal", Kind: "choice:auto|true|false", Default: "auto", Help: "the write-ahead log; auto: unless the level is none"},
-	{Name: "use_fsync", Kind: "flag", Default: "false", Help: "fsync where fdatasync would do"},
-	{Name: "direct_reads", Kind: "flag", Default: "false", Help: "reads past the page cache"},
-	{Name: "direct_writes", Kind: "flag", Default: "false", Help: "flushes and compactions past the page cache"},
+	{Name: "cache_index", Kind: "flag", Default: "false", Help: "index and filter blocks also in the block cache, those of level 0 pinned"},
+	{Name: "compression", Kind: "choice:snappy|none|lz4|lz4hc|zlib|bzip2|zstd", Default: "snappy", Help: "compression of blocks"},
+	{Name: "compaction", Kind: "choice:level|universal", Default: "level", Help: "compaction style"},
+	{Name: "background_threads", Kind: "count", Default: "0", Help: "threads for flushes and compactions; 0 = as shipped: two jobs"},
+	{Name: "wal", Kind: "choice:auto|true|false", Default: "auto", Help: "the write-ahead log; auto: on unless the level is none"},
+	{Name: "use_fsync", Kind: "flag", Default: "false", Help: "fsync instead of fdatasync"},
+	{Name: "direct_reads", Kind: "flag", Default: "false", Help: "reads bypass the page cache"},
+	{Name: "direct_writes", Kind: "flag", Default: "false", Help: "flushes and compactions bypass the page cache"},
 }
 
 const shippedCacheBytes = 8 << 20
@@ -49,12 +49,12 @@ var compactions = map[string]grocksdb.CompactionStyle{
 func choice[T any](config *driver.Config, name string, choices map[string]T) (T, error) {
 	chosen, isKnown := choices[config.Text(name)]
 	if !isKnown {
-		return chosen, driver.Fail(driver.Failed, "option %s: not one of its choices: `%s`", name, config.Text(name))
+		return chosen, driver.Fail(driver.Failed, "option %s: unknown choice `%s`", name, config.Text(name))
 	}
 	return chosen, nil
 }
 
-// Open of a database: a column family for each keyspace.
+// Open opens a database: a column family for each keyspace.
 func (rocksdb) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	made := &database{write: grocksdb.NewDefaultWriteOptions(), read: grocksdb.NewDefaultReadOptions(), options: grocksdb.NewDefaultOptions()}
 	opened.CacheBytes = config.CacheBytes
@@ -79,11 +79,11 @@ func (d *database) open(config *driver.Config, opened *driver.Opened) error {
 	if err := d.set(config, opened); err != nil {
 		return err
 	}
-	// RocksDB reads LevelDB's databases and makes them its own: nothing to do unasked.
+	// RocksDB opens LevelDB's databases and converts them: never without a request.
 	_, current := os.Stat(filepath.Join(config.Path, "CURRENT"))
 	_, identity := os.Stat(filepath.Join(config.Path, "IDENTITY"))
 	if current == nil && os.IsNotExist(identity) {
-		return driver.Fail(driver.Failed, "the database is LevelDB's")
+		return driver.Fail(driver.Failed, "the database was created by LevelDB")
 	}
 	names, each := []string{"default"}, []*grocksdb.Options{d.options}
 	for keyspace := 1; keyspace < config.Keyspaces; keyspace++ {
@@ -109,7 +109,7 @@ func (d *database) setLevel(config *driver.Config, opened *driver.Opened) error 
 	}
 	switch {
 	case wal == "false" && level != driver.None:
-		return driver.Fail(driver.Failed, "option wal: without the log only level none is kept")
+		return driver.Fail(driver.Failed, "option wal: without the log only level none is possible")
 	case wal == "true" && level == driver.None:
 		level = driver.Process
 	}
@@ -121,7 +121,7 @@ func (d *database) setLevel(config *driver.Config, opened *driver.Opened) error 
 	return nil
 }
 
-// set the engine's options, and report them.
+// set sets the engine's options and reports them.
 func (d *database) set(config *driver.Config, opened *driver.Opened) error {
 	numbers, flags := map[string]uint64{}, map[string]bool{}
 	for _, option := range options {
@@ -186,7 +186,7 @@ func (d *database) table(numbers map[string]uint64, isIndexCached bool) *grocksd
 	return table
 }
 
-// version of the library, which it writes into the file of a database's options; no call tells it.
+// version returns the library's version, which it writes into the options file of a database; there is no call for it.
 func version(path string) string {
 	files, _ := filepath.Glob(filepath.Join(path, "OPTIONS-*"))
 	for _, file := range files {

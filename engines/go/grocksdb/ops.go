@@ -8,18 +8,18 @@ import (
 	"kvdyno/driver"
 )
 
-// session has what a scan sets.
+// session holds the read options of a thread, which scans change.
 type session struct {
 	*database
 	bounds *grocksdb.ReadOptions
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) {
 	return &session{d, grocksdb.NewDefaultReadOptions()}, nil
 }
 
-// End of a session.
+// End ends a session.
 func (s *session) End() error {
 	s.bounds.Destroy()
 	return nil
@@ -29,7 +29,7 @@ func (d *database) column(op *driver.Op) *grocksdb.ColumnFamilyHandle {
 	return d.columns[op.Keyspace()]
 }
 
-// Get of a key: pinned, so that the value is copied once. It crosses to C three times: to find, to look, to let go.
+// Get reads a value: pinned, so that it is copied once. It crosses to C three times: to find, to read, to release.
 func (s *session) Get(op *driver.Op) (driver.Status, error) {
 	pinned, err := s.db.GetPinnedCF(s.read, s.column(op), op.Key)
 	if err != nil {
@@ -42,17 +42,17 @@ func (s *session) Get(op *driver.Op) (driver.Status, error) {
 	return status, nil
 }
 
-// Put of a key.
+// Put writes a value.
 func (s *session) Put(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(s.db.PutCF(s.write, s.column(op), op.Key, op.Value))
 }
 
-// Delete of a key.
+// Delete deletes a key.
 func (s *session) Delete(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(s.db.DeleteCF(s.write, s.column(op), op.Key))
 }
 
-// Merge adds to a counter, by the operator that RocksDB has for that.
+// Merge adds to a counter, with RocksDB's own operator.
 func (s *session) Merge(op *driver.Op) (driver.Status, error) {
 	if len(op.Value) != 8 {
 		return driver.Failed, errOperand
@@ -60,7 +60,7 @@ func (s *session) Merge(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(s.db.MergeCF(s.write, s.column(op), op.Key, op.Value))
 }
 
-// Scan with an iterator of its own, over the range that the scan may deliver. A row crosses to C four times.
+// Scan uses a separate iterator over the range that the scan may deliver. A row crosses to C four times.
 func (s *session) Scan(op *driver.Op) (driver.Status, error) {
 	from, to := op.Range()
 	s.bounds.SetIterateLowerBound(from)

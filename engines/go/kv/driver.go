@@ -14,11 +14,11 @@ import (
 	"kvdyno/driver"
 )
 
-// Driver of kv.
+// Driver is the driver of kv.
 type Driver struct{}
 
-// Info of it. Level none: updates are held in memory for a second and more before they are written, and neither the
-// time nor the mode can be set from outside the package.
+// Info describes the engine. Level none: updates stay in memory for a second or more before they are written, and
+// neither the time nor the mode can be set from outside the package.
 func (Driver) Info() driver.Info {
 	return driver.Info{
 		Name: "kv", Engine: "B-tree in a file behind a write-ahead log (modernc.org/kv, cznic/kv)", Family: "b+tree",
@@ -29,8 +29,8 @@ func (Driver) Info() driver.Info {
 	}
 }
 
-// The engine enumerates right only in a tree that does not change meanwhile, and its transactions have no isolation:
-// all threads are in the same one. So readers keep writers out; the engine itself runs one call at a time.
+// The engine enumerates correctly only in a tree that does not change meanwhile, and its transactions have no
+// isolation: all threads share one. So readers block writers; the engine itself runs one call at a time.
 type database struct {
 	db   *kv.DB
 	lock sync.RWMutex
@@ -38,10 +38,10 @@ type database struct {
 
 type session struct {
 	*database
-	found []byte // keeps its room from get to get
+	found []byte // keeps its capacity from get to get
 }
 
-// Open of a database.
+// Open opens a database.
 func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	level, err := config.Pick(driver.None)
 	if err != nil {
@@ -52,7 +52,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		call = kv.Create
 	}
-	// Its own lock is a file that is left behind by a crash, and then keeps everybody out.
+	// Its own lock is a file that remains after a crash and then blocks every open.
 	unlocked := func(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 	db, err := call(path, &kv.Options{Locker: unlocked})
 	if err != nil {
@@ -62,13 +62,13 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	return &database{db: db}, nil
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return &session{database: d}, nil }
 
-// Close of the database, which writes what is held back.
+// Close closes the database, which writes pending updates.
 func (d *database) Close() error { return d.db.Close() }
 
-// End of a session.
+// End ends a session.
 func (s *session) End() error { return nil }
 
 func failed(err error) error {

@@ -1,4 +1,4 @@
-// Ops, each an update of the engine's own, and groups.
+// Ops, each a separate update of the engine, and groups.
 
 package kv
 
@@ -12,7 +12,7 @@ import (
 	"kvdyno/driver"
 )
 
-// get of a key; nil is how the engine tells that there is none.
+// get reads a value; the engine returns nil for an absent key.
 func (s *session) get(op *driver.Op) (driver.Status, error) {
 	value, err := s.db.Get(s.found[:cap(s.found)], op.Key)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *session) get(op *driver.Op) (driver.Status, error) {
 	return op.Deliver(value), nil
 }
 
-// put of a key. The engine's own Put would look and set in one call, but it takes an empty value for an absent key.
+// put writes a value. The engine's own Put would look up and set in one call, but it treats an empty value as absent.
 func (s *session) put(op *driver.Op) (driver.Status, error) {
 	if op.IsNew() {
 		value, err := s.db.Get(nil, op.Key)
@@ -37,7 +37,7 @@ func (s *session) put(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(s.db.Set(op.Key, op.Value))
 }
 
-// merge adds to a counter within one update of the engine's.
+// merge adds to a counter within one update of the engine.
 func (s *session) merge(op *driver.Op) (driver.Status, error) {
 	_, _, err := s.db.Put(nil, op.Key, func(_, old []byte) ([]byte, bool, error) {
 		return binary.LittleEndian.AppendUint64(nil, number(old)+number(op.Value)), true, nil
@@ -58,12 +58,12 @@ func (s *session) apply(op *driver.Op) (driver.Status, error) {
 		return s.get(op)
 	case driver.Put:
 		return s.put(op)
-	case driver.Delete: // does not tell whether the key was there
+	case driver.Delete: // does not report whether the key existed
 		return driver.OK, failed(s.db.Delete(op.Key))
 	case driver.Merge:
 		return s.merge(op)
 	}
-	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction is of gets, puts, deletes and merges only")
+	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction may have only gets, puts, deletes and merges")
 }
 
 func (s *session) write(op *driver.Op) (driver.Status, error) {
@@ -72,23 +72,23 @@ func (s *session) write(op *driver.Op) (driver.Status, error) {
 	return s.apply(op)
 }
 
-// Get of a key.
+// Get reads a value.
 func (s *session) Get(op *driver.Op) (driver.Status, error) {
 	s.lock.RLock()
 	defer s.lock.RUnlock()
 	return s.get(op)
 }
 
-// Put of a key.
+// Put writes a value.
 func (s *session) Put(op *driver.Op) (driver.Status, error) { return s.write(op) }
 
-// Delete of a key.
+// Delete deletes a key.
 func (s *session) Delete(op *driver.Op) (driver.Status, error) { return s.write(op) }
 
 // Merge adds to a counter.
 func (s *session) Merge(op *driver.Op) (driver.Status, error) { return s.write(op) }
 
-// Group that is atomic is one transaction. Other groups are not: the engine joins the writes of a second by itself.
+// Group that is atomic is one transaction. Other groups are not: the engine itself joins the writes of a second.
 func (s *session) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 	if !isAtomic {
 		return driver.NotRun, nil
@@ -108,7 +108,7 @@ func (s *session) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 	return driver.OK, failed(s.db.Commit())
 }
 
-// Scan with an enumerator.
+// Scan uses an enumerator.
 func (s *session) Scan(op *driver.Op) (driver.Status, error) {
 	s.lock.RLock()
 	defer s.lock.RUnlock()
@@ -144,7 +144,7 @@ func (s *session) start(op *driver.Op, place driver.Place) (*kv.Enumerator, erro
 	if err != nil || isHit || !op.IsReverse() {
 		return enumerator, err
 	}
-	// It may stand behind the last row of a page, from where Prev says EOF and Next goes on.
+	// It may be past the last row of a page, where Prev returns EOF and Next continues.
 	key, _, err := enumerator.Next()
 	if err == io.EOF {
 		return s.db.SeekLast()

@@ -1,4 +1,4 @@
-// Package lotusdb drives LotusDB: memory tables with logs, values in a log of their own, and B+trees that index them.
+// Package lotusdb drives LotusDB: memory tables with logs, values in separate logs, and B+trees that index them.
 package lotusdb
 
 import (
@@ -14,25 +14,25 @@ import (
 	"kvdyno/driver"
 )
 
-// Importing the engine makes an empty folder among the temporary ones, whether a database is opened or not.
+// Importing the engine creates an empty folder in the temporary directory, whether or not a database is opened.
 func init() { _ = os.Remove(lotusdb.DefaultOptions.DirPath) }
 
-// Driver of LotusDB.
+// Driver is the driver of LotusDB.
 type Driver struct{}
 
-// Info of it. Not level power, even with sync=true (README.md).
+// Info describes the engine. Not level power, even with sync=true (README.md).
 func (Driver) Info() driver.Info {
 	return driver.Info{
-		Name: "lotusdb", Engine: "memory tables with logs, values in a log of their own, indexed by B+trees", Family: "lsm",
+		Name: "lotusdb", Engine: "memory tables with logs, values in separate logs, indexed by B+trees", Family: "lsm",
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
 			driver.TransactionReads | driver.CanDelete | driver.Overwrite | driver.CanNew | driver.SingleWriter,
 		Levels:     []driver.Level{driver.Process},
 		KeySizeMax: 32768,
 		Options: []driver.Option{
 			{Name: "sync", Kind: "flag", Default: "false", Help: "sync the log of the memory table at each commit"},
-			{Name: "memtable", Kind: "bytes", Default: "67108864", Help: "bytes of a memory table, before it is written out"},
-			{Name: "memtables", Kind: "count", Default: "15", Help: "memory tables at once"},
-			{Name: "partitions", Kind: "count", Default: "3", Help: "parts of the index and of the log of values"},
+			{Name: "memtable", Kind: "bytes", Default: "67108864", Help: "size of a memory table in bytes, before it is written out"},
+			{Name: "memtables", Kind: "count", Default: "15", Help: "maximum number of memory tables"},
+			{Name: "partitions", Kind: "count", Default: "3", Help: "partitions of the index and of the value log"},
 		},
 	}
 }
@@ -40,10 +40,10 @@ func (Driver) Info() driver.Info {
 type database struct {
 	db        *lotusdb.DB
 	options   lotusdb.BatchOptions
-	mostBytes int // of a group's writes
+	mostBytes int // limit for the writes of a group
 }
 
-// Open of a database.
+// Open opens a database.
 func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	level, err0 := config.Pick(driver.Process)
 	isSync, err1 := config.Flag("sync")
@@ -64,9 +64,9 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	options := lotusdb.DefaultOptions
 	options.DirPath = filepath.Join(config.Path, "lotusdb")
 	options.MemtableSize, options.MemtableNums, options.PartitionNum = uint32(memtable), int(memtables), int(partitions)
-	// A writer that waits for room keeps out the flush that would make some: let it give up soon, and try again.
+	// A writer that waits for room blocks the flush that would make room: let it time out soon, and retry.
 	options.WaitMemSpaceTimeout = time.Millisecond
-	// One cache for each part of the log of values; none as shipped.
+	// One cache for each part of the value log; none as shipped.
 	options.BlockCache = uint32(min(config.CacheBytes/partitions, 1<<30))
 	db, err := lotusdb.Open(options)
 	if err != nil {
@@ -80,23 +80,24 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	opened.InForce("memtables", memtables)
 	opened.InForce("partitions", partitions)
 	batch := lotusdb.BatchOptions{WriteOptions: lotusdb.WriteOptions{Sync: isSync}}
-	// What outgrows a memory table, which has half its size to spare, ends the process.
+	// Data larger than a memory table, which reserves half its size, ends the process.
 	return &database{db, batch, int(memtable / 4)}, nil
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *database) End() error { return nil }
 
-// Close of the database.
+// Close closes the database.
 func (d *database) Close() error {
 	settle()
 	return d.db.Close()
 }
 
-// Maintain syncs, or waits for flushes. Its compaction of the log of values is left out: it does not keep readers out.
+// Maintain syncs, or waits for flushes. It does not offer the compaction of the value log, which does not exclude
+// readers.
 func (d *database) Maintain(work driver.Work) (bool, error) {
 	switch work {
 	case driver.Flush:

@@ -1,4 +1,4 @@
-// Waiting for what lotusdb writes in the background.
+// Waits for lotusdb's background writes.
 
 package lotusdb
 
@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// dropSignals takes back that the engine's goroutine for flushes catches the process's signals, of which the first
-// would end it: writes would then find no room and the close would wait for ever. It does so before it first waits.
+// dropSignals undoes the signal handler of the engine's flush goroutine, which the first signal would end: writes would
+// then find no room and the close would wait forever. The handler is set before the goroutine first waits.
 func dropSignals() {
 	settle()
 	signal.Reset()
 }
 
-// settle waits until nothing is being flushed, and nothing is left to flush. Only the runtime can tell: the engine
-// has no call for it, and its Close, if it comes in the midst of a flush, keeps the flush from ending and waits for
-// it for ever.
+// settle waits until no flush runs and none is pending. Only the runtime can show that: the engine has no call for it,
+// and its Close, if it comes during a flush, keeps the flush from ending and waits for it forever.
 func settle() {
 	for !doAllFlushersWait() {
 		time.Sleep(time.Millisecond)

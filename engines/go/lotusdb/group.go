@@ -10,7 +10,7 @@ import (
 	"kvdyno/driver"
 )
 
-// Group is one batch, which keeps all others out; of gets only, one that reads.
+// Group is one batch, which blocks all others; gets alone are a read batch.
 func (d *database) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 	isRead, bytes := true, 0
 	for i := range ops {
@@ -45,8 +45,8 @@ func (d *database) read(ops []driver.Op) (driver.Status, error) {
 	return driver.OK, batch.Commit()
 }
 
-// transact runs ops in one batch. What was put into a batch cannot be taken out again, and it ends with a commit: so
-// the writes are put into it last, when all ops have their answer.
+// transact runs ops in one batch. Writes in a batch cannot be undone, and it ends with a commit, so the writes are
+// added to it last, when all ops have their answer.
 func (d *database) transact(ops []driver.Op) (driver.Status, error) {
 	batch := d.db.NewBatch(d.options)
 	last := map[string]*driver.Op{}
@@ -65,7 +65,7 @@ func (d *database) transact(ops []driver.Op) (driver.Status, error) {
 	return driver.OK, batch.Commit()
 }
 
-// answer of an op, with regard to the group's last write to its key.
+// answer answers an op, taking into account the group's last write to its key.
 func answer(batch *lotusdb.Batch, last map[string]*driver.Op, op *driver.Op) (driver.Status, error) {
 	earlier := last[string(op.Key)]
 	isThere := earlier != nil && earlier.Kind() == driver.Put
@@ -89,7 +89,7 @@ func answer(batch *lotusdb.Batch, last map[string]*driver.Op, op *driver.Op) (dr
 	return driver.OK, nil
 }
 
-// Scan with an iterator, which keeps all others out.
+// Scan uses an iterator, which blocks all others.
 func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	iterator, err := d.db.NewIterator(lotusdb.IteratorOptions{Reverse: op.IsReverse()})
 	if err != nil {

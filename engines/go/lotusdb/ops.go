@@ -11,10 +11,10 @@ import (
 	"kvdyno/driver"
 )
 
-// mostTries at a write for which there is no room in memory, some milliseconds each.
+// mostTries is the number of attempts of a write for which there is no room in memory, some milliseconds each.
 const mostTries = 20_000
 
-// try writes until there is room.
+// try retries a write until there is room.
 func try(op *driver.Op, write func() (driver.Status, error)) (driver.Status, error) {
 	for range mostTries {
 		status, err := write()
@@ -27,23 +27,23 @@ func try(op *driver.Op, write func() (driver.Status, error)) (driver.Status, err
 	return driver.Failed, lotusdb.ErrWaitMemtableSpaceTimeOut
 }
 
-// size of a write in a memory table, at most.
+// size is the maximum size of a write in a memory table.
 func size(op *driver.Op) int { return len(op.Key) + len(op.Value) + 200 }
 
 func (d *database) tooLarge(bytes int) error {
 	return driver.Fail(driver.TooLarge, "writes of %d bytes do not fit into a memory table; see option memtable", bytes)
 }
 
-// check refuses what the engine takes and then answers wrong, or dies of.
+// check refuses what the engine would accept but answer wrongly, or crash on.
 func (d *database) check(op *driver.Op) error {
 	switch op.Kind() {
 	case driver.Put:
 		if len(op.Value) == 0 {
-			return driver.Fail(driver.TooLarge, "an empty value is taken for none as long as it is in memory")
+			return driver.Fail(driver.TooLarge, "empty values are not supported: the engine treats them as absent while they are in memory")
 		}
 	case driver.Delete:
 	default:
-		return driver.Fail(driver.Unsupported, "a transaction is of gets, puts and deletes only")
+		return driver.Fail(driver.Unsupported, "a transaction may have only gets, puts and deletes")
 	}
 	if len(op.Key) == 0 {
 		return driver.Fail(driver.TooLarge, "%v", lotusdb.ErrKeyIsEmpty)
@@ -62,16 +62,16 @@ func delivered(op *driver.Op, value []byte, err error) (driver.Status, error) {
 	return op.Deliver(value), nil
 }
 
-// Get of a key.
+// Get reads a value.
 func (d *database) Get(op *driver.Op) (driver.Status, error) {
 	value, err := d.db.Get(op.Key)
 	return delivered(op, value, err)
 }
 
-// Put of a key.
+// Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) { return d.write(op) }
 
-// Delete of a key.
+// Delete deletes a key.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) { return d.write(op) }
 
 func stage(batch *lotusdb.Batch, op *driver.Op) error {
@@ -81,7 +81,7 @@ func stage(batch *lotusdb.Batch, op *driver.Op) error {
 	return batch.Put(op.Key, op.Value)
 }
 
-// write an op in a batch of its own: PutWithOptions and DeleteWithOptions forget their options.
+// write runs an op in a separate batch: PutWithOptions and DeleteWithOptions ignore their options.
 func (d *database) write(op *driver.Op) (driver.Status, error) {
 	if err := d.check(op); err != nil {
 		return driver.Failed, err

@@ -1,5 +1,5 @@
-// Package memory keeps rows in a Go map or in tidwall's B-tree, with an append-only file if wanted, as KVBench's map
-// and btree stores do.
+// Package memory stores rows in a Go map or in tidwall's B-tree, with an optional append-only file, like KVBench's map
+// and btree stores.
 package memory
 
 import (
@@ -14,9 +14,9 @@ import (
 	"kvdyno/driver"
 )
 
-// Driver of one of the four.
+// Driver is one of the four drivers.
 type Driver struct {
-	// Ordered: the B-tree, else the map.
+	// Ordered: the B-tree, otherwise the map.
 	Ordered bool
 	// InMemory: without a file.
 	InMemory bool
@@ -25,7 +25,7 @@ type Driver struct {
 const both = driver.MultiGet | driver.Transaction | driver.TransactionReads | driver.CanDelete | driver.DeleteTells |
 	driver.Overwrite | driver.CanNew | driver.SingleWriter | driver.CanTouch | driver.CanPrefix
 
-// Info of it.
+// Info describes the engine.
 func (d Driver) Info() driver.Info {
 	info := driver.Info{
 		Name: "go-map", Engine: "Go's map behind a lock, with an append-only file", Family: "memory", Capabilities: both,
@@ -47,10 +47,10 @@ type database struct {
 	lock sync.RWMutex
 	rows rows
 	tree *btree.Map[string, []byte] // the same as rows, if it is ordered
-	log  *appendOnly                // nil: in memory
+	log  *appendOnly                // nil: in memory only
 }
 
-// Open of a database: reads the file.
+// Open opens a database: reads the file.
 func (d Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	authors := driver.Process
 	if d.InMemory {
@@ -86,13 +86,13 @@ func (d *database) replay(kind driver.Kind, key, value []byte) {
 	}
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *database) End() error { return nil }
 
-// Close of the database.
+// Close closes the database.
 func (d *database) Close() error {
 	if d.log == nil {
 		return nil
@@ -118,20 +118,20 @@ func (d *database) get(op *driver.Op) driver.Status {
 	return op.Deliver(value)
 }
 
-// Get of a key.
+// Get reads a value.
 func (d *database) Get(op *driver.Op) (driver.Status, error) {
 	d.lock.RLock()
 	defer d.lock.RUnlock()
 	return d.get(op), nil
 }
 
-// Put of a key.
+// Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) { return d.write(op) }
 
-// Delete of a key.
+// Delete deletes a key.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) { return d.write(op) }
 
-// write logs a change before it makes it.
+// write logs a change before it applies it.
 func (d *database) write(op *driver.Op) (driver.Status, error) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
@@ -166,7 +166,7 @@ func failed(err error) error {
 	return err
 }
 
-// Scan of the B-tree; of the map, for a prefix, all of its keys are looked at.
+// Scan reads the B-tree; for the map, a prefix scan checks all keys.
 func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	d.lock.RLock()
 	defer d.lock.RUnlock()

@@ -1,17 +1,17 @@
-// Groups: transactions on what they have changed themselves.
+// Groups: transactions that see their own changes.
 
 package memory
 
 import "kvdyno/driver"
 
-// change is what a group has done to a key so far.
+// change is a group's effect on a key so far.
 type change struct {
 	value  []byte
 	exists bool
 }
 
-// Group is a transaction: its answers are worked out first, on what it changes; then it is logged as one record and
-// made.
+// Group is a transaction: its answers are computed first, with its own changes; then it is logged as one record and
+// applied.
 func (d *database) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 	writes := 0
 	for i := range ops {
@@ -20,7 +20,7 @@ func (d *database) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 			writes++
 		case driver.Get:
 		default:
-			return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction is of gets, puts and deletes only")
+			return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction may have only gets, puts and deletes")
 		}
 	}
 	if writes == 0 {

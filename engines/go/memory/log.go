@@ -15,12 +15,12 @@ import (
 )
 
 // appendOnly is the file. A record is {u32 length, u32 checksum of the rest, changes}; a change is {u8 kind, u32 key
-// length, u32 value length, key, value}. A record that is not whole ends the file: it was never acknowledged.
+// length, u32 value length, key, value}. An incomplete record ends the file: it was never acknowledged.
 type appendOnly struct {
 	file   *os.File
 	level  driver.Level
-	buffer []byte // records that are not written yet: one, or at level none as many as fit
-	start  int    // where the record that is being made begins
+	buffer []byte // records not yet written: one, or at level none as many as fit
+	start  int    // start of the current record
 }
 
 const (
@@ -52,7 +52,7 @@ func openLog(path string, level driver.Level, replay func(kind driver.Kind, key,
 	return &appendOnly{file: file, level: level}, file.Truncate(int64(whole))
 }
 
-// replayRecord gives the size of the record at the start of `text`; 0: there is no whole one.
+// replayRecord returns the size of the record at the start of `text`; 0: there is no complete one.
 func replayRecord(text []byte, replay func(kind driver.Kind, key, value []byte)) int {
 	if len(text) < headSize {
 		return 0
@@ -77,7 +77,7 @@ func replayRecord(text []byte, replay func(kind driver.Kind, key, value []byte))
 	return headSize + int(size)
 }
 
-// add puts a change into the record that is being made.
+// add adds a change to the current record.
 func (l *appendOnly) add(op *driver.Op) {
 	if len(l.buffer) == l.start {
 		l.buffer = append(l.buffer, make([]byte, headSize)...)
@@ -92,7 +92,7 @@ func (l *appendOnly) add(op *driver.Op) {
 	l.buffer = append(append(l.buffer, op.Key...), value...)
 }
 
-// commit ends the record and does what the level asks for.
+// commit ends the record and writes or syncs it as the level requires.
 func (l *appendOnly) commit() error {
 	record := l.buffer[l.start:]
 	binary.LittleEndian.PutUint32(record, uint32(len(record)-headSize))

@@ -1,4 +1,4 @@
-// What is kept: a map or a B-tree.
+// The container: a map or a B-tree.
 
 package memory
 
@@ -9,7 +9,7 @@ import (
 	"kvdyno/driver"
 )
 
-// rows are what is kept: a map or a B-tree.
+// rows is the container: a map or a B-tree.
 type rows interface {
 	Get(key string) ([]byte, bool)
 	Set(key string, value []byte) ([]byte, bool)
@@ -29,8 +29,8 @@ func (m goMap) Delete(key string) ([]byte, bool) {
 	return value, is
 }
 
-// scan pushes the rows of a prefix, sorted, so that a further call can go on behind a key: a map cannot be entered at
-// one.
+// scan pushes the rows of a prefix, sorted, so that a further call can resume after a key: a map cannot start at a
+// key.
 func (m goMap) scan(op *driver.Op, rows *driver.Rows) {
 	prefix, from := string(op.Value), string(op.Key)
 	var keys []string

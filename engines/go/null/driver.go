@@ -1,24 +1,24 @@
-// Package null does nothing: what the boundary into Go costs.
+// Package null does nothing: it measures the cost of the boundary into Go.
 package null
 
 import "kvdyno/driver"
 
-// Driver of nothing.
+// Driver does nothing.
 type Driver struct {
-	// Keeps declares that it keeps the slices it is given, so that the kit copies them.
+	// Keeps declares that the driver keeps the slices it receives, so that the kit copies them.
 	Keeps bool
 }
 
-// Info of it.
+// Info describes the engine.
 func (d Driver) Info() driver.Info {
 	info := driver.Info{
-		Name: "null-go", Engine: "does nothing, in Go: what the boundary costs", Family: "none",
+		Name: "null-go", Engine: "does nothing, in Go: the cost of the boundary", Family: "none",
 		Capabilities: driver.StoresNothing | driver.InMemory | driver.Ordered | driver.CanReverse | driver.CanPrefix |
 			driver.CanDelete | driver.Overwrite | driver.CanNew,
 		Levels: []driver.Level{driver.None},
 	}
 	if d.Keeps {
-		info.Name, info.Engine = "null-go-keeps", "does nothing, in Go, with copies of keys and values: what these cost"
+		info.Name, info.Engine = "null-go-keeps", "does nothing, in Go, with copies of keys and values: the cost of the copies"
 		info.Capabilities |= driver.KeepsKey | driver.KeepsValue
 	}
 	return info
@@ -27,7 +27,7 @@ func (d Driver) Info() driver.Info {
 type database struct{}
 type session struct{}
 
-// Open of nothing.
+// Open opens nothing.
 func (Driver) Open(_ *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	opened.Level, opened.Version, opened.Compression = driver.None, "1", "none"
 	return database{}, nil

@@ -13,22 +13,22 @@ import (
 	"kvdyno/driver"
 )
 
-// Driver of NutsDB.
+// Driver is the driver of NutsDB.
 type Driver struct{}
 
-// Info of it.
+// Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{
-		Name: "nutsdb", Engine: "ordered index in memory over an append-only log, of Bitcask's kind", Family: "log",
+		Name: "nutsdb", Engine: "ordered index in memory over an append-only log, like Bitcask", Family: "log",
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
 			driver.TransactionReads | driver.CanDelete | driver.DeleteTells | driver.Overwrite | driver.CanNew |
 			driver.Keyspaces | driver.KeepsKey | driver.KeepsValue | driver.SingleWriter,
 		Levels: []driver.Level{driver.Process, driver.Power},
 		Options: []driver.Option{
 			{Name: "index", Kind: "choice:values|keys", Default: "values", Help: "what is kept in memory; with keys, values are read from the log"},
-			{Name: "segment", Kind: "bytes", Default: "268435456", Help: "bytes of a file of the log, made that long at once"},
-			{Name: "cached_entries", Kind: "count", Default: "0", Help: "entries of the cache of values; with index=keys"},
-			{Name: "merge_interval_s", Kind: "count", Default: "7200", Help: "seconds between merges in the background; 0 = none"},
+			{Name: "segment", Kind: "bytes", Default: "268435456", Help: "size of a file of the log in bytes, allocated at creation"},
+			{Name: "cached_entries", Kind: "count", Default: "0", Help: "entries of the value cache; with index=keys"},
+			{Name: "merge_interval_s", Kind: "count", Default: "7200", Help: "seconds between background merges; 0 = none"},
 		},
 	}
 }
@@ -38,7 +38,7 @@ type database struct {
 	buckets []string
 }
 
-// Open of a database: a bucket for each keyspace.
+// Open opens a database: a bucket for each keyspace.
 func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	level, err := config.Pick(driver.Power)
 	if err != nil {
@@ -87,7 +87,7 @@ func readOptions(config *driver.Config, opened *driver.Opened) (nutsdb.Options, 
 		options.EntryIdxMode = nutsdb.HintKeyAndRAMIdxMode
 		options.HintKeyAndRAMIdxCacheSize = int(numbers["cached_entries"])
 		if options.HintKeyAndRAMIdxCacheSize == 0 {
-			opened.Capabilities &^= driver.KeepsValue // else the cache does
+			opened.Capabilities &^= driver.KeepsValue // with a cache, the cache keeps them
 		}
 	default:
 		return options, driver.Fail(driver.Failed, "option index: expected values or keys, got `%s`", index)
@@ -110,28 +110,28 @@ func (d *database) makeBuckets() error {
 	})
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *database) End() error { return nil }
 
-// Close of the database.
+// Close closes the database.
 func (d *database) Close() error { return d.db.Close() }
 
-// Maintain merges the files of the log into new ones; there is no call that syncs.
+// Maintain merges the files of the log into new ones; there is no call for a sync.
 func (d *database) Maintain(work driver.Work) (bool, error) {
 	if work != driver.Compact {
 		return false, nil
 	}
 	err := d.db.Merge()
 	if errors.Is(err, nutsdb.ErrDontNeedMerge) {
-		err = nil // one file only
+		err = nil // there is only one file
 	}
 	return true, err
 }
 
-// Stats of the engine.
+// Stats reports statistics of the engine.
 func (d *database) Stats(add func(name string, value any)) {
 	add("log_files", d.db.MaxFileID+1)
 	add("records_written", d.db.KeyCount)

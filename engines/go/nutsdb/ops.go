@@ -1,4 +1,4 @@
-// Ops, each in a transaction of its own, and groups.
+// Ops, each in a separate transaction, and groups.
 
 package nutsdb
 
@@ -23,7 +23,7 @@ func (d *database) apply(tx *nutsdb.Tx, op *driver.Op) (driver.Status, error) {
 		return op.Deliver(value), nil
 	case driver.Put:
 		if op.IsNew() {
-			// Its own PutIfNotExists does not tell whether it has put.
+			// The engine's PutIfNotExists does not report whether it stored the row.
 			is, err := tx.Has(bucket, op.Key)
 			if is {
 				return driver.Exists, nil
@@ -39,10 +39,10 @@ func (d *database) apply(tx *nutsdb.Tx, op *driver.Op) (driver.Status, error) {
 		}
 		return driver.OK, err
 	}
-	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction is of gets, puts and deletes only")
+	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction may have only gets, puts and deletes")
 }
 
-// one runs an op in a transaction of its own.
+// one runs an op in a separate transaction.
 func (d *database) one(op *driver.Op) (driver.Status, error) {
 	isWrite := op.Kind() != driver.Get
 	tx, err := d.db.Begin(isWrite)
@@ -56,16 +56,17 @@ func (d *database) one(op *driver.Op) (driver.Status, error) {
 	return status, failed(tx.Commit())
 }
 
-// Get of a key.
+// Get reads a value.
 func (d *database) Get(op *driver.Op) (driver.Status, error) { return d.one(op) }
 
-// Put of a key.
+// Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) { return d.one(op) }
 
-// Delete of a key.
+// Delete deletes a key.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) { return d.one(op) }
 
-// Group is one transaction; of gets only, one that reads. It is undone for an error, or a value that does not fit.
+// Group is one transaction; gets alone are a read transaction. It is rolled back on an error or a value that does not
+// fit.
 func (d *database) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 	isWrite := false
 	for i := range ops {
@@ -90,7 +91,7 @@ func (d *database) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 	return driver.OK, failed(tx.Commit())
 }
 
-// Scan in a transaction of its own.
+// Scan runs in a separate transaction.
 func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	tx, err := d.db.Begin(false)
 	if err != nil {
@@ -100,12 +101,12 @@ func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	place := op.Place()
 	rows := op.Rows()
 	if len(place.Key) != 0 && !iterator.Seek(place.Key) && op.IsReverse() {
-		iterator.Rewind() // it stood behind the last row
+		iterator.Rewind() // it was past the last row
 	}
 	for ; err == nil && iterator.Valid(); iterator.Next() {
 		key := iterator.Key()
 		if op.IsReverse() && len(place.Key) != 0 && place.IsBefore(key) {
-			continue // it was put on the first key at or above the place
+			continue // it was moved to the first key at or above the place
 		}
 		var value []byte
 		if !op.KeysOnly() {

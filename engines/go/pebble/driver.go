@@ -1,4 +1,4 @@
-// Package pebble drives Pebble: the log-structured merge tree of CockroachDB, in Go.
+// Package pebble drives Pebble: CockroachDB's log-structured merge tree, in Go.
 package pebble
 
 import (
@@ -15,26 +15,27 @@ import (
 	"kvdyno/driver"
 )
 
-// Driver of Pebble.
+// Driver is the driver of Pebble.
 type Driver struct{}
 
-// Info of it. Not level process: a write that is not synced lies in the log writer's memory for a while (README.md).
+// Info describes the engine. Not level process: an unsynced write stays in the log writer's memory for a while
+// (README.md).
 func (Driver) Info() driver.Info {
 	return driver.Info{
-		Name: "pebble", Engine: "log-structured merge tree of CockroachDB", Family: "lsm",
+		Name: "pebble", Engine: "CockroachDB's log-structured merge tree", Family: "lsm",
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.Transaction | driver.TransactionReads |
 			driver.CanDelete | driver.Overwrite | driver.CanTouch | driver.MergeAdd,
 		Levels: []driver.Level{driver.None, driver.Power},
 		Options: []driver.Option{
-			{Name: "memtable", Kind: "bytes", Default: "4194304", Help: "bytes of a memtable, before it becomes a file"},
-			{Name: "memtables", Kind: "count", Default: "2", Help: "memtables that stop writes"},
-			{Name: "block_size", Kind: "bytes", Default: "4096", Help: "bytes of a block of a file, before compression"},
+			{Name: "memtable", Kind: "bytes", Default: "4194304", Help: "size of a memtable in bytes, before it becomes a file"},
+			{Name: "memtables", Kind: "count", Default: "2", Help: "number of memtables at which writes stop"},
+			{Name: "block_size", Kind: "bytes", Default: "4096", Help: "size of a block in bytes, before compression"},
 			{Name: "bloom_bits", Kind: "count", Default: "0", Help: "bits per key of a Bloom filter; 0 = no filter, as shipped"},
-			{Name: "compression", Kind: "choice:snappy|zstd|none", Default: "snappy", Help: "of blocks"},
-			{Name: "open_files", Kind: "count", Default: "1000", Help: "files that may be open at once"},
-			{Name: "wal", Kind: "flag", Default: "false", Help: "at level none: write the log all the same, behind the acknowledgement (pebble.NoSync)"},
-			{Name: "compactions", Kind: "count", Default: "1", Help: "compactions that may run at once"},
-			{Name: "readers", Kind: "count", Default: "0", Help: "goroutines that share joined gets out, of 32 and more, at one snapshot; 0 = none"},
+			{Name: "compression", Kind: "choice:snappy|zstd|none", Default: "snappy", Help: "compression of blocks"},
+			{Name: "open_files", Kind: "count", Default: "1000", Help: "files that may be open at the same time"},
+			{Name: "wal", Kind: "flag", Default: "false", Help: "at level none: write the log, after the acknowledgement (pebble.NoSync)"},
+			{Name: "compactions", Kind: "count", Default: "1", Help: "compactions that may run at the same time"},
+			{Name: "readers", Kind: "count", Default: "0", Help: "goroutines that share groups of 32 or more gets, at one snapshot; 0 = none"},
 		},
 	}
 }
@@ -48,7 +49,7 @@ type database struct {
 
 const defaultCacheBytes = 8 << 20
 
-// Open of a database.
+// Open opens a database.
 func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	level, err := config.Pick(driver.Power)
 	if err != nil {
@@ -84,7 +85,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/cockroachdb/pebble/v2")
 	opened.InForce("sync", level == driver.Power)
 	opened.InForce("wal", !options.DisableWAL)
-	opened.HandsOver = level == driver.Power // the log is synced by a goroutine of the engine's
+	opened.HandsOver = level == driver.Power // one of the engine's goroutines syncs the log
 	return made, nil
 }
 
@@ -124,27 +125,27 @@ func readOptions(config *driver.Config, opened *driver.Opened) (*pebble.Options,
 	return options, nil
 }
 
-// quiet drops what Pebble would print, and makes a panic, which becomes an error, of what would end the process.
+// quiet drops Pebble's output, and turns what would end the process into a panic, which becomes an error.
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)                   {}
 func (quiet) Errorf(string, ...any)                  {}
 func (quiet) Fatalf(format string, arguments ...any) { panic(fmt.Sprintf(format, arguments...)) }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *database) End() error { return nil }
 
-// Close of the database. Without a log, memtables are flushed first: what was acknowledged is found at the next open.
+// Close closes the database. Without a log, it flushes memtables first: the next open finds all acknowledged writes.
 func (d *database) Close() error {
 	err := errors.Join(d.db.Flush(), d.db.Close())
 	d.cache.Unref()
 	return err
 }
 
-// Maintain flushes, compacts all, or waits until no flush and no compaction runs.
+// Maintain flushes, compacts everything, or waits until no flush and no compaction runs.
 func (d *database) Maintain(work driver.Work) (bool, error) {
 	switch work {
 	case driver.Flush:
@@ -152,8 +153,8 @@ func (d *database) Maintain(work driver.Work) (bool, error) {
 	case driver.Compact:
 		return true, d.compact()
 	}
-	// Seen at rest some times: what ends sets off the next at once. Its estimate of what is left to compact counts
-	// what it leaves as it is, so that it need never be 0.
+	// Idle several times in a row: one job starts the next immediately. The engine's estimate of pending compactions
+	// includes data that it does not compact, so it need never reach 0.
 	for calm := 0; calm < 5; time.Sleep(5 * time.Millisecond) {
 		calm++
 		metrics := d.db.Metrics()
@@ -164,7 +165,7 @@ func (d *database) Maintain(work driver.Work) (bool, error) {
 	return true, nil
 }
 
-// compact goes over the whole range; the bounds of Compact must be real keys.
+// compact compacts the complete range; the bounds of Compact must be real keys.
 func (d *database) compact() error {
 	iterator, err := d.db.NewIter(nil)
 	if err != nil {
@@ -183,7 +184,7 @@ func (d *database) compact() error {
 	return d.db.Compact(context.Background(), first, last, true)
 }
 
-// Stats of the engine.
+// Stats reports statistics of the engine.
 func (d *database) Stats(add func(name string, value any)) {
 	metrics := d.db.Metrics()
 	add("block_cache_hits", metrics.BlockCache.Hits)

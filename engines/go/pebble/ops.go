@@ -23,15 +23,15 @@ func get(reader pebble.Reader, op *driver.Op) (driver.Status, error) {
 	return op.Deliver(value), closer.Close()
 }
 
-// Get of a key.
+// Get reads a value.
 func (d *database) Get(op *driver.Op) (driver.Status, error) { return get(d.db, op) }
 
-// Put of a key.
+// Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(d.db.Set(op.Key, op.Value, d.write))
 }
 
-// Delete of a key.
+// Delete deletes a key.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(d.db.Delete(op.Key, d.write))
 }
@@ -41,8 +41,8 @@ func (d *database) Merge(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(d.db.Merge(op.Key, op.Value, d.write))
 }
 
-// Group of writes is one batch, applied as a whole; with gets in it, which see its writes, an indexed one. Gets alone
-// have no call of their own: they are run one by one, at one snapshot if atomic, or shared out.
+// Group of writes is one atomic batch; with gets, which see its writes, it is an indexed batch. Gets alone have no
+// special call: they run one by one, at one snapshot if atomic, or are distributed over goroutines.
 func (d *database) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 	gets := 0
 	for i := range ops {
@@ -68,7 +68,7 @@ func (d *database) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) 
 	return status, errors.Join(err, batch.Close())
 }
 
-// snapshot reads all of a group at one moment.
+// snapshot reads all of a group at one point in time.
 func (d *database) snapshot(ops []driver.Op) (driver.Status, error) {
 	snapshot := d.db.NewSnapshot()
 	err := getAll(snapshot, ops)
@@ -100,7 +100,7 @@ func fill(batch *pebble.Batch, ops []driver.Op) (driver.Status, error) {
 		case driver.Merge:
 			err = batch.Merge(op.Key, op.Value, nil)
 		default:
-			err = driver.Fail(driver.Unsupported, "a scan is in no transaction")
+			err = driver.Fail(driver.Unsupported, "a transaction may not have scans")
 		}
 		if err != nil || status == driver.Short {
 			return status, err
@@ -110,7 +110,7 @@ func fill(batch *pebble.Batch, ops []driver.Op) (driver.Status, error) {
 	return driver.OK, nil
 }
 
-// Scan with an iterator of its own, over the range that the scan may deliver.
+// Scan uses a separate iterator over the range that the scan may deliver.
 func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	from, to := op.Range()
 	iterator, err := d.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
@@ -129,7 +129,7 @@ func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 
 const counterSize = 8
 
-// adder adds little-endian numbers; a value that is no counter counts as 0.
+// adder adds little-endian numbers; a value that is not a counter counts as 0.
 var adder = pebble.Merger{
 	Name: "kvdyno.add",
 	Merge: func(_, value []byte) (pebble.ValueMerger, error) {
@@ -160,5 +160,5 @@ func failed(err error) error {
 	return err
 }
 
-// Engine is the database itself, for the bench of the driver against a plain loop.
+// Engine returns the database itself, for the bench that compares the driver with a plain loop.
 func (d *database) Engine() any { return d.db }

@@ -1,4 +1,4 @@
-// Gets that goroutines share out.
+// Gets distributed over goroutines.
 
 package pebble
 
@@ -10,7 +10,7 @@ import (
 	"kvdyno/driver"
 )
 
-// Gets of a group that are worth the goroutines, how many one takes at a time, and the most goroutines.
+// The smallest group of gets that is distributed, how many gets a goroutine takes at a time, and the most goroutines.
 const (
 	sharedGets  = 32
 	sharedStep  = 8
@@ -24,7 +24,7 @@ func (d *database) share(config *driver.Config, opened *driver.Opened) error {
 		return err
 	}
 	if readers > mostReaders {
-		return driver.Fail(driver.Failed, "option readers: %d are the most, got %d", mostReaders, readers)
+		return driver.Fail(driver.Failed, "option readers: expected at most %d, got %d", mostReaders, readers)
 	}
 	d.readers = int(readers)
 	if d.readers > 0 {
@@ -34,8 +34,8 @@ func (d *database) share(config *driver.Config, opened *driver.Opened) error {
 	return nil
 }
 
-// shared reads all of a group at one moment, so that it does not matter which get comes first. Gets wait for each
-// other's blocks in the cache: while one goroutine does, another runs.
+// shared reads all of a group at one point in time, so that the order of the gets does not matter. Gets wait for each
+// other's blocks in the cache: while one goroutine waits, another runs.
 func (d *database) shared(ops []driver.Op) (driver.Status, error) {
 	snapshot := d.db.NewSnapshot()
 	var next atomic.Int64

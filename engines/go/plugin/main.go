@@ -1,4 +1,4 @@
-// The plug-in of all engines in Go: there can be one Go runtime in a process.
+// The plug-in of all engines in Go: there can be only one Go runtime in a process.
 package main
 
 import (

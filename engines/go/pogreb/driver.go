@@ -1,4 +1,4 @@
-// Package pogreb drives Pogreb: a hash table on disk for reading.
+// Package pogreb drives Pogreb: a hash table on disk, optimized for reads.
 package pogreb
 
 import (
@@ -13,13 +13,13 @@ import (
 	"kvdyno/driver"
 )
 
-// Driver of Pogreb.
+// Driver is the driver of Pogreb.
 type Driver struct{}
 
-// Info of it.
+// Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{
-		Name: "pogreb", Engine: "hash table on disk, for reading", Family: "hash",
+		Name: "pogreb", Engine: "hash table on disk, optimized for reads", Family: "hash",
 		Capabilities: driver.Overwrite | driver.SingleWriter | driver.CanDelete,
 		Levels:       []driver.Level{driver.Process, driver.Power},
 		KeySizeMax:   pogreb.MaxKeyLength,
@@ -28,7 +28,7 @@ func (Driver) Info() driver.Info {
 
 type database struct{ db *pogreb.DB }
 
-// Open of a database.
+// Open opens a database.
 func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	level, err := config.Pick(driver.Process)
 	if err != nil {
@@ -48,16 +48,16 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	return &database{db}, nil
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *database) End() error { return nil }
 
-// Close of the database.
+// Close closes the database.
 func (d *database) Close() error { return d.db.Close() }
 
-// Maintain syncs and compacts; nothing runs in the background as it is opened here.
+// Maintain syncs and compacts; with these options nothing runs in the background.
 func (d *database) Maintain(work driver.Work) (bool, error) {
 	switch work {
 	case driver.Flush:
@@ -69,7 +69,7 @@ func (d *database) Maintain(work driver.Work) (bool, error) {
 	return true, nil
 }
 
-// Stats of the engine.
+// Stats reports statistics of the engine.
 func (d *database) Stats(add func(name string, value any)) {
 	metrics := d.db.Metrics()
 	add("puts", metrics.Puts.Value())
@@ -84,7 +84,7 @@ func failed(err error) error {
 	return err
 }
 
-// Get of a key; the engine hands out a copy, and tells an absent key by nil.
+// Get reads a value; the engine returns a copy, and nil for an absent key.
 func (d *database) Get(op *driver.Op) (driver.Status, error) {
 	value, err := d.db.Get(op.Key)
 	if err != nil {
@@ -95,12 +95,12 @@ func (d *database) Get(op *driver.Op) (driver.Status, error) {
 	return op.Deliver(value), nil
 }
 
-// Put of a key.
+// Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(d.db.Put(op.Key, op.Value))
 }
 
-// Delete of a key, again while it is there: the engine may have it twice (README.md).
+// Delete deletes a key, repeatedly while it exists: the engine may have it twice (README.md).
 func (d *database) Delete(op *driver.Op) (driver.Status, error) {
 	for {
 		if err := d.db.Delete(op.Key); err != nil {
@@ -112,5 +112,5 @@ func (d *database) Delete(op *driver.Op) (driver.Status, error) {
 	}
 }
 
-// Engine is the database itself, for the bench of the driver against a plain loop.
+// Engine returns the database itself, for the bench that compares the driver with a plain loop.
 func (d *database) Engine() any { return d.db }

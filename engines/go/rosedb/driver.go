@@ -15,22 +15,22 @@ import (
 	"kvdyno/driver"
 )
 
-// Importing the engine makes an empty folder among the temporary ones, whether a database is opened or not.
+// Importing the engine creates an empty folder in the temporary directory, whether or not a database is opened.
 func init() { _ = os.Remove(rosedb.DefaultOptions.DirPath) }
 
-// Driver of RoseDB.
+// Driver is the driver of RoseDB.
 type Driver struct{}
 
-// Info of it.
+// Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{
-		Name: "rosedb", Engine: "index of all keys in memory over an append-only log, of Bitcask's kind", Family: "log",
+		Name: "rosedb", Engine: "index of all keys in memory over an append-only log, like Bitcask", Family: "log",
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
 			driver.TransactionReads | driver.CanDelete | driver.Overwrite | driver.CanNew | driver.TimeToLive |
 			driver.KeepsKey | driver.SingleWriter,
 		Levels: []driver.Level{driver.Process, driver.Power},
 		Options: []driver.Option{
-			{Name: "segment", Kind: "bytes", Default: "1073741824", Help: "bytes of a file of the log"},
+			{Name: "segment", Kind: "bytes", Default: "1073741824", Help: "size of a file of the log in bytes"},
 		},
 	}
 }
@@ -40,7 +40,7 @@ type database struct {
 	isSync bool
 }
 
-// Open of a database. Its merge makes a folder beside its own, so that its own is one below the trial's.
+// Open opens a database. Its merge creates a folder next to its own, so that its own is below the trial's.
 func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	level, err1 := config.Pick(driver.Process)
 	segment, err2 := config.Number("segment")
@@ -52,7 +52,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	}
 	options := rosedb.DefaultOptions
 	options.DirPath, options.SegmentSize = filepath.Join(config.Path, "rosedb"), int64(segment)
-	// It has no cache as shipped; and none may be larger than a file.
+	// As shipped there is no cache; it must not be larger than a file.
 	opened.CacheBytes = min(config.CacheBytes, segment)
 	options.BlockCache = uint32(opened.CacheBytes)
 	db, err := rosedb.Open(options)
@@ -65,16 +65,16 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	return &database{db, level == driver.Power}, nil
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *database) End() error { return nil }
 
-// Close of the database.
+// Close closes the database.
 func (d *database) Close() error { return d.db.Close() }
 
-// Maintain syncs, or merges the files of the log into new ones; not at level power, for it does not sync those.
+// Maintain syncs, or merges the files of the log into new ones; not at level power, because it does not sync those.
 func (d *database) Maintain(work driver.Work) (bool, error) {
 	switch {
 	case work == driver.Flush:
@@ -85,7 +85,7 @@ func (d *database) Maintain(work driver.Work) (bool, error) {
 	return work == driver.Settle, nil // nothing runs in the background
 }
 
-// Stats of the engine.
+// Stats reports statistics of the engine.
 func (d *database) Stats(add func(name string, value any)) {
 	stat := d.db.Stat()
 	add("keys", stat.KeysNum)
@@ -120,7 +120,7 @@ func apply(batch *rosedb.Batch, op *driver.Op) (driver.Status, error) {
 	case driver.Delete:
 		return driver.OK, batch.Delete(op.Key)
 	}
-	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction is of gets, puts and deletes only")
+	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction may have only gets, puts and deletes")
 }
 
 func delivered(op *driver.Op, value []byte, err error) (driver.Status, error) {

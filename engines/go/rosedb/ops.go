@@ -11,8 +11,8 @@ import (
 	"kvdyno/driver"
 )
 
-// one runs a write in a batch of its own: the only way to have it synced (README.md). The answer of a put that finds
-// its key there is no error, and the batch, empty, writes nothing.
+// one runs a write in a separate batch: the only way to sync it (README.md). A put that finds its key has an answer
+// and not an error, and the batch, which is empty, writes nothing.
 func (d *database) one(op *driver.Op) (driver.Status, error) {
 	batch := d.db.NewBatch(rosedb.BatchOptions{Sync: d.isSync})
 	status, err := apply(batch, op)
@@ -22,13 +22,13 @@ func (d *database) one(op *driver.Op) (driver.Status, error) {
 	return status, failed(batch.Commit())
 }
 
-// Get of a key.
+// Get reads a value.
 func (d *database) Get(op *driver.Op) (driver.Status, error) {
 	value, err := d.db.Get(op.Key)
 	return delivered(op, value, err)
 }
 
-// Put of a key.
+// Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) {
 	switch {
 	case d.isSync || op.IsNew():
@@ -39,7 +39,7 @@ func (d *database) Put(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(d.db.Put(op.Key, op.Value))
 }
 
-// Delete of a key.
+// Delete deletes a key.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) {
 	if d.isSync {
 		return d.one(op)
@@ -47,7 +47,7 @@ func (d *database) Delete(op *driver.Op) (driver.Status, error) {
 	return driver.OK, failed(d.db.Delete(op.Key))
 }
 
-// Group is one batch, which keeps all others out; of gets only, one that reads. It is undone for an error, or a value
+// Group is one batch, which blocks all others; gets alone are a read batch. It is rolled back on an error or a value
 // that does not fit.
 func (d *database) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 	isRead := true
@@ -67,7 +67,7 @@ func (d *database) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 	return driver.OK, failed(batch.Commit())
 }
 
-// Scan over the index; a row's value is read from the log, also where only the key is wanted.
+// Scan reads the index; a row's value is read from the log, even if only the key is requested.
 func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	rows := op.Rows()
 	place := op.Place()

@@ -11,28 +11,28 @@ import (
 	"kvdyno/driver"
 )
 
-// Driver of Sniper.
+// Driver is the driver of Sniper.
 type Driver struct{}
 
-// valueRoom is what a key, a value and the engine's eight bytes may have together.
+// valueRoom is the limit for a key, a value and the engine's eight bytes together.
 const valueRoom = 512 << 10
 
-// Info of it.
+// Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{
 		Name: "sniper", Engine: "hash tables in memory over 256 files of values", Family: "hash",
 		Capabilities: driver.CanDelete | driver.DeleteTells | driver.Overwrite,
 		Levels:       []driver.Level{driver.Process},
 		Options: []driver.Option{
-			{Name: "sync_seconds", Kind: "count", Default: "0", Help: "seconds from one sync in the background to the next; 0 = none"},
-			{Name: "collisions", Kind: "count", Default: "4", Help: "chunks that are tried for keys of one hash"},
+			{Name: "sync_seconds", Kind: "count", Default: "0", Help: "seconds between background syncs; 0 = none"},
+			{Name: "collisions", Kind: "count", Default: "4", Help: "chunks to try for keys with the same hash"},
 		},
 	}
 }
 
 type database struct{ store *sniper.Store }
 
-// Open of a database.
+// Open opens a database.
 func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Database, error) {
 	level, err0 := config.Pick(driver.Process)
 	seconds, err1 := config.Number("sync_seconds")
@@ -51,16 +51,16 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	return &database{store}, nil
 }
 
-// Session of a thread.
+// Session returns a session for one thread.
 func (d *database) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *database) End() error { return nil }
 
-// Close of the database.
+// Close closes the database.
 func (d *database) Close() error { return d.store.Close() }
 
-// Get of a key.
+// Get reads a value.
 func (d *database) Get(op *driver.Op) (driver.Status, error) {
 	value, err := d.store.Get(op.Key)
 	if errors.Is(err, sniper.ErrNotFound) {
@@ -71,10 +71,10 @@ func (d *database) Get(op *driver.Op) (driver.Status, error) {
 	return op.Deliver(value), nil
 }
 
-// Put of a key.
+// Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) {
 	if len(op.Key)+len(op.Value)+8 > valueRoom {
-		return driver.TooLarge, driver.Fail(driver.TooLarge, "key and value have more than %d bytes together", valueRoom-8)
+		return driver.TooLarge, driver.Fail(driver.TooLarge, "key and value together have more than %d bytes", valueRoom-8)
 	}
 	err := d.store.Set(op.Key, op.Value, 0)
 	if errors.Is(err, syscall.ENOSPC) {
@@ -83,7 +83,7 @@ func (d *database) Put(op *driver.Op) (driver.Status, error) {
 	return driver.OK, err
 }
 
-// Delete of a key.
+// Delete deletes a key.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) {
 	deleted, err := d.store.Delete(op.Key)
 	if err == nil && !deleted {

@@ -104,7 +104,7 @@ fn legend(available: &[&Row]) -> String {
     let list =
         |label: &str, names: &[String]| wrapped(label, &" ".repeat(label.len()), &names.join(", "), COLUMNS);
     let mut text = list("capabilities: ", &meanings);
-    text += "`kvdyno engines NAME` shows the details and options of one engine; engines with planted faults: mutant:FAULT\n";
+    text += "`kvdyno engines NAME` shows details and options of an engine; engines with planted faults: mutant:FAULT\n";
     let defects = available.iter().filter(|row| row.known.is_some_and(|known| !known.defects.is_empty()));
     let defects: Vec<String> = defects.map(|row| row.name.clone()).collect();
     if !defects.is_empty() {

@@ -58,9 +58,14 @@ fn planted_faults_are_found_where_several_threads_write() {
             if fault != "delete-noop" {
                 workload.phases[1].mix.delete = 0.0;
             }
-            let record = run_on(&format!("mutant:{fault}"), workload);
-            let faults = record.phases[1].check.faults;
-            assert!(faults > 0, "seed 1: {fault}, {distribution}: not found while the phase ran");
+            // On a busy machine the threads may run one after the other, and a fault then shows only in the sweep.
+            let is_found_in_phase = (0..10).any(|_| {
+                let record = run_on(&format!("mutant:{fault}"), workload.clone());
+                let is_wrong = matches!(record.outcome, Outcome::WrongAnswers { .. });
+                assert!(is_wrong, "seed 1: {fault}, {distribution}: {:?}", record.outcome);
+                record.phases[1].check.faults > 0
+            });
+            assert!(is_found_in_phase, "seed 1: {fault}, {distribution}: not found during the phase");
         }
     }
 }

@@ -1,4 +1,4 @@
-// Package tree runs ops on Bolt's interface, which bolt and bbolt share but for their types.
+// Package tree runs ops on Bolt's interface, which is the same for bolt and bbolt except for their types.
 package tree
 
 import (
@@ -48,15 +48,15 @@ const Capabilities = driver.Ordered | driver.CanReverse | driver.CanPrefix | dri
 	driver.TransactionReads | driver.CanDelete | driver.DeleteTells | driver.Overwrite | driver.CanNew |
 	driver.Keyspaces | driver.SingleWriter | driver.CanTouch
 
-// Database and session in one: a transaction does not outlive its op.
+// Database is the database and a session in one: a transaction does not outlive its op.
 type Database[T Tx[B], B Bucket[C], C Cursor] struct {
 	DB      DB[T]
 	buckets [][]byte
 	prepare func(bucket B)
 }
 
-// New makes the buckets that are not there, one for each keyspace; `prepare` is called for each bucket that is used.
-// The file is closed when that fails.
+// New creates the missing buckets, one for each keyspace; `prepare` is called for each bucket that is used.
+// The file is closed if that fails.
 func New[T Tx[B], B Bucket[C], C Cursor](db DB[T], keyspaces int, prepare func(bucket B)) (*Database[T, B, C], error) {
 	d := &Database[T, B, C]{DB: db, prepare: prepare}
 	err := db.Update(func(tx T) error {
@@ -75,16 +75,16 @@ func New[T Tx[B], B Bucket[C], C Cursor](db DB[T], keyspaces int, prepare func(b
 	return d, nil
 }
 
-// Session of a thread: it has no state, for a transaction does not outlive its op.
+// Session returns a session for one thread: it has no state, because a transaction does not outlive its op.
 func (d *Database[T, B, C]) Session() (driver.Session, error) { return d, nil }
 
-// End of a session.
+// End ends a session.
 func (d *Database[T, B, C]) End() error { return nil }
 
-// Close of the database.
+// Close closes the database.
 func (d *Database[T, B, C]) Close() error { return errors.Join(d.DB.Sync(), d.DB.Close()) }
 
-// Maintain flushes; nothing runs in the background, and it compacts only into a copy.
+// Maintain flushes; nothing runs in the background, and compaction can only write a copy.
 func (d *Database[T, B, C]) Maintain(work driver.Work) (bool, error) {
 	if work == driver.Flush {
 		return true, d.DB.Sync()
@@ -131,26 +131,26 @@ func (d *Database[T, B, C]) apply(tx T, op *driver.Op) (driver.Status, error) {
 		}
 		return driver.OK, failed(bucket.Delete(op.Key))
 	}
-	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction is of gets, puts and deletes only")
+	return driver.Unsupported, driver.Fail(driver.Unsupported, "a transaction may have only gets, puts and deletes")
 }
 
-// Get of a key, in a read transaction of its own.
+// Get reads a value, in a separate read transaction.
 func (d *Database[T, B, C]) Get(op *driver.Op) (driver.Status, error) {
 	tx, err := d.DB.Begin(false)
 	if err != nil {
 		return driver.Failed, err
 	}
-	defer func() { _ = tx.Rollback() }() // never fails on a read transaction that is open
+	defer func() { _ = tx.Rollback() }() // never fails on an open read transaction
 	return d.apply(tx, op)
 }
 
-// Put of a key, in a write transaction of its own.
+// Put writes a value, in a separate write transaction.
 func (d *Database[T, B, C]) Put(op *driver.Op) (driver.Status, error) { return d.write(op) }
 
-// Delete of a key, in a write transaction of its own.
+// Delete deletes a key, in a separate write transaction.
 func (d *Database[T, B, C]) Delete(op *driver.Op) (driver.Status, error) { return d.write(op) }
 
-// errNothing ends a transaction that has changed nothing without a commit.
+// errNothing ends a transaction without a change, and without a commit.
 var errNothing = errors.New("nothing has changed")
 
 func (d *Database[T, B, C]) write(op *driver.Op) (status driver.Status, err error) {
@@ -167,7 +167,7 @@ func (d *Database[T, B, C]) write(op *driver.Op) (status driver.Status, err erro
 	return status, failed(err)
 }
 
-// Group is one transaction; of gets only, one snapshot.
+// Group is one transaction; gets alone read one snapshot.
 func (d *Database[T, B, C]) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 	isRead := true
 	for i := range ops {
@@ -196,7 +196,7 @@ func (d *Database[T, B, C]) Group(ops []driver.Op, _ bool) (driver.Status, error
 	return driver.OK, failed(err)
 }
 
-// Scan in a read transaction of its own.
+// Scan in a separate read transaction.
 func (d *Database[T, B, C]) Scan(op *driver.Op) (driver.Status, error) {
 	tx, err := d.DB.Begin(false)
 	if err != nil {
@@ -218,7 +218,7 @@ func (d *Database[T, B, C]) Scan(op *driver.Op) (driver.Status, error) {
 	return rows.Status(), nil
 }
 
-// start puts the cursor where the scan begins.
+// start moves the cursor to the start of the scan.
 func start(cursor Cursor, op *driver.Op) (key, value []byte) {
 	place := op.Place()
 	if !op.IsReverse() {
