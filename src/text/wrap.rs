@@ -24,7 +24,7 @@ pub fn wrapped_lines(text: &str, width: usize) -> Vec<String> {
     wrapped("", "", text, width).lines().map(str::to_string).collect()
 }
 
-/// Names and what is said about each, in two aligned columns. Long texts are wrapped within the second column.
+/// Names and their values in two aligned columns. Long texts are wrapped within the second column.
 pub fn facts<Name: AsRef<str>, Value: AsRef<str>>(facts: &[(Name, Value)], width: usize) -> String {
     let names = facts.iter().map(|(name, _)| name.as_ref().chars().count());
     let widest = names.max().unwrap_or(0);
