@@ -26,4 +26,5 @@ pub mod report;
 pub mod resp;
 pub mod results;
 pub mod runner;
+pub mod text;
 pub mod workload;

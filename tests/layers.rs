@@ -11,19 +11,21 @@ use std::path::{Path, PathBuf};
 
 /// The rooms, and those that each may use (ARCHITECTURE.md, "Modules").
 const ROOMS: &[(&str, &[&str])] = &[
-    ("measure", &[]),
-    ("generator", &[]),
+    ("text", &[]),
+    ("measure", &["text"]),
+    ("generator", &["text"]),
     ("engine", &[]),
-    ("workload", &["generator"]),
-    ("results", &["measure", "workload"]),
-    ("runner", &["workload", "generator", "engine", "measure", "results"]),
-    ("audit", &["runner", "engine", "generator", "measure", "results"]),
-    ("report", &["results", "measure"]),
-    ("live", &["measure", "results", "runner", "report"]),
+    ("workload", &["text", "generator"]),
+    ("results", &["text", "measure", "workload"]),
+    ("runner", &["text", "workload", "generator", "engine", "measure", "results"]),
+    ("audit", &["text", "runner", "engine", "generator", "measure", "results"]),
+    ("report", &["text", "results", "measure"]),
+    ("live", &["text", "measure", "results", "runner", "report"]),
     ("resp", &["engine", "measure"]),
     (
         "cli",
         &[
+            "text",
             "measure",
             "generator",
             "engine",

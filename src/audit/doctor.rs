@@ -2,16 +2,15 @@
 //! tested, not assumed.
 
 mod probe;
-mod table;
 #[cfg(test)]
 mod tests;
 
 use crate::measure::cgroup::Limit;
 use crate::measure::facility::{Answer, Facility, facilities};
-use crate::measure::units::{bytes_text, share_text, time_text};
 use crate::measure::{
     Clock, ClockFacts, Conditions, FileSystemFacts, Jitter, Machine, NoiseProbe, Warning, warnings_of,
 };
+use crate::text::{Table, bytes_text, share_text, time_text, wrapped, wrapped_lines};
 use probe::SyncTimes;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -23,6 +22,10 @@ const SUSPICIOUS_SYNC_NS: u64 = 8_000;
 /// If a CPU loses a larger share than this to other work, results vary between runs.
 const JITTER_LIMIT: f64 = 0.02;
 const STEAL_LIMIT: f64 = 0.01;
+/// Longer values are wrapped.
+const WIDEST_VALUE: usize = 76;
+/// The maximum length of a line of advice.
+const LINE: usize = 110;
 
 /// What a row means for measurements on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +39,17 @@ pub enum Verdict {
     Warn,
     /// Something cannot be measured on this machine, or not by this user.
     Missing,
+}
+
+impl Verdict {
+    fn text(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Info => "info",
+            Verdict::Warn => "WARN",
+            Verdict::Missing => "missing",
+        }
+    }
 }
 
 /// A row of the report.
@@ -100,8 +114,26 @@ impl Doctor {
 }
 
 impl std::fmt::Display for Doctor {
+    /// A line for each row: name, value and verdict, with advice on separate lines below.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        table::write(out, &self.rows)
+        let mut table = Table::untitled(3);
+        for row in &self.rows {
+            let mut values = wrapped_lines(&row.value, WIDEST_VALUE).into_iter();
+            let verdict = row.verdict.text().to_string();
+            table.push(vec![row.name.clone(), values.next().unwrap_or_default(), verdict]);
+            values.for_each(|value| table.push(vec![String::new(), value, String::new()]));
+        }
+        let mut lines = table.lines().into_iter();
+        let margin = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0) + 2;
+        for row in &self.rows {
+            let own = wrapped_lines(&row.value, WIDEST_VALUE).len();
+            lines.by_ref().take(own).try_for_each(|line| writeln!(out, "{line}"))?;
+            if let Some(advice) = &row.advice {
+                let (first, next) = (format!("{:margin$}-> ", ""), " ".repeat(margin + 3));
+                write!(out, "{}", wrapped(&first, &next, advice, LINE))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::error::CliError;
 use crate::engine::{Engine, Lookup, Registry, mutant_names};
-use crate::generator::nearest;
 use crate::runner::{Contestant, option_value};
+use crate::text::nearest;
 
 /// The error for an unknown name, with the nearest known name or the command that lists them.
 pub fn unknown(what: &str, name: &str, known: &[&str], list: &str) -> CliError {
@@ -100,8 +100,7 @@ fn option_of(engine: &Engine, name: &str, option: &str, value: &str) -> Result<(
         let list = format!("kvdyno engines {name}");
         return Err(unknown(&format!("option of {name}"), option, &known, &list));
     };
-    let value = option_value(&info.kind, value).map_err(|expected| {
-        CliError::usage(format!("`--option {name}.{option}={value}`: expected {expected}"))
-    })?;
+    let value = option_value(&info.kind, value)
+        .map_err(|error| CliError::usage(format!("`--option {name}.{option}={value}`: {error}")))?;
     Ok((option.to_string(), value))
 }

@@ -3,10 +3,11 @@
 use super::args::unknown;
 use super::error::{CliError, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION};
 use super::report::open;
-use crate::report::{comparison_markdown, comparison_text, plain_text};
+use crate::report::{comparison_markdown, comparison_text};
 use crate::results::comparison::{Figure, Row, RunComparison};
 use crate::results::store::RunFolder;
 use crate::results::summary::Summary;
+use crate::text::plain_text;
 use std::path::PathBuf;
 
 /// The threshold of a regression if --fail-on does not set one.

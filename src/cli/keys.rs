@@ -6,7 +6,7 @@ use crate::generator::{
     SizeSpec,
 };
 use crate::measure::read_limited;
-use crate::workload::{parse_bytes, parse_count};
+use crate::text::{parse_bytes, parse_count};
 use clap::Subcommand;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};

@@ -141,7 +141,7 @@ fn write_files(files: &[(PathBuf, String)]) -> Result<(), CliError> {
 
 /// Checks that the layouts, the format and --out can be combined.
 pub fn check(layouts: &[&Layout], format: &Format, out: Option<&Path>) -> Result<(), CliError> {
-    if layouts.is_empty() && format.has_pages() {
+    if layouts.is_empty() && format.pages.is_some() {
         return Ok(());
     }
     if layouts.is_empty() {

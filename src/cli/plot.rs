@@ -5,6 +5,7 @@ use super::error::CliError;
 use super::report::open;
 use crate::report::{OVERVIEW, PLOTS, Plot, PlotChoice};
 use crate::results::summary::Summary;
+use crate::text::Table;
 use std::path::{Path, PathBuf};
 
 /// Draw charts of a run as SVG or PNG files. Without KIND, draw the overview; without arguments, list the kinds.
@@ -28,9 +29,9 @@ pub struct PlotArgs {
 /// Draws a chart or lists the kinds.
 pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
     let Some(first) = &args.kind else {
-        for plot in PLOTS {
-            println!("{:<11} {}", plot.name, plot.about);
-        }
+        let mut table = Table::untitled(2);
+        PLOTS.iter().for_each(|plot| table.push(vec![plot.name.into(), plot.about.into()]));
+        println!("{}", table.lines().join("\n"));
         println!("\nUsage: kvdyno plot KIND DIR -o FILE.svg");
         return Ok(0);
     };

@@ -5,6 +5,7 @@ use super::layouts;
 use super::redis_benchmark;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::{Summary, is_mutant};
+use crate::text::listed;
 use std::path::{Path, PathBuf};
 
 /// Print a report of a run.
@@ -13,8 +14,7 @@ pub struct ReportArgs {
     /// Folder of a run, or a folder of runs, of which the newest is used.
     #[arg(default_value = "kvdyno-results")]
     dir: PathBuf,
-    /// Output format: text, markdown, html, csv, csv-long, hgrm, hlog, gobench or json (see docs/formats.md).
-    #[arg(long, default_value = "text")]
+    #[arg(long, default_value = "text", help = formats())]
     format: String,
     /// Show ratios to ENGINE instead of to the fastest engine of each table.
     #[arg(long, value_name = "ENGINE")]
@@ -24,6 +24,12 @@ pub struct ReportArgs {
     /// Write a file for each cell or run to DIR instead of printing. Requires --layout, or --format hgrm or hlog.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+}
+
+/// The help of `--format`.
+fn formats() -> String {
+    let names: Vec<&str> = crate::report::FORMATS.iter().map(|format| format.name).collect();
+    format!("Output format: {} (see docs/formats.md)", listed(&names, "or"))
 }
 
 /// Prints the report, or writes its layouts.
@@ -53,8 +59,8 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     }
     let summary = Summary::against(results.run(), finished, args.baseline.as_deref());
     let csv = format.name == "csv";
-    let pages = format.pages(&summary);
-    if args.out.is_none() && format.is_one_page() && pages.as_ref().is_some_and(|pages| pages.len() > 1) {
+    let pages = format.pages.map(|pages| pages(&summary));
+    if args.out.is_none() && format.is_one_page && pages.as_ref().is_some_and(|pages| pages.len() > 1) {
         let count = pages.map_or(0, |pages| pages.len());
         return Err(CliError::usage(format!("format {} produces {count} files for this run", format.name))
             .hint("name a folder for them: --out DIR"));

@@ -13,14 +13,14 @@ use crate::audit::proven::{Proven, proven_here};
 use crate::engine::abi::KV_POWER;
 use crate::engine::{Engine, Registry, level_name};
 use crate::measure::placement::parse_cpu_list;
-use crate::measure::units::bytes_text;
 use crate::measure::{Clock, Conditions, Machine, MemoryCap, Placement, disk, signals, warnings_of};
 use crate::report::Layout;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
 use crate::results::{Cause, Outcome, Plan, Proof, Record, Run, SCHEMA, now_rfc3339, random_suffix, run_id};
 use crate::runner::{self, Ending, Runner, Seeds, TrialSettings, level_number, memory_estimate_bytes};
-use crate::workload::{Durability, Phase, Workload, count_text};
+use crate::text::{bytes_text, count_text};
+use crate::workload::{Durability, Phase, Workload};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub struct RunArgs {
 #[command(next_help_heading = "Limits for each trial")]
 pub(super) struct LimitArgs {
     /// Limit the memory of each trial, including page cache and harness, with a control group, such as `512MiB`.
-    #[arg(long, value_name = "BYTES", value_parser = crate::workload::parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = crate::text::parse_bytes)]
     pub(super) memory: Option<u64>,
     /// Run each trial, including threads of the engine, only on these CPUs, such as `0-3,6`.
     #[arg(long, value_name = "LIST", value_parser = cpus)]

@@ -45,7 +45,7 @@ pub struct ServeArgs {
     #[arg(short, long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
     /// Cache budget of the engine, such as `64MiB`.
-    #[arg(long, value_name = "BYTES", value_parser = crate::workload::parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = crate::text::parse_bytes)]
     cache: Option<u64>,
     /// Set an option of the engine: `NAME=VALUE` or `ENGINE.NAME=VALUE`. Can be given more than once.
     #[arg(long = "option", value_name = "NAME=VALUE")]
@@ -54,7 +54,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     max_clients: usize,
     /// Maximum size of a command argument, up to 512MiB.
-    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = crate::workload::parse_bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = crate::text::parse_bytes)]
     max_bulk: u64,
     /// Close connections that are idle for N seconds. 0 disables this.
     #[arg(long, value_name = "N", default_value_t = 0)]

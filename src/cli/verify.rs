@@ -7,7 +7,7 @@ use crate::audit::verify::{Choice, Effort, Outcome, Report, check_names, reopene
 use crate::engine::{Engine, Registry, TRESPASS, environment_of, mutant_names};
 use crate::measure::{Event, TrialProcess, become_part_of_trial, become_trial_process, signals};
 use crate::runner::DataFolder;
-use crate::workload::parse_seconds;
+use crate::text::parse_seconds;
 use std::fs::{self, File, TryLockError};
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;

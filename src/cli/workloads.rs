@@ -3,10 +3,10 @@
 
 use super::args::unknown;
 use super::error::CliError;
+use crate::text::{Table, parse_bytes, parse_count, parse_seconds};
 use crate::workload::{
     Axes, Changes, Durability, Member, Overrides, Suite, Workload, WorkloadError, builtin, builtin_names,
-    builtin_suite, builtin_suites, builtin_text, is_suite, parse, parse_bytes, parse_count, parse_seconds,
-    parse_size, parse_suite, parse_threads,
+    builtin_suite, builtin_suites, builtin_text, is_suite, parse, parse_size, parse_suite, parse_threads,
 };
 use std::path::{Path, PathBuf};
 
@@ -20,14 +20,15 @@ pub struct WorkloadsArgs {
 /// Prints the list or one file.
 pub fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
     let Some(name) = &args.name else {
-        let width = known().iter().map(|name| name.len()).max().unwrap_or(0);
-        for (name, about) in builtin_names() {
-            println!("{name:width$}  {about}");
+        let (workloads, suites) = (builtin_names(), builtin_suites());
+        let mut table = Table::untitled(2);
+        for (name, about) in workloads.iter().chain(suites) {
+            table.push(vec![name.to_string(), about.to_string()]);
         }
-        println!("\nsuites (several workloads, with the engines to compare):");
-        for (name, about) in builtin_suites() {
-            println!("{name:width$}  {about}");
-        }
+        let lines = table.lines();
+        let (workloads, suites) = lines.split_at(workloads.len());
+        println!("{}\n\nsuites (several workloads, with the engines to compare):", workloads.join("\n"));
+        println!("{}", suites.join("\n"));
         return Ok(0);
     };
     match builtin_text(name) {

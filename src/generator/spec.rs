@@ -1,5 +1,6 @@
 //! The texts that users type for distributions, encodings and sizes.
 
+use crate::text::{BYTE_PATTERN, nearest, parse_bytes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -363,41 +364,11 @@ impl JsonSchema for SizeSpec {
                 likely), `normal:MEAN,DEVIATION`, `histogram:SIZE*WEIGHT,...`; k = KiB = 1024, M = MiB, G = GiB.",
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": u32::MAX},
-                {"type": "string", "pattern": "^([0-9]+ *[kKMG]?(iB)?|(uniform|zipf):.+-.+|normal:.+,.+|histogram:.+)$"}
+                {"type": "string", "pattern": format!("^({BYTE_PATTERN}|(uniform|zipf):.+-.+|normal:.+,.+|histogram:.+)$")}
             ],
             "examples": [100, "4KiB", "uniform:250-2500", "zipf:1-1024", "normal:400,50", "histogram:100*9,1000*1"]
         })
     }
-}
-
-/// A number of bytes with an optional suffix: `k`, `K` and `KiB` are 1024, `M` and `MiB` 1024^2, `G` and `GiB`
-/// 1024^3, `T` and `TiB` 1024^4, `B` is one.
-pub fn parse_bytes(text: &str) -> Result<u64, SpecError> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
-    let factor: u64 = match text[digits..].trim_start() {
-        "" | "B" => 1,
-        "k" | "K" | "KiB" => 1 << 10,
-        "M" | "MiB" => 1 << 20,
-        "G" | "GiB" => 1 << 30,
-        "T" | "TiB" => 1 << 40,
-        _ => return Err(SpecError(format!("`{text}` is not a size; write it like `100`, `4KiB` or `64M`"))),
-    };
-    let number = text[..digits].replace('_', "").parse::<u64>().ok();
-    let bytes = number.and_then(|number| number.checked_mul(factor));
-    bytes.ok_or_else(|| SpecError(format!("`{text}` is not a size; write it like `100`, `4KiB` or `64M`")))
-}
-
-/// The candidate closest to a misspelt word, compared up to the candidate's `:`; `None` if none is close.
-pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let scored = candidates.iter().map(|candidate| {
-        let name = split(candidate).0.to_lowercase();
-        let is_start = word.len() >= 3 && (name.starts_with(&word) || word.starts_with(&name));
-        (if is_start { 1 } else { distance(&word, &name) }, name.chars().count(), *candidate)
-    });
-    let (edits, length, candidate) = scored.min_by_key(|&(edits, ..)| edits)?;
-    (edits <= 1 + length.max(word.chars().count()) / 4).then_some(candidate)
 }
 
 /// The one-line error for an unknown word, with the closest known name or, if there is none, all of them.
@@ -406,25 +377,6 @@ pub fn unknown(kind: &str, word: &str, candidates: &[&str]) -> SpecError {
         Some(near) => format!("unknown {kind} `{word}`; did you mean `{near}`?"),
         None => format!("unknown {kind} `{word}`; expected one of {}", candidates.join(", ")),
     })
-}
-
-/// The number of insertions, deletions, replacements and swaps of neighbours between two words.
-fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().take(64).collect();
-    let right: Vec<char> = right.chars().take(64).collect();
-    let mut before: Vec<usize> = vec![0; right.len() + 1];
-    let mut above: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.iter().enumerate() {
-        let mut row = vec![i + 1; right.len() + 1];
-        for (j, b) in right.iter().enumerate() {
-            row[j + 1] = (above[j + 1] + 1).min(row[j] + 1).min(above[j] + usize::from(a != b));
-            if i > 0 && j > 0 && *a == right[j - 1] && left[i - 1] == *b {
-                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
-            }
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[right.len()]
 }
 
 /// The name and what follows the first colon.
@@ -462,7 +414,7 @@ fn sized_numbers(text: &str, parameters: Option<&str>) -> Result<[f64; 2], SpecE
 
 /// One size of `text`.
 fn size(text: &str, part: &str) -> Result<u32, SpecError> {
-    let bytes = parse_bytes(part)?;
+    let bytes = parse_bytes(part).map_err(SpecError)?;
     u32::try_from(bytes).map_err(|_| SpecError(format!("size `{text}`: must be under 4 GiB")))
 }
 

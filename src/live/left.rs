@@ -72,7 +72,7 @@ impl Expected {
     /// The time left; never zero.
     pub fn left(&self, at: &At) -> f64 {
         let overdue = |expected: f64, so_far: f64| (expected - so_far).max(OVERDUE_SHARE * so_far);
-        let behind: f64 = self.turns.iter().skip(at.begun).sum();
+        let later: f64 = self.turns.iter().skip(at.begun).sum();
         let (here, steps) = match at.turn {
             Some(turn) => {
                 let expected = self.turns.get(turn).copied().unwrap_or(0.0);
@@ -84,7 +84,7 @@ impl Expected {
             }
             None => (0.0, overdue(self.rest, at.in_steps).max(OVERDUE_SHARE * at.here)),
         };
-        (behind + here + steps).max(LEAST_LEFT)
+        (later + here + steps).max(LEAST_LEFT)
     }
 }
 

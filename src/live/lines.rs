@@ -1,7 +1,7 @@
 //! Progress for people: a bar on a terminal, or one line per second elsewhere.
 
 use super::state::{State, rate_text, seconds_text};
-use crate::measure::units::bytes_text;
+use crate::text::bytes_text;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

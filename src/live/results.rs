@@ -2,9 +2,9 @@
 //! and the order may change with the next trial.
 
 use super::state::name;
-use crate::report::plain_text;
 use crate::results::statistics::median;
 use crate::results::{Outcome, Record};
+use crate::text::plain_text;
 
 /// All phases with results, in the order of their first result.
 #[derive(Default)]

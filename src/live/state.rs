@@ -2,10 +2,9 @@
 
 use super::left::{At, Expected, Times};
 use super::results::Results;
-use crate::measure::units::time_text;
-use crate::report::plain_text;
 use crate::results::{Outcome, Record, Run, StepKind, Trial};
 use crate::runner::{Doing, Snapshot, Tick, schedule};
+use crate::text::{plain_text, time_text};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@ mod across;
 #[cfg(test)]
 mod tests;
 
-use super::units::rounded;
+use super::rounded;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;

@@ -2,7 +2,7 @@
 
 use super::cgroup::{Cgroups, Group, Limit};
 use super::resources::number_after;
-use super::units::bytes_text;
+use crate::text::bytes_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;

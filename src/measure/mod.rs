@@ -18,7 +18,6 @@ pub mod processes;
 mod read;
 pub mod resources;
 pub mod signals;
-pub mod units;
 pub mod warning;
 
 pub use clock::{Clock, ClockFacts, monotonic_ns};
@@ -68,4 +67,10 @@ pub struct SeriesRow {
     pub written_bytes: Option<u64>,
     /// Allocated bytes of the database's folder at its end.
     pub disk_allocated_bytes: Option<u64>,
+}
+
+/// Rounded to this many decimals, for measured values whose further digits are meaningless.
+fn rounded(value: f64, decimals: i32) -> f64 {
+    let scale = 10_f64.powi(decimals);
+    (value * scale).round() / scale
 }

@@ -8,7 +8,7 @@ pub use phase::{PhaseNoise, PhaseProbe};
 
 use super::clock::{Clock, monotonic_ns};
 use super::resources::{RunDelays, Usage, read};
-use super::units::rounded;
+use super::rounded;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;

@@ -10,7 +10,7 @@ pub use find::{
 };
 
 use super::SeriesRow;
-use super::units::share_text;
+use crate::text::share_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -2,13 +2,12 @@
 
 use super::content::Block;
 use super::describe::engine_name;
-use super::escape::plain_text;
-use super::figure::{UNKNOWN, bytes, counted, known, rate, three_digits, time};
-use super::table::{Align, Table};
+use super::figure::{UNKNOWN, bytes, known, rate, three_digits, time};
 use crate::results::comparison::{
     FAMILY_ERROR, FAMILY_ERROR_OF_FEW, FEWEST_RUNS, Figure, Row, RunComparison, Verdict,
 };
 use crate::results::statistics::FEWEST_FOR_ORDER;
+use crate::text::{Align, Table, counted, plain_text};
 
 const COLUMNS: [(&str, Align); 9] = [
     ("engine", Align::Left),

@@ -1,16 +1,15 @@
 //! The contents of a report for people, as blocks. Text and Markdown render the same blocks.
 
 use super::describe::{clock, command, engine_name, machine, memory, phase_name, phase_settings, trials};
-use super::escape::plain_text;
-use super::figure::{UNKNOWN, bytes, known, listed, time};
+use super::figure::{UNKNOWN, bytes, known, time};
 use super::limits;
 use super::next::next_steps;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
-use super::table::{Align, Column, Table};
 use super::verdict::verdict;
 use crate::results::statistics::{FEWEST_FOR_ORDER, interval_of_median};
 use crate::results::summary::{Cell, PhaseSummary, StepSummary, Summary, TrialWarning};
 use crate::results::{Run, StepKind};
+use crate::text::{Align, Column, Table, listed, plain_text};
 
 /// A block of a report. Its texts are plain: printable ASCII, one line.
 pub(super) enum Block {
@@ -123,7 +122,7 @@ fn engines(summary: &Summary) -> String {
         .map(|engine| plain_text(&format!("{} {}", engine.name, engine.version)))
         .collect();
     names.dedup();
-    if names.is_empty() { UNKNOWN.to_string() } else { listed(&names) }
+    if names.is_empty() { UNKNOWN.to_string() } else { listed(&names, "and") }
 }
 
 fn phase_blocks(phase: &PhaseSummary, baseline: Option<&str>) -> Vec<Block> {

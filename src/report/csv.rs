@@ -113,8 +113,8 @@ pub(super) fn text<Figure: ToString>(figure: Option<Figure>) -> String {
     figure.map(|figure| figure.to_string()).unwrap_or_default()
 }
 
-fn latency(row: &Row, say: fn(&Latency) -> String) -> String {
-    say(&row.cell.latency)
+fn latency(row: &Row, format: fn(&Latency) -> String) -> String {
+    format(&row.cell.latency)
 }
 
 /// The duration of the trial's first step with this name; with `at_end`, of the first one after the last phase. `None` if

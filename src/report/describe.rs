@@ -1,10 +1,10 @@
 //! Settings in words: the load of a phase, and the machine of a run.
 
-use super::escape::{plain_text, shell_word};
-use super::figure::{bytes, count, counted, known};
-use crate::measure::units::{share_text, time_text};
+use super::escape::shell_word;
+use super::figure::{bytes, known};
 use crate::results::Run;
-use crate::results::summary::{Cell, PhaseSummary, Summary};
+use crate::results::summary::{Cell, PhaseSummary, RunState, Summary};
+use crate::text::{counted, grouped, plain_text, share_text, short_text, time_text};
 
 /// The maximum length of an engine name with its options in a table, in characters.
 const ENGINE_LIMIT: usize = 24;
@@ -16,7 +16,7 @@ pub(super) fn phase_name(phase: &PhaseSummary) -> String {
 
 /// `redb`, or `redb (cache=1G, sync=on)` if options were requested, truncated to fit a table.
 pub(super) fn engine_name(engine: &str, options: &[(String, String)]) -> String {
-    super::escape::short_text(&full_engine_name(engine, options), ENGINE_LIMIT)
+    short_text(&full_engine_name(engine, options), ENGINE_LIMIT)
 }
 
 pub(super) fn full_engine_name(engine: &str, options: &[(String, String)]) -> String {
@@ -51,7 +51,7 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
 
 /// `10,000 keys of 16 B in 8 keyspaces`, `10,000 elements in 16 lists`.
 fn keys(phase: &PhaseSummary) -> String {
-    let keys = count(phase.keys);
+    let keys = grouped(phase.keys);
     let (collections, kind) = (phase.collections.count, phase.collections.r#type);
     if phase.collections.are_lists() {
         return format!("{keys} elements in {}", counted(collections.into(), "list", "lists"));
@@ -93,11 +93,11 @@ fn mix(phase: &PhaseSummary) -> String {
     let mix = &phase.settings.mix;
     let present: Vec<(&str, f64)> = mix.shares().map(|(kind, share)| (kind.name(), share)).collect();
     let all: f64 = present.iter().map(|(_, share)| share).sum();
-    let said = |(kind, share): &(&str, f64)| match present.len() {
+    let described = |(kind, share): &(&str, f64)| match present.len() {
         1 => kind.to_string(),
         _ => format!("{kind} {}", share_text(share / all)),
     };
-    let mut text = present.iter().map(said).collect::<Vec<_>>().join(", ");
+    let mut text = present.iter().map(described).collect::<Vec<_>>().join(", ");
     if phase.settings.miss > 0.0 {
         text += &format!(" ({} of reads miss)", share_text(phase.settings.miss));
     }
@@ -110,7 +110,7 @@ fn mix(phase: &PhaseSummary) -> String {
 /// `, 100 ops per transaction`, `, in one transaction`; empty without transactions.
 fn transaction(phase: &PhaseSummary) -> String {
     let each = match phase.settings.atomic {
-        true => format!(", {} ops per transaction", count(phase.settings.join.into())),
+        true => format!(", {} ops per transaction", grouped(phase.settings.join.into())),
         false => String::new(),
     };
     match phase.settings.transaction {
@@ -159,7 +159,7 @@ fn end(phase: &PhaseSummary) -> String {
     if settings.each_key {
         ends.push("each key once".to_string());
     } else if settings.ops > 0 {
-        ends.push(format!("{} ops", count(settings.ops)));
+        ends.push(format!("{} ops", grouped(settings.ops)));
     }
     if settings.seconds > 0.0 {
         let uncounted = match settings.warmup_seconds {
@@ -227,4 +227,23 @@ pub(super) fn memory(summary: &Summary) -> String {
     format!(
         "RSS covers the complete process of a trial; before the engine was opened, the harness used {own}"
     )
+}
+
+/// A line for each run whose figures do not count, with the reason. Formats that have only figures print it as a comment.
+pub(super) fn skipped_runs(summary: &Summary) -> Vec<String> {
+    let mut lines = Vec::new();
+    for phase in &summary.phases {
+        for cell in super::ranking::cells(phase).chain(&phase.floors) {
+            for run in cell.runs.iter().filter(|run| !run.state.counts()) {
+                let why = match &run.state {
+                    RunState::Failed { cause } => cause.as_str(),
+                    RunState::NotRun { reason } => reason.as_str(),
+                    _ => "no record",
+                };
+                let place = format!("{}, {}, run {}", phase_name(phase), cell_name(cell), run.repetition);
+                lines.push(plain_text(&format!("{place}: {why}")));
+            }
+        }
+    }
+    lines
 }

@@ -1,21 +1,6 @@
-//! Escapes strings from engines, options and the environment, which may contain anything.
+//! Escapes strings from engines, options and the environment, which may contain anything, for each format.
 
-/// Escapes text for a terminal. Printable ASCII is kept, line breaks and tabs become a space, and every other character
-/// (control, direction, wide) becomes `?`.
-pub fn plain_text(text: &str) -> String {
-    let harmless = |letter: char| match letter {
-        ' '..='~' => letter,
-        '\n' | '\r' | '\t' => ' ',
-        _ => '?',
-    };
-    text.chars().map(harmless).collect()
-}
-
-/// [`plain_text`], truncated to `limit` characters; `..` marks a truncated text.
-pub(super) fn short_text(text: &str, limit: usize) -> String {
-    let plain = plain_text(text);
-    if plain.len() <= limit { plain } else { format!("{}..", &plain[..limit.saturating_sub(2)]) }
-}
+use crate::text::plain_text;
 
 /// Escapes text for Markdown: [`plain_text`] with every special character of Markdown or HTML escaped.
 pub fn markdown_text(text: &str) -> String {
@@ -90,17 +75,6 @@ pub(super) const HOSTILE: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_special_character_of_a_terminal_remains() {
-        for text in HOSTILE {
-            let plain = plain_text(text);
-            assert!(plain.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{text:?} became {plain:?}");
-        }
-        assert_eq!(plain_text("redb 4.4"), "redb 4.4");
-        assert_eq!(short_text("abcdefgh", 5), "abc..");
-        assert_eq!(short_text("\u{e9}\u{e9}\u{e9}\u{e9}", 3), "?..");
-    }
 
     #[test]
     fn no_special_character_of_markdown_remains() {

@@ -1,13 +1,13 @@
 //! Figures for people: three digits and a unit, and `-` for unknown values.
 
-use crate::measure::units::bytes_text;
+use crate::text::bytes_text;
 
 /// The text for an unknown value.
 pub(super) const UNKNOWN: &str = "-";
 
-/// The value as formatted by `say`, or `-` if it is unknown.
-pub(super) fn known<Value>(value: Option<Value>, say: impl Fn(Value) -> String) -> String {
-    value.map_or_else(|| UNKNOWN.to_string(), say)
+/// The value as formatted by `format`, or `-` if it is unknown.
+pub(super) fn known<Value>(value: Option<Value>, format: impl Fn(Value) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_string(), format)
 }
 
 /// Ops per second: `1.23M`, `456k`, `12.3`.
@@ -69,33 +69,6 @@ pub(super) fn time(ns: u64) -> String {
 /// An amount of memory or disk space: `23.5GiB`.
 pub(super) fn bytes(bytes: u64) -> String {
     bytes_text(bytes).replace(' ', "")
-}
-
-/// A count with thousands separators: `200,000`.
-pub(super) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// `1 run`, `3 runs`.
-pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
-}
-
-/// Names as a list in a sentence: `a`, `a and b`, `a, b and c`.
-pub(super) fn listed(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [before @ .., last] => format!("{} and {last}", before.join(", ")),
-    }
 }
 
 #[cfg(test)]
@@ -163,17 +136,5 @@ mod tests {
         assert_eq!(known(None, rate), "-");
         assert_eq!(known(Some(0.0), rate), "0.00");
         assert_eq!(known(None, time), "-");
-    }
-
-    #[test]
-    fn counts_and_lists_are_formatted_for_sentences() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_000), "1,000");
-        assert_eq!(count(12_345_678), "12,345,678");
-        assert_eq!(counted(1, "run", "runs"), "1 run");
-        let names = |names: &[&str]| listed(&names.iter().map(|name| name.to_string()).collect::<Vec<_>>());
-        assert_eq!((names(&[]), names(&["a"])), (String::new(), "a".to_string()));
-        assert_eq!(names(&["a", "b", "c"]), "a, b and c");
     }
 }

@@ -1,11 +1,11 @@
 //! The report in the format of Go benchmarks, for benchstat: a line for each run of a cell in a phase. The name of the
 //! benchmark contains the settings as `name=value` (`benchstat -col /engine`).
 
-use super::escape::plain_text;
-use super::left_out::left_out;
+use super::describe::skipped_runs;
 use super::ranking::cells;
 use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, RunFigures, Summary};
+use crate::text::plain_text;
 
 /// Units where higher is better; benchstat assumes that lower is better for units it does not know.
 const HEAD: &str = "Unit ops/s better=higher\n";
@@ -19,7 +19,7 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
         text += &format!("cpu: {}\n", plain_text(cpu));
     }
     text += HEAD;
-    left_out(summary).iter().for_each(|line| text += &format!("# skipped: {line}\n"));
+    skipped_runs(summary).iter().for_each(|line| text += &format!("# skipped: {line}\n"));
     for phase in &summary.phases {
         for cell in phase.floors.iter().chain(cells(phase)) {
             let name = name(phase, cell);

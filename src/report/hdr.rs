@@ -2,13 +2,13 @@
 //!
 //! Values are in milliseconds, the default of these programs, with all digits down to nanoseconds.
 
-use super::escape::plain_text;
+use super::describe::skipped_runs;
 use super::layout::Page;
 use super::layout::cells::{Measured, file_engine, file_part, measured_with_floors};
-use super::left_out::left_out;
 use crate::measure::Histogram;
 use crate::results::summary::Summary;
 use crate::results::{PhaseRecord, Record, Run};
+use crate::text::plain_text;
 use std::fmt::Write;
 
 /// Steps in each half of the remaining distance to 100 %, as in HdrHistogram's own files.
@@ -18,7 +18,7 @@ const NS_PER_MS: f64 = 1e6;
 /// All percentile files, one after the other, preceded by the runs that are in none of them.
 pub(super) fn percentiles(summary: &Summary, run: &Run) -> String {
     let mut text = format!("# kvdyno, run {}\n", plain_text(&run.id));
-    left_out(summary).iter().for_each(|line| text += &format!("# skipped: {line}\n"));
+    skipped_runs(summary).iter().for_each(|line| text += &format!("# skipped: {line}\n"));
     percentile_pages(summary).iter().for_each(|page| text += &format!("# {}\n{}", page.file, page.text));
     text
 }
@@ -102,7 +102,7 @@ fn percentile_text(histogram: &Histogram) -> String {
 /// The log of all trials. The tag of a line contains workload, phase, engine, kind and run.
 pub(super) fn log(summary: &Summary, run: &Run) -> String {
     let mut comments = vec![format!("kvdyno {}, run {}", run.tool_version, run.id)];
-    comments.extend(left_out(summary).into_iter().map(|line| format!("skipped: {line}")));
+    comments.extend(skipped_runs(summary).into_iter().map(|line| format!("skipped: {line}")));
     let counted: Vec<&Record> = summary.records.iter().collect();
     log_text(summary, &comments, &counted)
 }

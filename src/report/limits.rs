@@ -1,23 +1,10 @@
 //! The limits of trials, and their memory use under a cap.
 
 use super::describe::engine_name;
-use super::escape::plain_text;
-use super::figure::{bytes, count, known, listed};
-use super::table::{Align, Table};
-use crate::measure::CapUse;
+use super::figure::{bytes, known};
+use crate::measure::{CapRecord, CapUse};
 use crate::results::{Record, Run, Trial};
-
-/// The columns of the table of capped memory.
-const COLUMNS: [(&str, Align); 8] = [
-    ("engine", Align::Left),
-    ("cap", Align::Right),
-    ("peak", Align::Right),
-    ("cap hits", Align::Right),
-    ("page cache", Align::Right),
-    ("anonymous", Align::Right),
-    ("pages read again", Align::Right),
-    ("kills", Align::Right),
-];
+use crate::text::{Align, Field, Table, grouped, listed, plain_text};
 
 /// The legend of the table.
 pub(super) const LEGEND: &str = "peak: the maximum memory in use, harness and page cache included. cap hits: the number \
@@ -29,7 +16,7 @@ pub(super) fn limits(run: &Run) -> Option<String> {
     let mut parts = Vec::new();
     let caps = distinct(run, |trial| trial.workload.memory_bytes.map(bytes));
     if !caps.is_empty() {
-        parts.push(format!("memory capped at {}, page cache and harness included", listed(&caps)));
+        parts.push(format!("memory capped at {}, page cache and harness included", listed(&caps, "and")));
     }
     let cpus = distinct(run, |trial| trial.placement.cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
     let nodes = distinct(run, |trial| trial.placement.numa_node.map(|node| format!("NUMA node {node}")));
@@ -74,49 +61,54 @@ pub(super) fn tables(records: &[Record]) -> Vec<(String, Table)> {
     workloads.into_iter().map(of).collect()
 }
 
+/// The records of a cell.
+type Runs<'a> = Vec<&'a Record>;
+
 fn table(records: &[&Record]) -> Table {
-    let mut table = Table::with_titles(&COLUMNS);
-    let mut seen: Vec<(&str, &[(String, String)])> = Vec::new();
+    let mut cells: Vec<Runs> = Vec::new();
+    let cell = |record: &Record| (record.trial.engine.clone(), record.trial.options.clone());
     for record in records {
-        let cell = (record.trial.engine.as_str(), record.trial.options.as_slice());
-        if seen.contains(&cell) {
-            continue;
+        match cells.iter_mut().find(|own| cell(own[0]) == cell(record)) {
+            Some(own) => own.push(record),
+            None => cells.push(vec![record]),
         }
-        seen.push(cell);
-        let own: Vec<&Record> = records
-            .iter()
-            .filter(|other| (other.trial.engine.as_str(), other.trial.options.as_slice()) == cell)
-            .copied()
-            .collect();
-        table.push(row(&own));
     }
-    table
+    let fields: [Field<Runs>; 8] = [
+        ("engine", Align::Left, |own| engine_name(&own[0].trial.engine, &own[0].trial.options)),
+        ("cap", Align::Right, |own| known(most(own, |record| cap(record)?.limit_bytes), bytes)),
+        ("peak", Align::Right, |own| known(most(own, |record| cap(record)?.peak_bytes), bytes)),
+        ("cap hits", Align::Right, |own| known(most(own, |record| cap(record)?.limit_hits), grouped)),
+        ("page cache", Align::Right, |own| {
+            known(most(own, |record| at_end(record, |found| found.page_cache_bytes)), bytes)
+        }),
+        ("anonymous", Align::Right, |own| {
+            known(most(own, |record| at_end(record, |found| found.anonymous_bytes)), bytes)
+        }),
+        ("pages read again", Align::Right, |own| {
+            known(most(own, |record| at_end(record, |found| found.refaulted_pages)), grouped)
+        }),
+        ("kills", Align::Right, |own| known(most(own, |record| cap(record)?.kills), grouped)),
+    ];
+    Table::of(&fields, &cells)
 }
 
-/// The row of a cell's records.
-fn row(own: &[&Record]) -> Vec<String> {
-    let most = |of: &dyn Fn(&Record) -> Option<u64>| own.iter().filter_map(|record| of(record)).max();
-    let cap = |record: &Record| record.memory_cap.clone();
-    let at_end = |record: &Record, of: fn(&CapUse) -> Option<u64>| {
-        record.phases.iter().rev().find_map(|phase| phase.cap_use.as_ref().and_then(of))
-    };
-    vec![
-        own.first()
-            .map_or_else(String::new, |record| engine_name(&record.trial.engine, &record.trial.options)),
-        known(most(&|record| cap(record)?.limit_bytes), bytes),
-        known(most(&|record| cap(record)?.peak_bytes), bytes),
-        known(most(&|record| cap(record)?.limit_hits), count),
-        known(most(&|record| at_end(record, |found| found.page_cache_bytes)), bytes),
-        known(most(&|record| at_end(record, |found| found.anonymous_bytes)), bytes),
-        known(most(&|record| at_end(record, |found| found.refaulted_pages)), count),
-        known(most(&|record| cap(record)?.kills), count),
-    ]
+/// The maximum of a figure over the runs of a cell.
+fn most(own: &Runs, of: fn(&Record) -> Option<u64>) -> Option<u64> {
+    own.iter().filter_map(|record| of(record)).max()
+}
+
+fn cap(record: &Record) -> Option<&CapRecord> {
+    record.memory_cap.as_ref()
+}
+
+fn at_end(record: &Record, of: fn(&CapUse) -> Option<u64>) -> Option<u64> {
+    record.phases.iter().rev().find_map(|phase| phase.cap_use.as_ref().and_then(of))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{CapRecord, Placement};
+    use crate::measure::Placement;
     use crate::report::FORMATS;
     use crate::results::fixture::{records, run};
     use crate::results::summary::Summary;

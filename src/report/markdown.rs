@@ -4,6 +4,7 @@ use super::content::{Block, content};
 use super::escape::markdown_text;
 use crate::results::Run;
 use crate::results::summary::Summary;
+use crate::text::{Align, Table};
 
 /// Renders the report.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
@@ -26,9 +27,9 @@ fn set(block: Block) -> String {
         Block::Part(title) => format!("## {}\n", markdown_text(&title)),
         Block::Section(title) => format!("### {}\n", markdown_text(&title)),
         Block::Facts(facts) => {
-            facts.iter().map(|(name, said)| format!("- **{name}**: {}\n", markdown_text(said))).collect()
+            facts.iter().map(|(name, value)| format!("- **{name}**: {}\n", markdown_text(value))).collect()
         }
-        Block::Table(table) => table.markdown(),
+        Block::Table(table) => self::table(&table),
         Block::Lines(lines) => lines.iter().map(|line| bullet(line)).collect(),
         Block::Commands(commands) => {
             // Code spans print backslashes literally, so only the backquote needs to be replaced.
@@ -38,5 +39,31 @@ fn set(block: Block) -> String {
                 .map(|(command, purpose)| format!("- {}: {}\n", code(command), markdown_text(purpose)))
                 .collect()
         }
+    }
+}
+
+/// A table. No text can break out of its cell.
+fn table(table: &Table) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let titles = table.columns().iter().map(|column| markdown_text(&column.title)).collect();
+    let rule = table.columns().iter().map(|column| match column.align {
+        Align::Left => ":---".to_string(),
+        Align::Right => "---:".to_string(),
+    });
+    let rows = table.rows().iter().map(|row| line(row.iter().map(|cell| markdown_text(cell)).collect()));
+    [line(titles), line(rule.collect())].into_iter().chain(rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_cannot_break_out_of_a_table() {
+        let mut table = Table::with_titles(&[("engine", Align::Left), ("ops/s", Align::Right)]);
+        table.push(vec!["redb".to_string(), "1.23M".to_string()]);
+        table.push(vec!["a|b".to_string()]);
+        let expected = "| engine | ops/s |\n| :--- | ---: |\n| redb | 1.23M |\n| a\\|b | - |\n";
+        assert_eq!(super::table(&table), expected);
     }
 }

@@ -1,6 +1,6 @@
 //! Markup that is safe against injection: all text is escaped when it is added, and there is no other way to add it.
 
-use super::escape::plain_text;
+use crate::text::{Align, Column, Table, plain_text};
 
 /// HTML or SVG, built from templates in this program and from escaped values. Both are ASCII.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -125,6 +125,29 @@ impl Escaped for f64 {
         let short = text.strip_suffix(".0").unwrap_or(&text);
         out.0.push_str(if short == "-0" { "0" } else { short });
     }
+}
+
+/// The maximum length of a cell that is not wrapped, in characters.
+const LONG_CELL: usize = 48;
+
+/// A table with a scroll bar if it is too wide. Cells with long texts are wrapped.
+pub(super) fn table(table: &Table) -> Html {
+    let class = |column: &Column, cell: &str| match column.align {
+        Align::Right => Html::constant(" class=\"r\""),
+        Align::Left if cell.len() > LONG_CELL => Html::constant(" class=\"long\""),
+        Align::Left => Html::default(),
+    };
+    let title = |column: &Column| html!("<th scope=\"col\"{}>{}</th>", class(column, ""), column.title);
+    let titles: Html = table.columns().iter().map(title).collect();
+    let cell = |(column, cell): (&Column, &String)| html!("<td{}>{}</td>", class(column, cell), cell);
+    let row = |row: &Vec<String>| {
+        html!("<tr>{}</tr>\n", table.columns().iter().zip(row).map(cell).collect::<Html>())
+    };
+    html!(
+        "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
+        titles,
+        table.rows().iter().map(row).collect::<Html>()
+    )
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ mod hdr;
 mod html;
 mod json;
 mod layout;
-mod left_out;
 mod limits;
 mod markdown;
 mod markup;
@@ -21,17 +20,15 @@ mod next;
 mod plot;
 mod ranking;
 mod site;
-mod table;
 mod text;
 mod verdict;
 
 pub use compare::{comparison_markdown, comparison_text};
-pub use escape::{csv_cell, markdown_text, plain_text};
+pub use escape::{csv_cell, markdown_text};
 pub use layout::{LAYOUTS, Layout, Page, Runs, layout};
 pub use next::next_steps;
 pub use plot::{OVERVIEW, PLOTS, Plot, PlotChoice, plot};
 pub use site::Site;
-pub use table::{Align, Column, Table};
 pub use text::troubles;
 pub use verdict::verdict;
 
@@ -49,85 +46,55 @@ pub struct Format {
     pub extension: &'static str,
     /// Renders the report; the text ends with a newline.
     pub render: fn(&Summary, &Run) -> String,
+    /// The files of a report, for formats that write one per cell or trial; `None` for formats that write a single text.
+    pub pages: Option<fn(&Summary) -> Vec<Page>>,
+    /// Whether each page needs a file of its own, so that several pages cannot be printed one after the other.
+    pub is_one_page: bool,
 }
 
 /// The formats, in the order in which they are listed.
 pub const FORMATS: &[Format] = &[
+    printed("text", "txt", "Tables and verdicts for a terminal.", text::render),
+    printed("markdown", "md", "The text report as Markdown, for a page or a comment.", markdown::render),
+    printed("html", "html", "A self-contained page with charts.", html::render),
+    printed("csv", "csv", "A row for each engine, phase and run, with exact figures.", csv::render),
+    printed("csv-long", "csv", "A row for each figure, with exact values.", csv_long::render),
     Format {
-        name: "text",
-        about: "Tables and verdicts for a terminal.",
-        extension: "txt",
-        render: text::render,
+        pages: Some(hdr::percentile_pages),
+        is_one_page: true,
+        ..printed(
+            "hgrm",
+            "hgrm",
+            "HdrHistogram percentile files; with --out, one file per engine and phase.",
+            hdr::percentiles,
+        )
     },
     Format {
-        name: "markdown",
-        about: "The text report as Markdown, for a page or a comment.",
-        extension: "md",
-        render: markdown::render,
+        pages: Some(hdr::log_pages),
+        ..printed(
+            "hlog",
+            "hlog",
+            "HdrHistogram interval logs, one line per second; with --out, one file per trial.",
+            hdr::log,
+        )
     },
-    Format {
-        name: "html",
-        about: "A self-contained page with charts.",
-        extension: "html",
-        render: html::render,
-    },
-    Format {
-        name: "csv",
-        about: "A row for each engine, phase and run, with exact figures.",
-        extension: "csv",
-        render: csv::render,
-    },
-    Format {
-        name: "csv-long",
-        about: "A row for each figure, with exact values.",
-        extension: "csv",
-        render: csv_long::render,
-    },
-    Format {
-        name: "hgrm",
-        about: "HdrHistogram percentile files; with --out, one file per engine and phase.",
-        extension: "hgrm",
-        render: hdr::percentiles,
-    },
-    Format {
-        name: "hlog",
-        about: "HdrHistogram interval logs, one line per second; with --out, one file per trial.",
-        extension: "hlog",
-        render: hdr::log,
-    },
-    Format {
-        name: "gobench",
-        about: "A line for each run in the format of Go benchmarks, for benchstat.",
-        extension: "txt",
-        render: gobench::render,
-    },
-    Format {
-        name: "json",
-        about: "The run, its summary and all records as JSON.",
-        extension: "json",
-        render: json::render,
-    },
+    printed(
+        "gobench",
+        "txt",
+        "A line for each run in the format of Go benchmarks, for benchstat.",
+        gobench::render,
+    ),
+    printed("json", "json", "The run, its summary and all records as JSON.", json::render),
 ];
 
-impl Format {
-    /// The files of a report, for formats that write one per cell or trial; `None` for formats that write a single text.
-    pub fn pages(&self, summary: &Summary) -> Option<Vec<Page>> {
-        match self.name {
-            "hgrm" => Some(hdr::percentile_pages(summary)),
-            "hlog" => Some(hdr::log_pages(summary)),
-            _ => None,
-        }
-    }
-
-    /// Whether the format writes several files.
-    pub fn has_pages(&self) -> bool {
-        ["hgrm", "hlog"].contains(&self.name)
-    }
-
-    /// Whether each page needs a file of its own, so that several pages cannot be printed one after the other.
-    pub fn is_one_page(&self) -> bool {
-        self.name == "hgrm"
-    }
+/// A format that is a single text.
+const fn printed(
+    name: &'static str,
+    extension: &'static str,
+    about: &'static str,
+    render: fn(&Summary, &Run) -> String,
+) -> Format {
+    Format { name, about, extension, render, pages: None, is_one_page: false }
 }
 
 /// The format with this name, if there is one.

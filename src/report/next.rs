@@ -2,10 +2,10 @@
 
 use super::describe::command;
 use super::escape::shell_word;
-use super::figure::counted;
 use crate::results::Run;
 use crate::results::statistics::FEWEST_FOR_ORDER;
 use crate::results::summary::{BY_ENGINE_TIME, Cell, Summary, is_mutant};
+use crate::text::counted;
 
 /// The maximum number of commands.
 const LIMIT: usize = 3;

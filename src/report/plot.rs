@@ -1,14 +1,11 @@
 //! Charts as files, for papers and READMEs: one kind of chart of a run, dark on white, with a title and a source line.
 
-#[cfg(feature = "png")]
-mod png;
-
-use super::chart::{self, Chart, Look, Scales, Scene, WIDTH, plain_rules};
+use super::chart::{self, Chart, Scales, Scene, Theme, WIDTH, plain_rules};
 use super::describe::{machine, phase_name};
-use super::escape::plain_text;
 use super::markup::{Html, html};
 use crate::results::Run;
 use crate::results::summary::{PhaseSummary, Summary};
+use crate::text::{plain_text, wrapped_lines};
 
 /// A kind of chart that can be written to a file.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +137,7 @@ impl Plot {
             y += height + TITLE + MARGIN;
         }
         let mut source = Html::default();
-        for line in lines(&source_line(run), (width / 6.4) as usize) {
+        for line in wrapped_lines(&source_line(run), (width / 6.4) as usize) {
             source.push(&html!("<text class=\"t\" x=\"{}\" y=\"{}\">{}</text>\n", MARGIN, y, line));
             y += 15.0;
         }
@@ -154,7 +151,7 @@ impl Plot {
             width,
             y,
             title,
-            plain_rules(Look::Light),
+            plain_rules(Theme::Light),
             width,
             y,
             MARGIN,
@@ -168,7 +165,7 @@ impl Plot {
     /// The picture as a PNG file. An error says what to do.
     #[cfg(feature = "png")]
     pub fn png(&self, svg: &str) -> Result<Vec<u8>, String> {
-        png::png(svg)
+        png(svg)
     }
 
     fn heading(&self, run: &Run) -> String {
@@ -202,16 +199,40 @@ fn source_line(run: &Run) -> String {
     plain_text(&format!("Source: run {}, {date}, kvdyno {}; {}", run.id, run.tool_version, machine(run)))
 }
 
-/// Wraps the text at spaces into lines of at most `most` letters.
-fn lines(text: &str, most: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.len() + 1 + word.len() <= most => *line = format!("{line} {word}"),
-            _ => lines.push(word.to_string()),
-        }
-    }
-    lines
+/// Pixels per unit of a PNG, for high-density screens and for print.
+#[cfg(feature = "png")]
+const PNG_SCALE: f32 = 2.0;
+/// Preferred fonts: the layout of the charts is made for their widths.
+#[cfg(feature = "png")]
+const FONTS: [&str; 5] = ["DejaVu Sans", "Liberation Sans", "Noto Sans", "Arial", "Helvetica"];
+
+/// The picture as PNG, with the fonts of this machine. Fails if no font is installed, because a picture without text is
+/// useless.
+#[cfg(feature = "png")]
+fn png(svg: &str) -> Result<Vec<u8>, String> {
+    use resvg::tiny_skia::{Pixmap, Transform};
+    use resvg::usvg::{Options, Tree};
+    let mut options = Options::default();
+    let fonts = options.fontdb_mut();
+    fonts.load_system_fonts();
+    let names: Vec<String> =
+        fonts.faces().flat_map(|face| face.families.iter().map(|(name, _)| name.clone())).collect();
+    let known = FONTS.iter().find(|font| names.iter().any(|name| name == *font)).map(ToString::to_string);
+    let Some(font) = known.or_else(|| names.first().cloned()) else {
+        return Err("no font is installed, so a PNG would have no text\n\
+             hint: run apt-get install fonts-dejavu-core, or write an SVG file"
+            .to_string());
+    };
+    fonts.set_sans_serif_family(font);
+    let failed =
+        |error: &dyn std::fmt::Display| format!("cannot draw the PNG: {error}\nhint: write an SVG file");
+    let tree = Tree::from_str(svg, &options).map_err(|error| failed(&error))?;
+    let size = tree.size();
+    let (width, height) =
+        ((size.width() * PNG_SCALE).ceil() as u32, (size.height() * PNG_SCALE).ceil() as u32);
+    let mut pixels = Pixmap::new(width, height).ok_or_else(|| failed(&"it is too large"))?;
+    resvg::render(&tree, Transform::from_scale(PNG_SCALE, PNG_SCALE), &mut pixels.as_mut());
+    pixels.encode_png().map_err(|error| failed(&error))
 }
 
 #[cfg(test)]

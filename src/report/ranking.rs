@@ -1,29 +1,30 @@
 //! The ranking table of one durability level, and the remarks below it.
 
 use super::describe::{all_threads, cell_name};
-use super::escape::plain_text;
 use super::figure::{self, bytes, known, rate, three_digits, time};
-use super::table::{Align, Table};
-use crate::measure::units::time_text;
 use crate::results::CheckLevel;
 use crate::results::statistics::Interval;
 use crate::results::summary::{Cell, Latency, PhaseSummary, Range, Ratio};
+use crate::text::{Align, Field, Table, grouped, plain_text, time_text};
 
 /// The columns of a ranking. The units are in the cells.
-const COLUMNS: [(&str, Align); 13] = [
-    ("rank", Align::Left),
-    ("engine", Align::Left),
-    ("ops/s", Align::Right),
-    ("interval", Align::Left),
-    ("ratio", Align::Left),
-    ("p50", Align::Right),
-    ("p99", Align::Right),
-    ("CPU s/Mop", Align::Right),
-    ("RSS", Align::Right),
-    ("disk", Align::Right),
-    ("w-amp", Align::Right),
-    ("check", Align::Left),
-    ("notes", Align::Left),
+const COLUMNS: &[Field<Cell>] = &[
+    ("rank", Align::Left, |cell| known(cell.rank, |rank| rank.to_string())),
+    ("engine", Align::Left, cell_name),
+    ("ops/s", Align::Right, |cell| known(cell.ops_per_second, rate)),
+    ("interval", Align::Left, |cell| known(cell.ops_per_second_interval, rates)),
+    ("ratio", Align::Left, |cell| known(cell.ratio, ratio)),
+    ("p50", Align::Right, |cell| known(cell.latency.p50_ns, time)),
+    ("p99", Align::Right, |cell| known(cell.latency.p99_ns, time)),
+    ("CPU s/Mop", Align::Right, |cell| known(cell.cpu_seconds_per_million_ops, three_digits)),
+    ("RSS", Align::Right, |cell| known(cell.rss_bytes, bytes)),
+    ("disk", Align::Right, |cell| known(cell.disk_allocated_bytes, bytes)),
+    ("w-amp", Align::Right, |cell| known(cell.write_amplification, three_digits)),
+    ("check", Align::Left, |cell| known(cell.check_level, |level| check_name(level).to_string())),
+    ("notes", Align::Left, |cell| {
+        let notes: Vec<&str> = cell.notes.iter().map(|note| note.mark.as_str()).collect();
+        plain_text(&notes.join(", "))
+    }),
 ];
 
 /// The legend of the tables, for the end of a report.
@@ -36,30 +37,7 @@ pub(super) const LEGEND: &[&str] = &[
 
 /// A table with a row for each cell, in the given order.
 pub(super) fn ranking<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Table {
-    let mut table = Table::with_titles(&COLUMNS);
-    for cell in cells {
-        table.push(row(cell));
-    }
-    table
-}
-
-fn row(cell: &Cell) -> Vec<String> {
-    let notes: Vec<&str> = cell.notes.iter().map(|note| note.mark.as_str()).collect();
-    vec![
-        known(cell.rank, |rank| rank.to_string()),
-        cell_name(cell),
-        known(cell.ops_per_second, rate),
-        known(cell.ops_per_second_interval, rates),
-        known(cell.ratio, ratio),
-        known(cell.latency.p50_ns, time),
-        known(cell.latency.p99_ns, time),
-        known(cell.cpu_seconds_per_million_ops, three_digits),
-        known(cell.rss_bytes, bytes),
-        known(cell.disk_allocated_bytes, bytes),
-        known(cell.write_amplification, three_digits),
-        known(cell.check_level, |level| check_name(level).to_string()),
-        plain_text(&notes.join(", ")),
-    ]
+    Table::of(COLUMNS, cells)
 }
 
 /// `405k..434k`.
@@ -119,7 +97,7 @@ pub(super) fn service_times(phase: &PhaseSummary) -> Option<Table> {
         vec![
             cell_name(cell),
             plain_text(kind),
-            super::figure::count(ops),
+            grouped(ops),
             known(latency.p50_ns, time),
             range(latency.p50_range_ns),
             known(latency.p99_ns, time),

@@ -3,6 +3,7 @@
 use super::content::{Block, content, failure_blocks, warning_blocks};
 use crate::results::Run;
 use crate::results::summary::Summary;
+use crate::text;
 
 /// The maximum length of a line of prose, in characters.
 const WIDTH: usize = 120;
@@ -19,15 +20,15 @@ pub fn troubles(summary: &Summary) -> String {
 }
 
 pub(super) fn blocks(blocks: Vec<Block>) -> String {
-    let mut text = String::new();
+    let mut all = String::new();
     for block in blocks {
         // An empty line separates blocks.
-        if !text.is_empty() {
-            text.push('\n');
+        if !all.is_empty() {
+            all.push('\n');
         }
-        text += &set(block);
+        all += &set(block);
     }
-    text
+    all
 }
 
 fn set(block: Block) -> String {
@@ -35,51 +36,11 @@ fn set(block: Block) -> String {
         Block::Title(title) => format!("{title}\n{}\n", "=".repeat(title.len())),
         Block::Part(title) => format!("{title}\n{}\n", "-".repeat(title.len())),
         Block::Section(title) => format!("{title}:\n"),
-        Block::Facts(facts) => {
-            let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-            facts.iter().map(|(name, said)| wrapped(&format!("{name:<width$}  {said}"), width + 2)).collect()
-        }
+        Block::Facts(facts) => text::facts(&facts, WIDTH),
         Block::Table(table) => table.text(),
-        Block::Lines(lines) => lines.iter().map(|line| wrapped(line, 4)).collect(),
+        Block::Lines(lines) => lines.iter().map(|line| text::wrapped("", "    ", line, WIDTH)).collect(),
         Block::Commands(commands) => {
             commands.iter().map(|(command, purpose)| format!("{command}\n    {purpose}\n")).collect()
         }
-    }
-}
-
-/// Wraps a line at spaces if it is too long, and indents all lines after the first. A word that is too long by itself,
-/// such as a command to copy, is not broken.
-fn wrapped(line: &str, indent: usize) -> String {
-    let mut text = String::new();
-    let mut rest = line;
-    let mut margin = 0;
-    while margin + rest.len() > WIDTH {
-        let limit = WIDTH - margin;
-        let lead = rest.len() - rest.trim_start().len();
-        let before = rest.get(lead..=limit).and_then(|fitting| fitting.rfind(' ')).map(|place| lead + place);
-        let Some(place) = before.or_else(|| rest[lead..].find(' ').map(|place| lead + place)) else { break };
-        text += &format!("{}{}\n", " ".repeat(margin), rest[..place].trim_end());
-        rest = rest[place..].trim_start();
-        margin = indent;
-    }
-    text + &" ".repeat(margin) + rest + "\n"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lines_are_wrapped_at_spaces_and_lose_nothing() {
-        let words = "word ".repeat(60);
-        let line = format!("    {}", words.trim_end());
-        let text = wrapped(&line, 4);
-        assert!(text.lines().all(|line| line.len() <= WIDTH && line.starts_with("    ")), "{text}");
-        assert_eq!(text.split_whitespace().count(), 60);
-        assert_eq!(wrapped("short", 4), "short\n");
-        let long = "x".repeat(300);
-        assert_eq!(wrapped(&long, 4), format!("{long}\n"));
-        assert_eq!(wrapped(&format!("{long} y"), 2), format!("{long}\n  y\n"));
-        assert_eq!(wrapped("", 4), "\n");
     }
 }

@@ -1,11 +1,11 @@
 //! A verdict for each phase and durability level, which claims no more than the runs show.
 
 use super::describe::{cell_name, phase_name};
-use super::figure::{self, listed};
-use crate::measure::units::share_text;
+use super::figure;
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
 use crate::results::statistics::{FEWEST_FOR_ORDER, Rank};
 use crate::results::summary::{Cell, Group, Summary};
+use crate::text::{listed, share_text};
 
 /// The verdicts, phase by phase and level by level; a verdict may be that the runs are inconclusive.
 ///
@@ -102,10 +102,10 @@ fn open(ranked: &[(&Cell, Rank)]) -> String {
         names => format!(
             "; {} has more ops/s than {} only because of the harness",
             cell_name(first[0]),
-            listed(names)
+            listed(names, "and")
         ),
     };
-    format!("inconclusive: the fastest is one of {}{others}{harness}", listed(&names))
+    format!("inconclusive: the fastest is one of {}{others}{harness}", listed(&names, "and"))
 }
 
 /// A note on the winner if the harness took a large share of its time.
@@ -124,5 +124,5 @@ fn harness_bound(winner: &Cell) -> String {
 /// The engines of the group with figures but without a rank.
 fn without_rank(group: &Group) -> String {
     let names: Vec<String> = group.cells.iter().filter(|cell| cell.rank.is_none()).map(cell_name).collect();
-    if names.is_empty() { String::new() } else { format!(" (without a rank: {})", listed(&names)) }
+    if names.is_empty() { String::new() } else { format!(" (without a rank: {})", listed(&names, "and")) }
 }

@@ -1,7 +1,7 @@
 //! Disk space that is reserved for records, so that a trial that fills the disk can still be reported.
 
 use crate::measure::disk::{allocate, free_bytes};
-use crate::measure::units::bytes_text;
+use crate::text::bytes_text;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

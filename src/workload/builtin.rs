@@ -1,7 +1,7 @@
 //! The workloads and suites that are built in: the files of `workloads/`, by name.
 
 use super::{Suite, Workload, WorkloadError, parse, parse_suite};
-use crate::generator::nearest;
+use crate::text::nearest;
 use std::sync::LazyLock;
 
 /// A name and the text of its file.

@@ -1,7 +1,8 @@
 //! The defaults of workload files, and the names of durability levels.
 
 use super::{Durability, Index, KeySpec, Mix, Phase, Scan, ValueSpec, WorkloadError};
-use crate::generator::{Distribution, Encoding, SizeSpec, nearest};
+use crate::generator::{Distribution, Encoding, SizeSpec};
+use crate::text::nearest;
 use std::fmt;
 use std::str::FromStr;
 

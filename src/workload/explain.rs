@@ -6,23 +6,27 @@ mod words;
 
 use super::{Durability, Member, Suite, Workload};
 use crate::generator::Encoding;
-use words::{counted, number, ordinal, percent, size, wrapped};
+use crate::text::{counted, grouped, ordinal, wrapped};
+use words::{percent, size};
+
+/// The maximum length of a line, in characters.
+const WIDTH: usize = 100;
 
 impl Workload {
     /// A description of the workload, in lines of up to 100 characters.
     pub fn explain(&self) -> String {
-        let mut text = wrapped("", &format!("{}: {}", self.name, or_dash(&self.about)));
+        let mut text = paragraph("", &format!("{}: {}", self.name, or_dash(&self.about)));
         if let Some(base) = &self.variant_of {
-            text += &wrapped("", &format!("A variant of {base}."));
+            text += &paragraph("", &format!("A variant of {base}."));
         }
         if let Some(source) = &self.source {
-            text += &wrapped("", &format!("From: {source}"));
+            text += &paragraph("", &format!("From: {source}"));
         }
         text += "\nData\n";
         for line in
             [self.text_of_keys(), self.text_of_values(), self.text_of_indexes(), self.text_of_settings()]
         {
-            text += &wrapped("  ", &line);
+            text += &paragraph("  ", &line);
         }
         let mut rounds_shown = false;
         for (place, phase) in self.phases.iter().enumerate() {
@@ -33,22 +37,22 @@ impl Workload {
                     .filter(|phase| phase.each_round)
                     .map(|phase| phase.name.as_str())
                     .collect();
-                let rounds = number(u64::from(self.rounds));
+                let rounds = grouped(u64::from(self.rounds));
                 text += "\n";
-                text += &wrapped("", &format!("{rounds} rounds; each runs {}.", names.join(", then ")));
+                text += &paragraph("", &format!("{rounds} rounds; each runs {}.", names.join(", then ")));
             }
             text += &format!("\n{}. {}\n", place + 1, phase.name);
             for (what, described) in phase::parts(self, place) {
-                text += &wrapped("  ", &format!("{what}: {described}"));
+                text += &paragraph("  ", &format!("{what}: {described}"));
             }
         }
         text += "\nAt the end\n";
-        text += &wrapped("  ", &self.text_of_end());
-        text += &wrapped("  ", &self.text_of_runs());
+        text += &paragraph("  ", &self.text_of_end());
+        text += &paragraph("  ", &self.text_of_runs());
         if !self.fixes.is_empty() {
             text += "\nProblems of the original that are fixed here\n";
             for fix in &self.fixes {
-                text += &wrapped("  - ", fix);
+                text += &paragraph("  - ", fix);
             }
         }
         text
@@ -84,7 +88,7 @@ impl Workload {
             text += "; consecutive numbers become keys that are far apart";
         }
         if key.alternate > 0 {
-            let turn = number(key.alternate);
+            let turn = grouped(key.alternate);
             text += &format!(
                 "; they are inserted in turns: {turn} in ascending order, then {turn} at random over the range of all \
                  earlier keys, each once and never an existing key"
@@ -96,7 +100,7 @@ impl Workload {
         }
         text += ".";
         if key.prefix_groups > 0 {
-            let (groups, rows) = (number(key.prefix_groups), self.keys.div_ceil(key.prefix_groups).max(1));
+            let (groups, rows) = (grouped(key.prefix_groups), self.keys.div_ceil(key.prefix_groups).max(1));
             text += &format!(
                 " They share {groups} prefixes of {}, with {} for each prefix.",
                 counted(key.prefix_size.into(), "byte", "bytes"),
@@ -111,7 +115,7 @@ impl Workload {
             );
         }
         if self.keyspaces > 1 {
-            let spaces = number(self.keyspaces.into());
+            let spaces = grouped(self.keyspaces.into());
             text += &format!(
                 " They are spread over {spaces} keyspaces in turn; if the engine has none, a prefix of each key \
                  replaces them."
@@ -152,11 +156,11 @@ impl Workload {
         let weaker =
             if self.or_weaker { "; an engine that cannot reach it runs at its strongest level" } else { "" };
         let cache = match self.cache_bytes {
-            Some(bytes) => format!("Its caches have {} bytes.", number(bytes)),
+            Some(bytes) => format!("Its caches have {} bytes.", grouped(bytes)),
             None => "Its caches have their default sizes.".to_string(),
         };
         let memory = self.memory_bytes.map_or_else(String::new, |bytes| {
-            format!(" Each trial's process may use {} bytes of memory, page cache included.", number(bytes))
+            format!(" Each trial's process may use {} bytes of memory, page cache included.", grouped(bytes))
         });
         let level = text_of_level(self.durability);
         format!("Each engine runs at durability level {}: {level}{weaker}. {cache}{memory}", self.durability)
@@ -200,6 +204,12 @@ fn text_of_level(level: Durability) -> &'static str {
     }
 }
 
+/// A paragraph whose first line begins with `head`; empty if the text is.
+fn paragraph(head: &str, text: &str) -> String {
+    let margin = if head.is_empty() { "" } else { "    " };
+    if text.is_empty() { String::new() } else { wrapped(head, margin, text, WIDTH) }
+}
+
 fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
@@ -207,16 +217,16 @@ fn or_dash(text: &str) -> &str {
 impl Suite {
     /// A description of the suite and of each of its workloads; `members` are those of `Suite::members`.
     pub fn explain(&self, members: &[Member]) -> String {
-        let mut text = wrapped("", &format!("{}: {}", self.name, or_dash(&self.about)));
+        let mut text = paragraph("", &format!("{}: {}", self.name, or_dash(&self.about)));
         let has_own = self.parts.iter().all(|part| !part.engines.is_empty());
         let engines = match self.engines.as_slice() {
             [] if has_own => "those of its parts".to_string(),
             [] => "all".to_string(),
             names => names.join(", "),
         };
-        text += &wrapped("", &format!("Engines, if available: {engines}."));
+        text += &paragraph("", &format!("Engines, if available: {engines}."));
         if !self.layouts.is_empty() {
-            text += &wrapped("", &format!("Report layouts: {}.", self.layouts.join(", ")));
+            text += &paragraph("", &format!("Report layouts: {}.", self.layouts.join(", ")));
         }
         text += "\nParts\n";
         for part in &self.parts {
@@ -230,7 +240,7 @@ impl Suite {
             if !part.engines.is_empty() {
                 described += &format!(", on {}", part.engines.join(", "));
             }
-            text += &wrapped("  - ", &(described + "."));
+            text += &paragraph("  - ", &(described + "."));
         }
         text += "\nWorkloads\n";
         for Member { workload, .. } in members {
@@ -240,7 +250,7 @@ impl Suite {
             };
             let (name, level) = (&workload.name, workload.durability);
             let runs = counted(workload.runs.into(), "run", "runs");
-            text += &wrapped("  - ", &format!("{name}: {keys}, level {level}, {runs}."));
+            text += &paragraph("  - ", &format!("{name}: {keys}, level {level}, {runs}."));
         }
         let mut shown: Vec<&str> = Vec::new();
         for Member { workload, .. } in members {

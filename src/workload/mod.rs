@@ -25,7 +25,7 @@ pub use collections::{Collections, DataType};
 pub use kind::{Access, Mix, OpKind};
 pub use overrides::Overrides;
 pub use parse::{WorkloadError, parse, schema};
-pub use quantity::{count_text, parse_bytes, parse_count, parse_seconds, parse_size};
+pub use quantity::parse_size;
 pub use suite::{Member, Part, Suite, is_suite, parse_suite, suite_schema};
 pub use threads::{parse_threads, with_cpus};
 pub use variants::{Axes, Changes};

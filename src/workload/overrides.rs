@@ -3,7 +3,8 @@
 use super::file::WorkloadFile;
 use super::parse::{WORKLOAD, explain};
 use super::{Durability, Phase, Workload, WorkloadError};
-use crate::generator::{SizeSpec, nearest};
+use crate::generator::SizeSpec;
+use crate::text::nearest;
 use toml::{Table, Value};
 
 /// Changes to a workload; fields without a value do not change it.

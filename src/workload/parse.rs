@@ -3,7 +3,7 @@
 use super::Workload;
 use super::check::Fault;
 use super::file::WorkloadFile;
-use crate::generator::nearest;
+use crate::text::{listed, nearest};
 use serde_json::Value;
 use std::fmt;
 use std::ops::Range;
@@ -245,13 +245,13 @@ fn unknown(kind: &str, typed: &str, known: &[&str], form: &Form) -> String {
     let near = nearest(typed, known);
     if kind == "variant" {
         let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-        return format!("expected {}, got `{typed}`{hint}", listed(known));
+        return format!("expected {}, got `{typed}`{hint}", quoted(known));
     }
     // A field right after `[phase.mix]` belongs to the mix, which is the most common mistake in TOML.
     match (home(typed, form), near) {
         (Some(home), _) => format!("unknown field `{typed}` here; it belongs to {home}"),
         (None, Some(name)) => format!("unknown field `{typed}`; did you mean `{name}`?"),
-        (None, None) => format!("unknown field `{typed}`; expected {}", listed(known)),
+        (None, None) => format!("unknown field `{typed}`; expected {}", quoted(known)),
     }
 }
 
@@ -264,12 +264,9 @@ fn home(field: &str, form: &Form) -> Option<String> {
     if homes.is_empty() { None } else { Some(homes.join(" or ")) }
 }
 
-fn listed(names: &[&str]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => quoted.join(""),
-    }
+/// Names in backquotes: "`a`, `b` or `c`".
+fn quoted(names: &[&str]) -> String {
+    listed(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>(), "or")
 }
 
 fn plain_expected(expected: &str, form: &Form) -> String {

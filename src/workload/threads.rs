@@ -1,6 +1,6 @@
 //! Numbers of threads, written as `4`, `cpus` or `cpus-1`; the CPUs are counted when the text is parsed.
 
-use super::parse_count;
+use crate::text::parse_count;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;

@@ -1,6 +1,7 @@
 //! Variants of a workload: one for each of several sizes and durability levels, with a unique name.
 
-use super::{Durability, Overrides, Workload, WorkloadError, count_text};
+use super::{Durability, Overrides, Workload, WorkloadError};
+use crate::text::count_text;
 
 /// The sizes and levels of variants; an empty list: as in the workload.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -312,7 +312,7 @@ fn the_table_of_servers_has_both_loads() {
     assert_eq!(fs::read_to_string(run.join("redis-benchmark.csv")).unwrap().lines().count(), 9);
     assert!(processes_in(folder.path()).is_empty());
 
-    // Without redis-benchmark there are the driver's rows alone, and a line that says so.
+    // Without redis-benchmark there are the driver's rows alone, and a line with the reason.
     let programs = folder.path().join("programs");
     fs::create_dir(&programs).unwrap();
     let path = std::env::var_os("PATH").unwrap();
@@ -321,6 +321,6 @@ fn the_table_of_servers_has_both_loads() {
     std::os::unix::fs::symlink(server.unwrap(), programs.join("redis-server")).unwrap();
     let output = prepared(folder.path(), words).env("PATH", &programs).output().unwrap();
     let printed = Printed::from(output);
-    assert_ended(&printed, 0, &["| driver", "redis-benchmark has no rows", "apt-get install redis-tools"]);
-    assert!(!printed.stdout.contains("| redis-benchmark |"));
+    assert_ended(&printed, 0, &["  driver  ", "redis-benchmark has no rows", "apt-get install redis-tools"]);
+    assert!(!printed.stdout.contains("  redis-benchmark  "));
 }

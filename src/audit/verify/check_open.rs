@@ -110,10 +110,8 @@ fn option_is_honoured(context: &Context<'_>, option: &OptionInfo) -> Found {
     if name.is_empty() || help.is_empty() {
         return Err(format!("rule 10: an option has no name or no help: `{name}`").into());
     }
-    let default = option_value(kind, default_value).map_err(|expected| {
-        format!(
-            "rule 10: the default of the option `{name}` is `{default_value}`, but type {kind} requires {expected}"
-        )
+    let default = option_value(kind, default_value).map_err(|error| {
+        format!("rule 10: the default of the option `{name}` is `{default_value}`, which type {kind} refuses: {error}")
     });
     // An unknown type is reported below.
     let fine = open_with(context, name, &default?)?;

@@ -2,6 +2,7 @@
 
 use super::{COLUMNS, Row};
 use crate::engine::Refused;
+use crate::text::{NO_BREAK, Table, short_text, wrapped};
 use std::fmt::Write;
 
 /// Groups of capabilities. Each capability has its own letter and position in a row.
@@ -40,15 +41,16 @@ pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
     let head = |first: &str| {
         [first, "family", "language", "version", "licence", "levels", "capabilities (proven)"]
             .map(String::from)
+            .to_vec()
     };
-    let mut table = vec![head("available")];
-    table.extend(available.iter().map(|row| cells(row)));
-    let places = table.len();
+    let mut table = Table::untitled(7);
+    table.push(head("available"));
+    available.iter().for_each(|row| table.push(cells(row)));
     table.push(head("not available"));
-    table.extend(absent.iter().map(|row| cells(row)));
-    let mut lines = aligned(&table).into_iter();
+    absent.iter().for_each(|row| table.push(cells(row)));
+    let mut lines = table.lines().into_iter();
     // Writing to a String cannot fail.
-    lines.by_ref().take(places).for_each(|line| {
+    lines.by_ref().take(1 + available.len()).for_each(|line| {
         let _ = writeln!(out, "{line}");
     });
     if !absent.is_empty() {
@@ -76,7 +78,7 @@ fn install_text(row: &Row) -> String {
     format!("    install: {}\n{reason}", absent.known.get)
 }
 
-fn cells(row: &Row) -> [String; 7] {
+fn cells(row: &Row) -> Vec<String> {
     let first_word = |text: &str| text.split_whitespace().next().unwrap_or("-").to_string();
     let licence = row.fact(|known| &known.licence);
     let licence = licence.replace(" OR ", "/").replace("-or-later", "+").replace("-only", "");
@@ -84,71 +86,36 @@ fn cells(row: &Row) -> [String; 7] {
         Some(proven) => letters(&proven.capabilities),
         None => "not verified".to_string(),
     };
-    [
+    vec![
         row.name.clone(),
         first_word(&row.family()),
         row.language(),
-        clipped(&first_word(row.version.as_deref().unwrap_or("-")), VERSION_COLUMNS),
-        clipped(&licence, LICENCE_COLUMNS),
+        short_text(&first_word(row.version.as_deref().unwrap_or("-")), VERSION_COLUMNS),
+        short_text(&licence, LICENCE_COLUMNS),
         row.levels().map_or("-".to_string(), |levels| levels.join(" ")),
         capabilities,
     ]
 }
 
-/// Truncates a text to a number of columns and marks the truncation. The engine's page shows the full text.
-fn clipped(text: &str, columns: usize) -> String {
-    if text.chars().count() <= columns {
-        return text.to_string();
-    }
-    text.chars().take(columns - 2).collect::<String>().trim_end().to_string() + ".."
-}
-
-/// The lines of a table with aligned columns.
-fn aligned(table: &[[String; 7]]) -> Vec<String> {
-    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 7] = std::array::from_fn(width);
-    let line = |row: &[String; 7]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_string()
-    };
-    table.iter().map(line).collect()
-}
-
 /// The meaning of the letters, and further hints.
 fn legend(available: &[&Row]) -> String {
     let all = CAPABILITIES.iter().flat_map(|group| group.iter());
-    let meanings: Vec<String> = all.map(|(letter, name)| format!("{letter} {name}")).collect();
-    let mut text = wrapped("capabilities: ", &meanings, ", ");
+    let meanings: Vec<String> = all.map(|(letter, name)| format!("{letter}{NO_BREAK}{name}")).collect();
+    let list =
+        |label: &str, names: &[String]| wrapped(label, &" ".repeat(label.len()), &names.join(", "), COLUMNS);
+    let mut text = list("capabilities: ", &meanings);
     text += "`kvdyno engines NAME` shows details and options of an engine; engines with planted faults: mutant:FAULT\n";
     let defects = available.iter().filter(|row| row.known.is_some_and(|known| !known.defects.is_empty()));
     let defects: Vec<String> = defects.map(|row| row.name.clone()).collect();
     if !defects.is_empty() {
-        text += &wrapped("engines with known defects: ", &defects, ", ");
+        text += &list("engines with known defects: ", &defects);
     }
     let unknown: Vec<String> =
         available.iter().filter(|row| row.version.is_none()).map(|row| row.name.clone()).collect();
     if !unknown.is_empty() {
-        text += &wrapped("no version reported in time: ", &unknown, ", ");
+        text += &list("no version reported in time: ", &unknown);
     }
     text
-}
-
-/// Words after a label, wrapped to the width. Continuation lines are indented to the first word.
-pub(super) fn wrapped(label: &str, words: &[String], between: &str) -> String {
-    let mut out = label.to_string();
-    let mut used = label.len();
-    for (index, word) in words.iter().enumerate() {
-        let end = if index + 1 < words.len() { between } else { "" };
-        if used > label.len() && used + word.len() + end.trim_end().len() > COLUMNS {
-            out.truncate(out.trim_end().len());
-            out += &format!("\n{:1$}", "", label.len());
-            used = label.len();
-        }
-        out += &format!("{word}{end}");
-        used += word.len() + end.len();
-    }
-    out.truncate(out.trim_end().len());
-    out + "\n"
 }
 
 #[cfg(test)]
@@ -199,14 +166,5 @@ mod tests {
                 assert!(proven(&row.name).is_some() || line.ends_with("not verified"), "{line}");
             }
         }
-    }
-
-    #[test]
-    fn wrapped_lines_are_indented_to_the_first_word() {
-        let words = vec!["word".to_string(); 40];
-        let text = wrapped("  label  ", &words, ", ");
-        assert!(text.lines().all(|line| line.len() <= COLUMNS && line == line.trim_end()));
-        assert_eq!(text.lines().count(), 3);
-        assert!(text.lines().skip(1).all(|line| line.starts_with("         word")));
     }
 }

@@ -1,14 +1,13 @@
 //! The page of one engine, as `kvdyno engines NAME` prints it.
 
-use super::Row;
-use super::list::wrapped;
+use super::{COLUMNS, Row};
 use crate::engine::Engine;
+use crate::text::wrapped;
 use std::fmt::Write;
 
 /// A labelled line of the page, wrapped to the width.
 fn line(label: &str, text: &str) -> String {
-    let words: Vec<String> = text.split_whitespace().map(str::to_string).collect();
-    wrapped(&format!("  {label:<14}"), if words.is_empty() { &[] } else { &words }, " ")
+    wrapped(&format!("  {label:<14}"), &" ".repeat(16), text, COLUMNS)
 }
 
 /// The page as text.

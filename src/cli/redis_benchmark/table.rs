@@ -5,6 +5,7 @@ use crate::cli::error::CliError;
 use crate::results::statistics::median;
 use crate::results::summary::Summary;
 use crate::results::{Run, Trial};
+use crate::text::{self, Align};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -22,7 +23,16 @@ const LOADS: [&str; 2] = ["driver", "redis-benchmark"];
 /// The columns persist and fsync of each level, in ascending order, as in KVBench's table.
 const LEVELS: [(&str, &str, &str); 3] =
     [("none", "no", "no"), ("process", "yes", "no"), ("power", "yes", "yes")];
-const TITLES: [&str; 8] = ["store", "pipeline", "clients", "persist", "fsync", "load", "SET/s", "GET/s"];
+const TITLES: [(&str, Align); 8] = [
+    ("store", Align::Left),
+    ("pipeline", Align::Right),
+    ("clients", Align::Right),
+    ("persist", Align::Left),
+    ("fsync", Align::Left),
+    ("load", Align::Left),
+    ("SET/s", Align::Right),
+    ("GET/s", Align::Right),
+];
 
 /// The table as text and as CSV.
 pub struct Table {
@@ -41,7 +51,7 @@ pub fn table(run: &Run, summary: &Summary, folder: &Path) -> Option<Table> {
         return None;
     }
     let lines: Vec<[String; 8]> = all.iter().map(|(place, rates)| line(&stores, place, rates)).collect();
-    let titles = TITLES.join(",").to_lowercase().replace("/s", "_per_second");
+    let titles = TITLES.map(|(title, _)| title).join(",").to_lowercase().replace("/s", "_per_second");
     let csv: Vec<String> = lines.iter().map(|line| line.join(",") + "\n").collect();
     let text = text(&lines, all.keys().any(|place| place.4 == LOADS[1]));
     Some(Table { text, csv: format!("{titles}\n{}", csv.concat()) })
@@ -113,20 +123,9 @@ fn line(stores: &[String], (level, clients, pipeline, store, load): &Place, rate
 }
 
 fn text(lines: &[[String; 8]], has_both: bool) -> String {
-    let titles = TITLES.map(String::from);
-    let width = |place: usize| lines.iter().chain([&titles]).map(|line| line[place].len()).max().unwrap_or(0);
-    let set = |line: &[String; 8]| {
-        let cells = line.iter().enumerate().map(|(place, cell)| {
-            let is_number = [1, 2, 6, 7].contains(&place);
-            if is_number { format!("{cell:>0$}", width(place)) } else { format!("{cell:<0$}", width(place)) }
-        });
-        format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
-    };
-    let rule: Vec<String> = (0..titles.len()).map(|place| "-".repeat(width(place))).collect();
-    let mut text = String::from("Servers\n-------\n\n");
-    text += &set(&titles);
-    text += &format!("| {} |\n", rule.join(" | "));
-    lines.iter().for_each(|line| text += &set(line));
+    let mut table = text::Table::with_titles(&TITLES);
+    lines.iter().for_each(|line| table.push(line.to_vec()));
+    let mut text = format!("Servers\n-------\n\n{}", table.text());
     text += "\nMedians of the runs. persist and fsync show the effective durability level: none, process or power. Every get is a hit.\n\
              The driver checks each value; redis-benchmark checks none. Clients and server run on the same machine.\n";
     if !has_both {

@@ -9,7 +9,7 @@ fn started() -> Server {
     Server::start(address("0").unwrap(), Arc::new(Mutex::new(state))).unwrap()
 }
 
-fn asked(server: &Server, request: &str) -> String {
+fn response(server: &Server, request: &str) -> String {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut text = String::new();
@@ -20,7 +20,7 @@ fn asked(server: &Server, request: &str) -> String {
 #[test]
 fn figures_are_in_the_text_format_with_their_types() {
     let server = started();
-    let text = asked(&server, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let text = response(&server, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     assert!(text.contains("Content-Type: text/plain; version=0.0.4"), "{text}");
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -54,11 +54,11 @@ fn figures_are_in_the_text_format_with_their_types() {
 #[test]
 fn other_paths_and_methods_are_refused_in_a_line() {
     let server = started();
-    assert!(asked(&server, "GET / HTTP/1.1\r\n\r\n").contains("404 Not Found"));
-    assert!(asked(&server, "POST /metrics HTTP/1.1\r\n\r\n").contains("405 Method"));
-    let head = asked(&server, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(response(&server, "GET / HTTP/1.1\r\n\r\n").contains("404 Not Found"));
+    assert!(response(&server, "POST /metrics HTTP/1.1\r\n\r\n").contains("405 Method"));
+    let head = response(&server, "HEAD /metrics HTTP/1.1\r\n\r\n");
     assert!(head.contains("200 OK") && head.ends_with("\r\n\r\n"), "{head}");
-    assert!(asked(&server, "GET /metrics?x=1 HTTP/1.1\r\n\r\n").contains("kvdyno_info"));
+    assert!(response(&server, "GET /metrics?x=1 HTTP/1.1\r\n\r\n").contains("kvdyno_info"));
     let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(9_000));
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let _ = stream.write_all(long.as_bytes());
@@ -74,7 +74,7 @@ fn silent_clients_do_not_block_others() {
         (0..3 * PLACES).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
     let began = Instant::now();
     for _ in 0..5 {
-        assert!(asked(&server, "GET /metrics HTTP/1.1\r\n\r\n").contains("kvdyno_info"));
+        assert!(response(&server, "GET /metrics HTTP/1.1\r\n\r\n").contains("kvdyno_info"));
     }
     assert!(began.elapsed() < PATIENCE, "the request waited for others: {:?}", began.elapsed());
     drop(silent);

@@ -100,13 +100,13 @@ fn trial(text: &mut Exposition, state: &State) {
             }
         }
     }
-    let whole = |figure: Option<u64>| figure.map(|figure| figure as f64);
-    text.gauge("kvdyno_rss_bytes", "Resident memory of the trial's process.", labels, whole(tick.rss_bytes));
+    let number = |figure: Option<u64>| figure.map(|figure| figure as f64);
+    text.gauge("kvdyno_rss_bytes", "Resident memory of the trial's process.", labels, number(tick.rss_bytes));
     text.gauge(
         "kvdyno_disk_allocated_bytes",
         "Disk space allocated to the database.",
         labels,
-        whole(tick.disk_bytes),
+        number(tick.disk_bytes),
     );
     let row = now.rows.back();
     let cpus = row.and_then(|row| row.cpus);

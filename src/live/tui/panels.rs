@@ -3,7 +3,7 @@
 use super::screen::View;
 use crate::live::results::PhaseResults;
 use crate::live::state::{Fate, Row, State, rate_text};
-use crate::measure::units::{bytes_text, time_text};
+use crate::text::{bytes_text, time_text};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
@@ -138,10 +138,10 @@ pub fn resources(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     ];
     for (line, (name, values, text)) in inside.rows().zip(rows) {
         let last = values.last().copied().flatten();
-        let said = format!("{name:7} {:>11} ", last.map_or("-".into(), text));
+        let label = format!("{name:7} {:>11} ", last.map_or("-".into(), text));
         let [left, right] =
-            Layout::horizontal([Constraint::Length(said.len() as u16), Constraint::Fill(1)]).areas(line);
-        frame.render_widget(Line::from(said), left);
+            Layout::horizontal([Constraint::Length(label.len() as u16), Constraint::Fill(1)]).areas(line);
+        frame.render_widget(Line::from(label), left);
         bars(frame, right, &values, view);
     }
 }

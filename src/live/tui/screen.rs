@@ -118,11 +118,11 @@ fn draw_head(frame: &mut Frame, area: Rect, state: &State) {
     let width = (times.len() as u16 + 2).min(title.width);
     let right = Rect { x: title.right() - width, width, ..title };
     frame.render_widget(Line::from(format!("  {times}")), right);
-    let said =
+    let text =
         format!(" {:>3.0} %  {} of {} trials", state.share() * 100.0, state.done(), state.trials.len());
-    let room = (bar.width as usize).saturating_sub(said.len() + 2);
+    let room = (bar.width as usize).saturating_sub(text.len() + 2);
     let full = (state.share() * room as f64) as usize;
-    frame.render_widget(Line::from(format!("[{}{}]{said}", "=".repeat(full), " ".repeat(room - full))), bar);
+    frame.render_widget(Line::from(format!("[{}{}]{text}", "=".repeat(full), " ".repeat(room - full))), bar);
     frame.render_widget(Line::from(trial_text(state)), trial);
 }
 
@@ -130,13 +130,13 @@ fn draw_head(frame: &mut Frame, area: Rect, state: &State) {
 fn trial_text(state: &State) -> String {
     let Some(now) = &state.now else { return "between trials".into() };
     let place = now.turn.map_or_else(String::new, |turn| format!(" ({} of {})", turn + 1, now.turns.len()));
-    let said = format!("{}, {}{place}", state.trial_text(), now.phase_text());
+    let text = format!("{}, {}{place}", state.trial_text(), now.phase_text());
     if now.turn.is_none() && now.rate.is_none() {
-        return said;
+        return text;
     }
     let rank = rank(state).map_or_else(String::new, |rank| format!(", {rank}"));
     let share = now.phase_share.map_or_else(String::new, |share| format!(" {:.0} %", share * 100.0));
-    format!("{said}{share}: {}, p99 {}{rank}", rate_text(now.rate), now.p99_text())
+    format!("{text}{share}: {}, p99 {}{rank}", rate_text(now.rate), now.p99_text())
 }
 
 /// The results to show in the panel.

@@ -5,7 +5,7 @@ use crate::measure::cgroup::Limit;
 use crate::measure::clock::ClockFacts;
 use crate::measure::machine::{Conditions, Machine};
 use crate::measure::noise::{Noise, PhaseNoise};
-use crate::measure::units::{bytes_text, share_text, time_text};
+use crate::text::{bytes_text, share_text, time_text};
 
 /// Less than this on the disk is too little: the largest built-in workload takes about half of it in the engine that
 /// uses most.

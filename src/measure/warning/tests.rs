@@ -9,7 +9,7 @@ use crate::measure::clock::ClockFacts;
 use crate::measure::file_system::FileSystemFacts;
 use crate::measure::machine::{Conditions, Machine};
 use crate::measure::noise::{Noise, PhaseNoise};
-use crate::measure::units::share_text;
+use crate::text::share_text;
 use std::collections::HashSet;
 
 fn ids(warnings: &[Warning]) -> Vec<&str> {

@@ -25,7 +25,7 @@ pub(super) struct Row {
 }
 
 /// Rows under a heading.
-pub(super) struct Part {
+pub(super) struct Section {
     /// The heading, if any.
     pub heading: Option<String>,
     /// The rows, from the top.
@@ -42,8 +42,8 @@ pub(super) struct Bars {
     pub axis: String,
     /// The unit of the figures.
     pub unit: Unit,
-    /// The parts, from the top.
-    pub parts: Vec<Part>,
+    /// The sections, from the top.
+    pub sections: Vec<Section>,
 }
 
 const ROW: f64 = 19.0;
@@ -63,14 +63,14 @@ struct Columns {
 
 /// Draws the chart; `None` if no row has a figure.
 pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
-    let rows = || bars.parts.iter().flat_map(|part| &part.rows);
+    let rows = || bars.sections.iter().flat_map(|section| &section.rows);
     let ends = |row: &Row| [row.value, row.interval.map(|interval| interval.high)];
     let largest = rows().flat_map(ends).flatten().fold(0.0, f64::max);
     let lows = |row: &Row| [row.value, row.interval.map(|interval| interval.low)];
     let least = rows().flat_map(lows).flatten().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
     rows().find(|row| row.value.is_some())?;
     let columns = columns(bars);
-    let headings = bars.parts.iter().filter(|part| part.heading.is_some()).count();
+    let headings = bars.sections.iter().filter(|section| section.heading.is_some()).count();
     let height = TOP + (rows().count() + headings) as f64 * ROW + 4.0;
     let room = (columns.from, columns.to);
     let mut content = html!("<text class=\"t\" x=\"0\" y=\"11\">{}</text>", bars.axis);
@@ -85,13 +85,13 @@ pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
         drawn.push((class, is_log, scale));
     }
     let mut y = TOP;
-    for part in &bars.parts {
-        if let Some(heading) = &part.heading {
+    for section in &bars.sections {
+        if let Some(heading) = &section.heading {
             let text = html!("<text class=\"h\">{}</text>", heading);
             content.push(&html!("<g class=\"p\" transform=\"translate(0 {})\">{}</g>", y + BASE, text));
             y += ROW;
         }
-        for row in &part.rows {
+        for row in &section.rows {
             content.push(&draw_row(row, bars.unit, &columns, &drawn, y));
             y += ROW;
         }
@@ -107,18 +107,18 @@ pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
 }
 
 fn columns(bars: &Bars) -> Columns {
-    let rows = || bars.parts.iter().flat_map(|part| &part.rows);
+    let rows = || bars.sections.iter().flat_map(|section| &section.rows);
     let names = rows().map(|row| text_width(&row.engine)).fold(0.0, f64::max);
     let name = if rows().any(|row| !row.lead.is_empty()) { LEAD } else { 0.0 };
-    let said = |row: &Row| row.value.map_or(8.0, |value| text_width(&bars.unit.say(value)));
-    let figures = rows().map(said).fold(0.0, f64::max);
+    let figure = |row: &Row| row.value.map_or(8.0, |value| text_width(&bars.unit.text(value)));
+    let figures = rows().map(figure).fold(0.0, f64::max);
     let from = name + names.clamp(50.0, 190.0) + 6.0;
     Columns { name, from, to: WIDTH - figures - 8.0 }
 }
 
 /// A row. Its origin is the left end of its text's base line.
 fn draw_row(row: &Row, unit: Unit, columns: &Columns, drawn: &[(&'static str, bool, Scale)], y: f64) -> Html {
-    let said = row.value.map_or_else(|| "-".to_string(), |value| unit.say(value));
+    let figure = row.value.map_or_else(|| "-".to_string(), |value| unit.text(value));
     let mut inside = Html::default();
     if !row.tip.is_empty() {
         inside.push(&html!("<title>{}</title>", row.tip));
@@ -132,13 +132,13 @@ fn draw_row(row: &Row, unit: Unit, columns: &Columns, drawn: &[(&'static str, bo
     }
     match &row.instead {
         Some(instead) => inside.push(&html!("<text class=\"t\" x=\"{}\">{}</text>", columns.from, instead)),
-        None => inside.push(&html!("<text class=\"e\" x=\"{}\">{}</text>", WIDTH, said)),
+        None => inside.push(&html!("<text class=\"e\" x=\"{}\">{}</text>", WIDTH, figure)),
     }
     let (engine, base) = (&row.engine, y + BASE);
     html!(
         "<g class=\"r\" data-e=\"{}\" data-v=\"{}\" transform=\"translate(0 {})\">{}</g>",
         engine,
-        said,
+        figure,
         base,
         inside
     )

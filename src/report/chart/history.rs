@@ -1,6 +1,6 @@
 //! The figures of one engine over versions and time.
 
-use super::bars::{self, Bars, Part, Row};
+use super::bars::{self, Bars, Row, Section};
 use super::scale::Unit;
 use super::{Chart, Scales};
 use crate::results::statistics::Interval;
@@ -28,7 +28,7 @@ pub(crate) fn history(title: String, past: &[Past], scales: Scales) -> Option<Ch
         instead: None,
         tip: past.tip.clone(),
     };
-    let parts = vec![Part { heading: None, rows: past.iter().map(row).collect() }];
+    let sections = vec![Section { heading: None, rows: past.iter().map(row).collect() }];
     let axis = "ops/s, median over runs; whisker: its interval".to_string();
-    bars::draw(&Bars { title, about: String::new(), axis, unit: Unit::Rate, parts }, scales)
+    bars::draw(&Bars { title, about: String::new(), axis, unit: Unit::Rate, sections }, scales)
 }

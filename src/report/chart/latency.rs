@@ -2,7 +2,7 @@
 
 use super::lines::{self, Axis, Line, Lines, Point};
 use super::scale::Unit;
-use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, left_out, levels};
+use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, hidden_note, levels};
 use super::{Chart, Scales};
 use crate::measure::Histogram;
 use crate::report::describe::cell_name;
@@ -30,7 +30,7 @@ pub(crate) fn latency(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Ve
             about: format!(
                 "Service times: the time that this percentage of the ops did not exceed, median over runs. A line ends \
                  where a run has too few ops. Response times: - (not in these records).{}",
-                left_out(cells.len())
+                hidden_note(cells.len())
             ),
             x: Axis { title: "percentile, %", unit: Unit::Percentile, is_log: true },
             y: Axis { title: "service time", unit: Unit::Time, is_log: true },

@@ -122,7 +122,7 @@ pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
             if line.is_extra { " extra" } else { "" },
             line.engine,
             own_x,
-            listed(line.points.iter().filter_map(|point| point.y).map(|y| lines.y.unit.say(y))),
+            separated(line.points.iter().filter_map(|point| point.y).map(|y| lines.y.unit.text(y))),
             inside
         ));
     }
@@ -137,7 +137,7 @@ pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
 
 /// The x values of the known points of a line.
 fn x_of(lines: &Lines, line: &Line) -> String {
-    listed(line.points.iter().filter(|point| point.y.is_some()).map(|point| lines.x.unit.say(point.x)))
+    separated(line.points.iter().filter(|point| point.y.is_some()).map(|point| lines.x.unit.text(point.x)))
 }
 
 /// Whether a list is a prefix of another or equal to it.
@@ -145,7 +145,8 @@ fn is_beginning(list: &str, of: &str) -> bool {
     of.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('|'))
 }
 
-fn listed(texts: impl Iterator<Item = String>) -> String {
+/// Values for the script, which splits them at `|`.
+fn separated(texts: impl Iterator<Item = String>) -> String {
     texts.collect::<Vec<_>>().join("|")
 }
 

@@ -15,7 +15,7 @@ mod throughput;
 
 pub(super) use history::{Past, history};
 pub(super) use latency::latency;
-pub(super) use palette::{Look, RULES, colours, plain_rules};
+pub(super) use palette::{RULES, Theme, colours, plain_rules};
 pub(super) use resources::resources;
 pub(super) use scene::Scene;
 pub(super) use series::series;

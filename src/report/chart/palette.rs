@@ -32,7 +32,7 @@ const OTHERS: [(&str, &str, &str); 9] = [
 
 /// The light or the dark palette.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum Theme {
     /// Dark on white.
     Light,
     /// Light on black.
@@ -63,8 +63,8 @@ impl Style {
 }
 
 /// The names and values of all colours, for the variables of a style sheet.
-pub(crate) fn colours(look: Look) -> Vec<(String, &'static str)> {
-    let pick = |light: &'static str, dark: &'static str| if look == Look::Light { light } else { dark };
+pub(crate) fn colours(theme: Theme) -> Vec<(String, &'static str)> {
+    let pick = |light: &'static str, dark: &'static str| if theme == Theme::Light { light } else { dark };
     let lines =
         LINES.iter().enumerate().map(|(place, (light, dark))| (format!("c{place}"), pick(light, dark)));
     let others = OTHERS.iter().map(|(name, light, dark)| (name.to_string(), pick(light, dark)));
@@ -96,10 +96,10 @@ pub(super) fn marker(style: Style, (x, y): (f64, f64)) -> Html {
 pub(crate) const RULES: &str = include_str!("chart.css");
 
 /// [`RULES`] with the variables replaced by colours, for a file of its own.
-pub(crate) fn plain_rules(look: Look) -> String {
+pub(crate) fn plain_rules(theme: Theme) -> String {
     let with =
         |rules: String, (name, colour): (String, &str)| rules.replace(&format!("var(--{name})"), colour);
-    colours(look).into_iter().fold(RULES.to_string(), with)
+    colours(theme).into_iter().fold(RULES.to_string(), with)
 }
 
 #[cfg(test)]
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn lines_and_texts_stand_out_from_both_backgrounds() {
-        for look in [Look::Light, Look::Dark] {
-            let colours = colours(look);
+        for theme in [Theme::Light, Theme::Dark] {
+            let colours = colours(theme);
             let of = |name: &str| colours.iter().find(|(known, _)| known == name).unwrap().1;
             for ground in [of("paper"), of("panel")] {
                 for (name, colour) in &colours {
@@ -135,7 +135,7 @@ mod tests {
                         _ => 3.0,
                     };
                     let found = contrast(colour, ground);
-                    assert!(found >= wanted, "{look:?}: {name} {colour} has {found:.2} on {ground}");
+                    assert!(found >= wanted, "{theme:?}: {name} {colour} has {found:.2} on {ground}");
                 }
             }
         }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn every_variable_has_a_colour() {
-        assert!(!plain_rules(Look::Light).contains("var("), "{}", plain_rules(Look::Light));
+        assert!(!plain_rules(Theme::Light).contains("var("), "{}", plain_rules(Theme::Light));
         assert!(!RULES.contains(['<', '>', '"', '\'', '&']), "it is escaped like text");
     }
 }

@@ -1,6 +1,6 @@
 //! Resource usage: CPU, memory, disk and bytes written to storage. Lower is better for all of them.
 
-use super::bars::{self, Bars, Part, Row};
+use super::bars::{self, Bars, Row, Section};
 use super::scale::Unit;
 use super::{Chart, Scales};
 use crate::report::describe::cell_name;
@@ -57,17 +57,17 @@ fn draw(phase: &PhaseSummary, figure: &Figure, scales: Scales) -> Option<Chart> 
         tip: String::new(),
     };
     let several = phase.groups.len() > 1;
-    let part = |group: &crate::results::summary::Group| Part {
+    let section = |group: &crate::results::summary::Group| Section {
         heading: several.then(|| format!("effective level {}", group.name())),
         rows: group.cells.iter().map(row).collect(),
     };
-    let parts = phase.groups.iter().map(part).collect();
+    let sections = phase.groups.iter().map(section).collect();
     let bars = Bars {
         title: figure.title.to_string(),
         about: String::new(),
         axis: figure.axis.to_string(),
         unit: figure.unit,
-        parts,
+        sections,
     };
     bars::draw(&bars, scales)
 }

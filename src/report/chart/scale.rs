@@ -23,7 +23,7 @@ pub(super) enum Unit {
 
 impl Unit {
     /// The figure in the format of the tables.
-    pub fn say(self, value: f64) -> String {
+    pub fn text(self, value: f64) -> String {
         match self {
             Unit::Rate => rate(value),
             Unit::Time => time(value.round() as u64),
@@ -39,9 +39,9 @@ impl Unit {
     pub fn tick(self, value: f64) -> String {
         match self {
             // There is little room, and the axis title has the unit.
-            Unit::Percentile => self.say(value).trim_end_matches(" %").to_string(),
+            Unit::Percentile => self.text(value).trim_end_matches(" %").to_string(),
             _ if value == 0.0 => "0".to_string(),
-            _ => trimmed(&self.say(value)),
+            _ => trimmed(&self.text(value)),
         }
     }
 
@@ -229,7 +229,7 @@ mod tests {
             (1e6, "99.9999 %"),
         ];
         for (one_in, text) in cases {
-            assert_eq!(Unit::Percentile.say(one_in), text);
+            assert_eq!(Unit::Percentile.text(one_in), text);
         }
     }
 

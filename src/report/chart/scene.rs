@@ -58,7 +58,7 @@ impl<'a> Scene<'a> {
 }
 
 /// A note for charts that hide or drop lines; empty for other charts.
-pub(super) fn left_out(lines: usize) -> String {
+pub(super) fn hidden_note(lines: usize) -> String {
     match lines {
         ..=LINES_SHOWN => String::new(),
         lines if lines <= LINES_KEPT => {

@@ -2,14 +2,14 @@
 
 use super::lines::{self, Axis, Line, Lines, Point};
 use super::scale::Unit;
-use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, left_out, levels};
+use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, hidden_note, levels};
 use super::{Chart, Scales};
 use crate::measure::SeriesRow;
 use crate::report::describe::cell_name;
-use crate::report::figure::{counted, listed};
 use crate::results::Record;
 use crate::results::statistics::median;
 use crate::results::summary::{Cell, PhaseSummary};
+use crate::text::{counted, listed};
 
 /// An interval is a stall when its rate is below this share of the median rate of the run's intervals in the phase.
 const STALL_SHARE: f64 = 0.1;
@@ -165,11 +165,11 @@ fn about(all: &[Series], short: usize) -> String {
             counted(short as u64, "engine was", "engines were")
         ),
     };
-    let stalled = if stalled.is_empty() { "no stalls".to_string() } else { listed(&stalled) };
+    let stalled = if stalled.is_empty() { "no stalls".to_string() } else { listed(&stalled, "and") };
     format!(
         "Each engine's run with the median rate. A cross marks a stall, an interval below a tenth of the run's median \
          rate: {stalled}.{short}{}",
-        left_out(all.len())
+        hidden_note(all.len())
     )
 }
 

@@ -4,12 +4,12 @@
 use super::lines::{self, Axis, Line, Lines, Point};
 use super::palette::Style;
 use super::scale::Unit;
-use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, left_out};
+use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, hidden_note};
 use super::{Chart, Scales};
 use crate::report::describe::cell_name;
-use crate::report::escape::plain_text;
 use crate::results::statistics::{Interval, interval_of_median, median};
 use crate::results::summary::{Cell, Group, PhaseSummary};
+use crate::text::plain_text;
 use std::collections::BTreeMap;
 
 /// The minimum number of sizes for a line.
@@ -88,9 +88,9 @@ fn by_round(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Vec<Size> {
 fn title(phase: &PhaseSummary, group: &Group) -> String {
     let level = group.durability_in_force.to_string();
     let base = phase.variant_of.as_deref().unwrap_or(&phase.workload);
-    let asked = phase.durability_requested.to_string();
-    let asked = if asked == level { String::new() } else { format!(" ({asked} requested)") };
-    plain_text(&format!("{base} / {}: ops/s by size, level {}{asked}", phase.name, group.name()))
+    let requested = phase.durability_requested.to_string();
+    let requested = if requested == level { String::new() } else { format!(" ({requested} requested)") };
+    plain_text(&format!("{base} / {}: ops/s by size, level {}{requested}", phase.name, group.name()))
 }
 
 fn add(scene: &Scene, table: &mut Table, cell: &Cell, sizes: Vec<Size>) {
@@ -131,7 +131,7 @@ fn draw(mut table: Table, scales: Scales) -> Option<Chart> {
     };
     let lines = Lines {
         title: table.title,
-        about: format!("Medians with their intervals.{}", left_out(of)),
+        about: format!("Medians with their intervals.{}", hidden_note(of)),
         x: Axis { title: table.x, unit: Unit::Count, is_log: true },
         y: Axis { title: "ops/s", unit: Unit::Rate, is_log: false },
         lines: table.engines.into_iter().take(LINES_KEPT).enumerate().map(line).collect(),

@@ -1,12 +1,13 @@
 //! Ops per second of each engine, with the interval of the median, grouped by effective durability level.
 
-use super::bars::{self, Bars, Part, Row};
+use super::bars::{self, Bars, Row, Section};
 use super::scale::Unit;
 use super::{Chart, Scales};
 use crate::report::describe::{cell_name, phase_name};
-use crate::report::figure::{counted, known, rate};
+use crate::report::figure::{known, rate};
 use crate::results::statistics::{FEWEST_FOR_INTERVAL, Rank};
 use crate::results::summary::{Cell, PhaseSummary};
+use crate::text::counted;
 
 /// The maximum number of rows per level on the first screen.
 const OVERVIEW_ROWS: usize = 8;
@@ -22,17 +23,17 @@ pub(crate) fn overview(phase: &PhaseSummary, scales: Scales) -> Option<Chart> {
 }
 
 fn draw(phase: &PhaseSummary, scales: Scales, most: usize, title: String) -> Option<Chart> {
-    let mut parts = Vec::new();
+    let mut sections = Vec::new();
     let mut hidden = 0;
     for group in &phase.groups {
         hidden += group.cells.len().saturating_sub(most);
         let heading = Some(format!("effective level {}", group.name()));
-        parts.push(Part { heading, rows: group.cells.iter().take(most).map(row).collect() });
+        sections.push(Section { heading, rows: group.cells.iter().take(most).map(row).collect() });
     }
     let without: Vec<&Cell> = phase.unranked.iter().collect();
     if !without.is_empty() && most == usize::MAX {
         let heading = Some("not ranked".to_string());
-        parts.push(Part { heading, rows: without.into_iter().map(row).collect() });
+        sections.push(Section { heading, rows: without.into_iter().map(row).collect() });
     }
     let runs = phase.groups.iter().flat_map(|group| &group.cells).map(|cell| cell.counted_runs).max()?;
     let about = match hidden {
@@ -41,7 +42,7 @@ fn draw(phase: &PhaseSummary, scales: Scales, most: usize, title: String) -> Opt
     };
     let whisker = if runs as usize >= FEWEST_FOR_INTERVAL { "; whisker: its interval" } else { "" };
     let median = format!("ops/s, median of {}{whisker}", counted(runs.into(), "run", "runs"));
-    bars::draw(&Bars { title, about, axis: median, unit: Unit::Rate, parts }, scales)
+    bars::draw(&Bars { title, about, axis: median, unit: Unit::Rate, sections }, scales)
 }
 
 /// A cell as a row; the state replaces the figure of a cell that was not measured.

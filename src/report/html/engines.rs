@@ -2,12 +2,11 @@
 
 use super::super::chart::Scene;
 use super::super::describe::engine_name;
-use super::super::escape::plain_text;
-use super::super::figure::{UNKNOWN, bytes, known, listed};
-use super::super::markup::{Html, html};
+use super::super::figure::{UNKNOWN, bytes, known};
+use super::super::markup::{Html, html, table};
 use super::super::ranking::cells;
-use super::super::table::{Align, Column, Table};
 use crate::results::{EngineFacts, Proof};
+use crate::text::{Align, Column, Table, listed, plain_text};
 
 /// The section; empty if no engine was opened.
 pub(super) fn section(scene: &Scene) -> Html {
@@ -21,13 +20,13 @@ pub(super) fn section(scene: &Scene) -> Html {
          declared: declared but not proven. -: not declared.",
     ];
     let mut section = Html::constant("<section id=\"engines\">\n<h2>Engines</h2>\n");
-    section.push(&facts(scene).html());
+    section.push(&table(&facts(scene)));
     section.push(&html!("<p class=\"about\">{}</p>\n<h3>Capabilities</h3>\n", about[0]));
-    section.push(&html!("<div class=\"matrix\">{}</div>\n", abilities(scene).html()));
+    section.push(&html!("<div class=\"matrix\">{}</div>\n", table(&abilities(scene))));
     section.push(&html!(
         "<p class=\"about\">{}</p>\n<h3>Effective options</h3>\n{}",
         about[1],
-        options(scene).html()
+        table(&options(scene))
     ));
     section.push(&Html::constant("</section>\n"));
     section
@@ -73,7 +72,7 @@ fn levels(scene: &Scene, engine: &EngineFacts) -> String {
     levels.sort_unstable();
     levels.dedup();
     let names: Vec<String> = levels.iter().map(ToString::to_string).collect();
-    if names.is_empty() { UNKNOWN.to_string() } else { listed(&names) }
+    if names.is_empty() { UNKNOWN.to_string() } else { listed(&names, "and") }
 }
 
 /// A row for each engine and a column for each capability that at least one engine has.
@@ -89,13 +88,13 @@ fn abilities(scene: &Scene) -> Table {
     let mut table = Table::new(columns.map(column).collect());
     for engine in &scene.summary.engines {
         let proof = scene.run.proofs.iter().find(|proof| proof.engine == engine.name);
-        let cell = |ability: &&str| said(engine, proof, ability).to_string();
+        let cell = |ability: &&str| ability_text(engine, proof, ability).to_string();
         table.push([engine_name(&engine.name, &[])].into_iter().chain(names.iter().map(cell)).collect());
     }
     table
 }
 
-fn said(engine: &EngineFacts, proof: Option<&Proof>, ability: &str) -> &'static str {
+fn ability_text(engine: &EngineFacts, proof: Option<&Proof>, ability: &str) -> &'static str {
     let has = |names: &[String]| names.iter().any(|name| name == ability);
     match proof.filter(|proof| has(&proof.capabilities)) {
         _ if !has(&engine.capabilities) => UNKNOWN,

@@ -5,9 +5,8 @@
 
 mod engines;
 mod page;
-mod phase;
 
-use super::chart::{Look, RULES, Scene, colours};
+use super::chart::{RULES, Scene, Theme, colours};
 use super::markup::html;
 use crate::results::Run;
 use crate::results::summary::Summary;
@@ -57,10 +56,10 @@ pub(super) fn document(
 
 /// The style sheet: the light and dark palettes, then the rules of charts and of the page.
 fn style() -> String {
-    let variables = |look: Look| -> String {
-        colours(look).iter().map(|(name, colour)| format!("--{name}: {colour}; ")).collect()
+    let variables = |theme: Theme| -> String {
+        colours(theme).iter().map(|(name, colour)| format!("--{name}: {colour}; ")).collect()
     };
-    let (light, dark) = (variables(Look::Light), variables(Look::Dark));
+    let (light, dark) = (variables(Theme::Light), variables(Theme::Dark));
     format!(
         "\n:root {{ {light}}}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{RULES}{STYLE}"
     )

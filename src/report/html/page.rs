@@ -2,15 +2,15 @@
 
 use super::super::chart::{self, Scales, Scene};
 use super::super::content::{Block, failure_blocks, header, step_blocks, warning_blocks};
-use super::super::describe::{command, phase_name};
-use super::super::escape::plain_text;
+use super::super::describe::{command, phase_name, phase_settings};
 use super::super::limits;
-use super::super::markup::{Html, html};
+use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
-use super::super::ranking::LEGEND;
+use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::super::verdict::verdict;
 use super::engines;
-use super::phase;
+use crate::results::summary::{Cell, PhaseSummary};
+use crate::text::plain_text;
 
 /// The maximum number of charts on the first screen.
 const OVERVIEWS: usize = 12;
@@ -43,7 +43,7 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     add(&first_screen(scene, &mut numbers));
     add(&controls(scene));
     for (place, phase) in scene.summary.phases.iter().enumerate() {
-        add(&phase::section(scene, phase, place, &mut numbers));
+        add(&phase_section(scene, phase, place, &mut numbers));
     }
     let sizes = numbers.figures(chart::sizes(scene, Scales::Both));
     if !sizes.is_empty() {
@@ -181,10 +181,10 @@ pub(super) fn block(block: Block) -> Html {
         Block::Part(title) => html!("<h2>{}</h2>\n", title),
         Block::Section(title) => html!("<h3>{}</h3>\n", title),
         Block::Facts(facts) => {
-            let fact = |(name, said): (&str, String)| html!("<dt>{}</dt><dd>{}</dd>\n", name, said);
+            let fact = |(name, value): (&str, String)| html!("<dt>{}</dt><dd>{}</dd>\n", name, value);
             html!("<dl>\n{}</dl>\n", facts.into_iter().map(fact).collect::<Html>())
         }
-        Block::Table(table) => table.html(),
+        Block::Table(table) => markup::table(&table),
         Block::Lines(lines) => {
             let line = |line: String| html!("<li>{}</li>\n", line.trim_start());
             html!("<ul>\n{}</ul>\n", lines.into_iter().map(line).collect::<Html>())
@@ -196,4 +196,39 @@ pub(super) fn block(block: Block) -> Html {
             html!("<ul class=\"commands\">\n{}</ul>\n", commands.into_iter().map(line).collect::<Html>())
         }
     }
+}
+
+/// The section of a phase: its settings, a table for each effective durability level, charts, and remarks on its rows.
+fn phase_section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers: &mut Numbers) -> Html {
+    let mut section = html!("<section id=\"p{}\" class=\"phase\">\n<h2>{}</h2>\n", place, phase_name(phase));
+    section.push(&html!("<p>{}</p>\n", phase_settings(phase)));
+    for group in &phase.groups {
+        section.push(&html!("<h3>Durability level {} (effective)</h3>\n", group.name()));
+        section.push(&markup::table(&ranking(&group.cells)));
+    }
+    let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();
+    if !measured.is_empty() {
+        section.push(&Html::constant("<h3>Measured but not ranked</h3>\n"));
+        section.push(&markup::table(&ranking(measured)));
+    }
+    if let Some(found) = without_figures(phase) {
+        section.push(&html!("<h3>Not measured</h3>\n{}", markup::table(&found)));
+    }
+    section.push(&block(Block::Lines(remarks(phase))));
+    let main =
+        chart::throughput(phase, Scales::Both).into_iter().chain(chart::latency(scene, phase, Scales::Both));
+    section.push(&numbers.figures(main));
+    let series = numbers.figures(chart::series(scene, phase, Scales::Both));
+    if !series.is_empty() {
+        section.push(&html!("<h3>Over time</h3>\n{}", series));
+    }
+    let resources = numbers.figures(chart::resources(phase, Scales::Both));
+    if !resources.is_empty() {
+        section.push(&html!("<h3>Resources (lower is better)</h3>\n{}", resources));
+    }
+    if let Some(found) = service_times(phase) {
+        section.push(&html!("<h3>Service times</h3>\n{}", markup::table(&found)));
+    }
+    section.push(&Html::constant("</section>\n"));
+    section
 }

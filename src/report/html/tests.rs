@@ -140,11 +140,11 @@ fn charts_have_the_figures_of_the_json_report() {
                 other => other,
             };
             for title in [phase_name.clone(), format!("{phase_name}: ops/s")] {
-                let said: Vec<_> = marks(&document, &title, engine)
+                let shown: Vec<_> = marks(&document, &title, engine)
                     .iter()
                     .map(|mark| mark.attribute("data-v").unwrap().to_string())
                     .collect();
-                assert_eq!(said, [rate(cell["ops_per_second"].as_f64().unwrap())], "{title}, {engine}");
+                assert_eq!(shown, [rate(cell["ops_per_second"].as_f64().unwrap())], "{title}, {engine}");
             }
             let section = elements(&document, "section").into_iter();
             let section = section.filter(|node| text_of(node.first_element_child().unwrap()) == phase_name);
@@ -162,7 +162,7 @@ fn charts_have_the_figures_of_the_json_report() {
                 assert_eq!(found, wanted, "{phase_name}, {engine}, {place}");
             }
             let is_there =
-                |said: String| of.iter().any(|node| node.attribute("data-v") == Some(said.as_str()));
+                |shown: String| of.iter().any(|node| node.attribute("data-v") == Some(shown.as_str()));
             assert!(is_there(three_digits(cell["cpu_seconds_per_million_ops"].as_f64().unwrap())));
             assert!(is_there(bytes(cell["rss_bytes"].as_u64().unwrap())));
             compared += 1;

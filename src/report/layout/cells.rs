@@ -1,9 +1,10 @@
 //! The data of layouts: each cell of a phase with the records of its runs that count.
 
 use crate::report::describe::cell_name;
-use crate::report::escape::{csv_cell, plain_text};
+use crate::report::escape::csv_cell;
 use crate::results::summary::{Cell, PhaseSummary, Summary};
 use crate::results::{PhaseRecord, Record, Step, StepKind};
+use crate::text::plain_text;
 use std::borrow::Cow;
 
 /// A cell in a phase.

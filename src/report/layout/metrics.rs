@@ -194,7 +194,7 @@ pub(super) fn levels<'a>(all: &'a [Measured<'a>]) -> Vec<Level<'a>> {
             // An engine without an intermediate level occurs twice: once with this level requested, and once with another
             // level requested and this one effective. The first one is kept.
             Some(other) => {
-                if asked(&row) == level && asked(other) != level {
+                if requested(&row) == level && requested(other) != level {
                     *other = row;
                 }
             }
@@ -237,7 +237,7 @@ fn level_of(cells: &[&Measured]) -> String {
     measured.map(|cell| cell.level()).unwrap_or_default()
 }
 
-fn asked(row: &Row) -> String {
+fn requested(row: &Row) -> String {
     let first = row.cells.iter().flatten().next();
     first.map(|cell| cell.cell.durability_requested.to_string()).unwrap_or_default()
 }

@@ -2,7 +2,6 @@
 
 pub(super) mod cells;
 mod histogram;
-mod ladder;
 mod metrics;
 mod ranks;
 mod rounds;

@@ -2,10 +2,11 @@
 
 use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, per_second, seconds};
 use super::{Page, Runs};
-use crate::report::escape::{csv_cell, plain_text};
+use crate::report::escape::csv_cell;
 use crate::report::figure::{bytes, known};
 use crate::results::summary::Summary;
 use crate::results::{OpKind, PhaseRecord, Record, StepKind};
+use crate::text::plain_text;
 
 /// The columns as CSV. Rows are `round` (a phase, or a round of one) or `step` (a close after the last phase).
 pub(super) const COLUMNS: &[&str] = &[

@@ -3,10 +3,11 @@
 use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, seconds};
 use super::{Page, Runs};
 use crate::measure::{Histogram, SeriesRow};
-use crate::report::escape::{csv_cell, plain_text};
-use crate::report::figure::{counted, known};
+use crate::report::escape::csv_cell;
+use crate::report::figure::known;
 use crate::results::summary::Summary;
 use crate::results::{KindRecord, OpKind, StepKind};
+use crate::text::{counted, plain_text};
 
 /// The columns as CSV. Rows are `second` or `thread`.
 pub(super) const COLUMNS: &[&str] = &[

@@ -2,11 +2,12 @@
 
 use super::cells::{Measured, OneRun, file_part, measured, per_second, seconds};
 use super::{Page, Runs};
-use crate::report::escape::{csv_cell, plain_text};
-use crate::report::figure::{UNKNOWN, counted};
+use crate::report::escape::csv_cell;
+use crate::report::figure::UNKNOWN;
 use crate::results::statistics::median;
 use crate::results::summary::Summary;
 use crate::results::{EndedBy, OpKind, PhaseRecord, Record};
+use crate::text::{counted, plain_text};
 use std::collections::BTreeMap;
 
 /// The columns as CSV: those of the older tool's raw output, then those that distinguish the rows here.
@@ -98,17 +99,17 @@ pub(super) fn pages(summary: &Summary, _: Runs) -> Vec<Page> {
     let page = |(key, cells): &(Key, Vec<&Measured>)| {
         let several =
             |same: &dyn Fn(&Key) -> bool| tables.iter().filter(|(other, _)| same(other)).count() > 1;
-        let mut said = vec![format!("effective durability level: {}", key.level)];
+        let mut settings = vec![format!("effective durability level: {}", key.level)];
         if several(&|other| (&other.phase, &other.level) == (&key.phase, &key.level)) {
-            said.push(format!("{}, {}", key.base, key.data));
+            settings.push(format!("{}, {}", key.base, key.data));
         }
         let file = format!("{}-{}-{}.txt", file_part(&key.base), file_part(&key.phase), key.level);
-        Page { folder: None, file, text: table(key, cells, &said.join("; ")) }
+        Page { folder: None, file, text: table(key, cells, &settings.join("; ")) }
     };
     tables.iter().map(page).collect()
 }
 
-fn table(key: &Key, cells: &[&Measured], said: &str) -> String {
+fn table(key: &Key, cells: &[&Measured], settings: &str) -> String {
     let mut names: Vec<String> = cells.iter().map(|measured| measured.name()).collect();
     names.sort();
     names.dedup();
@@ -146,7 +147,7 @@ fn table(key: &Key, cells: &[&Measured], said: &str) -> String {
         };
         lines.push(format!("{size:>SIZE_WIDTH$}{}", names.iter().map(cell).collect::<String>()));
     }
-    lines.push(format!("({unit}, median of {runs}; {said})"));
+    lines.push(format!("({unit}, median of {runs}; {settings})"));
     lines.iter().map(|line| plain_text(line) + "\n").collect()
 }
 

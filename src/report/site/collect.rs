@@ -1,13 +1,13 @@
 //! The data that a site keeps of each run: the figures of its cells, but no records.
 
-use super::names::Names;
 use crate::report::describe::{command, full_engine_name, machine, phase_settings, trials};
-use crate::report::escape::plain_text;
 use crate::report::html;
 use crate::report::layout::Page;
 use crate::results::Run;
 use crate::results::statistics::{Interval, Rank};
 use crate::results::summary::{Cell, PhaseSummary, Summary};
+use crate::text::plain_text;
+use std::collections::HashMap;
 
 /// The folder with the pages of the runs.
 pub(super) const RUNS: &str = "runs";
@@ -21,7 +21,7 @@ pub struct Site {
     pub(super) machines: Vec<String>,
     pub(super) entries: Vec<Entry>,
     /// Skipped folders, each with the reason.
-    pub(super) left_out: Vec<(String, String)>,
+    pub(super) skipped: Vec<(String, String)>,
     run_names: Names,
     engine_names: Names,
 }
@@ -115,7 +115,7 @@ impl Site {
 
     /// Adds a folder that could not be read to the skipped ones.
     pub fn leave_out(&mut self, folder: &str, why: &str) {
-        self.left_out.push((plain_text(folder), plain_text(why)));
+        self.skipped.push((plain_text(folder), plain_text(why)));
     }
 
     /// The number of runs.
@@ -189,5 +189,40 @@ fn entry(run: usize, column: usize, cell: &Cell, summary: &Summary) -> Entry {
         rss_bytes: cell.rss_bytes,
         disk_bytes: cell.disk_allocated_bytes,
         notes: plain_text(&notes.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Unique file names for arbitrary names: lower-case letters, digits, `-` and `_`.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    given: HashMap<String, String>,
+}
+
+/// The maximum length of a name, without the number that makes it unique.
+const LONGEST: usize = 80;
+
+impl Names {
+    /// The file name for a name, the same on each call, without folder and extension.
+    pub(super) fn of(&mut self, name: &str) -> String {
+        if let Some(known) = self.given.get(name) {
+            return known.clone();
+        }
+        let safe = |letter: char| match letter {
+            'a'..='z' | '0'..='9' | '-' | '_' => letter,
+            'A'..='Z' => letter.to_ascii_lowercase(),
+            _ => '_',
+        };
+        let base: String = name.chars().take(LONGEST).map(safe).collect();
+        let base = if base.is_empty() { "_".to_string() } else { base };
+        let is_free = |candidate: &String| !self.given.values().any(|taken| taken == candidate);
+        let numbered = (2..).map(|number| format!("{base}_{number}"));
+        let file = [base.clone()].into_iter().chain(numbered).find(is_free).unwrap_or(base);
+        self.given.insert(name.to_string(), file.clone());
+        file
+    }
+
+    /// The file name that was assigned to this name, if any.
+    fn known(&self, name: &str) -> Option<&str> {
+        self.given.get(name).map(String::as_str)
     }
 }

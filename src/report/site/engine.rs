@@ -2,8 +2,9 @@
 
 use super::collect::{Entry, RUNS, Site};
 use crate::report::chart::{Past, Scales, history};
-use crate::report::figure::{bytes, known, listed, rate, three_digits, time};
+use crate::report::figure::{bytes, known, rate, three_digits, time};
 use crate::report::markup::{Html, html};
+use crate::text::listed;
 
 const TITLES: [(&str, bool); 15] = [
     ("phase", false),
@@ -37,7 +38,7 @@ pub(super) fn body(site: &Site, engine: &str, page: &mut String) {
         }
     });
     add(&html!("<body>\n<header>\n<p><a href=\"../index.html\">all engines</a></p>\n<h1>{}</h1>\n", engine));
-    let versions = if versions.is_empty() { "-".to_string() } else { listed(&versions) };
+    let versions = if versions.is_empty() { "-".to_string() } else { listed(&versions, "and") };
     add(&html!("<p>Versions: {}</p>\n</header>\n<main>\n", versions));
     let mut charts = 0;
     for (place, machine) in site.machines.iter().enumerate() {

@@ -3,9 +3,10 @@
 
 use super::ENGINES;
 use super::collect::{Entry, Level, RUNS, Site};
-use crate::report::figure::{counted, rate};
+use crate::report::figure::rate;
 use crate::report::markup::{Html, html};
 use crate::results::statistics::Rank;
+use crate::text::counted;
 
 const LEGEND: [&str; 4] = [
     "A figure is ops/s, the median over the runs of a cell, from the newest run on that machine that measured it. It is \
@@ -31,9 +32,9 @@ pub(super) fn body(site: &Site, page: &mut String) {
     add(&compare(site));
     add(&settings(site));
     add(&runs(site));
-    if !site.left_out.is_empty() {
+    if !site.skipped.is_empty() {
         let line = |(folder, why): &(String, String)| html!("<li>{}: {}</li>\n", folder, why);
-        let lines: Html = site.left_out.iter().map(line).collect();
+        let lines: Html = site.skipped.iter().map(line).collect();
         add(&html!("<section>\n<h2>Skipped folders</h2>\n<ul>\n{}</ul>\n</section>\n", lines));
     }
     let legend: Html = LEGEND.iter().map(|line| html!("<li>{}</li>\n", *line)).collect();

@@ -4,7 +4,6 @@
 mod collect;
 mod engine;
 mod index;
-mod names;
 
 pub use collect::Site;
 

@@ -92,10 +92,10 @@ fn tables_have_the_newest_figures_of_each_engine_and_phase() {
             for cell in group.cells.iter().filter(|cell| cell.options.is_empty()) {
                 let row = row(index, &group.durability_in_force.to_string(), &cell.engine);
                 let title = format!("{} / {}", phase.workload, phase.name);
-                let (_, said) = row.iter().find(|(found, _)| *found == title).unwrap();
+                let (_, shown) = row.iter().find(|(found, _)| *found == title).unwrap();
                 let rank = cell.rank.map(|rank| format!(" {rank}"));
                 let wanted = rate(cell.ops_per_second.unwrap()) + &rank.unwrap_or_default();
-                assert_eq!(*said, wanted, "{title}, {}", cell.engine);
+                assert_eq!(*shown, wanted, "{title}, {}", cell.engine);
                 compared += 1;
             }
         }
@@ -149,11 +149,16 @@ fn a_figure_of_an_older_run_is_marked() {
         (fixture::run(), fixture::records()),
         (Run { plan: Plan { trials, ..run.plan }, ..run }, fewer),
     ]);
-    let said = |engine: &str| {
+    let shown = |engine: &str| {
         let row = row(&pages["index.html"], "process", engine);
         row.into_iter().find(|(title, _)| title == "quick / read").unwrap().1
     };
-    assert!(said("fjall").contains('*') && !said("sled").contains('*'), "{} {}", said("fjall"), said("sled"));
+    assert!(
+        shown("fjall").contains('*') && !shown("sled").contains('*'),
+        "{} {}",
+        shown("fjall"),
+        shown("sled")
+    );
 }
 
 #[test]
@@ -189,4 +194,16 @@ fn the_first_page_of_many_runs_is_small() {
     check(&pages);
     assert_eq!(pages.len(), 1 + 20 + 30);
     assert!(pages["index.html"].len() < 200_000, "{}", pages["index.html"].len());
+}
+
+#[test]
+fn file_names_stay_in_their_folder_and_are_unique() {
+    let mut names = super::collect::Names::default();
+    let mut seen = std::collections::HashSet::new();
+    for name in HOSTILE.iter().chain(&["../../x", "..", "a/b", "a_b", "A_B", "CON"]) {
+        let file = names.of(name);
+        assert!(file.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{file}");
+        assert!(!file.is_empty() && file.len() < 100 && seen.insert(file.clone()), "{name:?}: {file}");
+        assert_eq!(names.of(name), file);
+    }
 }

@@ -1,9 +1,9 @@
 //! Notes on a cell: a mark for a narrow column, and a sentence for the text below the table.
 
 use super::cell::{Cell, RunState};
-use crate::measure::units::share_text;
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
 use crate::results::{Outcome, Record, Run};
+use crate::text::share_text;
 use serde::Serialize;
 
 /// A note on a cell.

@@ -4,9 +4,9 @@
 
 use crate::engine::Span;
 use crate::engine::abi::*;
-use crate::measure::units::{share_text, time_text};
 use crate::measure::{Clock, Histogram};
 use crate::results::CallTimes;
+use crate::text::{share_text, time_text};
 
 /// The maximum time of a kit before the first stamp and after the last stamp of a call, in addition to two reads of the
 /// clock: measured with the null engine of each kit (docs/methodology.md has the figures). Nanoseconds.

@@ -1,8 +1,9 @@
 //! Describes a phase in plain words: ops, keys, threads, end, timing, verification, caches.
 
 use super::text_of_level;
-use super::words::{counted, listed, number, percent, size};
+use super::words::{percent, size};
 use crate::generator::Distribution;
+use crate::text::{counted, grouped, listed};
 use crate::workload::{Access, Emulate, OpKind, Phase, Workload};
 
 /// The parts of a phase's description, each with its title.
@@ -55,8 +56,8 @@ fn words(workload: &Workload, phase: &Phase, kind: OpKind) -> String {
     }
     match (phase.join, phase.atomic) {
         (0 | 1, _) => format!("{what}, not grouped"),
-        (join, true) => format!("{what}, {} per transaction", number(join.into())),
-        (join, false) => format!("{what}, in groups of {} that may share one commit", number(join.into())),
+        (join, true) => format!("{what}, {} per transaction", grouped(join.into())),
+        (join, false) => format!("{what}, in groups of {} that may share one commit", grouped(join.into())),
     }
 }
 
@@ -178,7 +179,7 @@ fn keys(workload: &Workload, phase: &Phase) -> String {
 fn threads(phase: &Phase) -> String {
     let mut parts = Vec::new();
     if phase.threads > 0 {
-        parts.push(number(phase.threads.into()));
+        parts.push(grouped(phase.threads.into()));
     }
     for (count, one, many) in [(phase.readers, "reader", "readers"), (phase.writers, "writer", "writers")] {
         if count > 0 {
@@ -190,7 +191,7 @@ fn threads(phase: &Phase) -> String {
     } else {
         "; it starts its next op when the previous one has ended"
     };
-    format!("{}{turns}.", listed(&parts))
+    format!("{}{turns}.", listed(&parts, "and"))
 }
 
 fn ends(workload: &Workload, phase: &Phase) -> String {

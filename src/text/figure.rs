@@ -1,4 +1,4 @@
-//! Formats figures in sentences of warnings and of `doctor`: three digits and a unit. Records keep plain numbers.
+//! Formats figures for sentences and tables: three digits and a unit. Records keep plain numbers.
 
 /// `23.5 GiB`; plain bytes below 1 KiB.
 pub fn bytes_text(bytes: u64) -> String {
@@ -20,6 +20,28 @@ pub fn share_text(share: f64) -> String {
     format!("{} %", three_digits(share * 100.0))
 }
 
+/// A short form of a count: `1M`, `500k`, or all digits if it is not round.
+pub fn count_text(count: u64) -> String {
+    match count {
+        _ if count > 0 && count.is_multiple_of(1_000_000) => format!("{}M", count / 1_000_000),
+        _ if count > 0 && count.is_multiple_of(1000) => format!("{}k", count / 1000),
+        _ => count.to_string(),
+    }
+}
+
+/// A count with thousands separators: `200,000`.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 99.95 => 0,
@@ -31,15 +53,9 @@ fn three_digits(value: f64) -> String {
     short.to_owned()
 }
 
-/// Rounded to this many decimals, for measured values whose further digits are meaningless.
-pub(super) fn rounded(value: f64, decimals: i32) -> f64 {
-    let scale = 10_f64.powi(decimals);
-    (value * scale).round() / scale
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{bytes_text, rounded, share_text, time_text};
+    use super::*;
 
     #[test]
     fn figures_have_three_digits_and_a_unit() {
@@ -63,7 +79,13 @@ mod tests {
     }
 
     #[test]
-    fn rounding_keeps_the_sign_and_the_size() {
-        assert_eq!((rounded(0.123_456, 3), rounded(-2.5004, 3), rounded(7.0, 3)), (0.123, -2.5, 7.0));
+    fn counts_are_grouped_or_short() {
+        for (count, wanted) in [(0, "0"), (999, "999"), (1000, "1,000"), (12_345_678, "12,345,678")] {
+            assert_eq!(grouped(count), wanted);
+        }
+        for (count, wanted) in [(0, "0"), (999, "999"), (1500, "1500"), (2000, "2k"), (1_500_000, "1500k")] {
+            assert_eq!(count_text(count), wanted);
+        }
+        assert_eq!((count_text(10_000_000), count_text(4_000_000_000)), ("10M".into(), "4000M".into()));
     }
 }

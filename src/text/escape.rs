@@ -1,0 +1,40 @@
+//! Escapes strings from engines, options and the environment, which may contain anything, for a terminal.
+
+/// Escapes text for a terminal. Printable ASCII is kept, line breaks and tabs become a space, and every other character
+/// (control, direction, wide) becomes `?`.
+pub fn plain_text(text: &str) -> String {
+    let harmless = |letter: char| match letter {
+        ' '..='~' => letter,
+        '\n' | '\r' | '\t' => ' ',
+        _ => '?',
+    };
+    text.chars().map(harmless).collect()
+}
+
+/// [`plain_text`], truncated to `limit` characters; `..` marks a truncated text.
+pub fn short_text(text: &str, limit: usize) -> String {
+    let plain = plain_text(text);
+    if plain.len() <= limit { plain } else { format!("{}..", plain[..limit.saturating_sub(2)].trim_end()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_special_character_of_a_terminal_remains(text in any::<String>(), limit in 2usize..40) {
+            prop_assert!(plain_text(&text).bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+            prop_assert_eq!(plain_text(&text).len(), text.chars().count());
+            prop_assert!(short_text(&text, limit).len() <= limit);
+        }
+    }
+
+    #[test]
+    fn a_short_text_marks_where_it_was_cut() {
+        assert_eq!(plain_text("redb 4.4"), "redb 4.4");
+        assert_eq!(short_text("abcdefgh", 5), "abc..");
+        assert_eq!(short_text("\u{e9}\u{e9}\u{e9}\u{e9}", 3), "?..");
+    }
+}

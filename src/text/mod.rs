@@ -1,0 +1,17 @@
+//! Text for people and from people: wrapped lines, tables, lists in sentences, figures, quantities with units, escapes.
+
+mod escape;
+mod figure;
+mod quantity;
+mod sentence;
+mod table;
+mod wrap;
+
+pub use escape::{plain_text, short_text};
+pub use figure::{bytes_text, count_text, grouped, share_text, time_text};
+pub use quantity::{
+    A_BYTE_COUNT, A_COUNT, A_DURATION, BYTE_PATTERN, EXACT, parse_bytes, parse_count, parse_seconds,
+};
+pub use sentence::{counted, listed, nearest, ordinal};
+pub use table::{Align, Column, Field, Table};
+pub use wrap::{NO_BREAK, facts, wrapped, wrapped_lines};
