@@ -23,8 +23,7 @@ pub fn run(args: &DoctorArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     let registry = plugins::registry(given, &[])?;
     doctor.push(engines(&registry));
     if args.json {
-        let json = serde_json::to_string_pretty(&doctor)
-            .map_err(|error| CliError::failed(format!("cannot write JSON: {error}")))?;
+        let json = serde_json::to_string_pretty(&doctor)?;
         println!("{json}");
     } else {
         print!("{doctor}");

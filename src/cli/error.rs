@@ -55,6 +55,12 @@ impl CliError {
         move |error| CliError::failed(format!("cannot {what} {}: {error}", path.display()))
     }
 
+    /// The error of writing a file or folder below --out.
+    pub fn cannot_write_out(path: &Path) -> impl Fn(io::Error) -> CliError {
+        let cannot = CliError::cannot("write", path);
+        move |error| cannot(error).hint("check that --out names a writable folder on a disk with free space")
+    }
+
     /// Adds a hint about what to do next.
     pub fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());

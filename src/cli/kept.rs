@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Flags for kept databases.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Kept databases")]
 pub struct KeepArgs {
     /// Keep the database of the first successful trial of each cell in DIR/ENGINE-WORKLOAD.

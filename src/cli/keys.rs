@@ -88,10 +88,6 @@ pub fn run(args: &KeysArgs) -> Result<u8, CliError> {
     }
 }
 
-fn cannot<T>(what: &str, path: &Path, result: std::io::Result<T>) -> Result<T, CliError> {
-    result.map_err(|error| CliError::failed(format!("cannot {what} {}: {error}", path.display())))
-}
-
 /// Creates a new file. It is removed if `write` fails.
 fn write_new(
     path: &Path,
@@ -102,7 +98,7 @@ fn write_new(
             return Err(CliError::usage(format!("{} already exists", path.display()))
                 .hint("key files are not overwritten: name another file, or remove this one first"));
         }
-        opened => cannot("create", path, opened)?,
+        opened => opened.map_err(CliError::cannot("create", path))?,
     };
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| out.get_ref().sync_all());
@@ -110,7 +106,7 @@ fn write_new(
         // The incomplete file is useless. The error of the write is reported, not that of the removal.
         let _ = fs::remove_file(path);
     }
-    cannot("write", path, written)
+    written.map_err(CliError::cannot("write", path))
 }
 
 /// How many distinct numbers the leading bytes of a key can hold, and the number of these bytes.
@@ -160,7 +156,7 @@ fn make(args: &MakeArgs) -> Result<u8, CliError> {
 /// Reads a key file and checks that its first `count` keys (`None`: all keys) are complete and distinct. Returns the bytes
 /// and the number of keys.
 fn read(path: &Path, key_size: u64, count: Option<u64>) -> Result<(Vec<u8>, u64), CliError> {
-    let bytes = Arc::new(cannot("read", path, read_limited(path, MOST_KEY_FILE_BYTES))?);
+    let bytes = Arc::new(read_limited(path, MOST_KEY_FILE_BYTES).map_err(CliError::cannot("read", path))?);
     let count = count.unwrap_or((bytes.len() as u64 / key_size).max(1));
     let wrong = |error: String| CliError::usage(format!("{}: {error}", path.display()));
     let size = SizeSpec::Fixed(u32::try_from(key_size).unwrap_or(u32::MAX));
@@ -209,7 +205,7 @@ fn shuffle(args: &ShuffleArgs) -> Result<u8, CliError> {
 /// the old or the new contents intact.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     // For a link, the target is replaced, not the link.
-    let path = cannot("find", path, path.canonicalize())?;
+    let path = path.canonicalize().map_err(CliError::cannot("find", path))?;
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".shuffled");
     let temporary = path.with_file_name(name);
@@ -221,7 +217,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     if replaced.is_err() {
         let _ = fs::remove_file(&temporary);
     }
-    cannot("replace", &path, replaced)
+    replaced.map_err(CliError::cannot("replace", &path))
 }
 
 #[cfg(test)]

@@ -125,15 +125,9 @@ fn write_files(files: &[(PathBuf, String)]) -> Result<(), CliError> {
             .hint("name another folder with --out, or move the existing one"));
     }
     for (path, text) in files {
-        let failed = |error: std::io::Error| {
-            CliError::failed(format!("cannot write {}: {error}", path.display()))
-                .hint("check that --out names a writable folder on a disk with free space")
-        };
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
-        let mut file = fs::File::create_new(path).map_err(failed)?;
-        file.write_all(text.as_bytes()).map_err(failed)?;
+        fs::create_dir_all(path.parent().unwrap_or(path))
+            .and_then(|()| fs::File::create_new(path)?.write_all(text.as_bytes()))
+            .map_err(CliError::cannot_write_out(path))?;
         println!("{}", path.display());
     }
     Ok(())

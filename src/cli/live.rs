@@ -6,7 +6,7 @@ use crate::results::{Record, Run};
 use std::net::SocketAddr;
 
 /// Flags for the progress of a run.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Progress")]
 pub struct LiveArgs {
     /// Do not print progress to stderr.

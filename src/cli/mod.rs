@@ -51,7 +51,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run workloads on engines and report the results.
-    Run(Box<run::RunArgs>),
+    Run(Box<request::RunArgs>),
     /// Print a report of a run.
     Report(report::ReportArgs),
     /// Compare two runs and show what became faster or slower.

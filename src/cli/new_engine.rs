@@ -78,7 +78,7 @@ pub fn run(args: &NewEngineArgs) -> Result<u8, CliError> {
         return Err(CliError::usage(format!("{} already exists; nothing was changed", folder.display()))
             .hint("name another folder after the name of the engine"));
     }
-    write(&folder, &files::files(name, args.lang)).map_err(CliError::failed)?;
+    write(&folder, &files::files(name, args.lang))?;
     let (build, plugins) = args.lang.build();
     println!(
         "Created {}: a complete driver in {} that stores its rows in memory. Next steps:\n",
@@ -97,12 +97,12 @@ fn quoted(path: &Path) -> String {
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-fn write(folder: &Path, files: &[(String, String)]) -> Result<(), String> {
+fn write(folder: &Path, files: &[(String, String)]) -> Result<(), CliError> {
     for (name, text) in files {
         let file = folder.join(name);
-        let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
-        fs::create_dir_all(file.parent().unwrap_or(folder)).map_err(failed)?;
-        fs::write(&file, text).map_err(failed)?;
+        fs::create_dir_all(file.parent().unwrap_or(folder))
+            .and_then(|()| fs::write(&file, text))
+            .map_err(CliError::cannot("write", &file))?;
     }
     Ok(())
 }

@@ -1,17 +1,133 @@
-//! The request of a new run: the arguments of `kvdyno run` with workloads, engines and options resolved, so that it can be
-//! planned on its own.
+//! The arguments of `kvdyno run`, and the request that they become: workloads, engines and options resolved, so that it can
+//! be planned on its own.
 
 use super::args::{self, split_options};
 use super::error::CliError;
-use super::run::RunArgs;
-use super::workloads::{Named, named};
+use super::kept::KeepArgs;
+use super::layouts;
+use super::live::LiveArgs;
+use super::workloads::{ChangeArgs, Named, named};
 use crate::engine::{Lookup, Registry};
-use crate::runner::{Contestant, Entry, TrialSettings};
-use crate::workload::{Member, with_cpus};
+use crate::measure::{Placement, placement::parse_cpu_list};
+use crate::runner::{Contestant, Entry, Seeds, TrialSettings};
+use crate::workload::{Member, parse_bytes, with_cpus};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Run workloads on engines and report the results.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// Workloads and suites to run: names (see `kvdyno workloads`) or TOML files.
+    #[arg(value_name = "WORKLOAD")]
+    workloads: Vec<String>,
+    /// Engines to run, separated by commas [default: the suite's engines, or all available engines].
+    #[arg(short, long, value_delimiter = ',', value_name = "NAMES")]
+    pub engines: Vec<String>,
+    /// Run the same ops on the same rows in every repetition. By default, each repetition has its own seed, derived from
+    /// --seed.
+    #[arg(long)]
+    same_ops: bool,
+    /// Set an option of an engine. Can be given more than once.
+    #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
+    options: Vec<String>,
+    /// Write the results of the run to a new folder in DIR.
+    #[arg(long, value_name = "DIR", default_value = "kvdyno-results")]
+    pub results: PathBuf,
+    /// Create temporary databases in DIR [default: the run's folder].
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Resume an interrupted run: the newest one, or the one in DIR.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
+    pub resume: Option<Option<PathBuf>>,
+    /// Kill a trial that makes no progress for N seconds.
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    pub stall_seconds: u64,
+    /// Start even if the disk has less free space than the estimate of the plan.
+    #[arg(long)]
+    pub ignore_space: bool,
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
+    pub layout: Vec<String>,
+    // The groups with a heading come last because a heading applies to all following flags.
+    #[command(flatten)]
+    changes: ChangeArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    pub kept: KeepArgs,
+    #[command(flatten)]
+    pub live: LiveArgs,
+}
+
+/// Flags that limit the process of each trial.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits for each trial")]
+struct LimitArgs {
+    /// Limit the memory of each trial, including page cache and harness, with a control group, such as `512MiB`.
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    memory: Option<u64>,
+    /// Run each trial, including threads of the engine, only on these CPUs, such as `0-3,6`.
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    cpus: Option<String>,
+    /// Run each trial on the CPUs of NUMA node N (or on --cpus) and use only memory of that node.
+    #[arg(long, value_name = "N")]
+    numa_node: Option<u32>,
+    /// Put a guard page after each key, value and output buffer, so that a driver that reads or writes past the end crashes.
+    /// This costs time: compare the results only with those of other runs with --paranoid.
+    #[arg(long)]
+    paranoid: bool,
+}
+
+fn cpus(text: &str) -> Result<String, String> {
+    parse_cpu_list(text).map(|_| text.to_string())
+}
+
+impl LimitArgs {
+    fn placement(&self) -> Placement {
+        Placement { cpus: self.cpus.clone(), numa_node: self.numa_node }
+    }
+}
+
+impl RunArgs {
+    /// The settings of all trials of a new run.
+    fn settings(&self) -> TrialSettings {
+        TrialSettings {
+            seeds: match (self.same_ops, self.kept.outlives_trials()) {
+                (true, _) => Seeds::Same,
+                (false, true) => Seeds::OfOps,
+                (false, false) => Seeds::OfAll,
+            },
+            placement: self.limits.placement(),
+            paranoid: self.limits.paranoid,
+            reused: self.kept.reuse.is_some(),
+        }
+    }
+
+    /// Environment variables that trials get in addition to the user's: a password, and the folders of plug-ins for engines
+    /// that start kvdyno themselves.
+    pub fn environment(&self, plugins: &[PathBuf]) -> Result<Vec<(String, String)>, CliError> {
+        let mut all = Vec::from_iter(password_variable(&self.options)?);
+        if !plugins.is_empty() {
+            let known = std::env::var("KVDYNO_PLUGINS").ok();
+            let folders = plugins.iter().map(|folder| folder.to_string_lossy().into_owned());
+            all.push(("KVDYNO_PLUGINS".into(), folders.chain(known).collect::<Vec<_>>().join(":")));
+        }
+        Ok(all)
+    }
+
+    /// Refuses arguments that are wrong for every run.
+    pub fn check(&self) -> Result<(), CliError> {
+        self.live.check()?;
+        for (flag, folder) in [("--results", Some(&self.results)), ("--data", self.data.as_ref())] {
+            if folder.is_some_and(|folder| folder.to_str().is_none()) {
+                return Err(CliError::usage(format!("{flag}: the folder's name is not valid UTF-8"))
+                    .hint("use another folder: records and engines require UTF-8 names"));
+            }
+        }
+        Ok(())
+    }
+}
 
 /// What to measure.
 #[derive(Debug)]
@@ -29,7 +145,7 @@ pub struct Request {
 impl Request {
     /// Resolves the arguments of a new run.
     pub fn new(args: &RunArgs, registry: &Registry) -> Result<Request, CliError> {
-        let (members, name) = with_cpus(args.limits.cpu_count(), || members(args))?;
+        let (members, name) = with_cpus(args.limits.placement().cpu_count(), || members(args))?;
         let (names, absent) = engines(args, registry, &members)?;
         let entries = entries(args, registry, members, &names)?;
         Ok(Request { name, entries, settings: args.settings(), absent })
@@ -193,7 +309,7 @@ const PASSWORD: &str = "KVDYNO_URL_PASSWORD";
 
 /// The environment variable that trials need for the password in the URLs of the options. Records and the process list show
 /// options, so passwords are passed in the environment.
-pub fn password_variable(options: &[String]) -> Result<Option<(String, String)>, CliError> {
+fn password_variable(options: &[String]) -> Result<Option<(String, String)>, CliError> {
     let mut found: Vec<String> = options.iter().filter_map(|option| split_password(option).1).collect();
     found.dedup();
     if found.len() > 1 {

@@ -2,141 +2,33 @@
 
 use super::args::split_options;
 use super::error::{CliError, FAILED, WRONG};
-use super::kept::KeepArgs;
 use super::layouts;
-use super::live::LiveArgs;
 use super::plugins::{executable, registry, warn};
 use super::redis_benchmark;
-use super::request::{Request, password_variable};
-use super::workloads::ChangeArgs;
+use super::request::{Request, RunArgs};
 use crate::audit::proven::{Proven, proven_here};
 use crate::engine::abi::KV_POWER;
 use crate::engine::{Engine, Registry, level_name};
-use crate::measure::placement::parse_cpu_list;
 use crate::measure::{Clock, Conditions, Machine, MemoryCap, Placement, disk, signals, warnings_of};
 use crate::report::Layout;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
-use crate::results::{Cause, Outcome, Plan, Proof, Record, Run, SCHEMA, now_rfc3339, random_suffix, run_id};
-use crate::runner::{self, Ending, Runner, Seeds, TrialSettings, level_number, memory_estimate_bytes};
+use crate::results::{
+    Cause, Estimate, Outcome, Plan, Proof, Record, Run, SCHEMA, now_rfc3339, random_suffix, run_id,
+};
+use crate::runner::{self, Ending, Runner, level_number, memory_estimate_bytes};
 use crate::text::{bytes_text, count_text};
 use crate::workload::{Durability, Phase, Workload};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Run workloads on engines and report the results.
-#[derive(Debug, clap::Args)]
-pub struct RunArgs {
-    /// Workloads and suites to run: names (see `kvdyno workloads`) or TOML files.
-    #[arg(value_name = "WORKLOAD")]
-    pub(super) workloads: Vec<String>,
-    /// Engines to run, separated by commas [default: the suite's engines, or all available engines].
-    #[arg(short, long, value_delimiter = ',', value_name = "NAMES")]
-    pub(super) engines: Vec<String>,
-    /// Run the same ops on the same rows in every repetition. By default, each repetition has its own seed, derived from
-    /// --seed.
-    #[arg(long)]
-    pub(super) same_ops: bool,
-    /// Set an option of an engine. Can be given more than once.
-    #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
-    pub(super) options: Vec<String>,
-    /// Write the results of the run to a new folder in DIR.
-    #[arg(long, value_name = "DIR", default_value = "kvdyno-results")]
-    pub(super) results: PathBuf,
-    /// Create temporary databases in DIR [default: the run's folder].
-    #[arg(long, value_name = "DIR")]
-    pub(super) data: Option<PathBuf>,
-    /// Resume an interrupted run: the newest one, or the one in DIR.
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
-    pub(super) resume: Option<Option<PathBuf>>,
-    /// Kill a trial that makes no progress for N seconds.
-    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) stall_seconds: u64,
-    /// Start even if the disk has less free space than the estimate of the plan.
-    #[arg(long)]
-    pub(super) ignore_space: bool,
-    #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
-    pub(super) layout: Vec<String>,
-    // The groups with a heading come last because a heading applies to all following flags.
-    #[command(flatten)]
-    pub(super) changes: ChangeArgs,
-    #[command(flatten)]
-    pub(super) limits: LimitArgs,
-    #[command(flatten)]
-    pub(super) kept: KeepArgs,
-    #[command(flatten)]
-    pub(super) live: LiveArgs,
-}
-
-/// Flags that limit the process of each trial.
-#[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "Limits for each trial")]
-pub(super) struct LimitArgs {
-    /// Limit the memory of each trial, including page cache and harness, with a control group, such as `512MiB`.
-    #[arg(long, value_name = "BYTES", value_parser = crate::text::parse_bytes)]
-    pub(super) memory: Option<u64>,
-    /// Run each trial, including threads of the engine, only on these CPUs, such as `0-3,6`.
-    #[arg(long, value_name = "LIST", value_parser = cpus)]
-    cpus: Option<String>,
-    /// Run each trial on the CPUs of NUMA node N (or on --cpus) and use only memory of that node.
-    #[arg(long, value_name = "N")]
-    numa_node: Option<u32>,
-    /// Put a guard page after each key, value and output buffer, so that a driver that reads or writes past the end crashes.
-    /// This costs time: compare the results only with those of other runs with --paranoid.
-    #[arg(long)]
-    paranoid: bool,
-}
-
-fn cpus(text: &str) -> Result<String, String> {
-    parse_cpu_list(text).map(|_| text.to_string())
-}
-
-impl LimitArgs {
-    /// How many CPUs each trial may use. `None`: as many as this process.
-    pub(super) fn cpu_count(&self) -> Option<u32> {
-        self.placement().cpu_count()
-    }
-
-    fn placement(&self) -> Placement {
-        Placement { cpus: self.cpus.clone(), numa_node: self.numa_node }
-    }
-}
-
-impl RunArgs {
-    /// The settings of all trials of a new run.
-    pub(super) fn settings(&self) -> TrialSettings {
-        TrialSettings {
-            seeds: match (self.same_ops, self.kept.outlives_trials()) {
-                (true, _) => Seeds::Same,
-                (false, true) => Seeds::OfOps,
-                (false, false) => Seeds::OfAll,
-            },
-            placement: self.limits.placement(),
-            paranoid: self.limits.paranoid,
-            reused: self.kept.reuse.is_some(),
-        }
-    }
-
-    /// Refuses arguments that are wrong for every run.
-    fn check(&self) -> Result<(), CliError> {
-        self.live.check()?;
-        for (flag, folder) in [("--results", Some(&self.results)), ("--data", self.data.as_ref())] {
-            if folder.is_some_and(|folder| folder.to_str().is_none()) {
-                return Err(CliError::usage(format!("{flag}: the folder's name is not valid UTF-8"))
-                    .hint("use another folder: records and engines require UTF-8 names"));
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Runs the command, which `command` repeats. Everything that can be refused is refused before the first trial.
 pub fn run(args: &RunArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8, CliError> {
     args.check()?;
     // Progress needs no reader, and the results are also saved in files.
     signals::outlive_the_reader();
-    let environment = environment(args, plugins)?;
+    let environment = args.environment(plugins)?;
     let registry = registry(plugins, &args.engines)?;
     warn(&registry, &args.engines);
     let (results, (layouts, reuse)) = match &args.resume {
@@ -160,18 +52,6 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<
         environment,
     };
     execute(args, &registry, &runner, results, &layouts)
-}
-
-/// Environment variables that trials get in addition to the user's: a password, and the folders of plug-ins for engines that
-/// start kvdyno themselves.
-fn environment(args: &RunArgs, plugins: &[PathBuf]) -> Result<Vec<(String, String)>, CliError> {
-    let mut all = Vec::from_iter(password_variable(&args.options)?);
-    if !plugins.is_empty() {
-        let known = std::env::var("KVDYNO_PLUGINS").ok();
-        let folders = plugins.iter().map(|folder| folder.to_string_lossy().into_owned());
-        all.push(("KVDYNO_PLUGINS".into(), folders.chain(known).collect::<Vec<_>>().join(":")));
-    }
-    Ok(all)
 }
 
 /// Opens the folder of the run to resume: the given one, or the newest.
@@ -198,10 +78,8 @@ fn planned(args: &RunArgs, registry: &Registry, command: Vec<String>) -> Result<
     }
     let data = args.data.as_deref().unwrap_or(&args.results);
     let machine = Machine::observe(data);
-    check_memory(&plan, &machine)?;
-    if !args.ignore_space {
-        check_space(&plan, data)?;
-    }
+    let free = if args.ignore_space { None } else { disk::free_bytes(data) };
+    check_estimate(&plan, &machine, free)?;
     let started_at = now_rfc3339();
     let clock = Clock::calibrate().facts();
     let mut warnings = warnings_of(&machine, &Conditions::observe(data), Some(&clock));
@@ -222,35 +100,28 @@ fn planned(args: &RunArgs, registry: &Registry, command: Vec<String>) -> Result<
     })
 }
 
-/// Refuses a plan that needs more memory than the machine has, regardless of the engines.
-fn check_memory(plan: &Plan, machine: &Machine) -> Result<(), CliError> {
-    let Some(available) = machine.memory_bytes else { return Ok(()) };
-    for workload in plan.trials.iter().map(|trial| &trial.workload) {
-        let needed = memory_estimate_bytes(workload);
-        if needed > available {
-            return Err(CliError::usage(format!(
-                "workload {}: the threads of a trial need {} of memory for their keys and values; this machine has {}",
-                workload.name,
-                bytes_text(needed),
-                bytes_text(available)
-            ))
-            .hint("use smaller values (--value-size), fewer threads (--threads) or smaller groups (`join`)"));
-        }
+/// Refuses a plan that needs more memory than the machine has, with any engine, or more disk space than is free.
+fn check_estimate(plan: &Plan, machine: &Machine, free: Option<u64>) -> Result<(), CliError> {
+    let Some(Estimate { disk_bytes, memory_bytes, .. }) = plan.estimate else { return Ok(()) };
+    if let Some(available) = machine.memory_bytes.filter(|available| memory_bytes > *available) {
+        let mut workloads = plan.trials.iter().map(|trial| &trial.workload);
+        let largest = workloads.find(|workload| memory_estimate_bytes(workload) == memory_bytes);
+        return Err(CliError::usage(format!(
+            "workload {}: the threads of a trial need {} of memory for their keys and values; this machine has {}",
+            largest.map_or("", |workload| &workload.name),
+            bytes_text(memory_bytes),
+            bytes_text(available)
+        ))
+        .hint("use smaller values (--value-size), fewer threads (--threads) or smaller groups (`join`)"));
     }
-    Ok(())
-}
-
-/// Refuses a plan that needs more disk space than is free.
-fn check_space(plan: &Plan, data: &Path) -> Result<(), CliError> {
-    let needed = plan.estimate.map_or(0, |estimate| estimate.disk_bytes);
-    match disk::free_bytes(data) {
-        Some(free) if free < needed => Err(CliError::failed(format!(
+    match free.filter(|free| *free < disk_bytes) {
+        Some(free) => Err(CliError::failed(format!(
             "a trial of this plan may need {} of disk space; {} are free",
-            bytes_text(needed),
+            bytes_text(disk_bytes),
             bytes_text(free)
         ))
         .hint("free some space, name a larger disk with --data DIR, or reduce --keys; --ignore-space starts anyway")),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 

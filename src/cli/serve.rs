@@ -88,9 +88,9 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         .map_err(|error| failed(&format!("cannot open {} in {}", engine.name(), dir.display()), &error))?;
     let effective = database.in_force().clone();
     let in_memory = effective.capabilities & crate::engine::abi::KV_IN_MEMORY != 0;
-    folder.opened(in_memory).map_err(CliError::failed)?;
+    folder.opened(in_memory)?;
     let address = SocketAddr::new(args.bind, args.port);
-    let mut statistics = args.stats.as_ref().map(Statistics::new).transpose().map_err(CliError::failed)?;
+    let mut statistics = args.stats.as_ref().map(Statistics::new).transpose()?;
     let server = Server::new(address, settings, database, engine.key_size_max(), clock.kind())
         .map_err(|error| failed(&format!("cannot listen on {address}"), &error))?;
     let listening = server.address().map_err(|error| failed("cannot listen", &error))?;
@@ -214,7 +214,7 @@ fn request(
     let mut settings = contestant.options;
     add_server_options(engine, threads, &mut settings);
     Ok(Request {
-        level: level_number(args.durability.parse().map_err(|error| CliError::usage(format!("{error}")))?),
+        level: level_number(args.durability.parse()?),
         create: folder.is_new(),
         cache_bytes: args.cache,
         key_size_max: engine.key_size_max(),

@@ -82,10 +82,10 @@ fn skip(site: &mut Site, path: &Path, why: &str) {
 
 /// Creates and marks the folder, or checks that kvdyno may write to it.
 fn claim(out: &Path) -> Result<(), CliError> {
-    let failed = |error: std::io::Error| cannot_write(out, &error);
-    fs::create_dir_all(out).map_err(failed)?;
+    let failed = CliError::cannot_write_out(out);
+    fs::create_dir_all(out).map_err(&failed)?;
     let is_ours = out.join(MARKER).exists();
-    if !is_ours && fs::read_dir(out).map_err(failed)?.next().is_some() {
+    if !is_ours && fs::read_dir(out).map_err(&failed)?.next().is_some() {
         return Err(CliError::usage(format!(
             "{} is not empty and is not a site made by kvdyno",
             out.display()
@@ -101,10 +101,5 @@ fn write(out: &Path, page: &Page) -> Result<(), CliError> {
     let path = folder.join(&page.file);
     fs::create_dir_all(&folder)
         .and_then(|()| fs::write(&path, &page.text))
-        .map_err(|error| cannot_write(&path, &error))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::failed(format!("cannot write {}: {error}", path.display()))
-        .hint("check that --out names a writable folder on a disk with free space")
+        .map_err(CliError::cannot_write_out(&path))
 }

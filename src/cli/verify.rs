@@ -227,14 +227,11 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
 /// Creates and locks the folder for databases. Without the lock, another `kvdyno verify` would remove these
 /// databases as leftovers.
 fn lock_folder(folder: &Path) -> Result<File, CliError> {
-    let shown = folder.display();
-    let failed =
-        |what: &str, error: std::io::Error| CliError::failed(format!("cannot {what} {shown}: {error}"));
-    fs::create_dir_all(folder).map_err(|error| failed("create", error))?;
-    let opened = File::open(folder).map_err(|error| failed("open", error))?;
+    fs::create_dir_all(folder).map_err(CliError::cannot("create", folder))?;
+    let opened = File::open(folder).map_err(CliError::cannot("open", folder))?;
     match opened.try_lock() {
         Err(TryLockError::WouldBlock) => {
-            Err(CliError::failed(format!("another `kvdyno verify` is using {shown}"))
+            Err(CliError::failed(format!("another `kvdyno verify` is using {}", folder.display()))
                 .hint("wait until it has finished, or name another folder with --data"))
         }
         // Some file systems do not support locks.

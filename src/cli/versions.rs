@@ -36,8 +36,7 @@ pub fn run_one(args: &VersionOneArgs) -> Result<u8, CliError> {
     become_trial_process();
     let registry = Registry::alone(args.file.as_deref()).map_err(CliError::failed)?;
     let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?.remove(0);
-    std::fs::create_dir(&args.folder)
-        .map_err(|error| CliError::failed(format!("cannot create {}: {error}", args.folder.display())))?;
+    std::fs::create_dir(&args.folder).map_err(CliError::cannot("create", &args.folder))?;
     let is_fixed = engine.capabilities() & KV_FIXED_KEY_SIZE != 0;
     let request = Request {
         level: KV_NONE,
@@ -54,12 +53,12 @@ pub fn run_one(args: &VersionOneArgs) -> Result<u8, CliError> {
         clock: KV_CLOCK_MONOTONIC,
         ..Request::default()
     };
-    let failed = |error: crate::engine::EngineError| CliError::failed(error.to_string());
-    let database = Database::open(&engine, &args.folder, &request).map_err(failed)?;
+    let database = Database::open(&engine, &args.folder, &request)?;
     println!("{VERSION}{}", database.in_force().version);
     // Printed before close, which may be slow or fail. It does not matter if the parent is gone.
     let _ = std::io::stdout().flush();
-    database.close().map_err(failed).map(|()| 0)
+    database.close()?;
+    Ok(0)
 }
 
 /// The versions, by name, of the engines that reported theirs within `budget`.

@@ -114,7 +114,7 @@ fn read(path: &Path) -> Result<String, WorkloadError> {
 }
 
 /// Flags that change a workload.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Workload fields")]
 pub struct ChangeArgs {
     /// Number of keys, such as `200k`. With a list (`1M,5M,10M`), run the workload once for each number.

@@ -1,5 +1,6 @@
 //! The folder of a served database. Only new or empty folders and those marked by `kvdyno serve` are used.
 
+use crate::cli::error::CliError;
 use std::path::{Path, PathBuf};
 
 /// The file that marks the folder. It contains the name of the engine.
@@ -56,11 +57,11 @@ impl Folder {
     }
 
     /// Marks the folder as belonging to the engine, which has opened it. An in-memory database is new each time.
-    pub fn opened(&self, in_memory: bool) -> Result<(), String> {
+    pub fn opened(&self, in_memory: bool) -> Result<(), CliError> {
         let marker = self.path.with_file_name(MARKER);
         let suffix = if in_memory { IN_MEMORY } else { "" };
         std::fs::write(&marker, format!("{}{suffix}\n", self.engine))
-            .map_err(|error| format!("cannot write {}: {error}", marker.display()))
+            .map_err(CliError::cannot("write", &marker))
     }
 }
 

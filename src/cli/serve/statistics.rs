@@ -1,5 +1,6 @@
 //! `--stats`: prints and records the ops of the server once a second.
 
+use crate::cli::error::CliError;
 use crate::measure::monotonic_ns;
 use crate::resp::Shared;
 use crate::results::now_rfc3339;
@@ -17,16 +18,16 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 impl Statistics {
     /// Creates `file`, or a new file in `kvdyno-results` if it is `None`.
-    pub fn new(file: &Option<PathBuf>) -> Result<Statistics, String> {
+    pub fn new(file: &Option<PathBuf>) -> Result<Statistics, CliError> {
         let path = file.clone().unwrap_or_else(|| {
             let time: String = now_rfc3339().chars().map(|c| if c == ':' { '-' } else { c }).collect();
             PathBuf::from("kvdyno-results").join(format!("serve-{time}.csv"))
         });
-        let failed = |error: std::io::Error| format!("cannot create {}: {error}", path.display());
+        let failed = CliError::cannot("create", &path);
         if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(failed)?;
+            std::fs::create_dir_all(parent).map_err(&failed)?;
         }
-        let mut file = BufWriter::new(File::create_new(&path).map_err(failed)?);
+        let mut file = BufWriter::new(File::create_new(&path).map_err(&failed)?);
         let head = "time,interval_seconds,command,ops_per_second,p50_us,p99_us,p99_9_us,max_us";
         writeln!(file, "{head}").map_err(failed)?;
         println!("statistics: {}", path.display());
