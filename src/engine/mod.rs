@@ -58,24 +58,14 @@ pub struct Engine {
 }
 
 /// An error of an engine or its driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", if text.is_empty() { capability::status_name(*status) } else { text })]
 pub struct EngineError {
     /// Its status, such as `KV_ERROR`.
     pub status: u32,
     /// What happened.
     pub text: String,
 }
-
-impl std::fmt::Display for EngineError {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.text.is_empty() {
-            return write!(out, "{}", capability::status_name(self.status));
-        }
-        out.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for EngineError {}
 
 impl Engine {
     /// Checks a table in this process.

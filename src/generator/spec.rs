@@ -7,16 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A text in none of the known forms; the message states in one line what was expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct SpecError(pub String);
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SpecError {}
 
 /// How the next item is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -394,7 +387,7 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let scored = candidates.iter().map(|candidate| {
         let name = split(candidate).0.to_lowercase();
         let is_start = word.len() >= 3 && (name.starts_with(&word) || word.starts_with(&name));
-        (if is_start { 1 } else { distance(&word, &name) }, name.chars().count(), *candidate)
+        (if is_start { 1 } else { strsim::osa_distance(&word, &name) }, name.chars().count(), *candidate)
     });
     let (edits, length, candidate) = scored.min_by_key(|&(edits, ..)| edits)?;
     (edits <= 1 + length.max(word.chars().count()) / 4).then_some(candidate)
@@ -406,25 +399,6 @@ pub fn unknown(kind: &str, word: &str, candidates: &[&str]) -> SpecError {
         Some(near) => format!("unknown {kind} `{word}`; did you mean `{near}`?"),
         None => format!("unknown {kind} `{word}`; expected one of {}", candidates.join(", ")),
     })
-}
-
-/// The number of insertions, deletions, replacements and swaps of neighbours between two words.
-fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().take(64).collect();
-    let right: Vec<char> = right.chars().take(64).collect();
-    let mut before: Vec<usize> = vec![0; right.len() + 1];
-    let mut above: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.iter().enumerate() {
-        let mut row = vec![i + 1; right.len() + 1];
-        for (j, b) in right.iter().enumerate() {
-            row[j + 1] = (above[j + 1] + 1).min(row[j] + 1).min(above[j] + usize::from(a != b));
-            if i > 0 && j > 0 && *a == right[j - 1] && left[i - 1] == *b {
-                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
-            }
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[right.len()]
 }
 
 /// The name and what follows the first colon.

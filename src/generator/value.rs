@@ -13,7 +13,6 @@ use super::body::Body;
 use super::random::{derive, mix64};
 use super::sizes::Sizes;
 use super::spec::{SizeSpec, SpecError};
-use std::fmt;
 
 /// Bytes before the body of a value of full form.
 pub(super) const HEADER_BYTES: usize = 24;
@@ -33,9 +32,10 @@ pub struct ValueRules {
 }
 
 /// What is wrong with a value that was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Its length differs from the written one.
+    #[error("the value has {actual} bytes, but {wanted} were written")]
     Length {
         /// Bytes that were written.
         wanted: usize,
@@ -43,6 +43,7 @@ pub enum Fault {
         actual: usize,
     },
     /// An intact value, but of another key.
+    #[error("the value belongs to key {actual}, but key {wanted} was requested")]
     Key {
         /// The requested index.
         wanted: u64,
@@ -50,6 +51,7 @@ pub enum Fault {
         actual: u64,
     },
     /// An intact value of this key, but of another version.
+    #[error("the value is version {actual} of its key, but version {wanted} was expected")]
     Version {
         /// The requested version.
         wanted: u64,
@@ -57,33 +59,15 @@ pub enum Fault {
         actual: u64,
     },
     /// The header is inconsistent: damaged, from another run, or never written.
+    #[error("the value's header is damaged or from another run")]
     Header,
     /// The first byte that differs, counted from the value's start.
+    #[error("the value is damaged starting at byte {at}")]
     Body {
         /// From 0.
         at: usize,
     },
 }
-
-impl fmt::Display for Fault {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Length { wanted, actual } => {
-                write!(out, "the value has {actual} bytes, but {wanted} were written")
-            }
-            Fault::Key { wanted, actual } => {
-                write!(out, "the value belongs to key {actual}, but key {wanted} was requested")
-            }
-            Fault::Version { wanted, actual } => {
-                write!(out, "the value is version {actual} of its key, but version {wanted} was expected")
-            }
-            Fault::Header => out.write_str("the value's header is damaged or from another run"),
-            Fault::Body { at } => write!(out, "the value is damaged starting at byte {at}"),
-        }
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// Creates and checks values; clones share the noise.
 #[derive(Clone, Debug)]
