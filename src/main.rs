@@ -1,5 +1,5 @@
 //! The command.
 
 fn main() -> std::process::ExitCode {
-    kvdyno::cli::main()
+    kvdyno::main()
 }

@@ -6,13 +6,13 @@
 use crate::Row;
 use heed::types::Bytes;
 use heed::{EnvFlags, EnvOpenOptions};
-use kvdyno::engine::Registry;
-use kvdyno::generator::{Distribution, KeyRules, Keys, Part, Permutation, Random};
-use kvdyno::generator::{Sampler, SizeSpec, ValueRules, Values};
-use kvdyno::measure::Clock;
-use kvdyno::results::statistics::{interval_of_median, median};
-use kvdyno::results::{Outcome, PhaseRecord, Trial};
-use kvdyno::workload::{Durability, Mix, Phase, Workload, builtin};
+use kvdyno::Clock;
+use kvdyno::Registry;
+use kvdyno::{Distribution, KeyRules, Keys, Part, Permutation, Random};
+use kvdyno::{Durability, Mix, Phase, Workload, builtin};
+use kvdyno::{Outcome, PhaseRecord, Trial};
+use kvdyno::{Sampler, SizeSpec, ValueRules, Values};
+use kvdyno::{interval_of_median, median};
 use redb::ReadableDatabase;
 use std::path::Path;
 
@@ -237,7 +237,7 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
     };
     let engine = registry.engine(engine).expect("it is built in");
     let clock = Clock::calibrate();
-    let record = kvdyno::runner::run_trial(&trial, engine, folder, clock, &mut |_| {}, &|_| Ok(()));
+    let record = kvdyno::run_trial(&trial, engine, folder, clock, &mut |_| {}, &|_| Ok(()));
     let mut record = record.expect("the trial can be set up");
     assert_eq!(record.outcome, Outcome::Ok);
     record.phases.pop().expect("three phases")

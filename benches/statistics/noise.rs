@@ -1,6 +1,6 @@
 //! Synthetic runs: rates with a known truth and the kinds of noise that benchmarks meet.
 
-use kvdyno::generator::Random;
+use kvdyno::Random;
 
 /// How rates scatter around the truth. Shares are of the rate: 0.03 is 3 %.
 #[derive(Clone, Copy, PartialEq)]

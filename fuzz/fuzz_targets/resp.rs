@@ -1,7 +1,7 @@
 //! Any bytes of a client are requests, a wish for more, or an error; the same ones in whatever pieces they come.
 #![no_main]
 
-use kvdyno::resp::{Limits, Parser, Step};
+use kvdyno::{Limits, Parser, Step};
 
 /// The requests of a stream that comes in two pieces, and how it ended.
 fn requests(first: &[u8], second: &[u8]) -> (Vec<Vec<Vec<u8>>>, Step) {

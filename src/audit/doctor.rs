@@ -92,11 +92,6 @@ impl Doctor {
     pub fn push(&mut self, row: Finding) {
         self.rows.push(row);
     }
-
-    /// Whether any row is a warning. Missing facilities are not problems.
-    pub fn has_problems(&self) -> bool {
-        self.rows.iter().any(|row| row.verdict == Verdict::Warn)
-    }
 }
 
 impl std::fmt::Display for Doctor {

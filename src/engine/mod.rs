@@ -18,11 +18,11 @@ pub use arena::{Arena, Shape, TRESPASS};
 pub use capability::{capability_names, level_name};
 pub use catalogue::{Known, catalogue, defects_of, environment_of};
 pub use database::{Database, Executed, InForce, Request, Session, Work};
-pub use defect::{Asked, Defect, DefectOutcome, Meets};
+pub use defect::Asked;
 pub use description::{Description, OptionInfo, harmless, is_engine_name};
 pub use kvdyno_driver::abi;
 pub use plugin::{Refused, is_plugin_name, plugin_folders};
-pub use registry::{Absent, Look, Lookup, Registry, mutant_names};
+pub use registry::{Absent, Lookup, Registry, mutant_names};
 pub use stamps::Span;
 pub use told::{TOLD, Told, describe};
 

@@ -29,9 +29,6 @@ pub use permutation::Permutation;
 pub use random::{Random, mix64};
 pub use sample::{Part, Sampler};
 pub use sizes::Sizes;
-pub use spec::{
-    DISTRIBUTIONS, Distribution, Encoding, SIZES, SizeSpec, SizeText, SpecError, nearest, parse_bytes,
-    unknown,
-};
-pub use value::{Fault, ValueRules, Values};
+pub use spec::{Distribution, Encoding, SizeSpec, SpecError, nearest, parse_bytes};
+pub use value::{ValueRules, Values};
 pub use view::{Inserts, View};

@@ -125,6 +125,7 @@ pub fn against(masses: &[f64], counts: &[u64]) -> ChiSquare {
 }
 
 /// Compares counts of items, in their order, with their probabilities.
+#[cfg(test)]
 pub fn ks_of_counts(masses: &[f64], counts: &[u64]) -> KolmogorovSmirnov {
     let draws = counts.iter().sum::<u64>();
     let (mut below, mut seen, mut statistic) = (0.0, 0, 0.0_f64);
@@ -137,6 +138,7 @@ pub fn ks_of_counts(masses: &[f64], counts: &[u64]) -> KolmogorovSmirnov {
 }
 
 /// Compares two samples by the counts of their bins; bins that are empty in both are skipped.
+#[cfg(test)]
 pub fn two_samples(left: &[u64], right: &[u64]) -> ChiSquare {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
     let (of_left, of_right) = ((sum(right) / sum(left)).sqrt(), (sum(left) / sum(right)).sqrt());

@@ -111,27 +111,6 @@ impl Values {
         self.sizes.max() as usize
     }
 
-    /// The mean length of a value, bytes.
-    pub fn mean_len(&self) -> f64 {
-        self.sizes.mean()
-    }
-
-    /// What a check of the smallest values can detect.
-    pub fn power(&self) -> &'static str {
-        match self.sizes.min() {
-            24.. => "key, version, length and every byte",
-            16.. => "key, version, length and every byte (values under 24 bytes have no tag)",
-            8.. => "key and version by 24 check bits, length and every other byte (values under 16 bytes)",
-            2.. => "key by a hash as long as the value, no version (values under 8 bytes)",
-            _ => "key by 8 bits, one wrong value in 256 passes, no version (values of 1 byte)",
-        }
-    }
-
-    /// Whether all values contain their version (those of 8 bytes and more).
-    pub fn has_versions(&self) -> bool {
-        self.sizes.min() >= 8
-    }
-
     /// Writes a value at the start of `out`, which has at least `max_len` bytes. Returns its length. Values of 8 to
     /// 15 bytes contain versions below 2^40, smaller ones contain none.
     #[inline]

@@ -26,14 +26,11 @@ mod text;
 mod verdict;
 
 pub use compare::{comparison_markdown, comparison_text};
-pub use escape::{csv_cell, markdown_text, plain_text};
-pub use layout::{LAYOUTS, Layout, Page, Runs, layout};
-pub use next::next_steps;
+pub use escape::plain_text;
+pub use layout::{LAYOUTS, Layout, Page, layout};
 pub use plot::{OVERVIEW, PLOTS, Plot, PlotChoice, plot};
 pub use site::Site;
-pub use table::{Align, Column, Table};
 pub use text::troubles;
-pub use verdict::verdict;
 
 use crate::results::Run;
 use crate::results::summary::Summary;
@@ -43,70 +40,21 @@ use crate::results::summary::Summary;
 pub struct Format {
     /// What people type.
     pub name: &'static str,
-    /// One line for people.
-    pub about: &'static str,
-    /// The ending of file names, without the dot.
-    pub extension: &'static str,
     /// Makes the report; it ends with a newline.
     pub render: fn(&Summary, &Run) -> String,
 }
 
 /// The formats, in the order that people see.
 pub const FORMATS: &[Format] = &[
-    Format {
-        name: "text",
-        about: "Tables and verdicts for a terminal.",
-        extension: "txt",
-        render: text::render,
-    },
-    Format {
-        name: "markdown",
-        about: "The same for a page or a comment.",
-        extension: "md",
-        render: markdown::render,
-    },
-    Format {
-        name: "html",
-        about: "One page with charts that needs nothing from outside.",
-        extension: "html",
-        render: html::render,
-    },
-    Format {
-        name: "csv",
-        about: "A row per engine, phase and run, exact.",
-        extension: "csv",
-        render: csv::render,
-    },
-    Format {
-        name: "csv-long",
-        about: "A row per figure, exact.",
-        extension: "csv",
-        render: csv_long::render,
-    },
-    Format {
-        name: "hgrm",
-        about: "Percentile files of HdrHistogram; with --out a file per engine and phase.",
-        extension: "hgrm",
-        render: hdr::percentiles,
-    },
-    Format {
-        name: "hlog",
-        about: "Interval logs of HdrHistogram, a line per second; with --out a file per trial.",
-        extension: "hlog",
-        render: hdr::log,
-    },
-    Format {
-        name: "gobench",
-        about: "A line per run as Go's benchmarks print it, for benchstat.",
-        extension: "txt",
-        render: gobench::render,
-    },
-    Format {
-        name: "json",
-        about: "The run, its summary and all records.",
-        extension: "json",
-        render: json::render,
-    },
+    Format { name: "text", render: text::render },
+    Format { name: "markdown", render: markdown::render },
+    Format { name: "html", render: html::render },
+    Format { name: "csv", render: csv::render },
+    Format { name: "csv-long", render: csv_long::render },
+    Format { name: "hgrm", render: hdr::percentiles },
+    Format { name: "hlog", render: hdr::log },
+    Format { name: "gobench", render: gobench::render },
+    Format { name: "json", render: json::render },
 ];
 
 impl Format {

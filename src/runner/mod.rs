@@ -28,7 +28,7 @@ mod unit;
 mod watch;
 mod worker;
 
-pub use board::{Board, Doing, Look};
+pub use board::{Doing, Look};
 pub use data::check_workload;
 pub use described::described;
 pub use facts::level_number;
@@ -37,7 +37,7 @@ pub use option::option_value;
 pub use plan::{Contestant, Entry, Seeds, disk_estimate_bytes, memory_estimate_bytes, trials};
 pub use process::{Files, Runner, run_task};
 pub use schedule::{Turn, schedule};
-pub use trial::{Folders, run as run_trial, run_in as run_trial_in};
+pub use trial::run as run_trial;
 pub use watch::Tick;
 
 use crate::measure::{copy_folder, signals};

@@ -24,7 +24,7 @@ pub use collections::{Collections, DataType};
 pub use overrides::Overrides;
 pub use parse::{WorkloadError, parse, schema};
 pub use quantity::{count_text, parse_bytes, parse_count, parse_seconds, parse_size};
-pub use suite::{Member, Part, Suite, is_suite, parse_suite, suite_schema};
+pub use suite::{Member, Suite, is_suite, parse_suite};
 pub use threads::{parse_threads, with_cpus};
 pub use variants::{Axes, Changes};
 

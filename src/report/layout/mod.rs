@@ -17,8 +17,6 @@ use crate::results::summary::Summary;
 pub struct Layout {
     /// What people type.
     pub name: &'static str,
-    /// One line for people, with the tool that it is of.
-    pub about: &'static str,
     /// What a run must have for it.
     pub needs: &'static str,
     /// Makes its pages; none if the run has nothing for it.
@@ -53,7 +51,6 @@ pub struct Page {
 pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "histogram",
-        about: "Latency ladder, percentiles and throughput of each engine and phase, as mininb has them.",
         needs: "a phase that was run to its end",
         render: histogram::pages,
         columns: histogram::COLUMNS,
@@ -61,7 +58,6 @@ pub const LAYOUTS: &[Layout] = &[
     },
     Layout {
         name: "sizes",
-        about: "A table per op: a row for each database size, a column for each engine, as NuDB's bench has them.",
         needs: "a phase that was run to its end, best at several sizes (`--keys 1M,5M,10M`) or in rounds",
         render: sizes::pages,
         columns: sizes::COLUMNS,
@@ -69,7 +65,6 @@ pub const LAYOUTS: &[Layout] = &[
     },
     Layout {
         name: "wide",
-        about: "A row for each engine, a column for each metric, as KVBench's README has them.",
         needs: "the phases of workload kvbench: batch-write, and any of prefix, set, get, mixed and delete",
         render: wide::pages,
         columns: wide::COLUMNS,
@@ -77,7 +72,6 @@ pub const LAYOUTS: &[Layout] = &[
     },
     Layout {
         name: "ranks",
-        about: "A row for each rank, a column for each metric, the engine in the cell, as KVBench's README has them.",
         needs: "the phases of workload kvbench, and 5 runs or more (`--runs 5`), for fewer show no order",
         render: ranks::pages,
         columns: ranks::COLUMNS,
@@ -85,7 +79,6 @@ pub const LAYOUTS: &[Layout] = &[
     },
     Layout {
         name: "seconds",
-        about: "A row for each second, averages, latencies of reads and writes, as KVDK's bench has them.",
         needs: "a phase that was run to its end and has rows per second",
         render: seconds::pages,
         columns: seconds::COLUMNS,
@@ -93,7 +86,6 @@ pub const LAYOUTS: &[Layout] = &[
     },
     Layout {
         name: "rounds",
-        about: "Rates of each round, shutdown, scans and memory, as the ft-index examples have them.",
         needs: "a workload with rounds or with scans alone in a phase, such as toku-insert or toku-scan",
         render: rounds::pages,
         columns: rounds::COLUMNS,
