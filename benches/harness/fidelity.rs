@@ -3,6 +3,8 @@
 //! has written to is in another state). The core's reads are checked and counted in a histogram; the hand-written loop
 //! does neither.
 
+#![allow(unsafe_code, reason = "it calls the engine's C interface")]
+
 use crate::Row;
 use heed::types::Bytes;
 use heed::{EnvFlags, EnvOpenOptions};

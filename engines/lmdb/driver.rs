@@ -60,6 +60,7 @@ impl Driver for Lmdb {
         let mut options = EnvOpenOptions::new();
         options.map_size(map_bytes as usize).max_dbs(config.keyspaces() as u32);
         options.max_readers(READERS_MIN.max(2 * config.threads()) as u32);
+        #[allow(unsafe_code, reason = "the engine's environment is a memory map")]
         // SAFETY: no flag but NO_SYNC and WRITE_MAP is unsafe; what a power cut or a stray write then does to the file
         // is what is measured. The folder is this trial's own: no other process has its file open.
         let environment = unsafe { options.flags(flags).open(config.path())? };

@@ -1,5 +1,6 @@
 //! Drives a driver's table from a test, as the core does: ops in, statuses and bytes out.
-#![allow(dead_code)] // Two crates use it, each a part.
+#![allow(unsafe_code, reason = "it calls the table as the core does")]
+#![allow(dead_code, reason = "two crates use it, each a part")]
 
 use kvdyno_driver::Driver;
 use kvdyno_driver::abi::*;

@@ -1,5 +1,7 @@
 //! Mutants' tables, with the faults that are no session's: lying stamps, lying waits and a buffer that is used again.
 
+#![allow(unsafe_code, reason = "it spoils the answers of another table")]
+
 use crate::{Fault, Mutant};
 use kvdyno_driver::abi::*;
 use std::sync::atomic::Ordering;

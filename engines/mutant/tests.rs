@@ -1,5 +1,7 @@
 //! Each fault really happens, and the model test that finds nothing wrong with memory-btree finds each of them.
 
+#![allow(unsafe_code, reason = "it calls the table as the core does")]
+
 #[path = "../memory/drive.rs"]
 mod drive;
 #[path = "../memory/model.rs"]

@@ -1,5 +1,7 @@
 //! A server of the driver's own: started on a free port of this machine in the trial's folder, and ended with it.
 
+#![allow(unsafe_code, reason = "system calls around a process")]
+
 use super::address::Address;
 use super::facts::info;
 use super::tls::Files;

@@ -1,5 +1,7 @@
 //! Safe handles over the C table: engines, databases, sessions and their memory. The only module that calls drivers.
 
+#![allow(unsafe_code, reason = "the C boundary is here")]
+
 mod answers;
 mod arena;
 mod builtin;

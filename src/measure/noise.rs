@@ -1,5 +1,7 @@
 //! Activity of the rest of the machine during a measurement, and how unsteady its CPUs are.
 
+#![allow(unsafe_code, reason = "system calls")]
+
 mod phase;
 #[cfg(test)]
 mod tests;
