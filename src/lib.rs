@@ -37,7 +37,7 @@ pub use engine::{
     Arena, Database, Engine, Registry, Request, Shape, abi, capability_names, catalogue, plugin_folders,
 };
 pub use generator::{
-    Distribution, KeyRules, Keys, Part, Permutation, Random, Sampler, SizeSpec, ValueRules, Values,
+    Distribution, KeyRules, Keys, Partition, Permutation, Random, Sampler, SizeSpec, ValueRules, Values,
 };
 pub use measure::{Clock, raise_open_files};
 pub use resp::{Limits, Parser, Step};

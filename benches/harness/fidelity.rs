@@ -10,7 +10,7 @@ use heed::types::Bytes;
 use heed::{EnvFlags, EnvOpenOptions};
 use kvdyno::Clock;
 use kvdyno::Registry;
-use kvdyno::{Distribution, KeyRules, Keys, Part, Permutation, Random};
+use kvdyno::{Distribution, KeyRules, Keys, Partition, Permutation, Random};
 use kvdyno::{Durability, Mix, Phase, Workload, builtin};
 use kvdyno::{Outcome, PhaseRecord, Trial};
 use kvdyno::{Sampler, SizeSpec, ValueRules, Values};
@@ -57,7 +57,7 @@ impl Hand {
         let rules = KeyRules { range: workload.keys, ..KeyRules::default() };
         let sizes = ValueRules { size: SizeSpec::Fixed(100), compressed_share: 0.5 };
         let sampler =
-            Sampler::new(&Distribution::Uniform, workload.keys, 1, Part { index: 0, count: 1 }, false);
+            Sampler::new(&Distribution::Uniform, workload.keys, 1, Partition { index: 0, count: 1 }, false);
         Hand {
             clock: Clock::calibrate(),
             keys: Keys::new(&rules, workload.seed).expect("the rules are right"),

@@ -47,7 +47,7 @@ fn value(number: u64, version: u64) -> Vec<u8> {
 }
 
 /// Gets of rows that were put twice, until one is wrong in the way that `is_fault` knows (row, answer).
-fn spoils_gets(fault: &str, is_fault: impl Fn(u64, &Answer) -> bool) {
+fn spoils_gets(fault: &str, is_fault: impl Fn(u64, &Reply) -> bool) {
     shows(fault, |session, round| {
         let number = round % 16;
         if round < 32 {

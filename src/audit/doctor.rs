@@ -7,7 +7,7 @@ mod table;
 mod tests;
 
 use crate::measure::cgroup::Limit;
-use crate::measure::facility::{Answer, Facility, facilities};
+use crate::measure::facility::{Availability, Facility, facilities};
 use crate::measure::units::{bytes_text, share_text, time_text};
 use crate::measure::{
     Clock, ClockFacts, Conditions, FileSystemFacts, Jitter, Machine, NoiseProbe, Warning, warnings_of,
@@ -304,7 +304,7 @@ fn toolchain_row(found: &[(&'static str, Option<String>)]) -> Finding {
 }
 
 fn facility_row(facility: Facility) -> Finding {
-    let works = facility.answer == Answer::Works;
+    let works = facility.answer == Availability::Works;
     Finding {
         name: facility.name,
         value: facility.detail,

@@ -39,7 +39,7 @@ pub fn registry(given: &[PathBuf], names: &[String]) -> Result<Registry, CliErro
     let executable = std::env::current_exe()
         .map_err(|error| CliError::failed(format!("cannot find this executable: {error}")))?;
     let names: Vec<String> = names.iter().map(|name| super::args::named(name).0.to_string()).collect();
-    Ok(Registry::look_for(given, &names, &|files| described(&executable, files)))
+    Ok(Registry::for_names(given, &names, &|files| described(&executable, files)))
 }
 
 /// Tells of plug-ins that were refused, where that may be why the command does something else than expected: no engine

@@ -12,21 +12,21 @@ mod defect;
 mod description;
 mod plugin;
 mod registry;
+mod reported;
 mod stamps;
-mod told;
 
 pub use answers::Status;
 pub use arena::{Arena, Shape, TRESPASS};
 pub use capability::{capability_names, level_name};
 pub use catalogue::{Known, catalogue, defects_of, environment_of};
 pub use database::{Database, Executed, InForce, Request, Session, Work};
-pub use defect::Asked;
+pub use defect::PhaseProfile;
 pub use description::{Description, OptionInfo, harmless, is_engine_name};
 pub use kvdyno_driver::abi;
 pub use plugin::{Refused, is_plugin_name, plugin_folders};
 pub use registry::{Absent, Lookup, Registry, mutant_names};
+pub use reported::{REPORT_PREFIX, Reported, describe};
 pub use stamps::Span;
-pub use told::{TOLD, Told, describe};
 
 use kvdyno_driver::abi::kv_driver;
 use std::path::{Path, PathBuf};

@@ -27,7 +27,7 @@ mod tests;
 pub use key::{KeyFile, KeyRules, Keys, LEAST_KEY_BYTES, MOST_KEY_BYTES, MOST_KEY_FILE_BYTES};
 pub use permutation::Permutation;
 pub use random::{Random, mix64};
-pub use sample::{Part, Sampler};
+pub use sample::{Partition, Sampler};
 pub use sizes::Sizes;
 pub use spec::{Distribution, Encoding, SizeSpec, SpecError, nearest, parse_bytes};
 pub use value::{ValueRules, Values};

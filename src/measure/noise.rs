@@ -82,7 +82,7 @@ impl NoiseProbe {
     pub fn finish(&self) -> Noise {
         let elapsed_ns = monotonic_ns().saturating_sub(self.at_ns);
         let mut delays = self.delays.clone();
-        delays.look();
+        delays.update();
         let cpu_ns = Usage::tree_cpu_ns().zip(self.cpu_ns).map(|(now, then)| now.saturating_sub(then));
         let (steal_share, other_cpu_share) = self.cpus.finish();
         let less = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);

@@ -224,7 +224,7 @@ impl<'s, 'p> Watch<'s, 'p> {
         let usage = Usage::now();
         let disk = DiskUse::of(&self.data);
         if let Some(probe) = &mut self.probe {
-            probe.look();
+            probe.update();
         }
         let used = usage.since(&self.usage);
         // With a row missed in between, nobody knows how much of it was in which.
