@@ -16,15 +16,35 @@ macro_rules! eprintln {
     ($($text:tt)*) => { eprint!("{}\n", format_args!($($text)*)) };
 }
 
-pub mod audit;
-pub mod cli;
-pub mod engine;
-pub mod generator;
-pub mod live;
-pub mod measure;
-pub mod report;
-pub mod resp;
-pub mod results;
-pub mod runner;
-pub mod text;
-pub mod workload;
+mod audit;
+mod cli;
+mod engine;
+mod generator;
+mod live;
+mod measure;
+mod report;
+mod resp;
+mod results;
+mod runner;
+mod text;
+mod workload;
+
+/// The command.
+pub use cli::main;
+
+// For tests, benches and fuzz targets only.
+pub use audit::proven::proven;
+pub use engine::{
+    Arena, Database, Engine, Registry, Request, Shape, abi, capability_names, catalogue, plugin_folders,
+};
+pub use generator::{
+    Distribution, KeyRules, Keys, Partition, Permutation, Random, Sampler, SizeSpec, ValueRules, Values,
+};
+pub use measure::{Clock, raise_open_files};
+pub use resp::{Limits, Parser, Step};
+pub use results::blocks::{Blocks, Table};
+pub use results::comparison::{Better, Rows, Verdict};
+pub use results::statistics::{interval_of_median, median};
+pub use results::{Outcome, PhaseRecord, Trial, parse_record, parse_run, sane_record};
+pub use runner::run_trial;
+pub use workload::{Changes, Durability, Mix, Phase, Workload, builtin, is_suite, parse, parse_suite};

@@ -1,5 +1,5 @@
 //! The entry point of the `kvdyno` command.
 
 fn main() -> std::process::ExitCode {
-    kvdyno::cli::main()
+    kvdyno::main()
 }

@@ -1,8 +1,8 @@
 //! The descriptions of the engines agree: the table of engines/README.md with its sources, and each driver that is built
 //! with its engine.toml and with what `verify` has proven.
 
-use kvdyno::audit::proven::proven;
-use kvdyno::engine::{Engine, Registry, capability_names, catalogue, plugin_folders};
+use kvdyno::proven;
+use kvdyno::{Engine, Registry, capability_names, catalogue, plugin_folders};
 use std::path::Path;
 
 const HEAD: &str = "\

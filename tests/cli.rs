@@ -1,5 +1,7 @@
 //! The command as people use it: exit codes, messages, runs that are stopped, crash or fail, and what is left behind.
 
+#![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
+
 #[path = "cli/arguments.rs"]
 mod arguments;
 #[path = "cli/command.rs"]

@@ -1,6 +1,8 @@
 //! Every available engine passes `kvdyno verify`; every planted fault is detected, by it and by an ordinary run; the
 //! reference engines cause no false alarm.
 
+#![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
+
 #[path = "cli/command.rs"]
 mod command;
 

@@ -1,5 +1,7 @@
 //! Each level that an engine in Go, or a server, declares is what it does: its sync calls for 100 commits are counted with strace.
 
+#![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
+
 #[path = "cli/command.rs"]
 mod command;
 

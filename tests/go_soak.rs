@@ -1,6 +1,8 @@
 //! Engines in Go under a mixed load by four threads, with the garbage collector forced to run all the time: no wrong value,
 //! and nothing that grows without end. Ten minutes, so only `make test-all` runs it; KVDYNO_SOAK_SECONDS makes it shorter.
 
+#![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
+
 #[path = "cli/command.rs"]
 mod command;
 

@@ -2,6 +2,8 @@
 //! in a run and in `kvdyno verify`. The tests for drivers in C are in tests/cli: hostile.rs, liars.rs, escapes.rs,
 //! loading.rs and reopen.rs.
 
+#![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
+
 #[path = "cli/command.rs"]
 mod command;
 

@@ -1,4 +1,4 @@
-//! Rules of the code, held by tests: who may know whom, heads, and what must not stand in any file.
+//! Rules that neither the compiler nor clippy checks: who may use whom, heads of files, and what no file may contain.
 
 #[path = "layers/source.rs"]
 mod source;
@@ -7,7 +7,7 @@ mod wording;
 
 use source::{SOURCES, Source, body, closing, is_test, root, words};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The rooms, and those that each may use (ARCHITECTURE.md, "Modules").
 const ROOMS: &[(&str, &[&str])] = &[
@@ -39,32 +39,6 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
 ];
-/// Files that may hold `unsafe`, or folders of such (with `/` at the end).
-const UNSAFE: &[&str] = &[
-    "benches/harness/fidelity.rs",
-    "driver/rust/src/",
-    "engines/lmdb/driver.rs",
-    "engines/lmdb/held.rs",
-    "engines/mutant/execute.rs",
-    "engines/mutant/session.rs",
-    "engines/redis/server.rs",
-    "engines/sqlite/session.rs",
-    "src/engine/",
-    "src/measure/clock.rs",
-    "src/measure/clock/across.rs",
-    "src/measure/copy.rs",
-    "src/measure/counters.rs",
-    "src/measure/disk.rs",
-    "src/measure/facility/system_calls.rs",
-    "src/measure/machine.rs",
-    "src/measure/machine/processor.rs",
-    "src/measure/noise.rs",
-    "src/measure/placement.rs",
-    "src/measure/processes/guard.rs",
-    "src/measure/resources.rs",
-    "src/measure/signals.rs",
-    "tests/hostile/rust/driver.rs",
-];
 /// Names of engines may stand in the list of built-in ones, in the names of workloads that are called after a tool, and in
 /// examples of the command line's help.
 const MAY_NAME_ENGINES: &[&str] = &["src/engine/builtin.rs", "src/workload/builtin.rs", "src/cli/"];
@@ -72,8 +46,6 @@ const MAY_NAME_ENGINES: &[&str] = &["src/engine/builtin.rs", "src/workload/built
 const NOT_ASCII: &[&str] = &[];
 /// Names that say nothing about what is inside.
 const NO_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc", "manager", "core"];
-
-const ROOT_ENTRIES: usize = 21;
 
 fn violations(rule: impl Fn(&Source) -> Vec<String>) -> Vec<String> {
     SOURCES.iter().flat_map(rule).collect()
@@ -134,7 +106,7 @@ fn room_violations(source: &Source) -> Vec<String> {
         return Vec::new();
     }
     if room == "main" {
-        let used = words(&source.code, "kvdyno").filter(|at| !source.code[*at..].starts_with("kvdyno::cli"));
+        let used = words(&source.code, "kvdyno").filter(|at| !source.code[*at..].starts_with("kvdyno::main"));
         return used.map(|at| source.at(at, "main may use cli only")).collect();
     }
     let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
@@ -175,35 +147,6 @@ fn banned(source: &Source) -> Vec<String> {
         found.extend(
             words(&source.text, mark).map(|at| source.at(at, format!("`{mark}`: a task or nothing"))),
         );
-    }
-    for mark in ["unimplemented", "todo"] {
-        let calls = words(&source.code, mark).filter(|at| source.code[at + mark.len()..].starts_with('!'));
-        found.extend(calls.map(|at| source.at(at, format!("`{mark}!`"))));
-    }
-    for at in words(&source.code, "matches").filter(|at| source.code[*at..].starts_with("matches!(")) {
-        let before = source.code[..at].trim_end().chars().last();
-        let end = closing(&source.code, at + "matches!".len());
-        let is_statement = matches!(before, Some('{' | '}' | ';')) && source.code[end..].starts_with(");");
-        if is_statement {
-            found.push(source.at(at, "a `matches!` whose answer is thrown away; `assert!` it"));
-        }
-    }
-    found
-}
-
-fn unwraps(source: &Source) -> Vec<String> {
-    if !source.is_rust() {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
-    for (at, _) in source.code.match_indices(".unwrap()").filter(|(at, _)| !is_test(source, *at)) {
-        found.push(source.at(at, "`.unwrap()` outside tests"));
-    }
-    for (at, start) in source.code_and_strings.match_indices(".expect(\"") {
-        let reason = source.text[at + start.len()..].split('"').next().unwrap_or("");
-        if reason.split_whitespace().count() < 3 && !is_test(source, at) {
-            found.push(source.at(at, format!("`expect({reason:?})` does not say why it cannot be")));
-        }
     }
     found
 }
@@ -283,28 +226,6 @@ fn rooms_use_only_what_they_may() {
     assert_none(violations(room_violations));
 }
 
-/// Tests of a driver may call its table as the core does.
-fn is_driver_test(source: &Source, at: usize) -> bool {
-    source.path.starts_with("engines/") && is_test(source, at)
-}
-
-#[test]
-fn unsafe_stays_in_the_rooms_for_it() {
-    let found = violations(|source| {
-        let is_rust = source.is_rust() && !source.is_in(UNSAFE);
-        let places = words(&source.code, "unsafe").filter(|at| is_rust && !is_driver_test(source, *at));
-        places.map(|at| source.at(at, "`unsafe` outside the files that may hold it")).collect()
-    });
-    assert_none(found);
-    let has_unsafe = |entry: &&&str| {
-        let files = SOURCES.iter().filter(|source| source.is_in(&[**entry]));
-        !files.clone().any(|source| words(&source.code, "unsafe").next().is_some())
-    };
-    assert_none(
-        UNSAFE.iter().filter(has_unsafe).map(|entry| format!("{entry} needs no exception")).collect(),
-    );
-}
-
 #[test]
 fn the_core_names_no_engine() {
     let engines = engine_folders();
@@ -346,11 +267,6 @@ fn nothing_is_left_unfinished() {
 }
 
 #[test]
-fn code_outside_tests_does_not_unwrap() {
-    assert_none(violations(unwraps));
-}
-
-#[test]
 fn files_are_named_for_what_they_are() {
     assert_none(violations(|source| {
         let parts = source.path.split('/').map(|part| part.split('.').next().unwrap_or(""));
@@ -367,15 +283,6 @@ fn no_file_knows_a_path_of_one_machine() {
 #[test]
 fn paths_in_documents_exist() {
     assert_none(violations(dead_paths));
-}
-
-#[test]
-fn the_root_is_small() {
-    let ignored = source::ignored();
-    let entries = fs::read_dir(root()).expect("the root is there").flatten().map(|entry| entry.path());
-    let mut entries: Vec<PathBuf> = entries.filter(|path| !ignored.contains(path)).collect();
-    entries.sort();
-    assert!(entries.len() <= ROOT_ENTRIES, "{} entries in the root: {entries:?}", entries.len());
 }
 
 #[test]
@@ -404,11 +311,7 @@ fn every_rule_finds_what_it_is_for() {
     assert!(!room_violations(&Source::new("src/misplaced.rs", "")).is_empty());
     assert!(head_violation(&rust("use std::fs;\n")).is_some());
     assert!(head_violation(&rust("//! A head without an end\n")).is_some());
-    let thrown = concat!("fn f() {\n    matches!(1, 1);\n}\n// TO", "DO later\n");
-    assert_eq!(banned(&rust(thrown)).len(), 2);
-    assert!(banned(&rust("fn f() -> bool {\n    let a = matches!(1, 1);\n    a\n}\n")).is_empty());
-    let unwrapping = "fn f() { g().unwrap(); h().expect(\"fine\"); }\n#[cfg(test)]\nmod tests { fn t() { g().unwrap(); } }\n";
-    assert_eq!(unwraps(&rust(unwrapping)).len(), 2);
+    assert_eq!(banned(&rust(concat!("// TO", "DO later\n"))).len(), 1);
     assert_eq!(
         machine_paths(&rust(concat!("\"/ho", "me/someone/x\" \"/ho", "me/x\" src/ho", "me/x/y\n"))).len(),
         1

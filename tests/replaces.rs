@@ -1,6 +1,8 @@
 //! docs/replaces.md and the pages below it: each command that they show runs, each test that they name is there, and
 //! the faults of the older tools that no other test holds are held here.
 
+#![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
+
 #[path = "replaces/commands.rs"]
 mod commands;
 #[path = "replaces/experiments.rs"]

@@ -1,5 +1,7 @@
 //! Tests of `kvdyno serve` over its socket.
 
+#![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
+
 #[path = "resp/client.rs"]
 mod client;
 #[path = "resp/libraries.rs"]

@@ -2,9 +2,9 @@
 //! in Go also with the copies for engines that keep the slices they are given.
 
 use crate::Row;
-use kvdyno::engine::abi::{KV_CLOCK_COUNTER, KV_CLOCK_MONOTONIC, KV_GET, KV_NONE, KV_PUT};
-use kvdyno::engine::{Arena, Database, Engine, Registry, Request, Shape, plugin_folders};
-use kvdyno::measure::Clock;
+use kvdyno::Clock;
+use kvdyno::abi::{KV_CLOCK_COUNTER, KV_CLOCK_MONOTONIC, KV_GET, KV_NONE, KV_PUT};
+use kvdyno::{Arena, Database, Engine, Registry, Request, Shape, plugin_folders};
 use std::hint::black_box;
 use std::sync::atomic::AtomicU32;
 use std::time::Instant;

@@ -3,16 +3,18 @@
 //! database that the other has written to is in another state. The core's reads are checked and counted in a histogram;
 //! the hand-written loop does neither.
 
+#![allow(unsafe_code, reason = "it calls the engine's C interface")]
+
 use crate::Row;
 use heed::types::Bytes;
 use heed::{EnvFlags, EnvOpenOptions};
-use kvdyno::engine::Registry;
-use kvdyno::generator::{Distribution, KeyRules, Keys, Part, Permutation, Random};
-use kvdyno::generator::{Sampler, SizeSpec, ValueRules, Values};
-use kvdyno::measure::Clock;
-use kvdyno::results::statistics::{interval_of_median, median};
-use kvdyno::results::{Outcome, PhaseRecord, Trial};
-use kvdyno::workload::{Durability, Mix, Phase, Workload, builtin};
+use kvdyno::Clock;
+use kvdyno::Registry;
+use kvdyno::{Distribution, KeyRules, Keys, Partition, Permutation, Random};
+use kvdyno::{Durability, Mix, Phase, Workload, builtin};
+use kvdyno::{Outcome, PhaseRecord, Trial};
+use kvdyno::{Sampler, SizeSpec, ValueRules, Values};
+use kvdyno::{interval_of_median, median};
 use redb::ReadableDatabase;
 use std::path::Path;
 
@@ -55,7 +57,7 @@ impl Hand {
         let rules = KeyRules { range: workload.keys, ..KeyRules::default() };
         let sizes = ValueRules { size: SizeSpec::Fixed(100), compressed_share: 0.5 };
         let sampler =
-            Sampler::new(&Distribution::Uniform, workload.keys, 1, Part { index: 0, count: 1 }, false);
+            Sampler::new(&Distribution::Uniform, workload.keys, 1, Partition { index: 0, count: 1 }, false);
         Hand {
             clock: Clock::calibrate(),
             keys: Keys::new(&rules, workload.seed).expect("the rules are right"),
@@ -237,7 +239,7 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
     };
     let engine = registry.engine(engine).expect("it is built in");
     let clock = Clock::calibrate();
-    let record = kvdyno::runner::run_trial(&trial, engine, folder, clock, &mut |_| {}, &|_| Ok(()));
+    let record = kvdyno::run_trial(&trial, engine, folder, clock, &mut |_| {}, &|_| Ok(()));
     let mut record = record.expect("the trial can be set up");
     assert_eq!(record.outcome, Outcome::Ok);
     record.phases.pop().expect("three phases")

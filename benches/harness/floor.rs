@@ -1,11 +1,11 @@
 //! The cost of the complete loop with the null engine: generation, clock, call, histogram.
 
 use crate::Row;
-use kvdyno::engine::{Engine, Registry, plugin_folders};
-use kvdyno::generator::Distribution;
-use kvdyno::measure::Clock;
-use kvdyno::results::Trial;
-use kvdyno::workload::{Mix, Phase, Workload, builtin};
+use kvdyno::Clock;
+use kvdyno::Distribution;
+use kvdyno::Trial;
+use kvdyno::{Engine, Registry, plugin_folders};
+use kvdyno::{Mix, Phase, Workload, builtin};
 
 fn workload(mix: Mix, distribution: Distribution, ops: u64) -> Workload {
     let mut workload = builtin("read-random").expect("it is built in");
@@ -32,15 +32,11 @@ fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
     };
     let data = tempfile::tempdir().expect("a temporary folder");
     let once = |_| {
-        let record = kvdyno::runner::run_trial(
-            &trial,
-            engine.clone(),
-            data.path(),
-            Clock::calibrate(),
-            &mut |_| {},
-            &|_| Ok(()),
-        )
-        .expect("the null engine does not fail");
+        let record =
+            kvdyno::run_trial(&trial, engine.clone(), data.path(), Clock::calibrate(), &mut |_| {}, &|_| {
+                Ok(())
+            })
+            .expect("the null engine does not fail");
         record.phases[0].elapsed_ns as f64 / record.phases[0].ops as f64
     };
     (0..rounds).map(once).fold(f64::INFINITY, f64::min)

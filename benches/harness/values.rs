@@ -1,7 +1,7 @@
 //! The cost of generating and checking values.
 
 use crate::Row;
-use kvdyno::generator::{SizeSpec, ValueRules, Values};
+use kvdyno::{SizeSpec, ValueRules, Values};
 use std::hint::black_box;
 use std::time::Instant;
 

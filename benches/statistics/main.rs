@@ -6,10 +6,10 @@
 
 mod noise;
 
-use kvdyno::generator::Random;
-use kvdyno::results::blocks::{Blocks, Table};
-use kvdyno::results::comparison::{Better, Rows, Verdict};
-use kvdyno::results::statistics::interval_of_median;
+use kvdyno::Random;
+use kvdyno::interval_of_median;
+use kvdyno::{Better, Rows, Verdict};
+use kvdyno::{Blocks, Table};
 use noise::{CASES, HARD, Kind, Noise, runs};
 use std::cmp::Ordering;
 

@@ -1,6 +1,6 @@
 //! Synthetic runs: rates with known true values and the kinds of noise that occur in benchmarks.
 
-use kvdyno::generator::Random;
+use kvdyno::Random;
 
 /// How rates vary around the true value. Shares are of the rate: 0.03 is 3 %.
 #[derive(Clone, Copy, PartialEq)]

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"syscall"
 )
 
 // Option of a driver, set as name=value.
@@ -107,10 +108,14 @@ func Fail(status Status, format string, arguments ...any) error {
 	return &Failure{status, fmt.Sprintf(format, arguments...)}
 }
 
+// statusOf gives the status of an error: that of a Failure, or Full if the disk or the quota is.
 func statusOf(err error) Status {
 	var failure *Failure
 	if errors.As(err, &failure) {
 		return failure.Status
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return Full
 	}
 	return Failed
 }

@@ -65,6 +65,7 @@ impl Driver for Lmdb {
         let mut options = EnvOpenOptions::new();
         options.map_size(map_bytes as usize).max_dbs(config.keyspaces() as u32);
         options.max_readers(READERS_MIN.max(2 * config.threads()) as u32);
+        #[allow(unsafe_code, reason = "the engine's environment is a memory map")]
         // SAFETY: only the flags NO_SYNC and WRITE_MAP are unsafe; the effect of a power cut or a stray write on the
         // file is what is measured. The folder belongs to this trial: no other process has its file open.
         let environment = unsafe { options.flags(flags).open(config.path())? };

@@ -1,5 +1,7 @@
 //! A cursor that stays open from call to call, with the read transaction that it needs.
 
+#![allow(unsafe_code, reason = "a transaction that outlives a call")]
+
 use heed::types::Bytes;
 use heed::{Database, Env, RoRange, RoRevRange, RoTxn, WithTls};
 use kvdyno_driver::{Error, Op, Status};

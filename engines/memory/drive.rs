@@ -1,5 +1,6 @@
 //! Drives a driver's table from a test, like the core: ops in, statuses and bytes out.
-#![allow(dead_code)] // Two crates use it, each of them a part of it.
+#![allow(unsafe_code, reason = "it calls the table like the core")]
+#![allow(dead_code, reason = "two crates use it, each a part")]
 
 use kvdyno_driver::Driver;
 use kvdyno_driver::abi::*;
@@ -64,7 +65,7 @@ pub fn merge(key: &[u8], operand: &[u8]) -> Ask {
 
 /// The result of an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Reply {
     pub status: u32,
     pub bytes: Vec<u8>,
     pub rows: u32,
@@ -74,7 +75,7 @@ pub struct Answer {
     pub end: u64,
 }
 
-impl Answer {
+impl Reply {
     /// The rows that a scan delivered.
     pub fn pairs(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut rest = &self.bytes[..];
@@ -91,8 +92,8 @@ impl Answer {
 }
 
 /// The result of a batch.
-pub struct Ran {
-    pub answers: Vec<Answer>,
+pub struct BatchOutcome {
+    pub answers: Vec<Reply>,
     pub done: u32,
     pub start: u64,
     pub waited: u64,
@@ -214,7 +215,7 @@ pub struct Drive<'b> {
 
 impl Drive<'_> {
     /// Runs a batch.
-    pub fn run(&mut self, asks: &[Ask]) -> Ran {
+    pub fn run(&mut self, asks: &[Ask]) -> BatchOutcome {
         let mut outs: Vec<Vec<u8>> = asks.iter().map(|ask| vec![0xee; ask.out_size]).collect();
         let mut ops: Vec<kv_op> = asks.iter().zip(&mut outs).map(|(ask, out)| raw(ask, out)).collect();
         if let Some(last) = ops.last_mut() {
@@ -236,7 +237,7 @@ impl Drive<'_> {
         // SAFETY: a session of this table; ops, keys, values and buffers live until the call returns.
         unsafe { self.bench.table.execute.unwrap()(self.session, &mut batch) };
         let answers = ops.iter().zip(outs).map(|(op, out)| answer(op, out)).collect();
-        Ran {
+        BatchOutcome {
             answers,
             done: *batch.done.get_mut(),
             start: batch.start,
@@ -246,7 +247,7 @@ impl Drive<'_> {
     }
 
     /// Runs one op.
-    pub fn one(&mut self, ask: Ask) -> Answer {
+    pub fn one(&mut self, ask: Ask) -> Reply {
         self.run(&[ask]).answers.remove(0)
     }
 }
@@ -286,11 +287,11 @@ fn raw(ask: &Ask, out: &mut [u8]) -> kv_op {
     }
 }
 
-fn answer(op: &kv_op, mut out: Vec<u8>) -> Answer {
+fn answer(op: &kv_op, mut out: Vec<u8>) -> Reply {
     let is_read = matches!(op.kind, KV_GET | KV_SCAN | KV_POP) && matches!(op.status, KV_OK | KV_SHORT);
     let delivered = if is_read && op.flags & KV_TOUCH == 0 { op.length as usize } else { 0 };
     out.truncate(delivered);
-    Answer {
+    Reply {
         status: op.status,
         bytes: out,
         rows: if is_read && op.kind == KV_SCAN { op.rows } else { 0 },

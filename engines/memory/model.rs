@@ -15,13 +15,13 @@ pub struct Model {
 }
 
 /// A part of a batch: one op or a group.
-pub struct Part {
+pub struct Group {
     pub asks: Vec<Ask>,
     pub atomic: bool,
 }
 
-fn ended(status: u32) -> Answer {
-    Answer { status, bytes: vec![], rows: 0, needed: 0, detail: 0, start: 0, end: 0 }
+fn ended(status: u32) -> Reply {
+    Reply { status, bytes: vec![], rows: 0, needed: 0, detail: 0, start: 0, end: 0 }
 }
 
 fn is_failure(status: u32) -> bool {
@@ -34,7 +34,7 @@ impl Model {
     }
 
     /// The expected answers of a part of a batch.
-    pub fn part(&mut self, part: &Part) -> Vec<Answer> {
+    pub fn part(&mut self, part: &Group) -> Vec<Reply> {
         if !part.atomic {
             return part.asks.iter().map(|ask| self.one(ask)).collect();
         }
@@ -43,7 +43,7 @@ impl Model {
             return vec![ended(KV_UNSUPPORTED); part.asks.len()];
         }
         let before = self.spaces.clone();
-        let mut answers: Vec<Answer> = Vec::new();
+        let mut answers: Vec<Reply> = Vec::new();
         for ask in &part.asks {
             let answer = self.one(ask);
             let status = answer.status;
@@ -66,7 +66,7 @@ impl Model {
         answers
     }
 
-    fn one(&mut self, ask: &Ask) -> Answer {
+    fn one(&mut self, ask: &Ask) -> Reply {
         match ask.kind {
             KV_GET => self.get(ask),
             KV_SCAN => self.scan(ask),
@@ -75,17 +75,17 @@ impl Model {
         }
     }
 
-    fn get(&self, ask: &Ask) -> Answer {
+    fn get(&self, ask: &Ask) -> Reply {
         let Some(value) = self.spaces[ask.keyspace as usize].get(&ask.key) else {
             return ended(KV_NOT_FOUND);
         };
         if ask.flags & KV_TOUCH != 0 {
-            return Answer { detail: digest(value), ..ended(KV_OK) };
+            return Reply { detail: digest(value), ..ended(KV_OK) };
         }
         if value.len() > ask.out_size {
-            return Answer { needed: value.len() as u64, ..ended(KV_SHORT) };
+            return Reply { needed: value.len() as u64, ..ended(KV_SHORT) };
         }
-        Answer { bytes: value.clone(), ..ended(KV_OK) }
+        Reply { bytes: value.clone(), ..ended(KV_OK) }
     }
 
     fn write(&mut self, ask: &Ask) -> u32 {
@@ -112,7 +112,7 @@ impl Model {
         KV_OK
     }
 
-    fn scan(&self, ask: &Ask) -> Answer {
+    fn scan(&self, ask: &Ask) -> Reply {
         if self.capabilities & KV_ORDERED == 0 {
             return ended(KV_UNSUPPORTED);
         }
@@ -201,7 +201,7 @@ fn ask(random: &mut Random, keyspaces: u64, capabilities: u64) -> Ask {
     made
 }
 
-fn part(random: &mut Random, keyspaces: u64, capabilities: u64) -> Part {
+fn part(random: &mut Random, keyspaces: u64, capabilities: u64) -> Group {
     let (length, flags) = match random.below(6) {
         0 => (2 + random.below(5) as usize, KV_JOIN),
         1 => (2 + random.below(5) as usize, KV_JOIN | KV_ATOMIC),
@@ -217,7 +217,7 @@ fn part(random: &mut Random, keyspaces: u64, capabilities: u64) -> Part {
         let is_last = index + 1 == length;
         asks.push(made.flags(if is_last { flags & !KV_JOIN } else { flags }));
     }
-    Part { asks, atomic: flags & KV_ATOMIC != 0 }
+    Group { asks, atomic: flags & KV_ATOMIC != 0 }
 }
 
 /// How an engine is tested.
@@ -250,7 +250,7 @@ pub fn hold(table: &'static kv_driver, trial: &Trial<'_>) -> Result<(), String> 
     for round in 0..8 {
         let mut session = bench.session();
         for batch in 0..trial.batches / 8 {
-            let parts: Vec<Part> = (0..1 + random.below(6))
+            let parts: Vec<Group> = (0..1 + random.below(6))
                 .map(|_| part(&mut random, u64::from(KEYSPACES), capabilities))
                 .collect();
             compare(&mut session, &mut model, &parts)
@@ -268,14 +268,14 @@ pub fn hold(table: &'static kv_driver, trial: &Trial<'_>) -> Result<(), String> 
 }
 
 /// Sends a batch of parts and compares the answers and the stamps.
-pub fn compare(session: &mut Drive<'_>, model: &mut Model, parts: &[Part]) -> Result<(), String> {
+pub fn compare(session: &mut Drive<'_>, model: &mut Model, parts: &[Group]) -> Result<(), String> {
     let asks: Vec<Ask> = parts.iter().flat_map(|part| part.asks.clone()).collect();
-    let wanted: Vec<Answer> = parts.iter().flat_map(|part| model.part(part)).collect();
+    let wanted: Vec<Reply> = parts.iter().flat_map(|part| model.part(part)).collect();
     let ran = session.run(&asks);
     if ran.done as usize != asks.len() {
         return Err(format!("done is {} of {}", ran.done, asks.len()));
     }
-    let has_failed = |answer: &Answer| answer.status == KV_ERROR;
+    let has_failed = |answer: &Reply| answer.status == KV_ERROR;
     if ran.error.is_empty() && ran.answers.iter().any(has_failed) {
         return Err("an error without a message".into());
     }
@@ -293,7 +293,7 @@ pub fn compare(session: &mut Drive<'_>, model: &mut Model, parts: &[Part]) -> Re
         }
         last = stamps;
         is_tied = ask.flags & KV_JOIN != 0;
-        let answer = Answer { start: 0, end: 0, ..answer.clone() };
+        let answer = Reply { start: 0, end: 0, ..answer.clone() };
         if answer != *wanted {
             return Err(format!("{ask:?}: {answer:?}, expected {wanted:?}"));
         }

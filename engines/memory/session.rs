@@ -21,10 +21,10 @@ struct Before {
 }
 
 /// The locks of a group's shards, locked in the order of their index so that two groups never wait for each other.
-struct Held<'db, S>(Vec<(usize, RwLockWriteGuard<'db, S>)>);
+struct Locks<'db, S>(Vec<(usize, RwLockWriteGuard<'db, S>)>);
 
-impl<'db, S: Store> Held<'db, S> {
-    fn take(memory: &'db Memory<S>, ops: &[Op<'_>]) -> Result<Held<'db, S>, Error> {
+impl<'db, S: Store> Locks<'db, S> {
+    fn take(memory: &'db Memory<S>, ops: &[Op<'_>]) -> Result<Locks<'db, S>, Error> {
         let mut indices = Vec::with_capacity(ops.len());
         for op in ops {
             indices.push(memory.index(op.keyspace(), op.key())?);
@@ -38,7 +38,7 @@ impl<'db, S: Store> Held<'db, S> {
         for index in indices {
             guards.push((index, memory.shards[index].0.write()?));
         }
-        Ok(Held(guards))
+        Ok(Locks(guards))
     }
 
     fn store(&mut self, index: usize) -> Result<&mut S, Error> {
@@ -138,7 +138,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
 
     /// A single write that may also change index rows.
     fn write_indexed(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
-        let mut held = Held::take(self.memory, std::slice::from_ref(op))?;
+        let mut held = Locks::take(self.memory, std::slice::from_ref(op))?;
         let mut undo = Vec::new();
         self.frame.begin();
         let outcome = match (self.step(op, &mut held, &mut undo), &self.memory.log) {
@@ -180,7 +180,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
     fn step(
         &mut self,
         op: &mut Op<'_>,
-        held: &mut Held<'_, S>,
+        held: &mut Locks<'_, S>,
         undo: &mut Vec<Before>,
     ) -> Result<Status, Error> {
         let shard = self.memory.index(op.keyspace(), op.key())?;
@@ -204,7 +204,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
     fn change(
         &mut self,
         change: &Change<'_>,
-        held: &mut Held<'_, S>,
+        held: &mut Locks<'_, S>,
         undo: &mut Vec<Before>,
     ) -> Result<(), Error> {
         let memory = self.memory;
@@ -226,7 +226,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
     fn change_one(
         &mut self,
         change: &Change<'_>,
-        held: &mut Held<'_, S>,
+        held: &mut Locks<'_, S>,
         undo: &mut Vec<Before>,
     ) -> Result<Option<Vec<u8>>, Error> {
         let shard = self.memory.index(change.keyspace, change.key)?;
@@ -240,7 +240,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
 
     /// A group with one commit, all or nothing. False: it must be run op by op.
     fn commit_group(&mut self, ops: &mut [Op<'_>], atomic: bool) -> Result<bool, Error> {
-        let mut held = match Held::take(self.memory, ops) {
+        let mut held = match Locks::take(self.memory, ops) {
             Ok(held) => held,
             Err(error) if atomic => return Err(error),
             Err(_) => return Ok(false),
@@ -271,7 +271,7 @@ impl<'db, S: Store> MemorySession<'db, S> {
     fn step_all(
         &mut self,
         ops: &mut [Op<'_>],
-        held: &mut Held<'_, S>,
+        held: &mut Locks<'_, S>,
         undo: &mut Vec<Before>,
     ) -> Result<(), Error> {
         for op in ops {

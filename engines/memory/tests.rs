@@ -353,7 +353,7 @@ fn a_batch_ends_at_the_stop_word_and_the_deadline_and_waits_for_due_ops() {
     let bench = Bench::open(&TREE, &want(folder.path(), KV_NONE, KV_CREATE))
         .unwrap_or_else(|(_, text)| panic!("{text}"));
     let two = [put(b"a", b"1"), put(b"b", b"2")];
-    let statuses = |ran: &Ran| ran.answers.iter().map(|answer| answer.status).collect::<Vec<u32>>();
+    let statuses = |ran: &BatchOutcome| ran.answers.iter().map(|answer| answer.status).collect::<Vec<u32>>();
 
     let mut session = bench.session();
     session.stop = 1;

@@ -1,5 +1,7 @@
 //! Mutants' tables, with the faults outside sessions: false stamps, false waits and a reused buffer.
 
+#![allow(unsafe_code, reason = "it spoils the answers of another table")]
+
 use crate::{Fault, Mutant};
 use kvdyno_driver::abi::*;
 use std::sync::atomic::Ordering;

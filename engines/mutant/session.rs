@@ -1,5 +1,7 @@
 //! The faults of ops: each is a few lines around the correct memory-btree.
 
+#![allow(unsafe_code, reason = "it calls another table")]
+
 use crate::{Fault, Ghost, Mutant};
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Driver, Error, Op, Session, Status};

@@ -1,5 +1,7 @@
 //! Each fault really occurs, and the model test that finds nothing wrong with memory-btree detects each of them.
 
+#![allow(unsafe_code, reason = "it calls the table as the core does")]
+
 #[path = "../memory/drive.rs"]
 mod drive;
 #[path = "../memory/model.rs"]
@@ -45,7 +47,7 @@ fn value(number: u64, version: u64) -> Vec<u8> {
 }
 
 /// Gets rows that were put twice, until one is wrong in the way that `is_fault` checks (row, answer).
-fn spoils_gets(fault: &str, is_fault: impl Fn(u64, &Answer) -> bool) {
+fn spoils_gets(fault: &str, is_fault: impl Fn(u64, &Reply) -> bool) {
     shows(fault, |session, round| {
         let number = round % 16;
         if round < 32 {

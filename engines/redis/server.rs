@@ -1,5 +1,7 @@
 //! A server that the driver starts on a free port of this machine in the trial's folder, and stops with the trial.
 
+#![allow(unsafe_code, reason = "system calls around a process")]
+
 use super::address::Address;
 use super::facts::info;
 use super::tls::Files;

@@ -1,5 +1,7 @@
 //! A session of SQLite: one connection and its prepared statements.
 
+#![allow(unsafe_code, reason = "calls of the engine's C interface")]
+
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Error, Op, Session, Status, Vote, each};
 use rusqlite::{Connection, ErrorCode, Result as Outcome, Statement};

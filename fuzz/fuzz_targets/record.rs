@@ -1,7 +1,7 @@
 //! Any bytes either load as a record (or a run) and are written back equal, or are an error with a text; never a panic.
 #![no_main]
 
-use kvdyno::results::{parse_record, parse_run, sane_record};
+use kvdyno::{parse_record, parse_run, sane_record};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(record) = parse_record(bytes) {

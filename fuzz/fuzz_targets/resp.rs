@@ -1,7 +1,7 @@
 //! Any bytes of a client are requests, incomplete, or an error, with the same result for any division into pieces.
 #![no_main]
 
-use kvdyno::resp::{Limits, Parser, Step};
+use kvdyno::{Limits, Parser, Step};
 
 /// The requests of a stream that arrives in two pieces, and the last step of the parser.
 fn requests(first: &[u8], second: &[u8]) -> (Vec<Vec<Vec<u8>>>, Step) {

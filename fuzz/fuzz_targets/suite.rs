@@ -1,7 +1,7 @@
 //! Any text either is a suite whose workloads can be listed, or an error with a text; never a panic.
 #![no_main]
 
-use kvdyno::workload::{Changes, builtin, is_suite, parse_suite};
+use kvdyno::{Changes, builtin, is_suite, parse_suite};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let is_meant = is_suite(text);

@@ -1,7 +1,7 @@
 //! Any text either is a workload that prints and parses back to itself, or an error with a text; never a panic.
 #![no_main]
 
-use kvdyno::workload::parse;
+use kvdyno::parse;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     match parse(text, "fuzz.toml") {

@@ -6,7 +6,7 @@ mod probe;
 mod tests;
 
 use crate::measure::cgroup::Limit;
-use crate::measure::facility::{Answer, Facility, facilities};
+use crate::measure::facility::{Availability, Facility, facilities};
 use crate::measure::{
     Clock, ClockFacts, Conditions, FileSystemFacts, Jitter, Machine, NoiseProbe, Warning, warnings_of,
 };
@@ -105,11 +105,6 @@ impl Doctor {
     /// Appends a row. The command adds what only it knows, such as the engines.
     pub fn push(&mut self, row: Finding) {
         self.rows.push(row);
-    }
-
-    /// Whether any row is a warning. Missing facilities are not problems.
-    pub fn has_problems(&self) -> bool {
-        self.rows.iter().any(|row| row.verdict == Verdict::Warn)
     }
 }
 
@@ -341,7 +336,7 @@ fn toolchain_row(found: &[(&'static str, Option<String>)]) -> Finding {
 }
 
 fn facility_row(facility: Facility) -> Finding {
-    let works = facility.answer == Answer::Works;
+    let works = facility.answer == Availability::Works;
     Finding {
         name: facility.name,
         value: facility.detail,

@@ -45,7 +45,7 @@ pub fn registry(given: &[PathBuf], names: &[String]) -> Result<Registry, CliErro
     let executable = executable()?;
     let names: Vec<String> =
         names.iter().map(|name| super::args::split_options(name).0.to_string()).collect();
-    Ok(Registry::look_for(given, &names, &|files| described(&executable, files)))
+    Ok(Registry::for_names(given, &names, &|files| described(&executable, files)))
 }
 
 /// Warns about refused plug-ins if they may explain an unexpected result: no engine was named, a named engine is unknown, or

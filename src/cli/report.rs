@@ -3,6 +3,7 @@
 use super::error::CliError;
 use super::layouts;
 use super::redis_benchmark;
+use crate::report::{FORMATS, LAYOUTS};
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::{Summary, is_mutant};
 use crate::text::listed;
@@ -14,28 +15,33 @@ pub struct ReportArgs {
     /// Folder of a run, or a folder of runs, of which the newest is used.
     #[arg(default_value = "kvdyno-results")]
     dir: PathBuf,
-    #[arg(long, default_value = "text", help = formats())]
+    #[arg(long, default_value = "text", help = formats(), long_help = listing("Output format (see docs/formats.md):", FORMATS.iter().map(|format| (format.name, format.about))))]
     format: String,
     /// Show ratios to ENGINE instead of to the fastest engine of each table.
     #[arg(long, value_name = "ENGINE")]
     baseline: Option<String>,
-    #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP, long_help = listing("Print in the layouts of older tools, separated by commas:", LAYOUTS.iter().map(|layout| (layout.name, layout.about))))]
     layout: Vec<String>,
     /// Write a file for each cell or run to DIR instead of printing. Requires --layout, or --format hgrm or hlog.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// The help of `--format`.
+/// Long help of a flag: a line for each value.
+fn listing<'a>(title: &str, values: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    values.fold(title.to_string(), |text, (name, about)| format!("{text}\n  {name:<10} {about}"))
+}
+
+/// The short help of `--format`.
 fn formats() -> String {
-    let names: Vec<&str> = crate::report::FORMATS.iter().map(|format| format.name).collect();
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     format!("Output format: {} (see docs/formats.md)", listed(&names, "or"))
 }
 
 /// Prints the report, or writes its layouts.
 pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     let format = crate::report::format(&args.format).ok_or_else(|| {
-        let known: Vec<&str> = crate::report::FORMATS.iter().map(|format| format.name).collect();
+        let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         super::args::unknown("format", &args.format, &known, "kvdyno report --help")
     })?;
     let layouts = layouts::named(&args.layout)?;

@@ -116,7 +116,6 @@ fn random_flags_with_hostile_values_are_planned_or_refused_and_never_panic() {
                     let again = parsed(&words).unwrap_or_else(|error| panic!("{all:?}: {error}"));
                     assert_eq!(again.words, words, "the recorded command repeats the run");
                     for member in members {
-                        crate::runner::disk_estimate_bytes(&member.workload);
                         crate::runner::memory_estimate_bytes(&member.workload);
                         member.workload.clone().shrink_to(0.001);
                     }

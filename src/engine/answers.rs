@@ -101,7 +101,7 @@ pub fn kind_name(kind: u8) -> &'static str {
 
 /// The result of ops [`first`, `first + count`) of an arena.
 #[derive(Clone, Copy)]
-pub(super) struct Ran {
+pub(super) struct CallOutcome {
     pub first: usize,
     pub count: usize,
     /// As reported by the driver, unvalidated.
@@ -129,8 +129,8 @@ impl Arena {
 
     /// The first rule that a call broke, with the op where it did.
     #[cold]
-    pub(super) fn breach(&self, ran: Ran) -> Option<(usize, String)> {
-        let Ran { first, count, done, .. } = ran;
+    pub(super) fn breach(&self, ran: CallOutcome) -> Option<(usize, String)> {
+        let CallOutcome { first, count, done, .. } = ran;
         if !self.is_batch_as_sent(first, count) {
             return Some((first, "rule 3: the driver changed the core's part of the batch".into()));
         }
@@ -181,7 +181,7 @@ impl Arena {
 
     /// The first done op whose answer is not valid for its kind. An op is aborted because of another op, which is
     /// reported instead if there is one.
-    pub(super) fn refused(&self, ran: Ran, capabilities: u64) -> Option<(usize, String)> {
+    pub(super) fn refused(&self, ran: CallOutcome, capabilities: u64) -> Option<(usize, String)> {
         let is_refused = |&at: &usize| {
             let op = self.op(at);
             !Status::of(op.status).answers(op, capabilities)

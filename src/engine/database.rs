@@ -1,7 +1,7 @@
 //! An open database and its sessions: the calls through the driver's table.
 
 use super::abi::*;
-use super::answers::Ran;
+use super::answers::CallOutcome;
 use super::stamps::Span;
 use super::{Arena, Engine, EngineError, capability_names, harmless, level_name};
 use kvdyno_driver::ticks;
@@ -168,7 +168,7 @@ impl InForce {
     }
 
     /// Rules 10 and 11: the effective settings must be declared by the table.
-    fn hold_against(self, engine: &Engine, has_options: bool) -> Result<InForce, EngineError> {
+    fn check_declared(self, engine: &Engine, has_options: bool) -> Result<InForce, EngineError> {
         let broken = |text: String| Err(EngineError { status: KV_ERROR, text });
         if engine.levels() & 1 << self.level == 0 {
             let name = level_name(self.level);
@@ -243,7 +243,7 @@ impl Database {
         }
         let handle = Arc::new(Handle { table, raw });
         match InForce::read(&opened)
-            .and_then(|in_force| in_force.hold_against(engine, !request.settings.is_empty()))
+            .and_then(|in_force| in_force.check_declared(engine, !request.settings.is_empty()))
         {
             Ok(in_force) => Ok(Database { handle, in_force }),
             Err(error) => {
@@ -372,12 +372,18 @@ impl Session {
         {
             return Executed { done: count, error: None, is_breach: false, span };
         }
-        self.look(first, count, (status, span), is_strict)
+        self.examine(first, count, (status, span), is_strict)
     }
 
     /// For a call that needs a closer check.
     #[inline(never)]
-    fn look(&mut self, first: usize, count: usize, (status, span): (u32, Span), is_strict: bool) -> Executed {
+    fn examine(
+        &mut self,
+        first: usize,
+        count: usize,
+        (status, span): (u32, Span),
+        is_strict: bool,
+    ) -> Executed {
         let batch = self.arena.batch();
         let done = batch.done.load(Ordering::Acquire) as usize;
         let has_failed = status != KV_OK || batch.error[0] != 0;
@@ -386,7 +392,7 @@ impl Session {
             if text.is_empty() { format!("execute returned status {status} without a text") } else { text }
         });
         let error_op = first + (batch.error_op as usize).min(count.saturating_sub(1));
-        let ran = Ran { first, count, done, has_failed };
+        let ran = CallOutcome { first, count, done, has_failed };
         let of_stamps = || {
             let is_held = is_strict && !has_failed;
             is_held.then(|| self.arena.stamp_breach(first, done, span, self.capabilities)).flatten()

@@ -44,7 +44,7 @@ pub struct Meets {
 }
 
 /// The properties of a phase that matter for defects.
-pub struct Asked<'p> {
+pub struct PhaseProfile<'p> {
     /// The kinds of ops that it runs.
     pub kinds: &'p [&'p str],
     /// Whether its scans are in descending order.
@@ -57,7 +57,7 @@ pub struct Asked<'p> {
 
 impl Defect {
     /// Why a phase is not run on this version of the engine; `None` if it does not trigger the defect.
-    pub fn refusal(&self, version: &str, phase: &Asked<'_>) -> Option<String> {
+    pub fn refusal(&self, version: &str, phase: &PhaseProfile<'_>) -> Option<String> {
         let is_met = self.outcome == DefectOutcome::Refused
             && self.version == version
             && self.meets.kinds.iter().all(|kind| phase.kinds.contains(&kind.as_str()))
@@ -89,14 +89,14 @@ mod tests {
         )
         .unwrap();
         let kinds = ["get", "scan", "delete"];
-        let all = || Asked { kinds: &kinds, reverse: true, threads: 2, keys: 100 };
+        let all = || PhaseProfile { kinds: &kinds, reverse: true, threads: 2, keys: 100 };
         let reason = defect.refusal("1.2", &all()).unwrap();
         assert_eq!(reason, "known defect of version 1.2: rows get lost");
         assert_eq!(defect.refusal("1.3", &all()), None);
-        assert_eq!(defect.refusal("1.2", &Asked { kinds: &kinds[..2], ..all() }), None);
-        assert_eq!(defect.refusal("1.2", &Asked { reverse: false, ..all() }), None);
-        assert_eq!(defect.refusal("1.2", &Asked { threads: 1, ..all() }), None);
-        assert_eq!(defect.refusal("1.2", &Asked { keys: 99, ..all() }), None);
+        assert_eq!(defect.refusal("1.2", &PhaseProfile { kinds: &kinds[..2], ..all() }), None);
+        assert_eq!(defect.refusal("1.2", &PhaseProfile { reverse: false, ..all() }), None);
+        assert_eq!(defect.refusal("1.2", &PhaseProfile { threads: 1, ..all() }), None);
+        assert_eq!(defect.refusal("1.2", &PhaseProfile { keys: 99, ..all() }), None);
         let avoided = Defect { outcome: DefectOutcome::Avoided, ..defect };
         assert_eq!(avoided.refusal("1.2", &all()), None);
         assert!(avoided.text().contains("the driver avoids it"));

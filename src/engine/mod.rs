@@ -1,5 +1,7 @@
 //! Safe handles over the C table: engines, databases, sessions and their memory. The only module that calls drivers.
 
+#![allow(unsafe_code, reason = "the C boundary is here")]
+
 mod answers;
 mod arena;
 mod builtin;
@@ -10,21 +12,21 @@ mod defect;
 mod description;
 mod plugin;
 mod registry;
+mod reported;
 mod stamps;
-mod told;
 
 pub use answers::{Status, kind_name};
 pub use arena::{Arena, Shape, TRESPASS};
 pub use capability::{capability_names, level_name};
 pub use catalogue::{Known, catalogue, defects_of, environment_of};
 pub use database::{Database, Executed, InForce, Request, Session, Work};
-pub use defect::{Asked, Defect, DefectOutcome, Meets};
+pub use defect::PhaseProfile;
 pub use description::{Description, OptionInfo, harmless, is_engine_name};
 pub use kvdyno_driver::abi;
 pub use plugin::{Refused, is_plugin_name, plugin_folders};
-pub use registry::{Absent, Look, Lookup, Registry, mutant_names};
+pub use registry::{Absent, Lookup, Registry, mutant_names};
+pub use reported::{REPORT_PREFIX, Reported, describe};
 pub use stamps::Span;
-pub use told::{TOLD, Told, describe};
 
 use kvdyno_driver::abi::kv_driver;
 use std::path::{Path, PathBuf};
@@ -58,24 +60,14 @@ pub struct Engine {
 }
 
 /// An error of an engine or its driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", if text.is_empty() { capability::status_name(*status) } else { text })]
 pub struct EngineError {
     /// Its status, such as `KV_ERROR`.
     pub status: u32,
     /// What happened.
     pub text: String,
 }
-
-impl std::fmt::Display for EngineError {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.text.is_empty() {
-            return write!(out, "{}", capability::status_name(self.status));
-        }
-        out.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for EngineError {}
 
 impl Engine {
     /// Checks a table in this process.

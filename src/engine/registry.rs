@@ -40,7 +40,7 @@ impl Absent {
 }
 
 /// Examines plug-ins: returns the contents of each, or why it cannot be loaded, in the order of the files.
-pub type Look<'a> = &'a dyn Fn(&[PathBuf]) -> Vec<Result<Vec<Engine>, String>>;
+pub type Probe<'a> = &'a dyn Fn(&[PathBuf]) -> Vec<Result<Vec<Engine>, String>>;
 
 /// All available engines.
 pub struct Registry {
@@ -90,15 +90,15 @@ impl Registry {
         }
     }
 
-    /// Adds the engines of the files that pass the checks and that `look` examines, and records the rest as refused.
-    fn add_all(&mut self, files: Vec<PathBuf>, look: Look<'_>) {
+    /// Adds the engines of the files that pass the checks and that `probe` examines, and records the rest as refused.
+    fn add_all(&mut self, files: Vec<PathBuf>, probe: Probe<'_>) {
         let checked: Vec<(PathBuf, Result<PathBuf, String>)> = files
             .into_iter()
             .map(|file| (plugin::check_file(&file), file))
             .map(|(real, file)| (file, real))
             .collect();
         let sound: Vec<PathBuf> = checked.iter().filter_map(|(_, real)| real.clone().ok()).collect();
-        let mut found = look(&sound).into_iter();
+        let mut found = probe(&sound).into_iter();
         for (file, real) in checked {
             match real {
                 Ok(_) => {
@@ -132,13 +132,13 @@ impl Registry {
     /// The built-in engines and the plug-ins in `folders`, which are loaded into this process; the first of a name
     /// wins.
     pub fn load(folders: &[PathBuf]) -> Registry {
-        Registry::look_into(folders, &|files| files.iter().map(|file| plugin::load(file)).collect())
+        Registry::probe_folders(folders, &|files| files.iter().map(|file| plugin::load(file)).collect())
     }
 
-    /// The same, but `look` examines the plug-ins.
-    fn look_into(folders: &[PathBuf], look: Look<'_>) -> Registry {
+    /// The same, but `probe` examines the plug-ins.
+    fn probe_folders(folders: &[PathBuf], probe: Probe<'_>) -> Registry {
         let mut registry = Registry::built_in();
-        registry.add_all(plugin::files_in(folders), look);
+        registry.add_all(plugin::files_in(folders), probe);
         registry.add_absent(folders);
         registry
     }
@@ -146,11 +146,11 @@ impl Registry {
     /// The engines that `names` need; plug-ins in the folders `given` precede the usual ones. All engines if there
     /// are no names. If possible, plug-ins that are not requested are not examined, so that their behavior at load
     /// does not matter.
-    pub fn look_for(given: &[PathBuf], names: &[String], look: Look<'_>) -> Registry {
+    pub fn for_names(given: &[PathBuf], names: &[String], probe: Probe<'_>) -> Registry {
         let folders = plugin_folders(given);
         let is_usual = given.is_empty() && std::env::var_os("KVDYNO_PLUGINS").is_none();
         if !is_usual || names.is_empty() {
-            return Registry::look_into(&folders, look);
+            return Registry::probe_folders(&folders, probe);
         }
         let mut registry = Registry::built_in();
         let mut files: Vec<PathBuf> = Vec::new();
@@ -163,9 +163,9 @@ impl Registry {
         }
         files.sort();
         files.dedup();
-        registry.add_all(files, look);
+        registry.add_all(files, probe);
         let is_here = |name: &String| name.starts_with("mutant") || registry.find(name).is_some();
-        if names.iter().all(is_here) { registry } else { Registry::look_into(&folders, look) }
+        if names.iter().all(is_here) { registry } else { Registry::probe_folders(&folders, probe) }
     }
 
     /// The built-in engines and those of one plug-in, if there is one, which is loaded into this process.

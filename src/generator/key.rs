@@ -302,11 +302,6 @@ impl Keys {
         self.frame.sizes.fixed().map(|size| size as usize)
     }
 
-    /// The mean length of a key, bytes.
-    pub fn mean_len(&self) -> f64 {
-        self.frame.sizes.mean()
-    }
-
     /// The number of bytes that the keys of a group share; 0 without groups.
     pub fn prefix_len(&self) -> usize {
         self.frame.prefix_bytes

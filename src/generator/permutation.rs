@@ -1,7 +1,7 @@
 //! A keyed order of N items in O(1) memory: `Permutation`, and `Pass`, which returns each item once.
 
 use super::random::{Split, derive, scale};
-use super::sample::Part;
+use super::sample::Partition;
 
 /// Maximum pairs of rounds: for the smallest ranges, whose halves have few values.
 const MOST_PAIRS: usize = 5;
@@ -103,7 +103,7 @@ const fn hash(half: u64, key: u64) -> u64 {
 /// `permutation`: the items of one residue class in random order, each once; then again in another order.
 #[derive(Clone, Debug)]
 pub struct Pass {
-    part: Part,
+    part: Partition,
     seed: u64,
     /// Number of items in the complete range; a new value takes effect in the next pass.
     n: u64,
@@ -114,7 +114,7 @@ pub struct Pass {
 
 impl Pass {
     /// The passes over `part` of [0, n); the part must not be empty.
-    pub(super) fn new(n: u64, seed: u64, part: Part) -> Pass {
+    pub(super) fn new(n: u64, seed: u64, part: Partition) -> Pass {
         let seed = derive(seed, 0x7061_7373 + part.index);
         Pass { part, seed, n, pass: 0, place: 0, order: Permutation::new(part.len(n), seed) }
     }

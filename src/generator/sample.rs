@@ -13,16 +13,16 @@ use super::zipf::Zipf;
 
 /// One of `count` threads: it owns the items whose index is `index` modulo `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Partition {
     /// From 0 to count - 1.
     pub index: u64,
     /// At least 1.
     pub count: u64,
 }
 
-impl Part {
+impl Partition {
     /// The only part.
-    pub const WHOLE: Part = Part { index: 0, count: 1 };
+    pub const WHOLE: Partition = Partition { index: 0, count: 1 };
 
     /// The number of items of [0, n) in this part.
     #[inline]
@@ -42,7 +42,7 @@ impl Part {
 #[derive(Clone, Debug)]
 pub struct Sampler {
     n: u64,
-    part: Option<Part>,
+    part: Option<Partition>,
     form: Form,
 }
 
@@ -69,7 +69,7 @@ impl Sampler {
         distribution: &Distribution,
         n: u64,
         seed: u64,
-        part: Part,
+        part: Partition,
         clustered: bool,
     ) -> Result<Sampler, SpecError> {
         if n == 0 || n > 1 << 63 {
@@ -77,7 +77,7 @@ impl Sampler {
         }
         let own = |form| {
             if part.index >= part.count || part.len(n) == 0 {
-                let Part { count, .. } = part;
+                let Partition { count, .. } = part;
                 let text =
                     format!("{n} items cannot be split among {count} threads; use at most {n} threads");
                 return Err(SpecError(text));

@@ -1,18 +1,18 @@
 //! `sequential`: the items of one residue class in ascending order, then again from the start.
 
-use super::sample::Part;
+use super::sample::Partition;
 
 /// Returns item after item.
 #[derive(Clone, Debug)]
 pub struct Sequence {
-    part: Part,
+    part: Partition,
     n: u64,
     next: u64,
 }
 
 impl Sequence {
     /// The items of `part` of [0, n); the part must not be empty.
-    pub(super) fn new(n: u64, part: Part) -> Sequence {
+    pub(super) fn new(n: u64, part: Partition) -> Sequence {
         Sequence { part, n, next: part.index }
     }
 

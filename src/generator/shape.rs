@@ -2,7 +2,7 @@
 
 use super::permutation::Permutation;
 use super::random::Random;
-use super::sample::{Part, Sampler};
+use super::sample::{Partition, Sampler};
 use super::sizes::Sizes;
 use super::spec::{Distribution, SizeSpec, SpecError};
 use super::value::{ValueRules, Values};
@@ -53,7 +53,7 @@ pub struct Streams {
 /// The probability of each item if hot items are clustered: the exact ones of the algorithm in use (`ycsb-zipfian`:
 /// exact except for ranks over a million). Takes O(n) time and memory; returns an error for parameters out of range.
 pub fn masses(distribution: &Distribution, n: u64) -> Result<Vec<f64>, SpecError> {
-    Sampler::new(distribution, n, 0, Part::WHOLE, true)?;
+    Sampler::new(distribution, n, 0, Partition::WHOLE, true)?;
     Ok(match *distribution {
         Distribution::Sequential | Distribution::Uniform | Distribution::Permutation => {
             vec![1.0 / n as f64; n as usize]
@@ -81,7 +81,7 @@ pub fn uniformity(
     let masses = masses(distribution, n)?;
     let is_pass = matches!(distribution, Distribution::Sequential | Distribution::Permutation);
     let draws = if is_pass { draws.div_ceil(n) * n } else { draws };
-    let mut sampler = Sampler::new(distribution, n, seed, Part::WHOLE, true)?;
+    let mut sampler = Sampler::new(distribution, n, seed, Partition::WHOLE, true)?;
     let mut random = Random::seeded(seed);
     let mut counts = vec![0_u64; n as usize];
     for _ in 0..draws {
@@ -125,6 +125,7 @@ pub fn against(masses: &[f64], counts: &[u64]) -> ChiSquare {
 }
 
 /// Compares counts of items, in their order, with their probabilities.
+#[cfg(test)]
 pub fn ks_of_counts(masses: &[f64], counts: &[u64]) -> KolmogorovSmirnov {
     let draws = counts.iter().sum::<u64>();
     let (mut below, mut seen, mut statistic) = (0.0, 0, 0.0_f64);
@@ -137,6 +138,7 @@ pub fn ks_of_counts(masses: &[f64], counts: &[u64]) -> KolmogorovSmirnov {
 }
 
 /// Compares two samples by the counts of their bins; bins that are empty in both are skipped.
+#[cfg(test)]
 pub fn two_samples(left: &[u64], right: &[u64]) -> ChiSquare {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
     let (of_left, of_right) = ((sum(right) / sum(left)).sqrt(), (sum(left) / sum(right)).sqrt());

@@ -8,16 +8,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A text in none of the known forms; the message states in one line what was expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct SpecError(pub String);
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SpecError {}
 
 /// How the next item is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

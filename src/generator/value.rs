@@ -13,7 +13,6 @@ use super::body::Body;
 use super::random::{derive, mix64};
 use super::sizes::Sizes;
 use super::spec::{SizeSpec, SpecError};
-use std::fmt;
 
 /// Bytes before the body of a value of full form.
 pub(super) const HEADER_BYTES: usize = 24;
@@ -33,9 +32,10 @@ pub struct ValueRules {
 }
 
 /// What is wrong with a value that was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Its length differs from the written one.
+    #[error("the value has {actual} bytes, but {wanted} were written")]
     Length {
         /// Bytes that were written.
         wanted: usize,
@@ -43,6 +43,7 @@ pub enum Fault {
         actual: usize,
     },
     /// An intact value, but of another key.
+    #[error("the value belongs to key {actual}, but key {wanted} was requested")]
     Key {
         /// The requested index.
         wanted: u64,
@@ -50,6 +51,7 @@ pub enum Fault {
         actual: u64,
     },
     /// An intact value of this key, but of another version.
+    #[error("the value is version {actual} of its key, but version {wanted} was expected")]
     Version {
         /// The requested version.
         wanted: u64,
@@ -57,33 +59,15 @@ pub enum Fault {
         actual: u64,
     },
     /// The header is inconsistent: damaged, from another run, or never written.
+    #[error("the value's header is damaged or from another run")]
     Header,
     /// The first byte that differs, counted from the value's start.
+    #[error("the value is damaged starting at byte {at}")]
     Body {
         /// From 0.
         at: usize,
     },
 }
-
-impl fmt::Display for Fault {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Length { wanted, actual } => {
-                write!(out, "the value has {actual} bytes, but {wanted} were written")
-            }
-            Fault::Key { wanted, actual } => {
-                write!(out, "the value belongs to key {actual}, but key {wanted} was requested")
-            }
-            Fault::Version { wanted, actual } => {
-                write!(out, "the value is version {actual} of its key, but version {wanted} was expected")
-            }
-            Fault::Header => out.write_str("the value's header is damaged or from another run"),
-            Fault::Body { at } => write!(out, "the value is damaged starting at byte {at}"),
-        }
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// Creates and checks values; clones share the noise.
 #[derive(Clone, Debug)]
@@ -125,27 +109,6 @@ impl Values {
     /// The length of the longest value, bytes.
     pub fn max_len(&self) -> usize {
         self.sizes.max() as usize
-    }
-
-    /// The mean length of a value, bytes.
-    pub fn mean_len(&self) -> f64 {
-        self.sizes.mean()
-    }
-
-    /// What a check of the smallest values can detect.
-    pub fn power(&self) -> &'static str {
-        match self.sizes.min() {
-            24.. => "key, version, length and every byte",
-            16.. => "key, version, length and every byte (values under 24 bytes have no tag)",
-            8.. => "key and version by 24 check bits, length and every other byte (values under 16 bytes)",
-            2.. => "key by a hash as long as the value, no version (values under 8 bytes)",
-            _ => "key by 8 bits, one wrong value in 256 passes, no version (values of 1 byte)",
-        }
-    }
-
-    /// Whether all values contain their version (those of 8 bytes and more).
-    pub fn has_versions(&self) -> bool {
-        self.sizes.min() >= 8
     }
 
     /// Writes a value at the start of `out`, which has at least `max_len` bytes. Returns its length. Values of 8 to

@@ -7,7 +7,7 @@
 //! key's share is the same for any number of threads.
 
 use super::random::Random;
-use super::sample::{Part, Sampler};
+use super::sample::{Partition, Sampler};
 use super::spec::{Distribution, SpecError};
 
 /// Where a thread's inserts are: the first, and the distance to the next, which is the number of inserting threads.
@@ -52,7 +52,7 @@ impl View {
         distribution: &Distribution,
         n: u64,
         seed: u64,
-        part: Part,
+        part: Partition,
         clustered: bool,
     ) -> Result<View, SpecError> {
         let sampler = Sampler::new(distribution, n.max(1), seed, part, clustered)?;
@@ -65,7 +65,7 @@ impl View {
         distribution: &Distribution,
         n: u64,
         seed: u64,
-        (part, clustered): (Part, bool),
+        (part, clustered): (Partition, bool),
         inserts: Inserts,
     ) -> Result<View, SpecError> {
         let (range, behind) = match distribution {
@@ -149,7 +149,7 @@ mod tests {
     const INSERTS: Inserts = Inserts { from: 1_002, step: 4, expected: 400 };
 
     fn view(distribution: &str, index: u64) -> View {
-        let part = (Part { index, count: 4 }, false);
+        let part = (Partition { index, count: 4 }, false);
         View::growing(&distribution.parse().unwrap(), 1_000, 7, part, INSERTS).unwrap()
     }
 
@@ -227,7 +227,7 @@ mod tests {
     fn of_no_items_the_first_comes() {
         let inserts = Inserts { from: 0, step: 1, expected: 10 };
         for distribution in super::super::tests::ALL {
-            let part = (Part::WHOLE, false);
+            let part = (Partition::WHOLE, false);
             let mut view = View::growing(&distribution.parse().unwrap(), 0, 7, part, inserts).unwrap();
             let mut random = Random::seeded(1);
             assert_eq!(view.next(&mut random), 0, "{distribution}");

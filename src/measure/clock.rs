@@ -1,5 +1,7 @@
 //! The clock that times ops: the CPU's time-stamp counter where it is reliable, otherwise the monotonic clock.
 
+#![allow(unsafe_code, reason = "system calls and the processor's counter")]
+
 mod across;
 #[cfg(test)]
 mod tests;
@@ -266,7 +268,7 @@ fn counter_refusal() -> Option<String> {
 fn is_invariant() -> bool {
     const POWER_LEAF: u32 = 0x8000_0007;
     // A safe function in newer compilers.
-    #[allow(unused_unsafe)]
+    #[allow(unused_unsafe, reason = "safe in newer versions of std")]
     // SAFETY: every x86-64 processor has cpuid, and the highest leaf is queried before the leaf is read.
     unsafe {
         std::arch::x86_64::__cpuid(0x8000_0000).eax >= POWER_LEAF

@@ -1,5 +1,7 @@
 //! Copies folders cheaply where the file system can share blocks. Copies keep holes and are not in the page cache.
 
+#![allow(unsafe_code, reason = "system calls")]
+
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;

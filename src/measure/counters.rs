@@ -4,6 +4,8 @@
 //! write-back, so the next store to it would be a page fault that may wait for the disk. A counter must not have that
 //! cost.
 
+#![allow(unsafe_code, reason = "system calls")]
+
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};

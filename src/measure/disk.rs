@@ -1,5 +1,7 @@
 //! Disk use of a folder, and free space on its disk.
 
+#![allow(unsafe_code, reason = "system calls")]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -72,7 +74,7 @@ fn unless_gone<T>(outcome: std::io::Result<T>) -> Option<Option<T>> {
 
 /// Bytes that this user may still write on the file system that holds `path` (or would hold it); `None` if unknown.
 #[cfg(unix)]
-#[allow(clippy::unnecessary_cast)] // The fields' widths differ between systems.
+#[allow(clippy::unnecessary_cast, reason = "the fields' widths differ between systems")]
 pub fn free_bytes(path: &Path) -> Option<u64> {
     use std::os::unix::ffi::OsStrExt;
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The result of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum Availability {
     /// It works.
     Works,
     /// It exists, but this user may not use it.
@@ -30,7 +30,7 @@ pub struct Facility {
     /// Its name: `seccomp notification`.
     pub name: String,
     /// The result of its test.
-    pub answer: Answer,
+    pub answer: Availability,
     /// Details of the result.
     pub detail: String,
     /// What it is needed for and how to get it: a sentence.
@@ -93,12 +93,12 @@ pub fn facilities() -> Vec<Facility> {
 
 fn facility(name: &str, outcome: io::Result<String>, advice: &str) -> Facility {
     let (answer, detail) = match outcome {
-        Ok(detail) => (Answer::Works, detail),
+        Ok(detail) => (Availability::Works, detail),
         Err(error) => match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                (Answer::NotPermitted, format!("not permitted: {error}"))
+                (Availability::NotPermitted, format!("not permitted: {error}"))
             }
-            _ => (Answer::Missing, error.to_string()),
+            _ => (Availability::Missing, error.to_string()),
         },
     };
     Facility { name: name.into(), answer, detail, advice: advice.into() }
@@ -182,7 +182,7 @@ fn absent(text: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Group, facilities, facility, try_group};
+    use super::{Availability, Group, facilities, facility, try_group};
     use std::collections::HashSet;
     use std::io;
 
@@ -199,9 +199,9 @@ mod tests {
     #[test]
     fn what_is_forbidden_is_told_from_what_is_missing() {
         let answer = |kind| facility("x", Err(io::Error::from(kind)), "Do.").answer;
-        assert_eq!(answer(io::ErrorKind::PermissionDenied), Answer::NotPermitted);
-        assert_eq!(answer(io::ErrorKind::NotFound), Answer::Missing);
-        assert_eq!(facility("x", Ok("seen".into()), "Do.").answer, Answer::Works);
+        assert_eq!(answer(io::ErrorKind::PermissionDenied), Availability::NotPermitted);
+        assert_eq!(answer(io::ErrorKind::NotFound), Availability::Missing);
+        assert_eq!(facility("x", Ok("seen".into()), "Do.").answer, Availability::Works);
     }
 
     #[test]

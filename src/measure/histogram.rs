@@ -102,6 +102,7 @@ impl Histogram {
     }
 
     /// Adds a value `n` times. Counts and sums saturate at `u64::MAX`.
+    #[cfg(test)]
     pub fn record_n(&mut self, ns: u64, n: u64) {
         if n == 0 {
             return;
@@ -151,16 +152,6 @@ impl Histogram {
     /// Number of recorded values.
     pub fn count(&self) -> u64 {
         self.count
-    }
-
-    /// Whether nothing was recorded.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Number of values above [`HIGHEST_NS`], which have no separate bucket.
-    pub fn saturated(&self) -> u64 {
-        self.saturated
     }
 
     /// Sum of the values, nanoseconds, exact up to `u64::MAX` (584 years), where it saturates.

@@ -1,6 +1,8 @@
 //! The machine of a measurement: permanent facts and current conditions. Contains no names of hosts, people or
 //! folders, because records are published.
 
+#![allow(unsafe_code, reason = "system calls")]
+
 mod processor;
 #[cfg(test)]
 mod tests;
@@ -136,7 +138,7 @@ enum OwnLimit {
 
 impl OwnLimit {
     #[cfg(unix)]
-    #[allow(clippy::unnecessary_cast)] // Its type differs between C libraries.
+    #[allow(clippy::unnecessary_cast, reason = "its type differs between C libraries")]
     fn number(&self) -> u32 {
         match self {
             Self::OpenFiles => libc::RLIMIT_NOFILE as u32,
@@ -146,7 +148,7 @@ impl OwnLimit {
 
     /// The soft and the hard limit.
     #[cfg(unix)]
-    #[allow(clippy::unnecessary_cast)] // The fields' widths differ between systems.
+    #[allow(clippy::unnecessary_cast, reason = "the fields' widths differ between systems")]
     fn read(self) -> Option<(Limit, Limit)> {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the pointer is to a live rlimit.

@@ -33,7 +33,7 @@ pub use placement::Placement;
 pub use processes::{End, Event, TrialProcess, become_part_of_trial, become_trial_process};
 pub use read::{read_limited, read_text};
 pub use resources::{ThreadTimes, Usage};
-pub use warning::{Concern, Warning, warnings_of};
+pub use warning::{Warning, warnings_of};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

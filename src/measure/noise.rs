@@ -1,5 +1,7 @@
 //! Activity of the rest of the machine during a measurement, and how unsteady its CPUs are.
 
+#![allow(unsafe_code, reason = "system calls")]
+
 mod phase;
 #[cfg(test)]
 mod tests;
@@ -80,7 +82,7 @@ impl NoiseProbe {
     pub fn finish(&self) -> Noise {
         let elapsed_ns = monotonic_ns().saturating_sub(self.at_ns);
         let mut delays = self.delays.clone();
-        delays.look();
+        delays.update();
         let cpu_ns = Usage::tree_cpu_ns().zip(self.cpu_ns).map(|(now, then)| now.saturating_sub(then));
         let (steal_share, other_cpu_share) = self.cpus.finish();
         let less = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);

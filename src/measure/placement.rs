@@ -1,6 +1,8 @@
 //! The CPUs that a process may run on, and the NUMA node of its memory. Linux only; on other systems both are
 //! refused.
 
+#![allow(unsafe_code, reason = "system calls")]
+
 use super::resources::read;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

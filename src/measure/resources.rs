@@ -1,5 +1,7 @@
 //! CPU, memory and I/O used by this process. From `getrusage` and `/proc/self`; unavailable values are absent.
 
+#![allow(unsafe_code, reason = "system calls")]
+
 mod children;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,8 @@
 //! How this process handles signals that ask it to stop: it counts them. Unix only; on other systems Ctrl-C ends the
 //! process at once.
 
+#![allow(unsafe_code, reason = "signal handlers and system calls")]
+
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// The signal that Ctrl-C sends.

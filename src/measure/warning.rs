@@ -5,8 +5,7 @@ mod find;
 mod tests;
 
 pub use find::{
-    Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase, warnings_of, warnings_of_clock,
-    warnings_of_noise,
+    Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase, warnings_of, warnings_of_noise,
 };
 
 use super::SeriesRow;
@@ -43,6 +42,7 @@ macro_rules! concerns {
 
         impl Concern {
             /// All of them.
+            #[cfg(test)]
             pub const ALL: &[Concern] = &[$(Concern::$name,)*];
 
             /// Its name in records: the same in all versions.
@@ -125,11 +125,6 @@ impl Concern {
     /// A warning of this kind with its observation: a complete sentence.
     pub fn because(self, text: impl Into<String>) -> Warning {
         Warning { id: self.id().into(), text: text.into(), advice: self.advice().into() }
-    }
-
-    /// The kind with this name; `None` if there is no such kind.
-    pub fn from_id(id: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|concern| concern.id() == id)
     }
 }
 

@@ -24,13 +24,10 @@ mod text;
 mod verdict;
 
 pub use compare::{comparison_markdown, comparison_text};
-pub use escape::{csv_cell, markdown_text};
-pub use layout::{LAYOUTS, Layout, Page, Runs, layout};
-pub use next::next_steps;
+pub use layout::{LAYOUTS, Layout, Page, layout};
 pub use plot::{OVERVIEW, PLOTS, Plot, PlotChoice, plot};
 pub use site::Site;
 pub use text::troubles;
-pub use verdict::verdict;
 
 use crate::results::Run;
 use crate::results::summary::Summary;
@@ -42,8 +39,6 @@ pub struct Format {
     pub name: &'static str,
     /// A one-line description.
     pub about: &'static str,
-    /// The extension of file names, without the dot.
-    pub extension: &'static str,
     /// Renders the report; the text ends with a newline.
     pub render: fn(&Summary, &Run) -> String,
     /// The files of a report, for formats that write one per cell or trial; `None` for formats that write a single text.
@@ -54,16 +49,15 @@ pub struct Format {
 
 /// The formats, in the order in which they are listed.
 pub const FORMATS: &[Format] = &[
-    printed("text", "txt", "Tables and verdicts for a terminal.", text::render),
-    printed("markdown", "md", "The text report as Markdown, for a page or a comment.", markdown::render),
-    printed("html", "html", "A self-contained page with charts.", html::render),
-    printed("csv", "csv", "A row for each engine, phase and run, with exact figures.", csv::render),
-    printed("csv-long", "csv", "A row for each figure, with exact values.", csv_long::render),
+    printed("text", "Tables and verdicts for a terminal.", text::render),
+    printed("markdown", "The text report as Markdown, for a page or a comment.", markdown::render),
+    printed("html", "A self-contained page with charts.", html::render),
+    printed("csv", "A row for each engine, phase and run, with exact figures.", csv::render),
+    printed("csv-long", "A row for each figure, with exact values.", csv_long::render),
     Format {
         pages: Some(hdr::percentile_pages),
         is_one_page: true,
         ..printed(
-            "hgrm",
             "hgrm",
             "HdrHistogram percentile files; with --out, one file per engine and phase.",
             hdr::percentiles,
@@ -73,28 +67,17 @@ pub const FORMATS: &[Format] = &[
         pages: Some(hdr::log_pages),
         ..printed(
             "hlog",
-            "hlog",
             "HdrHistogram interval logs, one line per second; with --out, one file per trial.",
             hdr::log,
         )
     },
-    printed(
-        "gobench",
-        "txt",
-        "A line for each run in the format of Go benchmarks, for benchstat.",
-        gobench::render,
-    ),
-    printed("json", "json", "The run, its summary and all records as JSON.", json::render),
+    printed("gobench", "A line for each run in the format of Go benchmarks, for benchstat.", gobench::render),
+    printed("json", "The run, its summary and all records as JSON.", json::render),
 ];
 
 /// A format that is a single text.
-const fn printed(
-    name: &'static str,
-    extension: &'static str,
-    about: &'static str,
-    render: fn(&Summary, &Run) -> String,
-) -> Format {
-    Format { name, about, extension, render, pages: None, is_one_page: false }
+const fn printed(name: &'static str, about: &'static str, render: fn(&Summary, &Run) -> String) -> Format {
+    Format { name, about, render, pages: None, is_one_page: false }
 }
 
 /// The format with this name, if there is one.

@@ -1,5 +1,7 @@
 //! Tests of the reports: golden files from the fixture, and properties of all formats.
 
+use super::next::next_steps;
+use super::verdict::verdict;
 use super::*;
 use crate::results::fixture;
 use crate::results::store::RunFolder;

@@ -18,7 +18,7 @@ pub struct Call<'c, 's> {
     /// The worker's store.
     pub store: &'c mut Store<'s>,
     /// Where the answer is written.
-    pub answers: &'c mut Answers,
+    pub answers: &'c mut Replies,
     /// The server.
     pub server: &'s Shared,
     /// Milliseconds since 1970.
@@ -74,14 +74,14 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
 /// A part of an answer.
 #[derive(Debug)]
 enum Piece {
-    /// Bytes of `Answers::reply`.
+    /// Bytes of `Replies::reply`.
     Bytes(Range<usize>),
     /// The value of a read that is executed with the batch; for a key of another type an error or a null.
     Value { later: Later, strict: bool },
 }
 
 /// An answer, and its client.
-struct Answer {
+struct PendingReply {
     slot: usize,
     command: usize,
     writes: bool,
@@ -93,18 +93,18 @@ pub type Write<'w> = &'w mut dyn FnMut(&mut Reply);
 /// Receives an answer: its slot, its command's number, and the function that writes it.
 pub type Send<'s> = &'s mut dyn FnMut(usize, usize, Write);
 
-/// Answers that wait for the commit, in order.
+/// Replies that wait for the commit, in order.
 #[derive(Default)]
-pub struct Answers {
+pub struct Replies {
     /// The reply that is being written.
     pub reply: Reply,
     noted: usize,
     pieces: Vec<Piece>,
-    all: Vec<Answer>,
+    all: Vec<PendingReply>,
     first_piece: usize,
 }
 
-impl Answers {
+impl Replies {
     /// Inserts the value of a deferred read here.
     pub fn value(&mut self, later: Later, strict: bool) {
         self.note_bytes();
@@ -139,7 +139,7 @@ impl Answers {
         self.note_bytes();
         let pieces = self.first_piece..self.pieces.len();
         self.first_piece = pieces.end;
-        self.all.push(Answer { slot, command, writes, pieces });
+        self.all.push(PendingReply { slot, command, writes, pieces });
     }
 
     /// Number of waiting answers.
@@ -154,7 +154,7 @@ impl Answers {
 
     /// Why an answer cannot be sent: one of its reads has failed. The answer of EXEC is sent nevertheless, with the
     /// error in place of the value.
-    fn failed_read<'s>(&self, answer: &Answer, store: &'s Store) -> Option<&'s str> {
+    fn failed_read<'s>(&self, answer: &PendingReply, store: &'s Store) -> Option<&'s str> {
         let pieces = self.pieces[answer.pieces.clone()].iter().filter(|_| !answer.writes);
         let reads = pieces.filter_map(|piece| match piece {
             Piece::Value { later, .. } => Some(*later),

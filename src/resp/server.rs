@@ -48,7 +48,7 @@ pub enum Message {
     /// Bytes to send to the client with that number.
     Line(u64, Vec<u8>),
     /// A client was killed: check all connections.
-    Look,
+    CloseIdle,
 }
 
 /// A thread's inbox.
@@ -131,7 +131,7 @@ impl Shared {
     }
 
     /// Sends a message to a thread.
-    pub fn tell(&self, worker: usize, message: Message) {
+    pub fn send(&self, worker: usize, message: Message) {
         locked(&self.inboxes[worker].messages).push(message);
         // It fails only if the thread's poll is gone, and then there is no receiver.
         let _ = self.inboxes[worker].waker.wake();
@@ -169,7 +169,7 @@ impl Shared {
     }
 
     /// Sends a request to the monitors.
-    pub fn tell_monitors(&self, client: &Client, arguments: &Arguments, now_ms: u64) {
+    pub fn send_to_monitors(&self, client: &Client, arguments: &Arguments, now_ms: u64) {
         if self.monitor_count.load(Ordering::Relaxed) == 0 || arguments.get(0).eq_ignore_ascii_case(b"auth") {
             return;
         }
@@ -179,7 +179,7 @@ impl Shared {
         let (database, peer) = (client.database, client.facts.peer);
         let line = format!("+{seconds}.{rest:03}000 [{database} {peer}] {}\r\n", words.join(" "));
         for (id, worker) in locked(&self.monitors).iter().filter(|(id, _)| *id != client.facts.id) {
-            self.tell(*worker, Message::Line(*id, line.clone().into_bytes()));
+            self.send(*worker, Message::Line(*id, line.clone().into_bytes()));
         }
     }
 
@@ -401,7 +401,7 @@ impl Server {
                     let _ = io::Write::write_all(&mut &stream, b"-ERR max number of clients reached\r\n");
                     continue;
                 }
-                shared.tell(turn % shared.inboxes.len(), Message::Connection(stream, peer));
+                shared.send(turn % shared.inboxes.len(), Message::Connection(stream, peer));
                 turn += 1;
             }
         }

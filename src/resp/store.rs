@@ -50,7 +50,7 @@ pub struct Engine {
 }
 
 /// The result of a read.
-enum Answer {
+enum ReadResult {
     /// There is no such row, or the read has not been executed yet.
     Nothing,
     /// The place of its bytes in the store's buffer.
@@ -76,7 +76,7 @@ pub struct Store<'s> {
     failure: Option<String>,
     /// Reads in the arena, each with the place of its answer.
     reads: Vec<Later>,
-    answers: Vec<Answer>,
+    answers: Vec<ReadResult>,
     bytes: Vec<u8>,
     /// The value that `get` found.
     value: Vec<u8>,
@@ -158,9 +158,9 @@ impl<'s> Store<'s> {
             let from = self.bytes.len();
             if let Some(value) = after {
                 self.bytes.extend_from_slice(value);
-                self.answers.push(Answer::Bytes(from..self.bytes.len()));
+                self.answers.push(ReadResult::Bytes(from..self.bytes.len()));
             } else {
-                self.answers.push(Answer::Nothing);
+                self.answers.push(ReadResult::Nothing);
             }
             return Ok(later);
         }
@@ -175,7 +175,7 @@ impl<'s> Store<'s> {
             self.reserve(1, row.len() + out_bytes)?;
             self.pack(0, KV_GET, row, &[], out_bytes);
         }
-        self.answers.push(Answer::Nothing);
+        self.answers.push(ReadResult::Nothing);
         self.reads.push(later);
         Ok(later)
     }
@@ -219,13 +219,13 @@ impl<'s> Store<'s> {
                 KV_OK => {
                     let from = self.bytes.len();
                     self.bytes.extend_from_slice(arena.packed_delivered(op));
-                    self.answers[later] = Answer::Bytes(from..self.bytes.len());
+                    self.answers[later] = ReadResult::Bytes(from..self.bytes.len());
                 }
                 KV_NOT_FOUND => {}
                 KV_SHORT => {
                     short.push((later, arena.packed_key(op).to_vec(), arena.op(op).needed as usize));
                 }
-                status => self.answers[later] = Answer::Failed(engine_error(status, text).into()),
+                status => self.answers[later] = ReadResult::Failed(engine_error(status, text).into()),
             }
         }
         self.reads = reads;
@@ -235,9 +235,9 @@ impl<'s> Store<'s> {
                 Ok(()) => {
                     let from = self.bytes.len();
                     self.bytes.extend_from_slice(&self.value);
-                    Answer::Bytes(from..self.bytes.len())
+                    ReadResult::Bytes(from..self.bytes.len())
                 }
-                Err(text) => Answer::Failed(text.into()),
+                Err(text) => ReadResult::Failed(text.into()),
             };
         }
     }
@@ -245,9 +245,9 @@ impl<'s> Store<'s> {
     /// The answer of a read that `read_all` has executed: its bytes, `None` if there is no such row, or the error.
     pub fn answer(&self, later: Later) -> Result<Option<&[u8]>, &str> {
         match self.answers.get(later) {
-            Some(Answer::Bytes(place)) => Ok(Some(&self.bytes[place.clone()])),
-            Some(Answer::Failed(text)) => Err(text),
-            Some(Answer::Nothing) | None => Ok(None),
+            Some(ReadResult::Bytes(place)) => Ok(Some(&self.bytes[place.clone()])),
+            Some(ReadResult::Failed(text)) => Err(text),
+            Some(ReadResult::Nothing) | None => Ok(None),
         }
     }
 

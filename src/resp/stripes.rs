@@ -16,7 +16,7 @@ pub struct Stripes {
     /// Waiting threads sleep on these; all share them, because waiting is rare.
     waiting: AtomicUsize,
     asleep: Mutex<()>,
-    let_go: Condvar,
+    release: Condvar,
     hasher: RandomState,
 }
 
@@ -34,7 +34,7 @@ impl Stripes {
             words: (0..STRIPES).map(|_| AtomicU32::new(0)).collect(),
             waiting: AtomicUsize::new(0),
             asleep: Mutex::default(),
-            let_go: Condvar::new(),
+            release: Condvar::new(),
             hasher: RandomState::new(),
         }
     }
@@ -66,7 +66,7 @@ impl Stripes {
             if let Some(guard) = self.try_lock(stripe) {
                 break guard;
             }
-            asleep = self.let_go.wait(asleep).unwrap_or_else(PoisonError::into_inner);
+            asleep = self.release.wait(asleep).unwrap_or_else(PoisonError::into_inner);
         };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         guard
@@ -85,7 +85,7 @@ impl Guard<'_> {
     }
 
     /// Releases the stripe; counts one more commit if keys of it were written.
-    pub fn let_go(mut self, has_written: bool) {
+    pub fn release(mut self, has_written: bool) {
         self.has_written = has_written;
     }
 }
@@ -100,7 +100,7 @@ impl Drop for Guard<'_> {
         }
         if self.stripes.waiting.load(Ordering::SeqCst) != 0 {
             let _asleep = self.stripes.asleep.lock().unwrap_or_else(PoisonError::into_inner);
-            self.stripes.let_go.notify_all();
+            self.stripes.release.notify_all();
         }
     }
 }
@@ -113,10 +113,10 @@ mod tests {
     fn a_stripe_counts_the_commits_that_wrote_and_no_others() {
         let stripes = Stripes::new();
         let stripe = stripes.of(b"key");
-        stripes.lock(stripe).let_go(true);
-        stripes.lock(stripe).let_go(false);
+        stripes.lock(stripe).release(true);
+        stripes.lock(stripe).release(false);
         drop(stripes.lock(stripe));
-        stripes.lock(stripe).let_go(true);
+        stripes.lock(stripe).release(true);
         assert_eq!(stripes.lock(stripe).commits(), 2);
         assert_eq!(stripes.lock(stripe + 1 - 2 * (stripe % 2)).commits(), 0, "its neighbour");
     }
@@ -153,7 +153,7 @@ mod tests {
                         seen.fetch_max(1 + holders.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
                         holders.fetch_sub(1, Ordering::SeqCst);
                         drop(second);
-                        first.let_go(true);
+                        first.release(true);
                     }
                 });
             }

@@ -4,7 +4,7 @@
 mod connection;
 
 use super::client::{Client, Facts};
-use super::command::{self, Answers, Call};
+use super::command::{self, Call, Replies};
 use super::parse::Step;
 use super::server::{Message, Settings, Shared};
 use super::store::Store;
@@ -37,7 +37,7 @@ pub struct Worker<'s> {
     free: Vec<usize>,
     /// Connections with something to do, each once.
     ready: Vec<usize>,
-    answers: Answers,
+    answers: Replies,
     /// How many times answers were passed to their connections.
     finished: u64,
     /// The buffer for a connection's bytes.
@@ -59,7 +59,7 @@ impl<'s> Worker<'s> {
             connections: Vec::new(),
             free: Vec::new(),
             ready: Vec::new(),
-            answers: Answers::default(),
+            answers: Replies::default(),
             finished: 0,
             buffer: vec![0; READ_BYTES],
             read_at: Instant::now(),
@@ -90,7 +90,7 @@ impl<'s> Worker<'s> {
             self.take_messages();
             self.turn();
             if looked_at.elapsed() >= ROUND {
-                self.look_around();
+                self.close_idle();
                 looked_at = Instant::now();
             }
         }
@@ -120,7 +120,7 @@ impl<'s> Worker<'s> {
                         let _ = connection.send();
                     }
                 }
-                Message::Look => self.look_around(),
+                Message::CloseIdle => self.close_idle(),
             }
         }
     }
@@ -231,7 +231,7 @@ impl<'s> Worker<'s> {
             client.is_leaving = true;
             return connection.consume();
         }
-        self.server.tell_monitors(client, &arguments, self.now_ms);
+        self.server.send_to_monitors(client, &arguments, self.now_ms);
         let mut call = Call {
             arguments,
             client,
@@ -274,7 +274,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Closes clients that were killed or have been idle for too long.
-    fn look_around(&mut self) {
+    fn close_idle(&mut self) {
         let Settings { idle_seconds, .. } = self.server.settings;
         for slot in 0..self.connections.len() {
             let Some(connection) = &self.connections[slot] else { continue };

@@ -8,7 +8,7 @@ use super::{
     ThreadRecord, Trial,
 };
 use crate::measure::{
-    ClockFacts, Concern, DiskUse, Histogram, Machine, Noise, Placement, SeriesRow, Usage, Warning,
+    ClockFacts, DiskUse, Histogram, Machine, Noise, Placement, SeriesRow, Usage, Warning, warning::Concern,
 };
 use crate::results::{EndedBy, StepKind};
 use crate::workload::{Collections, Durability, KeySpec, Mix, Phase, ValueSpec, Workload};

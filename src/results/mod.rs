@@ -11,6 +11,7 @@ mod parts;
 mod reserve;
 mod rounds;
 mod sane;
+#[cfg(test)]
 mod schema;
 mod state;
 pub mod statistics;
@@ -19,12 +20,13 @@ pub mod summary;
 mod times;
 mod variance;
 
-pub use identity::{now_rfc3339, random_suffix, rfc3339, run_id};
-pub use load::{LoadError, parse_record, parse_run};
+pub use identity::{now_rfc3339, random_suffix, run_id};
+pub use load::{parse_record, parse_run};
 pub use parts::Parts;
 pub use reserve::Reserve;
-pub use sane::{sane, sane_record};
-pub use schema::schema;
+#[cfg(test)]
+pub use sane::sane;
+pub use sane::sane_record;
 pub use state::{Cause, EndedBy, StepKind};
 pub use times::CallTimes;
 

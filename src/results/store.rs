@@ -6,7 +6,7 @@
 use super::identity::is_safe_name;
 use super::journal::{self, Entry};
 use super::load::{LoadError, RECORD_LIMIT_BYTES, RUN_LIMIT_BYTES, parse_record, parse_run};
-use super::{Outcome, Parts, Record, Run, Trial};
+use super::{Outcome, Parts, Record, Run};
 use crate::measure::read_limited;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -221,11 +221,6 @@ impl RunFolder {
     /// Whether the trial has a record that counts; a trial that the user interrupted does not count as done.
     pub fn is_done(&self, trial_id: &str) -> bool {
         self.done.get(trial_id).is_some_and(|entry| entry.status != INTERRUPTED)
-    }
-
-    /// The planned trials that are not done, in the order of the plan.
-    pub fn pending(&self) -> impl Iterator<Item = &Trial> {
-        self.run.plan.trials.iter().filter(|trial| !self.is_done(&trial.id))
     }
 
     /// All records, in the order of the plan. Fails if one cannot be read or has a newer schema.

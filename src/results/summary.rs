@@ -9,8 +9,8 @@ mod order;
 mod phase;
 mod step;
 
-pub use cell::{CACHE, Cell, KindSummary, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
-pub use note::{Note, cause};
+pub use cell::{Cell, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
+pub use note::cause;
 pub use order::BY_ENGINE_TIME;
 pub use phase::{Group, PhaseSummary};
 pub use step::StepSummary;

@@ -3,7 +3,7 @@
 use super::draw::MOST_UNIT_OPS;
 use super::phase;
 use super::schedule::schedule;
-use crate::generator::{KeyRules, Keys, MOST_KEY_FILE_BYTES, Part, Sampler, ValueRules, Values};
+use crate::generator::{KeyRules, Keys, MOST_KEY_FILE_BYTES, Partition, Sampler, ValueRules, Values};
 use crate::measure::read_limited;
 use crate::workload::{Phase, Workload};
 use std::path::Path;
@@ -145,7 +145,7 @@ pub fn check_workload(workload: &Workload) -> Result<(), String> {
     values(workload)?;
     for phase in &workload.phases {
         let failed = |error: crate::generator::SpecError| format!("phase {}: {error}", phase.name);
-        let part = Part { index: 0, count: 1 };
+        let part = Partition { index: 0, count: 1 };
         Sampler::new(&phase.distribution, workload.keys.max(1), workload.seed, part, phase.clustered)
             .map_err(failed)?;
         if phase.miss > 0.0 {

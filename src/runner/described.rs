@@ -1,7 +1,7 @@
 //! Loads plug-ins in a separate process first, which reports their engines: a plug-in that exits, crashes or hangs while
 //! being loaded makes only its own engines unavailable.
 
-use crate::engine::{Engine, TOLD, Told, harmless};
+use crate::engine::{Engine, REPORT_PREFIX, Reported, harmless};
 use crate::measure::{Event, TrialProcess, signals};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek};
@@ -59,8 +59,8 @@ fn load(
     };
     for line in reports {
         match line {
-            Told::Begun(index) => at = *places.get(index)?,
-            Told::Ended(index, engines) => {
+            Reported::Begun(index) => at = *places.get(index)?,
+            Reported::Ended(index, engines) => {
                 let place = *places.get(index)?;
                 let engine = |description| Engine::described(description, &files[place]);
                 found[place] = Some(engines.and_then(|all| all.into_iter().map(engine).collect()));
@@ -71,7 +71,7 @@ fn load(
 }
 
 /// Runs a process; returns its reports and how it ended.
-fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Told>, String), String> {
+fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Reported>, String), String> {
     let failed = |error: std::io::Error| {
         let folder = std::env::temp_dir();
         format!("cannot start a process to load it (with its messages in {}): {error}", folder.display())
@@ -86,7 +86,9 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Told>, String), String
     let end = loop {
         match process.next(PAUSE) {
             Event::Line(line) => {
-                reports.extend(line.strip_prefix(TOLD).and_then(|json| serde_json::from_str(json).ok()));
+                reports.extend(
+                    line.strip_prefix(REPORT_PREFIX).and_then(|json| serde_json::from_str(json).ok()),
+                );
             }
             Event::Quiet if !is_late && Instant::now() >= until => {
                 is_late = true;

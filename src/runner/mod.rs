@@ -28,17 +28,15 @@ mod trial;
 mod watch;
 mod worker;
 
-pub use board::{Board, Doing, Snapshot};
+pub use board::{Doing, Snapshot};
 pub use described::described;
 pub use facts::level_number;
 pub use folder::{DataFolder, check_parent, check_place, is_of_run};
 pub use option::option_value;
-pub use plan::{
-    Contestant, Entry, PlanError, Seeds, TrialSettings, disk_estimate_bytes, memory_estimate_bytes, plan,
-};
+pub use plan::{Contestant, Entry, PlanError, Seeds, TrialSettings, memory_estimate_bytes, plan};
 pub use process::{Files, Runner, run_task};
 pub use schedule::{Turn, schedule};
-pub use trial::{Folders, run as run_trial, run_in as run_trial_in};
+pub use trial::run as run_trial;
 pub use watch::Tick;
 
 use crate::measure::{copy_folder, signals};

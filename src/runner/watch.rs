@@ -223,7 +223,7 @@ impl<'s, 'p> Watch<'s, 'p> {
         let usage = Usage::now();
         let disk = DiskUse::of(&self.data);
         if let Some(probe) = &mut self.probe {
-            probe.look();
+            probe.update();
         }
         let used = usage.since(&self.usage);
         // If a row in between was missed, the share of each row is unknown.

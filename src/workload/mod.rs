@@ -26,7 +26,7 @@ pub use kind::{Access, Mix, OpKind};
 pub use overrides::Overrides;
 pub use parse::{WorkloadError, parse, schema};
 pub use quantity::parse_size;
-pub use suite::{Member, Part, Suite, is_suite, parse_suite, suite_schema};
+pub use suite::{Member, Suite, is_suite, parse_suite};
 pub use threads::{parse_threads, with_cpus};
 pub use variants::{Axes, Changes};
 

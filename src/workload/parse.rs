@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadError {
     origin: String,
-    line: Option<usize>,
+    pub(super) line: Option<usize>,
     message: String,
 }
 
@@ -33,11 +33,6 @@ impl WorkloadError {
     /// The error with its place as part of the message, for callers that add another place.
     pub fn with_place(self) -> Self {
         WorkloadError::new("", self.to_string())
-    }
-
-    /// The line in the file, counted from 1; none if the error is not in a file.
-    pub fn line(&self) -> Option<usize> {
-        self.line
     }
 
     /// The message without the place.

@@ -217,7 +217,7 @@ proptest! {
         signs.splice(at..end, put.chars());
         let text: String = signs.into_iter().collect();
         if let Err(error) = parse(&text, "w.toml") {
-            prop_assert!(error.line().is_some() && !error.to_string().contains('\n'), "{}", error);
+            prop_assert!(error.line.is_some() && !error.to_string().contains('\n'), "{}", error);
         }
     }
 }

@@ -319,7 +319,7 @@ fn a_checked_workload_names_itself() {
     broken.phases[0].ops = 0;
     let got = broken.check().unwrap_err();
     let expected = "workload w: phase `fill`: expected an end (ops, seconds or each_key = true), got none";
-    assert_eq!((got.to_string().as_str(), got.line()), (expected, None));
+    assert_eq!((got.to_string().as_str(), got.line), (expected, None));
 }
 
 #[test]

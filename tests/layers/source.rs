@@ -59,7 +59,7 @@ pub fn root() -> PathBuf {
 }
 
 /// What .gitignore names in full, from the root, and git's own folder.
-pub fn ignored() -> Vec<PathBuf> {
+fn ignored() -> Vec<PathBuf> {
     let text = fs::read_to_string(root().join(".gitignore")).unwrap_or_default();
     let names = text.lines().filter_map(|line| line.strip_prefix('/')).map(|line| line.trim_end_matches('/'));
     names.chain([".git"]).map(|name| root().join(name)).collect()

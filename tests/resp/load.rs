@@ -124,7 +124,7 @@ fn a_thousand_clients_read_what_they_wrote_for_a_minute() {
 #[test]
 fn ten_thousand_idle_connections_take_64_mib_at_most() {
     const IDLE: usize = 10_000;
-    let files = kvdyno::measure::raise_open_files(IDLE as u64 + 200).unwrap_or(0) as usize;
+    let files = kvdyno::raise_open_files(IDLE as u64 + 200).unwrap_or(0) as usize;
     if files < IDLE + 200 {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs more than {files} open files");
         println!("skipped: only {files} files may be open (ulimit -Hn)");

@@ -1,6 +1,9 @@
-//! The Rust mirror of `driver/include/driver.h`: same names, same layout, no behaviour. `tests/abi.rs` compares the
-//! two.
-#![allow(non_camel_case_types, missing_docs)]
+//! The Rust mirror of `driver/include/driver.h`: same names, same layout, no behaviour. `tests/abi.rs` compares the two.
+#![allow(
+    non_camel_case_types,
+    missing_docs,
+    reason = "the names are those of driver.h, which documents them"
+)]
 
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::AtomicU32;

@@ -1,6 +1,8 @@
 //! The kit for kvdyno drivers in Rust. A driver implements [`Driver`] and [`Session`]; the kit handles the C
 //! boundary, the timed loop, lifetimes, panics and texts. `driver/README.md` is the guide for authors.
 
+#![allow(unsafe_code, reason = "the C boundary is here")]
+
 pub mod abi;
 mod config;
 mod op;

@@ -4,7 +4,6 @@ package badger
 import (
 	"errors"
 	"math"
-	"syscall"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -156,10 +155,7 @@ func (d *database) Stats(add func(name string, value any)) {
 }
 
 func failed(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENOSPC):
-		return driver.Fail(driver.Full, "%v", err)
-	case errors.Is(err, badger.ErrEmptyKey), errors.Is(err, badger.ErrInvalidKey), errors.Is(err, badger.ErrTxnTooBig):
+	if errors.Is(err, badger.ErrEmptyKey) || errors.Is(err, badger.ErrInvalidKey) || errors.Is(err, badger.ErrTxnTooBig) {
 		return driver.Fail(driver.TooLarge, "%v", err)
 	}
 	return err

@@ -4,7 +4,6 @@ package buntdb
 import (
 	"errors"
 	"path/filepath"
-	"syscall"
 
 	"github.com/tidwall/buntdb"
 
@@ -103,10 +102,3 @@ func (d *database) End() error { return nil }
 
 // Close closes the database.
 func (d *database) Close() error { return d.db.Close() }
-
-func failed(err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
-		return driver.Fail(driver.Full, "%v", err)
-	}
-	return err
-}

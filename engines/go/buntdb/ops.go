@@ -53,7 +53,7 @@ func (d *database) write(op *driver.Op) (status driver.Status, err error) {
 		status, err = apply(tx, op)
 		return err
 	})
-	return status, failed(err)
+	return status, err
 }
 
 // Get reads a value.
@@ -98,7 +98,7 @@ func (d *database) Group(ops []driver.Op, _ bool) (driver.Status, error) {
 	if err == errUndo {
 		return driver.Short, nil
 	}
-	return driver.OK, failed(err)
+	return driver.OK, err
 }
 
 // Scan runs in a separate transaction.

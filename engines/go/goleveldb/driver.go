@@ -2,9 +2,7 @@
 package goleveldb
 
 import (
-	"errors"
 	"strconv"
-	"syscall"
 
 	"github.com/syndtr/goleveldb/leveldb"
 	"github.com/syndtr/goleveldb/leveldb/filter"
@@ -138,13 +136,6 @@ func (d *database) Stats(add func(name string, value any)) {
 	}
 }
 
-func failed(err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
-		return driver.Fail(driver.Full, "%v", err)
-	}
-	return err
-}
-
 type reader interface {
 	Get(key []byte, ro *opt.ReadOptions) ([]byte, error)
 }
@@ -164,12 +155,12 @@ func (d *database) Get(op *driver.Op) (driver.Status, error) { return get(d.db, 
 
 // Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) {
-	return driver.OK, failed(d.db.Put(op.Key, op.Value, d.write))
+	return driver.OK, d.db.Put(op.Key, op.Value, d.write)
 }
 
 // Delete deletes a key.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) {
-	return driver.OK, failed(d.db.Delete(op.Key, d.write))
+	return driver.OK, d.db.Delete(op.Key, d.write)
 }
 
 // Scan uses a separate iterator over the range that the scan may deliver.

@@ -43,7 +43,7 @@ func (d *database) batch(ops []driver.Op) (driver.Status, error) {
 		}
 		ops[i].SetStatus(driver.OK)
 	}
-	return driver.OK, failed(d.db.Write(&batch, d.write))
+	return driver.OK, d.db.Write(&batch, d.write)
 }
 
 func (d *database) snapshot(ops []driver.Op) (driver.Status, error) {
@@ -82,9 +82,9 @@ func (d *database) transaction(ops []driver.Op) (driver.Status, error) {
 		}
 		if err != nil || status == driver.Short {
 			transaction.Discard()
-			return status, failed(err)
+			return status, err
 		}
 		op.SetStatus(status)
 	}
-	return driver.OK, failed(transaction.Commit())
+	return driver.OK, transaction.Commit()
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 
 	"modernc.org/kv"
 
@@ -70,10 +69,3 @@ func (d *database) Close() error { return d.db.Close() }
 
 // End ends a session.
 func (s *session) End() error { return nil }
-
-func failed(err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
-		return driver.Fail(driver.Full, "%v", err)
-	}
-	return err
-}

@@ -34,7 +34,7 @@ func (s *session) put(op *driver.Op) (driver.Status, error) {
 			return driver.Exists, nil
 		}
 	}
-	return driver.OK, failed(s.db.Set(op.Key, op.Value))
+	return driver.OK, s.db.Set(op.Key, op.Value)
 }
 
 // merge adds to a counter within one update of the engine.
@@ -42,7 +42,7 @@ func (s *session) merge(op *driver.Op) (driver.Status, error) {
 	_, _, err := s.db.Put(nil, op.Key, func(_, old []byte) ([]byte, bool, error) {
 		return binary.LittleEndian.AppendUint64(nil, number(old)+number(op.Value)), true, nil
 	})
-	return driver.OK, failed(err)
+	return driver.OK, err
 }
 
 func number(value []byte) uint64 {
@@ -59,7 +59,7 @@ func (s *session) apply(op *driver.Op) (driver.Status, error) {
 	case driver.Put:
 		return s.put(op)
 	case driver.Delete: // does not report whether the key existed
-		return driver.OK, failed(s.db.Delete(op.Key))
+		return driver.OK, s.db.Delete(op.Key)
 	case driver.Merge:
 		return s.merge(op)
 	}
@@ -96,7 +96,7 @@ func (s *session) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if err := s.db.BeginTransaction(); err != nil {
-		return driver.Failed, failed(err)
+		return driver.Failed, err
 	}
 	for i := range ops {
 		status, err := s.apply(&ops[i])
@@ -105,7 +105,7 @@ func (s *session) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 		}
 		ops[i].SetStatus(status)
 	}
-	return driver.OK, failed(s.db.Commit())
+	return driver.OK, s.db.Commit()
 }
 
 // Scan uses an enumerator.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/lotusdblabs/lotusdb/v2"
@@ -110,10 +109,7 @@ func (d *database) Maintain(work driver.Work) (bool, error) {
 }
 
 func failed(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENOSPC):
-		return driver.Fail(driver.Full, "%v", err)
-	case errors.Is(err, lotusdb.ErrKeyIsEmpty):
+	if errors.Is(err, lotusdb.ErrKeyIsEmpty) {
 		return driver.Fail(driver.TooLarge, "%v", err)
 	}
 	return err

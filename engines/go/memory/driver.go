@@ -4,10 +4,8 @@ package memory
 
 import (
 	"bytes"
-	"errors"
 	"path/filepath"
 	"sync"
-	"syscall"
 
 	"github.com/tidwall/btree"
 
@@ -144,7 +142,7 @@ func (d *database) write(op *driver.Op) (driver.Status, error) {
 	if d.log != nil {
 		d.log.add(op)
 		if err := d.log.commit(); err != nil {
-			return driver.Failed, failed(err)
+			return driver.Failed, err
 		}
 	}
 	d.apply(op)
@@ -157,13 +155,6 @@ func (d *database) apply(op *driver.Op) {
 	} else {
 		d.rows.Delete(string(op.Key))
 	}
-}
-
-func failed(err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
-		return driver.Fail(driver.Full, "%v", err)
-	}
-	return err
 }
 
 // Scan reads the B-tree; for the map, a prefix scan checks all keys.

@@ -60,7 +60,7 @@ func (d *database) transact(ops []driver.Op) (driver.Status, error) {
 			d.log.add(op)
 		}
 		if err := d.log.commit(); err != nil {
-			return driver.Failed, failed(err)
+			return driver.Failed, err
 		}
 	}
 	for _, op := range effective {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/nutsdb/nutsdb"
@@ -138,10 +137,7 @@ func (d *database) Stats(add func(name string, value any)) {
 }
 
 func failed(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENOSPC):
-		return driver.Fail(driver.Full, "%v", err)
-	case errors.Is(err, nutsdb.ErrKeyEmpty), errors.Is(err, nutsdb.ErrDataSizeExceed):
+	if errors.Is(err, nutsdb.ErrKeyEmpty) || errors.Is(err, nutsdb.ErrDataSizeExceed) {
 		return driver.Fail(driver.TooLarge, "%v", err)
 	}
 	return err

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -28,17 +27,17 @@ func (d *database) Get(op *driver.Op) (driver.Status, error) { return get(d.db, 
 
 // Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) {
-	return driver.OK, failed(d.db.Set(op.Key, op.Value, d.write))
+	return driver.OK, d.db.Set(op.Key, op.Value, d.write)
 }
 
 // Delete deletes a key.
 func (d *database) Delete(op *driver.Op) (driver.Status, error) {
-	return driver.OK, failed(d.db.Delete(op.Key, d.write))
+	return driver.OK, d.db.Delete(op.Key, d.write)
 }
 
 // Merge adds to a counter.
 func (d *database) Merge(op *driver.Op) (driver.Status, error) {
-	return driver.OK, failed(d.db.Merge(op.Key, op.Value, d.write))
+	return driver.OK, d.db.Merge(op.Key, op.Value, d.write)
 }
 
 // Group of writes is one atomic batch; with gets, which see its writes, it is an indexed batch. Gets alone have no
@@ -63,7 +62,7 @@ func (d *database) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) 
 	}
 	status, err := fill(batch, ops)
 	if err == nil && status == driver.OK {
-		err = failed(batch.Commit(d.write))
+		err = batch.Commit(d.write)
 	}
 	return status, errors.Join(err, batch.Close())
 }
@@ -151,13 +150,6 @@ func (s *sum) MergeNewer(value []byte) error { *s += sum(number(value)); return 
 func (s *sum) MergeOlder(value []byte) error { *s += sum(number(value)); return nil }
 func (s *sum) Finish(bool) ([]byte, io.Closer, error) {
 	return binary.LittleEndian.AppendUint64(nil, uint64(*s)), nil, nil
-}
-
-func failed(err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
-		return driver.Fail(driver.Full, "%v", err)
-	}
-	return err
 }
 
 // Engine returns the database itself, for the bench that compares the driver with a plain loop.

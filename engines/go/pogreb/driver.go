@@ -2,11 +2,9 @@
 package pogreb
 
 import (
-	"errors"
 	"io"
 	"log"
 	"path/filepath"
-	"syscall"
 
 	"github.com/akrylysov/pogreb"
 
@@ -77,13 +75,6 @@ func (d *database) Stats(add func(name string, value any)) {
 	add("hash_collisions", metrics.HashCollisions.Value())
 }
 
-func failed(err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
-		return driver.Fail(driver.Full, "%v", err)
-	}
-	return err
-}
-
 // Get reads a value; the engine returns a copy, and nil for an absent key.
 func (d *database) Get(op *driver.Op) (driver.Status, error) {
 	value, err := d.db.Get(op.Key)
@@ -97,14 +88,14 @@ func (d *database) Get(op *driver.Op) (driver.Status, error) {
 
 // Put writes a value.
 func (d *database) Put(op *driver.Op) (driver.Status, error) {
-	return driver.OK, failed(d.db.Put(op.Key, op.Value))
+	return driver.OK, d.db.Put(op.Key, op.Value)
 }
 
 // Delete deletes a key, repeatedly while it exists: the engine may have it twice (README.md).
 func (d *database) Delete(op *driver.Op) (driver.Status, error) {
 	for {
 		if err := d.db.Delete(op.Key); err != nil {
-			return driver.Failed, failed(err)
+			return driver.Failed, err
 		}
 		if is, err := d.db.Has(op.Key); err != nil || !is {
 			return driver.OK, err

@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/rosedblabs/rosedb/v2"
@@ -93,10 +92,7 @@ func (d *database) Stats(add func(name string, value any)) {
 }
 
 func failed(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENOSPC):
-		return driver.Fail(driver.Full, "%v", err)
-	case errors.Is(err, rosedb.ErrKeyIsEmpty), errors.Is(err, wal.ErrValueTooLarge), errors.Is(err, wal.ErrPendingSizeTooLarge):
+	if errors.Is(err, rosedb.ErrKeyIsEmpty) || errors.Is(err, wal.ErrValueTooLarge) || errors.Is(err, wal.ErrPendingSizeTooLarge) {
 		return driver.Fail(driver.TooLarge, "%v", err)
 	}
 	return err

@@ -3,7 +3,6 @@ package sniper
 
 import (
 	"errors"
-	"syscall"
 	"time"
 
 	"github.com/recoilme/sniper"
@@ -76,11 +75,7 @@ func (d *database) Put(op *driver.Op) (driver.Status, error) {
 	if len(op.Key)+len(op.Value)+8 > valueRoom {
 		return driver.TooLarge, driver.Fail(driver.TooLarge, "key and value together have more than %d bytes", valueRoom-8)
 	}
-	err := d.store.Set(op.Key, op.Value, 0)
-	if errors.Is(err, syscall.ENOSPC) {
-		err = driver.Fail(driver.Full, "%v", err)
-	}
-	return driver.OK, err
+	return driver.OK, d.store.Set(op.Key, op.Value, 0)
 }
 
 // Delete deletes a key.

@@ -164,7 +164,7 @@ pub(super) fn shown(bytes: &[u8]) -> String {
 
 /// The answer to one act.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct Reply {
     pub status: u32,
     /// The contents of the out buffer.
     pub bytes: Vec<u8>,
@@ -181,9 +181,9 @@ pub(super) struct Answer {
 /// Key and value.
 pub(super) type Row = (Vec<u8>, Vec<u8>);
 
-impl Answer {
+impl Reply {
     /// Attaches the error text if the answer is a failure.
-    pub fn saying(mut self, error: Option<&(usize, String)>) -> Answer {
+    pub fn saying(mut self, error: Option<&(usize, String)>) -> Reply {
         let is_failure = !self.is_answer() && !matches!(self.status, KV_SHORT | KV_NOT_RUN);
         self.said = error.filter(|_| is_failure).map(|(_, text)| text.clone());
         self

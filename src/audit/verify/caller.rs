@@ -1,7 +1,7 @@
 //! Sends acts through one session and checks every call against the rules for all calls: stamps, `done`, statuses,
 //! error texts, and memory that the driver must not touch.
 
-use super::act::{Act, Answer, group_end, status_name};
+use super::act::{Act, Reply, group_end, status_name};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Executed, Session, Shape};
 use crate::measure::Clock;
@@ -64,7 +64,7 @@ pub(super) struct Slots {
 
 /// The result of a call.
 pub(super) struct Call {
-    pub answers: Vec<Answer>,
+    pub answers: Vec<Reply>,
     /// Acts that were run.
     pub done: usize,
     /// Duration of the call seen from outside, ticks.
@@ -104,7 +104,7 @@ impl Caller {
     }
 
     /// Sends all acts in one call; all of them must be run.
-    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Answer>, String> {
+    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Reply>, String> {
         let call = self.call_from(0, acts, 0)?;
         if call.done != acts.len() {
             let said = call.answers.iter().find_map(|answer| answer.said.as_ref());
@@ -240,7 +240,7 @@ impl Caller {
         Ok(())
     }
 
-    fn answer(&mut self, index: usize, op: &kv_op) -> Answer {
+    fn answer(&mut self, index: usize, op: &kv_op) -> Reply {
         let carries = (is_value(op.kind) || op.kind == KV_SCAN) && matches!(op.status, KV_OK | KV_SHORT);
         let is_copied = carries && op.flags & KV_TOUCH == 0 && !(is_value(op.kind) && op.status == KV_SHORT);
         let bytes = if is_copied {
@@ -249,7 +249,7 @@ impl Caller {
         } else {
             Vec::new()
         };
-        Answer {
+        Reply {
             status: op.status,
             bytes,
             length: op.length,

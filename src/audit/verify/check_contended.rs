@@ -4,7 +4,7 @@
 //! the orders in which the two calls can have been executed. In some rounds only one thread writes, to find a write
 //! that is lost in favor of an earlier one of the other thread.
 
-use super::act::{Act, Answer, group, shown, status_name};
+use super::act::{Act, Reply, group, shown, status_name};
 use super::caller::Caller;
 use super::subject::{Context, Setup, open_caller, open_database};
 use super::{Found, skip};
@@ -32,7 +32,7 @@ enum Form {
 }
 
 /// A call and its answers.
-type Call = (Vec<Act>, Vec<Answer>);
+type Call = (Vec<Act>, Vec<Reply>);
 /// What a thread sent in a round, or what it read after it; `Err` if that failed.
 type Sent = Result<Call, String>;
 
@@ -266,7 +266,7 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
         }
         judge_key(&sent, &keys.rows[key], &known.values[key], &one)?;
         known.values[key] = one;
-        let adds = |act: &Act, answer: &Answer| act.key == keys.counters[key] && answer.status == KV_OK;
+        let adds = |act: &Act, answer: &Reply| act.key == keys.counters[key] && answer.status == KV_OK;
         let added = sent.iter().flat_map(|(acts, answers)| acts.iter().zip(answers));
         known.counters[key] +=
             added.filter(|(act, answer)| act.kind == KV_MERGE && adds(act, answer)).count() as u64;
@@ -304,7 +304,7 @@ fn text(value: &Option<Vec<u8>>) -> String {
 }
 
 /// The value that an acknowledged write leaves; `None` if the op is not a write or had no effect.
-fn left(act: &Act, answer: &Answer) -> Option<Option<Vec<u8>>> {
+fn left(act: &Act, answer: &Reply) -> Option<Option<Vec<u8>>> {
     match (act.kind, answer.status) {
         (KV_PUT, KV_OK) => Some(Some(act.value.clone())),
         (KV_DELETE, KV_OK | KV_NOT_FOUND) => Some(None),
@@ -319,12 +319,12 @@ fn judge_key(
     before: &Option<Vec<u8>>,
     now: &Option<Vec<u8>>,
 ) -> Result<(), String> {
-    let of_key = |(acts, answers): &Call| -> Vec<(Act, Answer)> {
+    let of_key = |(acts, answers): &Call| -> Vec<(Act, Reply)> {
         let pairs = acts.iter().zip(answers).filter(|(act, _)| act.key == key);
         pairs.map(|(act, answer)| (act.clone(), answer.clone())).collect()
     };
-    let ops: Vec<Vec<(Act, Answer)>> = sent.iter().map(of_key).collect();
-    let last = |ops: &Vec<(Act, Answer)>| ops.iter().rev().find_map(|(act, answer)| left(act, answer));
+    let ops: Vec<Vec<(Act, Reply)>> = sent.iter().map(of_key).collect();
+    let last = |ops: &Vec<(Act, Reply)>| ops.iter().rev().find_map(|(act, answer)| left(act, answer));
     let lasts: Vec<Option<Vec<u8>>> = ops.iter().filter_map(last).collect();
     let is_right = if lasts.is_empty() { now == before } else { lasts.contains(now) };
     if !is_right {

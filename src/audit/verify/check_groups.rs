@@ -1,6 +1,6 @@
 //! Checks of joined groups and transactions: the same effect as single ops, one pair of stamps, all or nothing.
 
-use super::act::{Act, Answer, group, status_name};
+use super::act::{Act, Reply, group, status_name};
 use super::draw::bytes;
 use super::model::expect;
 use super::subject::{BATCH, Context, Setup, Subject};
@@ -231,7 +231,7 @@ fn answered_acts(context: &Context<'_>, keys: &[Vec<u8>]) -> Vec<Act> {
 }
 
 /// A transaction that must fail as a whole.
-fn refused(subject: &mut Subject<'_>, acts: &[Act], reason: &str) -> Result<Vec<Answer>, String> {
+fn refused(subject: &mut Subject<'_>, acts: &[Act], reason: &str) -> Result<Vec<Reply>, String> {
     let answers = subject.call(acts)?;
     for (act, answer) in acts.iter().zip(&answers) {
         if answer.is_answer() {

@@ -1,6 +1,6 @@
 //! Lists: what is pushed at the right end is popped at the left end, once, in order.
 
-use super::act::{Act, Answer, group};
+use super::act::{Act, Reply, group};
 use super::model::expect;
 use super::subject::{Context, Subject};
 use super::{Found, skip};
@@ -26,7 +26,7 @@ impl Lists {
         Ok(())
     }
 
-    fn judge(&mut self, list: usize, act: &Act, answer: &Answer) -> Result<(), String> {
+    fn judge(&mut self, list: usize, act: &Act, answer: &Reply) -> Result<(), String> {
         let held = &mut self.0[list];
         if act.kind == KV_PUSH {
             held.push_back(act.value.clone());

@@ -134,7 +134,7 @@ fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]
     let mut model = Model::new(KV_ORDERED | KV_OVERWRITE, Vec::new());
     let mut caller = open_caller(database, setup)?;
     let puts: Vec<_> = rows.iter().map(|(key, value)| Act::put(key, value)).collect();
-    model.hold(&puts);
+    model.apply_all(&puts);
     for part in rows.chunks(CALL) {
         let gets: Vec<_> = part.iter().map(|(key, _)| Act::get(key)).collect();
         let answers = caller.call(&gets)?;

@@ -1,7 +1,7 @@
 //! Checks of the timed loop: stamps, the stop word, the deadline, due ticks; and that the times are real.
 
 use super::Found;
-use super::act::{Act, Answer, group};
+use super::act::{Act, Reply, group};
 use super::caller::{Call, set};
 use super::draw::bytes;
 use super::subject::{BATCH, Context, Setup, Subject};
@@ -76,7 +76,7 @@ pub(super) fn honest(context: &Context<'_>) -> Found {
         for _ in 0..TRIES {
             let call = subject.caller()?.call_from(0, &acts, 0)?;
             best = best.max(share(&call));
-            let is_too_fast = |answer: &Answer| answer.end.saturating_sub(answer.start) < least;
+            let is_too_fast = |answer: &Reply| answer.end.saturating_sub(answer.start) < least;
             if let (true, Some(at)) = (what == "gets", call.answers.iter().position(is_too_fast)) {
                 let ticks = call.answers[at].end.saturating_sub(call.answers[at].start);
                 return Err(format!(

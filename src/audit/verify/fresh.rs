@@ -101,7 +101,7 @@ pub fn reopened(engine: &Engine, file: &Path) -> Result<(), String> {
     while !rest.is_empty() {
         let (space, key, value) = (number(&mut rest, 2)?, number(&mut rest, 4)?, number(&mut rest, 4)?);
         let (key, value) = (next(&mut rest, key)?, next(&mut rest, value)?);
-        subject.model.hold_row(space as u16, key, value);
+        subject.model.insert(space as u16, key, value);
     }
     subject.compare(&[])?;
     subject.close()

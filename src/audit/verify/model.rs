@@ -1,6 +1,6 @@
 //! The oracle: a `BTreeMap` that executes the acts and decides whether an answer is correct.
 
-use super::act::{Act, Answer, Row, group_end, shown, status_name};
+use super::act::{Act, Reply, Row, group_end, shown, status_name};
 use crate::engine::abi::*;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -62,12 +62,12 @@ impl Model {
     }
 
     /// Marks writes as done.
-    pub fn hold(&mut self, acts: &[Act]) {
+    pub fn apply_all(&mut self, acts: &[Act]) {
         acts.iter().for_each(|act| self.apply(act));
     }
 
     /// Marks a row as present, as [`Model::rows`] returns it.
-    pub fn hold_row(&mut self, keyspace: u16, key: &[u8], value: &[u8]) {
+    pub fn insert(&mut self, keyspace: u16, key: &[u8], value: &[u8]) {
         self.rows.insert((keyspace, key.to_vec()), value.to_vec());
     }
 
@@ -81,7 +81,7 @@ impl Model {
     }
 
     /// Whether the answers are correct; applies the writes among them.
-    pub fn judge(&mut self, acts: &[Act], answers: &[Answer]) -> Result<(), String> {
+    pub fn judge(&mut self, acts: &[Act], answers: &[Reply]) -> Result<(), String> {
         let mut first = 0;
         while first < acts.len() {
             let end = group_end(acts, first);
@@ -100,7 +100,7 @@ impl Model {
     }
 
     /// Ops that are independent, or share no more than a call.
-    fn judge_each(&mut self, acts: &[Act], answers: &[Answer]) -> Result<(), String> {
+    fn judge_each(&mut self, acts: &[Act], answers: &[Reply]) -> Result<(), String> {
         let has_failure = answers.iter().any(|answer| !answer.is_answer());
         for (act, answer) in acts.iter().zip(answers) {
             // A group that shares a commit may be abandoned as a whole when one of its ops is short.
@@ -114,7 +114,7 @@ impl Model {
     }
 
     /// All or nothing, and the statuses tell which.
-    fn judge_transaction(&mut self, acts: &[Act], answers: &[Answer]) -> Result<(), String> {
+    fn judge_transaction(&mut self, acts: &[Act], answers: &[Reply]) -> Result<(), String> {
         let done = answers.iter().filter(|answer| answer.is_answer()).count();
         if done == acts.len() {
             return self.judge_each(acts, answers);
@@ -179,7 +179,7 @@ impl Model {
         }
     }
 
-    fn judge_one(&mut self, act: &Act, answer: &Answer) -> Result<(), String> {
+    fn judge_one(&mut self, act: &Act, answer: &Reply) -> Result<(), String> {
         if self.may_conflict && answer.status == KV_CONFLICT {
             self.conflicts += 1;
             return Ok(());
@@ -210,7 +210,7 @@ impl Model {
         Ok(())
     }
 
-    fn judge_get(&self, act: &Act, answer: &Answer) -> Result<(), String> {
+    fn judge_get(&self, act: &Act, answer: &Reply) -> Result<(), String> {
         let Some(value) = self.get(act.keyspace, &act.key) else {
             return expect(answer, KV_NOT_FOUND);
         };
@@ -281,7 +281,7 @@ impl Model {
         if reverse { rows.rev().map(row).collect() } else { rows.map(row).collect() }
     }
 
-    fn judge_scan(&self, act: &Act, answer: &Answer) -> Result<(), String> {
+    fn judge_scan(&self, act: &Act, answer: &Reply) -> Result<(), String> {
         let mut right = self.walk(act);
         if answer.status != KV_SHORT {
             expect(answer, KV_OK)?;
@@ -336,7 +336,7 @@ impl Model {
 }
 
 /// A scan that returns KV_SHORT must have had a reason.
-fn check_short(act: &Act, answer: &Answer, rest: &[Row]) -> Result<(), String> {
+fn check_short(act: &Act, answer: &Reply, rest: &[Row]) -> Result<(), String> {
     let Some((key, value)) = rest.first() else {
         return Err("rule 8: KV_SHORT, but no row is missing".into());
     };
@@ -369,7 +369,7 @@ fn first_fault(right: &[Row], got: &[Row]) -> String {
 }
 
 /// The status that an answer must have.
-pub(super) fn expect(answer: &Answer, status: u32) -> Result<(), String> {
+pub(super) fn expect(answer: &Reply, status: u32) -> Result<(), String> {
     if answer.status == status {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! The engine under verification: its databases, each in a separate folder, with a session and the oracle.
 
-use super::act::{Act, Answer};
+use super::act::{Act, Reply};
 use super::caller::{Caller, Slots, StampFaults};
 use super::fresh::{self, Fresh};
 use super::model::Model;
@@ -295,12 +295,12 @@ impl<'a> Subject<'a> {
     }
 
     /// One call; returns the answers unchecked.
-    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Answer>, String> {
+    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Reply>, String> {
         self.caller()?.call(acts)
     }
 
     /// One call, checked against the oracle.
-    pub fn run(&mut self, acts: &[Act]) -> Result<Vec<Answer>, String> {
+    pub fn run(&mut self, acts: &[Act]) -> Result<Vec<Reply>, String> {
         let answers = self.call(acts)?;
         self.model.judge(acts, &answers)?;
         Ok(answers)
@@ -321,7 +321,7 @@ impl<'a> Subject<'a> {
     }
 
     /// One act; returns its answer.
-    pub fn one(&mut self, act: Act) -> Result<Answer, String> {
+    pub fn one(&mut self, act: Act) -> Result<Reply, String> {
         let mut answers = self.call(std::slice::from_ref(&act))?;
         answers.pop().ok_or_else(|| "no answer".into())
     }

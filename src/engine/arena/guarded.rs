@@ -14,20 +14,20 @@ const FILL: u8 = 0xa5;
 
 /// The parts of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Region {
     Key,
     Value,
     Out,
 }
 
-impl Part {
-    const ALL: [Part; 3] = [Part::Key, Part::Value, Part::Out];
+impl Region {
+    const ALL: [Region; 3] = [Region::Key, Region::Value, Region::Out];
 
     pub fn name(self) -> &'static str {
         match self {
-            Part::Key => "key",
-            Part::Value => "value",
-            Part::Out => "out buffer",
+            Region::Key => "key",
+            Region::Value => "value",
+            Region::Out => "out buffer",
         }
     }
 }
@@ -136,12 +136,12 @@ impl Arena {
         let Some(mut guards) = self.guards.take() else { return };
         for at in first..first + count {
             let kind = kind_name(self.sent_kind(at));
-            for (part, place) in Part::ALL.into_iter().zip(&mut guards.places[at]) {
+            for (part, place) in Region::ALL.into_iter().zip(&mut guards.places[at]) {
                 let (before, given) = place.split();
                 let is_changed = match part {
-                    Part::Key => *given != *self.sent_key(at, given.len()),
-                    Part::Value => *given != *self.sent_value(at, given.len()),
-                    Part::Out => {
+                    Region::Key => *given != *self.sent_key(at, given.len()),
+                    Region::Value => *given != *self.sent_value(at, given.len()),
+                    Region::Out => {
                         self.slot_mut(at, given.len()).copy_from_slice(given);
                         false
                     }

@@ -63,7 +63,7 @@ fn note(ops: &mut [kv_op], sent: &mut [Half]) {
 }
 
 #[inline(always)]
-fn look(ops: &[kv_op], sent: &[Half]) -> Seen {
+fn compare(ops: &[kv_op], sent: &[Half]) -> Seen {
     let (mut changed, mut status, mut over, mut kinds) = ([0; 8], 0, 0, 0);
     for (op, sent) in ops.iter().zip(sent) {
         let now = half(op);
@@ -89,8 +89,8 @@ fn note_wide(ops: &mut [kv_op], sent: &mut [Half]) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn look_wide(ops: &[kv_op], sent: &[Half]) -> Seen {
-    look(ops, sent)
+fn compare_wide(ops: &[kv_op], sent: &[Half]) -> Seen {
+    compare(ops, sent)
 }
 
 /// The core's half of an op of an arena.
@@ -123,9 +123,9 @@ impl Arena {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the processor supports it.
-            return unsafe { look_wide(ops, sent) };
+            return unsafe { compare_wide(ops, sent) };
         }
-        look(ops, sent)
+        compare(ops, sent)
     }
 
     /// Whether the driver has changed the core's half of an op that was sent.
@@ -211,7 +211,11 @@ mod tests {
             change(arena.op_mut(2));
             assert!(arena.has_changed(2), "{name}");
             assert_ne!(arena.seen(1, 3).odd, 0, "{name}");
-            assert_ne!(look(&arena.ops()[1..4], &arena.sent[1..4]).odd, 0, "{name}, without wide registers");
+            assert_ne!(
+                compare(&arena.ops()[1..4], &arena.sent[1..4]).odd,
+                0,
+                "{name}, without wide registers"
+            );
             assert_eq!(arena.changed_field(2), name);
             arena.void(1, 3);
         }

@@ -1,7 +1,7 @@
 //! Reports what a driver touched when it dies at a guard page. The handler allocates nothing and takes no lock; a
 //! signal that has nothing to do with guard pages is passed to the previous handler.
 
-use super::guarded::{Part, Place};
+use super::guarded::{Place, Region};
 use super::memory::page;
 use crate::engine::abi::kv_op;
 use crate::engine::answers::kind_name;
@@ -86,7 +86,7 @@ impl Arena {
     fn describe(&self, address: usize, line: &mut Line) -> Option<()> {
         let mut before = None;
         for (at, places) in self.places.iter().enumerate() {
-            for (part, place) in [Part::Key, Part::Value, Part::Out].into_iter().zip(places) {
+            for (part, place) in [Region::Key, Region::Value, Region::Out].into_iter().zip(places) {
                 let start = place.start.addr().get();
                 let end = start + place.room;
                 let kind = |at: usize| kind_name(self.kinds[at].load(Ordering::Relaxed));
@@ -107,7 +107,7 @@ impl Arena {
 }
 
 /// Writes what is at the address; returns whether it is in a guard page.
-fn tell(address: usize) -> bool {
+fn report(address: usize) -> bool {
     for slot in &ARENAS {
         // SAFETY: an arena leaves the list before it is freed.
         let Some(arena) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { continue };
@@ -134,7 +134,7 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
     let before = SIGNALS.iter().position(|known| *known == signal).map(|at| &BEFORE[at]);
     // SAFETY: set before the handler was, and never freed.
     let before = before.and_then(|before| unsafe { before.load(Ordering::Acquire).as_ref() });
-    if let (false, Some(before)) = (tell(address), before)
+    if let (false, Some(before)) = (report(address), before)
         && before.sa_sigaction != libc::SIG_DFL
         && before.sa_sigaction != libc::SIG_IGN
         && before.sa_flags & libc::SA_SIGINFO != 0

@@ -5,7 +5,7 @@ use crate::generator::*;
 use std::collections::{HashMap, HashSet};
 
 fn sampler(distribution: &str, n: u64, seed: u64, clustered: bool) -> Sampler {
-    Sampler::new(&distribution.parse().unwrap(), n, seed, Part::WHOLE, clustered).unwrap()
+    Sampler::new(&distribution.parse().unwrap(), n, seed, Partition::WHOLE, clustered).unwrap()
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn parts_are_disjoint_and_cover() {
         for (n, count) in [(10, 1), (10, 3), (10, 10), (1_000, 7), (4_099, 64)] {
             let mut seen = HashMap::new();
             for index in 0..count {
-                let part = Part { index, count };
+                let part = Partition { index, count };
                 let mut sampler = Sampler::new(&distribution.parse().unwrap(), n, 5, part, false).unwrap();
                 assert_eq!(sampler.part_len(), part.len(n));
                 let mut random = Random::stream(5, index);
@@ -202,12 +202,12 @@ fn the_hottest_item_of_ycsb_has_the_published_share() {
 fn refuses_what_cannot_be_drawn() {
     let make =
         |distribution, n, part| Sampler::new(&distribution, n, 0, part, false).map(|_| ()).unwrap_err().0;
-    let text = make(Distribution::Uniform, 0, Part::WHOLE);
+    let text = make(Distribution::Uniform, 0, Partition::WHOLE);
     assert_eq!(text, "`uniform` needs 1 to 2^63 items, got 0");
-    let text = make(Distribution::Sequential, 3, Part { index: 5, count: 8 });
+    let text = make(Distribution::Sequential, 3, Partition { index: 5, count: 8 });
     assert_eq!(text, "3 items cannot be split among 8 threads; use at most 3 threads");
-    make(Distribution::Permutation, 3, Part { index: 3, count: 8 });
-    make(Distribution::Permutation, 3, Part { index: 2, count: 2 });
-    make(Distribution::Zipf(-1.0), 3, Part::WHOLE);
-    make(Distribution::Uniform, (1 << 63) + 1, Part::WHOLE);
+    make(Distribution::Permutation, 3, Partition { index: 3, count: 8 });
+    make(Distribution::Permutation, 3, Partition { index: 2, count: 2 });
+    make(Distribution::Zipf(-1.0), 3, Partition::WHOLE);
+    make(Distribution::Uniform, (1 << 63) + 1, Partition::WHOLE);
 }

@@ -52,7 +52,7 @@ fn chi_square_detects_a_different_skew() {
     // Two per cent off in theta must be detected: the test must be powerful enough.
     let n = 1_000;
     let wanted = masses(&Distribution::Zipf(0.99), n).unwrap();
-    let mut sampler = Sampler::new(&Distribution::Zipf(0.97), n, 1, Part::WHOLE, true).unwrap();
+    let mut sampler = Sampler::new(&Distribution::Zipf(0.97), n, 1, Partition::WHOLE, true).unwrap();
     let mut random = Random::seeded(1);
     let mut counts = vec![0.0_f64; n as usize];
     for _ in 0..300_000 {

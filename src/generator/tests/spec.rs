@@ -1,5 +1,6 @@
 //! Texts that users type are parsed, printed back, and refused with the closest name.
 
+use crate::generator::spec::SizeText;
 use crate::generator::*;
 use proptest::prelude::*;
 

@@ -1,5 +1,6 @@
 //! Values never change between versions, and any other bytes are detected.
 
+use crate::generator::value::Fault;
 use crate::generator::*;
 use proptest::prelude::*;
 
@@ -170,7 +171,6 @@ fn small_values_have_the_documented_power() {
     let bytes = written(&tiny, 5, 1);
     let passed = (0..10_000).filter(|&other| tiny.check(other, &bytes).is_ok()).count();
     assert!((10..100).contains(&passed), "{passed} of 10000 pass, 39 were expected");
-    assert!(tiny.power().contains("256") && !tiny.has_versions());
     assert_eq!(tiny.check(5, &bytes), Ok(None));
     assert_eq!(tiny.check_version(5, 9, &bytes), Ok(()));
     assert!(matches!(tiny.check(5, &[1, 2]), Err(Fault::Length { wanted: 1, actual: 2 })));
@@ -184,8 +184,6 @@ fn small_values_have_the_documented_power() {
     assert_eq!(eight.check(5, &bytes), Ok(Some(1)));
     assert_eq!(eight.check_version(5, 2, &bytes), Err(Fault::Version { wanted: 2, actual: 1 }));
     assert_eq!((0..10_000).filter(|&other| eight.check(other, &bytes).is_ok()).count(), 1);
-    assert!(eight.has_versions() && eight.power().contains("24 check bits"));
-    assert_eq!(values("24", 1.0).power(), "key, version, length and every byte");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The probes that need system calls missing in std. Each opens something and closes it at once.
 
+#![allow(unsafe_code, reason = "system calls")]
+
 use std::io;
 
 #[cfg(not(target_os = "linux"))]

@@ -1,101 +1,26 @@
 //! A histogram in HdrHistogram's own format: the compressed form (V2) of its interval logs, for programs that read
 //! these. The buckets are the same, so nothing is lost except values above 73 minutes, which have no bucket.
 
-use super::{BUCKETS, HIGHEST_NS, Histogram};
-
-/// The first words of the compressed and of the plain form, both of version 2.
-const COMPRESSED: u32 = 0x1c84_9304 | 0x10;
-const PLAIN: u32 = 0x1c84_9303 | 0x10;
-const SIGNIFICANT_DIGITS: u32 = 3;
-/// Maximum bytes of a stored block of DEFLATE.
-const STORED_BYTES: usize = 0xffff;
+use super::stored::SIGNIFICANT_DIGITS;
+use super::{HIGHEST_NS, Histogram};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 impl Histogram {
-    /// The text at the end of a line of an interval log: base64 of the compressed form. It is stored without
-    /// compression, because it is small; every reader accepts both.
+    /// The text at the end of a line of an interval log: base64 of the compressed form.
     pub fn hdr_log_text(&self) -> String {
-        let packed = zlib_stored(&self.hdr_plain());
-        let mut bytes = COMPRESSED.to_be_bytes().to_vec();
-        bytes.extend((packed.len() as u32).to_be_bytes());
-        bytes.extend(packed);
-        base64(&bytes)
-    }
-
-    /// Words of the header, then counts as numbers of 7 bits per byte, with runs of empty buckets as negative
-    /// numbers.
-    fn hdr_plain(&self) -> Vec<u8> {
-        let mut counts = Vec::new();
-        let mut next = 0;
-        for (index, count) in self.occupied() {
-            if index > next {
-                write_zigzag(&mut counts, -((index - next) as i64));
-            }
-            write_zigzag(&mut counts, i64::try_from(count).unwrap_or(i64::MAX));
-            next = index + 1;
+        let mut copy = hdrhistogram::Histogram::<u64>::new_with_bounds(1, HIGHEST_NS, SIGNIFICANT_DIGITS)
+            .expect("the crate accepts these constants");
+        for bucket in self.buckets() {
+            // Counts are signed in that format.
+            copy.saturating_record_n(bucket.lowest_ns, bucket.count.min(i64::MAX as u64));
         }
-        debug_assert!(next <= BUCKETS);
-        let mut bytes = PLAIN.to_be_bytes().to_vec();
-        bytes.extend((counts.len() as u32).to_be_bytes());
-        // No bucket shift.
-        bytes.extend(0_u32.to_be_bytes());
-        bytes.extend(SIGNIFICANT_DIGITS.to_be_bytes());
-        // The lowest value that is distinct from 0, and the highest that has a bucket.
-        bytes.extend(1_u64.to_be_bytes());
-        bytes.extend(HIGHEST_NS.to_be_bytes());
-        bytes.extend(1_f64.to_be_bytes());
-        bytes.extend(counts);
-        bytes
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&copy, &mut bytes)
+            .expect("a vector accepts all bytes and every count fits");
+        BASE64_STANDARD.encode(bytes)
     }
-}
-
-/// The lowest bit is the sign; the ninth byte, if there is one, has eight bits.
-fn write_zigzag(bytes: &mut Vec<u8>, number: i64) {
-    let mut rest = ((number << 1) ^ (number >> 63)) as u64;
-    for _ in 0..8 {
-        if rest < 0x80 {
-            bytes.push(rest as u8);
-            return;
-        }
-        bytes.push(rest as u8 | 0x80);
-        rest >>= 7;
-    }
-    bytes.push(rest as u8);
-}
-
-/// A zlib stream (RFC 1950) of stored blocks.
-fn zlib_stored(bytes: &[u8]) -> Vec<u8> {
-    let mut stream = vec![0x78, 0x01];
-    let mut blocks = bytes.chunks(STORED_BYTES).peekable();
-    while let Some(block) = blocks.next() {
-        let length = block.len() as u16;
-        stream.push(u8::from(blocks.peek().is_none()));
-        stream.extend(length.to_le_bytes());
-        stream.extend((!length).to_le_bytes());
-        stream.extend(block);
-    }
-    let (mut low, mut high) = (1_u32, 0_u32);
-    for byte in bytes {
-        low = (low + u32::from(*byte)) % 65_521;
-        high = (high + low) % 65_521;
-    }
-    stream.extend((high << 16 | low).to_be_bytes());
-    stream
-}
-
-/// RFC 4648, with padding.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let at = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for place in 0..4 {
-            let is_there = place <= three.len();
-            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if is_there { char::from(letter) } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -105,21 +30,8 @@ mod tests {
 
     /// What the reference implementation reads from the text.
     fn read_back(text: &str) -> hdrhistogram::Histogram<u64> {
-        let bytes = decoded(text);
+        let bytes = BASE64_STANDARD.decode(text).unwrap();
         Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
-    }
-
-    fn decoded(text: &str) -> Vec<u8> {
-        let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let mut bytes = Vec::new();
-        for four in text.as_bytes().chunks(4) {
-            let bits = four.iter().fold(0_u32, |bits, letter| {
-                bits << 6 | letters.find(char::from(*letter)).unwrap_or(0) as u32
-            });
-            let kept = 3 - four.iter().filter(|letter| **letter == b'=').count();
-            bytes.extend(&bits.to_be_bytes()[1..1 + kept]);
-        }
-        bytes
     }
 
     #[test]
@@ -148,28 +60,6 @@ mod tests {
             }
             assert_eq!(histogram.packed().hdr_log_text(), histogram.hdr_log_text());
         }
-    }
-
-    #[test]
-    fn many_buckets_take_more_than_one_stored_block() {
-        let mut histogram = Histogram::new();
-        // Counts of four bytes in each of 30,000 buckets.
-        let all: Vec<u64> = (0..30_000).map(super::super::lowest_of).collect();
-        all.iter().for_each(|ns| histogram.record_n(*ns, 1 << 24));
-        assert!(histogram.hdr_plain().len() > STORED_BYTES);
-        let read = read_back(&histogram.hdr_log_text());
-        assert_eq!(read.len(), 30_000 << 24);
-        assert_eq!(read.count_at(all[29_999]), 1 << 24);
-    }
-
-    #[test]
-    fn base64_is_that_of_the_standard() {
-        for (bytes, text) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-        assert_eq!(base64(&[0xff, 0xef, 0xbe]), "/+++");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::borrow::Cow;
 
-const SIGNIFICANT_DIGITS: u8 = 3;
+pub(super) const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// Times with their number of occurrences. Buckets are at most 1/1024 of their values wide.
 #[derive(Serialize, Deserialize, JsonSchema)]

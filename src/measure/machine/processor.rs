@@ -86,7 +86,7 @@ fn is_virtual_maker(maker: &str) -> bool {
 #[cfg(target_arch = "x86_64")]
 fn signature() -> Option<String> {
     // A safe function in newer compilers.
-    #[allow(unused_unsafe)]
+    #[allow(unused_unsafe, reason = "safe in newer versions of std")]
     // SAFETY: every x86-64 processor has cpuid, and the flag `hypervisor` guarantees this leaf.
     let leaf = unsafe { std::arch::x86_64::__cpuid(0x4000_0000) };
     let letters = [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).concat();

@@ -55,14 +55,14 @@ impl PhaseProbe {
     }
 
     /// Updates the threads' waiting times; to be called once a second, because threads of the engine may end.
-    pub fn look(&mut self) {
-        self.delays.look();
+    pub fn update(&mut self) {
+        self.delays.update();
     }
 
     /// Ends the phase. `told` are the threads that reported their times before they ended; the run delay of all
     /// threads is stored in `usage`, the process's use of resources in the phase.
     pub fn finish(mut self, told: &[ThreadTimes], usage: &mut Usage) -> PhaseNoise {
-        self.look();
+        self.update();
         let numbers: Vec<u32> = told.iter().filter_map(|times| times.thread).collect();
         let of_told = told.iter().map(|times| times.run_delay_ns);
         let of_told = of_told.sum::<Option<u64>>();

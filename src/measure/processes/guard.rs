@@ -1,6 +1,8 @@
 //! The guard: the parent of a trial's process. It adopts the processes that the trial leaves, and ends them. Linux
 //! only; other systems have no guard.
 
+#![allow(unsafe_code, reason = "system calls")]
+
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::*;
 #[cfg(target_os = "linux")]

@@ -51,7 +51,7 @@ impl RunDelays {
     }
 
     /// Updates the sum. Reads one file per thread.
-    pub fn look(&mut self) {
+    pub fn update(&mut self) {
         self.take(delays_now());
     }
 

@@ -7,7 +7,7 @@ use crate::resp::record::{ELEMENT_HEAD, Head, Row, Type, behind, element_row};
 use crate::resp::store::Stretch;
 
 /// An existing key.
-pub struct Held {
+pub struct StoredValue {
     pub kind: Type,
     pub expires_ms: Option<u64>,
     pub body: Vec<u8>,
@@ -45,16 +45,17 @@ pub fn float(text: &[u8]) -> Result<f64, Refusal> {
 
 impl Call<'_, '_> {
     /// The value of a key; `None` if it does not exist or has expired.
-    pub fn load(&mut self, row: &[u8]) -> Result<Option<Held>, Refusal> {
+    pub fn load(&mut self, row: &[u8]) -> Result<Option<StoredValue>, Refusal> {
         let now_ms = self.now_ms;
         let Some(bytes) = self.store.get(row)? else { return Ok(None) };
         let found = Row::parse(bytes).ok_or(FOREIGN)?;
-        let held = || Held { kind: found.kind, expires_ms: found.expires_ms, body: found.body.to_vec() };
+        let held =
+            || StoredValue { kind: found.kind, expires_ms: found.expires_ms, body: found.body.to_vec() };
         Ok((!found.is_over(now_ms)).then(held))
     }
 
     /// The value of a key, if it has that type.
-    pub fn load_as(&mut self, row: &[u8], kind: Type) -> Result<Option<Held>, Refusal> {
+    pub fn load_as(&mut self, row: &[u8], kind: Type) -> Result<Option<StoredValue>, Refusal> {
         match self.load(row)? {
             Some(held) if held.kind != kind => Err(WRONG_TYPE.to_string()),
             found => Ok(found),

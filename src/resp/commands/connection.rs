@@ -194,7 +194,7 @@ fn kill(call: &mut Call) -> Result<(), Refusal> {
             call.client.is_leaving = true;
         } else {
             facts.kill();
-            call.server.tell(facts.worker, Message::Look);
+            call.server.send(facts.worker, Message::CloseIdle);
         }
     }
     match (is_old, killed) {

@@ -87,7 +87,7 @@ pub fn hdel(call: &mut Call) -> Result<(), Refusal> {
 }
 
 pub fn hlen(call: &mut Call) -> Result<(), Refusal> {
-    call.tell_length(Type::Hash)
+    call.reply_length(Type::Hash)
 }
 
 /// A field and its value.

@@ -117,7 +117,7 @@ pub fn pexpireat(call: &mut Call) -> Result<(), Refusal> {
 }
 
 /// -2: no such key, -1: it has no expiry; otherwise what `of` computes from its expiry.
-fn tell_end(call: &mut Call, of: fn(end_ms: u64, now_ms: u64) -> u64) -> Result<(), Refusal> {
+fn reply_expiry(call: &mut Call, of: fn(end_ms: u64, now_ms: u64) -> u64) -> Result<(), Refusal> {
     if call.arguments.len() != 2 {
         return Err(SYNTAX.into());
     }
@@ -132,19 +132,19 @@ fn tell_end(call: &mut Call, of: fn(end_ms: u64, now_ms: u64) -> u64) -> Result<
 }
 
 pub fn ttl(call: &mut Call) -> Result<(), Refusal> {
-    tell_end(call, |end_ms, now_ms| (end_ms.saturating_sub(now_ms) + 500) / 1000)
+    reply_expiry(call, |end_ms, now_ms| (end_ms.saturating_sub(now_ms) + 500) / 1000)
 }
 
 pub fn pttl(call: &mut Call) -> Result<(), Refusal> {
-    tell_end(call, |end_ms, now_ms| end_ms.saturating_sub(now_ms))
+    reply_expiry(call, |end_ms, now_ms| end_ms.saturating_sub(now_ms))
 }
 
 pub fn expiretime(call: &mut Call) -> Result<(), Refusal> {
-    tell_end(call, |end_ms, _| end_ms / 1000)
+    reply_expiry(call, |end_ms, _| end_ms / 1000)
 }
 
 pub fn pexpiretime(call: &mut Call) -> Result<(), Refusal> {
-    tell_end(call, |end_ms, _| end_ms)
+    reply_expiry(call, |end_ms, _| end_ms)
 }
 
 pub fn persist(call: &mut Call) -> Result<(), Refusal> {

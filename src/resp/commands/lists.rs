@@ -88,7 +88,7 @@ pub fn rpop(call: &mut Call) -> Result<(), Refusal> {
 }
 
 pub fn llen(call: &mut Call) -> Result<(), Refusal> {
-    call.tell_length(Type::List)
+    call.reply_length(Type::List)
 }
 
 /// The places between two, both included; negative ones count from the end.

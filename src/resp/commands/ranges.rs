@@ -116,7 +116,7 @@ impl Listed {
         }
     }
 
-    fn tell(self, call: &mut Call) {
+    fn reply(self, call: &mut Call) {
         call.reply().array(self.words.len());
         self.words.iter().for_each(|word| call.reply().bulk_or_nil(word.as_deref()));
     }
@@ -136,7 +136,7 @@ pub fn keys(call: &mut Call) -> Result<(), Refusal> {
         }
         listed.keys < limit
     })?;
-    listed.tell(call);
+    listed.reply(call);
     Ok(())
 }
 
@@ -154,7 +154,7 @@ pub fn range(call: &mut Call) -> Result<(), Refusal> {
             listed.keys < limit
         })?;
     }
-    listed.tell(call);
+    listed.reply(call);
     Ok(())
 }
 

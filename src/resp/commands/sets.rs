@@ -25,7 +25,7 @@ impl Call<'_, '_> {
     }
 
     /// Replies with a collection's length.
-    pub fn tell_length(&mut self, kind: Type) -> Result<(), Refusal> {
+    pub fn reply_length(&mut self, kind: Type) -> Result<(), Refusal> {
         let row = self.row(self.arguments.get(1));
         let length = self.collection(&row, kind)?.map_or(0, |found| found.head.len);
         self.reply().integer(length as i64);
@@ -60,7 +60,7 @@ pub fn srem(call: &mut Call) -> Result<(), Refusal> {
 }
 
 pub fn scard(call: &mut Call) -> Result<(), Refusal> {
-    call.tell_length(Type::Set)
+    call.reply_length(Type::Set)
 }
 
 pub fn sismember(call: &mut Call) -> Result<(), Refusal> {

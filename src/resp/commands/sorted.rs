@@ -185,7 +185,7 @@ pub fn zscore(call: &mut Call) -> Result<(), Refusal> {
 }
 
 pub fn zcard(call: &mut Call) -> Result<(), Refusal> {
-    call.tell_length(Type::Sorted)
+    call.reply_length(Type::Sorted)
 }
 
 /// Passes members to `take` by ascending or descending score, until it needs no more.
@@ -234,7 +234,7 @@ fn between(call: &mut Call, first: i64, last: i64, reverse: bool) -> Result<Vec<
     Ok(found)
 }
 
-fn tell(call: &mut Call, found: &[Scored], with_scores: bool) {
+fn reply_scored(call: &mut Call, found: &[Scored], with_scores: bool) {
     let reply = call.reply();
     let is_three = reply.version == crate::resp::reply::Version::Three;
     reply.array(if with_scores && !is_three { 2 * found.len() } else { found.len() });
@@ -299,7 +299,7 @@ fn range(call: &mut Call, start: Wanted) -> Result<(), Refusal> {
     } else {
         between(call, integer(first)?, integer(last)?, wanted.reverse)?
     };
-    tell(call, &found, wanted.with_scores);
+    reply_scored(call, &found, wanted.with_scores);
     Ok(())
 }
 

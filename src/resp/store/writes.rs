@@ -32,7 +32,7 @@ impl<'s> Store<'s> {
         }
         self.commit();
         for stripe in wanted {
-            self.hold(stripes.lock(stripe));
+            self.keep(stripes.lock(stripe));
         }
         Ok(())
     }
@@ -43,20 +43,20 @@ impl<'s> Store<'s> {
             return true;
         }
         let guard = self.engine.stripes.try_lock(stripe);
-        guard.map(|guard| self.hold(guard)).is_some()
+        guard.map(|guard| self.keep(guard)).is_some()
     }
 
-    fn hold(&mut self, guard: Guard<'s>) {
+    fn keep(&mut self, guard: Guard<'s>) {
         let stripe = guard.stripe();
         self.is_held[stripe as usize / 64] |= 1 << (stripe % 64);
         self.held.push(guard);
     }
 
     /// Releases the stripes; those whose keys were written count one more commit.
-    fn let_go(&mut self, has_written: bool) {
+    fn release(&mut self, has_written: bool) {
         for guard in self.held.drain(..) {
             self.is_held[guard.stripe() as usize / 64] = 0;
-            guard.let_go(has_written);
+            guard.release(has_written);
         }
     }
 
@@ -131,7 +131,7 @@ impl<'s> Store<'s> {
     pub fn commit(&mut self) {
         self.read_all();
         let written = if self.overlay.is_empty() { Ok(()) } else { self.write_all() };
-        self.let_go(!self.overlay.is_empty());
+        self.release(!self.overlay.is_empty());
         self.overlay.clear();
         self.is_atomic = false;
         if let Err(text) = written {
@@ -148,7 +148,7 @@ impl<'s> Store<'s> {
     pub fn abandon(&mut self) {
         self.overlay.clear();
         self.is_atomic = false;
-        self.let_go(false);
+        self.release(false);
     }
 
     fn write_all(&mut self) -> Result<(), String> {

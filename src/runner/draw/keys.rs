@@ -1,7 +1,7 @@
 //! Draws the next key: from the thread's view, from the keys that only this thread may write, or a new key.
 
 use super::{Draw, mix_of};
-use crate::generator::{Distribution, Inserts, Part, SpecError, View};
+use crate::generator::{Distribution, Inserts, Partition, SpecError, View};
 use crate::runner::phase::writes_keys_there;
 use crate::runner::shared::Shared;
 use crate::workload::{Access, OpKind, Phase};
@@ -48,11 +48,11 @@ impl Draw {
     pub(super) fn view(shared: &Shared<'_>, thread: usize, range: u64) -> Result<View, SpecError> {
         let (slot, phase) = (&shared.slots[thread], shared.phase);
         let part = match slot.writer {
-            Some(writer) => Part { index: writer, count: shared.writers },
+            Some(writer) => Partition { index: writer, count: shared.writers },
             None => {
                 let readers = shared.slots.iter().filter(|slot| slot.writer.is_none());
                 let before = shared.slots[..thread].iter().filter(|slot| slot.writer.is_none()).count();
-                Part { index: before as u64, count: readers.count() as u64 }
+                Partition { index: before as u64, count: readers.count() as u64 }
             }
         };
         // Hot items are the same in all phases; a permutation differs from phase to phase.

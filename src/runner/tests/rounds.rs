@@ -123,7 +123,7 @@ fn growth_counts_rounds() {
     assert_eq!(growth_of(&builtin("nudb-fetch").unwrap()), (1_000_000, 1_000_000));
     let timed = growth(&builtin("ycsb-d").unwrap());
     assert!(timed.counted == 1_000_000 && timed.most > 20_000_000);
-    let disk = |rounds| disk_estimate_bytes(&in_turn(rounds, 1000));
+    let disk = |rounds| crate::runner::plan::disk_estimate_bytes(&in_turn(rounds, 1000));
     assert!(disk(10) - disk(5) == disk(15) - disk(10) && disk(10) > disk(5));
     let mut tight = toku;
     tight.key.spacing = 4;

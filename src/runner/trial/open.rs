@@ -2,7 +2,7 @@
 
 use super::TrialRun;
 use crate::engine::abi::*;
-use crate::engine::{Arena, Asked, Database, Request, Shape, defects_of};
+use crate::engine::{Arena, Database, PhaseProfile, Request, Shape, defects_of};
 use crate::generator::Values;
 use crate::results::StepKind;
 use crate::runner::facts::{facts_of, level_number};
@@ -98,7 +98,7 @@ impl TrialRun<'_> {
     pub(super) fn defect(&self, phase: &Phase) -> Option<String> {
         let version = &self.facts.as_ref()?.version;
         let kinds: Vec<&str> = phase::kinds_of(phase).into_iter().map(OpKind::name).collect();
-        let asked = Asked {
+        let asked = PhaseProfile {
             kinds: &kinds,
             reverse: phase.scan.reverse,
             threads: phase::roles(phase).len(),

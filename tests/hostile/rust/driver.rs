@@ -1,6 +1,8 @@
 //! A correct engine, an ordered map with a lock, and one fault, selected by HOSTILE_FAULT: the faults that a driver
 //! in Rust can have through the kit: panics, exits, memory, threads, texts, words of the op, wrong answers.
 
+#![allow(unsafe_code, reason = "it breaks rules on purpose")]
+
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{
     Config, Driver, Error, Info, Level, ORDERED_MAP, Op, Opened, Session, Status, TRANSACTIONS, Vote, Work,
@@ -70,7 +72,7 @@ fn at(call: &str) {
     }
 }
 
-#[allow(unconditional_recursion)]
+#[allow(unconditional_recursion, reason = "the fault is a full stack")]
 fn deep(depth: u64) -> u64 {
     let room = [depth; 4096];
     black_box(&room);

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"kvdyno/driver"
 )
@@ -98,8 +97,6 @@ func failed(err error) error {
 		return nil
 	case strings.Contains(err.Error(), "too large"), strings.Contains(err.Error(), "key required"):
 		return driver.Fail(driver.TooLarge, "%v", err)
-	case errors.Is(err, syscall.ENOSPC):
-		return driver.Fail(driver.Full, "%v", err)
 	}
 	return err
 }

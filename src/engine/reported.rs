@@ -9,11 +9,11 @@ use std::os::fd::FromRawFd;
 use std::path::PathBuf;
 
 /// Prefix of each line; JSON follows.
-pub const TOLD: &str = "kvdyno-told ";
+pub const REPORT_PREFIX: &str = "kvdyno-told ";
 
 /// A line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Told {
+pub enum Reported {
     /// It is about to load the plug-in at this place in the list.
     Begun(usize),
     /// The contents of the plug-in, or why it cannot be loaded.
@@ -23,12 +23,12 @@ pub enum Told {
 /// Loads each file and reports its contents. Output of the plug-ins is discarded (stdout) or goes to the parent
 /// (stderr). Ends the process without running the plug-ins' exit handlers.
 pub fn describe(files: &[PathBuf]) -> ! {
-    let code = i32::from(tell_all(files).is_err());
+    let code = i32::from(report_all(files).is_err());
     // SAFETY: ends the process at once.
     unsafe { libc::_exit(code) }
 }
 
-fn tell_all(files: &[PathBuf]) -> std::io::Result<()> {
+fn report_all(files: &[PathBuf]) -> std::io::Result<()> {
     // SAFETY: a descriptor of this process is copied, and the copy has no other owner.
     let mut out = unsafe {
         let copy = libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3);
@@ -42,15 +42,15 @@ fn tell_all(files: &[PathBuf]) -> std::io::Result<()> {
     if unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&null), libc::STDOUT_FILENO) } < 0 {
         return Err(std::io::Error::last_os_error());
     }
-    let mut tell = |told: &Told| {
-        let line = serde_json::to_string(told).map_err(std::io::Error::other)?;
-        out.write_all(format!("{TOLD}{line}\n").as_bytes())
+    let mut report = |reported: &Reported| {
+        let line = serde_json::to_string(reported).map_err(std::io::Error::other)?;
+        out.write_all(format!("{REPORT_PREFIX}{line}\n").as_bytes())
     };
     for (place, file) in files.iter().enumerate() {
-        tell(&Told::Begun(place))?;
+        report(&Reported::Begun(place))?;
         let engines = plugin::load(file)
             .map(|engines| engines.iter().map(|engine| (*engine.description).clone()).collect());
-        tell(&Told::Ended(place, engines))?;
+        report(&Reported::Ended(place, engines))?;
     }
     Ok(())
 }
