@@ -15,6 +15,7 @@ use crate::workload::{Member, with_cpus};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Run workloads on engines and report the results.
@@ -339,7 +340,10 @@ pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
     let mut words = vec!["kvdyno".to_string()];
     let Some((name, matches)) = matches.subcommand() else { return words };
     words.push(name.to_string());
-    let last = |path: &str| Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let last = |path: &str| {
+        let name = Path::new(path).file_name().unwrap_or(OsStr::new(path));
+        name.to_string_lossy().into_owned()
+    };
     let mut found: Vec<(usize, Vec<String>)> = Vec::new();
     for arg in definition.find_subcommand(name).into_iter().flat_map(Command::get_arguments) {
         let id = arg.get_id().as_str();
