@@ -67,7 +67,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Serves until the server is told to stop.
+    /// Serves until the server is stopped.
     pub fn run(mut self) -> Result<(), String> {
         let mut events = Events::with_capacity(1024);
         let mut looked_at = Instant::now();

@@ -224,8 +224,8 @@ impl Caller {
         Ok(())
     }
 
-    /// Checks that every out slot is as the previous calls left it: nothing writes between calls, and no call writes
-    /// into slots of ops that it was not given.
+    /// Checks that every out slot is as the previous calls left it: nothing writes between calls, and a call writes only
+    /// into slots of its own ops.
     pub fn check_untouched(&mut self) -> Result<(), String> {
         for index in 0..self.shadows.len() {
             let shadow = std::mem::take(&mut self.shadows[index]);
