@@ -11,7 +11,7 @@ else
   [ "${CI:-}" != true ]
 fi
 # shellcheck disable=SC2086 # a list of words
-"$cargo" test $SELECTION
+"$cargo" test --no-fail-fast $SELECTION
 for bench in harness statistics; do
   "$cargo" bench --workspace --features all-engines,png --bench $bench -- --small
 done

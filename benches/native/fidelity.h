@@ -1,4 +1,5 @@
-/* Compares a driver with a hand-written loop on the same database handle; the common part of the benches in this folder.
+/* Compares a driver with a hand-written loop on the same database handle; the common part of the benches in this
+ * folder.
  *
  * A new bench needs only one source per plug-in, benches/native/NAME.c or NAME.cc; CMake finds it and builds
  * `bench-NAME` with the flags and libraries of the plug-in NAME (`cmake -S engines -B BUILD -DKVDYNO_BENCHES=ON`):

@@ -300,8 +300,8 @@ KV_OUTLINE void fidelity_print(const fidelity_bench *bench, const char *op, doub
   }
   qsort(ratios, (size_t)count, sizeof(*ratios), fidelity_order_numbers);
   fidelity_interval(ratios, count, &median, &low, &high);
-  printf("%-58s %9.2f %%      goal %7.1f  [%.2f, %.2f], n = %d: %s; %.0f ns in the loop\n", name, median, goal, low, high,
-         count,
+  printf("%-58s %9.2f %%      goal %7.1f  [%.2f, %.2f], n = %d: %s; %.0f ns in the loop\n", name, median, goal, low,
+         high, count,
          high <= goal ? "ok"
          : low > goal ? "OVER"
                       : "not resolved",

@@ -136,8 +136,8 @@ inline bool stand(Cursor &cursor, const kv_op &op) {
 }
 
 /* Runs the scan `op` over a cursor, whose methods are: bool first(), last(), seek(key) (to the first key >= `key`),
- * next(), previous(), each of which returns whether it is at a row; std::string_view key(), value() of that row; and, if
- * the engine has it, bool seek_back(key) (to the last key <= `key`). The cursor throws errors. */
+ * next(), previous(), each of which returns whether it is at a row; std::string_view key(), value() of that row; and,
+ * if the engine has it, bool seek_back(key) (to the last key <= `key`). The cursor throws errors. */
 template <class Cursor>
 inline uint32_t scan_over(Cursor &cursor, kv_op &op) {
   kv_rows rows = kv_rows_begin(&op);
@@ -199,7 +199,8 @@ class Opening {
   bool is_new() const { return (config.flags & KV_CREATE) != 0; }
   /* The path of a file or folder with this name in the trial's folder. */
   std::string path(const std::string &name) const { return std::string(config.path) + "/" + name; }
-  /* Picks the weakest level at or above the requested one, reports it and returns it; `authors` is what KV_DEFAULT means.
+  /* Picks the weakest level at or above the requested one, reports it and returns it; `authors` is what KV_DEFAULT
+   * means.
    */
   uint32_t level(uint32_t authors) {
     const uint32_t status = kv_pick_level(&driver_, &config, authors, &opened);

@@ -3,7 +3,7 @@
 use super::error::CliError;
 use crate::engine::{Engine, Lookup, Registry, mutant_names};
 use crate::runner::{Contestant, option_value};
-use crate::text::nearest;
+use crate::text::{counted, nearest};
 
 /// The error for an unknown name, with the nearest known name or the command that lists them.
 pub fn unknown(what: &str, name: &str, known: &[&str], list: &str) -> CliError {
@@ -34,13 +34,8 @@ pub fn engines(registry: &Registry, names: &[String]) -> Result<Vec<Engine>, Cli
     if absent.is_empty() {
         return Ok(found);
     }
-    let count = absent.len();
-    Err(CliError::absent(format!(
-        "{count} of {} engines {} not available\n  {}",
-        names.len(),
-        if count == 1 { "is" } else { "are" },
-        absent.join("\n  ")
-    )))
+    let count = counted(absent.len() as u64, "engine is", "engines are");
+    Err(CliError::absent(format!("{count} not available\n  {}", absent.join("\n  "))))
 }
 
 /// Splits an engine's name from the options in parentheses, as reports show them: `redis (server=x, multi-get=pipeline)`.

@@ -122,7 +122,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// Where and how a driver goes astray; the exit code of a run, and what stands in its output; the same of verify.
 type Case = (&'static str, u8, &'static str, u8, &'static str);
 
-const LEFT_ONE: &str = "1 process that the driver had started still ran";
+const LEFT_ONE: &str = "1 process started by the driver still ran";
 const RED_ONE: &str = "processes: 1 process started by the driver still ran";
 
 const CASES: &[Case] = &[
@@ -134,7 +134,7 @@ const CASES: &[Case] = &[
     ("execute/daemon", 0, LEFT_ONE, 3, RED_ONE),
     ("execute/deaf", 0, LEFT_ONE, 3, RED_ONE),
     ("execute/stopped", 0, LEFT_ONE, 3, RED_ONE),
-    ("execute/bomb", 0, "50 processes that the driver had started", 3, "processes: 50 processes started"),
+    ("execute/bomb", 0, "50 processes started by the driver", 3, "processes: 50 processes started"),
     ("close/thread", 0, "tiny", 0, "green"),
     ("open/exit-0", 1, "crashed: exit 0", 3, "ended early, with exit code 0 in check open"),
     ("execute/exit-0", 1, "crashed: exit 0", 3, "ended early, with exit code 0"),

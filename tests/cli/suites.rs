@@ -240,7 +240,7 @@ fn key_files_that_do_not_fit_are_refused() {
         folder.path(),
         "keys make keys.bin --count 5 --key-size 16",
         2,
-        &["keys.bin already exists", "remove it"],
+        &["keys.bin already exists", "remove this one first"],
     );
     refused(
         folder.path(),
