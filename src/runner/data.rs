@@ -140,7 +140,7 @@ pub fn check_workload(workload: &Workload) -> Result<(), String> {
     let counters = if has_merges(workload) { workload.keys } else { 0 };
     let (keys, _) = keys(workload, growth(workload), counters)?;
     if let Some((first, second)) = keys.repeated_in_file() {
-        return Err(format!("the key file has the same key twice, at places {first} and {second}"));
+        return Err(format!("the key file contains the same key twice, at positions {first} and {second}"));
     }
     values(workload)?;
     for phase in &workload.phases {

@@ -213,7 +213,7 @@ fn a_key_file_is_used_to_its_last_key_and_left_as_it_was() {
     assert_eq!(std::fs::read(&file).unwrap(), bytes, "the file was written to");
     let printed = super::command::kvdyno(folder.path(), &format!("run {words} --keys 501"));
     assert_ne!(printed.code, Some(0), "a key more than the file has");
-    assert!(printed.stderr.contains("holds 500 keys"), "{}", printed.stderr);
+    assert!(printed.stderr.contains("contains 500 keys"), "{}", printed.stderr);
 }
 
 #[test]
