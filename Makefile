@@ -5,13 +5,13 @@
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-all check bench fuzz doctor install clean plugins go-plugins engines-extra engines-table sanitized native-benches go-bench redis-bench packages test-packages toolchains
+.PHONY: build run test test-all check bench fuzz doctor install clean plugins go-plugins rust-plugins engines-extra engines-table sanitized native-benches go-bench redis-bench packages test-packages toolchains
 
 # Debian packages: to build, for `make test-all`, and for `make test`.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
   libtkrzw-dev libtokyocabinet-dev libgdbm-dev liblmdb-dev libsqlite3-dev
 BROWSER_PACKAGES := chromium
-TEST_PACKAGES := strace clang-format redis-server redis-tools python3-redis
+TEST_PACKAGES := strace clang-format redis-server redis-tools python3-redis librsvg2-bin
 
 comma := ,
 empty :=
@@ -31,13 +31,15 @@ GO ?= go
 FUZZ_SECONDS ?= 60
 STRICT := true
 PREFIX ?= $(HOME)/.local
-# One selection of packages and features for every verb, so that one release build serves them all.
-WHOLE := --release --workspace --features all-engines,png
+# Engines in Rust that take long to build, as plug-ins: only for `make engines-extra` and `make test`.
+RUST_PLUGINS := surrealkv sqlite persy redis
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 KVDYNO := $(TARGET)/release/kvdyno
 EXTRA := $(TARGET)/release/extra
 ROCKSDB_JNI := 11.8.1
-export SELECTION := $(WHOLE)
+# One selection of packages for every verb, so that one release build serves them all.
+export SELECTION := --workspace $(RUST_PLUGINS:%=--exclude kvdyno-%)
+export RUST_PLUGINS
 # A rustup installed in this shell is not in its PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
@@ -51,7 +53,7 @@ endif
 # The build script watches the engine.toml files but not folders, so a new folder is announced by touching the script.
 build: toolchains
 	@[ ! engines -nt $(KVDYNO) ] && [ ! engines/go -nt $(KVDYNO) ] || touch engines/plugins.rs
-	@$(CARGO) build $(WHOLE)
+	@$(CARGO) build --release $(SELECTION)
 	@$(MAKE) --no-print-directory plugins
 
 run: packages build
@@ -59,7 +61,7 @@ run: packages build
 
 # A newer clippy may have new warnings, so they are errors only in CI and in a plain `make check`.
 test: STRICT := $(CI)
-test: packages test-packages check build
+test: packages test-packages check build rust-plugins
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/checked
 	@scripts/test.sh
 	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
@@ -75,7 +77,7 @@ check: toolchains
 	@STRICT=$(STRICT) scripts/check.sh
 
 bench: build
-	@$(CARGO) bench --workspace --features all-engines,png --bench harness
+	@$(CARGO) bench $(SELECTION) --bench harness
 	@$(MAKE) --no-print-directory native-benches go-bench
 
 # Drivers in C, C++ and Go against hand-written loops over the same database; BENCH=--small runs each once.
@@ -103,12 +105,15 @@ plugins:
 go-plugins:
 	@scripts/go-plugins.sh $(TARGET)
 
+rust-plugins: toolchains
+	@scripts/rust-plugins.sh $(TARGET)
+
 # Writes engines/README.md from engines/proven.toml, which `kvdyno verify --proven engines/proven.toml` writes.
 engines-table:
-	@UPDATE=1 $(CARGO) test $(WHOLE) --test catalogue the_table
+	@UPDATE=1 $(CARGO) test --release $(SELECTION) --test catalogue the_table
 
-# Engines that need a large download, so only on request.
-engines-extra: build
+# Engines that take long to build, and one that needs a large download.
+engines-extra: build rust-plugins
 	@scripts/rocksdb-jni.sh $(ROCKSDB_JNI) $(EXTRA)
 	@$(MAKE) --no-print-directory plugins
 

@@ -2,7 +2,8 @@
 # Checks formatting and lints: rustfmt, clippy, clang-format, gofmt and go vet.
 #
 # A tool that is not installed is reported and skipped; with CI=true that is an error. STRICT=true makes a warning of
-# clippy an error. SELECTION has the packages and features for cargo.
+# clippy an error. SELECTION has the packages for cargo,
+# RUST_PLUGINS the engines in Rust that are plug-ins.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo} go=${GO:-go}
@@ -22,8 +23,11 @@ fi
 if "$cargo" clippy --version >/dev/null 2>&1; then
   warnings=
   [ "${STRICT:-}" != true ] || warnings="-- -D warnings"
-  # shellcheck disable=SC2086 # both are lists of words
-  "$cargo" clippy $SELECTION --all-targets $warnings
+  # Each selection as it is built, so that crates are not checked with other features than they are built with.
+  # shellcheck disable=SC2086 # lists of words
+  for selection in "$SELECTION" "$(printf -- '-p kvdyno-%s ' $RUST_PLUGINS)"; do
+    "$cargo" clippy --release $selection --all-targets $warnings
+  done
 else
   skip clippy "not installed; run \`rustup component add clippy\`"
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests that take long, in addition to scripts/test.sh: scripts/test-all.sh KVDYNO
 #
-# The tests of a debug build with overflow checks and the default features, the report in a browser, distributions at ten
+# The tests of a debug build with overflow checks, the report in a browser, distributions at ten
 # million draws, every command of docs/replaces.md, and every engine against the model.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,12 +10,13 @@ kvdyno=$1
 
 # long SELECTOR...: the ignored tests that these arguments select.
 # shellcheck disable=SC2086 # SELECTION is a list of words
-long() { "$cargo" test $SELECTION "$@" -- --ignored --nocapture; }
+long() { "$cargo" test --release $SELECTION "$@" -- --ignored --nocapture; }
 
 "$cargo" test --workspace
 long --test browser
 long --lib ten_thousand
-"$cargo" bench --workspace --features all-engines,png --bench statistics
+# shellcheck disable=SC2086 # a list of words
+"$cargo" bench $SELECTION --bench statistics
 long --lib ten_million
 for name in go_soak hostile replaces resp; do long --test $name; done
 "$kvdyno" selftest

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests, and each benchmark once at a small size; SELECTION has the packages and features for cargo.
+# Runs all tests, and each benchmark once at a small size; SELECTION has the packages for cargo,
+# RUST_PLUGINS the engines in Rust that are plug-ins.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo} go=${GO:-go}
@@ -11,7 +12,10 @@ else
   [ "${CI:-}" != true ]
 fi
 # shellcheck disable=SC2086 # a list of words
-"$cargo" test --no-fail-fast $SELECTION
+"$cargo" test --release --no-fail-fast $SELECTION
+# shellcheck disable=SC2086 # a list of words
+"$cargo" test --release $(printf -- '-p kvdyno-%s ' $RUST_PLUGINS)
 for bench in harness statistics; do
-  "$cargo" bench --workspace --features all-engines,png --bench $bench -- --small
+  # shellcheck disable=SC2086 # a list of words
+  "$cargo" bench $SELECTION --bench $bench -- --small
 done

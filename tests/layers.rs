@@ -329,3 +329,24 @@ fn the_reader_knows_strings_from_code() {
     assert_eq!(left, ["a", "e", "f", "b", "j"]);
     assert_eq!(code.len(), text.len());
 }
+
+/// The packages of the build and their features, with or without those of tests.
+fn features(edges: &str) -> Vec<String> {
+    let makefile = fs::read_to_string(root().join("Makefile")).expect("the Makefile can be read");
+    let plugins = makefile.lines().find_map(|line| line.strip_prefix("RUST_PLUGINS := ")).expect("their names");
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    cargo.current_dir(root()).args(["tree", "--offline", "--workspace", "--prefix=none", "--format={p} {f}"]);
+    cargo.args(["--edges", edges]).args(plugins.split(' ').map(|name| format!("--exclude=kvdyno-{name}")));
+    let output = cargo.output().expect("cargo can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(|line| line.trim_end_matches(" (*)").to_string()).collect()
+}
+
+#[test]
+fn tests_compile_no_crate_of_the_build_again() {
+    let (build, tests) = (features("normal,build"), features("normal,build,dev"));
+    assert!(build.len() > 100 && tests.len() > build.len(), "{} and {}", build.len(), tests.len());
+    let other = build.iter().filter(|line| !tests.contains(line));
+    assert_none(other.map(|line| format!("{line}: add the tests' features to tests/unified")).collect());
+}

@@ -1,5 +1,7 @@
 //! The driver of Persy: a B+tree index in one file, behind a journal.
 
+#![allow(unsafe_code, reason = "the symbol of the plug-in")]
+
 mod rows;
 
 use kvdyno_driver::abi::*;
@@ -193,6 +195,8 @@ impl Session for PersySession<'_> {
         Ok(true)
     }
 }
+
+kvdyno_driver::export_drivers!(Persy);
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! The driver of Redis and of every server that speaks its protocol: one connection per session.
 
+#![allow(unsafe_code, reason = "the symbol of the plug-in")]
+
 mod address;
 mod facts;
 mod options;
@@ -143,6 +145,8 @@ impl Redis {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+kvdyno_driver::export_drivers!(Redis);
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! The driver of SQLite as a key-value store: a table without row ids for each keyspace, in WAL mode.
 
+#![allow(unsafe_code, reason = "the symbol of the plug-in")]
+
 mod session;
 
 use kvdyno_driver::abi::*;
@@ -144,3 +146,5 @@ fn sync_and_checkpoint(keeper: &Connection) -> Result<(), Error> {
     keeper.execute_batch(&format!("PRAGMA synchronous={before}"))?;
     Ok(())
 }
+
+kvdyno_driver::export_drivers!(Sqlite);

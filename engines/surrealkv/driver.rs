@@ -1,5 +1,7 @@
 //! The driver of SurrealKV: a log-structured merge tree whose commits are asynchronous and awaited here.
 
+#![allow(unsafe_code, reason = "the symbol of the plug-in")]
+
 mod session;
 
 use kvdyno_driver::{
@@ -104,6 +106,8 @@ impl Driver for Surrealkv {
         Ok(())
     }
 }
+
+kvdyno_driver::export_drivers!(Surrealkv);
 
 #[cfg(test)]
 mod tests;

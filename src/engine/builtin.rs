@@ -46,10 +46,6 @@ pub(super) static BUILT_IN: &[BuiltIn] = &[
     with_feature!("fjall", "fjall", kvdyno_fjall::Fjall),
     with_feature!("sled", "sled", kvdyno_sled::Sled),
     with_feature!("canopydb", "canopydb", kvdyno_canopydb::Canopydb),
-    with_feature!("surrealkv", "surrealkv", kvdyno_surrealkv::Surrealkv),
-    with_feature!("persy", "persy", kvdyno_persy::Persy),
     with_feature!("lmdb", "lmdb", kvdyno_lmdb::Lmdb),
-    with_feature!("sqlite", "sqlite", kvdyno_sqlite::Sqlite),
-    with_feature!("redis", "redis", kvdyno_redis::Redis),
     with_feature!("quick-cache", "quick-cache", kvdyno_quick_cache::QuickCache),
 ];

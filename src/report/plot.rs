@@ -162,12 +162,6 @@ impl Plot {
         Some(svg.into_string())
     }
 
-    /// The picture as a PNG file. An error says what to do.
-    #[cfg(feature = "png")]
-    pub fn png(&self, svg: &str) -> Result<Vec<u8>, String> {
-        png(svg)
-    }
-
     fn heading(&self, run: &Run) -> String {
         let mut workloads: Vec<&str> =
             run.plan.trials.iter().map(|trial| trial.workload.name.as_str()).collect();
@@ -197,42 +191,6 @@ fn panel(chart: &Chart, x: f64, y: f64) -> Html {
 fn source_line(run: &Run) -> String {
     let date = run.started_at.split('T').next().unwrap_or("-");
     plain_text(&format!("Source: run {}, {date}, kvdyno {}; {}", run.id, run.tool_version, machine(run)))
-}
-
-/// Pixels per unit of a PNG, for high-density screens and for print.
-#[cfg(feature = "png")]
-const PNG_SCALE: f32 = 2.0;
-/// Preferred fonts: the layout of the charts is made for their widths.
-#[cfg(feature = "png")]
-const FONTS: [&str; 5] = ["DejaVu Sans", "Liberation Sans", "Noto Sans", "Arial", "Helvetica"];
-
-/// The picture as PNG, with the fonts of this machine. Fails if no font is installed, because a picture without text is
-/// useless.
-#[cfg(feature = "png")]
-fn png(svg: &str) -> Result<Vec<u8>, String> {
-    use resvg::tiny_skia::{Pixmap, Transform};
-    use resvg::usvg::{Options, Tree};
-    let mut options = Options::default();
-    let fonts = options.fontdb_mut();
-    fonts.load_system_fonts();
-    let names: Vec<String> =
-        fonts.faces().flat_map(|face| face.families.iter().map(|(name, _)| name.clone())).collect();
-    let known = FONTS.iter().find(|font| names.iter().any(|name| name == *font)).map(ToString::to_string);
-    let Some(font) = known.or_else(|| names.first().cloned()) else {
-        return Err("no font is installed, so a PNG would have no text\n\
-             hint: run apt-get install fonts-dejavu-core, or write an SVG file"
-            .to_string());
-    };
-    fonts.set_sans_serif_family(font);
-    let failed =
-        |error: &dyn std::fmt::Display| format!("cannot draw the PNG: {error}\nhint: write an SVG file");
-    let tree = Tree::from_str(svg, &options).map_err(|error| failed(&error))?;
-    let size = tree.size();
-    let (width, height) =
-        ((size.width() * PNG_SCALE).ceil() as u32, (size.height() * PNG_SCALE).ceil() as u32);
-    let mut pixels = Pixmap::new(width, height).ok_or_else(|| failed(&"it is too large"))?;
-    resvg::render(&tree, Transform::from_scale(PNG_SCALE, PNG_SCALE), &mut pixels.as_mut());
-    pixels.encode_png().map_err(|error| failed(&error))
 }
 
 #[cfg(test)]

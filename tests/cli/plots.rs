@@ -80,6 +80,38 @@ fn what_cannot_be_plotted_has_a_message_and_a_hint() {
     }
 }
 
+/// Debian's librsvg2-bin is one of the test packages. A fake program stands in the way of the real one to fail.
+#[test]
+fn a_png_is_drawn_by_rsvg_convert_and_its_failures_are_reported() {
+    let (results, folder) = (fixture(), tempfile::tempdir().unwrap());
+    let picture = folder.path().join("overview.png");
+    let arguments =
+        ["plot", "overview", results.to_str().unwrap(), "-o", picture.to_str().unwrap()];
+    let with_path = |path: &std::ffi::OsStr| command(&arguments).env("PATH", path).output().unwrap();
+
+    let missing = with_path(folder.path().as_os_str());
+    assert_eq!(missing.status.code(), Some(1), "{}", said(&missing));
+    assert!(said(&missing).contains("apt-get install librsvg2-bin"), "{}", said(&missing));
+    assert!(!picture.exists());
+
+    let fake = folder.path().join("rsvg-convert");
+    std::fs::write(&fake, "#!/bin/sh\necho 'out of ink' >&2\nexit 7\n").unwrap();
+    std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let broken = with_path(folder.path().as_os_str());
+    assert_eq!(broken.status.code(), Some(1), "{}", said(&broken));
+    assert!(said(&broken).contains("rsvg-convert: out of ink, exit status: 7"), "{}", said(&broken));
+
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let drawn = with_path(&path);
+    if drawn.status.success() {
+        let png = std::fs::read(&picture).unwrap();
+        assert!(png.starts_with(b"\x89PNG") && png.len() > 10_000, "{} bytes", png.len());
+    } else {
+        assert!(std::env::var_os("CI").is_none(), "{}", said(&drawn));
+        eprintln!("skipped: {}", said(&drawn));
+    }
+}
+
 #[test]
 fn a_run_leaves_its_page_and_names_it_last() {
     let folder = tempfile::tempdir().unwrap();
