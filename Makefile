@@ -50,11 +50,8 @@ ifeq ($(KVDYNO_ROCKSDB_JNI_PREFIX),)
 export KVDYNO_ROCKSDB_JNI_PREFIX := $(wildcard $(EXTRA)/rocksdb-jni)
 endif
 
-# The build script watches the engine.toml files but not folders, so a new folder is announced by touching the script.
 build: toolchains
-	@[ ! engines -nt $(KVDYNO) ] && [ ! engines/go -nt $(KVDYNO) ] || touch engines/plugins.rs
-	@$(CARGO) build --release $(SELECTION)
-	@$(MAKE) --no-print-directory plugins
+	@scripts/build.sh $(TARGET)
 
 run: packages build
 	@$(KVDYNO) $(ARGS)

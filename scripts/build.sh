@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Builds the command with cargo, and at the same time the plug-ins in C, C++ and Go: scripts/build.sh TARGET
+#
+# SELECTION has the packages for cargo. What the plug-ins print follows after cargo's output.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo} target=$1 start=$SECONDS
+
+# The build script of cargo watches the engine.toml files but not folders, so a new folder is announced by touching it.
+command=$target/release/kvdyno
+{ [ ! engines -nt "$command" ] && [ ! engines/go -nt "$command" ]; } || touch engines/plugins.rs
+
+mkdir -p "$target/release"
+[ -e "$command" ] ||
+  echo "building kvdyno with cargo, and plug-ins in C, C++ and Go; this takes some minutes the first time" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+{ scripts/plugins.sh "$target" && scripts/go-plugins.sh "$target"; } >"$log" 2>&1 &
+plugins=$!
+# shellcheck disable=SC2086 # a list of words
+"$cargo" build --release $SELECTION || { kill $plugins; wait; exit 1; }
+[ ! -d "/proc/$plugins" ] || echo "waiting for the plug-ins in C, C++ and Go" >&2
+wait $plugins || { cat "$log" >&2; exit 1; }
+cat "$log" >&2
+[ $((SECONDS - start)) -lt 5 ] || echo "built in $((SECONDS - start)) s" >&2
