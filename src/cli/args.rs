@@ -1,7 +1,7 @@
 //! Arguments that several commands share: engines and options.
 
 use super::error::CliError;
-use crate::engine::{Engine, Lookup, Registry, mutant_names};
+use crate::engine::{Engine, Lookup, Registry, SelectError, Selection, mutant_names};
 use crate::runner::{Contestant, option_value};
 use crate::text::{counted, nearest};
 
@@ -12,6 +12,34 @@ pub fn unknown(what: &str, name: &str, known: &[&str], list: &str) -> CliError {
         Some(near) => error.hint(format!("did you mean `{near}`? See `{list}` for a list")),
         None => error.hint(format!("see `{list}` for a list")),
     }
+}
+
+/// The help of arguments that select engines, after a sentence of their own.
+pub const SELECTORS: &str = "Each is a name, `all`, `default`, a language (`rust`), a family (`lsm`, `hash`, `memory`), \
+     `in-memory`, `cache`, `server`, or a pattern (`'*-memory'`); `-` before it excludes: `all,-sled`.";
+
+/// The engines that words select. A word that is unknown, and a group without an available engine, are errors.
+pub fn selected(registry: &Registry, words: &[String], start: &str) -> Result<Selection, CliError> {
+    let selection = any_selected(registry, words, start)?;
+    let Some((word, missing)) = selection.unmet.first() else { return Ok(selection) };
+    let missing: Vec<String> = missing.iter().map(|(name, advice)| format!("{name}: {advice}")).collect();
+    let text = format!("no engine of `{word}` is available\n  {}", missing.join("\n  "));
+    Err(CliError::absent(text.trim_end().to_string()))
+}
+
+/// The same, but a group may have no available engine.
+pub fn any_selected(registry: &Registry, words: &[String], start: &str) -> Result<Selection, CliError> {
+    registry.select(words, start).map_err(|error| match error {
+        SelectError::Unknown(word, known) => {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            unknown("engine", &word, &known, "kvdyno engines")
+        }
+        SelectError::MustBeNamed(word, names) => {
+            CliError::usage(format!("`{word}` matches only engines that must be named: {}", names.join(", ")))
+        }
+        SelectError::Empty => CliError::usage(format!("`{}` selects no engine", words.join(",")))
+            .hint("`-` before a word excludes engines; select others before it"),
+    })
 }
 
 /// Finds the engines with these names, in the same order. An unknown name is a usage error. All absent engines are reported

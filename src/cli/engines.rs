@@ -1,13 +1,14 @@
-//! `kvdyno engines [NAME]`: lists all engines, available or not, or shows the details of one.
+//! `kvdyno engines [WORDS]`: lists all engines or the selected ones, available or not, or shows the details of one.
 
 mod list;
 mod show;
 
+use super::args;
 use super::error::CliError;
 use super::plugins;
 use super::versions::versions;
 use crate::audit::proven::{Proven, level_names, proven, proven_here};
-use crate::engine::{Absent, Engine, Known, Registry, capability_names, catalogue};
+use crate::engine::{ALL, Absent, Engine, Known, Lookup, Registry, capability_names, catalogue};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,8 +16,9 @@ use std::time::Duration;
 /// List all known engines, or show the details of one.
 #[derive(Debug, clap::Args)]
 pub struct EnginesArgs {
-    /// Show the details and options of this engine.
-    name: Option<String>,
+    #[arg(value_name = "ENGINE", value_delimiter = ',',
+          help = format!("Show the details and options of this engine, or list the selected engines. {}", args::SELECTORS))]
+    engines: Vec<String>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -47,22 +49,32 @@ struct Row {
 pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     let registry = plugins::registry(given, &[])?;
     let mut rows = rows(&registry);
-    if let Some(name) = &args.name {
+    let name = match args.engines.as_slice() {
+        [name] if !matches!(registry.engine(name), Err(Lookup::Unknown(_))) => Some(name),
+        _ => None,
+    };
+    if let Some(name) = name {
         match registry.engine(name) {
             Ok(engine) => rows = vec![Row::of(name, Some(engine), None)],
             Err(_) if rows.iter().any(|row| row.name == *name) => rows.retain(|row| row.name == *name),
             Err(_) => {
                 let names = std::slice::from_ref(name);
                 plugins::warn(&registry, names);
-                super::args::engines(&registry, names).map(|_| ())?;
+                args::engines(&registry, names).map(|_| ())?;
             }
         }
+    } else if !args.engines.is_empty() {
+        plugins::warn(&registry, &args.engines);
+        let selection = args::any_selected(&registry, &args.engines, ALL)?;
+        let names: Vec<String> = selection.names();
+        let is_missing = |row: &Row| selection.missing.iter().any(|(name, _)| *name == row.name);
+        rows.retain(|row| names.contains(&row.name) || is_missing(row));
     }
-    let budget = if args.name.is_some() { SHOW_BUDGET } else { LIST_BUDGET };
+    let budget = if name.is_some() { SHOW_BUDGET } else { LIST_BUDGET };
     let available: Vec<&Engine> = rows.iter().filter_map(|row| row.engine.as_ref()).collect();
     let mut found = versions(&available, budget);
     rows.iter_mut().for_each(|row| row.version = found.remove(&row.name));
-    match (&args.name, args.json) {
+    match (name, args.json) {
         (Some(_), true) => println!("{}", rows[0].json()),
         (None, true) => println!("{}", Value::Array(rows.iter().map(Row::json).collect())),
         (Some(_), false) => print!("{}", show::text(&rows[0])),

@@ -36,7 +36,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Benchmark key-value engines. Without a command, run the workload `quick` on all available engines.
+/// Benchmark key-value engines. Without a command, compare one engine of each kind with the workload `quick`.
 #[derive(Debug, Parser)]
 #[command(name = "kvdyno", version, max_term_width = 100, propagate_version = true)]
 pub struct Cli {
@@ -183,7 +183,7 @@ fn ended(parsed: Result<Parsed, clap::Error>) -> u8 {
     })
 }
 
-/// The engines named on the command line of a run. If empty, the run uses all available engines or those of a suite.
+/// The words that select engines on the command line of a run. If empty, the run uses those of a suite, or the default set.
 fn named_engines(words: &[String]) -> Vec<String> {
     match parsed(words) {
         Ok(Parsed { command: Command::Run(args), .. }) => args.engines,

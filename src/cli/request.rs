@@ -7,7 +7,7 @@ use super::kept::KeepArgs;
 use super::layouts;
 use super::live::LiveArgs;
 use super::workloads::{ChangeArgs, Named, named};
-use crate::engine::{Lookup, Registry};
+use crate::engine::{ALL, Chosen, DEFAULT, Lookup, Registry};
 use crate::measure::{Placement, placement::parse_cpu_list};
 use crate::runner::{Contestant, Entry, Seeds, TrialSettings};
 use crate::text::parse_bytes;
@@ -24,8 +24,9 @@ pub struct RunArgs {
     /// Workloads and suites to run: names (see `kvdyno workloads`) or TOML files.
     #[arg(value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Engines to run, separated by commas [default: the suite's engines, or all available engines].
-    #[arg(short, long, value_delimiter = ',', value_name = "NAMES")]
+    #[arg(short, long, value_delimiter = ',', value_name = "NAMES",
+          help = format!("Engines to compare, separated by commas [default: the suite's engines, or one of each kind]. \
+                          {}", args::SELECTORS))]
     pub engines: Vec<String>,
     /// Run the same ops on the same rows in every repetition. By default, each repetition has its own seed, derived from
     /// --seed.
@@ -142,15 +143,17 @@ pub struct Request {
     pub settings: TrialSettings,
     /// Engines that are not available and were skipped, with their install commands.
     pub absent: Vec<(String, String)>,
+    /// Lines for the user about engines that the run does not include.
+    pub notes: Vec<String>,
 }
 
 impl Request {
     /// Resolves the arguments of a new run.
     pub fn new(args: &RunArgs, registry: &Registry) -> Result<Request, CliError> {
         let (members, name) = with_cpus(args.limits.placement().cpu_count(), || members(args))?;
-        let (names, absent) = engines(args, registry, &members)?;
-        let entries = entries(args, registry, members, &names)?;
-        Ok(Request { name, entries, settings: args.settings(), absent })
+        let Engines { of, absent, notes } = engines(args, registry, &members)?;
+        let entries = entries(args, registry, members, &of)?;
+        Ok(Request { name, entries, settings: args.settings(), absent, notes })
     }
 }
 
@@ -202,60 +205,110 @@ fn report_missed(members: &[Member]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Names of engines, and why each is not available.
-type Absent = Vec<(String, String)>;
+/// The engines of a run.
+#[derive(Default)]
+struct Engines {
+    /// Their names, for each workload.
+    of: Vec<Vec<String>>,
+    /// The names of engines that are not available, and why.
+    absent: Vec<(String, String)>,
+    /// Lines for the user about engines that the run does not include.
+    notes: Vec<String>,
+}
 
-/// The names of the engines of each workload, and the absent ones. An engine named on the command line must be available.
-/// An absent engine of a suite is reported and skipped.
-fn engines(
-    args: &RunArgs,
-    registry: &Registry,
-    members: &[Member],
-) -> Result<(Vec<Vec<String>>, Absent), CliError> {
-    let named = if args.engines.is_empty() { args.kept.engines()? } else { args.engines.clone() };
-    if !named.is_empty() {
-        return Ok((vec![with_floor(&named, registry); members.len()], Vec::new()));
+/// The engines of each workload: those of the command line, of the suite, or the default set. An engine that is named on
+/// the command line must be available. Other absent engines are reported and skipped.
+fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<Engines, CliError> {
+    let with_floors = |names: &[String]| vec![with_floor(names, registry); members.len()];
+    if !args.engines.is_empty() {
+        let selection = args::selected(registry, &args.engines, DEFAULT)?;
+        let names = kept(args, registry, selection.chosen);
+        let notes = Vec::from_iter(skipped_line(&selection.missing));
+        return Ok(Engines { of: with_floors(&names), absent: selection.missing, notes });
     }
-    let (mut of, mut absent): (Vec<Vec<String>>, Absent) = (Vec::new(), Vec::new());
-    for member in members {
-        let mut names = member.engines.clone();
-        if names.is_empty() {
-            let compared = registry.engines().iter().filter(|engine| engine.is_compared());
-            let compared = compared.filter(|engine| args.kept.includes(engine));
-            names = compared.map(|engine| engine.name().to_string()).collect();
-            let others = registry.absent().iter().filter(|absent| absent.is_compared());
-            absent.extend(others.map(|absent| (absent.known.name.clone(), absent.advice())));
-        }
-        let mut available = Vec::new();
-        for name in names {
-            match registry.engine(split_options(&name).0) {
-                Ok(_) => match absent_served(registry, &name) {
-                    Some(advice) => absent.push((name, advice)),
-                    None => available.push(name),
-                },
-                Err(Lookup::Absent(advice)) => absent.push((name, advice)),
-                Err(Lookup::Unknown(known)) => {
-                    let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                    return Err(args::unknown("engine in the suite", &name, &known, "kvdyno engines"));
-                }
-            }
-        }
-        of.push(available);
+    let reused = args.kept.engines()?;
+    if !reused.is_empty() {
+        return Ok(Engines { of: with_floors(&reused), ..Engines::default() });
+    }
+    let mut all = Engines::default();
+    for member in members.iter() {
+        all.of.push(if member.engines.is_empty() {
+            let selection = registry.default_set();
+            all.absent.extend(selection.missing);
+            kept(args, registry, selection.chosen)
+        } else {
+            of_suite(registry, member, &mut all.absent)?
+        });
     }
     let mut seen = HashSet::new();
-    absent.retain(|(name, _)| seen.insert(name.clone()));
-    let of_suites = members.iter().flat_map(|member| &member.engines).collect::<HashSet<_>>();
-    let skipped = absent.iter().filter(|(name, _)| of_suites.contains(name));
-    let skipped: Vec<String> = skipped.map(|(name, advice)| format!("{name}: {advice}")).collect();
-    if !skipped.is_empty() && of.iter().all(Vec::is_empty) {
+    all.absent.retain(|(name, _)| seen.insert(name.clone()));
+    let line = |(name, advice): &(String, String)| format!("{name}: {advice}");
+    let skipped: Vec<String> = all.absent.iter().map(line).collect();
+    if !skipped.is_empty() && all.of.iter().all(Vec::is_empty) {
         let text = format!("none of the suite's engines is available\n  {}", skipped.join("\n  "));
         return Err(CliError::absent(text).hint("choose other engines with --engines"));
     }
-    skipped.iter().for_each(|line| eprintln!("skipped, not available: {line}"));
-    for names in of.iter_mut().filter(|names| !names.is_empty()) {
+    if members.iter().any(|member| member.engines.is_empty()) {
+        all.notes.extend(left_out_line(registry));
+    }
+    all.notes.extend(skipped.into_iter().map(|line| format!("skipped, not available: {line}")));
+    for names in all.of.iter_mut().filter(|names| !names.is_empty()) {
         *names = with_floor(names, registry);
     }
-    Ok((of, absent))
+    Ok(all)
+}
+
+/// The names of chosen engines, without those of groups that have nothing to keep if databases are kept.
+fn kept(args: &RunArgs, registry: &Registry, chosen: Vec<Chosen>) -> Vec<String> {
+    let keeps = |one: &Chosen| {
+        one.is_named || registry.engine(&one.name).is_ok_and(|engine| args.kept.includes(&engine))
+    };
+    chosen.into_iter().filter(keeps).map(|one| one.name).collect()
+}
+
+/// The available engines of a workload of a suite; the others are added to `absent`.
+fn of_suite(
+    registry: &Registry,
+    member: &Member,
+    absent: &mut Vec<(String, String)>,
+) -> Result<Vec<String>, CliError> {
+    let selection = args::any_selected(registry, &member.engines, ALL)?;
+    absent.extend(selection.missing);
+    let mut available = Vec::new();
+    for Chosen { name, .. } in selection.chosen {
+        match registry.engine(split_options(&name).0) {
+            Ok(_) => match absent_served(registry, &name) {
+                Some(advice) => absent.push((name, advice)),
+                None => available.push(name),
+            },
+            Err(Lookup::Absent(advice)) => absent.push((name, advice)),
+            Err(Lookup::Unknown(_)) => {}
+        }
+    }
+    Ok(available)
+}
+
+/// The engines of groups that are not available, in a line.
+fn skipped_line(missing: &[(String, String)]) -> Option<String> {
+    let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!("skipped, not available: {} (`kvdyno engines` shows how to install them)", names.join(", "))
+    })
+}
+
+/// The available engines that a run of the default set does not include.
+fn left_out_line(registry: &Registry) -> Option<String> {
+    let set = registry.default_set().names();
+    let all = registry.select(&[ALL.to_string()], ALL).ok()?.names();
+    let others: Vec<&str> = all.iter().filter(|name| !set.contains(name)).map(String::as_str).collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "comparing {} of {} available engines; --engines all adds {}",
+            set.len(),
+            all.len(),
+            others.join(", ")
+        )
+    })
 }
 
 /// Adds the null engine unless the names have a floor, and drops duplicates.
@@ -390,8 +443,8 @@ mod tests {
             let members =
                 suite.members(&builtin, &Changes::default()).unwrap_or_else(|error| panic!("{error}"));
             for engine in members.iter().flat_map(|member| &member.engines) {
-                let is_known = !matches!(registry.engine(split_options(engine).0), Err(Lookup::Unknown(_)));
-                assert!(is_known, "{name}: no engine is called `{engine}`");
+                let selected = registry.select(std::slice::from_ref(engine), ALL);
+                assert!(selected.is_ok(), "{name}: `{engine}`: {selected:?}");
             }
         }
     }

@@ -31,16 +31,16 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<
     let environment = args.environment(plugins)?;
     let registry = registry(plugins, &args.engines)?;
     warn(&registry, &args.engines);
-    let (results, (layouts, reuse)) = match &args.resume {
+    let (results, (layouts, reuse), notes) = match &args.resume {
         Some(folder) => {
             let results = resumed(args, folder.as_deref())?;
             let checked = check(args, &registry, results.run())?;
-            (results, checked)
+            (results, checked, Vec::new())
         }
         None => {
-            let run = planned(args, &registry, command)?;
+            let (run, notes) = planned(args, &registry, command)?;
             let checked = check(args, &registry, &run)?;
-            (RunFolder::create(&args.results, &run)?, checked)
+            (RunFolder::create(&args.results, &run)?, checked, notes)
         }
     };
     let runner = Runner {
@@ -51,7 +51,7 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<
         stall: Duration::from_secs(args.stall_seconds),
         environment,
     };
-    execute(args, &registry, &runner, results, &layouts)
+    execute(args, &registry, &runner, results, (&layouts, &notes))
 }
 
 /// Opens the folder of the run to resume: the given one, or the newest.
@@ -69,9 +69,13 @@ fn resumed(args: &RunArgs, folder: Option<&Path>) -> Result<RunFolder, CliError>
     Ok(RunFolder::resume(&path)?)
 }
 
-/// Plans a new run and adds this machine to the plan.
-fn planned(args: &RunArgs, registry: &Registry, command: Vec<String>) -> Result<Run, CliError> {
-    let Request { name, entries, settings, absent } = Request::new(args, registry)?;
+/// Plans a new run and adds this machine to the plan. Also returns lines for the user about engines that it does not include.
+fn planned(
+    args: &RunArgs,
+    registry: &Registry,
+    command: Vec<String>,
+) -> Result<(Run, Vec<String>), CliError> {
+    let Request { name, entries, settings, absent, notes } = Request::new(args, registry)?;
     let (plan, shrunk) = runner::plan(name, command, entries, &settings)?;
     if let Some(data) = &args.data {
         runner::check_parent(data).map_err(CliError::usage)?;
@@ -85,7 +89,7 @@ fn planned(args: &RunArgs, registry: &Registry, command: Vec<String>) -> Result<
     let mut warnings = warnings_of(&machine, &Conditions::observe(data), Some(&clock));
     warnings.extend(shrunk);
     let (proofs, unverified) = proofs(&plan, registry);
-    Ok(Run {
+    let run = Run {
         schema: SCHEMA,
         tool_version: env!("CARGO_PKG_VERSION").into(),
         id: run_id(&started_at, &plan.name, &parameters(&plan), random_suffix()),
@@ -97,7 +101,8 @@ fn planned(args: &RunArgs, registry: &Registry, command: Vec<String>) -> Result<
         machine,
         clock,
         warnings,
-    })
+    };
+    Ok((run, notes))
 }
 
 /// Refuses a plan that needs more memory than the machine has, with any engine, or more disk space than is free.
@@ -203,10 +208,11 @@ fn execute(
     registry: &Registry,
     runner: &Runner,
     mut results: RunFolder,
-    layouts: &[&Layout],
+    (layouts, notes): (&[&Layout], &[String]),
 ) -> Result<u8, CliError> {
     let run = results.run().clone();
     let (mut live, server) = args.live.begin(&run, &results.finished()?)?;
+    notes.iter().for_each(|note| live.message(note));
     results.warnings().iter().for_each(|warning| live.message(&format!("warning: {warning}")));
     for warning in &run.warnings {
         live.message(&format!("warning: {} {}", warning.text, warning.advice));

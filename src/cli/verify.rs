@@ -4,7 +4,7 @@
 use super::error::{CliError, WRONG};
 use crate::audit::proven::{self, Proven};
 use crate::audit::verify::{Choice, Effort, Outcome, Report, check_names, reopened, verify};
-use crate::engine::{Engine, Registry, TRESPASS, environment_of, mutant_names};
+use crate::engine::{ALL, Engine, Registry, TRESPASS, environment_of, mutant_names};
 use crate::measure::{Event, TrialProcess, become_part_of_trial, become_trial_process, signals};
 use crate::runner::DataFolder;
 use crate::text::parse_seconds;
@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 /// Verify engines against a model and test each declared capability.
 #[derive(Debug, clap::Args)]
 pub struct VerifyArgs {
-    /// Engines to verify [default: all available engines]. `mutants` means all engines with a planted fault.
-    #[arg(value_name = "ENGINE")]
+    #[arg(value_name = "ENGINE", value_delimiter = ',',
+          help = format!("Engines to verify [default: all available engines]. `mutants` means all engines with a planted \
+                          fault. {}", super::args::SELECTORS))]
     engines: Vec<String>,
     #[command(flatten)]
     how: How,
@@ -170,17 +171,7 @@ enum Verdict {
 pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let registry = super::plugins::registry(plugins, &args.engines)?;
     super::plugins::warn(&registry, &args.engines);
-    let mut names: Vec<String> = Vec::new();
-    for name in &args.engines {
-        if name == "mutants" {
-            names.extend(mutant_names());
-        } else {
-            names.push(name.clone());
-        }
-    }
-    if args.engines.is_empty() {
-        names = registry.engines().iter().map(|engine| engine.name().to_string()).collect();
-    }
+    let names = names(&registry, &args.engines)?;
     let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
     super::args::options(&engines, &names, &args.how.options)?;
     let known = check_names();
@@ -222,6 +213,16 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         return Ok(signals::stopped_code());
     }
     Ok(if is_red { WRONG } else { 0 })
+}
+
+/// The names of the engines to verify; all available ones, also those that are in no group, if no words are given.
+fn names(registry: &Registry, words: &[String]) -> Result<Vec<String>, CliError> {
+    if words.is_empty() {
+        return Ok(registry.engines().iter().map(|engine| engine.name().to_string()).collect());
+    }
+    let of = |word: &String| if word == "mutants" { mutant_names() } else { vec![word.clone()] };
+    let words: Vec<String> = words.iter().flat_map(of).collect();
+    Ok(super::args::selected(registry, &words, ALL)?.names())
 }
 
 /// Creates and locks the folder for databases. Without the lock, another `kvdyno verify` would remove these

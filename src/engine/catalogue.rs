@@ -21,6 +21,9 @@ pub struct Known {
     pub licence: String,
     /// `lsm`, `b+tree` ...
     pub family: String,
+    /// Its place in the set of engines that a run compares by default, where the first available engine of a place
+    /// runs; `None`: it is not in the set.
+    pub default: Option<String>,
     /// The engine's own language.
     pub language: String,
     /// How it is built, in words.
@@ -56,6 +59,8 @@ struct File {
     upstream: String,
     licence: String,
     family: String,
+    #[serde(default)]
+    default: String,
     language: String,
     build: String,
     get: String,
@@ -65,18 +70,26 @@ struct File {
     defect: Vec<Defect>,
 }
 
-/// The engines of one file: `name` is a list if an engine has variants; so is `family` if theirs differ.
+/// The engines of one file: `name` is a list if an engine has variants; so are `family` and `default` if theirs differ.
+/// In `default`, `-` is a variant that is not in the set.
 fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
     let file: File =
         toml::from_str(text).map_err(|error| format!("engines/{folder}/engine.toml: {error}"))?;
     let list = |text: &str| text.split(',').map(|part| part.trim().to_string()).collect::<Vec<_>>();
-    let (names, families) = (list(&file.name), list(&file.family));
-    if families.len() != 1 && families.len() != names.len() {
-        return Err(format!(
-            "engines/{folder}/engine.toml: `family` must have one value, or one for each of the {} names",
-            names.len()
-        ));
-    }
+    let names = list(&file.name);
+    let of_each = |field: &str, text: &str| {
+        let values = list(text);
+        match values.len() {
+            1 => Ok(vec![values[0].clone(); names.len()]),
+            count if count == names.len() => Ok(values),
+            _ => Err(format!(
+                "engines/{folder}/engine.toml: `{field}` must have one value, or one for each of the {} names",
+                names.len()
+            )),
+        }
+    };
+    let families = of_each("family", &file.family)?;
+    let defaults = of_each("default", &file.default)?;
     let fairness = match file.fairness {
         Sentences::One(sentence) => vec![sentence],
         Sentences::Many(sentences) => sentences,
@@ -86,7 +99,8 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
         folder: folder.to_string(),
         upstream: file.upstream.clone(),
         licence: file.licence.clone(),
-        family: families[if families.len() == 1 { 0 } else { index }].clone(),
+        family: families[index].clone(),
+        default: Some(defaults[index].clone()).filter(|place| !place.is_empty() && place != "-"),
         language: file.language.clone(),
         build: file.build.clone(),
         get: file.get.clone(),
@@ -194,6 +208,12 @@ mod tests {
         assert_eq!(pairs, [("a", "b+tree"), ("a-hash", "hash")]);
         let three = text.replace("b+tree, hash", "b+tree, hash, lsm");
         assert!(parse("a", &three).unwrap_err().contains("one for each of the 2 names"));
+        assert!(found.iter().all(|known| known.default.is_none()));
+        let marked = format!("default = \"-, b\"\n{text}");
+        let places: Vec<_> = parse("a", &marked).unwrap().into_iter().map(|known| known.default).collect();
+        assert_eq!(places, [None, Some("b".to_string())]);
+        let three = marked.replace("-, b", "-, b, c");
+        assert!(parse("a", &three).unwrap_err().contains("`default` must have one value"));
         assert!(parse("a", &text.replace("get =", "got =")).unwrap_err().contains("engines/a/engine.toml"));
     }
 }

@@ -13,6 +13,7 @@ mod description;
 mod plugin;
 mod registry;
 mod reported;
+mod select;
 mod stamps;
 
 pub use answers::{Status, kind_name};
@@ -26,6 +27,7 @@ pub use kvdyno_driver::abi;
 pub use plugin::{Refused, is_plugin_name, plugin_folders};
 pub use registry::{Absent, Lookup, Registry, mutant_names};
 pub use reported::{REPORT_PREFIX, Reported, describe};
+pub use select::{ALL, Chosen, DEFAULT, SelectError, Selection};
 pub use stamps::Span;
 
 use kvdyno_driver::abi::kv_driver;

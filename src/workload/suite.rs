@@ -20,7 +20,8 @@ struct SuiteFile {
     name: Option<String>,
     /// A description of one line. Default: empty.
     about: Option<String>,
-    /// The engines; those that are not available are reported and skipped. Default: all.
+    /// The engines: names, groups or patterns as for `--engines`; those that are not available are reported and skipped.
+    /// Default: one engine of each kind.
     engines: Option<List<String>>,
     /// The layouts that its report uses if none is requested. Default: those of its workloads.
     layouts: Option<List<String>>,
@@ -64,7 +65,7 @@ pub struct Suite {
     pub name: String,
     /// A description of one line.
     pub about: String,
-    /// The engines of parts that do not name any; none: all.
+    /// The words that select the engines of parts that have none; none: the default set.
     pub engines: Vec<String>,
     /// The layouts of its report, by name; none: those of its workloads.
     pub layouts: Vec<String>,
@@ -91,12 +92,12 @@ pub struct Part {
     line: usize,
 }
 
-/// A workload of a suite, and the engines that it runs on; no engines: all.
+/// A workload of a suite, and the words that select its engines; none: the default set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     /// The workload, with all changes applied.
     pub workload: Workload,
-    /// Names of engines.
+    /// Words that select engines.
     pub engines: Vec<String>,
     /// Flags of the command line that do not apply to it.
     pub missed: Vec<&'static str>,
