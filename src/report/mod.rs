@@ -16,6 +16,8 @@ mod layout;
 mod limits;
 mod markdown;
 mod markup;
+#[allow(dead_code, reason = "the next commits draw it")]
+mod matrix;
 mod next;
 mod plot;
 mod ranking;
