@@ -333,7 +333,8 @@ fn the_reader_knows_strings_from_code() {
 /// The packages of the build and their features, with or without those of tests.
 fn features(edges: &str) -> Vec<String> {
     let makefile = fs::read_to_string(root().join("Makefile")).expect("the Makefile can be read");
-    let plugins = makefile.lines().find_map(|line| line.strip_prefix("RUST_PLUGINS := ")).expect("their names");
+    let plugins =
+        makefile.lines().find_map(|line| line.strip_prefix("RUST_PLUGINS := ")).expect("their names");
     let mut cargo = std::process::Command::new(env!("CARGO"));
     cargo.current_dir(root()).args(["tree", "--offline", "--workspace", "--prefix=none", "--format={p} {f}"]);
     cargo.args(["--edges", edges]).args(plugins.split(' ').map(|name| format!("--exclude=kvdyno-{name}")));

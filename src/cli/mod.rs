@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 mod args;
+mod choose;
 mod compare;
 mod completions;
 mod defect;
@@ -53,6 +54,8 @@ pub struct Cli {
 enum Command {
     /// Run workloads on engines and report the results.
     Run(Box<request::RunArgs>),
+    /// Recommend an engine for what an application needs, by a measurement.
+    Choose(Box<choose::ChooseArgs>),
     /// Print a report of a run.
     Report(report::ReportArgs),
     /// Compare two runs and show what became faster or slower.
@@ -184,6 +187,12 @@ fn ended(parsed: Result<Parsed, clap::Error>) -> u8 {
     })
 }
 
+/// Runs a command as if its words had been typed, with the given plug-ins.
+fn run_as(words: Vec<OsString>, plugins: &[PathBuf]) -> Result<u8, CliError> {
+    let parsed = parsed(words).map_err(|error| CliError::failed(error.to_string()))?;
+    dispatch(Parsed { plugins: plugins.to_vec(), ..parsed })
+}
+
 /// The words that select engines on the command line of a run. If empty, the run uses those of a suite, or the default set.
 fn named_engines(words: &[String]) -> Vec<String> {
     match parsed(words) {
@@ -210,6 +219,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
     plugins::check(plugins)?;
     match command {
         Command::Run(args) => run::run(&args, plugins, words),
+        Command::Choose(args) => choose::run(&args, plugins),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Plot(args) => plot::run(&args),

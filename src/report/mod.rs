@@ -32,6 +32,7 @@ pub use overview::{Screen, overview};
 pub use plot::{OVERVIEW, PLOTS, Plot, PlotChoice, plot};
 pub use site::Site;
 pub use text::troubles;
+pub use verdict::recommendation;
 
 use crate::results::Run;
 use crate::results::summary::Summary;

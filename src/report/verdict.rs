@@ -1,8 +1,10 @@
 //! What the runs show for each phase and durability level, as data: the question, the engines that may be the fastest, and a
 //! statement that claims no more than the intervals show.
 
+mod recommendation;
 mod words;
 
+pub use recommendation::recommendation;
 pub(super) use words::{brief, verdict};
 
 use super::describe::question;

@@ -85,9 +85,10 @@ fn what_cannot_be_plotted_has_a_message_and_a_hint() {
 fn a_png_is_drawn_by_rsvg_convert_and_its_failures_are_reported() {
     let (results, folder) = (fixture(), tempfile::tempdir().unwrap());
     let picture = folder.path().join("overview.png");
-    let arguments =
-        ["plot", "overview", results.to_str().unwrap(), "-o", picture.to_str().unwrap()];
-    let with_path = |path: &std::ffi::OsStr| command(&arguments).env("PATH", path).output().unwrap();
+    let arguments = ["plot", "overview", results.to_str().unwrap(), "-o", picture.to_str().unwrap()];
+    let with_path = |path: &std::ffi::OsStr| {
+        Command::new(env!("CARGO_BIN_EXE_kvdyno")).args(arguments).env("PATH", path).output().unwrap()
+    };
 
     let missing = with_path(folder.path().as_os_str());
     assert_eq!(missing.status.code(), Some(1), "{}", said(&missing));

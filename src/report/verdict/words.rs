@@ -50,7 +50,7 @@ fn sentence(verdict: &Verdict) -> String {
     }
 }
 
-fn names(cells: &[&Cell]) -> Vec<String> {
+pub(super) fn names(cells: &[&Cell]) -> Vec<String> {
     cells.iter().map(|cell| cell_name(cell)).collect()
 }
 
@@ -229,7 +229,7 @@ fn one_of(leaders: &[&Cell]) -> String {
     }
 }
 
-fn short(verdict: &Verdict) -> String {
+pub(super) fn short(verdict: &Verdict) -> String {
     match &verdict.statement {
         Statement::NoneRanked => "inconclusive: no engine has completed all its runs".to_string(),
         Statement::Only => format!("{} is the only ranked engine", cell_name(verdict.leaders[0])),

@@ -1,0 +1,461 @@
+//! `kvdyno choose`: asks what an application needs, runs a workload made of that on the engines that fit, and recommends the
+//! fastest of them.
+
+mod needs;
+
+use super::args;
+use super::error::CliError;
+use super::plugins::registry;
+use super::report::RESULTS;
+use crate::audit::proven::{Proven, proven, proven_here};
+use crate::engine::{ALL, Engine, Registry, catalogue};
+use crate::report::recommendation;
+use crate::results::store::{RunFolder, newest};
+use crate::results::summary::Summary;
+use crate::text::{count_text, listed, nearest, parse_bytes, parse_count, wrapped};
+use crate::workload::Durability;
+use needs::{Accepted, Facts, Needs, alternatives};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// The width of the text that it prints.
+const WIDTH: usize = 100;
+
+/// Recommend an engine for an application. Each need that is not given as a flag is asked for on the terminal.
+#[derive(Debug, clap::Args)]
+pub struct ChooseArgs {
+    /// Whether the application reads keys in order: yes or no.
+    #[arg(long, value_name = "YES|NO", help_heading = "Needs")]
+    ordered: Option<String>,
+    /// Whether several writes must happen all or not at all: yes or no.
+    #[arg(long, value_name = "YES|NO", help_heading = "Needs")]
+    transactions: Option<String>,
+    /// Whether the engine may drop entries when space is short: yes or no.
+    #[arg(long, value_name = "YES|NO", help_heading = "Needs")]
+    cache: Option<String>,
+    /// What an acknowledged write must survive: power (a power loss), process (a crash of the program) or none.
+    #[arg(long, value_name = "LEVEL", help_heading = "Needs")]
+    durability: Option<String>,
+    /// The share of reads among all ops, in percent.
+    #[arg(long, value_name = "PERCENT", help_heading = "Needs")]
+    reads: Option<String>,
+    /// The size of a value.
+    #[arg(long, value_name = "BYTES", help_heading = "Needs")]
+    value_size: Option<String>,
+    /// The size of all keys and values.
+    #[arg(long, value_name = "BYTES", help_heading = "Needs")]
+    data: Option<String>,
+    /// The memory for the engine and the page cache, or `all` of the machine.
+    #[arg(long, value_name = "BYTES", help_heading = "Needs")]
+    memory: Option<String>,
+    /// The number of threads that use the engine at the same time.
+    #[arg(long, value_name = "N", help_heading = "Needs")]
+    threads: Option<String>,
+    /// The languages that the engine may be written in, or `any`.
+    #[arg(long, value_name = "NAMES", help_heading = "Needs")]
+    language: Option<String>,
+    /// The licences that are accepted: SPDX names, `permissive` or `any`.
+    #[arg(long, value_name = "NAMES", help_heading = "Needs")]
+    licence: Option<String>,
+    /// Choose among these engines.
+    #[arg(short, long, value_delimiter = ',', value_name = "NAMES", default_value = ALL, long_help = args::SELECTORS)]
+    engines: Vec<String>,
+    /// The duration of the measurement.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1440))]
+    minutes: u64,
+    /// Print the workload file and the engines that fit, and measure nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Write the results of the run to a new folder in DIR.
+    #[arg(long, value_name = "DIR", default_value = RESULTS)]
+    results: PathBuf,
+}
+
+/// A question: its flag, its text, the answer if the user only presses Enter, and the check of an answer.
+struct Question<'a, Answer> {
+    flag: &'static str,
+    text: &'static str,
+    default: String,
+    given: &'a Option<String>,
+    parse: &'a dyn Fn(&str) -> Result<Answer, String>,
+}
+
+/// Asks questions, or collects the flags that are missing where nobody can be asked.
+struct Interview {
+    can_ask: bool,
+    missing: Vec<&'static str>,
+}
+
+impl Interview {
+    /// The answer: of the flag, or typed. Without a terminal, the default stands in for a missing flag until `end`.
+    fn ask<Answer>(&mut self, question: Question<'_, Answer>) -> Result<Answer, CliError> {
+        let Question { flag, text, default, given, parse } = question;
+        let wrong = |reason: String| CliError::usage(format!("{flag}: {reason}"));
+        if let Some(given) = given {
+            return parse(given.trim()).map_err(wrong);
+        }
+        if !self.can_ask {
+            self.missing.push(flag);
+            return parse(&default).map_err(wrong);
+        }
+        loop {
+            eprint!("{text} [{default}] ");
+            let _ = std::io::stderr().flush();
+            let mut line = String::new();
+            let count = std::io::stdin()
+                .read_line(&mut line)
+                .map_err(|error| CliError::failed(format!("cannot read the answer: {error}")))?;
+            if count == 0 {
+                return Err(CliError::usage(format!("the input ended before {flag} was answered")));
+            }
+            let answer = if line.trim().is_empty() { &default } else { line.trim() };
+            match parse(answer) {
+                Ok(answer) => return Ok(answer),
+                Err(reason) => eprintln!("{reason}"),
+            }
+        }
+    }
+
+    fn end(self) -> Result<(), CliError> {
+        if self.missing.is_empty() {
+            return Ok(());
+        }
+        Err(CliError::usage(format!("missing {}", listed(&self.missing, "and")))
+            .hint("without a terminal to ask on, `kvdyno choose` needs a flag for each question"))
+    }
+}
+
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text.to_lowercase().as_str() {
+        "yes" | "y" => Ok(true),
+        "no" | "n" => Ok(false),
+        _ => Err(format!("`{text}` is not yes or no")),
+    }
+}
+
+fn level(text: &str) -> Result<Durability, String> {
+    match text {
+        "none" => Ok(Durability::None),
+        "process" => Ok(Durability::Process),
+        "power" => Ok(Durability::Power),
+        _ => Err(format!("`{text}` is not power, process or none")),
+    }
+}
+
+/// `95` or `95%`, as a share.
+fn percent(text: &str) -> Result<f64, String> {
+    let value = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    let share = value.filter(|value| (0.0..=100.0).contains(value)).map(|value| value / 100.0);
+    share.ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
+}
+
+/// A number in a range.
+fn within(value: u64, low: u64, high: u64, text: &str) -> Result<u64, String> {
+    if (low..=high).contains(&value) {
+        return Ok(value);
+    }
+    Err(format!("`{text}` is not from {low} to {high}"))
+}
+
+fn memory(text: &str) -> Result<Option<u64>, String> {
+    if text == "all" {
+        return Ok(None);
+    }
+    within(parse_bytes(text)?, 32 << 20, u64::MAX, text).map(Some)
+}
+
+/// Names out of those that the catalogue has, spelled as there.
+fn accepted(text: &str, known: &[&str], what: &str) -> Result<Accepted, String> {
+    let spelled = |name: &str| {
+        let found = known.iter().find(|known| known.eq_ignore_ascii_case(name));
+        found.map(|known| known.to_string()).ok_or_else(|| {
+            let hint = nearest(name, known).map_or_else(
+                || format!("known: {}", known.join(", ")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            format!("unknown {what} `{name}`; {hint}")
+        })
+    };
+    match text {
+        "any" => Ok(Accepted::Any),
+        "permissive" if what == "licence" => Ok(Accepted::Permissive),
+        _ => text.split(',').map(|name| spelled(name.trim())).collect::<Result<_, _>>().map(Accepted::Only),
+    }
+}
+
+/// The needs, from flags and answers.
+fn needs(args: &ChooseArgs) -> Result<Needs, CliError> {
+    let sorted = |mut names: Vec<&'static str>| {
+        names.sort_unstable();
+        names.dedup();
+        names
+    };
+    let known = || catalogue().iter();
+    let languages = sorted(known().map(|known| known.language.as_str()).collect());
+    let licences = sorted(known().flat_map(|known| alternatives(&known.licence)).collect());
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut interview = Interview {
+        can_ask: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
+        missing: Vec::new(),
+    };
+    macro_rules! ask {
+        ($flag:literal, $given:ident, $text:literal, $default:expr, $parse:expr) => {
+            interview.ask(Question {
+                flag: $flag,
+                text: $text,
+                default: $default.to_string(),
+                given: &args.$given,
+                parse: &$parse,
+            })?
+        };
+    }
+    let ordered = ask!("--ordered", ordered, "Are keys read in order?", "no", yes_or_no);
+    let transactions = ask!(
+        "--transactions",
+        transactions,
+        "Must several writes happen all or not at all?",
+        "no",
+        yes_or_no
+    );
+    let cache = ask!("--cache", cache, "May the engine drop entries when space is short?", "no", yes_or_no);
+    let durability = ask!(
+        "--durability",
+        durability,
+        "What must a write survive: power (a power loss), process (a crash of the program) or none?",
+        "process",
+        level
+    );
+    let reads = ask!("--reads", reads, "How many percent of the ops are reads?", "80", percent);
+    let value_bytes = ask!("--value-size", value_size, "How large is a value?", "100", |text: &str| within(
+        parse_bytes(text)?,
+        1,
+        1 << 20,
+        text
+    ));
+    let data_bytes = ask!("--data", data, "How large are all keys and values?", "1GB", |text: &str| within(
+        parse_bytes(text)?,
+        1,
+        1 << 50,
+        text
+    ));
+    let memory_bytes =
+        ask!("--memory", memory, "How much memory may the engine and the page cache use?", "all", memory);
+    let threads = ask!(
+        "--threads",
+        threads,
+        "How many threads use the engine at the same time?",
+        cpus,
+        |text: &str| { within(parse_count(text)?, 1, 1024, text) }
+    );
+    let languages =
+        ask!("--language", language, "In which languages may the engine be written?", "any", |text: &str| {
+            accepted(text, &languages, "language")
+        });
+    let licences = ask!(
+        "--licence",
+        licence,
+        "Which licences are accepted: names, permissive or any?",
+        "any",
+        |text: &str| { accepted(text, &licences, "licence") }
+    );
+    interview.end()?;
+    Ok(Needs {
+        ordered,
+        transactions,
+        cache,
+        durability,
+        reads,
+        value_bytes,
+        data_bytes,
+        memory_bytes,
+        threads: threads as u32,
+        languages,
+        licences,
+    })
+}
+
+/// An engine to choose from.
+struct Candidate {
+    name: String,
+    family: String,
+    language: String,
+    licence: String,
+    proven: Option<Proven>,
+    /// How to install it, if it is not available.
+    install: Option<String>,
+}
+
+impl Candidate {
+    fn available(engine: &Engine) -> Candidate {
+        let known = catalogue().iter().find(|known| known.name == engine.name());
+        Candidate {
+            name: engine.name().to_string(),
+            family: known.map_or_else(|| engine.family(), |known| known.family.clone()),
+            language: known.map_or_else(|| engine.language(), |known| known.language.clone()),
+            licence: known.map_or_else(String::new, |known| known.licence.clone()),
+            proven: proven_here(engine),
+            install: None,
+        }
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            proven: self.proven.as_ref(),
+            family: &self.family,
+            language: &self.language,
+            licence: &self.licence,
+        }
+    }
+}
+
+/// The engines to choose from: the selected ones that are available, and with `all` also the others.
+fn candidates(args: &ChooseArgs, registry: &Registry) -> Result<Vec<Candidate>, CliError> {
+    let selection = args::selected(registry, &args.engines, ALL)?;
+    let names = selection.names();
+    let engines = args::engines(registry, &names)?;
+    let mut all: Vec<Candidate> = engines.iter().map(Candidate::available).collect();
+    let missing = |name: &String| registry.absent().iter().find(|absent| absent.known.name == *name);
+    all.extend(selection.missing.iter().filter_map(|(name, _)| missing(name)).map(|absent| Candidate {
+        name: absent.known.name.clone(),
+        family: absent.known.family.clone(),
+        language: absent.known.language.clone(),
+        licence: absent.known.licence.clone(),
+        proven: proven(&absent.known.name).cloned(),
+        install: Some(absent.known.get.clone()),
+    }));
+    Ok(all)
+}
+
+/// The engines that needs leave, and why the others were ruled out.
+struct Choice {
+    fit: Vec<Candidate>,
+    /// For each reason, the names of the engines.
+    ruled_out: Vec<(String, Vec<String>)>,
+}
+
+/// Applies the rules in turn. If no engine is left, the error names the need that ruled out the last ones.
+fn choice(needs: &Needs, mut fit: Vec<Candidate>) -> Result<Choice, CliError> {
+    let mut ruled_out = Vec::new();
+    for rule in needs.rules() {
+        let (kept, out): (Vec<Candidate>, Vec<Candidate>) =
+            fit.into_iter().partition(|candidate| rule.is_met(&candidate.facts()));
+        let names: Vec<String> = out.into_iter().map(|candidate| candidate.name).collect();
+        if kept.is_empty() {
+            let others: Vec<String> = ruled_out.iter().map(line).collect();
+            let last = line(&(rule.reason.clone(), names));
+            let before = if others.is_empty() {
+                String::new()
+            } else {
+                format!("\n  before: {}", others.join("\n  before: "))
+            };
+            let error = CliError::usage(format!(
+                "no engine meets all needs; the last were ruled out because of\n  {last}{before}"
+            ));
+            return Err(match rule.flag {
+                "" => error,
+                flag => error.hint(format!("relax {flag}, or one of the needs before it")),
+            });
+        }
+        fit = kept;
+        if !names.is_empty() {
+            ruled_out.push((rule.reason, names));
+        }
+    }
+    Ok(Choice { fit, ruled_out })
+}
+
+/// `no ordered scans: go-map, pogreb`.
+fn line((reason, names): &(String, Vec<String>)) -> String {
+    format!("{reason}: {}", names.join(", "))
+}
+
+fn print_list(title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    println!("{title}:");
+    lines.iter().for_each(|line| print!("{}", wrapped("  ", "    ", line, WIDTH)));
+}
+
+/// The name of the workload: the same needs have the same name.
+fn file_name(needs: &Needs) -> String {
+    let flags = [(needs.ordered, "-ordered"), (needs.transactions, "-transactions"), (needs.cache, "-cache")];
+    let flags: String = flags.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| *name).collect();
+    let level = match needs.durability {
+        Durability::Power => "power",
+        Durability::Process => "process",
+        Durability::None | Durability::Default => "none",
+    };
+    let memory =
+        needs.memory_limit().map_or_else(String::new, |limit| format!("-{}of{limit}", needs.data_bytes));
+    format!(
+        "choose{flags}-{level}-{:.0}reads-{}b-{}{memory}-{}t.toml",
+        needs.reads * 100.0,
+        needs.value_bytes,
+        count_text(needs.data_bytes).replace(['.', ','], "_"),
+        needs.threads
+    )
+}
+
+/// Asks, measures and recommends.
+pub fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+    let needs = needs(args)?;
+    let registry = registry(plugins, &[])?;
+    let Choice { fit, ruled_out } = choice(&needs, candidates(args, &registry)?)?;
+    let (absent, fit): (Vec<Candidate>, Vec<Candidate>) =
+        fit.into_iter().partition(|candidate| candidate.install.is_some());
+    let names: Vec<&str> = fit.iter().map(|candidate| candidate.name.as_str()).collect();
+    let text = needs.workload(args.minutes as f64 * 60.0);
+    let mut notes = needs.scale();
+    notes.extend(absent.iter().map(|candidate| {
+        let install = candidate.install.as_deref().unwrap_or_default();
+        format!("{} may fit as well, but is not available; install: {install}", candidate.name)
+    }));
+    let end = || {
+        print_list("Ruled out", &ruled_out.iter().map(line).collect::<Vec<_>>());
+        print_list("Note", &notes);
+    };
+    if args.dry_run {
+        print!("{text}");
+        println!("\n# engines that fit: {}", names.join(", "));
+        ruled_out.iter().map(line).chain(notes.iter().cloned()).for_each(|line| println!("# {line}"));
+        return Ok(0);
+    }
+    if names.is_empty() {
+        end();
+        return Err(
+            CliError::absent("no engine that fits is available").hint("install one of those in the notes")
+        );
+    }
+    let file = args.results.join(file_name(&needs));
+    std::fs::create_dir_all(&args.results).map_err(CliError::cannot("create", &args.results))?;
+    std::fs::write(&file, &text).map_err(CliError::cannot("write", &file))?;
+    print_list(
+        &format!("{} engines fit", names.len()),
+        &[names.join(", "), format!("workload: {}", file.display())],
+    );
+    println!();
+    let code = measured(args, plugins, &file, &names)?;
+    let Some(folder) = newest(&args.results)? else { return Ok(code) };
+    let results = RunFolder::open(&folder)?;
+    let summary = Summary::new(results.run(), results.finished()?);
+    println!();
+    print_list("Recommendation", &recommendation(&summary));
+    end();
+    Ok(code)
+}
+
+/// Runs the workload on the engines, as `kvdyno run` does.
+fn measured(args: &ChooseArgs, plugins: &[PathBuf], file: &Path, names: &[&str]) -> Result<u8, CliError> {
+    let mut words: Vec<std::ffi::OsString> = vec!["kvdyno".into(), "run".into(), file.into()];
+    words.extend([
+        "--engines".into(),
+        names.join(",").into(),
+        "--results".into(),
+        args.results.clone().into(),
+    ]);
+    super::run_as(words, plugins)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,292 @@
+//! What an application needs from an engine, which engines meet it, and the workload that measures those.
+
+use crate::audit::proven::Proven;
+use crate::text::{bytes_text, listed, share_text};
+use crate::workload::Durability;
+use std::fmt::Write;
+
+/// Licences that allow distribution in closed programs, without conditions on them beyond notices.
+const PERMISSIVE: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "blessing",
+    "ISC",
+    "MIT",
+    "OLDAP-2.8",
+    "Unlicense",
+    "Zlib",
+];
+/// Bytes of a key in the workload.
+const KEY_BYTES: u64 = 16;
+/// The largest amount of data that is loaded if the application's data fit into memory, in bytes and in keys.
+const LOADED_BYTES: u64 = 64 << 20;
+const LOADED_KEYS: u64 = 500_000;
+/// The memory limit of a trial if the data are larger than memory. Data and memory shrink alike.
+const MEMORY_LIMIT: u64 = 128 << 20;
+/// The largest ratio of data to memory that is measured.
+const RATIO_MAX: f64 = 8.0;
+
+/// The languages or licences that are accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// All.
+    Any,
+    /// The permissive licences.
+    Permissive,
+    /// These, in any case of letters.
+    Only(Vec<String>),
+}
+
+/// What an application needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Needs {
+    /// Keys in order, for scans.
+    pub ordered: bool,
+    /// Several writes that all happen, or none.
+    pub transactions: bool,
+    /// Entries may be dropped when space is short.
+    pub cache: bool,
+    /// What an acknowledged write survives.
+    pub durability: Durability,
+    /// The share of reads among the ops, 0 to 1.
+    pub reads: f64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Bytes of all keys and values.
+    pub data_bytes: u64,
+    /// Bytes of memory for the engine and the page cache; `None`: as much as the machine has.
+    pub memory_bytes: Option<u64>,
+    /// Threads that use the engine at the same time.
+    pub threads: u32,
+    /// Languages that the engine may be written in.
+    pub languages: Accepted,
+    /// Its licences.
+    pub licences: Accepted,
+}
+
+/// The facts about an engine that needs are compared with.
+#[derive(Clone, Debug)]
+pub struct Facts<'f> {
+    /// What `verify` has proven; `None`: nothing.
+    pub proven: Option<&'f Proven>,
+    /// The family, such as `lsm`.
+    pub family: &'f str,
+    /// The language that it is written in.
+    pub language: &'f str,
+    /// The licence, as an SPDX expression.
+    pub licence: &'f str,
+}
+
+impl Facts<'_> {
+    fn can(&self, ability: &str) -> bool {
+        self.proven.is_some_and(|row| row.capabilities.iter().chain(&row.traits).any(|own| own == ability))
+    }
+}
+
+/// A need, and whether an engine meets it.
+pub struct Rule {
+    /// Why the engines that do not meet it were ruled out.
+    pub reason: String,
+    /// The flag that changes it; empty: no flag does.
+    pub flag: &'static str,
+    test: Box<dyn Fn(&Facts<'_>) -> bool>,
+}
+
+impl Rule {
+    fn new(
+        flag: &'static str,
+        reason: impl Into<String>,
+        test: impl Fn(&Facts<'_>) -> bool + 'static,
+    ) -> Rule {
+        Rule { reason: reason.into(), flag, test: Box::new(test) }
+    }
+
+    /// Whether an engine meets it.
+    pub fn is_met(&self, facts: &Facts<'_>) -> bool {
+        (self.test)(facts)
+    }
+}
+
+/// The alternatives of a licence expression: `MIT OR Apache-2.0` has two.
+pub fn alternatives(licence: &str) -> impl Iterator<Item = &str> {
+    licence.split(" OR ").map(str::trim)
+}
+
+impl Accepted {
+    fn accepts(&self, own: &str) -> bool {
+        match self {
+            Accepted::Any => true,
+            Accepted::Permissive => PERMISSIVE.contains(&own),
+            Accepted::Only(names) => names.iter().any(|name| name.eq_ignore_ascii_case(own)),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Accepted::Any => "any".into(),
+            Accepted::Permissive => "a permissive one".into(),
+            Accepted::Only(names) => listed(names, "or"),
+        }
+    }
+}
+
+impl Needs {
+    /// Whether the data do not fit into the memory.
+    fn exceeds_memory(&self) -> bool {
+        self.memory_bytes.is_some_and(|memory| self.data_bytes > memory)
+    }
+
+    /// The rules, in the order in which they are applied: an engine is ruled out by the first that it does not meet.
+    pub fn rules(&self) -> Vec<Rule> {
+        let mut rules = vec![
+            Rule::new("", "not verified; run `kvdyno verify NAME`", |facts| facts.proven.is_some()),
+            Rule::new("", "not embedded: it is a server", |facts| facts.family != "server"),
+        ];
+        if !self.cache {
+            rules.push(Rule::new("--cache", "drops entries: it is a cache", |facts| !facts.can("evicts")));
+        }
+        if self.ordered {
+            rules.push(Rule::new("--ordered", "no ordered scans", |facts| facts.can("ordered")));
+        }
+        if self.transactions {
+            rules.push(Rule::new("--transactions", "no transactions", |facts| facts.can("transaction")));
+        }
+        let enough: &'static [&'static str] = match self.durability {
+            Durability::Power => &["power"],
+            Durability::Process => &["process", "power"],
+            Durability::None | Durability::Default => &["none", "process", "power"],
+        };
+        rules.push(Rule::new(
+            "--durability",
+            format!("does not reach durability level {}", enough[0]),
+            |facts| {
+                facts.proven.is_some_and(|row| row.levels.iter().any(|own| enough.contains(&own.as_str())))
+            },
+        ));
+        if self.exceeds_memory() {
+            rules.push(Rule::new("--memory", "keeps all data in memory, where they do not fit", |facts| {
+                !facts.can("in-memory") && facts.family != "memory"
+            }));
+        }
+        if self.threads > 1 {
+            rules.push(Rule::new("--threads", "cannot be used by several threads", |facts| {
+                !facts.can("single-thread")
+            }));
+        }
+        let (languages, licences) = (self.languages.clone(), self.licences.clone());
+        rules.push(Rule::new("--language", format!("not written in {}", languages.words()), move |facts| {
+            languages.accepts(facts.language)
+        }));
+        rules.push(Rule::new(
+            "--licence",
+            format!("the licence is not {}", licences.words()),
+            move |facts| alternatives(facts.licence).any(|one| licences.accepts(one)),
+        ));
+        rules
+    }
+
+    /// The keys that the workload loads.
+    fn keys(&self) -> u64 {
+        let row = KEY_BYTES + self.value_bytes;
+        let all = self.data_bytes / row;
+        let loaded = match self.memory_limit() {
+            Some(limit) => (limit as f64 * self.ratio() / row as f64) as u64,
+            None => all.min(LOADED_BYTES / row).min(LOADED_KEYS),
+        };
+        loaded.clamp(1000, all.max(1000))
+    }
+
+    /// The ratio of data to memory that is measured.
+    fn ratio(&self) -> f64 {
+        let ratio = |memory: u64| self.data_bytes as f64 / memory.max(1) as f64;
+        self.memory_bytes.map_or(0.0, ratio).min(RATIO_MAX)
+    }
+
+    /// The memory limit of each trial, in bytes; `None`: the data fit.
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.memory_bytes.filter(|_| self.exceeds_memory()).map(|memory| memory.min(MEMORY_LIMIT))
+    }
+
+    /// How the measured data differ from the application's; empty: they do not.
+    pub fn scale(&self) -> Vec<String> {
+        let loaded = self.keys() * (KEY_BYTES + self.value_bytes);
+        let mut notes = Vec::new();
+        if loaded < self.data_bytes / 2 {
+            let memory = self.memory_limit().map_or_else(String::new, |limit| {
+                format!(
+                    ", with {} of memory instead of {}",
+                    bytes_text(limit),
+                    bytes_text(self.memory_bytes.unwrap_or(limit))
+                )
+            });
+            notes.push(format!(
+                "{} of data are measured instead of {}{memory}; an engine may behave differently at full size: repeat \
+                 the run with its leaders and --keys N",
+                bytes_text(loaded),
+                bytes_text(self.data_bytes)
+            ));
+        }
+        if self.exceeds_memory() && self.ratio() == RATIO_MAX {
+            notes.push(format!(
+                "the data are {RATIO_MAX} times the memory, the largest ratio that is measured"
+            ));
+        }
+        notes
+    }
+
+    /// The workload as a TOML file. `seconds` is the duration of the run of all engines.
+    pub fn workload(&self, seconds: f64) -> String {
+        let Needs { threads, .. } = *self;
+        let level = match self.durability {
+            Durability::Power => "power",
+            Durability::Process => "process",
+            Durability::None | Durability::Default => "none",
+        };
+        let mut text = format!(
+            "# Written by `kvdyno choose`.\nabout = \"{} reads, values of {} B, {threads} threads, level {level}\"\n\
+             runs = 5\nkeys = {}\ndurability = \"{level}\"\n",
+            share_text(self.reads),
+            self.value_bytes,
+            self.keys()
+        );
+        // Shrinking would change the ratio of data to memory. Writing to a String cannot fail.
+        let _ = match self.memory_limit() {
+            Some(limit) => writeln!(text, "memory_bytes = {limit}\nload_seconds = 120"),
+            None => writeln!(text, "budget_seconds = {seconds}"),
+        };
+        let join = if self.durability == Durability::Power { 1000 } else { 100 };
+        let _ = write!(
+            text,
+            "\n[key]\nsize = {KEY_BYTES}\n\n[value]\nsize = {}\ncompressed_share = 0.5\n\n[[phase]]\nname = \"load\"\n\
+             mix = {{ put = 1 }}\ndistribution = \"permutation\"\neach_key = true\njoin = {join}\n",
+            self.value_bytes
+        );
+        let mut phase = |name: &str, mix: &str, seconds: u32| {
+            let _ = write!(
+                text,
+                "\n[[phase]]\nname = \"{name}\"\nmix = {{ {mix} }}\ndistribution = \"zipf:0.99\"\nthreads = {threads}\n\
+                 seconds = {seconds}\nsettle_before = true\n"
+            );
+        };
+        let shares = [("get", self.reads), ("update", 1.0 - self.reads)];
+        let mix: Vec<String> = shares
+            .iter()
+            .filter(|(_, share)| *share > 0.0)
+            .map(|(name, share)| format!("{name} = {:.4}", share))
+            .collect();
+        phase("use", &mix.join(", "), 2);
+        if self.ordered {
+            phase("scan", "scan = 1", 1);
+        }
+        if self.transactions {
+            phase("transactions", "transaction = 1", 1);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests;

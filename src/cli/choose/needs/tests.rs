@@ -1,0 +1,110 @@
+use super::*;
+use crate::audit::proven::proven;
+use crate::engine::catalogue;
+use crate::workload;
+use proptest::prelude::*;
+
+fn needs() -> Needs {
+    Needs {
+        ordered: false,
+        transactions: false,
+        cache: false,
+        durability: Durability::Process,
+        reads: 0.8,
+        value_bytes: 100,
+        data_bytes: 1 << 30,
+        memory_bytes: None,
+        threads: 2,
+        languages: Accepted::Any,
+        licences: Accepted::Any,
+    }
+}
+
+/// The names of the catalogue's engines that meet all needs, as proven for this project.
+fn fitting(needs: &Needs) -> Vec<&'static str> {
+    let rules = needs.rules();
+    let fits = |known: &&crate::engine::Known| {
+        let facts = Facts {
+            proven: proven(&known.name),
+            family: &known.family,
+            language: &known.language,
+            licence: &known.licence,
+        };
+        rules.iter().all(|rule| rule.is_met(&facts))
+    };
+    catalogue().iter().filter(fits).map(|known| known.name.as_str()).collect()
+}
+
+#[test]
+fn each_need_rules_out_the_engines_that_do_not_meet_it() {
+    let all = fitting(&needs());
+    for name in ["redb", "lmdb", "rocksdb", "badger", "pogreb"] {
+        assert!(all.contains(&name), "{name} in {all:?}");
+    }
+    assert!(!all.contains(&"redis") && !all.contains(&"quick-cache"), "{all:?}");
+    let cases: [(Needs, &str, &str); 7] = [
+        (Needs { ordered: true, ..needs() }, "redb", "pogreb"),
+        (Needs { transactions: true, ..needs() }, "redb", "pogreb"),
+        (Needs { durability: Durability::Power, ..needs() }, "redb", "sled"),
+        (Needs { languages: Accepted::Only(vec!["Rust".into()]), ..needs() }, "redb", "lmdb"),
+        (Needs { licences: Accepted::Permissive, ..needs() }, "rocksdb", "kyotocabinet"),
+        (Needs { memory_bytes: Some(1 << 29), ..needs() }, "lmdb", "buntdb"),
+        (Needs { cache: true, durability: Durability::None, ..needs() }, "quick-cache", "redis"),
+    ];
+    for (needs, fits, does_not) in cases {
+        let found = fitting(&needs);
+        assert!(found.contains(&fits) && !found.contains(&does_not), "{needs:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_licence_with_alternatives_is_accepted_by_any_of_them() {
+    let accepts = |accepted: &Accepted, licence| alternatives(licence).any(|one| accepted.accepts(one));
+    let apache = Accepted::Only(vec!["apache-2.0".into()]);
+    assert!(accepts(&apache, "GPL-2.0-only OR Apache-2.0") && accepts(&apache, "Apache-2.0"));
+    assert!(!accepts(&apache, "MIT") && !accepts(&Accepted::Permissive, "AGPL-3.0-only OR GPL-2.0-only"));
+    assert!(accepts(&Accepted::Permissive, "MIT OR Apache-2.0"));
+    assert!(!accepts(&Accepted::Permissive, "BSD-3-Clause (1.8), GPL-2.0 (2.0)"));
+}
+
+#[test]
+fn data_larger_than_memory_keep_their_ratio_to_it() {
+    let larger = Needs { data_bytes: 40 << 30, memory_bytes: Some(10 << 30), ..needs() };
+    let loaded = larger.keys() * 116;
+    let ratio = loaded as f64 / larger.memory_limit().unwrap() as f64;
+    assert!((3.99..=4.01).contains(&ratio), "{ratio}");
+    assert!(larger.scale()[0].contains("128 MiB of memory instead of 10 GiB"), "{:?}", larger.scale());
+    let huge = Needs { data_bytes: 1 << 50, ..larger };
+    assert!(huge.scale()[1].contains("8 times the memory"), "{:?}", huge.scale());
+    let fits = Needs { data_bytes: 10 << 20, memory_bytes: Some(1 << 30), ..needs() };
+    assert!(fits.memory_limit().is_none() && fits.scale().is_empty(), "{:?}", fits.scale());
+}
+
+proptest! {
+    #[test]
+    fn every_workload_is_valid_and_has_a_phase_for_each_need(
+        (ordered, transactions, cache) in any::<(bool, bool, bool)>(),
+        level in 0..3_usize,
+        reads in 0..=100_u32,
+        value_bytes in 1..=1_u64 << 20,
+        data_bytes in 1..=1_u64 << 50,
+        memory_bytes in proptest::option::of((32_u64 << 20)..1 << 50),
+        threads in 1..=1024_u32,
+        minutes in 1..=1440_u32,
+    ) {
+        let durability = [Durability::None, Durability::Process, Durability::Power][level];
+        let reads = f64::from(reads) / 100.0;
+        let needs = Needs {
+            ordered, transactions, cache, durability, reads, value_bytes, data_bytes, memory_bytes, threads, ..needs()
+        };
+        let text = needs.workload(f64::from(minutes) * 60.0);
+        let parsed = workload::parse("choose", &text).map_err(|error| TestCaseError::fail(format!("{error:?}\n{text}")))?;
+        let names: Vec<&str> = parsed.phases.iter().map(|phase| phase.name.as_str()).collect();
+        prop_assert_eq!(names.contains(&"scan"), ordered);
+        prop_assert_eq!(names.contains(&"transactions"), transactions);
+        prop_assert_eq!(&names[..2], ["load", "use"]);
+        prop_assert!(parsed.keys >= 1000 && parsed.durability == durability);
+        prop_assert_eq!(parsed.memory_bytes, needs.memory_limit());
+        prop_assert!(parsed.keys * (16 + value_bytes) <= (1 << 30) + (2_u64 << 30), "{} keys", parsed.keys);
+    }
+}

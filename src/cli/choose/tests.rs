@@ -1,0 +1,89 @@
+use super::*;
+
+fn candidate(name: &str, language: &str, capabilities: &[&str]) -> Candidate {
+    let capabilities = capabilities.iter().map(|name| name.to_string()).collect();
+    let proven = Proven {
+        name: name.into(),
+        version: None,
+        levels: vec!["process".into()],
+        capabilities,
+        traits: Vec::new(),
+    };
+    Candidate {
+        name: name.into(),
+        family: "lsm".into(),
+        language: language.into(),
+        licence: "MIT".into(),
+        proven: Some(proven),
+        install: None,
+    }
+}
+
+fn needed() -> Needs {
+    Needs {
+        ordered: true,
+        transactions: false,
+        cache: false,
+        durability: Durability::Process,
+        reads: 0.5,
+        value_bytes: 100,
+        data_bytes: 1 << 20,
+        memory_bytes: None,
+        threads: 1,
+        languages: Accepted::Only(vec!["Go".into()]),
+        licences: Accepted::Any,
+    }
+}
+
+#[test]
+fn the_need_that_leaves_no_engine_is_named_with_those_before_it() {
+    let all = vec![candidate("a", "Rust", &["ordered"]), candidate("b", "Go", &[])];
+    let error = choice(&needed(), all).err().expect("nothing is left").to_string();
+    assert!(error.contains("not written in Go: a\n  before: no ordered scans: b"), "{error}");
+    assert!(error.contains("relax --language"), "{error}");
+}
+
+#[test]
+fn every_engine_fits_or_is_ruled_out_once() {
+    let all = vec![
+        candidate("a", "Go", &["ordered"]),
+        candidate("b", "Rust", &["ordered"]),
+        candidate("c", "Rust", &[]),
+        candidate("d", "Go", &["ordered", "evicts"]),
+    ];
+    let found = choice(&needed(), all).expect("one is left");
+    let fit: Vec<&str> = found.fit.iter().map(|candidate| candidate.name.as_str()).collect();
+    assert_eq!(fit, ["a"]);
+    let lines: Vec<String> = found.ruled_out.iter().map(line).collect();
+    assert_eq!(lines, ["drops entries: it is a cache: d", "no ordered scans: c", "not written in Go: b"]);
+}
+
+#[test]
+fn answers_are_checked() {
+    assert_eq!((percent("95%"), percent("0")), (Ok(0.95), Ok(0.0)));
+    for text in ["101", "-1", "x", "", "NaN", "inf", "5%%"] {
+        assert!(percent(text).is_err(), "{text}");
+    }
+    assert_eq!((yes_or_no("Y"), yes_or_no("no")), (Ok(true), Ok(false)));
+    assert!(yes_or_no("maybe").is_err() && level("strong").is_err());
+    assert_eq!((memory("all"), memory("4GiB")), (Ok(None), Ok(Some(4 << 30))));
+    assert!(memory("1k").is_err());
+    let known = ["C", "Go", "Rust"];
+    assert_eq!(
+        accepted("rust, go", &known, "language"),
+        Ok(Accepted::Only(vec!["Rust".into(), "Go".into()]))
+    );
+    assert!(accepted("rusty", &known, "language").unwrap_err().contains("did you mean `Rust`?"));
+    assert!(accepted("permissive", &known, "language").is_err());
+}
+
+#[test]
+fn without_a_terminal_all_missing_flags_are_named() {
+    let mut interview = Interview { can_ask: false, missing: Vec::new() };
+    for flag in ["--ordered", "--data"] {
+        let question = Question { flag, text: "?", default: "no".into(), given: &None, parse: &yes_or_no };
+        assert!(!interview.ask(question).expect("the default"));
+    }
+    let error = interview.end().unwrap_err().to_string();
+    assert!(error.contains("missing --ordered and --data"), "{error}");
+}
