@@ -104,28 +104,23 @@ fn find_fault(summary: &Summary, run: &Run) -> Option<Step> {
     ))
 }
 
-/// More runs of engines that share the first place of a ranking, with the same settings. If the difference in ops/s is
-/// due to the harness, more runs would not help.
+/// More runs of engines that share the first place of a ranking, with the same settings: of the ranking with the most engines.
+/// If the difference in ops/s is due to the harness, more runs would not help.
 fn decide(summary: &Summary, run: &Run) -> Option<Step> {
-    for phase in &summary.phases {
-        for group in &phase.groups {
-            let first: Vec<&Cell> =
-                group.cells.iter().filter(|cell| cell.rank.is_some_and(|rank| rank.best == 1)).collect();
-            let is_by_harness =
-                first.iter().any(|cell| cell.notes.iter().any(|note| note.mark == BY_ENGINE_TIME));
-            if (2..=4).contains(&first.len()) && !is_by_harness {
-                let names: Vec<&str> = first.iter().map(|cell| cell.engine.as_str()).collect();
-                let runs = (summary.runs * 2).max(10);
-                let flags = [("--engines", names.join(",")), ("--runs", runs.to_string())];
-                return Some(Step {
-                    command: with_flags(run, &flags),
-                    purpose: format!("find out which of these engines is the fastest{}", quietly(summary)),
-                    seconds: seconds(summary, Some(&names), runs),
-                });
-            }
-        }
-    }
-    None
+    let is_by_harness =
+        |cells: &[&Cell]| cells.iter().any(|cell| cell.notes.iter().any(|note| note.mark == BY_ENGINE_TIME));
+    let all = verdicts(summary);
+    let is_open =
+        |verdict: &&Verdict| (2..=4).contains(&verdict.leaders.len()) && !is_by_harness(&verdict.leaders);
+    // The first of those with equally many.
+    let found = all.iter().filter(is_open).rev().max_by_key(|verdict| verdict.group.cells.len())?;
+    let names: Vec<&str> = found.leaders.iter().map(|cell| cell.engine.as_str()).collect();
+    let runs = (summary.runs * 2).max(10);
+    Some(Step {
+        command: with_flags(run, &[("--engines", names.join(",")), ("--runs", runs.to_string())]),
+        purpose: format!("find out which of these engines is the fastest{}", quietly(summary)),
+        seconds: seconds(summary, Some(&names), runs),
+    })
 }
 
 /// The run's command, with these flags replaced.
