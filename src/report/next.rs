@@ -57,18 +57,23 @@ pub fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
 
 /// Commands that answer what the run leaves open, the most useful first.
 pub(super) fn open_steps(summary: &Summary, run: &Run) -> Vec<Step> {
-    let decided = decide(summary, run).or_else(|| narrow(summary, run));
-    [go_on(summary, run), find_fault(summary, run), more_runs(summary, run), decided]
+    let is_known = (summary.runs as usize) >= FEWEST_FOR_ORDER;
+    let narrowed = || narrow(summary, run).filter(|_| is_known);
+    let decided = decide(summary, run).or_else(narrowed);
+    [go_on(summary, run), find_fault(summary, run), decided, more_runs(summary, run)]
         .into_iter()
         .flatten()
         .collect()
 }
 
+/// A workload, an engine and its options.
+type Name<'a> = (&'a str, &'a str, &'a [(String, String)]);
+
 /// The time of a run with this number of runs of these engines (none: of all), in seconds, if its trials take as long as those
 /// of this run; none: no trial of one of them was completed.
 fn seconds(summary: &Summary, engines: Option<&[&str]>, runs: u32) -> Option<f64> {
-    // Trials of a workload and an engine: the sum of their durations, and their number.
-    let mut cells: HashMap<(&str, &str, &[(String, String)]), (f64, f64)> = HashMap::new();
+    // The sum of the durations of a cell's trials, and their number.
+    let mut cells: HashMap<Name, (f64, f64)> = HashMap::new();
     for record in &summary.records {
         let trial = &record.trial;
         let is_wanted = engines.is_none_or(|engines| engines.contains(&trial.engine.as_str()));

@@ -178,7 +178,7 @@ fn each_workload_has_its_matrix() {
     let text = overview(&Summary::new(&run, records), &run, Screen::FILE);
     assert_eq!(text.matches(": ops/s, median of 1 run, and rank\n").count(), 2, "{text}");
     assert!(text.contains("~ no order shown (that takes 5 runs or more)"), "{text}");
-    let command = "get enough runs to name a winner: kvdyno run quick --keys 2000 --runs 5";
+    let command = "get enough runs to name a winner: kvdyno run quick --keys 2000 --runs 5\n";
     assert!(text.contains(command), "no duration is recorded, so none is claimed: {text}");
 }
 

@@ -73,8 +73,7 @@ pub(super) fn warnings(summary: &Summary, prose: &Prose) -> Vec<String> {
             0 => String::new(),
             trials => format!(" ({})", counted(trials.into(), "trial", "trials")),
         };
-        // Two lines at most.
-        short_text(&format!("{}{trials} {}", found.warning.text, found.warning.advice), 2 * prose.width - 12)
+        short_text(&format!("{}{trials} {}", found.warning.text, found.warning.advice), prose.two_lines())
     };
     let mut lines: Vec<String> = found.iter().take(WARNINGS).map(line).collect();
     match found.len().saturating_sub(WARNINGS) {
@@ -105,7 +104,7 @@ pub(super) fn failures(summary: &Summary, prose: &Prose) -> Vec<String> {
     let room = LINES.saturating_sub(last.len()).max(1);
     let mut lines = prose.capped(lines, room, "other reason", "other reasons");
     lines.extend(last);
-    lines.iter().map(|line| short_text(line, prose.width - 2)).collect()
+    lines.iter().map(|line| short_text(line, prose.two_lines())).collect()
 }
 
 /// Failed trials by their cause.
