@@ -86,13 +86,26 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
     for block in blocks(&columns, screen.width.saturating_sub(names.width())) {
         text += &block_text(&sections, &names, block, screen.has_colours);
     }
-    let legend = legend(&rows, &columns, &disturbed);
-    text + &wrapped("", "", &plain_text(&legend), screen.width.min(super::PROSE))
+    let legend = legend(&rows, &columns, &disturbed, summary.runs);
+    match legend.as_str() {
+        "" => text,
+        legend => text + &wrapped("", "", &plain_text(legend), screen.width.min(super::PROSE)),
+    }
 }
 
 /// Rows without figures are in the lines on failures.
 fn has_figures(row: &Row) -> bool {
     row.entries.iter().flatten().any(|entry| entry.state == State::Measured)
+}
+
+/// Whether it has figures of an engine, and not of the harness or of a planted fault.
+fn is_compared(entry: &Entry) -> bool {
+    matches!(entry.standing, Standing::Engines | Standing::Caches)
+}
+
+/// The entries of engines.
+fn compared<'a>(rows: &'a [&'a Row<'a>]) -> impl Iterator<Item = &'a Entry<'a>> + Clone {
+    rows.iter().flat_map(|row| row.entries.iter().flatten()).filter(|entry| is_compared(entry))
 }
 
 /// How many of the cells were disturbed.
@@ -103,8 +116,7 @@ struct Disturbed {
 
 impl Disturbed {
     fn of(rows: &[&Row]) -> Disturbed {
-        let ranked =
-            rows.iter().flat_map(|row| row.entries.iter().flatten()).filter(|entry| entry.ratio.is_some());
+        let ranked = compared(rows);
         let of = ranked.clone().count();
         Disturbed { cells: ranked.filter(|entry| entry.marks.contains(&Mark::Disturbed)).count(), of }
     }
@@ -158,7 +170,7 @@ fn shown(section: &Section, entry: Option<&Entry>, disturbed: &Disturbed) -> Sho
                 () if entry.is_highest || entry.is_leader => Look::Strong,
                 () => Look::Plain,
             };
-            let rank = if entry.ratio.is_some() { rank(entry, disturbed) } else { String::new() };
+            let rank = if is_compared(entry) { rank(entry, disturbed) } else { String::new() };
             Shown { rate, rank, look }
         }
     }
@@ -296,16 +308,18 @@ fn section_title(section: &Section, block: &[Drawn]) -> String {
 }
 
 /// The signs that the matrix has, in words.
-fn legend(rows: &[&Row], columns: &[Drawn], disturbed: &Disturbed) -> String {
-    let entries =
-        || rows.iter().flat_map(|row| row.entries.iter().flatten()).filter(|entry| entry.ratio.is_some());
+fn legend(rows: &[&Row], columns: &[Drawn], disturbed: &Disturbed, runs: u32) -> String {
+    let entries = || compared(rows);
     let has_mark = |mark: Mark| entries().any(|entry| marks(entry, disturbed).contains(&mark));
     let has_rank = |is: fn(&crate::results::statistics::Rank) -> bool| {
         entries().filter_map(|entry| entry.cell.rank).any(|rank| is(&rank))
     };
     let is_missing = columns.iter().flat_map(|column| &column.cells).any(|cell| cell.rate == "-");
-    let is_partial = rows.iter().filter_map(|row| row.score).any(|score| score.phases < columns.len());
-    let open = format!("~ no order shown ({FEWEST_FOR_ORDER} runs or more can show one)");
+    let partial = rows.iter().filter_map(|row| row.score).find(|score| score.phases < columns.len());
+    let open = match (runs as usize) < FEWEST_FOR_ORDER {
+        true => format!("~ no order shown (that takes {FEWEST_FOR_ORDER} runs or more)"),
+        false => "~ any rank is possible".to_string(),
+    };
     let signs = [
         (entries().any(|entry| entry.is_highest), "* highest median of a column at its level"),
         (has_rank(|rank| rank.of > 1 && !rank.is_open()), "1-3 range of ranks at that level"),
@@ -320,12 +334,20 @@ fn legend(rows: &[&Row], columns: &[Drawn], disturbed: &Disturbed) -> String {
     ];
     let signs: Vec<&str> =
         signs.into_iter().filter(|(is_there, _)| *is_there).map(|(_, words)| words).collect();
-    let partial = if is_partial { ", (3) over 3 columns only" } else { "" };
+    let partial = partial.map_or_else(String::new, |score| {
+        format!(", ({0}) over {0} of {1} columns", score.phases, columns.len())
+    });
     let many = match disturbed.are_many() {
         true => format!(" Other programs disturbed {} of {} cells.", disturbed.cells, disturbed.of),
         false => String::new(),
     };
-    let mean =
-        "mean: geometric mean of the ratios to the highest median of each column, which sorts the rows";
-    format!("{}. {mean}{partial}.{many}", signs.join("; "))
+    let mean = match rows.iter().any(|row| row.score.is_some()) {
+        true => {
+            " mean: geometric mean of the ratios to the highest median of each column, which sorts the rows"
+        }
+        false => "",
+    };
+    let signs = if signs.is_empty() { String::new() } else { signs.join("; ") + "." };
+    let mean = if mean.is_empty() { String::new() } else { format!("{mean}{partial}.") };
+    format!("{signs}{mean}{many}").trim().to_string()
 }
