@@ -80,8 +80,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Print a shell completion script.
     Completions(completions::CompletionsArgs),
-    /// Print the manual page.
-    Man,
+    /// Print the manual pages.
+    Man(man::ManArgs),
     /// Run one trial in this process (internal).
     #[command(hide = true)]
     Trial(trial::TrialArgs),
@@ -223,7 +223,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Selftest(args) => selftest::run(&args),
         Command::Doctor(args) => doctor::run(&args, plugins),
         Command::Completions(args) => completions::run(&args),
-        Command::Man => man::run(),
+        Command::Man(args) => man::run(&args),
         Command::Trial(args) => trial::run(&args),
         Command::RedisBenchmarkOne(args) => redis_benchmark::run_one(&args, plugins),
         Command::DescribePlugins(args) => plugins::describe(&args),
