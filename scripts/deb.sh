@@ -14,8 +14,7 @@ staged=$(dirname "$kvdyno")/staged
 rm -rf "$staged"
 STRIP=1 DESTDIR=$staged PREFIX=/usr scripts/install.sh "$kvdyno"
 gzip -9n "$staged"/usr/share/man/man1/*.1
-mkdir -p "$staged/usr/share/doc/kvdyno" dist
-gzip -9nc CHANGELOG.md >"$staged/usr/share/doc/kvdyno/changelog.gz"
+mkdir -p dist
 "$cargo" deb --no-build --no-strip --output dist/
 cd dist
 for package in kvdyno_*.deb; do sha256sum "$package" >"$package.sha256"; done
