@@ -183,12 +183,17 @@ fn ended(parsed: Result<Parsed, clap::Error>) -> u8 {
     })
 }
 
+/// The arguments of a run, from the words of its command. `None` for words that are no command of this version.
+fn run_args(words: &[String]) -> Option<Box<request::RunArgs>> {
+    match parsed(words) {
+        Ok(Parsed { command: Command::Run(args), .. }) => Some(args),
+        _ => None,
+    }
+}
+
 /// The engines named on the command line of a run. If empty, the run uses all available engines or those of a suite.
 fn named_engines(words: &[String]) -> Vec<String> {
-    match parsed(words) {
-        Ok(Parsed { command: Command::Run(args), .. }) => args.engines,
-        _ => Vec::new(),
-    }
+    run_args(words).map(|args| args.engines).unwrap_or_default()
 }
 
 /// The exit code after all output was written. Output that could not be written is a failure.
