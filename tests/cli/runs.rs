@@ -234,13 +234,13 @@ fn a_plan_that_breaks_a_rule_is_not_resumed() {
         ("threads", 1_000_000_000_u64.into(), "threads"),
         ("threads", 0.into(), "threads"),
         ("seconds", (-1).into(), "seconds"),
-        ("each_key", false.into(), "expected an end"),
+        ("phases", serde_json::json!([]), "at least one [[phase]]"),
         ("keys", serde_json::Value::from(1_u64 << 62), "`keys`: expected up to"),
         ("twice", 0.into(), "two trials of the run have the id"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let run = unfinished(folder.path(), |plan| match field {
-            "keys" => plan["trials"][0]["workload"][field] = value.clone(),
+            "keys" | "phases" => plan["trials"][0]["workload"][field] = value.clone(),
             "twice" => plan["trials"][1]["id"] = plan["trials"][0]["id"].clone(),
             _ => plan["trials"][0]["workload"]["phases"][0][field] = value.clone(),
         });
