@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-all check bench fuzz doctor install clean plugins go-plugins rust-plugins engines-extra engines-table sanitized native-benches go-bench redis-bench packages test-packages toolchains
+.PHONY: build run test test-all check bench fuzz doctor install uninstall archive deb clean plugins go-plugins rust-plugins engines-extra engines-table sanitized native-benches go-bench redis-bench packages test-packages toolchains
 
 # Debian packages: to build, for `make test-all`, and for `make test`.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
@@ -118,10 +118,21 @@ engines-extra: build rust-plugins
 sanitized: build
 	@scripts/sanitized.sh $(KVDYNO) $(TARGET)/sanitized
 
-# The command in PREFIX/bin, its plug-ins in PREFIX/lib/kvdyno.
+# The command in PREFIX/bin, its plug-ins in PREFIX/lib/kvdyno, manual pages and completions in PREFIX/share. DESTDIR is
+# put before PREFIX, for packages.
 install: build
-	@install -Dm755 -t $(PREFIX)/bin $(KVDYNO)
-	@install -Dm755 -t $(PREFIX)/lib/kvdyno $(wildcard $(TARGET)/release/plugins/*.so)
+	@PREFIX="$(PREFIX)" scripts/install.sh $(KVDYNO)
+
+# Removes what `make install` has installed, and nothing else.
+uninstall:
+	@PREFIX="$(PREFIX)" scripts/install.sh --uninstall
+
+# An archive of the command with its plug-ins, and a Debian package, in dist/.
+archive: build
+	@scripts/archive.sh $(KVDYNO)
+
+deb: build
+	@scripts/deb.sh $(KVDYNO)
 
 clean:
 	@$(CARGO) clean

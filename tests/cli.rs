@@ -16,6 +16,8 @@ mod escapes;
 mod faults;
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[path = "cli/install.rs"]
+mod install;
 #[path = "cli/keeps.rs"]
 mod keeps;
 #[path = "cli/kept.rs"]

@@ -1,5 +1,7 @@
 //! Rules that neither the compiler nor clippy checks: who may use whom, heads of files, and what no file may contain.
 
+#[path = "layers/packaging.rs"]
+mod packaging;
 #[path = "layers/source.rs"]
 mod source;
 #[path = "layers/wording.rs"]

@@ -3,6 +3,7 @@
 use crate::engine::EngineError;
 use crate::results::store::StoreError;
 use crate::runner::PlanError;
+use crate::text::harmless_text;
 use crate::workload::WorkloadError;
 use std::fmt;
 use std::io;
@@ -70,9 +71,9 @@ impl CliError {
 
 impl fmt::Display for CliError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.message)?;
+        out.write_str(&harmless_text(&self.message))?;
         match &self.hint {
-            Some(hint) => write!(out, "\nhint: {hint}"),
+            Some(hint) => write!(out, "\nhint: {}", harmless_text(hint)),
             None => Ok(()),
         }
     }

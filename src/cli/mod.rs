@@ -84,8 +84,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Print a shell completion script.
     Completions(completions::CompletionsArgs),
-    /// Print the manual page.
-    Man,
+    /// Print the manual pages.
+    Man(man::ManArgs),
     /// Run one trial in this process (internal).
     #[command(hide = true)]
     Trial(trial::TrialArgs),
@@ -193,12 +193,17 @@ fn run_as(words: Vec<OsString>, plugins: &[PathBuf]) -> Result<u8, CliError> {
     dispatch(Parsed { plugins: plugins.to_vec(), ..parsed })
 }
 
+/// The arguments of a run, from the words of its command. `None` for words that are no command of this version.
+fn run_args(words: &[String]) -> Option<Box<request::RunArgs>> {
+    match parsed(words) {
+        Ok(Parsed { command: Command::Run(args), .. }) => Some(args),
+        _ => None,
+    }
+}
+
 /// The words that select engines on the command line of a run. If empty, the run uses those of a suite, or the default set.
 fn named_engines(words: &[String]) -> Vec<String> {
-    match parsed(words) {
-        Ok(Parsed { command: Command::Run(args), .. }) => args.engines,
-        _ => Vec::new(),
-    }
+    run_args(words).map(|args| args.engines).unwrap_or_default()
 }
 
 /// The exit code after all output was written. Output that could not be written is a failure.
@@ -234,7 +239,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Selftest(args) => selftest::run(&args),
         Command::Doctor(args) => doctor::run(&args, plugins),
         Command::Completions(args) => completions::run(&args),
-        Command::Man => man::run(),
+        Command::Man(args) => man::run(&args),
         Command::Trial(args) => trial::run(&args),
         Command::RedisBenchmarkOne(args) => redis_benchmark::run_one(&args, plugins),
         Command::DescribePlugins(args) => plugins::describe(&args),

@@ -122,6 +122,18 @@ impl RunArgs {
         Ok(all)
     }
 
+    /// What determines the plan, with the text of each part for a comparison.
+    pub fn parts(&self) -> [(&'static str, String); 6] {
+        [
+            ("workloads", format!("{:?}", self.workloads)),
+            ("engines", format!("{:?}", self.engines)),
+            ("options", format!("{:?}", self.options)),
+            ("seeds", format!("{:?}", self.same_ops)),
+            ("workload fields", format!("{:?}", self.changes)),
+            ("limits", format!("{:?}", self.limits)),
+        ]
+    }
+
     /// Refuses arguments that are wrong for every run.
     pub fn check(&self) -> Result<(), CliError> {
         self.live.check()?;

@@ -17,9 +17,9 @@ use crate::results::{
     Cause, Estimate, Outcome, Plan, Proof, Record, Run, SCHEMA, now_rfc3339, random_suffix, run_id,
 };
 use crate::runner::{self, Ending, Runner, level_number, memory_estimate_bytes};
-use crate::text::{bytes_text, count_text};
+use crate::text::{bytes_text, count_text, listed};
 use crate::workload::{Durability, Phase, Workload};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,6 +34,8 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<
     let (results, (layouts, reuse), notes) = match &args.resume {
         Some(folder) => {
             let results = resumed(args, folder.as_deref())?;
+            check_same(&results, &command)?;
+            check_resumed(&results, &registry)?;
             let checked = check(args, &registry, results.run())?;
             (results, checked, Vec::new())
         }
@@ -67,6 +69,53 @@ fn resumed(args: &RunArgs, folder: Option<&Path>) -> Result<RunFolder, CliError>
         }
     };
     Ok(RunFolder::resume(&path)?)
+}
+
+/// Refuses a command with --resume that differs from the command of the run: the run has its plan already. What the command
+/// does not repeat is no difference.
+fn check_same(results: &RunFolder, command: &[String]) -> Result<(), CliError> {
+    let recorded = &results.run().plan.command;
+    let of = |words: &[String]| super::run_args(words).map(|args| args.parts());
+    let (Some(given), Some(planned), Some(none)) =
+        (of(command), of(recorded), of(&["kvdyno".to_string(), "run".to_string()]))
+    else {
+        return Ok(());
+    };
+    let all = given.iter().zip(&planned).zip(&none);
+    let differ = all.filter(|((given, planned), none)| given != planned && given != none);
+    let names: Vec<&str> = differ.map(|((given, _), _)| given.0).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "--resume continues {}, a run of `{}`, which has other {}",
+        results.path().display(),
+        recorded.join(" "),
+        listed(&names, "and")
+    ))
+    .hint("omit what differs, or omit --resume to start a new run"))
+}
+
+/// Refuses to resume a run whose plan cannot be measured, or that has trials of engines that are not available: each of them
+/// would be recorded as a failure of its engine.
+fn check_resumed(results: &RunFolder, registry: &Registry) -> Result<(), CliError> {
+    let plan = &results.run().plan;
+    let path = results.path().display();
+    runner::check_plan(plan).map_err(|error| {
+        CliError::failed(format!("cannot resume {path}: {error}"))
+            .hint("restore its run.json as it was, or start a new run")
+    })?;
+    let left = plan.trials.iter().filter(|trial| !results.is_done(&trial.id));
+    let missing: BTreeSet<&str> =
+        left.map(|trial| &*trial.engine).filter(|name| registry.engine(name).is_err()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = Vec::from_iter(missing).join(", ");
+    Err(CliError::absent(format!(
+        "cannot resume {path}: it has trials of engines that are not available: {names}"
+    ))
+    .hint("repeat the --plugins of the run; `kvdyno engines` shows which engines are available"))
 }
 
 /// Plans a new run and adds this machine to the plan. Also returns lines for the user about engines that it does not include.

@@ -49,6 +49,8 @@ pub enum StoreError {
     },
     /// A run or trial id that cannot name a folder.
     BadName(String),
+    /// An id that two trials of a run have.
+    SameName(String),
     /// A record of a trial that is not part of the run's plan.
     UnknownTrial(String),
     /// A second record of a trial that is done.
@@ -96,6 +98,9 @@ impl fmt::Display for StoreError {
                 out,
                 "{name:?} is not a valid folder name: use letters, digits, '.', '_', '-', ':', and begin with a letter or digit"
             ),
+            StoreError::SameName(id) => {
+                write!(out, "two trials of the run have the id {id:?}: restore {RUN_FILE}, or measure again")
+            }
             StoreError::UnknownTrial(id) => {
                 write!(out, "the run has no trial {id:?}: keep its record in the run that planned it")
             }
@@ -416,10 +421,12 @@ pub fn runs_below(parent: &Path) -> Result<Vec<PathBuf>, StoreError> {
 
 fn check_names(run: &Run) -> Result<(), StoreError> {
     let mut seen = BTreeSet::new();
-    let mut ids = run.plan.trials.iter().map(|trial| &trial.id);
-    match ids.find(|id| !is_safe_name(id) || !seen.insert(id.as_str())) {
-        Some(id) => Err(StoreError::BadName(id.clone())),
-        None if !is_safe_name(&run.id) => Err(StoreError::BadName(run.id.clone())),
+    let ids = || run.plan.trials.iter().map(|trial| &trial.id);
+    if let Some(id) = ids().chain([&run.id]).find(|id| !is_safe_name(id)) {
+        return Err(StoreError::BadName(id.clone()));
+    }
+    match ids().find(|id| !seen.insert(id.as_str())) {
+        Some(id) => Err(StoreError::SameName(id.clone())),
         None => Ok(()),
     }
 }

@@ -126,6 +126,22 @@ pub fn plan(
     Ok((Plan { name, command, trials, estimate: Some(estimate) }, warnings))
 }
 
+/// Checks the workloads of a plan that was loaded from a file. Those of [`plan`] are sound.
+pub fn check_plan(plan: &Plan) -> Result<(), PlanError> {
+    let mut checked: Vec<&Arc<Workload>> = Vec::new();
+    for workload in plan.trials.iter().map(|trial| &trial.workload) {
+        // Trials share their workloads, but one workload may have a copy for each repetition.
+        if checked.last().is_some_and(|last| Arc::ptr_eq(last, workload)) || checked.contains(&workload) {
+            continue;
+        }
+        let failed = |reason| PlanError::Workload { name: workload.name.clone(), reason };
+        workload.check().map_err(|error| failed(error.to_string()))?;
+        check_workload(workload).map_err(failed)?;
+        checked.push(workload);
+    }
+    Ok(())
+}
+
 /// The seed of a repetition, the same for all engines. The first uses the run's seed, so that one repetition with the seed
 /// of a record repeats that record's trial. Seeds are at most 2^53, so that all JSON parsers preserve them.
 pub fn repetition_seed(seed: u64, repetition: u32) -> u64 {

@@ -11,6 +11,14 @@ pub fn plain_text(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
 
+/// Replaces what a terminal would act on: control characters except for line breaks, and marks of direction, become `?`.
+/// Other characters stay, so that names of files are recognisable.
+pub fn harmless_text(text: &str) -> String {
+    let is_mark = |letter| matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let acts = |letter: char| letter != '\n' && letter.is_control() || is_mark(letter);
+    text.chars().map(|letter| if acts(letter) { '?' } else { letter }).collect()
+}
+
 /// [`plain_text`], truncated to `limit` characters; `..` marks a truncated text.
 pub fn short_text(text: &str, limit: usize) -> String {
     let plain = plain_text(text);
@@ -29,6 +37,12 @@ mod tests {
             prop_assert_eq!(plain_text(&text).len(), text.chars().count());
             prop_assert!(short_text(&text, limit).len() <= limit);
         }
+    }
+
+    #[test]
+    fn a_harmless_text_keeps_letters_and_lines() {
+        assert_eq!(harmless_text("a\u{e9}\n\u{65e5}"), "a\u{e9}\n\u{65e5}");
+        assert_eq!(harmless_text("\u{1b}[31m\r\u{202e}x\u{9b}"), "?[31m??x?");
     }
 
     #[test]

@@ -55,6 +55,23 @@ fn absurd_numbers_are_refused_before_anything_is_created() {
 }
 
 #[test]
+fn messages_send_no_control_characters_to_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in [
+        "run a\x1b[31mb",
+        "run quick --engines a\u{9b}31mb",
+        "run fill-seq --engines redb --set a\x1b[2Jb=1",
+        "report a\x1b[31m\u{202e}b",
+        "engines a\x07b",
+    ] {
+        let printed = kvdyno(folder.path(), words);
+        assert!(matches!(printed.code, Some(1 | 2)), "{words:?}\n{}", printed.stderr);
+        let acts = |letter: char| letter != '\n' && letter.is_control() || letter == '\u{202e}';
+        assert!(!printed.stderr.contains(acts), "{:?}", printed.stderr);
+    }
+}
+
+#[test]
 fn a_plan_of_many_keys_is_held_against_the_disk_without_an_overflow() {
     let folder = tempfile::tempdir().unwrap();
     for keys in ["2000000M", "900000000000000"] {

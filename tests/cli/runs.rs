@@ -205,3 +205,80 @@ fn a_workload_that_was_made_smaller_says_so() {
     let text = "quick was shrunk to fit its time budget: 20000 keys instead of 200000, ";
     assert!(printed.stdout.replace("\n    ", " ").contains(text), "{}", printed.stdout);
 }
+
+/// A run of one engine without records, whose plan `change` has changed.
+fn unfinished(folder: &Path, change: impl Fn(&mut serde_json::Value)) -> std::path::PathBuf {
+    let printed = kvdyno(folder, "run fill-seq --engines memory-btree --keys 50 --runs 1 --quiet");
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    let run = run_folders(folder).remove(0);
+    for trial in std::fs::read_dir(run.join("trials")).unwrap().flatten() {
+        std::fs::remove_dir_all(trial.path()).unwrap();
+    }
+    std::fs::remove_file(run.join("journal.jsonl")).unwrap();
+    let file = run.join("run.json");
+    let mut plan = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    change(&mut plan);
+    std::fs::write(&file, plan.to_string()).unwrap();
+    run
+}
+
+#[test]
+fn a_run_is_not_resumed_without_its_engines() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = unfinished(folder.path(), |plan| plan["trials"][0]["engine"] = "of-a-plug-in".into());
+    let printed = kvdyno(folder.path(), "run --resume --quiet");
+    assert_eq!(printed.code, Some(4), "{}", printed.stderr);
+    assert!(printed.stderr.contains("engines that are not available: of-a-plug-in"), "{}", printed.stderr);
+    assert!(printed.stderr.contains("--plugins"), "{}", printed.stderr);
+    assert_eq!(records(&run), 0, "trials were recorded as failures");
+}
+
+#[test]
+fn a_plan_that_breaks_a_rule_is_not_resumed() {
+    for (field, value, wanted) in [
+        ("threads", 1_000_000_000_u64.into(), "threads"),
+        ("threads", 0.into(), "threads"),
+        ("seconds", (-1).into(), "seconds"),
+        ("phases", serde_json::json!([]), "at least one [[phase]]"),
+        ("keys", serde_json::Value::from(1_u64 << 62), "`keys`: expected up to"),
+        ("twice", 0.into(), "two trials of the run have the id"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let run = unfinished(folder.path(), |plan| match field {
+            "keys" | "phases" => plan["trials"][0]["workload"][field] = value.clone(),
+            "twice" => plan["trials"][1]["id"] = plan["trials"][0]["id"].clone(),
+            _ => plan["trials"][0]["workload"]["phases"][0][field] = value.clone(),
+        });
+        let printed = kvdyno(folder.path(), "run --resume --quiet");
+        assert_eq!(printed.code, Some(1), "{field}: {}", printed.stderr);
+        assert!(printed.stderr.contains(wanted), "{field}: no `{wanted}` in\n{}", printed.stderr);
+        assert_eq!(records(&run), 0, "{field}");
+    }
+}
+
+#[test]
+fn a_run_is_not_resumed_with_another_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = unfinished(folder.path(), |_| ());
+    for (words, wanted) in [
+        ("--runs 9", "workload fields"),
+        ("--keys 51", "workload fields"),
+        ("--engines redb", "engines"),
+        ("read-random --same-ops", "workloads and seeds"),
+        ("--cpus 0", "limits"),
+    ] {
+        let printed = kvdyno(folder.path(), &format!("run --resume --quiet {words}"));
+        assert_eq!(printed.code, Some(2), "{words}: {}", printed.stderr);
+        assert!(
+            printed.stderr.contains(&format!("which has other {wanted}\n")),
+            "{words}: {}",
+            printed.stderr
+        );
+        assert_eq!(records(&run), 0, "{words}");
+    }
+    // The report's next step is the command of the run with --resume.
+    let words = "run fill-seq --engines memory-btree --keys 50 --runs 1 --quiet --resume";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    assert_eq!(records(&run), 2);
+}
