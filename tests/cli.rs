@@ -50,6 +50,8 @@ mod runs;
 mod servers;
 #[path = "cli/sites.rs"]
 mod sites;
+#[path = "cli/slow.rs"]
+mod slow;
 #[path = "cli/suites.rs"]
 mod suites;
 #[path = "cli/transactions.rs"]

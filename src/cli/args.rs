@@ -20,19 +20,24 @@ pub const SELECTORS: &str = "Each is a name, `all`, `default`, a language (`rust
 
 /// The engines that words select. A word that is unknown, and a group without an available engine, are errors.
 pub fn selected(registry: &Registry, words: &[String], start: &str) -> Result<Selection, CliError> {
-    let selection = any_selected(registry, words, start)?;
+    let selection = any_selected(registry, words, start, "engine")?;
     let Some((word, missing)) = selection.unmet.first() else { return Ok(selection) };
     let missing: Vec<String> = missing.iter().map(|(name, advice)| format!("{name}: {advice}")).collect();
     let text = format!("no engine of `{word}` is available\n  {}", missing.join("\n  "));
     Err(CliError::absent(text.trim_end().to_string()))
 }
 
-/// The same, but a group may have no available engine.
-pub fn any_selected(registry: &Registry, words: &[String], start: &str) -> Result<Selection, CliError> {
+/// The same, but a group may have no available engine; `what` is for the message about an unknown word.
+pub fn any_selected(
+    registry: &Registry,
+    words: &[String],
+    start: &str,
+    what: &str,
+) -> Result<Selection, CliError> {
     registry.select(words, start).map_err(|error| match error {
         SelectError::Unknown(word, known) => {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            unknown("engine", &word, &known, "kvdyno engines")
+            unknown(what, &word, &known, "kvdyno engines")
         }
         SelectError::MustBeNamed(word, names) => {
             CliError::usage(format!("`{word}` matches only engines that must be named: {}", names.join(", ")))

@@ -65,7 +65,7 @@ pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
         }
     } else if !args.engines.is_empty() {
         plugins::warn(&registry, &args.engines);
-        let selection = args::any_selected(&registry, &args.engines, ALL)?;
+        let selection = args::any_selected(&registry, &args.engines, ALL, "engine")?;
         let names: Vec<String> = selection.names();
         let is_missing = |row: &Row| selection.missing.iter().any(|(name, _)| *name == row.name);
         rows.retain(|row| names.contains(&row.name) || is_missing(row));

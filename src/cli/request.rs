@@ -287,7 +287,7 @@ fn of_suite(
     member: &Member,
     absent: &mut Vec<(String, String)>,
 ) -> Result<Vec<String>, CliError> {
-    let selection = args::any_selected(registry, &member.engines, ALL)?;
+    let selection = args::any_selected(registry, &member.engines, DEFAULT, "engine in the suite")?;
     absent.extend(selection.missing);
     let mut available = Vec::new();
     for Chosen { name, .. } in selection.chosen {
@@ -315,7 +315,8 @@ fn skipped_line(missing: &[(String, String)]) -> Option<String> {
 fn left_out_line(registry: &Registry) -> Option<String> {
     let set = registry.default_set().names();
     let all = registry.select(&[ALL.to_string()], ALL).ok()?.names();
-    let others: Vec<&str> = all.iter().filter(|name| !set.contains(name)).map(String::as_str).collect();
+    let mut others: Vec<&str> = all.iter().filter(|name| !set.contains(name)).map(String::as_str).collect();
+    others.sort_unstable();
     (!others.is_empty()).then(|| {
         format!(
             "comparing {} of {} available engines; --engines all adds {}",

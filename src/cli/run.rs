@@ -345,15 +345,16 @@ fn write_page(results: &RunFolder, summary: &Summary, run: &Run) {
     }
 }
 
-/// The exit code: wrong answers outrank failures. A refused trial is a failure only if all trials were refused.
+/// The exit code: wrong answers outrank failures. A trial that was refused or too slow is a failure only if all were.
 fn exit_code(records: &[Record], ending: Ending) -> u8 {
     let any = |test: &dyn Fn(&Record) -> bool| records.iter().any(test);
-    let is_refused = |record: &Record| matches!(&record.outcome, Outcome::Failed { cause, .. } if *cause == Cause::Refused);
+    let is_unfit =
+        |record: &Record| matches!(&record.outcome, Outcome::Failed { cause, .. } if cause.is_unfitness());
     if any(&|record| matches!(record.outcome, Outcome::WrongAnswers { .. })) {
         return WRONG;
     }
     if any(&|record| {
-        matches!(record.outcome, Outcome::Failed { .. } | Outcome::Crashed { .. }) && !is_refused(record)
+        matches!(record.outcome, Outcome::Failed { .. } | Outcome::Crashed { .. }) && !is_unfit(record)
     }) {
         return FAILED;
     }
@@ -361,7 +362,7 @@ fn exit_code(records: &[Record], ending: Ending) -> u8 {
         return signals::stopped_code();
     }
     let compared: Vec<&Record> = records.iter().filter(|record| !record.trial.is_floor).collect();
-    if !compared.is_empty() && compared.iter().all(|record| is_refused(record)) { FAILED } else { 0 }
+    if !compared.is_empty() && compared.iter().all(|record| is_unfit(record)) { FAILED } else { 0 }
 }
 
 /// A message for each engine that the command line names and that was refused in every phase except fills: the reason and

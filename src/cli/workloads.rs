@@ -135,6 +135,10 @@ pub struct ChangeArgs {
     /// Number of ops in each measured phase, such as `1M`.
     #[arg(long, value_parser = parse_count, value_name = "N")]
     ops: Option<u64>,
+    /// Maximum time to load the keys, such as `30`. An engine that is slower is reported as too slow, and its later runs
+    /// are skipped.
+    #[arg(long, value_parser = parse_seconds, value_name = "TIME")]
+    load_seconds: Option<f64>,
     /// Multiply all key counts, op counts and durations of the workload by FACTOR, such as `0.1`, before other flags apply.
     #[arg(long, value_parser = factor, value_name = "FACTOR")]
     scale: Option<f64>,
@@ -185,6 +189,7 @@ impl ChangeArgs {
                 ops: self.ops,
                 durability: None,
                 cache: self.cache,
+                load_seconds: self.load_seconds,
                 memory,
                 seed: self.seed,
                 runs: self.runs,

@@ -1,167 +1,227 @@
-//! Estimates of the duration of trials, and of the time left: from earlier trials of the same engine, or from the plan.
+//! Estimates of the time left: from earlier trials of the same engine, from the same stages of other engines' trials, from
+//! the plan, and from the progress of the current stage.
 
-use crate::results::{Outcome, Record, Trial};
+use crate::results::{Cause, Outcome, Record, Trial};
 use crate::runner::schedule;
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
-/// The time of a trial outside its phases (start of the process, open, close, reopen, sweep): seconds, and a share of the
-/// time of its phases.
-const LEAST_REST: f64 = 0.3;
-const REST_SHARE: f64 = 0.1;
-/// A phase or step that takes longer than expected is estimated to need this share of its time so far once more.
+/// The share of a trial's time outside its phases that is spent before the first one.
+const BEFORE_SHARE: f64 = 0.3;
+/// A stage that takes longer than expected is estimated to need this share of its time so far once more.
 const OVERDUE_SHARE: f64 = 0.1;
-/// The minimum share of a phase that must be done before its rest is estimated from it.
-const LEAST_SHARE: f64 = 0.05;
+/// The share of a phase after which only its own rate is used to estimate the rest of it.
+const ENOUGH_SHARE: f64 = 0.2;
 /// The minimum time left of a running trial, in seconds: it is never reported as finished.
 const LEAST_LEFT: f64 = 1.0;
+/// The time in which the displayed time left follows a new estimate.
+const SMOOTHING: Duration = Duration::from_secs(3);
 
-/// The expected duration of a trial, in seconds.
+/// Durations of the stages of a trial, in seconds: the steps before the first phase, the first phase, the steps before the
+/// second phase, and so on; the last are the steps after the last phase.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Expected {
-    /// The durations of its phases in the order in which they run, including warm-up.
-    turns: Vec<f64>,
-    /// The time between and after the phases.
-    rest: f64,
-}
+pub struct Stages(Vec<f64>);
 
-/// The progress of a trial; times are in seconds.
-#[derive(Clone, Copy, Debug, Default)]
+/// The progress of a trial.
+#[derive(Clone, Debug, Default)]
 pub struct At {
-    /// The index of the current phase; `None` in a step.
-    pub turn: Option<usize>,
-    /// The number of phases that have begun.
-    pub begun: usize,
-    /// The time in this phase or step so far.
-    pub here: f64,
-    /// The time in all steps so far, including this one.
-    pub in_steps: f64,
-    /// The share of the phase that is done, 0 to 1; `None` if unknown.
+    /// The durations of its stages so far.
+    pub so_far: Stages,
+    /// The index of the current stage.
+    pub stage: usize,
+    /// The share of the current phase that is done, 0 to 1; `None` if unknown.
     pub share: Option<f64>,
+    /// The maximum duration of the current phase, in seconds; `None` if it has none.
+    pub limit: Option<f64>,
 }
 
-impl Expected {
-    /// The estimate from the settings of the workload. Phases with a number of ops instead of a duration are estimated at the
-    /// rate of a slow engine.
-    pub fn planned(trial: &Trial) -> Expected {
-        let workload = &trial.workload;
-        let turn = |turn: crate::runner::Turn| workload.expected_seconds(&workload.phases[turn.place]);
-        let turns: Vec<f64> = schedule(workload).map(turn).collect();
-        let rest = LEAST_REST + REST_SHARE * turns.iter().sum::<f64>();
-        Expected { turns, rest }
+/// The index of the stage: of a phase, by its position among the turns, or of the steps after the turn `last`.
+pub fn stage(turn: Option<usize>, last: Option<usize>) -> usize {
+    match (turn, last) {
+        (Some(turn), _) => 2 * turn + 1,
+        (None, Some(last)) => 2 * last + 2,
+        (None, None) => 0,
+    }
+}
+
+impl Stages {
+    /// Their sum, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.0.iter().sum()
     }
 
-    /// The durations of a trial that took `seconds` in total; `None` if it was not completed.
-    fn measured(record: &Record, seconds: f64) -> Option<Expected> {
-        if record.outcome != Outcome::Ok || seconds <= 0.0 {
-            return None;
+    /// The estimate from the settings of the workload.
+    pub fn planned(trial: &Trial) -> Stages {
+        let workload = &trial.workload;
+        let rest = workload.rest_seconds();
+        let mut stages = vec![rest * BEFORE_SHARE];
+        for turn in schedule(workload) {
+            stages.extend([workload.expected_seconds(&workload.phases[turn.place]), 0.0]);
         }
-        let turn = |phase: &crate::results::PhaseRecord| {
+        let last = stages.len() - 1;
+        stages[last] += rest * (1.0 - BEFORE_SHARE);
+        Stages(stages)
+    }
+
+    /// The durations in a record of an earlier session; `None` if they are unknown.
+    fn recorded(record: &Record) -> Option<Stages> {
+        let seconds = record.noise.as_ref()?.elapsed_ns as f64 / 1e9;
+        let mut stages = Stages::default();
+        for (turn, phase) in record.phases.iter().enumerate() {
             let warm_up = if phase.not_run.is_none() { phase.phase.warmup_seconds } else { 0.0 };
-            warm_up + phase.elapsed_ns as f64 / 1e9
-        };
-        let turns: Vec<f64> = record.phases.iter().map(turn).collect();
-        let rest = (seconds - turns.iter().sum::<f64>()).max(0.0);
-        Some(Expected { turns, rest })
+            stages.add(2 * turn + 1, warm_up + phase.elapsed_ns as f64 / 1e9);
+            // Steps have the name of their phase and not the round.
+            let of_phase = |step: &&crate::results::Step| {
+                phase.round.is_none() && step.before_phase.as_deref() == Some(phase.phase.name.as_str())
+            };
+            let before: f64 =
+                record.steps.iter().filter(of_phase).map(|step| step.elapsed_ns as f64 / 1e9).sum();
+            stages.add(2 * turn, before);
+        }
+        stages.add(2 * record.phases.len(), (seconds - stages.total()).max(0.0));
+        (seconds > 0.0).then_some(stages)
+    }
+
+    /// Adds time to a stage.
+    pub fn add(&mut self, stage: usize, seconds: f64) {
+        if self.0.len() <= stage {
+            self.0.resize(stage + 1, 0.0);
+        }
+        self.0[stage] += seconds;
+    }
+
+    fn of(&self, stage: usize) -> f64 {
+        self.0.get(stage).copied().unwrap_or(0.0)
     }
 
     /// The duration of the complete trial.
     pub fn total(&self) -> f64 {
-        self.turns.iter().sum::<f64>() + self.rest
+        self.0.iter().sum()
     }
 
-    /// The time left; never zero.
-    pub fn left(&self, at: &At) -> f64 {
-        let overdue = |expected: f64, so_far: f64| (expected - so_far).max(OVERDUE_SHARE * so_far);
-        let later: f64 = self.turns.iter().skip(at.begun).sum();
-        let (here, steps) = match at.turn {
-            Some(turn) => {
-                let expected = self.turns.get(turn).copied().unwrap_or(0.0);
-                let here = match at.share.filter(|share| *share >= LEAST_SHARE) {
-                    Some(share) => at.here * (1.0 - share) / share,
-                    None => overdue(expected, at.here),
-                };
-                (here, (self.rest - at.in_steps).max(0.0))
+    /// Adds another trial, stage by stage.
+    fn add_all(&mut self, other: &Stages, weight: f64) {
+        other.0.iter().enumerate().for_each(|(stage, seconds)| self.add(stage, seconds * weight));
+    }
+
+    fn divided(mut self, by: f64) -> Stages {
+        self.0.iter_mut().for_each(|seconds| *seconds /= by);
+        self
+    }
+
+    /// The time left of a trial that is expected to take this long: of its current stage, and of the complete trial.
+    pub fn left(&self, at: &At) -> (f64, f64) {
+        let (expected, here) = (self.of(at.stage), at.so_far.of(at.stage));
+        let by_rate = at.share.filter(|share| *share > 0.0).map(|share| (here / share, share));
+        let duration = match by_rate {
+            Some((duration, share)) => {
+                let weight = (share / ENOUGH_SHARE).min(1.0);
+                duration * weight + expected * (1.0 - weight)
             }
-            None => (0.0, overdue(self.rest, at.in_steps).max(OVERDUE_SHARE * at.here)),
+            None => expected,
         };
-        (later + here + steps).max(LEAST_LEFT)
+        let duration = at.limit.map_or(duration, |limit| duration.min(limit));
+        // A phase that is done is no longer overdue.
+        let overdue = OVERDUE_SHARE * here * (1.0 - at.share.unwrap_or(0.0));
+        let left = (duration - here).max(overdue);
+        let later: f64 = self.0.iter().skip(at.stage + 1).sum();
+        (left, left + later)
     }
 }
 
-/// The known durations for each workload and engine.
+/// The measured durations of a workload and engine.
 #[derive(Default)]
-pub struct Times(HashMap<(String, String), Expected>);
+struct Cell {
+    /// The sum over its trials.
+    sum: Stages,
+    /// The number of its trials.
+    count: f64,
+    /// Whether a trial was complete, so that other engines may take as long.
+    is_typical: bool,
+    /// Whether its other trials are skipped.
+    is_skipped: bool,
+}
+
+/// The sum of the mean durations of several engines, and their number.
+#[derive(Default)]
+pub struct Typical {
+    sum: Stages,
+    count: f64,
+}
+
+/// The measured durations for each workload and engine.
+#[derive(Default)]
+pub struct Times(HashMap<(String, String), Cell>);
 
 impl Times {
-    /// Records the duration of a completed trial as the expectation for the next one of its engine. Without `seconds` the
-    /// trial is from an earlier session, and the duration is in its record.
-    pub fn take(&mut self, record: &Record, workload: &str, engine: &str, seconds: Option<f64>) {
-        let recorded = || record.noise.as_ref().map(|noise| noise.elapsed_ns as f64 / 1e9);
-        let expected = seconds.or_else(recorded).and_then(|seconds| Expected::measured(record, seconds));
-        if let Some(expected) = expected {
-            self.0.insert((workload.to_string(), engine.to_string()), expected);
+    /// Adds a trial that has ended. Without `stages` it is from an earlier session, and the durations are in its record.
+    pub fn take(&mut self, record: &Record, workload: &str, engine: &str, stages: Option<Stages>) {
+        let cell = self.0.entry((workload.to_string(), engine.to_string())).or_default();
+        match &record.outcome {
+            Outcome::Failed { cause: Cause::Skipped, .. } => return,
+            Outcome::Failed { cause: Cause::TooSlow, .. } => cell.is_skipped = true,
+            outcome => cell.is_typical |= *outcome == Outcome::Ok && !record.trial.is_floor,
+        }
+        if let Some(stages) = stages.or_else(|| Stages::recorded(record)) {
+            cell.sum.add_all(&stages, 1.0);
+            cell.count += 1.0;
         }
     }
 
-    /// The expected duration of a trial of this engine; `None` if none has completed yet.
-    pub fn of(&self, workload: &str, engine: &str) -> Option<&Expected> {
-        self.0.get(&(workload.to_string(), engine.to_string()))
+    /// The durations of all engines that have completed a trial of the workload.
+    pub fn typical(&self, workload: &str) -> Typical {
+        let mut typical = Typical::default();
+        let is_typical = |cell: &&Cell| cell.is_typical && cell.count > 0.0;
+        let cells = self.0.iter().filter(|((other, _), _)| other == workload).map(|(_, cell)| cell);
+        for cell in cells.filter(is_typical) {
+            typical.sum.add_all(&cell.sum, 1.0 / cell.count);
+            typical.count += 1.0;
+        }
+        typical
+    }
+
+    /// The expected duration of a trial: as long as the engine's earlier ones, otherwise the mean of the plan and of the other
+    /// engines.
+    pub fn expected(&self, workload: &str, engine: &str, planned: &Stages, typical: &Typical) -> Stages {
+        match self.0.get(&(workload.to_string(), engine.to_string())) {
+            Some(cell) if cell.is_skipped => Stages::default(),
+            Some(cell) if cell.count > 0.0 => cell.sum.clone().divided(cell.count),
+            _ => {
+                let mut sum = planned.clone();
+                sum.add_all(&typical.sum, 1.0);
+                sum.divided(typical.count + 1.0)
+            }
+        }
+    }
+
+    /// Whether a trial of this engine has ended.
+    pub fn has_seen(&self, workload: &str, engine: &str) -> bool {
+        let cell = self.0.get(&(workload.to_string(), engine.to_string()));
+        cell.is_some_and(|cell| cell.is_skipped || cell.count > 0.0)
+    }
+}
+
+/// The displayed time left: counts down, and moves to new estimates over a few seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shown(Option<(Instant, f64)>);
+
+impl Shown {
+    /// The time left to display; `estimate` is the current estimate, of which the current stage needs at least `least`.
+    pub fn follow(&mut self, at: Instant, estimate: f64, least: f64) -> f64 {
+        let seconds = match self.0 {
+            None => estimate,
+            Some((then, seconds)) => {
+                let passed = at.saturating_duration_since(then).as_secs_f64();
+                let counted = seconds - passed;
+                let weight = 1.0 - (-passed / SMOOTHING.as_secs_f64()).exp();
+                counted + (estimate - counted) * weight
+            }
+        };
+        let seconds = seconds.max(least).max(LEAST_LEFT);
+        self.0 = Some((at, seconds));
+        seconds
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::results::fixture;
-
-    fn expected() -> Expected {
-        Expected { turns: vec![10.0, 20.0, 5.0], rest: 4.0 }
-    }
-
-    fn at(turn: Option<usize>, begun: usize, here: f64, in_steps: f64, share: Option<f64>) -> At {
-        At { turn, begun, here, in_steps, share }
-    }
-
-    #[test]
-    fn the_time_left_decreases_with_phases_and_their_progress() {
-        let left = |at: At| expected().left(&at);
-        assert_eq!(left(at(None, 0, 0.0, 0.0, None)), 39.0);
-        // Without the progress of the phase, its last duration counts.
-        assert_eq!(left(at(Some(0), 1, 3.0, 1.0, None)), 7.0 + 25.0 + 3.0);
-        // Half of it took 15 s, so it is slower than the last time.
-        assert_eq!(left(at(Some(0), 1, 15.0, 1.0, Some(0.5))), 15.0 + 25.0 + 3.0);
-        assert_eq!(left(at(Some(2), 3, 4.0, 1.0, Some(0.8))), 1.0 + 3.0);
-    }
-
-    #[test]
-    fn a_running_trial_always_has_time_left() {
-        for here in [0.0, 4.0, 20.0, 300.0] {
-            let in_sweep = expected().left(&at(None, 3, here, here, None));
-            assert!(in_sweep >= 1.0 && in_sweep >= here / 10.0, "{in_sweep} after {here}");
-            let in_phase = expected().left(&at(Some(2), 3, here, 0.0, None));
-            assert!(in_phase >= 1.0 && in_phase >= here / 10.0, "{in_phase} after {here}");
-        }
-        assert!(expected().left(&at(Some(2), 3, 5.0, 4.0, Some(1.0))) >= 1.0);
-        assert!(Expected::default().left(&At::default()) >= 1.0);
-        // More phases than known.
-        assert!(expected().left(&at(Some(9), 10, 0.0, 0.0, None)) >= 1.0);
-    }
-
-    #[test]
-    fn a_trial_is_expected_to_take_as_long_as_the_last_of_its_engine() {
-        let mut times = Times::default();
-        let records = fixture::records();
-        let well = records.iter().find(|record| record.outcome == Outcome::Ok).unwrap();
-        let failed = records.iter().find(|record| record.outcome != Outcome::Ok).unwrap();
-        times.take(well, "quick", "slow", Some(60.0));
-        times.take(well, "quick", "fast", Some(2.0));
-        times.take(failed, "quick", "fast", Some(0.1));
-        times.take(well, "quick", "earlier", None);
-        let total = |engine: &str| times.of("quick", engine).map(Expected::total);
-        assert_eq!((total("slow"), total("fast")), (Some(60.0), Some(2.0)));
-        assert_eq!((total("earlier"), times.of("other", "slow")), (None, None), "its record has no duration");
-        let planned = Expected::planned(&well.trial);
-        assert_eq!(planned.turns.len(), well.trial.workload.phases.len());
-        assert!(planned.total() > LEAST_REST, "{planned:?}");
-    }
-}
+mod tests;

@@ -106,7 +106,7 @@ impl Ended {
     /// The current trial.
     pub fn of(state: &State) -> Option<Ended> {
         let now = state.now.as_ref()?;
-        Some(Ended { place: now.place, trial: state.trial_text(), seconds: now.seconds() })
+        Some(Ended { place: now.place, trial: state.trial_text(), seconds: state.trial_seconds()? })
     }
 
     /// `12.3 s    4/85  redb quick run 1: 2.1 s, 3 min 20 s left`.

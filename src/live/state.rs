@@ -1,11 +1,12 @@
 //! The current state of a run.
 
-use super::left::{At, Expected, Times};
+use super::left::{At, Shown, Stages, Times, Typical, stage};
 use super::results::Results;
-use crate::results::{Outcome, Record, Run, StepKind, Trial};
+use crate::results::{Cause, Outcome, Record, Run, StepKind, Trial};
 use crate::runner::{Doing, Snapshot, Tick, schedule};
 use crate::text::{plain_text, time_text};
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// The maximum number of rows kept of a trial, one per second: more than the widest terminal has columns.
@@ -28,6 +29,9 @@ pub struct State {
     /// Messages to print after the dashboard; plain text.
     pub messages: Vec<String>,
     times: Times,
+    shown: Cell<Shown>,
+    /// Returns the current time.
+    pub(super) clock: Box<dyn Fn() -> Instant + Send>,
 }
 
 /// A planned trial. All texts are plain.
@@ -43,7 +47,7 @@ pub struct Planned {
     /// The state of the trial.
     pub fate: Fate,
     /// The duration estimated from the plan.
-    expected: Expected,
+    planned: Stages,
 }
 
 impl Planned {
@@ -81,6 +85,16 @@ pub struct Turn {
     wanted_ops: Option<u64>,
     /// The seconds after which the phase ends, including warm-up; `None` if it does not end by time.
     wanted_seconds: Option<f64>,
+    /// The maximum seconds of a phase that loads keys; `None` if it has no such maximum.
+    load_limit: Option<f64>,
+}
+
+#[cfg(test)]
+impl Turn {
+    /// The number of ops after which the phase ends.
+    pub fn wanted(&self) -> Option<u64> {
+        self.wanted_ops
+    }
 }
 
 /// The current trial.
@@ -89,7 +103,6 @@ pub struct Now {
     pub place: usize,
     /// The id of the trial; plain text.
     pub id: String,
-    began: Instant,
     /// The phases and rounds in the order in which they run.
     pub turns: Vec<Turn>,
     /// The index of the current turn; `None` in a step.
@@ -112,8 +125,8 @@ pub struct Now {
     pub rows: VecDeque<Row>,
     /// Service times of the phase so far: the lower bound of a bucket in nanoseconds, and its count.
     pub service_ns: BTreeMap<u64, u64>,
-    phase_began: Instant,
-    in_steps: Duration,
+    stage_began: Instant,
+    so_far: Stages,
     changes: u64,
     looks: VecDeque<(Instant, u64)>,
 }
@@ -151,7 +164,7 @@ impl State {
             repetition: trial.repetition,
             is_floor: trial.is_floor,
             fate: Fate::Waiting,
-            expected: Expected::planned(trial),
+            planned: Stages::planned(trial),
         };
         State {
             run: plain_text(&run.id),
@@ -161,6 +174,8 @@ impl State {
             results: Results::default(),
             messages: Vec::new(),
             times: Times::default(),
+            shown: Cell::default(),
+            clock: Box::new(Instant::now),
         }
     }
 
@@ -186,15 +201,16 @@ impl State {
                 round: turn.round,
                 wanted_ops: (wanted > 0).then_some(wanted),
                 wanted_seconds: (phase.seconds > 0.0).then_some(phase.warmup_seconds + phase.seconds),
+                load_limit: workload.load_limit(phase).map(|seconds| phase.warmup_seconds + seconds),
             }
         };
         if let Some(planned) = self.trials.get_mut(place) {
             planned.fate = Fate::Running;
         }
+        let began = (self.clock)();
         self.now = Some(Now {
             place,
             id: plain_text(&trial.id),
-            began: Instant::now(),
             turns: schedule(workload).map(turn).collect(),
             turn: None,
             last_turn: None,
@@ -206,8 +222,8 @@ impl State {
             tick: None,
             rows: VecDeque::new(),
             service_ns: BTreeMap::new(),
-            phase_began: Instant::now(),
-            in_steps: Duration::ZERO,
+            stage_began: began,
+            so_far: Stages::default(),
             changes: 0,
             looks: VecDeque::new(),
         });
@@ -216,15 +232,20 @@ impl State {
     /// Adds the report of the trial's process, once per second.
     pub fn tick(&mut self, tick: &Tick) {
         if let Some(now) = &mut self.now {
-            now.tick(tick);
+            now.tick(tick, (self.clock)());
         }
     }
 
     /// Adds an observation of the trial between two ticks.
     pub fn snapshot(&mut self, snapshot: &Snapshot) {
         if let Some(now) = &mut self.now {
-            now.snapshot(snapshot, Instant::now());
+            now.snapshot(snapshot, (self.clock)());
         }
+    }
+
+    /// The time since the current trial began, in seconds; `None` between trials.
+    pub fn trial_seconds(&self) -> Option<f64> {
+        self.now.as_ref().map(|now| now.so_far((self.clock)()).seconds())
     }
 
     /// A trial has ended. Returns a message if it was not successful.
@@ -233,8 +254,8 @@ impl State {
             && let Some(planned) = self.trials.get_mut(now.place)
         {
             planned.fate = fate(&record.outcome);
-            let seconds = Some(now.began.elapsed().as_secs_f64());
-            self.times.take(record, &planned.workload, &planned.engine, seconds);
+            let stages = Some(now.so_far((self.clock)()));
+            self.times.take(record, &planned.workload, &planned.engine, stages);
         }
         self.results.take(record);
         let trial = &record.trial;
@@ -255,29 +276,45 @@ impl State {
         self.count(&[Fate::Ok, Fate::Failed, Fate::Wrong])
     }
 
-    /// The estimated seconds left: for each trial the duration of its engine's last trial, or the estimate of the plan; for
-    /// the current trial also by its own progress.
+    /// The seconds left to display: the estimate, which counts down smoothly, and never below what the current stage needs.
     pub fn seconds_left(&self) -> Option<f64> {
+        let at = (self.clock)();
+        let (estimate, least) = self.estimate(at);
+        if self.done() == self.trials.len() {
+            return Some(0.0);
+        }
+        let mut shown = self.shown.get();
+        let seconds = shown.follow(at, estimate, least);
+        self.shown.set(shown);
+        Some(seconds)
+    }
+
+    /// The estimated seconds left of the run, and of the current stage.
+    pub(super) fn estimate<'s>(&'s self, at: Instant) -> (f64, f64) {
+        let mut typical: HashMap<&str, Typical> = HashMap::new();
+        let mut expected = |planned: &'s Planned| {
+            let workload = planned.workload.as_str();
+            let typical = typical.entry(workload).or_insert_with(|| self.times.typical(workload));
+            self.times.expected(&planned.workload, &planned.engine, &planned.planned, typical)
+        };
         let running = self.now.as_ref().and_then(|now| {
             let planned = self.trials.get(now.place)?;
-            let left = self.expected(planned).left(&now.at(Instant::now()));
-            Some((planned, left, now.began.elapsed().as_secs_f64() + left))
+            let progress = now.at(at);
+            let (here, left) = expected(planned).left(&progress);
+            Some((planned, here, left, progress.so_far.total() + left))
         });
-        let of_one = |waiting: &Planned| match running {
+        let of_one = |waiting: &'s Planned| match running {
             // The first trial of an engine is used to estimate its others.
-            Some((planned, _, whole)) if waiting.is_cell_of(planned) && !self.has_seen(waiting) => whole,
-            _ => self.expected(waiting).total(),
+            Some((planned, _, _, total)) if waiting.is_cell_of(planned) && !self.has_seen(waiting) => total,
+            _ => expected(waiting).total(),
         };
         let waiting = self.trials.iter().filter(|planned| planned.fate == Fate::Waiting);
-        Some(waiting.map(of_one).sum::<f64>() + running.map_or(0.0, |(_, left, _)| left))
+        let later = waiting.map(of_one).sum::<f64>();
+        running.map_or((later, 0.0), |(_, here, left, _)| (later + left, here))
     }
 
     fn has_seen(&self, planned: &Planned) -> bool {
-        self.times.of(&planned.workload, &planned.engine).is_some()
-    }
-
-    fn expected<'s>(&'s self, planned: &'s Planned) -> &'s Expected {
-        self.times.of(&planned.workload, &planned.engine).unwrap_or(&planned.expected)
+        self.times.has_seen(&planned.workload, &planned.engine)
     }
 
     /// The share of the run that is done, 0 to 1, by trials and by the turns of the current trial.
@@ -307,11 +344,11 @@ impl State {
 }
 
 impl Now {
-    fn tick(&mut self, tick: &Tick) {
+    fn tick(&mut self, tick: &Tick, at: Instant) {
         let is_it = |turn: &Turn| turn.raw == tick.phase && turn.round == tick.round;
         let turn = self.turns.iter().position(is_it);
         if turn != self.turn || turn.is_none() {
-            self.begin(turn, if turn.is_some() { Doing::Phase } else { Doing::Step(StepKind::Sweep) });
+            self.begin(turn, if turn.is_some() { Doing::Phase } else { Doing::Step(StepKind::Sweep) }, at);
         }
         let seconds = tick.interval_ns as f64 / 1e9;
         let per_second =
@@ -346,7 +383,7 @@ impl Now {
         if snapshot.changes != self.changes {
             self.changes = snapshot.changes;
             if turn != self.turn || turn.is_none() {
-                self.begin(turn, snapshot.doing);
+                self.begin(turn, snapshot.doing, at);
             }
             self.looks.clear();
         }
@@ -368,7 +405,7 @@ impl Now {
         self.looks.push_back((at, self.ops));
         let Some(turn) = turn.and_then(|turn| self.turns.get(turn)) else { return };
         let by_count = turn.wanted_ops.map(|wanted| self.ops as f64 / wanted as f64);
-        let by_time = turn.wanted_seconds.map(|wanted| self.phase_began.elapsed().as_secs_f64() / wanted);
+        let by_time = turn.wanted_seconds.map(|wanted| self.in_stage(at) / wanted);
         let share = by_count
             .into_iter()
             .chain(by_time)
@@ -376,11 +413,10 @@ impl Now {
         self.phase_share = share.map(|share| share.min(1.0));
     }
 
-    fn begin(&mut self, turn: Option<usize>, doing: Doing) {
-        if self.turn.is_none() {
-            self.in_steps += self.phase_began.elapsed();
-        }
-        (self.turn, self.doing, self.phase_began) = (turn, doing, Instant::now());
+    fn begin(&mut self, turn: Option<usize>, doing: Doing, at: Instant) {
+        let seconds = self.in_stage(at);
+        self.so_far.add(self.stage(), seconds);
+        (self.turn, self.doing, self.stage_began) = (turn, doing, at);
         (self.ops, self.rate, self.phase_share) = (0, None, None);
         self.looks.clear();
         if turn.is_some() {
@@ -389,23 +425,31 @@ impl Now {
         }
     }
 
-    /// Moves the start of the trial and of its phase back by `span`.
-    #[cfg(test)]
-    pub fn began_earlier_by(&mut self, span: Duration) {
-        self.began = self.began.checked_sub(span).expect("the machine has been up for longer than that");
-        self.phase_began = self.began;
+    /// The index of the current stage.
+    fn stage(&self) -> usize {
+        stage(self.turn, self.last_turn)
+    }
+
+    /// The seconds since the current phase or step began.
+    fn in_stage(&self, at: Instant) -> f64 {
+        at.saturating_duration_since(self.stage_began).as_secs_f64()
+    }
+
+    /// The durations of the stages until now.
+    fn so_far(&self, at: Instant) -> Stages {
+        let mut stages = self.so_far.clone();
+        stages.add(self.stage(), self.in_stage(at));
+        stages
     }
 
     /// The progress of the trial.
-    fn at(&self, now: Instant) -> At {
-        let here = now.saturating_duration_since(self.phase_began).as_secs_f64();
-        let before = self.in_steps.as_secs_f64();
+    fn at(&self, at: Instant) -> At {
+        let turn = self.turn.and_then(|turn| self.turns.get(turn));
         At {
-            turn: self.turn,
-            begun: self.last_turn.map_or(0, |turn| turn + 1),
-            here,
-            in_steps: if self.turn.is_none() { before + here } else { before },
+            so_far: self.so_far(at),
+            stage: self.stage(),
             share: self.phase_share,
+            limit: turn.and_then(|turn| turn.wanted_seconds.or(turn.load_limit)),
         }
     }
 
@@ -417,11 +461,6 @@ impl Now {
             // Steps are between phases.
             None => self.last_turn.map_or(0.0, |turn| (turn as f64 + 1.0) / turns),
         }
-    }
-
-    /// The time since the trial began, in seconds.
-    pub fn seconds(&self) -> f64 {
-        self.began.elapsed().as_secs_f64()
     }
 
     /// `read`, `serial, round 2`, or the step.
@@ -460,6 +499,11 @@ pub fn outcome_text(outcome: &Outcome) -> Option<String> {
         Outcome::Ok => None,
         Outcome::WrongAnswers { faults } => {
             Some(format!("wrong answers: {}", faults.first().map_or("", String::as_str)))
+        }
+        // The trial that was too slow had a message.
+        Outcome::Failed { cause: Cause::Skipped, .. } => None,
+        Outcome::Failed { cause: cause @ Cause::TooSlow, text } => {
+            Some(format!("{cause}: {text}; its other runs are skipped"))
         }
         Outcome::Failed { cause, text } => Some(format!("{cause}: {text}")),
         Outcome::Crashed { signal, .. } => Some(format!("crashed: {signal}")),

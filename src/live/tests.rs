@@ -5,7 +5,10 @@ use super::*;
 use crate::results::fixture;
 use crate::results::{Cause, Outcome, StepKind};
 use crate::runner::Doing;
+use proptest::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// The state of the fixture's run during its third trial.
 pub(super) fn state() -> State {
@@ -183,29 +186,42 @@ fn figures_have_units_and_unknown_ones_are_a_dash() {
     assert_eq!(seconds_text(None), "-");
 }
 
+/// A clock that a test sets, in milliseconds.
+fn simulated(state: &mut State) -> Arc<AtomicU64> {
+    let (began, clock) = (state.began, Arc::new(AtomicU64::new(0)));
+    let reader = Arc::clone(&clock);
+    state.clock = Box::new(move || began + Duration::from_millis(reader.load(Ordering::Relaxed)));
+    clock
+}
+
 #[test]
 fn the_time_left_depends_on_the_current_engine() {
     let run = fixture::run();
     let mut state = State::new(&run);
+    let clock = simulated(&mut state);
     // Trials of one engine took a minute each, trials of the others a second.
     for mut record in fixture::records().into_iter().filter(|record| record.trial.repetition == 1) {
         let seconds = if record.trial.engine == "lmdb" { 60 } else { 1 };
         record.noise.as_mut().unwrap().elapsed_ns = seconds * 1_000_000_000;
         state.earlier(&record);
     }
-    let left = |state: &State| state.seconds_left().unwrap();
+    let left = |state: &State| state.estimate((state.clock)()).0;
     let waiting = left(&state);
     assert!((120.0..200.0).contains(&waiting), "two more trials of a minute: {waiting}");
     let of = |engine: &str| {
         run.plan.trials.iter().find(|trial| trial.engine == engine && trial.repetition == 2).unwrap()
     };
-    for (engine, least) in [("lmdb", 50.0), ("redb", 0.5)] {
+    for engine in ["lmdb", "redb"] {
         let trial = of(engine);
         state.trial_begins(trial, trial.order as usize);
-        let others: f64 = waiting - if engine == "lmdb" { 60.0 } else { 1.0 };
-        let this = left(&state) - others;
-        assert!((least - 1.0..=60.5).contains(&this), "{engine}: {this}");
-        assert!(engine == "lmdb" || this < 5.0, "{engine}: {this}");
+        assert!(
+            (left(&state) - waiting).abs() < 1e-6,
+            "{engine}: a trial that has begun has all of its time left"
+        );
+        clock.fetch_add(500, Ordering::Relaxed);
+        let passed = waiting - left(&state);
+        // The first step takes longer than before, which may add a little.
+        assert!((-0.1..=0.5 + 1e-6).contains(&passed), "{engine}: {passed}");
         state.now = None;
         state.trials[trial.order as usize].fate = Fate::Waiting;
     }
@@ -215,22 +231,25 @@ fn the_time_left_depends_on_the_current_engine() {
 fn the_first_trial_of_an_engine_is_used_to_estimate_its_others() {
     let run = fixture::run();
     let mut state = State::new(&run);
+    let clock = simulated(&mut state);
     let trial = run.plan.trials.iter().find(|trial| trial.engine == "redb").unwrap();
     state.trial_begins(trial, trial.order as usize);
     let name = trial.workload.phases[1].name.clone();
-    state.tick(&Tick { phase: name, done_share: Some(0.5), ..tick(1) });
-    let plan = state.seconds_left().unwrap();
+    state.tick(&Tick { phase: name.clone(), done_share: Some(0.0), ..tick(0) });
+    let left = |state: &State| state.estimate((state.clock)()).0;
+    let plan = left(&state);
     assert!(plan < 30.0, "{plan} s by the plan");
     // Half of the phase took 30 s, so the other half and two further runs of a minute each are left.
-    state.now.as_mut().unwrap().began_earlier_by(std::time::Duration::from_secs(30));
-    let left = state.seconds_left().unwrap();
+    clock.store(30_000, Ordering::Relaxed);
+    state.tick(&Tick { phase: name, done_share: Some(0.5), ..tick(1) });
+    let left = left(&state);
     assert!((150.0..150.0 + 3.0 * plan).contains(&left), "{left} s, and {plan} s by the plan");
 }
 
 #[test]
 fn the_line_of_a_trial_has_its_place_its_time_and_the_time_left() {
     let mut state = state();
-    state.now.as_mut().unwrap().began_earlier_by(std::time::Duration::from_secs(3));
+    simulated(&mut state).store(3_000, Ordering::Relaxed);
     let ended = lines::Ended::of(&state).expect("a trial is running");
     let record = fixture::records().remove(2);
     let failure = state.trial_ended(&record);
@@ -240,4 +259,158 @@ fn the_line_of_a_trial_has_its_place_its_time_and_the_time_left() {
     assert!(line.contains(&text) && line.ends_with(" left"), "{line}");
     let failed = ended.line(&state, Some("fjall quick run 2: crashed: SIGABRT".to_string()));
     assert!(failed.contains("  3/21  fjall quick run 2: crashed: SIGABRT, "), "{failed}");
+}
+
+#[test]
+fn trials_that_are_skipped_need_no_time() {
+    let run = fixture::run();
+    let mut state = State::new(&run);
+    let trial = run.plan.trials.iter().find(|trial| trial.engine == "redb").unwrap();
+    state.trial_begins(trial, trial.order as usize);
+    let mut record = fixture::record(trial.clone());
+    let left = |state: &State| state.estimate((state.clock)()).0;
+    let before = left(&state);
+    let text = "loaded 5 of 2,000 keys in 1 s".to_string();
+    record.outcome = Outcome::Failed { cause: Cause::TooSlow, text };
+    let line = state.trial_ended(&record).unwrap();
+    assert!(line.contains("too-slow: loaded 5 of 2,000 keys in 1 s; its other runs are skipped"), "{line}");
+    let others = run.plan.trials.iter().filter(|other| other.is_cell_of(trial)).count();
+    assert!(others > 1 && left(&state) < before);
+    record.outcome = Outcome::Failed { cause: Cause::Skipped, text: "run 1 was too slow".into() };
+    state.trial_begins(trial, trial.order as usize);
+    assert_eq!(state.trial_ended(&record), None, "the run has said that they are skipped");
+}
+
+/// A simulated run: the durations of all stages of each of its trials, in seconds.
+struct Simulation {
+    run: crate::results::Run,
+    stages: Vec<Vec<f64>>,
+}
+
+/// A run of engines that load at different rates and need different times for steps; trials of an engine differ a little.
+fn simulation(engines: usize, repetitions: u32, seed: u64) -> Simulation {
+    // A linear congruential generator is random enough here.
+    let mut random = seed;
+    let mut between = |low: f64, high: f64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        low * (high / low).powf((random >> 40) as f64 / (1_u64 << 24) as f64)
+    };
+    let mut run = fixture::run();
+    let any = run.plan.trials.remove(1);
+    let mut workload = Arc::clone(&any.workload);
+    let timed = Arc::make_mut(&mut workload);
+    (timed.keys, timed.load_seconds) = (200_000, Some(8.0));
+    timed.phases.iter_mut().filter(|phase| !phase.each_key).for_each(|phase| phase.seconds = 0.2);
+    let mut usual: Vec<Vec<f64>> = Vec::new();
+    for _ in 0..engines {
+        let mut stages = vec![between(0.01, 0.5)];
+        for phase in &workload.phases {
+            let is_fill = phase.each_key;
+            let fill = between(0.05, workload.load_seconds.unwrap() * 0.8);
+            // Some phases end by their number of ops.
+            let share = between(0.5, 1.5).min(1.0);
+            stages.extend([if is_fill { fill } else { phase.seconds * share }, between(0.001, 0.3)]);
+        }
+        let last = stages.len() - 1;
+        stages[last] += between(0.1, 2.0);
+        usual.push(stages);
+    }
+    run.plan.trials.clear();
+    let mut stages = Vec::new();
+    for repetition in 1..=repetitions {
+        for (engine, usual) in usual.iter().enumerate() {
+            let order = run.plan.trials.len() as u32;
+            run.plan.trials.push(crate::results::Trial {
+                id: format!("{order}"),
+                order,
+                repetition,
+                engine: format!("engine-{engine}"),
+                workload: Arc::clone(&workload),
+                ..any.clone()
+            });
+            stages.push(usual.iter().map(|seconds| seconds * between(0.9, 1.1)).collect());
+        }
+    }
+    Simulation { run, stages }
+}
+
+/// A look at a simulated run; times are in seconds.
+struct Seen {
+    shown: f64,
+    estimate: f64,
+    truth: f64,
+    /// The time since all engines have had a trial.
+    known_for: Option<f64>,
+}
+
+/// What is displayed during a simulated run.
+fn displayed(simulation: &Simulation, engines: usize) -> Vec<Seen> {
+    const LOOK_MS: u64 = 200;
+    let mut state = State::new(&simulation.run);
+    let clock = simulated(&mut state);
+    let whole: f64 = simulation.stages.iter().flatten().sum();
+    let known_at: f64 = simulation.stages.iter().take(engines).flatten().sum();
+    let (mut seen, mut now, mut changes) = (Vec::new(), 0.0, 0);
+    for (place, (trial, stages)) in simulation.run.plan.trials.iter().zip(&simulation.stages).enumerate() {
+        state.trial_begins(trial, place);
+        for (stage, seconds) in stages.iter().enumerate() {
+            changes += 1;
+            let (began, turn) = (now, (stage % 2 == 1).then_some(stage / 2));
+            now += seconds;
+            let show = |state: &mut State, at_ms: u64| {
+                let at = at_ms as f64 / 1e3;
+                clock.store(at_ms, Ordering::Relaxed);
+                let turns = &state.now.as_ref().unwrap().turns;
+                let wanted = turn.and_then(|turn| turns[turn].wanted());
+                let ops = wanted.map_or(0.0, |wanted| wanted as f64 * (at - began) / seconds) as u64;
+                state.snapshot(&snapshot(changes, turn, vec![ops; usize::from(turn.is_some())]));
+            };
+            show(&mut state, (began * 1e3) as u64 + 1);
+            let looks = (began * 1e3) as u64 / LOOK_MS + 1..=(now * 1e3) as u64 / LOOK_MS;
+            for at_ms in looks.map(|look| look * LOOK_MS) {
+                show(&mut state, at_ms);
+                let at = at_ms as f64 / 1e3;
+                seen.push(Seen {
+                    shown: state.seconds_left().unwrap(),
+                    estimate: state.estimate((state.clock)()).0,
+                    truth: whole - at,
+                    known_for: (place >= engines).then_some(at - known_at),
+                });
+            }
+        }
+        clock.store((now * 1e3) as u64, Ordering::Relaxed);
+        state.trial_ended(&fixture::record(trial.clone()));
+    }
+    assert_eq!(state.seconds_left(), Some(0.0));
+    seen
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_displayed_time_left_is_near_the_truth_and_never_zero_while_work_remains(
+        engines in 2_usize..12, repetitions in 2_u32..6, seed in any::<u64>(),
+    ) {
+        let simulation = simulation(engines, repetitions, seed);
+        let seen = displayed(&simulation, engines);
+        let whole: f64 = simulation.stages.iter().flatten().sum();
+        for (look, Seen { shown, estimate, truth, known_for }) in seen.iter().enumerate() {
+            prop_assert!(*shown >= 1.0, "{} s shown, {} s left", shown, truth);
+            let is_near = |seconds: f64, bound: f64| (seconds - truth).abs() <= bound;
+            prop_assert!(is_near(*shown, 0.75 * whole + 3.0), "look {}: {} s, {} s left", look, shown, truth);
+            if known_for.is_some() {
+                prop_assert!(is_near(*estimate, 0.15 * truth + 3.0), "look {}: {} s, {} s left", look, estimate, truth);
+            }
+            // The display has followed the estimate by then.
+            if known_for.is_some_and(|seconds| seconds > 12.0) {
+                prop_assert!(is_near(*shown, 0.15 * truth + 4.0), "look {}: {} s, {} s left", look, shown, truth);
+            }
+        }
+        for pair in seen.windows(2) {
+            let (before, after) = (pair[0].shown, pair[1].shown);
+            let is_smooth = (after - before).abs() <= 0.1 * before + 1.0;
+            prop_assert!(is_smooth, "from {} s to {} s at a look", before, after);
+        }
+    }
 }

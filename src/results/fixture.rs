@@ -122,6 +122,7 @@ fn workload() -> Workload {
         seed: 1,
         runs: 3,
         budget_seconds: None,
+        load_seconds: None,
         keys: 2_000,
         keyspaces: 1,
         collections: Collections::default(),

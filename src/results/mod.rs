@@ -115,6 +115,14 @@ pub struct Trial {
     pub is_floor: bool,
 }
 
+impl Trial {
+    /// Whether both are repetitions of the same engine with the same options and workload.
+    pub fn is_cell_of(&self, other: &Trial) -> bool {
+        (&self.engine, &self.options, &self.workload.name)
+            == (&other.engine, &other.options, &other.workload.name)
+    }
+}
+
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "kebab-case")]

@@ -26,6 +26,10 @@ pub enum Cause {
     Refused,
     /// The fresh process that opens the database at the end died.
     Crashed,
+    /// The engine did not load all keys within the workload's `load_seconds`.
+    TooSlow,
+    /// The trial was not run, because an earlier one of the same engine and workload was too slow.
+    Skipped,
 }
 
 /// What ended a phase.
@@ -61,6 +65,11 @@ pub enum StepKind {
 }
 
 impl Cause {
+    /// Whether the engine does not suit the workload, which is not an error: it was refused or is too slow.
+    pub fn is_unfitness(self) -> bool {
+        matches!(self, Cause::Refused | Cause::TooSlow | Cause::Skipped)
+    }
+
     /// As records have it: `engine-error`.
     pub fn name(self) -> &'static str {
         match self {
@@ -73,6 +82,8 @@ impl Cause {
             Cause::Io => "io",
             Cause::Refused => "refused",
             Cause::Crashed => "crashed",
+            Cause::TooSlow => "too-slow",
+            Cause::Skipped => "skipped",
         }
     }
 }
@@ -110,9 +121,19 @@ mod tests {
     #[test]
     fn names_are_those_in_the_file() {
         use Cause::*;
-        for cause in
-            [EngineError, NoSpace, TooManyFiles, OutOfMemory, Timeout, Interrupted, Io, Refused, Crashed]
-        {
+        for cause in [
+            EngineError,
+            NoSpace,
+            TooManyFiles,
+            OutOfMemory,
+            Timeout,
+            Interrupted,
+            Io,
+            Refused,
+            Crashed,
+            TooSlow,
+            Skipped,
+        ] {
             assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
         }
         for step in [

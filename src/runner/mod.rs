@@ -40,7 +40,7 @@ pub use trial::run as run_trial;
 pub use watch::Tick;
 
 use crate::measure::{copy_folder, signals};
-use crate::results::{Plan, Record, Reserve, Trial, store::RunFolder};
+use crate::results::{Cause, Outcome, Plan, Record, Reserve, Trial, now_rfc3339, store::RunFolder};
 use std::path::Path;
 
 /// Follows the progress of a run.
@@ -74,6 +74,8 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Ending, String> {
     let run_id = results.run().id.clone();
+    let earlier = results.finished().map_err(|error| error.to_string())?;
+    let mut too_slow: Vec<Record> = earlier.into_iter().filter(is_too_slow).collect();
     let reserve = Reserve::new(results.path());
     for (place, trial) in plan.trials.iter().enumerate() {
         if results.is_done(&trial.id) {
@@ -81,6 +83,13 @@ pub fn run(
         }
         if signals::interrupts() > 0 {
             return Ok(Ending::Interrupted);
+        }
+        if let Some(first) = too_slow.iter().find(|record| record.trial.is_cell_of(trial)) {
+            let record = skipped(trial, first);
+            results.save(&record).map_err(|error| error.to_string())?;
+            observer.trial_begins(trial, place, plan.trials.len());
+            observer.trial_ended(&record);
+            continue;
         }
         reserve.claim()?;
         observer.trial_begins(trial, place, plan.trials.len());
@@ -108,9 +117,25 @@ pub fn run(
         }
         results.save(&record).map_err(|error| error.to_string())?;
         observer.trial_ended(&record);
+        too_slow.extend(Some(record).filter(is_too_slow));
         cleared?;
     }
     Ok(if signals::interrupts() > 0 { Ending::Interrupted } else { Ending::Complete })
+}
+
+fn is_too_slow(record: &Record) -> bool {
+    matches!(record.outcome, Outcome::Failed { cause: Cause::TooSlow, .. })
+}
+
+/// The record of a trial that is not run, because `first`, of the same engine and workload, was too slow.
+fn skipped(trial: &Trial, first: &Record) -> Record {
+    let why = match &first.outcome {
+        Outcome::Failed { text, .. } => text.split(';').next().unwrap_or(text),
+        _ => "",
+    };
+    let text = format!("run {} was too slow: it {why}", first.trial.repetition);
+    let outcome = Outcome::Failed { cause: Cause::Skipped, text };
+    Record::failed(trial.clone(), now_rfc3339(), outcome)
 }
 
 #[cfg(test)]

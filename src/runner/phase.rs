@@ -324,7 +324,7 @@ fn start_clocks(shared: &Shared<'_>) {
     let ticks = |seconds: f64| shared.clock.from_ns((seconds * 1e9) as u64);
     let warm = ticks(shared.phase.warmup_seconds);
     shared.warm_until.store(now + warm, Ordering::Release);
-    let seconds = shared.phase.seconds;
+    let seconds = shared.seconds;
     let end = if seconds > 0.0 { now + warm + ticks(seconds) } else { 0 };
     shared.end_at.store(end, Ordering::Release);
 }

@@ -97,7 +97,9 @@ pub fn plan(
 ) -> Result<(Plan, Vec<Warning>), PlanError> {
     let mut warnings = Vec::new();
     for Entry { workload, contestants } in &mut entries {
-        if let Some(share) = workload.seconds_per_trial(contestants.len() * workload.runs.max(1) as usize) {
+        // A floor takes almost no time.
+        let engines = contestants.iter().filter(|contestant| !contestant.is_floor).count().max(1);
+        if let Some(share) = workload.seconds_per_trial(engines * workload.runs.max(1) as usize) {
             let before = (workload.keys, workload.phase_seconds());
             workload.shrink_to(share);
             let (keys, seconds) = ((before.0, workload.keys), (before.1, workload.phase_seconds()));

@@ -255,6 +255,8 @@ pub struct Shared<'p> {
     pub writes: bool,
     /// Ops of all threads together; 0: no limit.
     pub target_ops: u64,
+    /// Seconds after which the phase ends, without warm-up; 0: no limit.
+    pub seconds: f64,
     /// Tick at which counting begins; 0 until the threads start.
     pub warm_until: AtomicU64,
     /// Tick at which the phase ends; 0: no limit.

@@ -28,7 +28,8 @@ use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
 use crate::results::{
     Cause, EndedBy, EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, StepKind, Trial,
 };
-use crate::workload::{Durability, Phase, Transaction};
+use crate::text::grouped;
+use crate::workload::{Durability, Phase, Transaction, Workload};
 use kept::Start;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -407,6 +408,7 @@ impl<'t> TrialRun<'t> {
             deletes: kinds.iter().any(|kind| kind.deletes()),
             writes: kinds.iter().any(|kind| kind.writes()),
             target_ops: phase.ops,
+            seconds: self.trial.workload.load_limit(phase).unwrap_or(phase.seconds),
             warm_until: AtomicU64::new(0),
             end_at: AtomicU64::new(0),
             stop,
@@ -447,6 +449,7 @@ impl<'t> TrialRun<'t> {
                 let round = turn.round.map_or_else(String::new, |round| format!(", round {round}"));
                 let faults = record.check.first_faults.iter();
                 self.faults.extend(faults.map(|fault| format!("phase {}{round}: {fault}", phase.name)));
+                let failure = failure.or_else(|| too_slow(workload, &mut record));
                 self.phases.push(record);
                 if let Some(failure) = failure {
                     self.failure = Some(failure);
@@ -489,6 +492,15 @@ impl<'t> TrialRun<'t> {
             _ => self.population.whole.then_some(self.population.dense),
         }
     }
+}
+
+/// The failure of a fill that did not end in time. Its figures are those of an incomplete fill, so the record says that.
+fn too_slow(workload: &Workload, record: &mut PhaseRecord) -> Option<Failure> {
+    let limit = workload.load_limit(&record.phase).filter(|_| record.ended_by == EndedBy::Time)?;
+    let loaded = format!("loaded {} of {} keys in {limit} s", grouped(record.ops), grouped(workload.keys));
+    record.ended_by = EndedBy::Failure;
+    record.not_run = Some(format!("cut short: {loaded}"));
+    Some(Failure { cause: Cause::TooSlow, text: format!("{loaded}; --load-seconds raises the limit") })
 }
 
 /// The population after a phase.

@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn quick_is_as_promised() {
         let quick = builtin("quick").unwrap();
-        assert_eq!((quick.keys, quick.runs, quick.budget_seconds), (200_000, 5, Some(150.0)));
+        assert_eq!((quick.keys, quick.runs, quick.budget_seconds), (200_000, 5, Some(140.0)));
         assert_eq!((&quick.key.size, &quick.value.size), (&SizeSpec::Fixed(16), &SizeSpec::Fixed(100)));
         assert_eq!((quick.value.compressed_share, quick.durability), (0.5, Durability::Process));
         let names: Vec<&str> = quick.phases.iter().map(|phase| phase.name.as_str()).collect();

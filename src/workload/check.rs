@@ -110,12 +110,14 @@ impl Workload {
             quoted(&self.name),
         )?;
         this.expect(self.runs >= 1, "runs", "1 or more", self.runs)?;
-        if let Some(budget) = self.budget_seconds {
+        for (field, seconds) in [("budget_seconds", self.budget_seconds), ("load_seconds", self.load_seconds)]
+        {
+            let seconds = seconds.unwrap_or(1.0);
             this.expect(
-                budget > 0.0 && budget <= MOST_SECONDS,
-                "budget_seconds",
+                seconds > 0.0 && seconds <= MOST_SECONDS,
+                field,
                 format!("a time over 0 and up to {MOST_SECONDS} seconds"),
-                budget,
+                seconds,
             )?;
         }
         if let Some(bytes) = self.memory_bytes {

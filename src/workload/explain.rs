@@ -181,7 +181,14 @@ impl Workload {
         let runs = counted(self.runs.into(), "run", "runs");
         let budget = self.budget_seconds.map_or_else(String::new, |seconds| {
             format!(
-                " On ten engines it measures for {seconds} seconds in total; durations, and then keys, shrink to fit."
+                " A run of 16 engines takes {seconds} seconds, from opening to closing; durations, and then keys, shrink to \
+                 fit."
+            )
+        });
+        let load = self.load_seconds.map_or_else(String::new, |seconds| {
+            format!(
+                " An engine that has not loaded all keys after {seconds} seconds is too slow, and its later runs are \
+                 skipped."
             )
         });
         let seed = format!(
@@ -189,7 +196,7 @@ impl Workload {
             self.seed
         );
         format!(
-            "{runs} of each engine, each in its own process, with the engines in random order. {seed}{budget}"
+            "{runs} of each engine, each in its own process, with the engines in random order. {seed}{budget}{load}"
         )
     }
 }
@@ -221,7 +228,7 @@ impl Suite {
         let has_own = self.parts.iter().all(|part| !part.engines.is_empty());
         let engines = match self.engines.as_slice() {
             [] if has_own => "those of its parts".to_string(),
-            [] => "all".to_string(),
+            [] => "one of each kind".to_string(),
             names => names.join(", "),
         };
         text += &paragraph("", &format!("Engines, if available: {engines}."));

@@ -30,8 +30,12 @@ pub(super) struct WorkloadFile {
     seed: Option<Count<u64>>,
     /// Repetitions of each cell. Default: 5.
     runs: Option<Count<u32>>,
-    /// Measuring time of a run on ten engines; sizes and times shrink to fit it. Default: nothing shrinks.
+    /// Duration of a run of 16 engines, from opening to closing; sizes and times shrink to fit it. Default: nothing
+    /// shrinks.
     budget_seconds: Option<Seconds>,
+    /// Maximum duration of each phase that only loads keys and has no `seconds`. An engine that is slower fails as too
+    /// slow, and its later runs are skipped. Default: no maximum.
+    load_seconds: Option<Seconds>,
     /// Keys that the fill writes and that phases draw from; 0: there is no fill, phases insert. Default: 1,000,000.
     keys: Option<Count<u64>>,
     /// Keyspaces (tables, column families, databases) that keys are spread over: key number N is in keyspace
@@ -316,6 +320,7 @@ impl WorkloadFile {
             seed: self.seed.map_or(defaults::SEED, FileForm::value),
             runs: self.runs.map_or(defaults::RUNS, FileForm::value),
             budget_seconds: self.budget_seconds.map(FileForm::value),
+            load_seconds: self.load_seconds.map(FileForm::value),
             keys: self.keys.map_or(defaults::KEYS, FileForm::value),
             keyspaces: self.keyspaces.map_or_else(defaults::keyspaces, FileForm::value),
             collections: self.collections.map(FileForm::value).unwrap_or_default(),
@@ -344,6 +349,7 @@ impl WorkloadFile {
             seed: Some(FileForm::of(&workload.seed)),
             runs: Some(FileForm::of(&workload.runs)),
             budget_seconds: workload.budget_seconds.as_ref().map(FileForm::of),
+            load_seconds: workload.load_seconds.as_ref().map(FileForm::of),
             keys: Some(FileForm::of(&workload.keys)),
             keyspaces: (workload.keyspaces != defaults::keyspaces())
                 .then(|| FileForm::of(&workload.keyspaces)),

@@ -75,8 +75,12 @@ pub struct Workload {
     pub seed: u64,
     /// Repetitions of each cell.
     pub runs: u32,
-    /// The measuring time of the complete run, in seconds; sizes and times shrink to fit it; none: nothing shrinks.
+    /// The duration of the complete run, in seconds; sizes and times shrink to fit it; none: nothing shrinks.
     pub budget_seconds: Option<f64>,
+    /// The maximum duration of a fill without a time of its own, in seconds: an engine that has not loaded all keys by then
+    /// is too slow for the workload; none: no maximum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_seconds: Option<f64>,
     /// Keys that the fill writes; phases draw from them. 0: there is no fill, phases insert.
     pub keys: u64,
     /// Keyspaces that the keys are spread over, by their numbers.
@@ -111,6 +115,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The maximum duration of a phase that loads keys, in seconds; none: the phase has no such maximum.
+    pub fn load_limit(&self, phase: &Phase) -> Option<f64> {
+        self.load_seconds.filter(|_| phase.is_fill() && phase.seconds == 0.0)
+    }
+
     /// Key and value bytes of the index rows of one row, whether the engine or the core writes them.
     pub fn index_bytes(&self, key_bytes: f64, value_bytes: f64) -> f64 {
         let of = |index: &Index| {

@@ -11,7 +11,8 @@ use toml::{Table, Value};
 ///
 /// `threads`, `seconds` and `ops` apply to the measured phases: those that are not fills, or all if the workload has
 /// only fills. If `keys`, `seconds` or `ops` are set, by a flag or by `--set`, the user has chosen the size, so the
-/// time budget of the workload no longer shrinks it (unless `--set budget_seconds` is given too).
+/// time budget of the workload no longer shrinks it (unless `--set budget_seconds` is given too). If `keys` are set, the
+/// maximum duration of fills no longer applies (unless it is given too).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Keys of the fill.
@@ -32,6 +33,8 @@ pub struct Overrides {
     pub durability: Option<Durability>,
     /// Budget for the engine's own caches, in bytes.
     pub cache: Option<u64>,
+    /// Maximum duration of fills, in seconds.
+    pub load_seconds: Option<f64>,
     /// Cap on all memory of a trial's process, in bytes.
     pub memory: Option<u64>,
     /// The seed of every stream.
@@ -63,6 +66,10 @@ impl Overrides {
         if (sized || self.sets(&["keys", "seconds", "ops"])) && !self.sets(&["budget_seconds"]) {
             changed.budget_seconds = None;
         }
+        let has_own_keys = self.keys.is_some() || self.sets(&["keys"]);
+        if has_own_keys && self.load_seconds.is_none() && !self.sets(&["load_seconds"]) {
+            changed.load_seconds = None;
+        }
         if let Err(fault) = changed.sound() {
             return Err(WorkloadError::new(&self.blame(workload), fault.message));
         }
@@ -79,6 +86,7 @@ impl Overrides {
             (workload.durability, workload.or_weaker) = (level, false);
         }
         workload.cache_bytes = self.cache.or(workload.cache_bytes);
+        workload.load_seconds = self.load_seconds.or(workload.load_seconds);
         workload.memory_bytes = self.memory.or(workload.memory_bytes);
         if let Some(size) = &self.key_size {
             workload.key.size = size.clone();
@@ -375,9 +383,14 @@ mod tests {
     #[test]
     fn only_an_explicit_size_removes_the_budget() {
         let budget = |settings: &[&str]| setting("quick", settings).unwrap().budget_seconds;
-        assert_eq!(budget(&["key.size=24"]), Some(150.0));
+        assert_eq!(budget(&["key.size=24"]), Some(140.0));
         assert_eq!(budget(&["read.seconds=5"]), None);
         assert_eq!(budget(&["budget_seconds=50", "keys=300k"]), Some(50.0));
+        let load = |settings: &[&str]| setting("quick", settings).unwrap().load_seconds;
+        let usual = load(&[]);
+        assert!(usual.is_some());
+        assert_eq!((load(&["read.seconds=5"]), load(&["keys=300k"])), (usual, None));
+        assert_eq!(load(&["load_seconds=3", "keys=300k"]), Some(3.0));
     }
 
     #[test]

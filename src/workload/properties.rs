@@ -140,7 +140,8 @@ fn any_workload() -> impl Strategy<Value = Workload> {
     let texts = ("[a-z]{1,8}", "\\PC{0,20}");
     let value = (size(), number()).prop_map(|(size, compressed_share)| ValueSpec { size, compressed_share });
     let bytes = prop::option::of(any::<u64>());
-    let options = (prop::option::of(number()), bytes.clone(), bytes, level(), any::<bool>(), collections());
+    let times = [prop::option::of(number()), prop::option::of(number())];
+    let options = (times, bytes.clone(), bytes, level(), any::<bool>(), collections());
     let lists = (
         prop::collection::vec(index(), 0..4),
         prop::collection::vec("[a-z]{1,8}", 0..3),
@@ -153,7 +154,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             [runs, keyspaces, rounds],
             key,
             value,
-            (budget_seconds, cache_bytes, memory_bytes, durability, or_weaker, collections),
+            ([budget_seconds, load_seconds], cache_bytes, memory_bytes, durability, or_weaker, collections),
             (indexes, layouts, phases),
         )| Workload {
             name,
@@ -165,6 +166,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             seed,
             runs,
             budget_seconds,
+            load_seconds,
             keys,
             keyspaces,
             collections,

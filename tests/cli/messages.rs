@@ -7,6 +7,16 @@ use std::os::unix::fs::PermissionsExt;
 /// Arguments, exit code, and what stderr must hold.
 const CASES: &[(&str, i32, &[&str])] = &[
     ("run quick --engines rdeb", 2, &["unknown engine `rdeb`", "did you mean `redb`"]),
+    ("run quick --engines lsn", 2, &["unknown engine `lsn`", "did you mean `lsm`"]),
+    ("run quick --engines all,-rsut", 2, &["unknown engine `rsut`", "did you mean `rust`"]),
+    ("run quick --engines nosuch*", 2, &["unknown engine `nosuch*`"]),
+    ("run quick --engines null*", 2, &["`null*` matches only engines that must be named: null"]),
+    ("run quick --engines mutant:*", 2, &["unknown engine `mutant:*`"]),
+    ("run quick --engines memory-map,-rust", 2, &["selects no engine"]),
+    ("run quick --engines=-all", 2, &["selects no engine"]),
+    ("verify defualt", 2, &["did you mean `default`"]),
+    ("engines rsut", 2, &["did you mean `rust`"]),
+    ("run quick --load-seconds 0", 2, &["expected a time over 0"]),
     ("run quikc", 2, &["unknown workload `quikc`", "did you mean `quick`"]),
     ("run", 2, &["no workload given"]),
     ("run missing.toml", 2, &["cannot read the workload missing.toml"]),
@@ -163,6 +173,16 @@ fn an_absent_engine_is_listed_with_its_install_command_and_naming_it_is_exit_cod
             assert!(printed.stderr.contains(text), "kvdyno {words}: no `{text}` in\n{}", printed.stderr);
         }
     }
+    // A pattern that matches nothing else.
+    let printed = kvdyno(folder.path(), &format!("run quick --engines ?{} --plugins plugins", &name[1..]));
+    assert_eq!(printed.code, Some(4), "{}", printed.stderr);
+    for text in [&format!("no engine of `?{}` is available", &name[1..]), &name, &get] {
+        assert!(printed.stderr.contains(text), "no `{text}` in\n{}", printed.stderr);
+    }
+    let small = "--keys 50 --ops 50 --runs 1 --quiet --set sync.ops=5";
+    let words = format!("run quick --engines ?{},memory-map {small}", &name[1..]);
+    let printed = kvdyno(folder.path(), &format!("{words} --plugins plugins"));
+    assert_eq!(printed.code, Some(4), "a group of which no engine is available\n{}", printed.stderr);
     for words in ["engines --plugins plugins".to_string(), format!("engines {name} --plugins plugins")] {
         let printed = kvdyno(folder.path(), &words);
         assert_eq!(printed.code, Some(0), "{}", printed.stderr);

@@ -54,6 +54,44 @@ fn a_list_of_sizes_and_levels_is_a_run_of_variants() {
 }
 
 #[test]
+fn a_run_without_engines_compares_one_of_each_kind_and_says_which_it_leaves_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = ran(folder.path(), "run fill-seq --keys 100 --runs 1 --quiet");
+    let engines: Vec<String> = planned(folder.path()).into_iter().map(|(_, _, engine)| engine).collect();
+    let place_of = |name: &String| {
+        let known = kvdyno::catalogue().iter().find(|known| known.name == *name);
+        known.and_then(|known| known.default.clone())
+    };
+    let mut places: Vec<String> =
+        engines.iter().filter(|name| *name != "null").filter_map(place_of).collect();
+    assert_eq!(places.len() + 1, engines.len(), "an engine outside the set: {engines:?}");
+    places.sort();
+    places.dedup();
+    assert_eq!(places.len() + 1, engines.len(), "two engines of one kind: {engines:?}");
+    let told = printed.stderr.contains("available engines; --engines all adds ");
+    assert!(told && printed.stderr.contains("memory-map"), "{}", printed.stderr);
+}
+
+#[test]
+fn groups_patterns_and_exclusions_select_engines_also_in_suites() {
+    let folder = tempfile::tempdir().unwrap();
+    ran(folder.path(), "run fill-seq --keys 100 --runs 1 --quiet --engines memory-*,-*-map");
+    let engines: Vec<String> = planned(folder.path()).into_iter().map(|(_, _, engine)| engine).collect();
+    assert_eq!(engines, ["memory-btree", "null"]);
+    let folder = tempfile::tempdir().unwrap();
+    let suite =
+        "engines = ['memory-*', '-memory-btree']\nruns = 1\n[[part]]\nworkload = 'fill-seq'\nkeys = 100\n";
+    fs::write(folder.path().join("own.toml"), suite).unwrap();
+    ran(folder.path(), "run own.toml --quiet");
+    let engines: Vec<String> = planned(folder.path()).into_iter().map(|(_, _, engine)| engine).collect();
+    assert_eq!(engines, ["memory-map", "null"]);
+    let listed = ran(folder.path(), "engines memory-* --json").stdout;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let names: Vec<&str> = listed.as_array().unwrap().iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, ["memory-btree", "memory-map"]);
+}
+
+#[test]
 fn a_scale_reaches_keys_and_seconds() {
     let folder = tempfile::tempdir().unwrap();
     ran(folder.path(), "run read-random --scale 0.002 --runs 1 --engines memory-btree --quiet");

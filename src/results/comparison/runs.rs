@@ -413,8 +413,17 @@ fn machines(base: &Run, new: &Run) -> Vec<String> {
 /// Differences between the settings of the workloads that both runs have.
 fn settings(base: &Run, new: &Run) -> Vec<String> {
     // Names and descriptions, and the number and seeds of repetitions.
-    const IGNORED: [&str; 8] =
-        ["seed", "runs", "budget_seconds", "about", "source", "mends", "layouts", "variant_of"];
+    const IGNORED: [&str; 9] = [
+        "seed",
+        "runs",
+        "budget_seconds",
+        "load_seconds",
+        "about",
+        "source",
+        "mends",
+        "layouts",
+        "variant_of",
+    ];
     let mut found = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
     for trial in &base.plan.trials {

@@ -264,13 +264,17 @@ pub(super) fn state_of<'a>(
     phase: &str,
 ) -> (RunState, Option<Cow<'a, PhaseRecord>>) {
     let Some(record) = record else { return (RunState::Pending, None) };
-    let cause = cause(&record.outcome);
+    let unfit = too_slow(&record.outcome);
+    let cause = cause(&record.outcome).filter(|_| unfit.is_none());
     // A trial with wrong answers never counts: a fault that was found in one phase may also have affected others.
     if let (Outcome::WrongAnswers { .. }, Some(cause)) = (&record.outcome, &cause) {
         return (RunState::Failed { cause: cause.clone() }, None);
     }
     let Some(found) = record.whole_phase(phase) else {
-        return (without_figures(cause, "its record does not have the phase"), None);
+        return (
+            without_figures(cause, unfit.as_deref().unwrap_or("its record does not have the phase")),
+            None,
+        );
     };
     if found.check.faults > 0 {
         let first = found.check.first_faults.first().map_or("no details", String::as_str);
@@ -282,6 +286,9 @@ pub(super) fn state_of<'a>(
         outcome => *outcome == Outcome::Ok,
     };
     if let (Some(reason), true, 0) = (&found.not_run, is_refusal, found.ops) {
+        return (RunState::NotRun { reason: reason.clone() }, None);
+    }
+    if let (Some(reason), EndedBy::Failure) = (&unfit, found.ended_by) {
         return (RunState::NotRun { reason: reason.clone() }, None);
     }
     if found.ended_by == EndedBy::Failure {
@@ -297,6 +304,15 @@ pub(super) fn state_of<'a>(
         return (without_figures(cause, "no op was run"), None);
     }
     (cause.map_or(RunState::Counted, |cause| RunState::FailedLater { cause }), Some(found))
+}
+
+/// Why an engine was too slow for the workload; none: it was not.
+fn too_slow(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Failed { cause: Cause::TooSlow, text } => Some(format!("too slow: {text}")),
+        Outcome::Failed { cause: Cause::Skipped, text } => Some(format!("skipped: {text}")),
+        _ => None,
+    }
 }
 
 fn without_figures(cause: Option<String>, reason: &str) -> RunState {

@@ -3,7 +3,7 @@
 use super::cell::{Cell, RunState};
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
 use crate::results::{Outcome, Record, Run};
-use crate::text::share_text;
+use crate::text::{listed, share_text};
 use serde::Serialize;
 
 /// A note on a cell.
@@ -168,6 +168,15 @@ fn joined(texts: &[(u32, &str)], of: usize) -> String {
         [(_, first), rest @ ..] if texts.len() == of && rest.iter().all(|(_, text)| text == first) => {
             first.to_string()
         }
-        _ => texts.iter().map(|(run, text)| format!("run {run}: {text}")).collect::<Vec<_>>().join("; "),
+        _ => {
+            let groups = texts.chunk_by(|(_, one), (_, next)| one == next).map(|group| match group {
+                [(run, text)] => format!("run {run}: {text}"),
+                _ => {
+                    let runs: Vec<String> = group.iter().map(|(run, _)| run.to_string()).collect();
+                    format!("runs {}: {}", listed(&runs, "and"), group[0].1)
+                }
+            });
+            groups.collect::<Vec<_>>().join("; ")
+        }
     }
 }

@@ -218,6 +218,7 @@ fn index_rows_of_an_unordered_engine_are_read_by_their_keys() {
             deletes: false,
             writes: false,
             target_ops: 0,
+            seconds: 0.0,
             warm_until: AtomicU64::new(0),
             end_at: AtomicU64::new(0),
             stop: &NEVER,
