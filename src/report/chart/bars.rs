@@ -44,6 +44,8 @@ pub(super) struct Bars {
     pub unit: Unit,
     /// The sections, from the top.
     pub sections: Vec<Section>,
+    /// Whether a page has a switch of scales.
+    pub has_switch: bool,
 }
 
 const ROW: f64 = 19.0;
@@ -75,7 +77,7 @@ pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
     let room = (columns.from, columns.to);
     let mut content = html!("<text class=\"t\" x=\"0\" y=\"11\">{}</text>", bars.axis);
     let mut drawn = Vec::new();
-    for (class, is_log) in scales.kinds(false) {
+    for (class, is_log) in scales.kinds(false, bars.has_switch) {
         let scale = match is_log {
             true => Scale::log(bars.unit, least, largest, room),
             false => Scale::linear(bars.unit, largest, room),
@@ -103,6 +105,7 @@ pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
         content,
         x: String::new(),
         is_log: scales == Scales::Log,
+        has_switch: bars.has_switch,
     })
 }
 

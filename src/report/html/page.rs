@@ -9,11 +9,9 @@ use super::super::next::next_steps;
 use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::super::verdict::verdict;
 use super::engines;
-use crate::results::summary::{Cell, PhaseSummary};
+use crate::results::summary::{Cell, PhaseSummary, Summary};
 use crate::text::plain_text;
 
-/// The maximum number of charts on the first screen.
-const OVERVIEWS: usize = 12;
 /// The facts of the run that are on the first screen.
 const FIRST: [&str; 4] = ["command", "started", "machine", "trials"];
 /// The maximum number of verdicts that are not folded.
@@ -40,8 +38,9 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     let mut add = |part: &Html| page.push_str(part.as_str());
     let mut numbers = Numbers::default();
     add(&html!("<body>\n<header>\n{}</header>\n<main>\n", head(scene)));
-    add(&first_screen(scene, &mut numbers));
+    add(&first_screen(scene));
     add(&controls(scene));
+    add(&tradeoffs(scene, &mut numbers));
     for (place, phase) in scene.summary.phases.iter().enumerate() {
         add(&phase_section(scene, phase, place, &mut numbers));
     }
@@ -85,7 +84,7 @@ fn facts(scene: &Scene, is_wanted: impl Fn(&str) -> bool) -> Block {
     }
 }
 
-fn first_screen(scene: &Scene, numbers: &mut Numbers) -> Html {
+fn first_screen(scene: &Scene) -> Html {
     let verdicts = verdict(scene.summary);
     let items =
         |verdicts: &[String]| -> Html { verdicts.iter().map(|text| html!("<li>{}</li>\n", text)).collect() };
@@ -105,8 +104,6 @@ fn first_screen(scene: &Scene, numbers: &mut Numbers) -> Html {
         ));
     }
     let phases = &scene.summary.phases;
-    let charts = phases.iter().filter_map(|phase| chart::overview(phase, Scales::Both)).take(OVERVIEWS);
-    screen.push(&numbers.figures(charts));
     let link = |(place, phase)| html!("<a href=\"#p{}\">{}</a>\n", place, phase_name(phase));
     let links: Html = phases.iter().enumerate().map(link).collect();
     let mut more = Html::constant("<a href=\"#repeat\">how to repeat</a>\n");
@@ -129,6 +126,40 @@ fn controls(scene: &Scene) -> Html {
          <button type=\"button\" id=\"all\">all</button>\n<div id=\"chips\">\n{}</div>\n</div>\n",
         chips
     )
+}
+
+/// The trade-offs by their figures: reads and writes, and the latency of each phase; others are folded.
+fn tradeoffs(scene: &Scene, numbers: &mut Numbers) -> Html {
+    let phases = || measured(scene.summary);
+    let scales = Scales::Both;
+    let mut charts = chart::reads_and_writes(scene, scales);
+    charts.extend(phases().filter_map(|phase| chart::latency_and_rate(phase, scales)));
+    let mut all = numbers.figures(charts);
+    let memory = phases().filter_map(|phase| chart::memory_and_rate(phase, scales));
+    let space = scene.summary.phases.iter().filter_map(|phase| chart::amplification(phase, scales));
+    for (title, charts) in
+        [("Rate and memory", memory.collect::<Vec<_>>()), ("Written bytes and space", space.collect())]
+    {
+        let figures = numbers.figures(charts);
+        if !figures.is_empty() {
+            all.push(&html!("<details><summary>{}</summary>\n{}</details>\n", title, figures));
+        }
+    }
+    if all.is_empty() {
+        return all;
+    }
+    html!(
+        "<section id=\"tradeoffs\">\n<h2>Trade-offs</h2>\n<p class=\"about\">{} {}</p>\n{}</section>\n",
+        chart::FRONT,
+        chart::BARS,
+        all
+    )
+}
+
+/// The phases that do more than load keys; all phases if there is no other.
+fn measured(summary: &Summary) -> impl Iterator<Item = &PhaseSummary> {
+    let has_others = summary.phases.iter().any(|phase| !phase.settings.is_fill());
+    summary.phases.iter().filter(move |phase| !(has_others && phase.settings.is_fill()))
 }
 
 /// How to repeat the run, what to do next, and how to read the page.

@@ -139,7 +139,7 @@ fn charts_have_the_figures_of_the_json_report() {
                 "lmdb" => "lmdb (write-map=false)",
                 other => other,
             };
-            for title in [phase_name.clone(), format!("{phase_name}: ops/s")] {
+            for title in [format!("{phase_name}: ops/s")] {
                 let shown: Vec<_> = marks(&document, &title, engine)
                     .iter()
                     .map(|mark| mark.attribute("data-v").unwrap().to_string())
