@@ -2,7 +2,8 @@
 
 use super::args::unknown;
 use super::error::CliError;
-use crate::report::{Format, LAYOUTS, Layout, Page, layout, troubles};
+use crate::report::{Format, LAYOUTS, Layout, Page, layout, overview, shell_word, troubles};
+use crate::results::store::newest;
 use crate::results::summary::Summary;
 use crate::results::{Plan, Run};
 use std::fs;
@@ -63,22 +64,37 @@ pub fn print(layouts: &[&Layout], csv: bool, summary: &Summary, run: &Run) -> bo
     printed > 0
 }
 
-/// Prints the layouts at the end of a run, followed by problems and the path of the results. If no layout applies, prints
-/// the usual tables.
+/// Prints the layouts at the end of a run, followed by problems. If no layout applies, prints the overview.
 pub fn print_ending(layouts: &[&Layout], summary: &Summary, run: &Run, folder: &Path) {
     if layouts.is_empty() || !print(layouts, false, summary, run) {
-        print!("{}", (crate::report::FORMATS[0].render)(summary, run));
-        return;
+        return print_overview(summary, run, folder);
     }
     print_rest(summary, folder);
+}
+
+/// Prints the report on one screen, and the command for all tables.
+pub fn print_overview(summary: &Summary, run: &Run, folder: &Path) {
+    print!("{}", overview(summary, run, super::screen::of_stdout()));
+    println!("\nall tables: {}", full_command(folder));
+}
+
+/// The command that prints all tables of a run; without its folder, if it is the newest one where results are by default.
+fn full_command(folder: &Path) -> String {
+    let parent = Path::new(super::report::RESULTS);
+    let is_newest = folder.parent() == Some(parent)
+        && newest(parent).ok().flatten().is_some_and(|newest| newest.file_name() == folder.file_name());
+    match is_newest {
+        true => "kvdyno report --full".to_string(),
+        false => format!("kvdyno report {} --full", shell_word(&folder.display().to_string())),
+    }
 }
 
 /// Prints what went wrong and how to print the complete report.
 pub fn print_rest(summary: &Summary, folder: &Path) {
     print!("{}", troubles(summary));
     println!(
-        "\nFor the complete report with all phases, intervals, CPU, memory and disk: `kvdyno report {}`",
-        folder.display()
+        "\nFor the complete report with all phases, intervals, CPU, memory and disk: `{}`",
+        full_command(folder)
     );
 }
 

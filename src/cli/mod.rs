@@ -20,6 +20,7 @@ mod redis_benchmark;
 mod report;
 mod request;
 mod run;
+mod screen;
 mod selftest;
 mod serve;
 mod site;

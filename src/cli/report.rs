@@ -9,11 +9,14 @@ use crate::results::summary::{Summary, is_mutant};
 use crate::text::listed;
 use std::path::{Path, PathBuf};
 
+/// The folder in which results are by default.
+pub const RESULTS: &str = "kvdyno-results";
+
 /// Print a report of a run.
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
     /// Folder of a run, or a folder of runs, of which the newest is used.
-    #[arg(default_value = "kvdyno-results")]
+    #[arg(default_value = RESULTS)]
     dir: PathBuf,
     #[arg(long, default_value = "text", help = formats(), long_help = listing("Output format (see docs/formats.md):", FORMATS.iter().map(|format| (format.name, format.about))))]
     format: String,
@@ -22,6 +25,9 @@ pub struct ReportArgs {
     baseline: Option<String>,
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP, long_help = listing("Print in the layouts of older tools, separated by commas:", LAYOUTS.iter().map(|layout| (layout.name, layout.about))))]
     layout: Vec<String>,
+    /// Print all tables instead of the overview on one screen. Other formats than text always have all figures.
+    #[arg(long)]
+    full: bool,
     /// Write a file for each cell or run to DIR instead of printing. Requires --layout, or --format hgrm or hlog.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -75,7 +81,11 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
         Some(out) if layouts.is_empty() => layouts::write_pages(pages.unwrap_or_default(), out)?,
         Some(out) => layouts::write(&layouts, csv, &summary, results.run(), out)?,
         None if layouts.is_empty() => {
-            print!("{}", (format.render)(&summary, results.run()));
+            if format.name == "text" && !args.full {
+                layouts::print_overview(&summary, results.run(), results.path());
+            } else {
+                print!("{}", (format.render)(&summary, results.run()));
+            }
             let table = redis_benchmark::table(results.run(), &summary, results.path());
             if let Some(table) = table.filter(|_| format.name == "text") {
                 print!("\n{}", table.text);

@@ -51,6 +51,9 @@ pub struct RunArgs {
     pub ignore_space: bool,
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
     pub layout: Vec<String>,
+    /// Print all tables at the end instead of the overview on one screen.
+    #[arg(long, conflicts_with = "layout")]
+    pub full: bool,
     // The groups with a heading come last because a heading applies to all following flags.
     #[command(flatten)]
     changes: ChangeArgs,

@@ -229,7 +229,7 @@ fn execute(
     let has_failed = has_failed || !refusals.is_empty();
     let code = exit_code(&records, ending).max(u8::from(has_failed) * FAILED);
     let summary = Summary::new(&run, records);
-    show(&run, &summary, layouts, results.path())?;
+    show(args, &run, &summary, layouts, results.path())?;
     println!("results: {}", results.path().display());
     args.kept.report(&run.plan);
     if ending == Ending::Interrupted && !args.live.is_json() {
@@ -250,9 +250,22 @@ fn remove_data(args: &RunArgs, data: &Path) {
     }
 }
 
-/// Prints the results at the end of a run: the table of servers, or the layouts.
-fn show(run: &Run, summary: &Summary, layouts: &[&Layout], folder: &Path) -> Result<(), CliError> {
+/// Prints the results at the end of a run: all tables, the table of servers, the layouts, or the overview.
+fn show(
+    args: &RunArgs,
+    run: &Run,
+    summary: &Summary,
+    layouts: &[&Layout],
+    folder: &Path,
+) -> Result<(), CliError> {
+    if args.full {
+        print!("{}", (crate::report::FORMATS[0].render)(summary, run));
+        println!();
+    }
     let Some(table) = redis_benchmark::table(run, summary, folder) else {
+        if args.full {
+            return Ok(());
+        }
         layouts::print_ending(layouts, summary, run, folder);
         return Ok(());
     };

@@ -2,9 +2,10 @@
 
 use super::escape::shell_word;
 use super::figure::{bytes, known};
-use crate::results::Run;
 use crate::results::summary::{Cell, PhaseSummary, RunState, Summary};
+use crate::results::{OpKind, Run};
 use crate::text::{counted, grouped, plain_text, share_text, short_text, time_text};
+use crate::workload::Durability;
 
 /// The maximum length of an engine name with its options in a table, in characters.
 const ENGINE_LIMIT: usize = 24;
@@ -169,6 +170,73 @@ fn end(phase: &PhaseSummary) -> String {
         ends.push(format!("{} s{uncounted}", settings.seconds));
     }
     ends.join(" or ")
+}
+
+/// The question that a phase answers, from its settings: `point reads`, `durable single writes`, `mixed reads and writes, 2
+/// threads`.
+pub(super) fn question(phase: &PhaseSummary) -> String {
+    let settings = &phase.settings;
+    let kinds: Vec<OpKind> = settings.mix.kinds().collect();
+    let has_all = |is: &dyn Fn(OpKind) -> bool| kinds.iter().all(|kind| is(*kind));
+    let reads = kinds.iter().any(|kind| !kind.writes()) || settings.readers > 0;
+    let writes = kinds.iter().any(|kind| kind.writes()) || settings.writers > 0;
+    let only = |own: OpKind| kinds == [own] && settings.readers + settings.writers == 0;
+    let work = match (reads, writes) {
+        _ if settings.is_fill() && settings.join > 1 => "bulk load".to_string(),
+        _ if settings.is_fill() => "load by single writes".to_string(),
+        (true, false) => reading(phase, &kinds),
+        (true, true) if kinds.contains(&OpKind::Scan) => "mixed scans and writes".to_string(),
+        (true, true) => "mixed reads and writes".to_string(),
+        (false, _) if only(OpKind::ReadModifyWrite) => "read-modify-writes".to_string(),
+        (false, _) if only(OpKind::Pop) => "pops from lists".to_string(),
+        (false, _) if has_all(&|kind| kind.is_of_lists()) && !kinds.is_empty() => {
+            writing(phase, "pushes to lists")
+        }
+        (false, _) if only(OpKind::Merge) => writing(phase, "counter updates"),
+        (false, _) if has_all(&|kind| kind.deletes()) && !kinds.is_empty() => writing(phase, "deletes"),
+        (false, _) => writing(phase, "writes"),
+    };
+    let durable = match phase.durability_requested {
+        Durability::Power if writes => "durable ",
+        _ => "",
+    };
+    let cold = if settings.drop_caches_before { ", cold cache" } else { "" };
+    let threads = match all_threads(phase) {
+        1 => String::new(),
+        threads => format!(", {threads} threads"),
+    };
+    format!("{durable}{work}{cold}{threads}")
+}
+
+fn reading(phase: &PhaseSummary, kinds: &[OpKind]) -> String {
+    let settings = &phase.settings;
+    let misses = match settings.miss {
+        0.0 => String::new(),
+        1.0 => ", all misses".to_string(),
+        miss => format!(", {} misses", share_text(miss)),
+    };
+    let (points, scans) = (kinds.iter().any(|kind| kind.gets()), kinds.contains(&OpKind::Scan));
+    match (points || kinds.is_empty(), scans) {
+        (true, true) => "point reads and scans".to_string(),
+        (false, true) => format!("scans{}", scan(phase)),
+        _ if kinds == [OpKind::MultiGet] => {
+            format!("point reads in groups of {}{misses}", settings.multi_get_keys)
+        }
+        _ => format!("point reads{misses}"),
+    }
+}
+
+/// Writes of one kind, with the size of their commits.
+fn writing(phase: &PhaseSummary, what: &str) -> String {
+    let settings = &phase.settings;
+    match (settings.transaction, settings.join) {
+        (Some(transaction), _) => format!("{what} {}", transaction.words()),
+        (None, 0 | 1) if settings.mix.has(|kind| kind == OpKind::Transaction) => {
+            format!("transactions of {} {what}", settings.transaction_ops)
+        }
+        (None, 0 | 1) => format!("single {what}"),
+        (None, join) => format!("{what} in groups of {}", grouped(join.into())),
+    }
 }
 
 /// The number of threads in all roles.

@@ -29,7 +29,7 @@ pub fn csv_cell(text: &str) -> String {
 }
 
 /// One word of a shell command, quoted if it contains special characters of the shell.
-pub(super) fn shell_word(word: &str) -> String {
+pub fn shell_word(word: &str) -> String {
     let plain = plain_text(word);
     let safe = |letter: char| letter.is_ascii_alphanumeric() || "_./:=,@%+-".contains(letter);
     if !plain.is_empty() && plain.chars().all(safe) {

@@ -45,6 +45,12 @@ pub(super) fn ratio_range(low: f64, high: f64) -> String {
     format!("{}..{}", outward(low, f64::floor), outward(high, f64::ceil))
 }
 
+/// A lower limit of a ratio, rounded down.
+pub(super) fn ratio_floor(ratio: f64) -> String {
+    let range = ratio_range(ratio, ratio);
+    range.split("..").next().unwrap_or_default().to_string()
+}
+
 /// Decimals that show three significant digits, and four of ratios from 1 to 2.
 fn ratio_decimals(ratio: f64) -> usize {
     match ratio {

@@ -16,9 +16,9 @@ mod layout;
 mod limits;
 mod markdown;
 mod markup;
-#[allow(dead_code, reason = "the next commits draw it")]
 mod matrix;
 mod next;
+mod overview;
 mod plot;
 mod ranking;
 mod site;
@@ -26,7 +26,9 @@ mod text;
 mod verdict;
 
 pub use compare::{comparison_markdown, comparison_text};
+pub use escape::shell_word;
 pub use layout::{LAYOUTS, Layout, Page, layout};
+pub use overview::{Screen, overview};
 pub use plot::{OVERVIEW, PLOTS, Plot, PlotChoice, plot};
 pub use site::Site;
 pub use text::troubles;

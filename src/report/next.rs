@@ -2,10 +2,13 @@
 
 use super::describe::command;
 use super::escape::shell_word;
+use super::verdict::{Statement, Verdict, verdicts};
+use crate::measure::warning::Concern;
 use crate::results::Run;
 use crate::results::statistics::FEWEST_FOR_ORDER;
-use crate::results::summary::{BY_ENGINE_TIME, Cell, Summary, is_mutant};
+use crate::results::summary::{BY_ENGINE_TIME, Cell, Summary, TrialWarning, is_mutant};
 use crate::text::counted;
+use std::collections::HashMap;
 
 /// The maximum number of commands.
 const LIMIT: usize = 3;
@@ -28,30 +31,70 @@ fn given(run: &Run, flag: &str, engine: &str) -> String {
     out
 }
 
-/// Commands to try next, each with its purpose: at most three, the most useful first.
-pub fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
-    let candidates = [
-        go_on(summary, run),
-        find_fault(summary, run),
-        decide(summary, run),
-        more_runs(summary, run),
-        absent(summary, run),
-        export(),
-    ];
-    candidates.into_iter().flatten().take(LIMIT).collect()
+/// A command to try next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Step {
+    /// The command.
+    pub command: String,
+    /// Its purpose.
+    pub purpose: String,
+    /// Its duration, estimated from the durations of the run's trials; none: unknown, or short.
+    pub seconds: Option<f64>,
 }
 
-fn go_on(summary: &Summary, run: &Run) -> Option<(String, String)> {
+impl Step {
+    fn short(command: String, purpose: impl Into<String>) -> Step {
+        Step { command, purpose: purpose.into(), seconds: None }
+    }
+}
+
+/// Commands to try next, each with its purpose: at most three, the most useful first.
+pub fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
+    let others = [absent(summary, run), export()];
+    let steps = open_steps(summary, run).into_iter().chain(others.into_iter().flatten());
+    steps.take(LIMIT).map(|step| (step.command, step.purpose)).collect()
+}
+
+/// Commands that answer what the run leaves open, the most useful first.
+pub(super) fn open_steps(summary: &Summary, run: &Run) -> Vec<Step> {
+    let decided = decide(summary, run).or_else(|| narrow(summary, run));
+    [go_on(summary, run), find_fault(summary, run), more_runs(summary, run), decided]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The time of a run with this number of runs of these engines (none: of all), in seconds, if its trials take as long as those
+/// of this run; none: no trial of one of them was completed.
+fn seconds(summary: &Summary, engines: Option<&[&str]>, runs: u32) -> Option<f64> {
+    // Trials of a workload and an engine: the sum of their durations, and their number.
+    let mut cells: HashMap<(&str, &str, &[(String, String)]), (f64, f64)> = HashMap::new();
+    for record in &summary.records {
+        let trial = &record.trial;
+        let is_wanted = engines.is_none_or(|engines| engines.contains(&trial.engine.as_str()));
+        if is_wanted || trial.is_floor {
+            let known = cells.entry((&trial.workload.name, &trial.engine, &trial.options)).or_default();
+            if let Some(noise) = &record.noise {
+                *known = (known.0 + noise.elapsed_ns as f64 / 1e9, known.1 + 1.0);
+            }
+        }
+    }
+    let means = cells.into_values().map(|(sum, trials)| (trials > 0.0 && sum > 0.0).then_some(sum / trials));
+    let all = means.collect::<Option<Vec<f64>>>().filter(|means| !means.is_empty())?;
+    Some(all.iter().sum::<f64>() * f64::from(runs))
+}
+
+fn go_on(summary: &Summary, run: &Run) -> Option<Step> {
     let missing = counted(summary.pending.into(), "trial is left", "trials are left");
-    let step = (format!("{} --resume", command(run)), format!("resume this run: {missing}"));
+    let step = Step::short(format!("{} --resume", command(run)), format!("resume this run: {missing}"));
     (summary.pending > 0).then_some(step)
 }
 
-fn find_fault(summary: &Summary, run: &Run) -> Option<(String, String)> {
+fn find_fault(summary: &Summary, run: &Run) -> Option<Step> {
     // A mutant is made to fail.
     let failure = summary.failures.iter().find(|failure| !is_mutant(&failure.engine))?;
     let engine = shell_word(&failure.engine);
-    Some((
+    Some(Step::short(
         format!(
             "kvdyno verify {engine}{}{}",
             given(run, "--plugins", ""),
@@ -63,7 +106,7 @@ fn find_fault(summary: &Summary, run: &Run) -> Option<(String, String)> {
 
 /// More runs of engines that share the first place of a ranking, with the same settings. If the difference in ops/s is
 /// due to the harness, more runs would not help.
-fn decide(summary: &Summary, run: &Run) -> Option<(String, String)> {
+fn decide(summary: &Summary, run: &Run) -> Option<Step> {
     for phase in &summary.phases {
         for group in &phase.groups {
             let first: Vec<&Cell> =
@@ -72,9 +115,13 @@ fn decide(summary: &Summary, run: &Run) -> Option<(String, String)> {
                 first.iter().any(|cell| cell.notes.iter().any(|note| note.mark == BY_ENGINE_TIME));
             if (2..=4).contains(&first.len()) && !is_by_harness {
                 let names: Vec<&str> = first.iter().map(|cell| cell.engine.as_str()).collect();
-                let runs = (summary.runs * 2).max(10).to_string();
-                let command = with_flags(run, &[("--engines", names.join(",")), ("--runs", runs)]);
-                return Some((command, "find out which of these engines is the fastest".to_string()));
+                let runs = (summary.runs * 2).max(10);
+                let flags = [("--engines", names.join(",")), ("--runs", runs.to_string())];
+                return Some(Step {
+                    command: with_flags(run, &flags),
+                    purpose: format!("find out which of these engines is the fastest{}", quietly(summary)),
+                    seconds: seconds(summary, Some(&names), runs),
+                });
             }
         }
     }
@@ -103,27 +150,56 @@ fn with_flags(run: &Run, flags: &[(&str, String)]) -> String {
     kept.join(" ")
 }
 
-fn more_runs(summary: &Summary, run: &Run) -> Option<(String, String)> {
-    let few =
-        (summary.runs as usize) < FEWEST_FOR_ORDER && !run.plan.command.iter().any(|word| word == "--runs");
-    let command = if run.plan.command.len() < 2 { "kvdyno run quick".to_string() } else { command(run) };
-    few.then(|| (format!("{command} --runs 5"), "get enough runs to name a winner".to_string()))
+fn more_runs(summary: &Summary, run: &Run) -> Option<Step> {
+    let few = (summary.runs as usize) < FEWEST_FOR_ORDER;
+    few.then(|| Step {
+        command: with_flags(run, &[("--runs", FEWEST_FOR_ORDER.to_string())]),
+        purpose: "get enough runs to name a winner".to_string(),
+        seconds: seconds(summary, None, FEWEST_FOR_ORDER as u32),
+    })
 }
 
-fn absent(summary: &Summary, run: &Run) -> Option<(String, String)> {
+/// More runs of all engines, if several may be the fastest.
+fn narrow(summary: &Summary, run: &Run) -> Option<Step> {
+    let is_open = |verdict: &Verdict| match &verdict.statement {
+        Statement::Leaders { by_harness, .. } | Statement::NoDifference { by_harness } => {
+            by_harness.is_empty()
+        }
+        _ => false,
+    };
+    let runs = (summary.runs * 2).max(10);
+    verdicts(summary).iter().any(is_open).then(|| Step {
+        command: with_flags(run, &[("--runs", runs.to_string())]),
+        purpose: format!("narrow the ranks{}", quietly(summary)),
+        seconds: seconds(summary, None, runs),
+    })
+}
+
+/// ` on a quieter machine`, if other programs disturbed many trials.
+fn quietly(summary: &Summary) -> &'static str {
+    let concerns = [Concern::Steal, Concern::OtherWork, Concern::RunDelay, Concern::Load];
+    let is_noise = |found: &TrialWarning| concerns.iter().any(|concern| concern.id() == found.warning.id);
+    let trials = summary.warnings.iter().filter(|found| is_noise(found)).map(|found| found.trials).max();
+    match trials {
+        Some(trials) if trials as usize * 2 > summary.records.len() => " on a quieter machine",
+        _ => "",
+    }
+}
+
+fn absent(summary: &Summary, run: &Run) -> Option<Step> {
     let number = counted(summary.absent.len() as u64, "engine", "engines");
     (!summary.absent.is_empty()).then(|| {
-        (
+        Step::short(
             format!("kvdyno engines{}", given(run, "--plugins", "")),
             format!("show how to install the {number} not available on this machine"),
         )
     })
 }
 
-fn export() -> Option<(String, String)> {
-    Some((
+fn export() -> Option<Step> {
+    Some(Step::short(
         "kvdyno report --format csv".to_string(),
-        "export the figures of every run for a spreadsheet".to_string(),
+        "export the figures of every run for a spreadsheet",
     ))
 }
 

@@ -1,128 +1,170 @@
-//! A verdict for each phase and durability level, which claims no more than the runs show.
+//! What the runs show for each phase and durability level, as data: the question, the engines that may be the fastest, and a
+//! statement that claims no more than the intervals show.
 
-use super::describe::{cell_name, phase_name};
-use super::figure;
+mod words;
+
+pub(super) use words::{brief, verdict};
+
+use super::describe::question;
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
-use crate::results::statistics::{FEWEST_FOR_ORDER, Rank};
-use crate::results::summary::{Cell, Group, Summary};
-use crate::text::{listed, share_text};
+use crate::results::statistics::{FEWEST_FOR_ORDER, Interval, Rank};
+use crate::results::summary::{Cell, Group, PhaseSummary, Summary};
 
-/// The verdicts, phase by phase and level by level; a verdict may be that the runs are inconclusive.
-///
-/// The word winner appears only if one engine is surely ahead of all others in the same ranking.
-pub fn verdict(summary: &Summary) -> Vec<String> {
-    let mut verdicts = Vec::new();
+/// What the runs show for a phase at a durability level.
+#[derive(Debug)]
+pub(super) struct Verdict<'a> {
+    /// The phase.
+    pub phase: &'a PhaseSummary,
+    /// Its engines at one level.
+    pub group: &'a Group,
+    /// The question that the phase answers, from its settings: `point reads`.
+    pub question: String,
+    /// The ranked engines that no other was shown to be faster than, in descending order of their medians. One of them is the
+    /// fastest.
+    pub leaders: Vec<&'a Cell>,
+    /// The number of ranked engines that are slower than at least one other.
+    pub slower: usize,
+    /// The engines with figures but without a rank.
+    pub unranked: Vec<&'a Cell>,
+    /// What is shown.
+    pub statement: Statement<'a>,
+}
+
+/// What the runs of a phase show at a level.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Statement<'a> {
+    /// No engine has completed all its runs.
+    NoneRanked,
+    /// Only one engine is ranked.
+    Only,
+    /// So few runs show no order.
+    TooFewRuns(u32),
+    /// The only leader is faster than all other ranked engines.
+    Winner(Lead<'a>),
+    /// One of several leaders is the fastest, and other engines are slower.
+    Leaders {
+        /// By how much the highest median is ahead of the engines that are not leaders.
+        lead: Lead<'a>,
+        /// Leaders that have fewer ops/s than the first only because of the harness.
+        by_harness: Vec<&'a Cell>,
+    },
+    /// Any of the engines may be the fastest.
+    NoDifference {
+        /// Engines that have fewer ops/s than the first only because of the harness.
+        by_harness: Vec<&'a Cell>,
+    },
+}
+
+/// By how much the engine with the highest median is ahead of the engines that are not leaders.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Lead<'a> {
+    /// The fastest of them, by its median.
+    pub next: &'a Cell,
+    /// The ratio.
+    pub by: By,
+}
+
+/// A ratio of two engines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum By {
+    /// A ratio of rates.
+    Times {
+        /// The estimate of the ratio to the next engine.
+        value: f64,
+        /// Its interval.
+        interval: Option<Interval>,
+        /// The lower limit of the ratios to all engines that are not leaders; none: it is not above 1.
+        at_least: Option<f64>,
+    },
+    /// The rates alone do not show that it is ahead, but the time inside the engines does.
+    EngineTime,
+    /// Ratios are relative to another engine.
+    Unknown,
+}
+
+/// The verdicts, phase by phase and level by level.
+pub(super) fn verdicts(summary: &Summary) -> Vec<Verdict<'_>> {
+    let of = |phase: &'_ PhaseSummary| phase.groups.len();
+    let mut all = Vec::with_capacity(summary.phases.iter().map(of).sum());
     for phase in &summary.phases {
-        let name = phase_name(phase);
-        for group in &phase.groups {
-            verdicts.push(format!("{name}, level {}: {}", group.name(), sentence(group)));
-        }
-        if phase.groups.is_empty() {
-            verdicts.push(format!("{name}: no engine was measured."));
-        }
+        all.extend(phase.groups.iter().map(|group| of_group(phase, group)));
     }
-    if verdicts.is_empty() {
-        verdicts.push("Nothing was measured.".to_string());
-    }
-    verdicts
+    all
 }
 
-fn sentence(group: &Group) -> String {
+fn of_group<'a>(phase: &'a PhaseSummary, group: &'a Group) -> Verdict<'a> {
     let ranked: Vec<(&Cell, Rank)> = group.cells.iter().filter_map(|cell| Some((cell, cell.rank?))).collect();
-    let runs = ranked.iter().map(|(cell, _)| cell.counted_runs).max().unwrap_or(0);
-    let without = without_rank(group);
-    match ranked.as_slice() {
-        [] => format!("inconclusive: no engine has completed all its runs{without}."),
-        [(only, _)] => format!("{} is the only ranked engine{without}.", cell_name(only)),
-        _ if runs == 1 => {
-            format!(
-                "inconclusive: a single run shows no order, at least {FEWEST_FOR_ORDER} runs are needed{without}."
-            )
-        }
-        _ if (runs as usize) < FEWEST_FOR_ORDER => {
-            format!(
-                "inconclusive: {runs} runs show no order, at least {FEWEST_FOR_ORDER} runs are needed{without}."
-            )
-        }
-        [(first, rank), (second, _), ..] if rank.is_first() => {
-            let is_faster = |cell: &&Cell| cell.rank.is_none() && cell.ops_per_second > first.ops_per_second;
-            let is_beaten = group.cells.iter().any(|cell| is_faster(&cell));
-            format!("{}{without}.{}", winner(first, second, is_beaten), harness_bound(first))
-        }
-        _ => format!("{}{without}.", open(&ranked)),
+    let is_leader = |(_, rank): &&(&Cell, Rank)| rank.best == 1;
+    let leaders: Vec<&Cell> = ranked.iter().filter(is_leader).map(|(cell, _)| *cell).collect();
+    let rest: Vec<&Cell> = ranked.iter().filter(|(_, rank)| rank.best > 1).map(|(cell, _)| *cell).collect();
+    Verdict {
+        phase,
+        group,
+        question: question(phase),
+        statement: statement(&ranked, &leaders, &rest),
+        slower: rest.len(),
+        leaders,
+        unranked: group.cells.iter().filter(|cell| cell.rank.is_none()).collect(),
     }
 }
 
-/// One engine is surely ahead of all other ranked engines. `is_beaten`: an engine without a rank had a higher rate.
-fn winner(first: &Cell, second: &Cell, is_beaten: bool) -> String {
-    let (winner, next) = (cell_name(first), cell_name(second));
-    let ratio = match (first.ratio, second.ratio) {
-        (Some(base), Some(ratio)) if base.value == 1.0 && base.interval.is_none() && ratio.value > 0.0 => {
-            match ratio.interval {
-                // The rates alone do not show that it is ahead.
-                Some(interval) if interval.high >= 1.0 => {
-                    format!(", ahead of {next} by the time inside the engines")
-                }
-                Some(interval) => format!(
-                    ", {} times as fast as {next} ({})",
-                    figure::ratio(1.0 / ratio.value),
-                    figure::ratio_range(1.0 / interval.high, 1.0 / interval.low)
-                ),
-                None => format!(", {} times as fast as {next}", figure::ratio(1.0 / ratio.value)),
+fn statement<'a>(ranked: &[(&'a Cell, Rank)], leaders: &[&'a Cell], rest: &[&'a Cell]) -> Statement<'a> {
+    let runs = ranked.iter().map(|(cell, _)| cell.counted_runs).max().unwrap_or(0);
+    match (ranked, rest) {
+        ([], _) => Statement::NoneRanked,
+        ([_], _) => Statement::Only,
+        _ if (runs as usize) < FEWEST_FOR_ORDER => Statement::TooFewRuns(runs),
+        (_, []) => Statement::NoDifference { by_harness: by_harness(leaders) },
+        (_, [next, ..]) => {
+            let lead = Lead { next, by: by(leaders[0], rest) };
+            match leaders.len() {
+                1 => Statement::Winner(lead),
+                _ => Statement::Leaders { lead, by_harness: by_harness(leaders) },
             }
         }
-        // Ratios are relative to another engine.
-        _ => format!(", ahead of {next}"),
-    };
-    match is_beaten {
-        true => format!("of the ranked engines {winner} is the fastest{ratio}"),
-        false => format!("the winner is {winner}{ratio}"),
     }
 }
 
-/// Several engines may be the fastest.
-fn open(ranked: &[(&Cell, Rank)]) -> String {
-    let first: Vec<&Cell> = ranked.iter().filter(|(_, rank)| rank.best == 1).map(|(cell, _)| *cell).collect();
-    let names: Vec<String> = first.iter().map(|cell| cell_name(cell)).collect();
-    let others = match ranked.len() - first.len() {
-        0 => String::new(),
-        1 => "; the other engine is slower".to_string(),
-        others => format!("; the other {others} engines are slower"),
-    };
-    // The first row is surely ahead of these engines by rate, but not by the time inside the engines.
-    let is_by_harness = |cell: &&&Cell| {
+/// By how much the first engine is ahead of the others.
+fn by(first: &Cell, rest: &[&Cell]) -> By {
+    let is_base = first.ratio.is_some_and(|base| base.value == 1.0 && base.interval.is_none());
+    let Some(ratio) = rest[0].ratio.filter(|ratio| is_base && ratio.value > 0.0) else { return By::Unknown };
+    let highest = |cell: &&Cell| cell.ratio.and_then(|ratio| ratio.interval).map(|interval| interval.high);
+    let limits: Option<Vec<f64>> = rest.iter().map(highest).collect();
+    let at_least = limits.and_then(|limits| limits.into_iter().reduce(f64::max)).map(|high| 1.0 / high);
+    match ratio.interval {
+        Some(interval) if interval.high >= 1.0 => By::EngineTime,
+        interval => By::Times {
+            value: 1.0 / ratio.value,
+            interval: interval.map(|Interval { low, high, level }| Interval {
+                low: 1.0 / high,
+                high: 1.0 / low,
+                level,
+            }),
+            at_least: at_least.filter(|times| *times > 1.0),
+        },
+    }
+}
+
+/// The leaders that the first one is ahead of by rate, but not by the time inside the engines.
+fn by_harness<'a>(leaders: &[&'a Cell]) -> Vec<&'a Cell> {
+    let is_base = leaders[0].ratio.is_some_and(|ratio| ratio.interval.is_none());
+    let is_behind = |cell: &&&Cell| {
         let interval = cell.ratio.and_then(|ratio| ratio.interval);
-        first[0].ratio.is_some_and(|ratio| ratio.interval.is_none())
-            && interval.is_some_and(|interval| interval.high < 1.0)
+        is_base && interval.is_some_and(|interval| interval.high < 1.0)
     };
-    let by_harness: Vec<String> =
-        first[1..].iter().filter(is_by_harness).map(|cell| cell_name(cell)).collect();
-    let harness = match by_harness.as_slice() {
-        [] => String::new(),
-        names => format!(
-            "; {} has more ops/s than {} only because of the harness",
-            cell_name(first[0]),
-            listed(names, "and")
-        ),
-    };
-    format!("inconclusive: the fastest is one of {}{others}{harness}", listed(&names, "and"))
+    leaders[1..].iter().filter(is_behind).copied().collect()
 }
 
-/// A note on the winner if the harness took a large share of its time.
-fn harness_bound(winner: &Cell) -> String {
-    match winner.harness_share {
-        Some(share) if share > HARNESS_SHARE_LIMIT => {
-            format!(
-                " The harness took {} of its time, so the engine itself is faster than shown.",
-                share_text(share)
-            )
-        }
-        _ => String::new(),
+impl Verdict<'_> {
+    /// Whether an engine without a rank had a higher rate than all ranked ones.
+    pub fn is_beaten(&self) -> bool {
+        let best = self.leaders.first().and_then(|cell| cell.ops_per_second);
+        self.unranked.iter().any(|cell| cell.ops_per_second > best)
     }
-}
 
-/// The engines of the group with figures but without a rank.
-fn without_rank(group: &Group) -> String {
-    let names: Vec<String> = group.cells.iter().filter(|cell| cell.rank.is_none()).map(cell_name).collect();
-    if names.is_empty() { String::new() } else { format!(" (without a rank: {})", listed(&names, "and")) }
+    /// The harness's share of the first leader's time, if it is large.
+    pub fn harness_share(&self) -> Option<f64> {
+        self.leaders.first()?.harness_share.filter(|share| *share > HARNESS_SHARE_LIMIT)
+    }
 }
