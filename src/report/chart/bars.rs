@@ -129,7 +129,11 @@ fn draw_row(row: &Row, unit: Unit, columns: &Columns, drawn: &[(&'static str, bo
     if !row.lead.is_empty() {
         inside.push(&html!("<text class=\"t\">{}</text>", row.lead));
     }
-    inside.push(&html!("<text x=\"{}\">{}</text>", columns.name, row.engine));
+    let name = match columns.name {
+        0.0 => html!("<text>{}</text>", row.engine),
+        x => html!("<text x=\"{}\">{}</text>", x, row.engine),
+    };
+    inside.push(&name);
     for (class, is_log, scale) in drawn {
         inside.push(&geometry(row, columns, class, *is_log, scale));
     }
@@ -155,13 +159,10 @@ fn geometry(row: &Row, columns: &Columns, class: &'static str, is_log: bool, sca
     let mut drawn = match is_log {
         true => html!("<circle class=\"{} {}\" cx=\"{}\" cy=\"-4\" r=\"4\"/>", fill, class, end),
         // A minimum width, so that every figure has a visible bar.
-        false => html!(
-            "<rect class=\"{} {}\" x=\"{}\" y=\"-10\" width=\"{}\" height=\"12\"/>",
-            fill,
-            class,
-            columns.from,
-            (end - columns.from).max(0.6)
-        ),
+        false => {
+            let width = (end - columns.from).max(0.6);
+            html!("<path class=\"{} {}\" d=\"M{} -10h{}v12h-{}z\"/>", fill, class, columns.from, width, width)
+        }
     };
     if let Some(interval) = row.interval {
         let (low, high) = (scale.at(interval.low), scale.at(interval.high));
