@@ -5,6 +5,15 @@ use crate::live::{HAS_DASHBOARD, Live, Server, Show, address};
 use crate::results::{Record, Run};
 use std::net::SocketAddr;
 
+/// The form of progress for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    /// A bar on a terminal, a line per trial elsewhere.
+    Auto,
+    /// A line per second.
+    Plain,
+}
+
 /// Flags for the progress of a run.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Progress")]
@@ -12,6 +21,10 @@ pub struct LiveArgs {
     /// Do not print progress to stderr.
     #[arg(short, long)]
     quiet: bool,
+    /// The form of progress on stderr: `auto` shows a bar on a terminal and a line per trial elsewhere; `plain` prints a line
+    /// per second.
+    #[arg(long, value_name = "FORM", default_value = "auto", conflicts_with_all = ["quiet", "json_progress", "tui"])]
+    progress: Form,
     /// Print progress to stderr as JSON, one object per line (see docs/live.md).
     #[arg(long, conflicts_with = "quiet")]
     json_progress: bool,
@@ -36,7 +49,7 @@ impl LiveArgs {
         }
         if self.tui && !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
             return Err(CliError::usage("--tui draws on stderr, which is not a terminal").hint(
-                "omit --tui for one line of progress per second, or use --json-progress or --metrics",
+                "omit --tui for a line of progress per trial, or use --progress plain, --json-progress or --metrics",
             ));
         }
         self.address().map(|_| ())
@@ -71,6 +84,7 @@ impl LiveArgs {
             LiveArgs { quiet: true, .. } => Show::Nothing,
             LiveArgs { json_progress: true, .. } => Show::Json,
             LiveArgs { tui: true, .. } => Show::Dashboard,
+            LiveArgs { progress: Form::Plain, .. } => Show::Plain,
             _ => Show::Progress,
         };
         let mut live = Live::new(show, run, earlier);

@@ -83,6 +83,10 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
         None if layouts.is_empty() => {
             if format.name == "text" && !args.full {
                 layouts::print_overview(&summary, results.run(), results.path());
+                let page = results.path().join("report.html");
+                if page.is_file() {
+                    println!("report: {}", page.display());
+                }
             } else {
                 print!("{}", (format.render)(&summary, results.run()));
             }

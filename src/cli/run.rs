@@ -258,20 +258,22 @@ fn show(
     layouts: &[&Layout],
     folder: &Path,
 ) -> Result<(), CliError> {
-    if args.full {
-        print!("{}", (crate::report::FORMATS[0].render)(summary, run));
-        println!();
+    let table = redis_benchmark::table(run, summary, folder);
+    if let Some(table) = &table {
+        table.keep(folder)?;
     }
-    let Some(table) = redis_benchmark::table(run, summary, folder) else {
-        if args.full {
-            return Ok(());
+    if args.full {
+        print!("{}\n", (crate::report::FORMATS[0].render)(summary, run));
+    }
+    match table {
+        Some(table) if args.full => print!("{}\n", table.text),
+        Some(table) => {
+            print!("{}", table.text);
+            layouts::print_rest(summary, folder);
         }
-        layouts::print_ending(layouts, summary, run, folder);
-        return Ok(());
-    };
-    table.keep(folder)?;
-    print!("{}", table.text);
-    layouts::print_rest(summary, folder);
+        None if args.full => {}
+        None => layouts::print_ending(layouts, summary, run, folder),
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Progress for people: a bar on a terminal, or one line per second elsewhere.
+//! Progress for people: a bar on a terminal, a line per trial elsewhere, or a line per second if requested.
 
 use super::state::{State, rate_text, seconds_text};
 use crate::text::bytes_text;
@@ -58,20 +58,64 @@ pub fn rank(state: &State) -> Option<String> {
     state.place().map(|(place, of)| format!("rank {place} of {of} so far"))
 }
 
-/// One line per second.
-#[derive(Default)]
+/// Progress in lines.
 pub struct Lines {
+    /// Whether there is a line per second; otherwise there is one per trial.
+    is_per_second: bool,
     last: Option<Instant>,
 }
 
 impl Lines {
+    /// A line per second.
+    pub fn per_second() -> Lines {
+        Lines { is_per_second: true, last: None }
+    }
+
+    /// A line per trial.
+    pub fn per_trial() -> Lines {
+        Lines { is_per_second: false, last: None }
+    }
+
     /// Prints a line, at most one per second.
     pub fn show(&mut self, state: &State) {
-        if self.last.is_some_and(|last| last.elapsed() < LINE_EVERY) {
+        if !self.is_per_second || self.last.is_some_and(|last| last.elapsed() < LINE_EVERY) {
             return;
         }
         self.last = Some(Instant::now());
         eprintln!("{}", line(state));
+    }
+
+    /// Prints the line of a trial that has ended, or only its failure if there is a line per second.
+    pub fn ended(&self, state: &State, ended: Option<Ended>, failure: Option<String>) {
+        match (ended, failure) {
+            (Some(ended), failure) if !self.is_per_second => eprintln!("{}", ended.line(state, failure)),
+            (_, Some(failure)) => eprintln!("{failure}"),
+            (_, None) => {}
+        }
+    }
+}
+
+/// A trial that is about to end.
+pub struct Ended {
+    place: usize,
+    trial: String,
+    seconds: f64,
+}
+
+impl Ended {
+    /// The current trial.
+    pub fn of(state: &State) -> Option<Ended> {
+        let now = state.now.as_ref()?;
+        Some(Ended { place: now.place, trial: state.trial_text(), seconds: now.seconds() })
+    }
+
+    /// `12.3 s    4/85  redb quick run 1: 2.1 s, 3 min 20 s left`.
+    pub(super) fn line(&self, state: &State, failure: Option<String>) -> String {
+        let at = state.began.elapsed().as_secs_f64();
+        // A failure names the trial.
+        let text = failure.unwrap_or_else(|| format!("{}: {:.1} s", self.trial, self.seconds));
+        let left = seconds_text(state.seconds_left());
+        format!("{at:7.1} s  {:>3}/{}  {text}, {left} left", self.place + 1, state.trials.len())
     }
 }
 

@@ -25,8 +25,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub enum Show {
     /// Only failures.
     Nothing,
-    /// A bar, or lines if stderr is not a terminal.
+    /// A bar, or a line per trial if stderr is not a terminal.
     Progress,
+    /// A line per second.
+    Plain,
     /// JSON events, one per line.
     Json,
     /// The dashboard.
@@ -69,8 +71,9 @@ impl Live {
             Show::Json => Face::Json(json::Events::begin(run)),
             Show::Progress => match lines::Bar::new(run.plan.trials.len()) {
                 Some(bar) => Face::Bar(bar),
-                None => Face::Lines(lines::Lines::default()),
+                None => Face::Lines(lines::Lines::per_trial()),
             },
+            Show::Plain => Face::Lines(lines::Lines::per_second()),
         };
         Live { state, face }
     }
@@ -151,8 +154,10 @@ impl Observer for Live {
 
     fn trial_ended(&mut self, record: &Record) {
         let mut state = locked(&self.state);
+        let ended = lines::Ended::of(&state);
         let line = state.trial_ended(record);
         match (&mut self.face, line) {
+            (Face::Lines(lines), line) => lines.ended(&state, ended, line),
             (Face::Json(events), _) => events.trial_ended(&state, record),
             (Face::Bar(bar), Some(line)) => bar.print(&line),
             #[cfg(feature = "tui")]

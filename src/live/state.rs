@@ -419,6 +419,11 @@ impl Now {
         }
     }
 
+    /// The time since the trial began, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
     /// `read`, `serial, round 2`, or the step.
     pub fn phase_text(&self) -> String {
         let Some(turn) = self.turn.and_then(|turn| self.turns.get(turn)) else {

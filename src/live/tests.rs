@@ -226,3 +226,18 @@ fn the_first_trial_of_an_engine_is_used_to_estimate_its_others() {
     let left = state.seconds_left().unwrap();
     assert!((150.0..150.0 + 3.0 * plan).contains(&left), "{left} s, and {plan} s by the plan");
 }
+
+#[test]
+fn the_line_of_a_trial_has_its_place_its_time_and_the_time_left() {
+    let mut state = state();
+    state.now.as_mut().unwrap().began_earlier_by(std::time::Duration::from_secs(3));
+    let ended = lines::Ended::of(&state).expect("a trial is running");
+    let record = fixture::records().remove(2);
+    let failure = state.trial_ended(&record);
+    let line = ended.line(&state, failure);
+    let trial = &record.trial;
+    let text = format!("  3/21  {} quick run {}: 3.0 s, ", trial.engine, trial.repetition);
+    assert!(line.contains(&text) && line.ends_with(" left"), "{line}");
+    let failed = ended.line(&state, Some("fjall quick run 2: crashed: SIGABRT".to_string()));
+    assert!(failed.contains("  3/21  fjall quick run 2: crashed: SIGABRT, "), "{failed}");
+}

@@ -90,9 +90,12 @@ pub(super) enum State {
 pub(super) struct Entry<'a> {
     /// The cell.
     pub cell: &'a Cell,
+    /// What it is; [`Standing::Unranked`] also if the engine has figures in other phases only.
+    pub standing: Standing,
     /// Whether it has figures.
     pub state: State,
-    /// Its rate divided by the highest rate at the same level in the same phase; none: it has no figures or is never ranked.
+    /// Its rate divided by the highest rate at the same level in the same phase; none: it has no figures, is never ranked, or
+    /// is alone at its level.
     pub ratio: Option<f64>,
     /// Whether no other engine has a higher rate at this level in this phase; false if there is no other.
     pub is_highest: bool,
@@ -160,7 +163,8 @@ impl Placed<'_> {
 fn rows<'a>(columns: &[Column<'a>]) -> Vec<Placed<'a>> {
     let mut rows: Vec<Placed> = Vec::new();
     for (place, column) in columns.iter().enumerate() {
-        for (standing, entry) in entries(column.phase) {
+        for entry in entries(column.phase) {
+            let standing = entry.standing;
             let is_free = |row: &Row| {
                 row.engine == entry.cell.engine
                     && row.options == entry.cell.options
@@ -186,25 +190,26 @@ fn rows<'a>(columns: &[Column<'a>]) -> Vec<Placed<'a>> {
     rows
 }
 
-fn entries(phase: &PhaseSummary) -> Vec<(Standing, Entry<'_>)> {
+fn entries(phase: &PhaseSummary) -> Vec<Entry<'_>> {
     let mut entries = Vec::new();
     for group in &phase.groups {
         let standing = if group.are_caches { Standing::Caches } else { Standing::Engines };
         // Ranked cells are first, in descending order of their rates.
-        let best = group.cells.first().and_then(|cell| cell.ops_per_second).filter(|best| *best > 0.0);
+        let best = group.cells.first().filter(|_| group.cells.len() > 1);
+        let best = best.and_then(|cell| cell.ops_per_second).filter(|best| *best > 0.0);
         for (place, cell) in group.cells.iter().enumerate() {
             let ratio = cell.ops_per_second.and_then(|rate| Some(rate / best?));
             let is_leader = cell.rank.is_some_and(|rank| rank.best == 1 && rank.of > 1 && !rank.is_open());
             let is_highest = place == 0 && group.cells.len() > 1;
-            entries.push((standing, Entry { ratio, is_highest, is_leader, ..entry(cell) }));
+            entries.push(Entry { ratio, is_highest, is_leader, ..entry(cell, standing) });
         }
     }
-    entries.extend(phase.unranked.iter().map(|cell| (Standing::Unranked, entry(cell))));
-    entries.extend(phase.floors.iter().map(|cell| (Standing::Floor, entry(cell))));
+    entries.extend(phase.unranked.iter().map(|cell| entry(cell, Standing::Unranked)));
+    entries.extend(phase.floors.iter().map(|cell| entry(cell, Standing::Floor)));
     entries
 }
 
-fn entry(cell: &Cell) -> Entry<'_> {
+fn entry(cell: &Cell, standing: Standing) -> Entry<'_> {
     let is = |test: fn(&RunState) -> bool| cell.runs.iter().any(|run| test(&run.state));
     let state = match cell.counted_runs {
         1.. => State::Measured,
@@ -213,7 +218,7 @@ fn entry(cell: &Cell) -> Entry<'_> {
         0 => State::Pending,
     };
     let marks = if state == State::Measured { marks(cell) } else { Vec::new() };
-    Entry { cell, state, ratio: None, is_highest: false, is_leader: false, marks }
+    Entry { cell, standing, state, ratio: None, is_highest: false, is_leader: false, marks }
 }
 
 fn marks(cell: &Cell) -> Vec<Mark> {

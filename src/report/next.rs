@@ -57,18 +57,23 @@ pub fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
 
 /// Commands that answer what the run leaves open, the most useful first.
 pub(super) fn open_steps(summary: &Summary, run: &Run) -> Vec<Step> {
-    let decided = decide(summary, run).or_else(|| narrow(summary, run));
-    [go_on(summary, run), find_fault(summary, run), more_runs(summary, run), decided]
+    let is_known = (summary.runs as usize) >= FEWEST_FOR_ORDER;
+    let narrowed = || narrow(summary, run).filter(|_| is_known);
+    let decided = decide(summary, run).or_else(narrowed);
+    [go_on(summary, run), find_fault(summary, run), decided, more_runs(summary, run)]
         .into_iter()
         .flatten()
         .collect()
 }
 
+/// A workload, an engine and its options.
+type Name<'a> = (&'a str, &'a str, &'a [(String, String)]);
+
 /// The time of a run with this number of runs of these engines (none: of all), in seconds, if its trials take as long as those
 /// of this run; none: no trial of one of them was completed.
 fn seconds(summary: &Summary, engines: Option<&[&str]>, runs: u32) -> Option<f64> {
-    // Trials of a workload and an engine: the sum of their durations, and their number.
-    let mut cells: HashMap<(&str, &str, &[(String, String)]), (f64, f64)> = HashMap::new();
+    // The sum of the durations of a cell's trials, and their number.
+    let mut cells: HashMap<Name, (f64, f64)> = HashMap::new();
     for record in &summary.records {
         let trial = &record.trial;
         let is_wanted = engines.is_none_or(|engines| engines.contains(&trial.engine.as_str()));
@@ -104,28 +109,23 @@ fn find_fault(summary: &Summary, run: &Run) -> Option<Step> {
     ))
 }
 
-/// More runs of engines that share the first place of a ranking, with the same settings. If the difference in ops/s is
-/// due to the harness, more runs would not help.
+/// More runs of engines that share the first place of a ranking, with the same settings: of the ranking with the most engines.
+/// If the difference in ops/s is due to the harness, more runs would not help.
 fn decide(summary: &Summary, run: &Run) -> Option<Step> {
-    for phase in &summary.phases {
-        for group in &phase.groups {
-            let first: Vec<&Cell> =
-                group.cells.iter().filter(|cell| cell.rank.is_some_and(|rank| rank.best == 1)).collect();
-            let is_by_harness =
-                first.iter().any(|cell| cell.notes.iter().any(|note| note.mark == BY_ENGINE_TIME));
-            if (2..=4).contains(&first.len()) && !is_by_harness {
-                let names: Vec<&str> = first.iter().map(|cell| cell.engine.as_str()).collect();
-                let runs = (summary.runs * 2).max(10);
-                let flags = [("--engines", names.join(",")), ("--runs", runs.to_string())];
-                return Some(Step {
-                    command: with_flags(run, &flags),
-                    purpose: format!("find out which of these engines is the fastest{}", quietly(summary)),
-                    seconds: seconds(summary, Some(&names), runs),
-                });
-            }
-        }
-    }
-    None
+    let is_by_harness =
+        |cells: &[&Cell]| cells.iter().any(|cell| cell.notes.iter().any(|note| note.mark == BY_ENGINE_TIME));
+    let all = verdicts(summary);
+    let is_open =
+        |verdict: &&Verdict| (2..=4).contains(&verdict.leaders.len()) && !is_by_harness(&verdict.leaders);
+    // The first of those with equally many.
+    let found = all.iter().filter(is_open).rev().max_by_key(|verdict| verdict.group.cells.len())?;
+    let names: Vec<&str> = found.leaders.iter().map(|cell| cell.engine.as_str()).collect();
+    let runs = (summary.runs * 2).max(10);
+    Some(Step {
+        command: with_flags(run, &[("--engines", names.join(",")), ("--runs", runs.to_string())]),
+        purpose: format!("find out which of these engines is the fastest{}", quietly(summary)),
+        seconds: seconds(summary, Some(&names), runs),
+    })
 }
 
 /// The run's command, with these flags replaced.

@@ -72,6 +72,11 @@ struct Prose {
 }
 
 impl Prose {
+    /// The length of a text that fits two lines, however its words break.
+    fn two_lines(&self) -> usize {
+        2 * self.width - 30
+    }
+
     /// Lines, wrapped.
     fn lines(&self, margin: &str, lines: &[String]) -> String {
         let next = format!("{margin}  ");

@@ -21,7 +21,7 @@ fn render(name: &str, summary: &Summary, run: &Run) -> String {
 
 /// A run with `runs` repetitions of each engine. `scale` returns the factor of ops per second for an engine and a
 /// repetition.
-fn scaled(engines: &[&str], runs: u32, scale: fn(&str, u32) -> f64) -> (Summary, Run) {
+pub(super) fn scaled(engines: &[&str], runs: u32, scale: fn(&str, u32) -> f64) -> (Summary, Run) {
     let mut run = fixture::run();
     run.plan.trials.retain(|trial| trial.repetition == 1 && engines.contains(&trial.engine.as_str()));
     let mut trials = Vec::new();
@@ -60,7 +60,7 @@ fn reports_of_the_fixture_match_the_golden_files() {
     }
 }
 
-fn assert_golden(file: &str, fresh: &str) {
+pub(super) fn assert_golden(file: &str, fresh: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
     if std::env::var_os("UPDATE").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,16 +1,44 @@
 //! The report for a terminal.
 
 use super::content::{Block, content, failure_blocks, warning_blocks};
+use super::describe::engine_name;
+use super::figure::{known, time};
+use super::matrix::{Matrix, matrices};
 use crate::results::Run;
 use crate::results::summary::Summary;
-use crate::text;
+use crate::text::{self, Align, Column, Table, plain_text};
 
 /// The maximum length of a line of prose, in characters.
 const WIDTH: usize = 120;
 
 /// Renders it.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
-    blocks(content(summary, run))
+    let mut all = content(summary, run);
+    // After the facts of the run.
+    let place = all.iter().position(|block| matches!(block, Block::Part(_))).unwrap_or(all.len());
+    all.splice(place..place, matrices(summary).iter().flat_map(p99_blocks));
+    blocks(all)
+}
+
+/// The 99th percentiles of a workload's engines in its phases, in the order of the overview; empty if all are unknown.
+fn p99_blocks(matrix: &Matrix) -> Vec<Block> {
+    let number = |title: &str| Column { title: plain_text(title), align: Align::Right };
+    let engine = Column { title: "engine".to_string(), align: Align::Left };
+    let phases = matrix.columns.iter().map(|column| number(&column.phase.name));
+    let mut table = Table::new([engine].into_iter().chain(phases).collect());
+    for row in matrix.sections.iter().flat_map(|section| &section.rows) {
+        let p99_ns: Vec<Option<u64>> =
+            row.entries.iter().map(|entry| entry.as_ref()?.cell.latency.p99_ns).collect();
+        if p99_ns.iter().any(Option::is_some) {
+            let times = p99_ns.into_iter().map(|p99_ns| known(p99_ns, time));
+            table.push([engine_name(row.engine, row.options)].into_iter().chain(times).collect());
+        }
+    }
+    if table.is_empty() {
+        return Vec::new();
+    }
+    let title = format!("{} / p99 of service times (medians over runs)", matrix.workload);
+    vec![Block::Part(plain_text(&title)), Block::Table(table)]
 }
 
 /// Problems, printed below a layout: failed or missing trials, and warnings. Empty if there are none.

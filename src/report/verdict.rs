@@ -168,3 +168,6 @@ impl Verdict<'_> {
         self.leaders.first()?.harness_share.filter(|share| *share > HARNESS_SHARE_LIMIT)
     }
 }
+
+#[cfg(test)]
+mod tests;

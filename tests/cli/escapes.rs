@@ -182,7 +182,7 @@ fn whatever_a_driver_does_the_command_ends_says_so_and_leaves_nothing() {
         let mut wrongs = Vec::new();
         while let Some(&(escape, code, wanted, red, why)) = CASES.get(next.fetch_add(1, Ordering::Relaxed)) {
             let place = Place::new();
-            let words = format!("run tiny.toml --engines escapes --runs 1 --quiet {STALL}");
+            let words = format!("run tiny.toml --engines escapes --runs 1 --quiet --full {STALL}");
             let printed = place.run(&format!("{words} --option escapes.escape={escape}"), "none");
             wrongs.extend(wrong(&place, &format!("run, {escape}"), &printed, code, wanted));
             let words = format!("verify escapes --ops 100 --seconds 0.05 {STALL}");

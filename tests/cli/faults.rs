@@ -26,7 +26,7 @@ fn with_fault(fault: &str) -> Printed {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
     let words = format!(
-        "run quick --engines faulty,memory-btree {SMALL} --plugins plugins --stall-seconds 5 \
+        "run quick --engines faulty,memory-btree {SMALL} --full --plugins plugins --stall-seconds 5 \
          --option faulty.fault={fault}"
     );
     let printed = kvdyno(folder.path(), &words);

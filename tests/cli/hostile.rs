@@ -131,7 +131,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
 
 fn run(folder: &Path, engine: &str, workload: &str, fault: &str) -> Printed {
     let words = format!(
-        "run {workload}.toml --engines {engine} --runs 1 --quiet --plugins plugins --stall-seconds 5 \
+        "run {workload}.toml --engines {engine} --runs 1 --quiet --full --plugins plugins --stall-seconds 5 \
          --option {engine}.fault={fault}"
     );
     kvdyno(folder, &words)
@@ -218,7 +218,7 @@ fn memory_that_is_not_the_drivers_is_named_in_a_paranoid_run() {
     let mut passed = Vec::new();
     for &(workload, fault, wanted) in MEMORY {
         let words = format!(
-            "run {workload}.toml --engines hostile-floor --runs 1 --quiet --plugins plugins --paranoid \
+            "run {workload}.toml --engines hostile-floor --runs 1 --quiet --full --plugins plugins --paranoid \
              --option hostile-floor.fault={fault}"
         );
         let run = kvdyno(folder.path(), &words);

@@ -8,8 +8,9 @@ use std::process::Command;
 fn verified(folder: &Path, engine: &str, plugins: &str) {
     let printed = kvdyno(folder, &format!("verify {engine} --plugins {plugins} --ops 2000 --seconds 1"));
     assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
-    let words =
-        format!("run quick --engines {engine} --plugins {plugins} --runs 1 --ops 2000 --keys 2000 --quiet");
+    let words = format!(
+        "run quick --engines {engine} --plugins {plugins} --runs 1 --ops 2000 --keys 2000 --quiet --full"
+    );
     let Printed { code, stdout, stderr } = kvdyno(folder, &words);
     assert_eq!(code, Some(0), "{stdout}{stderr}");
     assert!(!stdout.contains("times unaccounted"), "{stdout}");

@@ -37,7 +37,7 @@ fn what_one_run_has_loaded_others_start_on() {
     assert!(printed.stderr.contains(kept), "{}", printed.stderr);
     // Twice the same, and another workload on the same rows, whose inserts go on behind them.
     for workload in ["ycsb-a", "ycsb-a", "ycsb-d"] {
-        let printed = sound(top.path(), &format!("run {workload} --reuse db {SMALL}"));
+        let printed = sound(top.path(), &format!("run {workload} --reuse db {SMALL} --full"));
         assert!(printed.stdout.contains("started from copies of kept databases"), "{}", printed.stdout);
         let records = records(top.path());
         assert_eq!(records.len(), 10, "all five engines that were kept, twice");
@@ -52,7 +52,7 @@ fn what_one_run_has_loaded_others_start_on() {
             assert_eq!(names[0], "open");
         }
     }
-    let report = kvdyno(top.path(), "report");
+    let report = kvdyno(top.path(), "report --full");
     assert!(report.stdout.contains("--reuse db"), "{}", report.stdout);
     // What it leaves may be kept again, elsewhere.
     sound(top.path(), &format!("run ycsb-d --reuse db/redb-ycsb-a {SMALL} --keep more"));

@@ -31,7 +31,7 @@ fn layouts_are_printed_as_csv_and_as_files() {
     assert!(ended.contains("insert and fetch ops of 400 per batch\ninsert "), "{ended}");
     assert!(ended.contains("For the complete report") && ended.contains("\nresults: runs"), "{ended}");
     assert!(!ended.contains("ops/s  "), "no usual tables: {ended}");
-    let whole = kvdyno(folder.path(), "report runs");
+    let whole = kvdyno(folder.path(), "report runs --full");
     assert!(whole.stdout.contains("over 3 rounds"), "{}", whole.stdout);
     let sizes = kvdyno(folder.path(), "report runs --layout sizes");
     assert!(

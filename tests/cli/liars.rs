@@ -78,7 +78,7 @@ const LIES: &[Row] = &[
 
 fn run(folder: &Path, engine: &str, workload: &str, lie: &str) -> Printed {
     let words = format!(
-        "run {workload}.toml --engines {engine} --runs 1 --quiet --plugins plugins --option {engine}.lie={lie}"
+        "run {workload}.toml --engines {engine} --runs 1 --quiet --full --plugins plugins --option {engine}.lie={lie}"
     );
     kvdyno(folder, &words)
 }

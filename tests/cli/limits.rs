@@ -56,7 +56,7 @@ fn groups_of(maker: u32) -> Vec<String> {
 fn data_beyond_the_cap_are_dropped_and_read_again() {
     let folder = folder();
     std::fs::write(folder.path().join("large.toml"), LARGER_THAN_MEMORY).unwrap();
-    let printed = kvdyno(folder.path(), "run large.toml --engines sqlite,lmdb --quiet");
+    let printed = kvdyno(folder.path(), "run large.toml --engines sqlite,lmdb --quiet --full");
     if is_skipped(&printed) {
         return;
     }
@@ -106,8 +106,7 @@ fn an_engine_that_needs_more_than_the_cap_fails_with_the_cap_in_its_cause() {
 #[test]
 fn a_trial_is_held_to_its_cpus_with_all_of_its_threads() {
     let folder = folder();
-    let words =
-        "run read-while-writing --engines memory-btree --keys 2000 --ops 2000 --runs 1 --quiet --cpus 0";
+    let words = "run read-while-writing --engines memory-btree --keys 2000 --ops 2000 --runs 1 --quiet --full --cpus 0";
     let printed = kvdyno(folder.path(), words);
     if printed.stderr.contains("CPU 0 is not available; this process may use ") {
         return eprintln!("skipped: {}", printed.stderr);

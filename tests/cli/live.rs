@@ -119,6 +119,29 @@ fn control_c_twice_in_the_dashboard_stops_at_once() {
     assert!(behind_the_screen(&text).contains("EXIT=130"), "{text}");
 }
 
+/// The lines of progress: a time, a place in the plan, and a trial.
+fn progress(stderr: &str) -> Vec<&str> {
+    stderr.lines().filter(|line| line.contains("/6  ") && line.contains(" run ")).collect()
+}
+
+#[test]
+fn without_a_terminal_a_trial_is_a_line_and_a_second_is_one_only_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "run read-random --engines memory-btree,memory-map --keys 2000 --seconds 1.2 --runs 2";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    let lines = progress(&printed.stderr);
+    assert_eq!(lines.len(), 6, "{}", printed.stderr);
+    for (place, line) in lines.iter().enumerate() {
+        assert!(line.contains(&format!("{}/6  ", place + 1)) && line.ends_with(" left"), "{line}");
+        assert!(!line.contains("ops/s"), "{line}");
+    }
+    let plain = kvdyno(folder.path(), &format!("{words} --progress plain"));
+    assert_eq!(plain.code, Some(0), "{}", plain.stderr);
+    let seconds = progress(&plain.stderr).iter().filter(|line| line.contains(" ops/s, p99 ")).count();
+    assert!(seconds >= 6, "a phase of a trial takes more than a second: {}", plain.stderr);
+}
+
 #[test]
 fn impossible_ways_to_show_progress_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,6 +149,8 @@ fn impossible_ways_to_show_progress_are_refused() {
         ("run quick --tui", "not a terminal"),
         ("run quick --tui --quiet", "cannot be used with"),
         ("run quick --json-progress --quiet", "cannot be used with"),
+        ("run quick --progress plain --quiet", "cannot be used with"),
+        ("run quick --progress fancy", "plain"),
         ("run quick --metrics 0.0.0.0:9187", "is reachable from other machines"),
         ("run quick --metrics nowhere", "not an address"),
         ("run quick --metrics-public", "--metrics <ADDR>"),

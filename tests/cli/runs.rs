@@ -22,14 +22,19 @@ fn records(run: &Path) -> usize {
 }
 
 #[test]
-fn a_run_prints_a_table_keeps_records_and_leaves_no_data() {
+fn a_run_prints_an_overview_keeps_records_and_leaves_no_data() {
     let folder = tempfile::tempdir().unwrap();
     let printed =
         kvdyno(folder.path(), &format!("run quick --engines memory-btree,memory-map {SMALL} --runs 2"));
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
-    for text in ["memory-btree", "memory-map", "ops/s", "p99", "null", "results: kvdyno-results/"] {
+    let full = "all tables: kvdyno report --full\n";
+    for text in ["memory-btree", "memory-map", "ops/s", "null", "Verdict:", full, "results: kvdyno-results/"]
+    {
         assert!(printed.stdout.contains(text), "no `{text}` in\n{}", printed.stdout);
     }
+    assert!(!printed.stdout.contains("Service times"), "{}", printed.stdout);
+    let tables = kvdyno(folder.path(), "report --full").stdout;
+    assert!(tables.contains("Service times") && tables.contains("p99"), "{tables}");
     let runs = run_folders(folder.path());
     assert_eq!(runs.len(), 1);
     assert_eq!(records(&runs[0]), 6, "two engines and the floor, twice");
@@ -63,7 +68,7 @@ fn a_loaded_engine_runs_like_a_built_in_one() {
     assert!(printed.stdout.contains("example"), "{}", printed.stdout);
 }
 
-/// Starts a run and waits until it says that its second trial has begun.
+/// Starts a run and waits until it says that its first trial has ended.
 fn started(folder: &Path) -> Child {
     let words =
         "run quick --engines memory-btree,memory-map --keys 3000 --ops 40000 --set sync.ops=400 --runs 3";
@@ -72,7 +77,7 @@ fn started(folder: &Path) -> Child {
     let mut stderr = child.stderr.take().unwrap();
     let mut seen = String::new();
     let mut byte = [0; 1];
-    while !seen.contains("2/9 ") {
+    while !seen.contains("1/9 ") {
         assert_eq!(stderr.read(&mut byte).unwrap(), 1, "the run ended early:\n{seen}");
         seen.push(byte[0] as char);
     }
@@ -174,7 +179,7 @@ fn seeds(folder: &Path) -> Vec<(u64, u64, u64)> {
 fn each_repetition_has_a_seed_that_all_engines_share() {
     let run = |more: &str| {
         let folder = tempfile::tempdir().unwrap();
-        let words = format!("run read-random --engines redb {SMALL} --runs 3 --seed 7 {more}");
+        let words = format!("run read-random --engines redb {SMALL} --runs 3 --seed 7 --full {more}");
         let words = words.replace(" --set sync.ops=20", "");
         let printed = kvdyno(folder.path(), &words);
         assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
@@ -194,7 +199,7 @@ fn each_repetition_has_a_seed_that_all_engines_share() {
 #[test]
 fn a_workload_that_was_made_smaller_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    let words = "run quick --engines memory-map --runs 1 --set budget_seconds=0.5 --quiet";
+    let words = "run quick --engines memory-map --runs 1 --set budget_seconds=0.5 --quiet --full";
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
     let text = "quick was shrunk to fit its time budget: 20000 keys instead of 200000, ";

@@ -181,7 +181,8 @@ fn the_settings_are_printed_as_they_were_run() {
     let runs = std::fs::read_dir(folder.path().join("kvdyno-results")).unwrap().flatten();
     let of_first = runs.map(|entry| entry.path()).find(|path| path.join("run.json").exists()).unwrap();
     assert_eq!(super::command::kvdyno(folder.path(), &other).code, Some(0));
-    let report = super::command::kvdyno(folder.path(), &format!("report {}", of_first.display())).stdout;
+    let report =
+        super::command::kvdyno(folder.path(), &format!("report {} --full", of_first.display())).stdout;
     let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
     for text in [
         "25 % of reads miss",

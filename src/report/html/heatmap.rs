@@ -3,8 +3,10 @@
 use super::super::describe::{engine_name, question};
 use super::super::figure::{known, rate, ratio};
 use super::super::markup::{Html, html};
-use super::super::matrix::{Entry, Matrix, Row, Section, Standing, State, matrices};
-use super::super::overview::grid::{Disturbed, has_figures, mean, rank, remarks, section_title, signs};
+use super::super::matrix::{Column, Entry, Matrix, Row, Section, State, matrices};
+use super::super::overview::grid::{
+    Disturbed, has_figures, is_compared, mean, rank, remarks, section_title, signs,
+};
 use crate::results::summary::Summary;
 use crate::text::{counted, listed, plain_text, short_text};
 
@@ -50,13 +52,13 @@ fn heatmap(matrix: &Matrix, summary: &Summary) -> Html {
     for section in sections {
         map.push(&body(matrix, section, &disturbed));
     }
-    map.push(&html!("</table></div>\n{}", legend(matrix, &rows, &disturbed)));
+    map.push(&html!("</table></div>\n{}", legend(matrix, &rows, &disturbed, summary.runs)));
     map
 }
 
 /// The titles: each phase with what it asks.
 fn head(matrix: &Matrix) -> Html {
-    let title = |column: &super::super::matrix::Column| {
+    let title = |column: &Column| {
         let name = short_text(&column.phase.name, NAME_LIMIT);
         html!("<th scope=\"col\" title=\"{}\">{}</th>", question(column.phase), name)
     };
@@ -69,7 +71,7 @@ fn body(matrix: &Matrix, section: &Section, disturbed: &Disturbed) -> Html {
     let title = section_title(section, matrix, |_| true);
     let columns = matrix.columns.len();
     let row = |row: &Row| {
-        let cells: Html = row.entries.iter().map(|entry| cell(section, entry.as_ref(), disturbed)).collect();
+        let cells: Html = row.entries.iter().map(|entry| cell(entry.as_ref(), disturbed)).collect();
         let (engine, mean) = (engine_name(row.engine, row.options), mean(row, columns));
         html!("<tr><th scope=\"row\">{}</th><td class=\"r\">{}</td>{}</tr>\n", engine, mean, cells)
     };
@@ -83,7 +85,7 @@ fn body(matrix: &Matrix, section: &Section, disturbed: &Disturbed) -> Html {
 }
 
 /// The figures of an engine in a phase.
-fn cell(section: &Section, entry: Option<&Entry>, disturbed: &Disturbed) -> Html {
+fn cell(entry: Option<&Entry>, disturbed: &Disturbed) -> Html {
     let Some(entry) = entry else { return Html::constant("<td>-</td>") };
     match entry.state {
         State::Failed => return Html::constant("<td>- failed</td>"),
@@ -95,22 +97,17 @@ fn cell(section: &Section, entry: Option<&Entry>, disturbed: &Disturbed) -> Html
         true => html!("<b>{}</b>", per_second),
         false => html!("{}", per_second),
     };
+    let rank = if is_compared(entry) { rank(entry, disturbed) } else { String::new() };
     // An engine that is alone at its level is compared with nothing.
-    let is_alone = entry.cell.rank.is_some_and(|rank| rank.of == 1);
-    let is_compared = section.standing != Standing::Floor && !is_alone;
-    let Some(of_best) = entry.ratio.filter(|_| is_compared) else {
-        return html!(
-            "<td>{} <i>{}</i></td>",
-            per_second,
-            if is_alone { rank(entry, disturbed) } else { String::new() }
-        );
+    let Some(of_best) = entry.ratio else {
+        return html!("<td>{} <i>{}</i></td>", per_second, rank);
     };
     html!(
         "<td class=\"{}\" title=\"{} of the best\">{} <i>{}</i></td>",
         shade(of_best),
         ratio(of_best),
         per_second,
-        rank(entry, disturbed)
+        rank
     )
 }
 
@@ -120,7 +117,7 @@ fn shade(of_best: f64) -> &'static str {
 }
 
 /// The shades and signs in words, and the engines without figures.
-fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed) -> Html {
+fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, runs: u32) -> Html {
     let key = |(place, (class, least)): (usize, &(&'static str, f64))| {
         let text = match (place, place + 1 == SHADES.len()) {
             (0, _) => format!("1 to {least}"),
@@ -130,11 +127,14 @@ fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed) -> Html {
         html!("<span class=\"{}\">{}</span>\n", *class, text)
     };
     let keys: Html = SHADES.iter().enumerate().map(key).collect();
-    let mut sentences: Vec<String> = signs(rows, disturbed)
+    let mut sentences: Vec<String> = signs(rows, disturbed, runs)
         .into_iter()
         .map(|(sign, words)| format!("{}: {words}", if sign == "*" { "bold" } else { sign }))
         .collect();
-    sentences = vec![format!("{}.", sentences.join("; "))];
+    sentences = match sentences.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("{}.", sentences.join("; "))],
+    };
     sentences.extend(remarks(rows, matrix.columns.len(), disturbed));
     let absent: Vec<String> = matrix
         .sections

@@ -86,13 +86,26 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
     for block in blocks(&columns, screen.width.saturating_sub(names.width())) {
         text += &block_text(&sections, &names, block, screen.has_colours);
     }
-    let legend = legend(&rows, columns.len(), &disturbed);
-    text + &wrapped("", "", &plain_text(&legend), screen.width.min(super::PROSE))
+    let legend = legend(&rows, columns.len(), &disturbed, summary.runs);
+    match legend.as_str() {
+        "" => text,
+        legend => text + &wrapped("", "", &plain_text(legend), screen.width.min(super::PROSE)),
+    }
 }
 
 /// Rows without figures are in the lines on failures.
 pub(in crate::report) fn has_figures(row: &Row) -> bool {
     row.entries.iter().flatten().any(|entry| entry.state == State::Measured)
+}
+
+/// Whether it has figures of an engine, and not of the harness or of a planted fault.
+pub(in crate::report) fn is_compared(entry: &Entry) -> bool {
+    matches!(entry.standing, Standing::Engines | Standing::Caches)
+}
+
+/// The entries of engines.
+fn compared<'a>(rows: &'a [&'a Row<'a>]) -> impl Iterator<Item = &'a Entry<'a>> + Clone {
+    rows.iter().flat_map(|row| row.entries.iter().flatten()).filter(|entry| is_compared(entry))
 }
 
 /// How many of the cells were disturbed.
@@ -103,8 +116,7 @@ pub(in crate::report) struct Disturbed {
 
 impl Disturbed {
     pub fn of(rows: &[&Row]) -> Disturbed {
-        let ranked =
-            rows.iter().flat_map(|row| row.entries.iter().flatten()).filter(|entry| entry.ratio.is_some());
+        let ranked = compared(rows);
         let of = ranked.clone().count();
         Disturbed { cells: ranked.filter(|entry| entry.marks.contains(&Mark::Disturbed)).count(), of }
     }
@@ -158,7 +170,7 @@ fn shown(section: &Section, entry: Option<&Entry>, disturbed: &Disturbed) -> Sho
                 () if entry.is_highest || entry.is_leader => Look::Strong,
                 () => Look::Plain,
             };
-            let rank = if entry.ratio.is_some() { rank(entry, disturbed) } else { String::new() };
+            let rank = if is_compared(entry) { rank(entry, disturbed) } else { String::new() };
             Shown { rate, rank, look }
         }
     }
@@ -302,20 +314,24 @@ pub(in crate::report) fn section_title(
     }
 }
 
-/// The signs that the matrix has, in words, and remarks on all of it.
-fn legend(rows: &[&Row], columns: usize, disturbed: &Disturbed) -> String {
-    let signs: Vec<String> =
-        signs(rows, disturbed).into_iter().map(|(sign, words)| format!("{sign} {words}")).collect();
-    format!("{}. {}", signs.join("; "), remarks(rows, columns, disturbed).join(" "))
+/// The signs that the matrix has, in words, and remarks on all of it; empty if there is nothing to explain.
+fn legend(rows: &[&Row], columns: usize, disturbed: &Disturbed, runs: u32) -> String {
+    let signs = signs(rows, disturbed, runs).into_iter().map(|(sign, words)| format!("{sign} {words}"));
+    let signs = signs.collect::<Vec<_>>().join("; ");
+    let signs = if signs.is_empty() { signs } else { signs + "." };
+    let remarks = remarks(rows, columns, disturbed);
+    [signs].into_iter().chain(remarks).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// What the means are, and how many cells were disturbed if they are too many to be marked.
 pub(in crate::report) fn remarks(rows: &[&Row], columns: usize, disturbed: &Disturbed) -> Vec<String> {
-    let is_partial = rows.iter().filter_map(|row| row.score).any(|score| score.phases < columns);
-    let partial = if is_partial { ", (3) over 3 columns only" } else { "" };
+    let scores = || rows.iter().filter_map(|row| row.score);
+    let partial = scores().find(|score| score.phases < columns);
+    let partial = partial
+        .map_or_else(String::new, |score| format!(", ({0}) over {0} of {columns} columns", score.phases));
     let mean =
         "mean: geometric mean of the ratios to the highest median of each column, which sorts the rows";
-    let mut remarks = vec![format!("{mean}{partial}.")];
+    let mut remarks: Vec<String> = scores().next().map(|_| format!("{mean}{partial}.")).into_iter().collect();
     if disturbed.are_many() {
         remarks.push(format!("Other programs disturbed {} of {} cells.", disturbed.cells, disturbed.of));
     }
@@ -323,9 +339,12 @@ pub(in crate::report) fn remarks(rows: &[&Row], columns: usize, disturbed: &Dist
 }
 
 /// The signs that the matrix has, each with its meaning.
-pub(in crate::report) fn signs(rows: &[&Row], disturbed: &Disturbed) -> Vec<(&'static str, String)> {
-    let entries =
-        || rows.iter().flat_map(|row| row.entries.iter().flatten()).filter(|entry| entry.ratio.is_some());
+pub(in crate::report) fn signs(
+    rows: &[&Row],
+    disturbed: &Disturbed,
+    runs: u32,
+) -> Vec<(&'static str, String)> {
+    let entries = || compared(rows);
     let has_mark = |mark: Mark| entries().any(|entry| marks(entry, disturbed).contains(&mark));
     let has_rank = |is: fn(&crate::results::statistics::Rank) -> bool| {
         entries().filter_map(|entry| entry.cell.rank).any(|rank| is(&rank))
@@ -333,7 +352,10 @@ pub(in crate::report) fn signs(rows: &[&Row], disturbed: &Disturbed) -> Vec<(&'s
     let is_missing = rows.iter().flat_map(|row| &row.entries).any(|entry| {
         entry.as_ref().is_none_or(|entry| matches!(entry.state, State::NotRun | State::Pending))
     });
-    let open = format!("no order shown ({FEWEST_FOR_ORDER} runs or more can show one)");
+    let open = match (runs as usize) < FEWEST_FOR_ORDER {
+        true => format!("no order shown (that takes {FEWEST_FOR_ORDER} runs or more)"),
+        false => "any rank is possible".to_string(),
+    };
     let signs = [
         (entries().any(|entry| entry.is_highest), "*", "highest median of a column at its level"),
         (has_rank(|rank| rank.of > 1 && !rank.is_open()), "1-3", "range of ranks at that level"),

@@ -16,47 +16,55 @@ const NAMES: usize = 6;
 /// A warning of fewer trials than this share is less important than those of the run and of more trials.
 const FEW_TRIALS: f64 = 0.1;
 
-/// The concerns by importance: first what makes figures wrong, then what makes them imprecise, then what limits what they are
-/// good for.
-const ORDER: [Concern; 30] = [
-    Concern::DebugBuild,
-    Concern::MemoryFileSystem,
-    Concern::ClockStepsBack,
-    Concern::UnaccountedTime,
-    Concern::NotWhole,
-    Concern::LeftProcesses,
-    Concern::GuardPages,
-    Concern::CpuQuota,
-    Concern::LowMemory,
-    Concern::MemoryLimit,
-    Concern::LowDiskSpace,
-    Concern::Steal,
-    Concern::OtherWork,
-    Concern::RunDelay,
-    Concern::SpinDrift,
-    Concern::Load,
-    Concern::CachesNotDropped,
-    Concern::SlowClock,
-    Concern::CostlyClock,
-    Concern::NotSteady,
-    Concern::HarnessShare,
-    Concern::Shrunk,
-    Concern::ShortSample,
-    Concern::Governor,
-    Concern::Turbo,
-    Concern::VirtualMachine,
-    Concern::Swap,
-    Concern::FewOpenFiles,
-    Concern::ChecksReduced,
-    Concern::HugePages,
+/// The concerns by importance: what makes figures wrong, what makes them imprecise, and what limits their use. Within a class,
+/// those of the run are first, then those of most trials.
+const CLASSES: [&[Concern]; 3] = [
+    &[
+        Concern::DebugBuild,
+        Concern::MemoryFileSystem,
+        Concern::ClockStepsBack,
+        Concern::UnaccountedTime,
+        Concern::NotWhole,
+        Concern::LeftProcesses,
+        Concern::GuardPages,
+    ],
+    &[
+        Concern::CpuQuota,
+        Concern::LowMemory,
+        Concern::MemoryLimit,
+        Concern::LowDiskSpace,
+        Concern::OtherWork,
+        Concern::RunDelay,
+        Concern::Steal,
+        Concern::SpinDrift,
+        Concern::Load,
+        Concern::CachesNotDropped,
+        Concern::NotSteady,
+    ],
+    &[
+        Concern::Shrunk,
+        Concern::HarnessShare,
+        Concern::ShortSample,
+        Concern::SlowClock,
+        Concern::CostlyClock,
+        Concern::VirtualMachine,
+        Concern::Governor,
+        Concern::Turbo,
+        Concern::Swap,
+        Concern::FewOpenFiles,
+        Concern::ChecksReduced,
+        Concern::HugePages,
+    ],
 ];
 
 /// The most important warnings, and how many others there are.
 pub(super) fn warnings(summary: &Summary, prose: &Prose) -> Vec<String> {
     let place = |found: &TrialWarning| {
-        let known = ORDER.iter().position(|concern| concern.id() == found.warning.id);
+        let is_it = |concern: &Concern| concern.id() == found.warning.id;
+        let class = CLASSES.iter().position(|class| class.iter().any(is_it)).unwrap_or(CLASSES.len());
         let few = f64::from(found.trials) < FEW_TRIALS * summary.records.len() as f64;
-        (found.trials > 0 && few, known.unwrap_or(ORDER.len()), std::cmp::Reverse(found.trials))
+        let trials = if found.trials == 0 { u32::MAX } else { found.trials };
+        (class > 0 && found.trials > 0 && few, class, std::cmp::Reverse(trials))
     };
     let mut found: Vec<&TrialWarning> = summary.warnings.iter().collect();
     found.sort_by_key(|found| place(found));
@@ -65,8 +73,7 @@ pub(super) fn warnings(summary: &Summary, prose: &Prose) -> Vec<String> {
             0 => String::new(),
             trials => format!(" ({})", counted(trials.into(), "trial", "trials")),
         };
-        // Two lines at most.
-        short_text(&format!("{}{trials} {}", found.warning.text, found.warning.advice), 2 * prose.width - 12)
+        short_text(&format!("{}{trials} {}", found.warning.text, found.warning.advice), prose.two_lines())
     };
     let mut lines: Vec<String> = found.iter().take(WARNINGS).map(line).collect();
     match found.len().saturating_sub(WARNINGS) {
@@ -97,7 +104,7 @@ pub(super) fn failures(summary: &Summary, prose: &Prose) -> Vec<String> {
     let room = LINES.saturating_sub(last.len()).max(1);
     let mut lines = prose.capped(lines, room, "other reason", "other reasons");
     lines.extend(last);
-    lines.iter().map(|line| short_text(line, prose.width - 2)).collect()
+    lines.iter().map(|line| short_text(line, prose.two_lines())).collect()
 }
 
 /// Failed trials by their cause.
@@ -172,7 +179,8 @@ mod tests {
     #[test]
     fn every_concern_has_a_place_in_the_order() {
         for concern in Concern::ALL {
-            assert_eq!(ORDER.iter().filter(|own| *own == concern).count(), 1, "{}", concern.id());
+            let places = CLASSES.iter().flat_map(|class| class.iter()).filter(|own| *own == concern);
+            assert_eq!(places.count(), 1, "{}", concern.id());
         }
     }
 }

@@ -109,7 +109,6 @@ fn harness_bound(verdict: &Verdict) -> String {
 }
 
 /// A line for each question, in the order of the phases; questions that no table with several engines answers are last.
-/// `are_mixed`: there is more than one effective level, so that a line must name its own.
 pub(in crate::report) fn brief(summary: &Summary) -> Vec<String> {
     let all = verdicts(summary);
     if all.is_empty() {
@@ -125,11 +124,9 @@ pub(in crate::report) fn brief(summary: &Summary) -> Vec<String> {
             questions.push(&verdict.question);
         }
     }
-    let levels: Vec<String> = all.iter().map(|verdict| verdict.group.name()).collect();
-    let are_mixed = levels.iter().any(|level| *level != levels[0]);
     let of = |question: &str| {
         let own: Vec<&Verdict> = all.iter().filter(|verdict| verdict.question == question).collect();
-        plain_text(&format!("{question}{}: {}", places(&own), answer(&own, are_mixed)))
+        plain_text(&format!("{question}{}: {}", places(&own), answer(&own)))
     };
     questions.into_iter().map(of).collect()
 }
@@ -160,7 +157,7 @@ fn places(own: &[&Verdict]) -> String {
 }
 
 /// The answer of all verdicts on a question, level by level.
-fn answer(own: &[&Verdict], are_mixed: bool) -> String {
+fn answer(own: &[&Verdict]) -> String {
     let mut levels: Vec<String> = Vec::new();
     for verdict in own {
         let name = verdict.group.name();
@@ -179,9 +176,10 @@ fn answer(own: &[&Verdict], are_mixed: bool) -> String {
     if answers.iter().any(|(_, at)| is_compared(at)) {
         answers.retain(|(_, at)| is_compared(at));
     }
-    let text = |(level, at): &(String, Vec<&Verdict>)| match are_mixed {
-        true => format!("at {level}: {}", at_level(at)),
-        false => at_level(at),
+    // A level needs no name if the question has no other.
+    let text = |(level, at): &(String, Vec<&Verdict>)| match levels.len() {
+        1 => at_level(at),
+        _ => format!("at {level}: {}", at_level(at)),
     };
     answers.iter().map(text).collect::<Vec<_>>().join("; ")
 }
@@ -239,11 +237,11 @@ fn short(verdict: &Verdict) -> String {
             format!("{}{among}{}{}", cell_name(verdict.leaders[0]), ahead(lead), p99(verdict))
         }
         Statement::Leaders { lead, by_harness } => {
-            format!("{}{}{}", one_of(&verdict.leaders), bounded(verdict, lead), harness(by_harness))
+            format!("{}{}{}", one_of(&verdict.leaders), bounded(verdict, lead), harness(verdict, by_harness))
         }
         Statement::NoDifference { by_harness } => {
             let engines = counted(verdict.leaders.len() as u64, "engine", "engines");
-            format!("no difference shown between {engines}{}{}", limit(verdict), harness(by_harness))
+            format!("no difference shown between {engines}{}{}", limit(verdict), harness(verdict, by_harness))
         }
     }
 }
@@ -270,7 +268,7 @@ fn bounded(verdict: &Verdict, lead: &Lead) -> String {
     };
     match lead.by {
         By::Times { at_least: Some(times), .. } => {
-            format!("; the fastest is at least {}x ahead of {rest}", figure::ratio_floor(times))
+            format!("; the fastest is at least {}x ahead of {rest}", figure::times_floor(times))
         }
         _ if verdict.slower == 1 => format!("; {rest} is slower"),
         _ => format!("; {rest} are slower"),
@@ -282,8 +280,15 @@ fn p99(verdict: &Verdict) -> String {
     p99_ns.map_or_else(String::new, |ns| format!("; p99 {}", time(ns)))
 }
 
-fn harness(by_harness: &[&Cell]) -> String {
-    if by_harness.is_empty() { String::new() } else { " (by the time inside the engines)".to_string() }
+/// A note if the leader has more ops/s than others of a few leaders only because of the harness.
+fn harness(verdict: &Verdict, by_harness: &[&Cell]) -> String {
+    match names(by_harness).as_slice() {
+        names @ [_, ..] if verdict.leaders.len() <= NAMED => {
+            let first = cell_name(verdict.leaders[0]);
+            format!("; {first} has more ops/s than {} only because of the harness", listed(names, "and"))
+        }
+        _ => String::new(),
+    }
 }
 
 /// What limits all engines alike, where the settings of the phase imply it.

@@ -1,0 +1,260 @@
+//! Verdicts on runs whose truth is known.
+
+use super::*;
+use crate::report::matrix::{Mark, matrices};
+use crate::report::tests::scaled;
+use crate::results::fixture;
+use crate::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
+use crate::results::{Outcome, Record, Run};
+
+/// Runs that differ by up to 4 %, differently for each engine.
+fn noise(engine: &str, run: u32) -> f64 {
+    1.0 + f64::from(run * engine.len() as u32 % 5) / 100.0
+}
+
+/// The verdict on a phase, which must have one level.
+fn of<'a>(all: &'a [Verdict<'a>], phase: &str) -> &'a Verdict<'a> {
+    let own: Vec<&Verdict> = all.iter().filter(|verdict| verdict.phase.name == phase).collect();
+    assert_eq!(own.len(), 1, "{own:?}");
+    own[0]
+}
+
+fn leaders<'a>(verdict: &'a Verdict) -> Vec<&'a str> {
+    verdict.leaders.iter().map(|cell| cell.engine.as_str()).collect()
+}
+
+/// The line on a phase.
+fn line(summary: &Summary, phase: &str) -> String {
+    let lines = brief(summary);
+    let own: Vec<&String> = lines.iter().filter(|line| line.contains(&format!("({phase})"))).collect();
+    assert_eq!(own.len(), 1, "{lines:?}");
+    own[0].clone()
+}
+
+/// The summary with changed records.
+fn changed(run: &Run, summary: Summary, change: impl Fn(&mut Record)) -> Summary {
+    let mut records = summary.records;
+    records.iter_mut().for_each(change);
+    let trials = records.iter().map(|record| record.trial.clone()).collect();
+    let run = Run { plan: crate::results::Plan { trials, ..run.plan.clone() }, ..run.clone() };
+    Summary::new(&run, records)
+}
+
+#[test]
+fn a_clear_winner_is_named_with_the_interval_of_its_lead() {
+    let (summary, _) = scaled(&["lmdb", "fjall", "sqlite"], 5, |engine, run| {
+        noise(engine, run) * if engine == "lmdb" { 2.0 } else { 1.0 }
+    });
+    let all = verdicts(&summary);
+    let read = of(&all, "read");
+    assert_eq!((leaders(read), read.slower), (vec!["lmdb"], 2));
+    let Statement::Winner(Lead { by: By::Times { value, interval: Some(interval), at_least }, .. }) =
+        read.statement
+    else {
+        panic!("{:?}", read.statement)
+    };
+    assert!((1.9..2.1).contains(&value) && interval.low < 2.0 && 2.0 < interval.high, "{value} {interval:?}");
+    assert!(at_least.is_some_and(|times| times > 1.0 && times < 2.0), "{at_least:?}");
+    let text = line(&summary, "read");
+    assert!(text.starts_with("point reads (read): lmdb (write-map=false), "), "{text}");
+    assert!(text.contains("x ahead of ") && text.contains("..2.") && text.contains("; p99 "), "{text}");
+}
+
+#[test]
+fn leaders_that_overlap_are_all_named_and_the_rest_is_behind_by_no_more_than_is_shown() {
+    let (summary, _) = scaled(&["lmdb", "fjall", "sqlite", "sled"], 5, |engine, run| {
+        noise(engine, run) * if engine.starts_with('s') { 1.0 } else { 3.0 }
+    });
+    let all = verdicts(&summary);
+    let read = of(&all, "read");
+    let mut names = leaders(read);
+    names.sort_unstable();
+    assert_eq!((names, read.slower), (vec!["fjall", "lmdb"], 2));
+    let Statement::Leaders { lead: Lead { by: By::Times { at_least: Some(times), .. }, .. }, by_harness } =
+        &read.statement
+    else {
+        panic!("{:?}", read.statement)
+    };
+    assert!(by_harness.is_empty() && (2.0..3.0).contains(times), "{times}");
+    let text = line(&summary, "read");
+    assert!(text.contains(" or ") && text.contains("; the fastest is at least 2."), "{text}");
+    assert!(text.ends_with("x ahead of the other 2"), "{text}");
+}
+
+#[test]
+fn engines_that_cannot_be_distinguished_have_no_winner() {
+    let (summary, _) = scaled(&["lmdb", "fjall", "sqlite"], 5, noise);
+    let all = verdicts(&summary);
+    let read = of(&all, "read");
+    assert_eq!((read.leaders.len(), read.slower), (3, 0));
+    assert_eq!(read.statement, Statement::NoDifference { by_harness: Vec::new() });
+    assert_eq!(line(&summary, "read"), "point reads (read): no difference shown between 3 engines");
+    // Why, where the settings say it: one thread whose writes are synced one by one.
+    let expected = "durable single writes (sync): no difference shown between 3 engines: each write waits for a sync of the disk";
+    assert_eq!(line(&summary, "sync"), expected);
+}
+
+#[test]
+fn fewer_than_five_runs_are_one_line() {
+    for (runs, expected) in [
+        (1, "inconclusive: a single run shows no order, at least 5 runs are needed"),
+        (4, "inconclusive: 4 runs show no order, at least 5 runs are needed"),
+    ] {
+        let (summary, _) = scaled(&["lmdb", "sqlite"], runs, |engine, _| engine.len() as f64);
+        assert_eq!(brief(&summary), [expected]);
+        assert!(verdicts(&summary).iter().all(|verdict| verdict.statement == Statement::TooFewRuns(runs)));
+    }
+}
+
+#[test]
+fn an_engine_without_a_rank_is_not_a_leader_and_takes_the_title_from_the_winner() {
+    let (summary, run) = scaled(&["lmdb", "fjall", "sqlite"], 5, |engine, run| {
+        noise(engine, run)
+            * [1.0, 2.0, 4.0][["sqlite", "lmdb", "fjall"].iter().position(|name| *name == engine).unwrap()]
+    });
+    let summary = changed(&run, summary, |record| {
+        if record.trial.engine == "fjall" && record.trial.repetition == 3 {
+            record.outcome = Outcome::Crashed { signal: "SIGSEGV".to_string(), stderr: Vec::new() };
+            record.phases.truncate(1);
+        }
+    });
+    let all = verdicts(&summary);
+    let read = of(&all, "read");
+    assert_eq!((leaders(read), read.unranked.len(), read.is_beaten()), (vec!["lmdb"], 1, true));
+    let text = line(&summary, "read");
+    assert!(text.contains("lmdb (write-map=false) of the ranked engines, "), "{text}");
+    let matrix = &matrices(&summary)[0];
+    let row = matrix.sections[0].rows.iter().find(|row| row.engine == "fjall").unwrap();
+    let entry = row.entries[1].as_ref().unwrap();
+    assert_eq!((entry.cell.rank, entry.marks.first()), (None, Some(&Mark::Incomplete)));
+    assert!(!entry.is_highest && !entry.is_leader && entry.ratio.unwrap() > 1.0);
+}
+
+#[test]
+fn a_lead_that_the_harness_may_have_made_has_no_figure() {
+    let (summary, run) = scaled(&["lmdb", "sqlite"], 5, noise);
+    let summary = changed(&run, summary, |record| {
+        if record.trial.engine == "lmdb" {
+            record.phases.iter_mut().for_each(|phase| phase.harness_share = 0.3);
+        }
+    });
+    let all = verdicts(&summary);
+    let read = of(&all, "read");
+    assert!(matches!(read.statement, Statement::Winner(Lead { by: By::EngineTime, .. })), "{read:?}");
+    assert_eq!(read.harness_share(), Some(0.3));
+    assert!(
+        line(&summary, "read").contains("lmdb (write-map=false), ahead of sqlite by the time inside"),
+        "{all:?}"
+    );
+    let matrix = &matrices(&summary)[0];
+    let is_marked = |row: &crate::report::matrix::Row| {
+        row.entries.iter().flatten().all(|entry| entry.marks.contains(&Mark::HarnessBound))
+    };
+    let rows = &matrix.sections[0].rows;
+    assert!(rows.iter().all(|row| is_marked(row) == (row.engine == "lmdb")));
+}
+
+#[test]
+fn levels_are_answered_apart_and_an_engine_alone_at_its_level_is_left_to_the_matrix() {
+    let (summary, _) = scaled(&["lmdb", "redb", "sqlite"], 5, |engine, run| {
+        noise(engine, run) * if engine == "sqlite" { 1.0 } else { 2.0 }
+    });
+    let all = verdicts(&summary);
+    let levels: Vec<(String, usize)> = all
+        .iter()
+        .filter(|verdict| verdict.phase.name == "read")
+        .map(|verdict| (verdict.group.name(), verdict.leaders.len() + verdict.slower))
+        .collect();
+    assert_eq!(levels, [("process".to_string(), 2), ("power".to_string(), 1)]);
+    let text = line(&summary, "read");
+    assert!(text.starts_with("point reads (read): at process: lmdb") && !text.contains("redb"), "{text}");
+    // At the level that all reach they are together.
+    assert_eq!(of(&all, "sync").leaders.len() + of(&all, "sync").slower, 3);
+    let (alone, _) = scaled(&["redb"], 5, noise);
+    assert_eq!(line(&alone, "read"), "point reads (read): redb is the only ranked engine");
+}
+
+#[test]
+fn a_run_of_failures_answers_nothing() {
+    let (summary, run) = scaled(&["lmdb", "sqlite"], 5, noise);
+    let failed = |record: &mut Record| {
+        record.outcome = Outcome::WrongAnswers { faults: vec!["key 1".to_string()] };
+    };
+    let summary = changed(&run, summary, failed);
+    assert_eq!(verdicts(&summary).len(), 0);
+    assert_eq!(brief(&summary), ["nothing was measured"]);
+    assert_eq!(brief(&Summary::new(&fixture::run(), Vec::new())), ["nothing was measured"]);
+}
+
+#[test]
+fn tables_with_one_question_are_counted_by_their_answer() {
+    let phases = [PhaseSketch::new("read", &["get"], 100)];
+    let sketch = |name: &'static str| Sketch {
+        name,
+        phases: &phases,
+        engines: &["lmdb", "fjall", "sqlite"],
+        runs: 5,
+        ..Sketch::EMPTY
+    };
+    let (run, mut records) = drawn(&[sketch("a"), sketch("b"), sketch("c")]);
+    for record in records.iter_mut().filter(|record| record.trial.workload.name == "c") {
+        // All alike.
+        record.phases[0].elapsed_ns = 1_000_000;
+    }
+    let lines = brief(&Summary::new(&run, records));
+    assert_eq!(lines, ["point reads (read): lmdb in 2 of 3 tables; no difference shown in 1"]);
+}
+
+#[test]
+fn questions_are_named_from_settings_and_never_from_names() {
+    use crate::workload::{Durability, Mix, Phase};
+    let base = || Phase { name: "writes".to_string(), ..Phase::default() };
+    let get = Mix { get: 1.0, ..Mix::default() };
+    let put = Mix { put: 1.0, ..Mix::default() };
+    let scan = Mix { scan: 1.0, ..Mix::default() };
+    let mixed = Mix { get: 0.5, update: 0.5, ..Mix::default() };
+    let ten = crate::workload::Scan { rows: 10, ..crate::workload::Scan::default() };
+    let (process, power) = (Durability::Process, Durability::Power);
+    for (phase, level, expected) in [
+        (Phase { mix: get, ..base() }, process, "point reads"),
+        (Phase { mix: get, ..base() }, power, "point reads"),
+        (Phase { mix: get, miss: 0.1, ..base() }, process, "point reads, 10 % misses"),
+        (Phase { mix: get, miss: 1.0, threads: 4, ..base() }, process, "point reads, all misses, 4 threads"),
+        (Phase { mix: get, drop_caches_before: true, ..base() }, process, "point reads, cold cache"),
+        (Phase { mix: scan, scan: ten, ..base() }, process, "scans of 10 rows"),
+        (Phase { mix: put, ..base() }, process, "single writes"),
+        (Phase { mix: put, ..base() }, power, "durable single writes"),
+        (Phase { mix: put, join: 100, ..base() }, power, "durable writes in groups of 100"),
+        (Phase { mix: put, each_key: true, join: 100, ..base() }, process, "bulk load"),
+        (Phase { mix: put, each_key: true, ..base() }, power, "durable load by single writes"),
+        (Phase { mix: mixed, threads: 2, ..base() }, process, "mixed reads and writes, 2 threads"),
+        (
+            Phase { mix: Mix::default(), readers: 1, writers: 1, threads: 0, ..base() },
+            process,
+            "mixed reads and writes, 2 threads",
+        ),
+        (Phase { mix: Mix { delete: 1.0, ..Mix::default() }, ..base() }, process, "single deletes"),
+        (
+            Phase { mix: Mix { scan: 0.5, insert: 0.5, ..Mix::default() }, ..base() },
+            process,
+            "mixed scans and writes",
+        ),
+        (Phase { mix: Mix { push: 1.0, ..Mix::default() }, ..base() }, process, "single pushes to lists"),
+        (Phase { mix: Mix { merge: 1.0, ..Mix::default() }, ..base() }, process, "single counter updates"),
+        (
+            Phase { mix: Mix { multi_get: 1.0, ..Mix::default() }, multi_get_keys: 8, ..base() },
+            process,
+            "point reads in groups of 8",
+        ),
+        (
+            Phase { mix: Mix { transaction: 1.0, ..Mix::default() }, transaction_ops: 4, ..base() },
+            power,
+            "durable transactions of 4 writes",
+        ),
+    ] {
+        let (summary, _) = scaled(&["lmdb"], 1, |_, _| 1.0);
+        let mut own = summary.phases.into_iter().next().unwrap();
+        (own.settings, own.durability_requested) = (phase, level);
+        assert_eq!(super::question(&own), expected);
+    }
+}
