@@ -3,9 +3,8 @@
 use super::escape::shell_word;
 use super::figure::{bytes, known};
 use crate::results::summary::{Cell, PhaseSummary, RunState, Summary};
-use crate::results::{OpKind, Run};
+use crate::results::{Durability, OpKind, Run};
 use crate::text::{counted, grouped, plain_text, share_text, short_text, time_text};
-use crate::workload::Durability;
 
 /// The maximum length of an engine name with its options in a table, in characters.
 const ENGINE_LIMIT: usize = 24;

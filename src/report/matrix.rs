@@ -2,8 +2,8 @@
 //! text report and the page draw it.
 
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
+use crate::results::Durability;
 use crate::results::summary::{Cell, PhaseSummary, RunState, Summary, is_mutant};
-use crate::workload::Durability;
 
 /// A workload: its engines by its phases.
 #[derive(Debug)]

@@ -34,8 +34,8 @@ use crate::measure::{
     CapRecord, CapUse, ClockFacts, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement, SeriesRow,
     Usage, Warning,
 };
-pub use crate::workload::OpKind;
-use crate::workload::{Durability, Phase, Workload};
+pub use crate::workload::{Durability, OpKind};
+use crate::workload::{Phase, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

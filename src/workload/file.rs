@@ -60,7 +60,7 @@ pub(super) struct WorkloadFile {
     indexes: Option<Vec<IndexFile>>,
     /// The workload that this is a variant of. Default: none.
     variant_of: Option<String>,
-    /// The layouts that its report uses if none is requested. Default: the usual tables.
+    /// The layouts that its report uses if none is requested. Default: the overview.
     layouts: Option<List<String>>,
     /// How many times the phases with `each_round` are run, in turn. Default: 1.
     rounds: Option<Count<u32>>,

@@ -68,7 +68,7 @@ pub struct Workload {
     /// The workload that this is a variant of, created for a list of sizes or by a suite; none: it is not a variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant_of: Option<String>,
-    /// The layouts that its report uses if none is requested, by name; empty: the usual tables.
+    /// The layouts that its report uses if none is requested, by name; empty: the overview.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layouts: Vec<String>,
     /// The seed of every stream.

@@ -5,8 +5,7 @@ use crate::report::figure::rate;
 use crate::report::tests::{assert_golden, scaled};
 use crate::results::fixture;
 use crate::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
-use crate::results::{Cause, Outcome, PhaseRecord, Record};
-use crate::workload::{Durability, Phase};
+use crate::results::{Cause, Durability, Outcome, PhaseRecord, Record};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -86,23 +85,20 @@ fn sixteen() -> (Summary, Run) {
     ];
     let sketch = Sketch { name: "quick", phases: &phases, engines: &SIXTEEN, runs: 5, ..Sketch::EMPTY };
     let (mut run, mut records) = drawn(&[sketch]);
-    let set = |phases: &mut [Phase]| {
+    for trial in &mut run.plan.trials {
+        let phases = &mut Arc::make_mut(&mut trial.workload).phases;
         phases[0].join = 100;
         phases[2].miss = 0.1;
         phases[3].threads = 2;
         phases[5].durability = Some(Durability::Power);
-    };
-    for trial in &mut run.plan.trials {
-        set(&mut Arc::make_mut(&mut trial.workload).phases);
         trial.is_floor = trial.engine == "null";
     }
     for record in &mut records {
         record.trial = run.plan.trials[record.trial.order as usize].clone();
-        let mut settings: Vec<Phase> = record.phases.iter().map(|phase| phase.phase.clone()).collect();
-        set(&mut settings);
+        let workload = Arc::clone(&record.trial.workload);
         let place = SIXTEEN.iter().position(|name| *name == record.trial.engine).unwrap() as u64;
-        for (phase, settings) in record.phases.iter_mut().zip(settings) {
-            phase.phase = settings;
+        for (phase, settings) in record.phases.iter_mut().zip(&workload.phases) {
+            phase.phase = settings.clone();
             // Engines in pairs; runs of neighbours differ in opposite directions.
             let drift = 100 + u64::from(record.trial.repetition) * (2 + place % 2) % 7;
             phase.elapsed_ns = phase.ops * (300 + place / 2 * 400) * drift / 100;

@@ -5,7 +5,7 @@ use crate::report::matrix::{Mark, matrices};
 use crate::report::tests::scaled;
 use crate::results::fixture;
 use crate::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
-use crate::results::{Outcome, Record, Run};
+use crate::results::{Durability, Outcome, Record, Run};
 
 /// Runs that differ by up to 4 %, differently for each engine.
 fn noise(engine: &str, run: u32) -> f64 {
@@ -205,56 +205,61 @@ fn tables_with_one_question_are_counted_by_their_answer() {
     assert_eq!(lines, ["point reads (read): lmdb in 2 of 3 tables; no difference shown in 1"]);
 }
 
+/// The question of a phase of one thread whose settings were changed.
+fn asked(level: Durability, change: impl Fn(&mut PhaseSummary)) -> String {
+    let (summary, _) = scaled(&["lmdb"], 1, |_, _| 1.0);
+    let mut phase = summary.phases.into_iter().find(|phase| phase.name == "read").unwrap();
+    (phase.name, phase.durability_requested) = ("writes".to_string(), level);
+    (phase.settings.mix.get, phase.settings.join) = (0.0, 1);
+    change(&mut phase);
+    question(&phase)
+}
+
 #[test]
 fn questions_are_named_from_settings_and_never_from_names() {
-    use crate::workload::{Durability, Mix, Phase};
-    let base = || Phase { name: "writes".to_string(), ..Phase::default() };
-    let get = Mix { get: 1.0, ..Mix::default() };
-    let put = Mix { put: 1.0, ..Mix::default() };
-    let scan = Mix { scan: 1.0, ..Mix::default() };
-    let mixed = Mix { get: 0.5, update: 0.5, ..Mix::default() };
-    let ten = crate::workload::Scan { rows: 10, ..crate::workload::Scan::default() };
-    let (process, power) = (Durability::Process, Durability::Power);
-    for (phase, level, expected) in [
-        (Phase { mix: get, ..base() }, process, "point reads"),
-        (Phase { mix: get, ..base() }, power, "point reads"),
-        (Phase { mix: get, miss: 0.1, ..base() }, process, "point reads, 10 % misses"),
-        (Phase { mix: get, miss: 1.0, threads: 4, ..base() }, process, "point reads, all misses, 4 threads"),
-        (Phase { mix: get, drop_caches_before: true, ..base() }, process, "point reads, cold cache"),
-        (Phase { mix: scan, scan: ten, ..base() }, process, "scans of 10 rows"),
-        (Phase { mix: put, ..base() }, process, "single writes"),
-        (Phase { mix: put, ..base() }, power, "durable single writes"),
-        (Phase { mix: put, join: 100, ..base() }, power, "durable writes in groups of 100"),
-        (Phase { mix: put, each_key: true, join: 100, ..base() }, process, "bulk load"),
-        (Phase { mix: put, each_key: true, ..base() }, power, "durable load by single writes"),
-        (Phase { mix: mixed, threads: 2, ..base() }, process, "mixed reads and writes, 2 threads"),
-        (
-            Phase { mix: Mix::default(), readers: 1, writers: 1, threads: 0, ..base() },
-            process,
-            "mixed reads and writes, 2 threads",
-        ),
-        (Phase { mix: Mix { delete: 1.0, ..Mix::default() }, ..base() }, process, "single deletes"),
-        (
-            Phase { mix: Mix { scan: 0.5, insert: 0.5, ..Mix::default() }, ..base() },
-            process,
-            "mixed scans and writes",
-        ),
-        (Phase { mix: Mix { push: 1.0, ..Mix::default() }, ..base() }, process, "single pushes to lists"),
-        (Phase { mix: Mix { merge: 1.0, ..Mix::default() }, ..base() }, process, "single counter updates"),
-        (
-            Phase { mix: Mix { multi_get: 1.0, ..Mix::default() }, multi_get_keys: 8, ..base() },
-            process,
-            "point reads in groups of 8",
-        ),
-        (
-            Phase { mix: Mix { transaction: 1.0, ..Mix::default() }, transaction_ops: 4, ..base() },
-            power,
-            "durable transactions of 4 writes",
-        ),
-    ] {
-        let (summary, _) = scaled(&["lmdb"], 1, |_, _| 1.0);
-        let mut own = summary.phases.into_iter().next().unwrap();
-        (own.settings, own.durability_requested) = (phase, level);
-        assert_eq!(super::question(&own), expected);
-    }
+    let process = |change: fn(&mut PhaseSummary)| asked(Durability::Process, change);
+    let power = |change: fn(&mut PhaseSummary)| asked(Durability::Power, change);
+    assert_eq!(process(|phase| phase.settings.mix.get = 1.0), "point reads");
+    assert_eq!(power(|phase| phase.settings.mix.get = 1.0), "point reads", "a read is not made durable");
+    let missing = |phase: &mut PhaseSummary| (phase.settings.mix.get, phase.settings.miss) = (1.0, 0.1);
+    assert_eq!(process(missing), "point reads, 10 % misses");
+    let absent = |phase: &mut PhaseSummary| {
+        (phase.settings.mix.get, phase.settings.miss, phase.settings.threads) = (1.0, 1.0, 4);
+    };
+    assert_eq!(process(absent), "point reads, all misses, 4 threads");
+    let cold =
+        |phase: &mut PhaseSummary| (phase.settings.mix.get, phase.settings.drop_caches_before) = (1.0, true);
+    assert_eq!(process(cold), "point reads, cold cache");
+    let many =
+        |phase: &mut PhaseSummary| (phase.settings.mix.multi_get, phase.settings.multi_get_keys) = (1.0, 8);
+    assert_eq!(process(many), "point reads in groups of 8");
+    let scan = |phase: &mut PhaseSummary| (phase.settings.mix.scan, phase.settings.scan.rows) = (1.0, 10);
+    assert_eq!(process(scan), "scans of 10 rows");
+    assert_eq!(process(|phase| phase.settings.mix.put = 1.0), "single writes");
+    assert_eq!(power(|phase| phase.settings.mix.put = 1.0), "durable single writes");
+    let joined = |phase: &mut PhaseSummary| (phase.settings.mix.put, phase.settings.join) = (1.0, 100);
+    assert_eq!(power(joined), "durable writes in groups of 100");
+    let load = |phase: &mut PhaseSummary| {
+        (phase.settings.mix.put, phase.settings.join, phase.settings.each_key) = (1.0, 100, true);
+    };
+    assert_eq!(process(load), "bulk load");
+    let slow = |phase: &mut PhaseSummary| (phase.settings.mix.put, phase.settings.each_key) = (1.0, true);
+    assert_eq!(power(slow), "durable load by single writes");
+    let mixed = |phase: &mut PhaseSummary| {
+        (phase.settings.mix.get, phase.settings.mix.update, phase.settings.threads) = (0.5, 0.5, 2);
+    };
+    assert_eq!(process(mixed), "mixed reads and writes, 2 threads");
+    let roles = |phase: &mut PhaseSummary| {
+        (phase.settings.threads, phase.settings.readers, phase.settings.writers) = (0, 1, 1);
+    };
+    assert_eq!(process(roles), "mixed reads and writes, 2 threads");
+    let scans = |phase: &mut PhaseSummary| (phase.settings.mix.scan, phase.settings.mix.insert) = (0.5, 0.5);
+    assert_eq!(process(scans), "mixed scans and writes");
+    assert_eq!(process(|phase| phase.settings.mix.delete = 1.0), "single deletes");
+    assert_eq!(process(|phase| phase.settings.mix.push = 1.0), "single pushes to lists");
+    assert_eq!(process(|phase| phase.settings.mix.merge = 1.0), "single counter updates");
+    let groups = |phase: &mut PhaseSummary| {
+        (phase.settings.mix.transaction, phase.settings.transaction_ops) = (1.0, 4);
+    };
+    assert_eq!(power(groups), "durable transactions of 4 writes");
 }

@@ -3,10 +3,10 @@
 use super::{By, Lead, Statement, Verdict, verdicts};
 use crate::report::describe::{all_threads, cell_name, phase_name};
 use crate::report::figure::{self, time};
+use crate::results::Durability;
 use crate::results::statistics::FEWEST_FOR_ORDER;
 use crate::results::summary::{Cell, Summary};
 use crate::text::{counted, listed, plain_text, share_text};
-use crate::workload::Durability;
 
 /// The maximum number of leaders that a line names.
 const NAMED: usize = 4;
