@@ -385,11 +385,10 @@ fn tip(scatter: &Scatter, placed: &Placed) -> String {
         format!("{} {}{ends}", axis.short, axis.unit.text(extent.value))
     };
     format!(
-        "{}: {}, {}; level {}{}",
+        "{}: {}, {}{}",
         placed.dot.engine,
         figure(&scatter.y, placed.dot.y),
         figure(&scatter.x, placed.dot.x),
-        placed.level,
         if placed.is_first { "; no engine at this level is better in both" } else { "" }
     )
 }
