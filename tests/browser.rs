@@ -89,6 +89,7 @@ fn look_at(browser: &mut Browser, address: &str) {
             assert_eq!(ground == "rgb(255, 255, 255)", look == "light", "{ground}");
             // What is out of sight is not laid out, and has no boxes.
             browser.value("document.querySelectorAll('.phase').forEach((part) => part.style.contentVisibility = 'visible')");
+            browser.value("document.querySelectorAll('details').forEach((part) => part.open = true)");
             let bad = browser.value(BAD_TEXTS);
             assert_eq!(bad, json!([]), "at {width}, {look}");
             keep_picture(browser, &format!("page-{width}-{look}.png"));
@@ -105,7 +106,22 @@ fn look_at(browser: &mut Browser, address: &str) {
     assert_eq!(browser.value(lines), json!([[true, false], [false, true]]), "the switch of scales");
 }
 
+/// The engines of each level of the heat-map, after sorting by the column `read`: they stay below their level.
+const HEAT: &str = r#"(() => {
+  const heat = document.querySelector("table.heat");
+  const column = [...heat.tHead.rows[0].cells].findIndex((cell) => cell.textContent === "read");
+  const read = () => [...heat.tBodies].map((body) => [...body.rows].map((row) => row.cells[0].textContent));
+  const before = read();
+  heat.tHead.rows[0].cells[column].querySelector("button").click();
+  const rates = [...heat.tBodies].map((body) => [...body.rows].slice(1).map((row) => value(row.cells[column].textContent)));
+  const is_sorted = rates.every((rates) => rates.every((rate, place) => !place || rates[place - 1] <= rate));
+  const same = read().every((body, place) => body[0] === before[place][0] && [...body].sort().join() === [...before[place]].sort().join());
+  const side = heat.tBodies[0].rows[1].cells[0];
+  return [before.length > 1, is_sorted, same, getComputedStyle(side).position];
+})()"#;
+
 fn sort_and_filter(browser: &mut Browser) {
+    assert_eq!(browser.value(HEAT), json!([true, true, true, "sticky"]), "the heat-map");
     let sorted = r#"(() => {
       const place = (found) => [...found.tHead.rows[0].cells].findIndex((cell) => cell.textContent === "ops/s");
       const table = [...document.querySelectorAll(".phase table")].find((found) => found.tBodies[0].rows.length > 2 && place(found) >= 0);
@@ -152,10 +168,11 @@ fn still(browser: &mut Browser) {
 }
 
 fn point_at(browser: &mut Browser) {
-    browser.value("document.querySelector('svg .r').scrollIntoView({block: 'center'})");
+    // Those of phases that only load are folded.
+    browser.value("document.querySelector('.phase > .charts .r').scrollIntoView({block: 'center'})");
     still(browser);
     let place = browser.value(
-        "(() => { const box = document.querySelector('svg .r').getBoundingClientRect(); \
+        "(() => { const box = document.querySelector('.phase > .charts .r').getBoundingClientRect(); \
          return [box.x + 40, box.y + box.height / 2] })()",
     );
     let event = json!({"type": "mouseMoved", "x": place[0], "y": place[1]});
@@ -163,10 +180,12 @@ fn point_at(browser: &mut Browser) {
     let tip = browser
         .value("document.getElementById('tip').hidden ? '' : document.getElementById('tip').textContent");
     assert!(tip.as_str().is_some_and(|tip| tip.contains("ops/s")), "nothing is told of a bar: {tip}");
-    browser.value("document.querySelector('svg .r .log polyline').scrollIntoView({block: 'center'})");
+    browser.value(
+        "document.querySelector('.phase > .charts .r .log polyline').scrollIntoView({block: 'center'})",
+    );
     still(browser);
     let place = browser.value(
-        "(() => { const line = [...document.querySelectorAll('svg .r .log polyline')][0]; \
+        "(() => { const line = document.querySelector('.phase > .charts .r .log polyline'); \
          const point = line.points[1]; \
          const at = new DOMPoint(point.x, point.y).matrixTransform(line.getScreenCTM()); return [at.x, at.y] })()",
     );

@@ -1,7 +1,7 @@
 //! The report on one screen, for a terminal: a matrix for each workload, a line for each question, the most important
 //! warnings, what failed or was skipped, and what to do next.
 
-mod grid;
+pub(super) mod grid;
 mod troubles;
 
 use super::describe::machine;

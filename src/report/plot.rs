@@ -60,6 +60,16 @@ pub const PLOTS: &[Plot] = &[
         charts: |scene, choice| choice.each(scene, |phase| chart::latency(scene, phase, choice.scales())),
     },
     Plot {
+        name: "tradeoff",
+        about: "Two figures against each other, with the engines that are beaten in neither: reads and writes, rate and p99, \
+                rate and memory, bytes written and space.",
+        needs: "a phase with two measured engines",
+        charts: |scene, choice| {
+            let phases: Vec<&PhaseSummary> = choice.phases(scene).collect();
+            chart::tradeoffs(scene, &phases, choice.phase.is_none(), choice.scales())
+        },
+    },
+    Plot {
         name: "series",
         about: "Ops per second, p99, memory and disk over time, with stalls marked.",
         needs: "a phase of at least three seconds",

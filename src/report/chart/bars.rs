@@ -44,6 +44,8 @@ pub(super) struct Bars {
     pub unit: Unit,
     /// The sections, from the top.
     pub sections: Vec<Section>,
+    /// Whether a page has a switch of scales.
+    pub has_switch: bool,
 }
 
 const ROW: f64 = 19.0;
@@ -75,7 +77,7 @@ pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
     let room = (columns.from, columns.to);
     let mut content = html!("<text class=\"t\" x=\"0\" y=\"11\">{}</text>", bars.axis);
     let mut drawn = Vec::new();
-    for (class, is_log) in scales.kinds(false) {
+    for (class, is_log) in scales.kinds(false, bars.has_switch) {
         let scale = match is_log {
             true => Scale::log(bars.unit, least, largest, room),
             false => Scale::linear(bars.unit, largest, room),
@@ -103,6 +105,7 @@ pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
         content,
         x: String::new(),
         is_log: scales == Scales::Log,
+        has_switch: bars.has_switch,
     })
 }
 
@@ -126,7 +129,11 @@ fn draw_row(row: &Row, unit: Unit, columns: &Columns, drawn: &[(&'static str, bo
     if !row.lead.is_empty() {
         inside.push(&html!("<text class=\"t\">{}</text>", row.lead));
     }
-    inside.push(&html!("<text x=\"{}\">{}</text>", columns.name, row.engine));
+    let name = match columns.name {
+        0.0 => html!("<text>{}</text>", row.engine),
+        x => html!("<text x=\"{}\">{}</text>", x, row.engine),
+    };
+    inside.push(&name);
     for (class, is_log, scale) in drawn {
         inside.push(&geometry(row, columns, class, *is_log, scale));
     }
@@ -152,13 +159,10 @@ fn geometry(row: &Row, columns: &Columns, class: &'static str, is_log: bool, sca
     let mut drawn = match is_log {
         true => html!("<circle class=\"{} {}\" cx=\"{}\" cy=\"-4\" r=\"4\"/>", fill, class, end),
         // A minimum width, so that every figure has a visible bar.
-        false => html!(
-            "<rect class=\"{} {}\" x=\"{}\" y=\"-10\" width=\"{}\" height=\"12\"/>",
-            fill,
-            class,
-            columns.from,
-            (end - columns.from).max(0.6)
-        ),
+        false => {
+            let width = (end - columns.from).max(0.6);
+            html!("<path class=\"{} {}\" d=\"M{} -10h{}v12h-{}z\"/>", fill, class, columns.from, width, width)
+        }
     };
     if let Some(interval) = row.interval {
         let (low, high) = (scale.at(interval.low), scale.at(interval.high));

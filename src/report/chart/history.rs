@@ -30,5 +30,8 @@ pub(crate) fn history(title: String, past: &[Past], scales: Scales) -> Option<Ch
     };
     let sections = vec![Section { heading: None, rows: past.iter().map(row).collect() }];
     let axis = "ops/s, median over runs; whisker: its interval".to_string();
-    bars::draw(&Bars { title, about: String::new(), axis, unit: Unit::Rate, sections }, scales)
+    bars::draw(
+        &Bars { title, about: String::new(), axis, unit: Unit::Rate, sections, has_switch: true },
+        scales,
+    )
 }

@@ -36,6 +36,7 @@ pub(crate) fn latency(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Ve
             y: Axis { title: "service time", unit: Unit::Time, is_log: true },
             lines: cells.iter().take(LINES_KEPT).enumerate().map(line).collect(),
             of: cells.len(),
+            has_switch: false,
         };
         lines::draw(&drawn, scales)
     };

@@ -59,6 +59,8 @@ pub(super) struct Lines {
     pub lines: Vec<Line>,
     /// The number of lines before any were dropped.
     pub of: usize,
+    /// Whether a page has a switch of scales.
+    pub has_switch: bool,
 }
 
 const HEIGHT: f64 = 236.0;
@@ -87,7 +89,7 @@ pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
         lines.x.title
     );
     let mut drawn = Vec::new();
-    for (class, is_log) in scales.kinds(lines.y.is_log) {
+    for (class, is_log) in scales.kinds(lines.y.is_log, lines.has_switch) {
         let scale = y_scale(lines.y.unit, points(), is_log);
         content.push(&html!("<g class=\"{}\">{}</g>", class, axis::left(&scale, (LEFT, right))));
         let names = name_places(lines, &scale);
@@ -132,7 +134,7 @@ pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
         Scales::Log => true,
     };
     let (title, about) = (lines.title.clone(), lines.about.clone());
-    Some(Chart { title, about, height: HEIGHT, content, x: shared_x, is_log })
+    Some(Chart { title, about, height: HEIGHT, content, x: shared_x, is_log, has_switch: lines.has_switch })
 }
 
 /// The x values of the known points of a line.

@@ -3,24 +3,32 @@
 mod axis;
 mod bars;
 mod history;
+mod labels;
 mod latency;
 mod lines;
 mod palette;
+mod pareto;
 mod resources;
 mod scale;
+mod scatter;
 mod scene;
 mod series;
 mod sizes;
 mod throughput;
+mod tradeoff;
 
 pub(super) use history::{Past, history};
 pub(super) use latency::latency;
 pub(super) use palette::{RULES, Theme, colours, plain_rules};
 pub(super) use resources::resources;
+pub(super) use scatter::FRONT;
 pub(super) use scene::Scene;
 pub(super) use series::series;
 pub(super) use sizes::sizes;
-pub(super) use throughput::{overview, throughput};
+pub(super) use throughput::throughput;
+pub(super) use tradeoff::{
+    BARS, amplification, latency_and_rate, memory_and_rate, reads_and_writes, tradeoffs,
+};
 
 use super::markup::{Html, html};
 
@@ -42,12 +50,13 @@ pub(super) enum Scales {
 
 impl Scales {
     /// The kinds to draw: their classes, and whether they are logarithmic. `own_is_log`: the chart's default is logarithmic.
-    fn kinds(self, own_is_log: bool) -> Vec<(&'static str, bool)> {
+    /// `has_switch`: on a page, its readers can switch between both.
+    fn kinds(self, own_is_log: bool, has_switch: bool) -> Vec<(&'static str, bool)> {
         let (linear, log) = (("lin", false), ("log", true));
         match self {
-            Scales::Both => vec![linear, log],
-            Scales::Own if own_is_log => vec![log],
-            Scales::Own | Scales::Linear => vec![linear],
+            Scales::Both if has_switch => vec![linear, log],
+            Scales::Both | Scales::Own if own_is_log => vec![log],
+            Scales::Both | Scales::Own | Scales::Linear => vec![linear],
             Scales::Log => vec![log],
         }
     }
@@ -68,6 +77,8 @@ pub(super) struct Chart {
     pub x: String,
     /// Whether the scale is logarithmic at first.
     pub is_log: bool,
+    /// Whether a page shows a switch of scales.
+    pub has_switch: bool,
 }
 
 impl Chart {
@@ -82,12 +93,21 @@ impl Chart {
             true => Html::default(),
             false => html!("<p class=\"about\">{}</p>", self.about),
         };
+        let switch = match self.has_switch {
+            true => html!(
+                "<input type=\"checkbox\" class=\"scale\" id=\"s{}\"{}/><label for=\"s{}\">log scale</label>",
+                id,
+                checked,
+                id
+            ),
+            false => Html::default(),
+        };
+        let class = if self.has_switch { Html::default() } else { Html::constant(" class=\"wide\"") };
         html!(
-            "<figure><figcaption>{}</figcaption><input type=\"checkbox\" class=\"scale\" id=\"s{}\"{}/><label for=\"s{}\">log scale</label>{}{}</figure>\n",
+            "<figure><figcaption{}>{}</figcaption>{}{}{}</figure>\n",
+            class,
             self.title,
-            id,
-            checked,
-            id,
+            switch,
             html!(
                 "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\"{}>{}</svg>",
                 WIDTH,

@@ -30,6 +30,18 @@ const OTHERS: [(&str, &str, &str); 9] = [
     ("stall", "#c62f00", "#ff8a5c"),
 ];
 
+/// Shades of one colour from far below the best (0) to the best, with the colour of a text on them: shade and text, light
+/// and dark.
+pub(crate) const SHADES: [[(&str, &str); 2]; 7] = [
+    [("#f5f9fd", "#1b1f24"), ("#19222c", "#e4e7eb")],
+    [("#e3eef9", "#1b1f24"), ("#1c3044", "#e4e7eb")],
+    [("#c9def2", "#1b1f24"), ("#1f405d", "#e4e7eb")],
+    [("#a4c8e8", "#1b1f24"), ("#255479", "#ffffff")],
+    [("#76abd9", "#10151b"), ("#2d6c9c", "#ffffff")],
+    [("#2a6cab", "#ffffff"), ("#5fa8e0", "#10151b")],
+    [("#0b4a86", "#ffffff"), ("#93cdff", "#10151b")],
+];
+
 /// The light or the dark palette.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Theme {
@@ -68,7 +80,11 @@ pub(crate) fn colours(theme: Theme) -> Vec<(String, &'static str)> {
     let lines =
         LINES.iter().enumerate().map(|(place, (light, dark))| (format!("c{place}"), pick(light, dark)));
     let others = OTHERS.iter().map(|(name, light, dark)| (name.to_string(), pick(light, dark)));
-    lines.chain(others).collect()
+    let shades = SHADES.iter().enumerate().flat_map(|(place, shades)| {
+        let (shade, text) = shades[usize::from(theme == Theme::Dark)];
+        [(format!("q{place}"), shade), (format!("t{place}"), text)]
+    });
+    lines.chain(others).chain(shades).collect()
 }
 
 /// A marker around a point.
@@ -130,6 +146,8 @@ mod tests {
                     let wanted = match name.as_str() {
                         "ink" | "soft" => 4.5,
                         "paper" | "panel" | "grid" => 1.0,
+                        // Texts on shades are compared with their shades.
+                        name if name.starts_with(['q', 't']) => 1.0,
                         // Names next to lines have the line's colour.
                         name if name.starts_with('c') => 4.5,
                         _ => 3.0,
@@ -137,6 +155,22 @@ mod tests {
                     let found = contrast(colour, ground);
                     assert!(found >= wanted, "{theme:?}: {name} {colour} has {found:.2} on {ground}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn texts_are_legible_on_all_shades_and_shades_differ_in_brightness() {
+        for (place, is_brighter) in [(0, false), (1, true)] {
+            let shades: Vec<(&str, &str)> = SHADES.iter().map(|shades| shades[place]).collect();
+            for (shade, text) in &shades {
+                let found = contrast(text, shade);
+                assert!(found >= 4.5, "{text} has {found:.2} on {shade}");
+            }
+            for pair in shades.windows(2) {
+                let (one, other) = (luminance(pair[0].0), luminance(pair[1].0));
+                assert_eq!(other > one, is_brighter, "{pair:?}");
+                assert!(contrast(pair[0].0, pair[1].0) > 1.1, "{pair:?} are too similar");
             }
         }
     }

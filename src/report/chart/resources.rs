@@ -68,6 +68,7 @@ fn draw(phase: &PhaseSummary, figure: &Figure, scales: Scales) -> Option<Chart> 
         axis: figure.axis.to_string(),
         unit: figure.unit,
         sections,
+        has_switch: false,
     };
     bars::draw(&bars, scales)
 }

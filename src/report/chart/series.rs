@@ -149,6 +149,7 @@ fn draw(
         y: Axis { title: figure.axis, unit: figure.unit, is_log: figure.is_log },
         lines: all.iter().take(LINES_KEPT).enumerate().map(line).collect(),
         of: all.len(),
+        has_switch: true,
     };
     lines::draw(&drawn, scales)
 }

@@ -136,6 +136,7 @@ fn draw(mut table: Table, scales: Scales) -> Option<Chart> {
         y: Axis { title: "ops/s", unit: Unit::Rate, is_log: false },
         lines: table.engines.into_iter().take(LINES_KEPT).enumerate().map(line).collect(),
         of,
+        has_switch: true,
     };
     lines::draw(&lines, scales)
 }

@@ -9,40 +9,23 @@ use crate::results::statistics::{FEWEST_FOR_INTERVAL, Rank};
 use crate::results::summary::{Cell, PhaseSummary};
 use crate::text::counted;
 
-/// The maximum number of rows per level on the first screen.
-const OVERVIEW_ROWS: usize = 8;
-
 /// All cells of a phase; `None` if no cell has a figure.
 pub(crate) fn throughput(phase: &PhaseSummary, scales: Scales) -> Option<Chart> {
-    draw(phase, scales, usize::MAX, format!("{}: ops/s", phase_name(phase)))
-}
-
-/// The first cells of each level, for the first screen; `None` if no cell has a figure.
-pub(crate) fn overview(phase: &PhaseSummary, scales: Scales) -> Option<Chart> {
-    draw(phase, scales, OVERVIEW_ROWS, phase_name(phase))
-}
-
-fn draw(phase: &PhaseSummary, scales: Scales, most: usize, title: String) -> Option<Chart> {
     let mut sections = Vec::new();
-    let mut hidden = 0;
     for group in &phase.groups {
-        hidden += group.cells.len().saturating_sub(most);
         let heading = Some(format!("effective level {}", group.name()));
-        sections.push(Section { heading, rows: group.cells.iter().take(most).map(row).collect() });
+        sections.push(Section { heading, rows: group.cells.iter().map(row).collect() });
     }
     let without: Vec<&Cell> = phase.unranked.iter().collect();
-    if !without.is_empty() && most == usize::MAX {
+    if !without.is_empty() {
         let heading = Some("not ranked".to_string());
         sections.push(Section { heading, rows: without.into_iter().map(row).collect() });
     }
     let runs = phase.groups.iter().flat_map(|group| &group.cells).map(|cell| cell.counted_runs).max()?;
-    let about = match hidden {
-        0 => String::new(),
-        hidden => format!("{} more below.", counted(hidden as u64, "engine", "engines")),
-    };
     let whisker = if runs as usize >= FEWEST_FOR_INTERVAL { "; whisker: its interval" } else { "" };
     let median = format!("ops/s, median of {}{whisker}", counted(runs.into(), "run", "runs"));
-    bars::draw(&Bars { title, about, axis: median, unit: Unit::Rate, sections }, scales)
+    let (title, about) = (format!("{}: ops/s", phase_name(phase)), String::new());
+    bars::draw(&Bars { title, about, axis: median, unit: Unit::Rate, sections, has_switch: true }, scales)
 }
 
 /// A cell as a row; the state replaces the figure of a cell that was not measured.

@@ -4,6 +4,7 @@
 //! are readable, and the switches between scales work.
 
 mod engines;
+mod heatmap;
 mod page;
 
 use super::chart::{RULES, Scene, Theme, colours};

@@ -2,22 +2,21 @@
 
 use super::super::chart::{self, Scales, Scene};
 use super::super::content::{Block, failure_blocks, header, step_blocks, warning_blocks};
-use super::super::describe::{command, phase_name, phase_settings};
+use super::super::describe::{command, machine, phase_name, phase_settings, trials};
 use super::super::limits;
 use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
 use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
-use super::super::verdict::verdict;
+use super::super::verdict::{brief, verdict};
 use super::engines;
-use crate::results::summary::{Cell, PhaseSummary};
-use crate::text::plain_text;
+use super::heatmap::heatmaps;
+use crate::results::summary::{Cell, PhaseSummary, Summary};
+use crate::text::{counted, plain_text};
 
-/// The maximum number of charts on the first screen.
-const OVERVIEWS: usize = 12;
-/// The facts of the run that are on the first screen.
-const FIRST: [&str; 4] = ["command", "started", "machine", "trials"];
 /// The maximum number of verdicts that are not folded.
-const VERDICTS: usize = 12;
+const VERDICTS: usize = 8;
+/// The maximum number of lines of a list that is not folded.
+const LINES: usize = 6;
 
 /// Numbers the charts, for unique ids.
 #[derive(Default)]
@@ -40,8 +39,9 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     let mut add = |part: &Html| page.push_str(part.as_str());
     let mut numbers = Numbers::default();
     add(&html!("<body>\n<header>\n{}</header>\n<main>\n", head(scene)));
-    add(&first_screen(scene, &mut numbers));
+    add(&first_screen(scene));
     add(&controls(scene));
+    add(&tradeoffs(scene, &mut numbers));
     for (place, phase) in scene.summary.phases.iter().enumerate() {
         add(&phase_section(scene, phase, place, &mut numbers));
     }
@@ -57,11 +57,11 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     add(&engines::section(scene));
     add(&blocks(failure_blocks(scene.summary)));
     add(&blocks(warning_blocks(scene.summary)));
-    add(&blocks(ending(scene)));
+    add(&ending(scene));
     add(&Html::constant("</main>\n<div id=\"tip\" hidden=\"hidden\"></div>\n"));
 }
 
-/// The title, the command and the machine.
+/// The title, and the run and the machine in a line each.
 fn head(scene: &Scene) -> Html {
     let mut workloads: Vec<&str> = scene.summary.phases.iter().map(|phase| phase.workload.as_str()).collect();
     workloads.dedup();
@@ -69,44 +69,28 @@ fn head(scene: &Scene) -> Html {
         few @ [_, ..] if few.len() <= 4 => few.join(", "),
         many => format!("{} workloads", many.len()),
     };
-    let mut head = html!("<h1>kvdyno: {}</h1>\n", what);
-    head.push(&block(facts(scene, |name| FIRST.contains(&name))));
-    head
+    let (run, summary) = (scene.run, scene.summary);
+    html!(
+        "<h1>kvdyno: {}</h1>\n<p class=\"about\">{}<br/>\nstarted {}; {}</p>\n",
+        what,
+        machine(run),
+        run.started_at,
+        trials(run, summary)
+    )
 }
 
-/// The facts of the run whose names `is_wanted` accepts.
-fn facts(scene: &Scene, is_wanted: impl Fn(&str) -> bool) -> Block {
-    match header(scene.summary, scene.run) {
-        Block::Facts(mut facts) => {
-            facts.retain(|(name, _)| is_wanted(name));
-            Block::Facts(facts)
-        }
-        other => other,
-    }
-}
-
-fn first_screen(scene: &Scene, numbers: &mut Numbers) -> Html {
-    let verdicts = verdict(scene.summary);
+/// The verdict by questions, and the engines by phases.
+fn first_screen(scene: &Scene) -> Html {
+    let questions = brief(scene.summary);
+    let (first, rest) = questions.split_at(questions.len().min(VERDICTS));
     let items =
         |verdicts: &[String]| -> Html { verdicts.iter().map(|text| html!("<li>{}</li>\n", text)).collect() };
-    // A verdict without a comparison is not important enough for the first screen.
-    let (mut first, mut rest): (Vec<String>, Vec<String>) =
-        verdicts.into_iter().partition(|text| !text.contains("is the only ranked engine"));
-    if first.is_empty() {
-        std::mem::swap(&mut first, &mut rest);
-    }
-    rest.splice(0..0, first.split_off(first.len().min(VERDICTS)));
-    let mut screen = html!("<section id=\"verdict\">\n<h2>Verdict</h2>\n<ul>\n{}</ul>\n", items(&first));
-    if !rest.is_empty() {
-        screen.push(&html!(
-            "<details><summary>{} more</summary>\n<ul>\n{}</ul>\n</details>\n",
-            rest.len(),
-            items(&rest)
-        ));
-    }
+    let mut screen = html!("<section id=\"verdict\">\n<h2>Verdict</h2>\n<ul>\n{}</ul>\n", items(first));
+    screen.push(&folded(&counted(rest.len() as u64, "other question", "other questions"), &list(rest)));
+    let all = verdict(scene.summary);
+    screen.push(&folded("verdicts for each phase and level", &list(&all)));
+    screen.push(&heatmaps(scene.summary));
     let phases = &scene.summary.phases;
-    let charts = phases.iter().filter_map(|phase| chart::overview(phase, Scales::Both)).take(OVERVIEWS);
-    screen.push(&numbers.figures(charts));
     let link = |(place, phase)| html!("<a href=\"#p{}\">{}</a>\n", place, phase_name(phase));
     let links: Html = phases.iter().enumerate().map(link).collect();
     let mut more = Html::constant("<a href=\"#repeat\">how to repeat</a>\n");
@@ -115,6 +99,27 @@ fn first_screen(scene: &Scene, numbers: &mut Numbers) -> Html {
     }
     screen.push(&html!("</section>\n<nav>\n{}{}</nav>\n", links, more));
     screen
+}
+
+/// A list of lines; empty without lines.
+fn list(lines: &[String]) -> Html {
+    let line = |line: &String| html!("<li>{}</li>\n", line.trim_start());
+    let items: Html = lines.iter().map(line).collect();
+    if items.is_empty() { items } else { html!("<ul>\n{}</ul>\n", items) }
+}
+
+/// Contents that are shown on request, without a script; empty without contents.
+fn folded(title: &str, contents: &Html) -> Html {
+    match contents.is_empty() {
+        true => Html::default(),
+        false => html!("<details><summary>{}</summary>\n{}</details>\n", title, contents),
+    }
+}
+
+/// A list that is folded if it is long.
+fn short_list(title: &str, lines: &[String]) -> Html {
+    let all = list(lines);
+    if lines.len() > LINES { folded(title, &all) } else { all }
 }
 
 /// Controls that need the script, which makes them visible.
@@ -131,30 +136,67 @@ fn controls(scene: &Scene) -> Html {
     )
 }
 
-/// How to repeat the run, what to do next, and how to read the page.
-fn ending(scene: &Scene) -> Vec<Block> {
-    let rest = facts(scene, |name| !FIRST.contains(&name));
-    let mut blocks = vec![Block::Part("How it was measured".to_string()), rest];
-    if !scene.summary.absent.is_empty() {
-        let absent =
-            scene.summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})")));
-        blocks.extend([Block::Part("Engines not available".to_string()), Block::Lines(absent.collect())]);
+/// The trade-offs by their figures: reads and writes, and the latency of each phase; others are folded.
+fn tradeoffs(scene: &Scene, numbers: &mut Numbers) -> Html {
+    let phases = || measured(scene.summary);
+    let scales = Scales::Both;
+    let mut charts = chart::reads_and_writes(scene, scales);
+    charts.extend(phases().filter_map(|phase| chart::latency_and_rate(phase, scales)));
+    let mut all = numbers.figures(charts);
+    let memory = phases().filter_map(|phase| chart::memory_and_rate(phase, scales));
+    let space = scene.summary.phases.iter().filter_map(|phase| chart::amplification(phase, scales));
+    for (title, charts) in
+        [("Rate and memory", memory.collect::<Vec<_>>()), ("Written bytes and space", space.collect())]
+    {
+        let figures = numbers.figures(charts);
+        if !figures.is_empty() {
+            all.push(&html!("<details><summary>{}</summary>\n{}</details>\n", title, figures));
+        }
     }
+    if all.is_empty() {
+        return all;
+    }
+    html!(
+        "<section id=\"tradeoffs\">\n<h2>Trade-offs</h2>\n<p class=\"about\">{} {}</p>\n{}</section>\n",
+        chart::FRONT,
+        chart::BARS,
+        all
+    )
+}
+
+/// The phases that do more than load keys; all phases if there is no other.
+fn measured(summary: &Summary) -> impl Iterator<Item = &PhaseSummary> {
+    let has_others = summary.phases.iter().any(|phase| !phase.settings.is_fill());
+    summary.phases.iter().filter(move |phase| !(has_others && phase.settings.is_fill()))
+}
+
+/// How it was measured, how to repeat the run, what to do next, and how to read the page.
+fn ending(scene: &Scene) -> Html {
+    let facts = block(header(scene.summary, scene.run));
+    let mut end = html!("<section>\n<h2>How it was measured</h2>\n{}", folded("facts of the run", &facts));
+    let absent: Vec<String> =
+        scene.summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})"))).collect();
+    if !absent.is_empty() {
+        let title = counted(absent.len() as u64, "engine", "engines");
+        end.push(&html!("<h3>Engines not available</h3>\n{}", short_list(&title, &absent)));
+    }
+    end.push(&Html::constant("</section>\n"));
     let repeat =
         (command(scene.run), "the command of this run; the same seed produces the same ops".to_string());
-    blocks.extend([Block::Part("How to repeat".to_string()), Block::Commands(vec![repeat])]);
+    let mut more = vec![Block::Part("How to repeat".to_string()), Block::Commands(vec![repeat])];
     let next = next_steps(scene.summary, scene.run);
     if !next.is_empty() {
-        blocks.extend([Block::Part("Next".to_string()), Block::Commands(next)]);
+        more.extend([Block::Part("Next".to_string()), Block::Commands(next)]);
     }
-    blocks.push(Block::Part("How to read this page".to_string()));
+    more.push(Block::Part("How to read this page".to_string()));
     let pictures = [
         "A bar is a median over runs, and its whisker is the interval of that median. The engine in the strong colour \
          is surely ahead of all others in its ranking.",
         "On a log scale a dot marks the figure, because the length of a bar would have no meaning.",
     ];
-    blocks.push(Block::Lines(LEGEND.iter().chain(&pictures).map(|line| line.to_string()).collect()));
-    blocks
+    more.push(Block::Lines(LEGEND.iter().chain(&pictures).map(|line| line.to_string()).collect()));
+    end.push(&blocks(more));
+    end
 }
 
 /// The blocks, with a section for each part.
@@ -185,10 +227,7 @@ pub(super) fn block(block: Block) -> Html {
             html!("<dl>\n{}</dl>\n", facts.into_iter().map(fact).collect::<Html>())
         }
         Block::Table(table) => markup::table(&table),
-        Block::Lines(lines) => {
-            let line = |line: String| html!("<li>{}</li>\n", line.trim_start());
-            html!("<ul>\n{}</ul>\n", lines.into_iter().map(line).collect::<Html>())
-        }
+        Block::Lines(lines) => list(&lines),
         Block::Commands(commands) => {
             let line = |(command, purpose): (String, String)| {
                 html!("<li><code>{}</code><br/>{}</li>\n", command, purpose)
@@ -198,10 +237,31 @@ pub(super) fn block(block: Block) -> Html {
     }
 }
 
-/// The section of a phase: its settings, a table for each effective durability level, charts, and remarks on its rows.
+/// The section of a phase: its settings, a table for each effective durability level, charts, and remarks on its rows. A
+/// phase that only loads is folded.
 fn phase_section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers: &mut Numbers) -> Html {
-    let mut section = html!("<section id=\"p{}\" class=\"phase\">\n<h2>{}</h2>\n", place, phase_name(phase));
-    section.push(&html!("<p>{}</p>\n", phase_settings(phase)));
+    let is_measured = measured(scene.summary).any(|other| std::ptr::eq(other, phase));
+    let contents = phase_contents(scene, phase, numbers);
+    // A link to a place inside opens it.
+    match is_measured {
+        true => html!(
+            "<section id=\"p{}\" class=\"phase\">\n<h2>{}</h2>\n{}</section>\n",
+            place,
+            phase_name(phase),
+            contents
+        ),
+        false => html!(
+            "<section class=\"phase\">\n<details><summary><h2>{}</h2> (loads the database)</summary>\n\
+             <div id=\"p{}\">\n{}</div>\n</details>\n</section>\n",
+            phase_name(phase),
+            place,
+            contents
+        ),
+    }
+}
+
+fn phase_contents(scene: &Scene, phase: &PhaseSummary, numbers: &mut Numbers) -> Html {
+    let mut section = html!("<p>{}</p>\n", phase_settings(phase));
     for group in &phase.groups {
         section.push(&html!("<h3>Durability level {} (effective)</h3>\n", group.name()));
         section.push(&markup::table(&ranking(&group.cells)));
@@ -214,7 +274,10 @@ fn phase_section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers: &mu
     if let Some(found) = without_figures(phase) {
         section.push(&html!("<h3>Not measured</h3>\n{}", markup::table(&found)));
     }
-    section.push(&block(Block::Lines(remarks(phase))));
+    let remarks = remarks(phase);
+    let (floors, notes) = remarks.split_at(remarks.len().min(phase.floors.len().max(1)));
+    section.push(&list(floors));
+    section.push(&short_list(&counted(notes.len() as u64, "note", "notes"), notes));
     let main =
         chart::throughput(phase, Scales::Both).into_iter().chain(chart::latency(scene, phase, Scales::Both));
     section.push(&numbers.figures(main));
@@ -229,6 +292,5 @@ fn phase_section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers: &mu
     if let Some(found) = service_times(phase) {
         section.push(&html!("<h3>Service times</h3>\n{}", markup::table(&found)));
     }
-    section.push(&Html::constant("</section>\n"));
     section
 }

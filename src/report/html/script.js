@@ -55,7 +55,7 @@
     for (const table of all("table")) {
       const column = all("thead th", table).findIndex((head) => head.textContent === "engine");
       if (column < 0) continue;
-      for (const row of table.tBodies[0].rows) row.classList.toggle("off", !shows(row.cells[column].textContent));
+      for (const row of all("tbody tr:not(.level)", table)) row.classList.toggle("off", !shows(row.cells[column].textContent));
     }
     for (const svg of all("svg.chart")) { stack(svg); spread(svg); }
   };

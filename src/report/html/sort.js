@@ -19,13 +19,16 @@ const sort = (head) => {
   const down = head.getAttribute("aria-sort") === "ascending";
   for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
-  const text = (row) => row.children[column].textContent;
-  const rows = all("tbody tr", table);
-  rows.sort((one, other) => {
-    const unknown = (text(one) === "-") - (text(other) === "-");
-    return unknown || compare(text(one), text(other)) * (down ? -1 : 1);
-  });
-  table.tBodies[0].append(...rows);
+  const text = (row) => row.children[column].textContent.trim();
+  // The rows of each body stay in it, below its title.
+  for (const body of table.tBodies) {
+    const rows = Array.from(body.rows).filter((row) => !row.matches(".level"));
+    rows.sort((one, other) => {
+      const unknown = /^-($| )/.test(text(one)) - /^-($| )/.test(text(other));
+      return unknown || compare(text(one), text(other)) * (down ? -1 : 1);
+    });
+    body.append(...rows);
+  }
 };
 for (const head of all("thead th")) {
   const button = document.createElement("button");

@@ -86,7 +86,7 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
     for block in blocks(&columns, screen.width.saturating_sub(names.width())) {
         text += &block_text(&sections, &names, block, screen.has_colours);
     }
-    let legend = legend(&rows, &columns, &disturbed, summary.runs);
+    let legend = legend(&rows, columns.len(), &disturbed, summary.runs);
     match legend.as_str() {
         "" => text,
         legend => text + &wrapped("", "", &plain_text(legend), screen.width.min(super::PROSE)),
@@ -94,12 +94,12 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
 }
 
 /// Rows without figures are in the lines on failures.
-fn has_figures(row: &Row) -> bool {
+pub(in crate::report) fn has_figures(row: &Row) -> bool {
     row.entries.iter().flatten().any(|entry| entry.state == State::Measured)
 }
 
 /// Whether it has figures of an engine, and not of the harness or of a planted fault.
-fn is_compared(entry: &Entry) -> bool {
+pub(in crate::report) fn is_compared(entry: &Entry) -> bool {
     matches!(entry.standing, Standing::Engines | Standing::Caches)
 }
 
@@ -109,13 +109,13 @@ fn compared<'a>(rows: &'a [&'a Row<'a>]) -> impl Iterator<Item = &'a Entry<'a>> 
 }
 
 /// How many of the cells were disturbed.
-struct Disturbed {
+pub(in crate::report) struct Disturbed {
     cells: usize,
     of: usize,
 }
 
 impl Disturbed {
-    fn of(rows: &[&Row]) -> Disturbed {
+    pub fn of(rows: &[&Row]) -> Disturbed {
         let ranked = compared(rows);
         let of = ranked.clone().count();
         Disturbed { cells: ranked.filter(|entry| entry.marks.contains(&Mark::Disturbed)).count(), of }
@@ -177,7 +177,7 @@ fn shown(section: &Section, entry: Option<&Entry>, disturbed: &Disturbed) -> Sho
 }
 
 /// The range of ranks and the marks: `1-3 h`. An engine that is alone at its level has no rank to show.
-fn rank(entry: &Entry, disturbed: &Disturbed) -> String {
+pub(in crate::report) fn rank(entry: &Entry, disturbed: &Disturbed) -> String {
     let rank = match entry.cell.rank {
         None => "!".to_string(),
         Some(rank) if rank.of == 1 => String::new(),
@@ -233,16 +233,19 @@ impl Names {
 fn names(sections: &[(&Section, Vec<&Row>)]) -> Names {
     let rows = || sections.iter().flat_map(|(_, rows)| rows);
     let columns = rows().map(|row| row.entries.len()).max().unwrap_or(0);
-    let mean = |row: &&Row| {
-        known(row.score, |score| match score.phases {
-            all if all == columns => format!("{:.2}", score.mean),
-            some => format!("{:.2} ({some})", score.mean),
-        })
-    };
+    let mean = |row: &&Row| mean(row, columns);
     Names {
         engines: rows().map(|row| engine_name(row.engine, row.options)).collect(),
         means: rows().map(mean).collect(),
     }
+}
+
+/// `0.52`, or `0.52 (3)` if it covers 3 of the columns only.
+pub(in crate::report) fn mean(row: &Row, columns: usize) -> String {
+    known(row.score, |score| match score.phases {
+        all if all == columns => format!("{:.2}", score.mean),
+        some => format!("{:.2} ({some})", score.mean),
+    })
 }
 
 /// The columns in blocks that fit the width; a column that is wider has a block of its own.
@@ -274,7 +277,9 @@ fn block_text(
     let mut place = 0;
     for (section, rows) in sections {
         if sections.len() > 1 {
-            lines.push(Look::Faint.of(&section_title(section, block), has_colours));
+            let is_shown = |place: usize| block.iter().any(|column| column.place == place);
+            let title = block.first().map(|column| section_title(section, column.matrix, is_shown));
+            lines.push(Look::Faint.of(&format!("-- {}", title.unwrap_or_default()), has_colours));
         }
         for _ in rows {
             let cells = block.iter().map(|column| GAP.to_string() + &column.cell(place, has_colours));
@@ -286,68 +291,83 @@ fn block_text(
     lines.iter().map(|line| line.trim_end().to_string() + "\n").collect()
 }
 
-/// `-- level process (sync: power)`.
-fn section_title(section: &Section, block: &[Drawn]) -> String {
+/// `level process (sync: power)`. `is_shown`: whether the column at this place is shown.
+pub(in crate::report) fn section_title(
+    section: &Section,
+    matrix: &Matrix,
+    is_shown: impl Fn(usize) -> bool,
+) -> String {
     let level = known(section.level(), |level| level.to_string());
     let exceptions: Vec<String> = section
         .exceptions()
         .into_iter()
-        .filter_map(|(place, level)| {
-            let column = block.iter().find(|column| column.place == place)?;
-            Some(format!("{}: {level}", plain_text(&column.matrix.columns[place].phase.name)))
-        })
+        .filter(|(place, _)| is_shown(*place))
+        .map(|(place, level)| format!("{}: {level}", plain_text(&matrix.columns[place].phase.name)))
         .collect();
     let exceptions =
         if exceptions.is_empty() { String::new() } else { format!(" ({})", exceptions.join(", ")) };
     match section.standing {
-        Standing::Engines => format!("-- level {level}{exceptions}"),
-        Standing::Caches => format!("-- level {level}{exceptions}, caches that evict rows"),
-        Standing::Unranked => "-- planted faults, never ranked".to_string(),
-        Standing::Floor => "-- floor: stores nothing, the cost of the harness".to_string(),
+        Standing::Engines => format!("level {level}{exceptions}"),
+        Standing::Caches => format!("level {level}{exceptions}, caches that evict rows"),
+        Standing::Unranked => "planted faults, never ranked".to_string(),
+        Standing::Floor => "floor: stores nothing, the cost of the harness".to_string(),
     }
 }
 
-/// The signs that the matrix has, in words.
-fn legend(rows: &[&Row], columns: &[Drawn], disturbed: &Disturbed, runs: u32) -> String {
+/// The signs that the matrix has, in words, and remarks on all of it; empty if there is nothing to explain.
+fn legend(rows: &[&Row], columns: usize, disturbed: &Disturbed, runs: u32) -> String {
+    let signs = signs(rows, disturbed, runs).into_iter().map(|(sign, words)| format!("{sign} {words}"));
+    let signs = signs.collect::<Vec<_>>().join("; ");
+    let signs = if signs.is_empty() { signs } else { signs + "." };
+    let remarks = remarks(rows, columns, disturbed);
+    [signs].into_iter().chain(remarks).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// What the means are, and how many cells were disturbed if they are too many to be marked.
+pub(in crate::report) fn remarks(rows: &[&Row], columns: usize, disturbed: &Disturbed) -> Vec<String> {
+    let scores = || rows.iter().filter_map(|row| row.score);
+    let partial = scores().find(|score| score.phases < columns);
+    let partial = partial
+        .map_or_else(String::new, |score| format!(", ({0}) over {0} of {columns} columns", score.phases));
+    let mean =
+        "mean: geometric mean of the ratios to the highest median of each column, which sorts the rows";
+    let mut remarks: Vec<String> = scores().next().map(|_| format!("{mean}{partial}.")).into_iter().collect();
+    if disturbed.are_many() {
+        remarks.push(format!("Other programs disturbed {} of {} cells.", disturbed.cells, disturbed.of));
+    }
+    remarks
+}
+
+/// The signs that the matrix has, each with its meaning.
+pub(in crate::report) fn signs(
+    rows: &[&Row],
+    disturbed: &Disturbed,
+    runs: u32,
+) -> Vec<(&'static str, String)> {
     let entries = || compared(rows);
     let has_mark = |mark: Mark| entries().any(|entry| marks(entry, disturbed).contains(&mark));
     let has_rank = |is: fn(&crate::results::statistics::Rank) -> bool| {
         entries().filter_map(|entry| entry.cell.rank).any(|rank| is(&rank))
     };
-    let is_missing = columns.iter().flat_map(|column| &column.cells).any(|cell| cell.rate == "-");
-    let partial = rows.iter().filter_map(|row| row.score).find(|score| score.phases < columns.len());
+    let is_missing = rows.iter().flat_map(|row| &row.entries).any(|entry| {
+        entry.as_ref().is_none_or(|entry| matches!(entry.state, State::NotRun | State::Pending))
+    });
     let open = match (runs as usize) < FEWEST_FOR_ORDER {
-        true => format!("~ no order shown (that takes {FEWEST_FOR_ORDER} runs or more)"),
-        false => "~ any rank is possible".to_string(),
+        true => format!("no order shown (that takes {FEWEST_FOR_ORDER} runs or more)"),
+        false => "any rank is possible".to_string(),
     };
     let signs = [
-        (entries().any(|entry| entry.is_highest), "* highest median of a column at its level"),
-        (has_rank(|rank| rank.of > 1 && !rank.is_open()), "1-3 range of ranks at that level"),
-        (has_rank(|rank| rank.is_open()), &open),
-        (entries().any(|entry| entry.cell.rank.is_none()), "! not ranked: failed or incomplete runs"),
-        (is_missing, "- not run"),
-        (has_mark(Mark::HarnessBound), "h the harness took over 10 % of the time"),
-        (has_mark(Mark::Disturbed), "d disturbed by other programs"),
-        (has_mark(Mark::Emulated), "e emulated"),
-        (has_mark(Mark::Server), "s in another process, through a socket"),
-        (has_mark(Mark::Evicted), "v evicted rows"),
+        (entries().any(|entry| entry.is_highest), "*", "highest median of a column at its level"),
+        (has_rank(|rank| rank.of > 1 && !rank.is_open()), "1-3", "range of ranks at that level"),
+        (has_rank(|rank| rank.is_open()), "~", &open),
+        (entries().any(|entry| entry.cell.rank.is_none()), "!", "not ranked: failed or incomplete runs"),
+        (is_missing, "-", "not run"),
+        (has_mark(Mark::HarnessBound), "h", "the harness took over 10 % of the time"),
+        (has_mark(Mark::Disturbed), "d", "disturbed by other programs"),
+        (has_mark(Mark::Emulated), "e", "emulated"),
+        (has_mark(Mark::Server), "s", "in another process, through a socket"),
+        (has_mark(Mark::Evicted), "v", "evicted rows"),
     ];
-    let signs: Vec<&str> =
-        signs.into_iter().filter(|(is_there, _)| *is_there).map(|(_, words)| words).collect();
-    let partial = partial.map_or_else(String::new, |score| {
-        format!(", ({0}) over {0} of {1} columns", score.phases, columns.len())
-    });
-    let many = match disturbed.are_many() {
-        true => format!(" Other programs disturbed {} of {} cells.", disturbed.cells, disturbed.of),
-        false => String::new(),
-    };
-    let mean = match rows.iter().any(|row| row.score.is_some()) {
-        true => {
-            " mean: geometric mean of the ratios to the highest median of each column, which sorts the rows"
-        }
-        false => "",
-    };
-    let signs = if signs.is_empty() { String::new() } else { signs.join("; ") + "." };
-    let mean = if mean.is_empty() { String::new() } else { format!("{mean}{partial}.") };
-    format!("{signs}{mean}{many}").trim().to_string()
+    let present = signs.into_iter().filter(|(is_there, ..)| *is_there);
+    present.map(|(_, sign, words)| (sign, words.to_string())).collect()
 }
