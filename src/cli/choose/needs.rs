@@ -1,7 +1,7 @@
 //! What an application needs from an engine, which engines meet it, and the workload that measures those.
 
 use crate::audit::proven::Proven;
-use crate::text::{bytes_text, listed, share_text};
+use crate::text::{bytes_text, counted, listed, share_text};
 use crate::workload::Durability;
 use std::fmt::Write;
 
@@ -246,10 +246,11 @@ impl Needs {
             Durability::None | Durability::Default => "none",
         };
         let mut text = format!(
-            "# Written by `kvdyno choose`.\nabout = \"{} reads, values of {} B, {threads} threads, level {level}\"\n\
+            "# Written by `kvdyno choose`.\nabout = \"{} reads, values of {} B, {}, level {level}\"\n\
              runs = 5\nkeys = {}\ndurability = \"{level}\"\n",
             share_text(self.reads),
             self.value_bytes,
+            counted(threads.into(), "thread", "threads"),
             self.keys()
         );
         // Shrinking would change the ratio of data to memory. Writing to a String cannot fail.

@@ -198,7 +198,7 @@ fn refuses_a_folder_that_exists_and_names_that_are_paths() {
     assert!(matches!(RunFolder::create(parent.path(), &run), Err(StoreError::BadName(_))));
     run.id = "inside".to_string();
     run.plan.trials[1].id = run.plan.trials[0].id.clone();
-    assert!(matches!(RunFolder::create(parent.path(), &run), Err(StoreError::BadName(_))));
+    assert!(matches!(RunFolder::create(parent.path(), &run), Err(StoreError::SameName(_))));
     assert!(matches!(RunFolder::open(parent.path()), Err(StoreError::NotResults(_))));
 }
 

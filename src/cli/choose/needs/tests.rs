@@ -98,7 +98,7 @@ proptest! {
             ordered, transactions, cache, durability, reads, value_bytes, data_bytes, memory_bytes, threads, ..needs()
         };
         let text = needs.workload(f64::from(minutes) * 60.0);
-        let parsed = workload::parse("choose", &text).map_err(|error| TestCaseError::fail(format!("{error:?}\n{text}")))?;
+        let parsed = workload::parse(&text, "choose").map_err(|error| TestCaseError::fail(format!("{error:?}\n{text}")))?;
         let names: Vec<&str> = parsed.phases.iter().map(|phase| phase.name.as_str()).collect();
         prop_assert_eq!(names.contains(&"scan"), ordered);
         prop_assert_eq!(names.contains(&"transactions"), transactions);
