@@ -87,7 +87,7 @@ struct Interview {
 }
 
 impl Interview {
-    /// The answer: of the flag, or typed. Without a terminal, the default stands in for a missing flag until `end`.
+    /// The answer: of the flag, or typed. Without a terminal, a missing flag has its default until `end`.
     fn ask<Answer>(&mut self, question: Question<'_, Answer>) -> Result<Answer, CliError> {
         let Question { flag, text, default, given, parse } = question;
         let wrong = |reason: String| CliError::usage(format!("{flag}: {reason}"));

@@ -97,7 +97,7 @@ fn go_on(summary: &Summary, run: &Run) -> Option<Step> {
 
 fn find_fault(summary: &Summary, run: &Run) -> Option<Step> {
     // A mutant is made to fail.
-    let failure = summary.failures.iter().find(|failure| !is_mutant(&failure.engine))?;
+    let failure = summary.failures.iter().find(|failure| !is_mutant(&failure.engine) && !failure.is_unfit)?;
     let engine = shell_word(&failure.engine);
     Some(Step::short(
         format!(

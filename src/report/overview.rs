@@ -46,7 +46,7 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
     parts.extend(matrices(summary).iter().map(|matrix| grid::text(matrix, summary, screen)));
     parts.push(prose.part("Verdict", &prose.verdict(summary)));
     parts.push(prose.part("Warnings", &troubles::warnings(summary, &prose)));
-    parts.push(prose.part("Failed or skipped", &troubles::failures(summary, &prose)));
+    parts.push(prose.part("Failed or skipped", &troubles::failures(summary, run, &prose)));
     parts.push(prose.part("Next", &next(summary, run)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")

@@ -385,18 +385,21 @@ impl RunFolder {
     }
 }
 
-/// The newest run in a folder of runs, by its name, which begins with its date; none if there is no run.
-/// Fails if the folder cannot be read.
+/// The newest run in a folder of runs, by its name, which begins with its date and time; of runs of the same second, by the
+/// time of its `run.json`. None if there is no run. Fails if the folder cannot be read.
 pub fn newest(parent: &Path) -> Result<Option<PathBuf>, StoreError> {
-    let mut found: Option<PathBuf> = None;
+    const SECOND: usize = "2026-11-21T00-00-00".len();
+    let mut runs = Vec::new();
     for entry in fs::read_dir(parent).doing("read", parent)? {
-        let path = entry.doing("read", parent)?.path();
-        let newer = found.as_ref().is_none_or(|newest| path.file_name() > newest.file_name());
-        if newer && path.join(RUN_FILE).is_file() {
-            found = Some(path);
-        }
+        let entry = entry.doing("read", parent)?;
+        let Some(file) = fs::metadata(entry.path().join(RUN_FILE)).ok().filter(fs::Metadata::is_file) else {
+            continue;
+        };
+        let name = entry.file_name();
+        let second: Vec<u8> = name.as_encoded_bytes().iter().take(SECOND).copied().collect();
+        runs.push((second, file.modified().ok(), name));
     }
-    Ok(found)
+    Ok(runs.into_iter().max().map(|(.., name)| parent.join(name)))
 }
 
 /// The folders of runs in a folder: itself, and folders up to three levels below it; links are not followed.

@@ -68,6 +68,9 @@ pub struct Failure {
     pub repetition: u32,
     /// The cause, in one line.
     pub cause: String,
+    /// Whether the engine only does not suit the workload, which its phases say as well.
+    #[serde(skip)]
+    pub is_unfit: bool,
     /// The last lines of the process's stderr, or the first faults.
     pub details: Vec<String>,
 }
@@ -161,6 +164,7 @@ fn failure(record: &Record) -> Option<Failure> {
         engine: record.trial.engine.clone(),
         repetition: record.trial.repetition,
         cause: cause(&record.outcome).unwrap_or_default(),
+        is_unfit: matches!(&record.outcome, Outcome::Failed { cause, .. } if cause.is_unfitness()),
         details,
     })
 }

@@ -109,7 +109,7 @@ fn a_server_is_measured_beside_an_engine_marked_and_ended() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let words = "run ycsb-b --engines redis,memory-map --keys 500 --ops 500 --runs 1 --quiet";
+    let words = "run ycsb-b --engines redis,memory-map --keys 500 --ops 500 --runs 1 --quiet --full";
     assert_ended(&kvdyno(folder.path(), words), 0, &["server, one machine", "not a fair comparison"]);
     assert!(processes_in(folder.path()).is_empty());
     let printed = kvdyno(folder.path(), "report --format json");
@@ -181,7 +181,7 @@ fn a_users_database_is_not_emptied_and_its_password_is_nowhere() {
     let folder = tempfile::tempdir().unwrap();
     let server = Users::start(folder.path(), &["--requirepass", PASSWORD]);
     let at = |level: &str, more: &str| {
-        let words = "run fill-random --engines redis --keys 300 --runs 2 --quiet --durability";
+        let words = "run fill-random --engines redis --keys 300 --runs 2 --quiet --full --durability";
         kvdyno(folder.path(), &format!("{words} {level} --option redis.url=redis://{more}"))
     };
     let run = |more: &str| at("none", more);

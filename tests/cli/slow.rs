@@ -73,8 +73,11 @@ fn an_engine_that_loads_too_slowly_is_a_line_with_the_reason_and_runs_once() {
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
     assert_one_bound(folder.path());
     assert!(printed.stderr.contains("; its other runs are skipped"), "{}", printed.stderr);
-    let told = printed.stdout.contains("too slow: loaded ") && printed.stdout.contains("did not run");
-    assert!(told, "{}", printed.stdout);
+    let told =
+        printed.stdout.contains("slow skipped fill, ") && printed.stdout.contains(": too slow: loaded ");
+    assert!(told && !printed.stdout.contains("slow ("), "{}", printed.stdout);
+    let tables = kvdyno(folder.path(), "report --full").stdout;
+    assert!(tables.contains("too slow: loaded ") && tables.contains("did not run"), "{tables}");
     // An engine that was not compared at all is a failure.
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());

@@ -1,3 +1,5 @@
+//! Tests of the answers, and of the choice of engines.
+
 use super::*;
 
 fn candidate(name: &str, language: &str, capabilities: &[&str]) -> Candidate {

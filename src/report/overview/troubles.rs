@@ -4,6 +4,7 @@ use super::{ELSEWHERE, Prose};
 use crate::measure::warning::Concern;
 use crate::report::describe::engine_name;
 use crate::report::ranking::cells;
+use crate::results::Run;
 use crate::results::summary::{RunState, Summary, TrialWarning};
 use crate::text::{counted, listed, plain_text, short_text};
 
@@ -86,7 +87,7 @@ pub(super) fn warnings(summary: &Summary, prose: &Prose) -> Vec<String> {
 }
 
 /// What failed, did not run, is missing or is not available: a line for each reason.
-pub(super) fn failures(summary: &Summary, prose: &Prose) -> Vec<String> {
+pub(super) fn failures(summary: &Summary, run: &Run, prose: &Prose) -> Vec<String> {
     let mut lines = failed(summary);
     lines.extend(not_run(summary));
     // The last lines are always shown.
@@ -96,6 +97,9 @@ pub(super) fn failures(summary: &Summary, prose: &Prose) -> Vec<String> {
             "{} without a record",
             counted(summary.pending.into(), "planned trial is", "planned trials are")
         ));
+    }
+    if let [first, ..] = run.unverified.as_slice() {
+        last.push(format!("not verified: {}; run `kvdyno verify {first}`", few(&run.unverified)));
     }
     if !summary.absent.is_empty() {
         let engines = counted(summary.absent.len() as u64, "engine is", "engines are");
@@ -110,7 +114,7 @@ pub(super) fn failures(summary: &Summary, prose: &Prose) -> Vec<String> {
 /// Failed trials by their cause.
 fn failed(summary: &Summary) -> Vec<String> {
     let mut causes: Vec<(&str, Vec<(&str, u32)>)> = Vec::new();
-    for failure in &summary.failures {
+    for failure in summary.failures.iter().filter(|failure| !failure.is_unfit) {
         let engine = failure.engine.as_str();
         let known = causes.iter().position(|(cause, _)| *cause == failure.cause);
         let place = known.unwrap_or_else(|| {

@@ -6,7 +6,7 @@ use crate::results::summary::Summary;
 use crate::text::{listed, plain_text};
 
 /// A line for each effective level with the engines that may be the fastest in each of its phases, then a line for each phase.
-/// Phases that only load are left out.
+/// Phases that only load are not included.
 pub fn recommendation(summary: &Summary) -> Vec<String> {
     let all = verdicts(summary);
     let compared: Vec<&Verdict> = all.iter().filter(|verdict| !verdict.phase.settings.is_fill()).collect();

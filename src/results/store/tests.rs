@@ -214,8 +214,18 @@ fn finds_the_newest_run() {
         RunFolder::create(parent.path(), &run).unwrap();
     }
     fs::create_dir(parent.path().join("zzz-not-a-run")).unwrap();
-    let found = newest(parent.path()).unwrap().unwrap();
-    assert_eq!(found.file_name().unwrap(), "2026-11-21T00-00-00-quick-0000");
+    let found = || newest(parent.path()).unwrap().unwrap().file_name().unwrap().to_os_string();
+    assert_eq!(found(), "2026-11-21T00-00-00-quick-0000");
+    // In the same second, the suffix of a name is random.
+    let first = fs::File::open(parent.path().join("2026-11-21T00-00-00-quick-0000").join(RUN_FILE)).unwrap();
+    for (id, after) in [("2026-11-21T00-00-00-quick-aaaa", 2), ("2026-11-21T00-00-00-quick-ffff", 1)] {
+        run.id = id.to_string();
+        RunFolder::create(parent.path(), &run).unwrap();
+        let file = fs::File::options().write(true).open(parent.path().join(id).join(RUN_FILE)).unwrap();
+        let time = first.metadata().unwrap().modified().unwrap() + std::time::Duration::from_secs(after);
+        file.set_modified(time).unwrap();
+    }
+    assert_eq!(found(), "2026-11-21T00-00-00-quick-aaaa");
     assert!(newest(&parent.path().join("absent")).is_err());
 }
 

@@ -1,3 +1,5 @@
+//! Tests of the rules, and of the workloads made of needs.
+
 use super::*;
 use crate::audit::proven::proven;
 use crate::engine::catalogue;
