@@ -12,12 +12,16 @@ use crate::engine::{ALL, Engine, Registry, catalogue};
 use crate::report::recommendation;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
-use crate::text::{count_text, listed, nearest, parse_bytes, parse_count, wrapped};
+use crate::text::{count_text, counted, listed, nearest, parse_bytes, parse_count, wrapped};
 use crate::workload::Durability;
 use needs::{Accepted, Facts, Needs, alternatives};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+/// If more engines fit, only those of the default set are measured, unless engines were named.
+const MEASURED: usize = 8;
+const SELECTORS: &str = "Choose among these engines. By default, all are considered, and if more than 8 fit, those of the default \
+     set are measured. A list of names, `all`, `default`, languages, families, classes and patterns, as for `kvdyno run`.";
 /// The width of the text that it prints.
 const WIDTH: usize = 100;
 
@@ -57,8 +61,8 @@ pub struct ChooseArgs {
     /// The licences that are accepted: SPDX names, `permissive` or `any`.
     #[arg(long, value_name = "NAMES", help_heading = "Needs")]
     licence: Option<String>,
-    /// Choose among these engines.
-    #[arg(short, long, value_delimiter = ',', value_name = "NAMES", default_value = ALL, long_help = args::SELECTORS)]
+    /// Choose among these engines [default: all, or the default set if more than 8 fit].
+    #[arg(short, long, value_delimiter = ',', value_name = "NAMES", long_help = SELECTORS)]
     engines: Vec<String>,
     /// The duration of the measurement.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1440))]
@@ -310,7 +314,9 @@ impl Candidate {
 
 /// The engines to choose from: the selected ones that are available, and with `all` also the others.
 fn candidates(args: &ChooseArgs, registry: &Registry) -> Result<Vec<Candidate>, CliError> {
-    let selection = args::selected(registry, &args.engines, ALL)?;
+    let all = [ALL.to_string()];
+    let words = if args.engines.is_empty() { &all[..] } else { &args.engines };
+    let selection = args::selected(registry, words, ALL)?;
     let names = selection.names();
     let engines = args::engines(registry, &names)?;
     let mut all: Vec<Candidate> = engines.iter().map(Candidate::available).collect();
@@ -404,13 +410,19 @@ pub fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let Choice { fit, ruled_out } = choice(&needs, candidates(args, &registry)?)?;
     let (absent, fit): (Vec<Candidate>, Vec<Candidate>) =
         fit.into_iter().partition(|candidate| candidate.install.is_some());
-    let names: Vec<&str> = fit.iter().map(|candidate| candidate.name.as_str()).collect();
+    let names_of = |all: &[Candidate]| all.iter().map(|candidate| candidate.name.clone()).collect::<Vec<_>>();
+    let (names, others) = measured_of(args, names_of(&fit), &registry.default_set().names());
     let text = needs.workload(args.minutes as f64 * 60.0);
     let mut notes = needs.scale();
-    notes.extend(absent.iter().map(|candidate| {
-        let install = candidate.install.as_deref().unwrap_or_default();
-        format!("{} may fit as well, but is not available; install: {install}", candidate.name)
-    }));
+    if !others.is_empty() {
+        notes.push(format!("these fit as well; --engines all measures them, too: {}", others.join(", ")));
+    }
+    if !absent.is_empty() {
+        let names = names_of(&absent).join(", ");
+        notes.push(format!(
+            "these fit as well, but are not available; `kvdyno engines` shows how to install them: {names}"
+        ));
+    }
     let end = || {
         print_list("Ruled out", &ruled_out.iter().map(line).collect::<Vec<_>>());
         print_list("Note", &notes);
@@ -430,8 +442,9 @@ pub fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let file = args.results.join(file_name(&needs));
     std::fs::create_dir_all(&args.results).map_err(CliError::cannot("create", &args.results))?;
     std::fs::write(&file, &text).map_err(CliError::cannot("write", &file))?;
+    let minutes = needs.seconds(names.len()).map_or(args.minutes as f64, |seconds| (seconds / 60.0).ceil());
     print_list(
-        &format!("{} engines fit", names.len()),
+        &format!("Measuring {}, about {minutes} min", counted(names.len() as u64, "engine", "engines")),
         &[names.join(", "), format!("workload: {}", file.display())],
     );
     println!();
@@ -445,8 +458,19 @@ pub fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     Ok(code)
 }
 
+/// Of the names of engines that fit: those to measure, and the others.
+fn measured_of(args: &ChooseArgs, fit: Vec<String>, default: &[String]) -> (Vec<String>, Vec<String>) {
+    if fit.len() <= MEASURED || !args.engines.is_empty() {
+        return (fit, Vec::new());
+    }
+    let (known, others): (Vec<String>, Vec<String>) =
+        fit.into_iter().partition(|name| default.contains(name));
+    // A single engine would be compared with none.
+    if known.len() < 2 { ([known, others].concat(), Vec::new()) } else { (known, others) }
+}
+
 /// Runs the workload on the engines, as `kvdyno run` does.
-fn measured(args: &ChooseArgs, plugins: &[PathBuf], file: &Path, names: &[&str]) -> Result<u8, CliError> {
+fn measured(args: &ChooseArgs, plugins: &[PathBuf], file: &Path, names: &[String]) -> Result<u8, CliError> {
     let mut words: Vec<std::ffi::OsString> = vec!["kvdyno".into(), "run".into(), file.into()];
     words.extend([
         "--engines".into(),

@@ -75,7 +75,7 @@ pub fn print_ending(layouts: &[&Layout], summary: &Summary, run: &Run, folder: &
 /// Prints the report on one screen, and the command for all tables.
 pub fn print_overview(summary: &Summary, run: &Run, folder: &Path) {
     print!("{}", overview(summary, run, super::screen::of_stdout()));
-    println!("\nall tables: {}", full_command(folder));
+    println!("all tables: {}", full_command(folder));
 }
 
 /// The command that prints all tables of a run; without its folder, if it is the newest one where results are by default.

@@ -251,22 +251,31 @@ pub(super) fn command(run: &Run) -> String {
 
 /// The machine in one line, without unknown facts.
 pub(super) fn machine(run: &Run) -> String {
+    let system =
+        [run.machine.os.clone(), run.machine.kernel.as_ref().map(|kernel| format!("kernel {kernel}"))];
+    machine_with(run, system.into_iter().flatten().collect())
+}
+
+/// The same without the operating system, for one line.
+pub(super) fn machine_brief(run: &Run) -> String {
+    machine_with(run, Vec::new())
+}
+
+fn machine_with(run: &Run, system: Vec<String>) -> String {
     let machine = &run.machine;
     let disk = machine.file_system.as_ref().map(|disk| {
         let device = disk.device.as_deref().map_or_else(String::new, |device| format!(" ({device})"));
         format!("data on {}{device}", disk.kind)
     });
-    let parts = [
+    let hardware = [
         machine.cpu_model.clone(),
         machine.cpus.map(|cpus| counted(cpus, "CPU", "CPUs")),
         machine.memory_bytes.map(bytes),
         machine.virtualisation.as_ref().map(|hypervisor| format!("virtual machine ({hypervisor})")),
-        machine.os.clone(),
-        machine.kernel.as_ref().map(|kernel| format!("kernel {kernel}")),
-        disk,
-        (machine.tool_build == "debug").then(|| "DEBUG BUILD of kvdyno".to_string()),
     ];
-    plain_text(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    let rest = [disk, (machine.tool_build == "debug").then(|| "DEBUG BUILD of kvdyno".to_string())];
+    let parts = hardware.into_iter().flatten().chain(system).chain(rest.into_iter().flatten());
+    plain_text(&parts.collect::<Vec<_>>().join(", "))
 }
 
 /// The clock and the cost of reading it.

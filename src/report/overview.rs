@@ -4,7 +4,7 @@
 pub(super) mod grid;
 mod troubles;
 
-use super::describe::machine;
+use super::describe::machine_brief;
 use super::matrix::matrices;
 use super::next::open_steps;
 use super::verdict::brief;
@@ -42,7 +42,7 @@ impl Screen {
 pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
     let screen = Screen { width: screen.width.max(Screen::NARROWEST), ..screen };
     let prose = Prose { width: screen.width.min(PROSE) };
-    let mut parts = vec![prose.lines("", &[title(summary, run), machine(run)])];
+    let mut parts = vec![prose.lines("", &[title(summary, run), machine_brief(run)])];
     parts.extend(matrices(summary).iter().map(|matrix| grid::text(matrix, summary, screen)));
     parts.push(prose.part("Verdict", &prose.verdict(summary)));
     parts.push(prose.part("Warnings", &troubles::warnings(summary, &prose)));

@@ -127,7 +127,7 @@ impl Accepted {
     fn words(&self) -> String {
         match self {
             Accepted::Any => "any".into(),
-            Accepted::Permissive => "a permissive one".into(),
+            Accepted::Permissive => "permissive".into(),
             Accepted::Only(names) => listed(names, "or"),
         }
     }
@@ -235,6 +235,12 @@ impl Needs {
             ));
         }
         notes
+    }
+
+    /// The duration of the run of this many engines if the workload is not shrunk to a given one, in seconds: an estimate for
+    /// engines that load 100,000 keys per second.
+    pub fn seconds(&self, engines: usize) -> Option<f64> {
+        self.memory_limit().map(|_| engines as f64 * 5.0 * (self.keys() as f64 / 1e5 + 6.0))
     }
 
     /// The workload as a TOML file. `seconds` is the duration of the run of all engines.
