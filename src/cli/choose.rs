@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 const MEASURED: usize = 8;
 const SELECTORS: &str = "Choose among these engines. By default, all are considered, and if more than 8 fit, those of the default \
      set are measured. A list of names, `all`, `default`, languages, families, classes and patterns, as for `kvdyno run`.";
+/// What `engine.toml` names as the upstream of engines of this project.
+const OURS: &str = "this project";
 /// The width of the text that it prints.
 const WIDTH: usize = 100;
 
@@ -285,6 +287,8 @@ struct Candidate {
     language: String,
     licence: String,
     proven: Option<Proven>,
+    /// Whether it is a reference of this project and no library.
+    is_reference: bool,
     /// How to install it, if it is not available.
     install: Option<String>,
 }
@@ -298,12 +302,14 @@ impl Candidate {
             language: known.map_or_else(|| engine.language(), |known| known.language.clone()),
             licence: known.map_or_else(String::new, |known| known.licence.clone()),
             proven: proven_here(engine),
+            is_reference: known.is_some_and(|known| known.upstream == OURS),
             install: None,
         }
     }
 
     fn facts(&self) -> Facts<'_> {
         Facts {
+            is_reference: self.is_reference,
             proven: self.proven.as_ref(),
             family: &self.family,
             language: &self.language,
@@ -327,6 +333,7 @@ fn candidates(args: &ChooseArgs, registry: &Registry) -> Result<Vec<Candidate>, 
         language: absent.known.language.clone(),
         licence: absent.known.licence.clone(),
         proven: proven(&absent.known.name).cloned(),
+        is_reference: absent.known.upstream == OURS,
         install: Some(absent.known.get.clone()),
     }));
     Ok(all)

@@ -72,6 +72,8 @@ pub struct Needs {
 pub struct Facts<'f> {
     /// What `verify` has proven; `None`: nothing.
     pub proven: Option<&'f Proven>,
+    /// Whether it is a reference of this project and no library.
+    pub is_reference: bool,
     /// The family, such as `lsm`.
     pub family: &'f str,
     /// The language that it is written in.
@@ -143,6 +145,7 @@ impl Needs {
     pub fn rules(&self) -> Vec<Rule> {
         let mut rules = vec![
             Rule::new("", "not verified; run `kvdyno verify NAME`", |facts| facts.proven.is_some()),
+            Rule::new("", "a reference of kvdyno, and no library", |facts| !facts.is_reference),
             Rule::new("", "not embedded: it is a server", |facts| facts.family != "server"),
         ];
         if !self.cache {

@@ -17,6 +17,7 @@ fn candidate(name: &str, language: &str, capabilities: &[&str]) -> Candidate {
         language: language.into(),
         licence: "MIT".into(),
         proven: Some(proven),
+        is_reference: false,
         install: None,
     }
 }

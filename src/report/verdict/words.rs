@@ -267,7 +267,8 @@ fn bounded(verdict: &Verdict, lead: &Lead) -> String {
         others => format!("the other {others}"),
     };
     match lead.by {
-        By::Times { at_least: Some(times), .. } => {
+        // Less would be printed as 1.00.
+        By::Times { at_least: Some(times), .. } if times >= 1.01 => {
             format!("; the fastest is at least {}x ahead of {rest}", figure::times_floor(times))
         }
         _ if verdict.slower == 1 => format!("; {rest} is slower"),

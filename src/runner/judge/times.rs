@@ -9,16 +9,19 @@ use crate::results::CallTimes;
 use crate::text::{share_text, time_text};
 
 /// The maximum time of a kit before the first stamp and after the last stamp of a call, in addition to two reads of the
-/// clock: measured with the null engine of each kit (docs/methodology.md has the figures). Nanoseconds.
-const DIRECT_CALL_NS: u64 = 150;
+/// clock: measured with the null engine of each kit, and with engines that empty the caches (docs/methodology.md has the
+/// figures). For calls of this many ops; more ops take more time. Nanoseconds.
+const DIRECT_CALL_NS: u64 = 250;
+const DIRECT_OPS: usize = 64;
+const DIRECT_OP_NS: u64 = 2;
 /// The Go kit enters Go's runtime and creates its own view of each op.
 const GO_CALL_NS: u64 = 500;
 const GO_OP_NS: u64 = 2;
 /// The additional share of any call, because the code after a long call is no longer in the nearest caches: 1 / 2^6, 1.6 %.
 const CALL_SHIFT: u32 = 6;
 /// One call of this many may leave more time unaccounted: a thread nearly always loses its processor inside the ops, because
-/// they take nearly all of a call. WiredTiger's reads, which empty the caches, leave more in up to 8.6 % of the calls. For the Go kit it is one of four, because entering the runtime may wait.
-const DIRECT_CALLS_OVER: u64 = 8;
+/// they take nearly all of a call. For the Go kit it is one of four, because entering the runtime may wait.
+const DIRECT_CALLS_OVER: u64 = 16;
 const GO_CALLS_OVER: u64 = 4;
 /// The number of first calls of a phase, which find the caches cold.
 const COLD_CALLS: u64 = 10;
@@ -42,6 +45,8 @@ const LONG_CALLS: u64 = 100;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     call_ticks: u64,
+    /// Each op after these takes this long.
+    free_ops: usize,
     op_ns: u64,
     /// One call of this many may leave more.
     calls_over: u64,
@@ -51,19 +56,21 @@ impl Bound {
     /// The bound of the kit of a driver with these capabilities, for a clock with this cost.
     pub fn of(capabilities: u64, clock: Clock, clock_cost_ns: f64) -> Bound {
         let hands_over = capabilities & KV_HANDS_OVER != 0;
-        let (call_ns, op_ns, calls_over) = if hands_over {
-            (GO_CALL_NS, GO_OP_NS, GO_CALLS_OVER)
+        let (call_ns, free_ops, op_ns, calls_over) = if hands_over {
+            (GO_CALL_NS, 0, GO_OP_NS, GO_CALLS_OVER)
         } else {
-            (DIRECT_CALL_NS, 0, DIRECT_CALLS_OVER)
+            (DIRECT_CALL_NS, DIRECT_OPS, DIRECT_OP_NS, DIRECT_CALLS_OVER)
         };
         // Two reads, and two ticks, which may be long.
         let call_ticks = clock.from_ns(call_ns + (2.0 * clock_cost_ns) as u64) + 2;
-        Bound { call_ticks, op_ns, calls_over }
+        Bound { call_ticks, free_ops, op_ns, calls_over }
     }
 
     #[inline(always)]
     fn ticks(&self, clock: Clock, called: u64, ops: usize) -> u64 {
-        self.call_ticks + clock.from_ns(self.op_ns * ops as u64) + (called >> CALL_SHIFT)
+        self.call_ticks
+            + clock.from_ns(self.op_ns * ops.saturating_sub(self.free_ops) as u64)
+            + (called >> CALL_SHIFT)
     }
 }
 

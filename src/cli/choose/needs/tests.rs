@@ -28,6 +28,7 @@ fn fitting(needs: &Needs) -> Vec<&'static str> {
     let fits = |known: &&crate::engine::Known| {
         let facts = Facts {
             proven: proven(&known.name),
+            is_reference: known.upstream == "this project",
             family: &known.family,
             language: &known.language,
             licence: &known.licence,
@@ -43,7 +44,10 @@ fn each_need_rules_out_the_engines_that_do_not_meet_it() {
     for name in ["redb", "lmdb", "rocksdb", "badger", "pogreb"] {
         assert!(all.contains(&name), "{name} in {all:?}");
     }
-    assert!(!all.contains(&"redis") && !all.contains(&"quick-cache"), "{all:?}");
+    assert!(
+        !all.contains(&"memory-btree") && !all.contains(&"redis") && !all.contains(&"quick-cache"),
+        "{all:?}"
+    );
     let cases: [(Needs, &str, &str); 7] = [
         (Needs { ordered: true, ..needs() }, "redb", "pogreb"),
         (Needs { transactions: true, ..needs() }, "redb", "pogreb"),
