@@ -248,8 +248,9 @@ fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
             ));
         }
     };
-    let words =
-        format!("run all.toml --engines hostile-{language} --quiet --plugins plugins --stall-seconds 5");
+    let words = format!(
+        "run all.toml --engines hostile-{language} --quiet --full --plugins plugins --stall-seconds 5"
+    );
     let printed = kvdyno(folder, &words, fault);
     match run {
         Fails(wanted) => see("run", printed, &[1], wanted),
