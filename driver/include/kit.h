@@ -108,6 +108,17 @@ KV_INLINE uint64_t kv_ticks(uint32_t clock) {
   return (uint64_t)moment.tv_sec * 1000000000u + (uint64_t)moment.tv_nsec;
 }
 
+/* One read of the batch's clock after all preceding instructions have ended. A plain read of the counter may run ahead of
+ * them, so their time would count as that of whatever follows. The monotonic clock is ordered by itself. */
+KV_INLINE uint64_t kv_ordered_ticks(uint32_t clock) {
+#if defined(__x86_64__)
+  if (clock == KV_CLOCK_COUNTER) __builtin_ia32_lfence();
+#elif defined(__aarch64__)
+  if (clock == KV_CLOCK_COUNTER) __asm__ volatile("isb" ::: "memory");
+#endif
+  return kv_ticks(clock);
+}
+
 /* The op flags that need a capability which is not in `capabilities`. */
 KV_INLINE uint32_t kv_refused_flags(uint64_t capabilities) {
   return ((capabilities & KV_CAN_NEW) ? 0u : (uint32_t)KV_NEW) |
@@ -291,7 +302,7 @@ KV_OUTLINE uint64_t kv_run_group(kv_session *session, kv_batch *batch, const kv_
       status = kv_fail(batch, ops, KV_UNSUPPORTED, "this engine does not support such transactions");
     for (i = 0; i < count; i++) ops[i].status = status;
   }
-  end = kv_ticks(batch->clock);
+  end = kv_ordered_ticks(batch->clock);
   for (i = 0; i < count; i++) {
     ops[i].start = start;
     ops[i].end = end;
@@ -317,7 +328,8 @@ KV_INLINE uint32_t kv_run(kv_session *session, kv_batch *batch, const kv_calls *
     }
     if ((op->flags & KV_JOIN) == 0) {
       uint32_t status = kv_run_one(session, op, batch, calls);
-      uint64_t end = kv_ticks(clock);
+      /* What the last op has left unfinished would belong to no op. */
+      uint64_t end = next + 1 == count ? kv_ordered_ticks(clock) : kv_ticks(clock);
       op->start = now;
       op->end = end;
       op->status = status;

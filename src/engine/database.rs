@@ -4,7 +4,7 @@ use super::abi::*;
 use super::answers::CallOutcome;
 use super::stamps::Span;
 use super::{Arena, Engine, EngineError, capability_names, harmless, level_name};
-use kvdyno_driver::ticks;
+use kvdyno_driver::{ordered_ticks, ticks};
 use std::ffi::CString;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -357,7 +357,8 @@ impl Session {
         self.arena.prepare_batch(first, count);
         let call = self.handle.table.execute.expect("the registry refuses tables that lack an entry");
         let clock = self.arena.batch().clock;
-        let entered = ticks(clock);
+        // What the core has left unfinished is not the driver's time.
+        let entered = ordered_ticks(clock);
         // SAFETY: the session is open; the batch and everything that it points to are in its arena.
         let status = unsafe { call(self.raw, self.arena.batch_mut()) };
         let span = Span { entered, left: ticks(clock) };

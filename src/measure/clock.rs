@@ -7,6 +7,7 @@ mod across;
 mod tests;
 
 use super::rounded;
+use kvdyno_driver::{ordered_ticks, ticks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
@@ -27,6 +28,8 @@ enum Kind {
     Monotonic = 0,
     Counter = 1,
 }
+
+const COUNTER: u32 = Kind::Counter as u32;
 
 /// A clock with its rate. Ticks are valid for one machine until it restarts; only differences have a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +97,7 @@ impl Clock {
     #[inline(always)]
     pub fn now(&self) -> u64 {
         match self.kind {
-            Kind::Counter => counter(),
+            Kind::Counter => ticks(COUNTER),
             Kind::Monotonic => monotonic_ns(),
         }
     }
@@ -178,7 +181,7 @@ struct Bracket {
 impl Bracket {
     fn read() -> Self {
         let before_ns = monotonic_ns();
-        let ticks = ordered_counter();
+        let ticks = ordered_ticks(COUNTER);
         let after_ns = monotonic_ns();
         let width_ns = after_ns.saturating_sub(before_ns);
         Self { ticks, ns: before_ns + width_ns / 2, width_ns }
@@ -207,45 +210,6 @@ pub fn monotonic_ns() -> u64 {
 pub fn monotonic_ns() -> u64 {
     static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     FIRST.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn counter() -> u64 {
-    // SAFETY: rdtsc exists on every x86-64 processor.
-    unsafe { std::arch::x86_64::_rdtsc() }
-}
-
-#[cfg(target_arch = "aarch64")]
-#[inline(always)]
-fn counter() -> u64 {
-    let ticks: u64;
-    // SAFETY: the virtual counter can be read from user space on Linux; the read changes nothing.
-    unsafe {
-        std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags))
-    };
-    ticks
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-#[inline(always)]
-fn counter() -> u64 {
-    monotonic_ns()
-}
-
-/// Reads the counter after all preceding instructions have completed; the plain read may run ahead of them.
-fn ordered_counter() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: lfence is part of SSE2, which every x86-64 processor has.
-    unsafe {
-        std::arch::x86_64::_mm_lfence();
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: a barrier that touches neither memory nor registers.
-    unsafe {
-        std::arch::asm!("isb", options(nostack, preserves_flags));
-    }
-    counter()
 }
 
 /// Why the counter must not be used; `None` if it may be used.

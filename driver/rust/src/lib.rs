@@ -13,7 +13,7 @@ mod table;
 pub use config::{Config, Info, Level, ORDERED_MAP, Opened, TRANSACTIONS, option};
 pub use op::{Batch, Error, Op, Range, Status, Vote, digest, each};
 pub use refuse::Refused;
-pub use run::{run, ticks};
+pub use run::{ordered_ticks, run, ticks};
 pub use table::{handle, table};
 
 /// Work that is not an op.

@@ -1,6 +1,7 @@
 //! Whether the clock goes backward when a time is passed from one CPU to another.
 
-use super::{Clock, Kind, monotonic_ns, ordered_counter};
+use super::{COUNTER, Clock, Kind, monotonic_ns};
+use kvdyno_driver::ordered_ticks;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// CPUs that the first one exchanges times with.
@@ -60,7 +61,7 @@ fn play(clock: &Clock, cpus: [usize; 2], until_ns: u64) -> Across {
 
 impl Ball<'_> {
     fn now(&self) -> u64 {
-        if self.clock.kind == Kind::Counter { ordered_counter() } else { monotonic_ns() }
+        if self.clock.kind == Kind::Counter { ordered_ticks(COUNTER) } else { monotonic_ns() }
     }
 
     fn play(&self, player: u32, cpu: usize) -> Across {
