@@ -108,8 +108,8 @@ KV_INLINE uint64_t kv_ticks(uint32_t clock) {
   return (uint64_t)moment.tv_sec * 1000000000u + (uint64_t)moment.tv_nsec;
 }
 
-/* One read of the batch's clock after all preceding instructions have ended. A plain read of the counter may run ahead of
- * them, so their time would count as that of whatever follows. The monotonic clock is ordered by itself. */
+/* One read of the batch's clock after all preceding instructions have ended. A plain read of the counter may run ahead
+ * of them, so their time would count as that of whatever follows. The monotonic clock is ordered by itself. */
 KV_INLINE uint64_t kv_ordered_ticks(uint32_t clock) {
 #if defined(__x86_64__)
   if (clock == KV_CLOCK_COUNTER) __builtin_ia32_lfence();
