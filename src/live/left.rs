@@ -45,11 +45,6 @@ pub fn stage(turn: Option<usize>, last: Option<usize>) -> usize {
 }
 
 impl Stages {
-    /// Their sum, in seconds.
-    pub fn seconds(&self) -> f64 {
-        self.0.iter().sum()
-    }
-
     /// The estimate from the settings of the workload.
     pub fn planned(trial: &Trial) -> Stages {
         let workload = &trial.workload;
@@ -94,7 +89,7 @@ impl Stages {
         self.0.get(stage).copied().unwrap_or(0.0)
     }
 
-    /// The duration of the complete trial.
+    /// Their sum: the duration of the complete trial if all are known, in seconds.
     pub fn total(&self) -> f64 {
         self.0.iter().sum()
     }

@@ -245,7 +245,7 @@ impl State {
 
     /// The time since the current trial began, in seconds; `None` between trials.
     pub fn trial_seconds(&self) -> Option<f64> {
-        self.now.as_ref().map(|now| now.so_far((self.clock)()).seconds())
+        self.now.as_ref().map(|now| now.so_far((self.clock)()).total())
     }
 
     /// A trial has ended. Returns a message if it was not successful.

@@ -336,6 +336,8 @@ fn simulation(engines: usize, repetitions: u32, seed: u64) -> Simulation {
 
 /// A look at a simulated run; times are in seconds.
 struct Seen {
+    /// The position of the running trial.
+    place: usize,
     shown: f64,
     estimate: f64,
     truth: f64,
@@ -371,6 +373,7 @@ fn displayed(simulation: &Simulation, engines: usize) -> Vec<Seen> {
                 show(&mut state, at_ms);
                 let at = at_ms as f64 / 1e3;
                 seen.push(Seen {
+                    place,
                     shown: state.seconds_left().unwrap(),
                     estimate: state.estimate((state.clock)()).0,
                     truth: whole - at,
@@ -385,6 +388,18 @@ fn displayed(simulation: &Simulation, engines: usize) -> Vec<Seen> {
     seen
 }
 
+/// The maximum error of the estimate by its rule: 15 % and 3 s, and for an engine without a complete trial the difference of
+/// its trials from any of those that its estimate is a mean of: the plan, and the trials of the engines before it.
+fn allowed(simulation: &Simulation, engines: usize, place: usize, truth: f64) -> f64 {
+    let total = |place: usize| simulation.stages[place].iter().sum::<f64>();
+    let planned = left::Stages::planned(&simulation.run.plan.trials[0]).total();
+    let known: Vec<f64> = (0..place.min(engines)).map(total).chain([planned]).collect();
+    let difference = |of: usize| known.iter().map(|known| (known - total(of)).abs()).fold(0.0, f64::max);
+    let is_unknown = |trial: &usize| trial % engines >= place;
+    let unknown: f64 = (place..simulation.stages.len()).filter(is_unknown).map(difference).sum();
+    0.15 * truth + 3.0 + unknown
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -394,14 +409,11 @@ proptest! {
     ) {
         let simulation = simulation(engines, repetitions, seed);
         let seen = displayed(&simulation, engines);
-        let whole: f64 = simulation.stages.iter().flatten().sum();
-        for (look, Seen { shown, estimate, truth, known_for }) in seen.iter().enumerate() {
+        for (look, Seen { place, shown, estimate, truth, known_for }) in seen.iter().enumerate() {
             prop_assert!(*shown >= 1.0, "{} s shown, {} s left", shown, truth);
             let is_near = |seconds: f64, bound: f64| (seconds - truth).abs() <= bound;
-            prop_assert!(is_near(*shown, 1.25 * whole + 3.0), "look {}: {} s, {} s left", look, shown, truth);
-            if known_for.is_some() {
-                prop_assert!(is_near(*estimate, 0.15 * truth + 3.0), "look {}: {} s, {} s left", look, estimate, truth);
-            }
+            let bound = allowed(&simulation, engines, *place, *truth);
+            prop_assert!(is_near(*estimate, bound), "look {}: {} s, {} s left", look, estimate, truth);
             // The display has followed the estimate by then.
             if known_for.is_some_and(|seconds| seconds > 12.0) {
                 prop_assert!(is_near(*shown, 0.15 * truth + 4.0), "look {}: {} s, {} s left", look, shown, truth);
@@ -413,4 +425,21 @@ proptest! {
             prop_assert!(is_smooth, "from {} s to {} s at a look", before, after);
         }
     }
+}
+
+#[test]
+fn the_displayed_time_left_is_seldom_wrong_by_much_of_the_run_even_before_all_engines_are_known() {
+    // Without knowledge of the engines, no estimate is near the truth for all of these runs; they are the same in each test.
+    let mut errors: Vec<f64> = (1..=200_u64)
+        .map(|seed| {
+            let (engines, repetitions) = (2 + seed as usize % 10, 2 + seed as u32 / 10 % 4);
+            let simulation = simulation(engines, repetitions, seed);
+            let run: f64 = simulation.stages.iter().flatten().sum();
+            let seen = displayed(&simulation, engines);
+            seen.iter().map(|look| ((look.shown - look.truth).abs() - 3.0) / run).fold(0.0, f64::max)
+        })
+        .collect();
+    errors.sort_by(f64::total_cmp);
+    let (median, p90, p99) = (errors[100], errors[180], errors[198]);
+    assert!(median <= 0.25 && p90 <= 0.4 && p99 <= 0.75, "of the run: {median}, {p90}, {p99}");
 }
