@@ -9,12 +9,14 @@ use super::plugins::registry;
 use super::report::RESULTS;
 use crate::audit::proven::{Proven, proven, proven_here};
 use crate::engine::{ALL, Engine, Registry, catalogue};
+use crate::measure::Machine;
 use crate::report::recommendation;
-use crate::results::store::{RunFolder, newest};
+use crate::results::store::RunFolder;
 use crate::results::summary::Summary;
 use crate::text::{count_text, counted, listed, nearest, parse_bytes, parse_count, wrapped};
 use crate::workload::Durability;
 use needs::{Accepted, Facts, Needs, alternatives};
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -232,20 +234,13 @@ fn needs(args: &ChooseArgs) -> Result<Needs, CliError> {
         level
     );
     let reads = ask!("--reads", reads, "How many percent of the ops are reads?", "80", percent);
-    let value_bytes = ask!("--value-size", value_size, "How large is a value?", "100", |text: &str| within(
-        parse_bytes(text)?,
-        1,
-        1 << 20,
-        text
-    ));
-    let data_bytes = ask!("--data", data, "How large are all keys and values?", "1GB", |text: &str| within(
-        parse_bytes(text)?,
-        1,
-        1 << 50,
-        text
-    ));
+    let size = |high: u64| move |text: &str| within(parse_bytes(text)?, 1, high, text);
+    let value_bytes = ask!("--value-size", value_size, "How large is a value?", "100", size(1 << 20));
+    let data_bytes = ask!("--data", data, "How large are all keys and values?", "1GB", size(1 << 50));
     let memory_bytes =
         ask!("--memory", memory, "How much memory may the engine and the page cache use?", "all", memory);
+    // `all` rules out what this machine cannot hold.
+    let memory_bytes = memory_bytes.or_else(|| Machine::observe(&args.results).memory_bytes);
     let threads = ask!(
         "--threads",
         threads,
@@ -455,8 +450,7 @@ pub fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         &[names.join(", "), format!("workload: {}", file.display())],
     );
     println!();
-    let code = measured(args, plugins, &file, &names)?;
-    let Some(folder) = newest(&args.results)? else { return Ok(code) };
+    let (code, folder) = measured(args, plugins, &file, &names)?;
     let results = RunFolder::open(&folder)?;
     let summary = Summary::new(results.run(), results.finished()?);
     println!();
@@ -476,16 +470,25 @@ fn measured_of(args: &ChooseArgs, fit: Vec<String>, default: &[String]) -> (Vec<
     if known.len() < 2 { ([known, others].concat(), Vec::new()) } else { (known, others) }
 }
 
-/// Runs the workload on the engines, as `kvdyno run` does.
-fn measured(args: &ChooseArgs, plugins: &[PathBuf], file: &Path, names: &[String]) -> Result<u8, CliError> {
-    let mut words: Vec<std::ffi::OsString> = vec!["kvdyno".into(), "run".into(), file.into()];
-    words.extend([
-        "--engines".into(),
-        names.join(",").into(),
-        "--results".into(),
-        args.results.clone().into(),
-    ]);
-    super::run_as(words, plugins)
+/// Runs the workload on the engines, as `kvdyno run` does. Returns its exit code and the folder of the results.
+fn measured(
+    args: &ChooseArgs,
+    plugins: &[PathBuf],
+    file: &Path,
+    names: &[String],
+) -> Result<(u8, PathBuf), CliError> {
+    let names = names.join(",");
+    let words: [&OsStr; 7] = [
+        "kvdyno".as_ref(),
+        "run".as_ref(),
+        file.as_os_str(),
+        "--engines".as_ref(),
+        names.as_ref(),
+        "--results".as_ref(),
+        args.results.as_os_str(),
+    ];
+    let (run, command) = super::run_command(&words).expect("these are words of `kvdyno run`");
+    super::run::measured(&run, plugins, command)
 }
 
 #[cfg(test)]

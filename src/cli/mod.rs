@@ -187,18 +187,18 @@ fn ended(parsed: Result<Parsed, clap::Error>) -> u8 {
     })
 }
 
-/// Runs a command as if its words had been typed, with the given plug-ins.
-fn run_as(words: Vec<OsString>, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    let parsed = parsed(words).map_err(|error| CliError::failed(error.to_string()))?;
-    dispatch(Parsed { plugins: plugins.to_vec(), ..parsed })
-}
-
-/// The arguments of a run, from the words of its command. `None` for words that are no command of this version.
-fn run_args(words: &[String]) -> Option<Box<request::RunArgs>> {
+/// The arguments of a run, from the words of its command, and the words that repeat it. `None` for words that are no command
+/// of this version.
+fn run_command<Word: Into<OsString> + Clone>(words: &[Word]) -> Option<(Box<request::RunArgs>, Vec<String>)> {
     match parsed(words) {
-        Ok(Parsed { command: Command::Run(args), .. }) => Some(args),
+        Ok(Parsed { command: Command::Run(args), words, .. }) => Some((args, words)),
         _ => None,
     }
+}
+
+/// The arguments of such a run.
+fn run_args(words: &[String]) -> Option<Box<request::RunArgs>> {
+    run_command(words).map(|(args, _)| args)
 }
 
 /// The words that select engines on the command line of a run. If empty, the run uses those of a suite, or the default set.

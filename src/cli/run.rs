@@ -23,8 +23,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Runs the command, which `command` repeats. Everything that can be refused is refused before the first trial.
+/// Runs the command, which `command` repeats.
 pub fn run(args: &RunArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8, CliError> {
+    measured(args, plugins, command).map(|(code, _)| code)
+}
+
+/// Runs the command and returns its exit code and the folder of its results. Everything that can be refused is refused before
+/// the first trial.
+pub fn measured(
+    args: &RunArgs,
+    plugins: &[PathBuf],
+    command: Vec<String>,
+) -> Result<(u8, PathBuf), CliError> {
     args.check()?;
     // Progress needs no reader, and the results are also saved in files.
     signals::outlive_the_reader();
@@ -53,7 +63,8 @@ pub fn run(args: &RunArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<
         stall: Duration::from_secs(args.stall_seconds),
         environment,
     };
-    execute(args, &registry, &runner, results, (&layouts, &notes))
+    let folder = results.path().to_path_buf();
+    Ok((execute(args, &registry, &runner, results, (&layouts, &notes))?, folder))
 }
 
 /// Opens the folder of the run to resume: the given one, or the newest.

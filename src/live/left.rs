@@ -85,7 +85,8 @@ impl Stages {
         self.0[stage] += seconds;
     }
 
-    fn of(&self, stage: usize) -> f64 {
+    /// The duration of a stage, in seconds.
+    pub fn of(&self, stage: usize) -> f64 {
         self.0.get(stage).copied().unwrap_or(0.0)
     }
 

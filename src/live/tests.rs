@@ -389,14 +389,16 @@ fn displayed(simulation: &Simulation, engines: usize) -> Vec<Seen> {
 }
 
 /// The maximum error of the estimate by its rule: 15 % and 3 s, and for an engine without a complete trial the difference of
-/// its trials from any of those that its estimate is a mean of: the plan, and the trials of the engines before it.
+/// each of its stages from any of those that the estimate is a mean of: the plan's, and those of the engines before it.
 fn allowed(simulation: &Simulation, engines: usize, place: usize, truth: f64) -> f64 {
-    let total = |place: usize| simulation.stages[place].iter().sum::<f64>();
-    let planned = left::Stages::planned(&simulation.run.plan.trials[0]).total();
-    let known: Vec<f64> = (0..place.min(engines)).map(total).chain([planned]).collect();
-    let difference = |of: usize| known.iter().map(|known| (known - total(of)).abs()).fold(0.0, f64::max);
-    let is_unknown = |trial: &usize| trial % engines >= place;
-    let unknown: f64 = (place..simulation.stages.len()).filter(is_unknown).map(difference).sum();
+    let planned = left::Stages::planned(&simulation.run.plan.trials[0]);
+    let difference = |(stage, seconds): (usize, &f64)| {
+        let before = simulation.stages.iter().take(place.min(engines)).map(|other| other[stage]);
+        before.chain([planned.of(stage)]).map(|known| (known - seconds).abs()).fold(0.0, f64::max)
+    };
+    let unknown =
+        simulation.stages.iter().enumerate().skip(place).filter(|(trial, _)| trial % engines >= place);
+    let unknown: f64 = unknown.map(|(_, own)| own.iter().enumerate().map(difference).sum::<f64>()).sum();
     0.15 * truth + 3.0 + unknown
 }
 
