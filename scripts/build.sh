@@ -18,8 +18,13 @@ trap 'rm -f "$log"' EXIT
 { scripts/plugins.sh "$target" && scripts/go-plugins.sh "$target"; } >"$log" 2>&1 &
 plugins=$!
 # shellcheck disable=SC2086 # a list of words
-"$cargo" build --release $SELECTION || { kill $plugins; wait; exit 1; }
-[ ! -d "/proc/$plugins" ] || echo "waiting for the plug-ins in C, C++ and Go" >&2
+if ! "$cargo" build --release $SELECTION; then
+  [ ! -d "/proc/$plugins" ] || echo "cargo failed; waiting until the plug-ins in C, C++ and Go have ended" >&2
+  wait $plugins || cat "$log" >&2
+  exit 1
+fi
+# A build that changes nothing ends within seconds.
+[ $((SECONDS - start)) -lt 5 ] || [ ! -d "/proc/$plugins" ] || echo "waiting for the plug-ins in C, C++ and Go" >&2
 wait $plugins || { cat "$log" >&2; exit 1; }
 cat "$log" >&2
 [ $((SECONDS - start)) -lt 5 ] || echo "built in $((SECONDS - start)) s" >&2

@@ -35,6 +35,9 @@ pub fn any_selected(
     what: &str,
 ) -> Result<Selection, CliError> {
     registry.select(words, start).map_err(|error| match error {
+        SelectError::Unknown(word, _) if word.is_empty() => {
+            CliError::usage(format!("`{}` has an empty name between its commas", words.join(",")))
+        }
         SelectError::Unknown(word, known) => {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             unknown(what, &word, &known, "kvdyno engines")

@@ -190,7 +190,7 @@ fn ended(parsed: Result<Parsed, clap::Error>) -> u8 {
 /// The arguments of a run, from the words of its command, and the words that repeat it. `None` for words that are no command
 /// of this version.
 fn run_command<Word: Into<OsString> + Clone>(words: &[Word]) -> Option<(Box<request::RunArgs>, Vec<String>)> {
-    match parsed(words) {
+    match parsed(words.iter().cloned()) {
         Ok(Parsed { command: Command::Run(args), words, .. }) => Some((args, words)),
         _ => None,
     }

@@ -283,11 +283,11 @@ pub(super) fn clock(run: &Run) -> String {
     plain_text(&format!("{}; reading it takes {}", run.clock.source, time_text(run.clock.cost_ns)))
 }
 
-/// The numbers of trials: planned, measured and failed.
+/// The numbers of trials: planned, recorded and failed.
 pub(super) fn trials(run: &Run, summary: &Summary) -> String {
     let runs = counted(summary.runs.into(), "run", "runs");
     let mut text = format!(
-        "{runs} of each cell; {} of {} trials measured",
+        "{runs} of each cell; {} of {} trials recorded",
         summary.records.len(),
         run.plan.trials.len()
     );

@@ -52,12 +52,12 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
     parts.join("\n")
 }
 
-/// `run 2026-...: 5 runs of 16 engines, 85 of 85 trials measured`.
+/// `run 2026-...: 5 runs of 16 engines, 85 of 85 trials recorded`.
 fn title(summary: &Summary, run: &Run) -> String {
     let compared = run.plan.trials.iter().filter(|trial| !trial.is_floor);
     let engines: HashSet<_> = compared.map(|trial| (&trial.engine, &trial.options)).collect();
     plain_text(&format!(
-        "run {}: {} of {}, {} of {} trials measured",
+        "run {}: {} of {}, {} of {} trials recorded",
         run.id,
         counted(summary.runs.into(), "run", "runs"),
         counted(engines.len() as u64, "engine", "engines"),

@@ -270,7 +270,7 @@ fn a_run_without_records_has_a_report() {
     let run = fixture::run();
     let summary = Summary::new(&run, Vec::new());
     let text = render("text", &summary, &run);
-    assert!(text.contains("0 of 21 trials measured"), "{text}");
+    assert!(text.contains("0 of 21 trials recorded"), "{text}");
     assert!(text.contains("3/3 missing"), "{text}");
     assert!(next_steps(&summary, &run)[0].0.ends_with("--resume"));
     for format in FORMATS {

@@ -90,3 +90,26 @@ fn without_a_terminal_all_missing_flags_are_named() {
     let error = interview.end().unwrap_err().to_string();
     assert!(error.contains("missing --ordered and --data"), "{error}");
 }
+
+#[test]
+fn many_engines_are_reduced_to_the_default_set_unless_engines_were_named() {
+    let names = |count: usize| (0..count).map(|place| format!("engine-{place}")).collect::<Vec<_>>();
+    let default = ["engine-1".to_string(), "engine-3".to_string(), "elsewhere".to_string()];
+    let all = ["kvdyno", "choose"];
+    let named = ["kvdyno", "choose", "--engines", "all"];
+    let of = |words: &[&str], fit: usize, default: &[String]| {
+        let Ok(super::super::Parsed { command: super::super::Command::Choose(args), .. }) =
+            super::super::parsed(words.iter().copied())
+        else {
+            panic!("{words:?}")
+        };
+        measured_of(&args, names(fit), default)
+    };
+    assert_eq!(of(&all, 8, &default), (names(8), vec![]), "eight are measured");
+    let (measured, others) = of(&all, 9, &default);
+    assert_eq!((measured, others.len()), (vec!["engine-1".to_string(), "engine-3".to_string()], 7));
+    assert_eq!(of(&named, 9, &default), (names(9), vec![]));
+    // One engine of the default set would be compared with none.
+    let (measured, others) = of(&all, 9, &default[..1]);
+    assert_eq!((measured.len(), measured[0].as_str(), others), (9, "engine-1", vec![]));
+}

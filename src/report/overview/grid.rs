@@ -360,7 +360,11 @@ pub(in crate::report) fn signs(
         (entries().any(|entry| entry.is_highest), "*", "highest median of a column at its level"),
         (has_rank(|rank| rank.of > 1 && !rank.is_open()), "1-3", "range of ranks at that level"),
         (has_rank(|rank| rank.is_open()), "~", &open),
-        (entries().any(|entry| entry.cell.rank.is_none()), "!", "not ranked: failed, incomplete or doubtful runs, see the lines below"),
+        (
+            entries().any(|entry| entry.cell.rank.is_none()),
+            "!",
+            "not ranked: failed, incomplete or doubtful runs",
+        ),
         (is_missing, "-", "not run"),
         (has_mark(Mark::HarnessBound), "h", "the harness took over 10 % of the time"),
         (has_mark(Mark::Disturbed), "d", "disturbed by other programs"),

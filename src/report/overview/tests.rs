@@ -199,7 +199,7 @@ fn failures_with_one_cause_are_one_line_and_every_record_without_figures_is_acco
         record.outcome = Outcome::Failed { cause: Cause::NoSpace, text: "the disk is full".to_string() };
         record.phases.clear();
     }
-    let text = overview(&Summary::new(&run, records), &run, Screen::FILE);
+    let text = overview(&Summary::new(&run, records.clone()), &run, Screen::FILE);
     let line = "fjall (5 trials) and sqlite (5 trials) failed: no-space: the disk is full";
     let other = "sqlite (5 trials) and fjall (5 trials) failed: no-space: the disk is full";
     assert!(text.contains(line) || text.contains(other), "{text}");
@@ -207,6 +207,16 @@ fn failures_with_one_cause_are_one_line_and_every_record_without_figures_is_acco
         text.contains("check sqlite, which failed") || text.contains("check fjall, which failed"),
         "{text}"
     );
+    // An engine that does not fit the workload has not failed.
+    for record in records.iter_mut().filter(|record| record.trial.engine == "fjall") {
+        record.outcome = Outcome::Failed { cause: Cause::Refused, text: "no ordered scans".to_string() };
+    }
+    let text = overview(&Summary::new(&run, records), &run, Screen::FILE);
+    assert!(
+        text.contains("sqlite (5 trials) failed: no-space") && !text.contains("fjall (5 trials)"),
+        "{text}"
+    );
+    assert!(text.contains("check sqlite, which failed"), "{text}");
     let empty = overview(&Summary::new(&run, Vec::new()), &run, Screen::FILE);
     for part in ["no engine was measured", "nothing was measured", "15 planned trials are without a record"] {
         assert!(empty.contains(part), "no `{part}` in\n{empty}");

@@ -263,3 +263,60 @@ fn questions_are_named_from_settings_and_never_from_names() {
     };
     assert_eq!(power(groups), "durable transactions of 4 writes");
 }
+
+/// The line of the recommendation at level process, which is the first; each phase has a line below.
+fn recommended(summary: &Summary) -> String {
+    let lines = recommendation(summary);
+    let of_phases =
+        |line: &&String| line.starts_with("- point reads: ") || line.starts_with("- mixed reads and writes");
+    assert_eq!(lines.iter().filter(of_phases).count(), 2, "{lines:?}");
+    lines[0].clone()
+}
+
+#[test]
+fn only_what_leads_in_every_phase_is_recommended() {
+    let (clear, run) = scaled(&["lmdb", "fjall", "sqlite"], 5, |engine, run| {
+        noise(engine, run) * if engine == "lmdb" { 2.0 } else { 1.0 }
+    });
+    assert_eq!(
+        recommended(&clear),
+        "at level process: lmdb (write-map=false), among the fastest in every phase"
+    );
+    // Each is ahead in every other run.
+    let (alike, _) =
+        scaled(&["lmdb", "fjall"], 6, |engine, run| 1.0 + f64::from((run + engine.len() as u32) % 2) / 50.0);
+    let text = recommended(&alike);
+    assert!(text.contains("lmdb (write-map=false) or fjall") || text.contains("fjall or lmdb"), "{text}");
+    assert!(text.ends_with(": the runs do not show that any of them is slower"), "{text}");
+    // lmdb is the slowest in the phase that is not a load and not `read`.
+    let split = changed(&run, clear, |record| {
+        for phase in &mut record.phases {
+            if record.trial.engine == "lmdb" && phase.phase.name != "read" {
+                phase.elapsed_ns *= 8;
+            }
+        }
+    });
+    assert_eq!(
+        recommended(&split),
+        "at level process: no engine is among the fastest in every phase; choose by the phase that matters most"
+    );
+}
+
+#[test]
+fn nothing_is_recommended_if_the_runs_cannot_show_it() {
+    let (few, run) = scaled(&["lmdb", "fjall"], 2, noise);
+    assert_eq!(
+        recommended(&few),
+        "at level process: no recommendation: not every phase has enough complete runs"
+    );
+    let none = changed(&run, few, |record| {
+        record.outcome = Outcome::Crashed { signal: "SIGABRT".into(), stderr: Vec::new() };
+        record.phases.clear();
+    });
+    assert_eq!(recommendation(&none), ["no recommendation: nothing was measured"]);
+    let (alone, _) = scaled(&["lmdb"], 5, noise);
+    assert!(
+        recommended(&alone)
+            .ends_with("lmdb (write-map=false), the only engine that fits and completed its runs")
+    );
+}
