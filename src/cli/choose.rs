@@ -20,10 +20,11 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// If more engines fit, only those of the default set are measured, unless engines were named.
+/// If more engines fit, only those of the default set are measured, unless engines were named; and those that keep all data in
+/// memory if writes need not survive anything.
 const MEASURED: usize = 8;
 const SELECTORS: &str = "Choose among these engines. By default, all are considered, and if more than 8 fit, those of the default \
-     set are measured. A list of names, `all`, `default`, languages, families, classes and patterns, as for `kvdyno run`.";
+     set are measured, and in-memory engines at durability level none. A list of names, `all`, `default`, languages, families, classes and patterns, as for `kvdyno run`.";
 /// What `engine.toml` names as the upstream of engines of this project.
 const OURS: &str = "this project";
 /// The width of the text that it prints.
@@ -413,7 +414,12 @@ pub fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let (absent, fit): (Vec<Candidate>, Vec<Candidate>) =
         fit.into_iter().partition(|candidate| candidate.install.is_some());
     let names_of = |all: &[Candidate]| all.iter().map(|candidate| candidate.name.clone()).collect::<Vec<_>>();
-    let (names, others) = measured_of(args, names_of(&fit), &registry.default_set().names());
+    let mut preferred = registry.default_set().names();
+    if needs.durability == Durability::None {
+        let in_memory = fit.iter().filter(|candidate| candidate.facts().can("in-memory"));
+        preferred.extend(in_memory.map(|candidate| candidate.name.clone()));
+    }
+    let (names, others) = measured_of(args, names_of(&fit), &preferred);
     let text = needs.workload(args.minutes as f64 * 60.0);
     let mut notes = needs.scale();
     if !others.is_empty() {
@@ -459,13 +465,13 @@ pub fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     Ok(code)
 }
 
-/// Of the names of engines that fit: those to measure, and the others.
-fn measured_of(args: &ChooseArgs, fit: Vec<String>, default: &[String]) -> (Vec<String>, Vec<String>) {
+/// Of the names of engines that fit: those to measure, and the others. If many fit, only the preferred ones are measured.
+fn measured_of(args: &ChooseArgs, fit: Vec<String>, preferred: &[String]) -> (Vec<String>, Vec<String>) {
     if fit.len() <= MEASURED || !args.engines.is_empty() {
         return (fit, Vec::new());
     }
     let (known, others): (Vec<String>, Vec<String>) =
-        fit.into_iter().partition(|name| default.contains(name));
+        fit.into_iter().partition(|name| preferred.contains(name));
     // A single engine would be compared with none.
     if known.len() < 2 { ([known, others].concat(), Vec::new()) } else { (known, others) }
 }

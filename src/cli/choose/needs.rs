@@ -83,7 +83,8 @@ pub struct Facts<'f> {
 }
 
 impl Facts<'_> {
-    fn can(&self, ability: &str) -> bool {
+    /// Whether `verify` has proven this capability or trait.
+    pub fn can(&self, ability: &str) -> bool {
         self.proven.is_some_and(|row| row.capabilities.iter().chain(&row.traits).any(|own| own == ability))
     }
 }

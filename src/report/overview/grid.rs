@@ -333,7 +333,10 @@ pub(in crate::report) fn remarks(rows: &[&Row], columns: usize, disturbed: &Dist
         "mean: geometric mean of the ratios to the highest median of each column, which sorts the rows";
     let mut remarks: Vec<String> = scores().next().map(|_| format!("{mean}{partial}.")).into_iter().collect();
     if disturbed.are_many() {
-        remarks.push(format!("Other programs disturbed {} of {} cells.", disturbed.cells, disturbed.of));
+        remarks.push(format!(
+            "In {} of {} cells, threads waited for a CPU, or other programs ran.",
+            disturbed.cells, disturbed.of
+        ));
     }
     remarks
 }
@@ -367,7 +370,7 @@ pub(in crate::report) fn signs(
         ),
         (is_missing, "-", "not run"),
         (has_mark(Mark::HarnessBound), "h", "the harness took over 10 % of the time"),
-        (has_mark(Mark::Disturbed), "d", "disturbed by other programs"),
+        (has_mark(Mark::Disturbed), "d", "disturbed: threads waited for a CPU, or other programs ran"),
         (has_mark(Mark::Emulated), "e", "emulated"),
         (has_mark(Mark::Server), "s", "in another process, through a socket"),
         (has_mark(Mark::Evicted), "v", "evicted rows"),

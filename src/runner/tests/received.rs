@@ -212,11 +212,19 @@ fn the_same_seed_gives_the_same_ops_whatever_the_engine_s_speed() {
 fn a_phase_that_ends_by_time_runs_a_prefix_of_the_same_ops() {
     for name in ["ycsb-d", "ycsb-e"] {
         let mut workload = workload(name, 5_000, 0, 4);
-        workload.phases.last_mut().unwrap().seconds = 0.05;
+        workload.phases.last_mut().unwrap().seconds = 0.2;
         let (fast, slow) = (received(&workload, 0), received(&workload, 2));
+        let mut compared = 0;
         for (fast, slow) in fast.iter().zip(&slow) {
             let both = fast.len().min(slow.len());
-            assert!(both > 0 && fast[..both] == slow[..both], "seed {}: {name}", workload.seed);
+            assert!(
+                fast[..both] == slow[..both],
+                "seed {}: {name}: other ops on a slower engine",
+                workload.seed
+            );
+            compared += both;
         }
+        // A busy machine may not run every thread in this time.
+        assert!(compared > 0, "seed {}: {name}: no thread has run", workload.seed);
     }
 }
