@@ -91,7 +91,10 @@ fn seconds(summary: &Summary, engines: Option<&[&str]>, runs: u32) -> Option<f64
 
 fn go_on(summary: &Summary, run: &Run) -> Option<Step> {
     let missing = counted(summary.pending.into(), "trial is left", "trials are left");
-    let step = Step::short(format!("{} --resume", command(run)), format!("resume this run: {missing}"));
+    let step = Step::short(
+        format!("{} --resume=DIR", command(run)),
+        format!("resume this run, whose folder is DIR: {missing}"),
+    );
     (summary.pending > 0).then_some(step)
 }
 

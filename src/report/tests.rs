@@ -272,7 +272,7 @@ fn a_run_without_records_has_a_report() {
     let text = render("text", &summary, &run);
     assert!(text.contains("0 of 21 trials recorded"), "{text}");
     assert!(text.contains("3/3 missing"), "{text}");
-    assert!(next_steps(&summary, &run)[0].0.ends_with("--resume"));
+    assert!(next_steps(&summary, &run)[0].0.ends_with("--resume=DIR"));
     for format in FORMATS {
         assert!(!(format.render)(&summary, &run).is_empty());
     }
@@ -286,7 +286,7 @@ fn next_steps_are_two_or_three_commands() {
     assert_eq!(
         commands,
         [
-            "kvdyno run quick --keys 2000 --resume",
+            "kvdyno run quick --keys 2000 --resume=DIR",
             "kvdyno verify fjall",
             "kvdyno run quick --keys 2000 --engines fjall,lmdb,sled --runs 10"
         ]

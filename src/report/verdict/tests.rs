@@ -309,6 +309,13 @@ fn nothing_is_recommended_if_the_runs_cannot_show_it() {
         recommended(&few),
         "at level process: no recommendation: not every phase has enough complete runs"
     );
+    let incomplete = changed(&run, scaled(&["lmdb", "fjall"], 5, noise).0, |record| {
+        if record.trial.repetition == 3 {
+            record.outcome = Outcome::Crashed { signal: "SIGABRT".into(), stderr: Vec::new() };
+            record.phases.clear();
+        }
+    });
+    assert_eq!(brief(&incomplete), ["inconclusive: no engine has completed all its runs"]);
     let none = changed(&run, few, |record| {
         record.outcome = Outcome::Crashed { signal: "SIGABRT".into(), stderr: Vec::new() };
         record.phases.clear();

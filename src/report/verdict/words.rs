@@ -8,6 +8,8 @@ use crate::results::statistics::FEWEST_FOR_ORDER;
 use crate::results::summary::{Cell, Summary};
 use crate::text::{counted, listed, plain_text, share_text};
 
+const NONE_COMPLETE: &str = "no engine has completed all its runs";
+
 /// The maximum number of leaders that a line names.
 const NAMED: usize = 4;
 
@@ -38,7 +40,7 @@ fn sentence(verdict: &Verdict) -> String {
         names => format!(" (without a rank: {})", listed(names, "and")),
     };
     match &verdict.statement {
-        Statement::NoneRanked => format!("inconclusive: no engine has completed all its runs{without}."),
+        Statement::NoneRanked => format!("inconclusive: {NONE_COMPLETE}{without}."),
         Statement::Only => format!("{} is the only ranked engine{without}.", cell_name(verdict.leaders[0])),
         Statement::TooFewRuns(runs) => format!("inconclusive: {}{without}.", too_few(*runs)),
         Statement::Winner(lead) => {
@@ -133,6 +135,9 @@ pub(in crate::report) fn brief(summary: &Summary) -> Vec<String> {
 
 /// One line for all questions, if too few runs or too many failures leave all of them open.
 fn nothing_shown(compared: &[&Verdict]) -> Option<Vec<String>> {
+    if !compared.is_empty() && compared.iter().all(|verdict| verdict.statement == Statement::NoneRanked) {
+        return Some(vec![format!("inconclusive: {NONE_COMPLETE}")]);
+    }
     let runs = |verdict: &&Verdict| match verdict.statement {
         Statement::TooFewRuns(runs) => Some(runs),
         _ => None,
@@ -229,7 +234,7 @@ fn one_of(leaders: &[&Cell]) -> String {
 
 pub(super) fn short(verdict: &Verdict) -> String {
     match &verdict.statement {
-        Statement::NoneRanked => "inconclusive: no engine has completed all its runs".to_string(),
+        Statement::NoneRanked => format!("inconclusive: {NONE_COMPLETE}"),
         Statement::Only => format!("{} is the only ranked engine", cell_name(verdict.leaders[0])),
         Statement::TooFewRuns(runs) => format!("inconclusive: {}", too_few(*runs)),
         Statement::Winner(lead) => {
