@@ -108,7 +108,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
         }
         None => {
             let run = |hand_over: &HandOver| end_elsewhere(&task, hand_over, &board);
-            let elsewhere = Elsewhere { versions: &versions, run: &run };
+            let elsewhere = Elsewhere { versions: &versions, is_kept: task.leave.is_some(), run: &run };
             trial::run_in(&task.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
         }
     };

@@ -24,10 +24,15 @@ const KEY_BYTES: u64 = 16;
 /// The largest amount of data that is loaded if the application's data fit into memory, in bytes and in keys.
 const LOADED_BYTES: u64 = 64 << 20;
 const LOADED_KEYS: u64 = 500_000;
-/// The memory limit of a trial if the data are larger than memory. Data and memory shrink alike.
-const MEMORY_LIMIT: u64 = 128 << 20;
+/// The memory of an engine in a trial if the data are larger than memory. Data and memory shrink alike. Buffers of a fixed size,
+/// such as memtables, need this much.
+const MEMORY_LIMIT: u64 = 256 << 20;
 /// The largest ratio of data to memory that is measured.
-const RATIO_MAX: f64 = 8.0;
+const RATIO_MAX: f64 = 4.0;
+/// The bytes that kvdyno needs to remember the state of each key; the memory limit of a trial includes them.
+const STATE_BYTES: u64 = 16;
+/// The divisor of an engine's memory for its caches.
+const CACHE_DIVISOR: u64 = 4;
 
 /// The languages or licences that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,7 +214,7 @@ impl Needs {
         self.memory_bytes.map_or(0.0, ratio).min(RATIO_MAX)
     }
 
-    /// The memory limit of each trial, in bytes; `None`: the data fit.
+    /// The memory of the engine in each trial, in bytes; `None`: the data fit.
     pub fn memory_limit(&self) -> Option<u64> {
         self.memory_bytes.filter(|_| self.exceeds_memory()).map(|memory| memory.min(MEMORY_LIMIT))
     }
@@ -242,7 +247,7 @@ impl Needs {
     }
 
     /// The duration of the run of this many engines if the workload is not shrunk to a given one, in seconds: an estimate for
-    /// engines that load 100,000 keys per second.
+    /// engines that load, settle and read back 100,000 keys per second.
     pub fn seconds(&self, engines: usize) -> Option<f64> {
         self.memory_limit().map(|_| engines as f64 * 5.0 * (self.keys() as f64 / 1e5 + 6.0))
     }
@@ -265,14 +270,22 @@ impl Needs {
         );
         // Shrinking would change the ratio of data to memory. Writing to a String cannot fail.
         let _ = match self.memory_limit() {
-            Some(limit) => writeln!(text, "memory_bytes = {limit}\nload_seconds = 120"),
+            Some(limit) => writeln!(
+                text,
+                "# {} MiB for the engine, and {STATE_BYTES} B for what kvdyno knows of each key.\nmemory_bytes = {}\ncache_bytes = {}\nload_seconds = 120",
+                limit >> 20,
+                limit + self.keys() * STATE_BYTES,
+                limit / CACHE_DIVISOR
+            ),
             None => writeln!(text, "budget_seconds = {seconds}"),
         };
+        // In random order, a load of more than the memory takes hours.
+        let order = if self.exceeds_memory() { "sequential" } else { "permutation" };
         let join = if self.durability == Durability::Power { 1000 } else { 100 };
         let _ = write!(
             text,
             "\n[key]\nsize = {KEY_BYTES}\n\n[value]\nsize = {}\ncompressed_share = 0.5\n\n[[phase]]\nname = \"load\"\n\
-             mix = {{ put = 1 }}\ndistribution = \"permutation\"\neach_key = true\njoin = {join}\n",
+             mix = {{ put = 1 }}\ndistribution = \"{order}\"\neach_key = true\njoin = {join}\n",
             self.value_bytes
         );
         let mut phase = |name: &str, mix: &str, seconds: u32| {

@@ -31,6 +31,8 @@ pub struct HandOver {
 pub struct Elsewhere<'e> {
     /// The file for the versions of all keys.
     pub versions: &'e Path,
+    /// Whether the trial's process needs its versions afterwards, to keep the database.
+    pub is_kept: bool,
     /// Starts the process, waits for it, and returns its record; a [`Failure`] reports how it ended without one.
     pub run: &'e dyn Fn(&HandOver) -> Result<Record, Failure>,
 }
@@ -60,10 +62,16 @@ pub fn run_end(
 impl TrialRun<'_> {
     /// Has a fresh process reopen and sweep the closed database, and takes over its results.
     pub(super) fn finish_elsewhere(&mut self, elsewhere: &Elsewhere<'_>, is_swept: bool) {
+        // Only the trial's process knows the keys that its phases left.
+        let keys = self.restored_keys();
         let handed = self.hand_over(elsewhere.versions, is_swept);
         let handed = handed.map_err(|text| Failure { cause: Cause::Io, text });
+        if !elsewhere.is_kept {
+            // The fresh process has its own table, and a cap on memory may have no room for two.
+            self.versions = None;
+        }
         match handed.and_then(|hand_over| (elsewhere.run)(&hand_over)) {
-            Ok(record) => self.take(record),
+            Ok(record) => self.take(record, keys),
             Err(failure) => self.fail(failure.cause, failure.text),
         }
     }
@@ -105,11 +113,9 @@ impl TrialRun<'_> {
     }
 
     /// Adds the results of the fresh process to this trial.
-    fn take(&mut self, record: Record) {
+    fn take(&mut self, record: Record, keys: Option<u64>) {
         let first = self.steps.len();
         self.steps.extend(record.steps);
-        // Only the trial's process knows the keys that its phases left.
-        let keys = self.restored_keys();
         self.steps[first..]
             .iter_mut()
             .filter(|step| step.name == StepKind::Reopen)
