@@ -31,7 +31,8 @@
  *     A transaction over several calls (KV_BEGIN, KV_COMMIT, KV_ABORT) is a capability.
  *  7. The kit stamps each op with one clock read: the end of one op is the start of the next, and the batch has
  *     the first start. The kit spins until an op's due tick; the op then starts at the read that saw it, or when the
- *     previous op ended, whichever is later. The spin also ends at the stop word and the deadline. A group is due
+ *     previous op ended, whichever is later. The read after the last op of a batch, and after a group, waits until all
+ *     preceding instructions have ended. The spin also ends at the stop word and the deadline. A group is due
  *     with its first op. The core sleeps, the kit only spins. Ticks of a call that belong to no op are added to
  *     `waited`: those of such spins, and those of passing the batch to another thread and back, where a
  *     kit must do so (Go's). They count as the harness's time, and are never more than the complete call.

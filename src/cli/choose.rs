@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
 /// memory if writes need not survive anything.
 const MEASURED: usize = 8;
 const SELECTORS: &str = "Choose among these engines. By default, all are considered, and if more than 8 fit, those of the default \
-     set are measured, and in-memory engines at durability level none. A list of names, `all`, `default`, languages, families, classes and patterns, as for `kvdyno run`.";
+     set are measured, and at durability level none also in-memory engines. A list of names, `all`, `default`, languages, \
+     families, classes and patterns, as for `kvdyno run`.";
 /// What `engine.toml` names as the upstream of engines of this project.
 const OURS: &str = "this project";
 /// The width of the text that it prints.
