@@ -1,4 +1,4 @@
-//! The folder of a trial's database. It has a marker file, and no folder without that marker is ever deleted.
+//! The folder of a trial's database. It has a marker file, and no folder with contents and without that marker is ever deleted.
 
 use super::kept::{STATE, VERSIONS};
 use crate::measure::copy_folder;
@@ -56,6 +56,11 @@ impl DataFolder {
         let shown = self.root.display();
         let is_folder = fs::symlink_metadata(&self.root).is_ok_and(|facts| facts.is_dir());
         let marker = fs::read_to_string(self.root.join(MARKER)).unwrap_or_default();
+        if is_folder && marker != self.run && self.is_bare(&marker) {
+            // Killed while it was created or removed. Neither call deletes anything but what was just seen.
+            let _ = fs::remove_file(self.root.join(MARKER));
+            return fs::remove_dir(&self.root).map_err(|error| format!("cannot remove {shown}: {error}"));
+        }
         if !is_folder || marker != self.run {
             return Err(format!(
                 "{shown} does not have the marker of this run and was not removed; remove it yourself, or choose \
@@ -84,6 +89,14 @@ impl DataFolder {
 }
 
 impl DataFolder {
+    /// Whether it contains nothing, or only the beginning of this run's marker.
+    fn is_bare(&self, marker: &str) -> bool {
+        let is_marker =
+            |entry: std::io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == MARKER);
+        let entries = fs::read_dir(&self.root);
+        self.run.starts_with(marker) && entries.is_ok_and(|mut entries| entries.all(is_marker))
+    }
+
     /// Moves it to `place`, which must not exist, if its trial has written a state next to the database; otherwise removes
     /// it.
     pub fn keep_as(self, place: &Path) -> Result<(), String> {
@@ -145,8 +158,10 @@ pub fn check_parent(parent: &Path) -> Result<(), String> {
         Err(error) => return Err(format!("cannot read {}: {error}", parent.display())),
     };
     for entry in entries.flatten() {
-        let is_ours =
-            entry.file_name().to_string_lossy().starts_with("kvdyno-") && entry.path().join(MARKER).exists();
+        let path = entry.path();
+        let is_empty = || fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none());
+        let is_ours = entry.file_name().to_string_lossy().starts_with("kvdyno-")
+            && (path.join(MARKER).exists() || is_empty());
         if !is_ours {
             return Err(format!(
                 "the data folder {} is not empty, and `{}` in it does not belong to kvdyno; choose an empty or new \
@@ -162,6 +177,29 @@ pub fn check_parent(parent: &Path) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_was_not_completed_is_no_obstacle_and_one_with_contents_is_kept() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("kvdyno-0001-redb");
+        // Killed after the folder was created, after the marker was, and while its text was written.
+        for marker in [None, Some(""), Some("run"), Some("run-1")] {
+            fs::create_dir(&root).unwrap();
+            marker.iter().for_each(|text| fs::write(root.join(MARKER), text).unwrap());
+            assert!(check_parent(parent.path()).is_ok(), "{marker:?}");
+            DataFolder::create(parent.path(), "run-1", "0001-redb").unwrap().remove().unwrap();
+            assert!(!root.exists(), "{marker:?}");
+        }
+        for (file, marker) in [("file", None), ("file", Some("")), (MARKER, Some("run-2"))] {
+            fs::create_dir(&root).unwrap();
+            fs::write(root.join(file), "x").unwrap();
+            marker.iter().for_each(|text| fs::write(root.join(MARKER), text).unwrap());
+            let error = DataFolder::create(parent.path(), "run-1", "0001-redb").unwrap_err();
+            assert!(error.contains("does not have the marker of this run and was not removed"), "{error}");
+            assert!(root.join(file).exists(), "{file} {marker:?}");
+            fs::remove_dir_all(&root).unwrap();
+        }
+    }
 
     #[test]
     fn only_a_folder_with_the_marker_of_the_run_is_removed() {
