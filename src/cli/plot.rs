@@ -3,6 +3,7 @@
 use super::args::unknown;
 use super::error::CliError;
 use super::report::open;
+use crate::measure::signals;
 use crate::report::{OVERVIEW, PLOTS, Plot, PlotChoice};
 use crate::results::summary::Summary;
 use crate::text::Table;
@@ -108,6 +109,8 @@ fn png(plot: &Plot, svg: &str) -> Result<Vec<u8>, CliError> {
         CliError::failed(format!("cannot draw the PNG file: {reason}"))
             .hint(format!("write {}.svg instead, or run `apt-get install librsvg2-bin`", plot.name))
     };
+    // Not ended by SIGPIPE if it reads nothing.
+    signals::outlive_the_reader();
     let mut command = Command::new("rsvg-convert");
     command.args(["--format=png", PNG_ZOOM]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
