@@ -58,11 +58,16 @@ fn planted_faults_are_found_where_several_threads_write() {
             if fault != "delete-noop" {
                 workload.phases[1].mix.delete = 0.0;
             }
-            // On a busy machine the threads may run one after the other, and a fault then shows only in the sweep.
-            let is_found_in_phase = (0..10).any(|_| {
+            // On a busy machine the threads may run one after the other. A fault then shows only in the sweep, and a lost race
+            // not at all: the floor of a key that few epochs have passed is too low to tell it from a late write.
+            let is_found_in_phase = (0..50).any(|_| {
                 let record = run_on(&format!("mutant:{fault}"), workload.clone());
                 let is_wrong = matches!(record.outcome, Outcome::WrongAnswers { .. });
-                assert!(is_wrong, "seed 1: {fault}, {distribution}: {:?}", record.outcome);
+                assert!(
+                    is_wrong || fault == "lost-race",
+                    "seed 1: {fault}, {distribution}: {:?}",
+                    record.outcome
+                );
                 record.phases[1].check.faults > 0
             });
             assert!(is_found_in_phase, "seed 1: {fault}, {distribution}: not found during the phase");
