@@ -41,36 +41,33 @@ class Session {
   Session(Database &db, Writing &writing) : db(db), writing(writing), cursor(db.cursor()) {}
 
   uint32_t get(kv_op &op) {
-    One one(op, scratch);
-    if (!db.accept(key(op), op.key_length, &one, false)) fail(db, "get");
+    accept(op, "get", false);
     return op.status;
   }
   uint32_t put(kv_op &op) { return write(op, "put"); }
   uint32_t remove(kv_op &op) { return write(op, "delete"); }
-  uint32_t merge(kv_op &op) { return told(op, write(op, "merge")); }
+  uint32_t merge(kv_op &op) { return row::checked(op, write(op, "merge")); }
   uint32_t scan(kv_op &op);
   uint32_t group(kv_op *ops, uint32_t count, bool is_atomic);
 
  private:
   static const char *key(const kv_op &op) { return op.key_length != 0 ? reinterpret_cast<const char *>(op.key) : ""; }
 
-  uint32_t write(kv_op &op, const char *what) {
-    One one(op, scratch);
-    const auto lock = writing.guard();
-    if (!db.accept(key(op), op.key_length, &one, true)) fail(db, what);
-    return op.status;
+  void accept(kv_op &op, const char *what, bool is_write) {
+    Visitor one([&](row::Found old) { return row::act(op, old, scratch); });
+    if (!db.accept(key(op), op.key_length, &one, is_write)) fail(db, what);
   }
-  /* The status of an op that may be a merge: a failed merge needs a text. */
-  static uint32_t told(const kv_op &op, uint32_t status) {
-    if (op.kind != KV_MERGE || status == KV_OK) return status;
-    throw kvdyno::Failure(status, "merge: the counter and the operand must have 8 bytes");
+  uint32_t write(kv_op &op, const char *what) {
+    const auto lock = writing.guard();
+    accept(op, what, true);
+    return op.status;
   }
   bool move(const kv_op &op, const kv_place &place);
 
   Database &db;
   Writing &writing;
   const std::unique_ptr<typename Database::Cursor> cursor;
-  Scratch scratch;
+  row::Scratch scratch;
   std::vector<std::string> keys;
 };
 
@@ -91,11 +88,12 @@ template <class Database, bool is_ordered>
 uint32_t Session<Database, is_ordered>::scan(kv_op &op) {
   std::string space(op.value_length, 0);
   const kv_place place = kv_scan_place(&op, reinterpret_cast<uint8_t *>(space.data()));
-  Rows rows(op, place, is_ordered);
+  row::Rows rows(op, place, is_ordered);
+  Rows visitor(rows);
   const bool is_upward = (op.flags & KV_REVERSE) == 0;
   bool is_there = move(op, place);
   while (is_there && !rows.is_over())
-    is_there = cursor->accept(&rows, false, is_upward) && (is_upward || rows.is_over() || cursor->step_back());
+    is_there = cursor->accept(&visitor, false, is_upward) && (is_upward || rows.is_over() || cursor->step_back());
   if (!is_there && db.error().code() != BasicDB::Error::NOREC) fail(db, "scan");
   return rows.status();
 }
@@ -103,25 +101,20 @@ uint32_t Session<Database, is_ordered>::scan(kv_op &op) {
 /* A group is one bulk call, which holds the locks of all its rows, inside a transaction if one is required. */
 template <class Database, bool is_ordered>
 uint32_t Session<Database, is_ordered>::group(kv_op *ops, uint32_t count, bool is_atomic) {
-  bool is_writing = false, may_fail = false;
-  for (uint32_t i = 0; i < count; i++) {
-    if (ops[i].kind == KV_SCAN && is_atomic) throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction may not have scans");
-    if (ops[i].kind == KV_SCAN) return KV_NOT_RUN;
-    is_writing |= ops[i].kind != KV_GET;
-    may_fail |= ops[i].kind == KV_GET || ops[i].kind == KV_MERGE;
-  }
-  const bool is_undoable = is_atomic && may_fail;
-  keys.resize(is_undoable ? 2 * count : count);
+  const row::Needs needs(ops, count, is_atomic);
+  if (needs.has_scans) return KV_NOT_RUN;
+  keys.resize(needs.is_undoable ? 2 * count : count);
   for (uint32_t i = 0; i < count; i++) keys[i].assign(key(ops[i]), ops[i].key_length);
   for (size_t i = count; i < keys.size(); i++) keys[i] = keys[2 * count - 1 - i];
-  Group group(ops, count, is_undoable, scratch);
-  const auto lock = is_writing ? writing.guard() : std::unique_lock<std::mutex>();
-  const bool is_transaction = is_writing && (lock.owns_lock() || (is_atomic && writing.has_group_log));
+  row::Ops group(ops, count, needs.is_undoable, scratch);
+  Visitor visitor([&](row::Found old) { return group.next(old); });
+  const auto lock = needs.is_writing ? writing.guard() : std::unique_lock<std::mutex>();
+  const bool is_transaction = needs.is_writing && (lock.owns_lock() || (is_atomic && writing.has_group_log));
   if (is_transaction && !db.begin_transaction(writing.is_synced)) fail(db, "begin");
-  const bool is_done = db.accept_bulk(keys, &group, is_writing);
+  const bool is_done = db.accept_bulk(keys, &visitor, needs.is_writing);
   if (is_transaction && !db.end_transaction(is_done)) fail(db, "commit");
   if (!is_done) fail(db, "group");
-  if (group.culprit() != nullptr) return told(*group.culprit(), group.culprit()->status);
+  if (group.culprit() != nullptr) return row::checked(*group.culprit(), group.culprit()->status);
   return KV_OK;
 }
 

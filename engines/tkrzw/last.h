@@ -7,7 +7,7 @@
 namespace tkrzw_driver {
 
 /* Keeps the key that an iterator is at. */
-struct Standing final : Processor {
+struct Standing final : DBM::RecordProcessor {
   std::string key;
   std::string_view ProcessFull(std::string_view at, std::string_view) override { return key.assign(at), NOOP; }
 };

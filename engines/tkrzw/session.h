@@ -19,30 +19,27 @@ class Session {
   Session(Database &db, Commit commit) : db(db), commit(commit), iterator(db.MakeIterator()) {}
 
   uint32_t get(kv_op &op) {
-    One one(op, scratch);
-    check(db.Process(kvdyno::key_of(op), &one, false), "get");
+    process(op, "get", false);
     return op.status;
   }
   uint32_t put(kv_op &op) { return write(op, "put"); }
   uint32_t remove(kv_op &op) { return write(op, "delete"); }
-  uint32_t merge(kv_op &op) { return told(op, write(op, "merge")); }
+  uint32_t merge(kv_op &op) { return row::checked(op, write(op, "merge")); }
   uint32_t scan(kv_op &op);
   uint32_t group(kv_op *ops, uint32_t count, bool is_atomic);
 
  private:
+  void process(kv_op &op, const char *what, bool is_write) {
+    Processor one([&](row::Found old) { return row::act(op, old, scratch); });
+    check(db.Process(kvdyno::key_of(op), &one, is_write), what);
+  }
   uint32_t write(kv_op &op, const char *what) {
-    One one(op, scratch);
-    check(db.Process(kvdyno::key_of(op), &one, true), what);
+    process(op, what, true);
     if (op.status == KV_OK) synchronize();
     return op.status;
   }
   void synchronize() {
     if (commit != Commit::kNothing) check(db.Synchronize(commit == Commit::kSynchronizeHard), "commit");
-  }
-  /* The status of an op that may be a merge: a failed merge needs a text. */
-  static uint32_t told(const kv_op &op, uint32_t status) {
-    if (op.kind != KV_MERGE || status == KV_OK) return status;
-    throw kvdyno::Failure(status, "merge: the counter and the operand must have 8 bytes");
   }
   bool move(const kv_op &op, const kv_place &place);
   bool move_down(std::string_view from);
@@ -50,8 +47,8 @@ class Session {
   Database &db;
   const Commit commit;
   const std::unique_ptr<tkrzw::DBM::Iterator> iterator;
-  Scratch scratch;
-  std::vector<std::pair<std::string_view, Processor *>> keys;
+  row::Scratch scratch;
+  std::vector<std::pair<std::string_view, DBM::RecordProcessor *>> keys;
 };
 
 /* Moves to the start of the scan, or to the row above; whether there is a row. */
@@ -78,12 +75,13 @@ template <class Database, bool is_ordered>
 uint32_t Session<Database, is_ordered>::scan(kv_op &op) {
   std::string space(op.value_length, 0);
   const kv_place place = kv_scan_place(&op, reinterpret_cast<uint8_t *>(space.data()));
-  Rows rows(op, place, is_ordered);
+  row::Rows rows(op, place, is_ordered);
+  Rows processor(rows);
   const bool is_upward = (op.flags & KV_REVERSE) == 0;
   tkrzw::Status status;
   const bool is_there = move(op, place);
   while (is_there && !rows.is_over()) {
-    status = iterator->Process(&rows, false);
+    status = iterator->Process(&processor, false);
     if (status == tkrzw::Status::SUCCESS && !rows.is_over())
       status = is_upward ? iterator->Next() : iterator->Previous();
     if (status != tkrzw::Status::SUCCESS) break;
@@ -95,21 +93,16 @@ uint32_t Session<Database, is_ordered>::scan(kv_op &op) {
 /* A group is one ProcessMulti, which holds the locks of all its rows, and one commit. */
 template <class Database, bool is_ordered>
 uint32_t Session<Database, is_ordered>::group(kv_op *ops, uint32_t count, bool is_atomic) {
-  bool is_writing = false, may_fail = false;
-  for (uint32_t i = 0; i < count; i++) {
-    if (ops[i].kind == KV_SCAN && is_atomic) throw kvdyno::Failure(KV_UNSUPPORTED, "a transaction may not have scans");
-    if (ops[i].kind == KV_SCAN) return KV_NOT_RUN;
-    is_writing |= ops[i].kind != KV_GET;
-    may_fail |= ops[i].kind == KV_GET || ops[i].kind == KV_MERGE;
-  }
-  const bool is_undoable = is_atomic && may_fail;
-  Group group(ops, count, is_undoable, scratch);
+  const row::Needs needs(ops, count, is_atomic);
+  if (needs.has_scans) return KV_NOT_RUN;
+  row::Ops group(ops, count, needs.is_undoable, scratch);
+  Processor processor([&](row::Found old) { return group.next(old); });
   keys.clear();
-  for (uint32_t i = 0; i < count; i++) keys.emplace_back(kvdyno::key_of(ops[i]), &group);
-  for (uint32_t i = count; is_undoable && i > 0; i--) keys.push_back(keys[i - 1]);
-  check(db.ProcessMulti(keys, is_writing), "group");
-  if (group.culprit() != nullptr) return told(*group.culprit(), group.culprit()->status);
-  if (is_writing) synchronize();
+  for (uint32_t i = 0; i < count; i++) keys.emplace_back(kvdyno::key_of(ops[i]), &processor);
+  for (uint32_t i = count; needs.is_undoable && i > 0; i--) keys.push_back(keys[i - 1]);
+  check(db.ProcessMulti(keys, needs.is_writing), "group");
+  if (group.culprit() != nullptr) return row::checked(*group.culprit(), group.culprit()->status);
+  if (needs.is_writing) synchronize();
   return KV_OK;
 }
 
