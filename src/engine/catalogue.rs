@@ -106,7 +106,7 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
         get: file.get.clone(),
         needs_env: file.needs_env.clone(),
         fairness: fairness.clone(),
-        defects: file.defect.clone(),
+        defects: file.defect.iter().filter(|defect| defect.is_of(name)).cloned().collect(),
     });
     Ok(known.collect())
 }
@@ -169,6 +169,9 @@ mod tests {
                     [&defect.version, &defect.what, &defect.reproduction].iter().all(|text| !text.is_empty())
                 };
                 assert!(known.defects.iter().all(says), "engines/{folder}: an empty field of a defect");
+                let file: File = toml::from_str(text).unwrap();
+                let is_known = |defect: &Defect| found.iter().any(|variant| defect.is_of(&variant.name));
+                assert!(file.defect.iter().all(is_known), "engines/{folder}: a defect of an unknown variant");
                 let is_variable =
                     |text: &String| text.split_once('=').is_some_and(|(name, _)| !name.is_empty());
                 assert!(

@@ -16,6 +16,9 @@ pub enum DefectOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Defect {
+    /// The variant of the engine that has it; none: all variants.
+    #[serde(default)]
+    pub variant: Option<String>,
     /// The version of the library that has it, as open reports it.
     pub version: String,
     /// What goes wrong, in a sentence.
@@ -56,6 +59,11 @@ pub struct PhaseProfile<'p> {
 }
 
 impl Defect {
+    /// Whether the engine of this name has it.
+    pub fn is_of(&self, name: &str) -> bool {
+        self.variant.as_ref().is_none_or(|variant| variant == name)
+    }
+
     /// Why a phase is not run on this version of the engine; `None` if it does not trigger the defect.
     pub fn refusal(&self, version: &str, phase: &PhaseProfile<'_>) -> Option<String> {
         let is_met = self.outcome == DefectOutcome::Refused
@@ -65,6 +73,11 @@ impl Defect {
             && phase.threads >= self.meets.threads
             && phase.keys >= self.meets.keys;
         is_met.then(|| format!("known defect of version {version}: {}", self.what))
+    }
+
+    /// What goes wrong in this version unless the driver avoids it, if it does.
+    pub fn avoided_in(&self, version: &str) -> Option<&str> {
+        (self.outcome == DefectOutcome::Avoided && self.version == version).then_some(&self.what)
     }
 
     /// A line for users.
@@ -100,5 +113,9 @@ mod tests {
         let avoided = Defect { outcome: DefectOutcome::Avoided, ..defect };
         assert_eq!(avoided.refusal("1.2", &all()), None);
         assert!(avoided.text().contains("the driver avoids it"));
+        assert_eq!((avoided.avoided_in("1.2"), avoided.avoided_in("1.3")), (Some("rows get lost"), None));
+        assert!(avoided.is_of("any"));
+        let of_hash = Defect { variant: Some("hash".to_string()), ..avoided };
+        assert!(of_hash.is_of("hash") && !of_hash.is_of("tree"));
     }
 }

@@ -264,11 +264,26 @@ fn engine_blocks(summary: &Summary) -> Vec<Block> {
     if table.is_empty() {
         return Vec::new();
     }
-    vec![
-        Block::Part("Engines".to_string()),
-        Block::Table(table),
-        Block::Lines(vec![ENGINES_LEGEND.to_string()]),
-    ]
+    let mut lines = vec![ENGINES_LEGEND.to_string()];
+    lines.extend(avoided_defects(summary));
+    vec![Block::Part("Engines".to_string()), Block::Table(table), Block::Lines(lines)]
+}
+
+/// A line for each known defect that a driver avoids: what it does for that may cost time.
+fn avoided_defects(summary: &Summary) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for engine in &summary.engines {
+        for defect in &engine.avoided_defects {
+            let line = plain_text(&format!(
+                "{} {}: known defect, avoided by the driver: {defect}.",
+                engine.name, engine.version
+            ));
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
 }
 
 pub(super) fn failure_blocks(summary: &Summary) -> Vec<Block> {

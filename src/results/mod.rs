@@ -173,6 +173,9 @@ pub struct EngineFacts {
     pub compression: Option<String>,
     /// Effective options.
     pub options: Vec<(String, String)>,
+    /// Known defects of this version that the driver avoids, each a sentence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub avoided_defects: Vec<String>,
 }
 
 /// A step outside the phases.

@@ -1,7 +1,7 @@
 //! Converts levels and the effective settings of an engine for records.
 
 use crate::engine::abi::*;
-use crate::engine::{Engine, InForce, capability_names};
+use crate::engine::{Engine, InForce, capability_names, defects_of};
 use crate::results::EngineFacts;
 use crate::workload::Durability;
 
@@ -37,5 +37,10 @@ pub fn facts_of(engine: &Engine, in_force: &InForce) -> EngineFacts {
         cache_bytes: in_force.cache_bytes,
         compression: in_force.compression.clone(),
         options: in_force.settings.clone(),
+        avoided_defects: defects_of(engine.name())
+            .iter()
+            .filter_map(|defect| defect.avoided_in(&in_force.version))
+            .map(String::from)
+            .collect(),
     }
 }
