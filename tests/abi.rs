@@ -33,7 +33,7 @@ fn mirror() -> Vec<(String, u64)> {
     fields!(list, kv_opened: size, level, capabilities, cache_bytes, version, compression, settings, error);
     fields!(list, kv_arena: base, size);
     fields!(list, kv_driver: abi, size, name, engine, language, family, capabilities, levels, key_size_max,
-        option_count, options, open, session, execute, session_end, maintain, stats, close, spare);
+        option_count, options, open, session, execute, session_end, maintain, stats, close, drive);
     fields!(list, kv_drivers: abi, count, drivers);
     constants!(list: KV_ABI, KV_TEXT, KV_NONE, KV_PROCESS, KV_POWER, KV_DEFAULT, KV_NOTHING, KV_GET, KV_PUT,
         KV_DELETE, KV_SCAN, KV_MERGE, KV_BEGIN, KV_COMMIT, KV_ABORT, KV_DROP, KV_PUSH, KV_POP, KV_JOIN, KV_ATOMIC, KV_NEW,
@@ -44,7 +44,7 @@ fn mirror() -> Vec<(String, u64)> {
         KV_OVERWRITE, KV_CAN_NEW, KV_KEYSPACES, KV_COLLECTIONS, KV_TIME_TO_LIVE, KV_FIXED_KEY_SIZE, KV_KEEPS_KEY,
         KV_KEEPS_VALUE, KV_IN_MEMORY, KV_SINGLE_WRITER, KV_SCAN_BLOCKS_WRITES, KV_CAN_HOLD,
         KV_CAN_LONG_TRANSACTION, KV_CAN_TOUCH, KV_SINGLE_THREAD, KV_STORES_NOTHING, KV_INDEXES, KV_LISTS,
-        KV_HANDS_OVER, KV_EVICTS, KV_CREATE, KV_READ_ONLY,
+        KV_EVICTS, KV_CREATE, KV_READ_ONLY,
         KV_FLUSH, KV_COMPACT, KV_SETTLE);
     list
 }

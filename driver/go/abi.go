@@ -37,8 +37,6 @@ const (
 	StoresNothing    = 1 << 25
 	Indexes          = 1 << 26
 	Lists            = 1 << 27
-
-	handsOver = 1 << 28 // set by the kit
 )
 
 // Level is a durability level, from the weakest to the strongest.

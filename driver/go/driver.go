@@ -210,11 +210,6 @@ type Opened struct {
 	Version string
 	// Compression in effect; empty: unknown.
 	Compression string
-	// HandsOver: a write waits for one of the engine's goroutines. If there is one session, its batches with writes
-	// then run in its own goroutine, because a goroutine called from C occupies C's thread, and each such wait would
-	// be a thread switch. With several sessions all batches do, whatever this field is: they wait for each other's
-	// locks.
-	HandsOver bool
 
 	settings []string
 }

@@ -27,14 +27,15 @@ static uint32_t session(kv_database *database, const kv_arena *arena, kv_session
 }
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
-  kv_go_box *box = (kv_go_box *)session;
-  if (box->mail != NULL) {
-    const uint32_t sessions = __atomic_load_n(&box->database->sessions, __ATOMIC_RELAXED);
-    if (kv_go_is_for_goroutine(box->database->rule, sessions, (uintptr_t)batch)) {
-      return kv_go_hand_over(box->mail, (uintptr_t)batch);
-    }
-  }
-  return kvGoExecute(box->handle, batch);
+  return kvGoExecute(((kv_go_box *)session)->handle, batch);
+}
+
+static uint32_t drive(kv_session *session, kv_turn *turn, void *context) {
+  return kvGoDrive(((kv_go_box *)session)->handle, (uintptr_t)turn, (uintptr_t)context);
+}
+
+kv_batch *kv_go_turn(uintptr_t turn, uintptr_t context, uint32_t status) {
+  return ((kv_turn *)turn)((void *)context, status);
 }
 
 static uint32_t session_end(kv_session *session, char *error) { return kvGoSessionEnd((kv_go_box *)session, error); }
@@ -65,6 +66,7 @@ kv_driver *kv_go_table(uint32_t index) {
   table->maintain = maintain;
   table->stats = stats;
   table->close = close_database;
+  table->drive = drive;
   return table;
 }
 

@@ -40,7 +40,6 @@ type openDatabase struct {
 	capabilities uint64
 	keyspaces    int
 	keySizeMax   uint32
-	mayHandOver  bool
 	runtime      *runtimeFacts
 }
 
@@ -63,7 +62,7 @@ func fillTable(table *C.kv_driver, info Info) {
 	table.name = C.CString(info.Name)
 	table.engine = C.CString(info.Engine)
 	table.family = C.CString(info.Family)
-	table.capabilities = C.uint64_t(info.Capabilities | handsOver)
+	table.capabilities = C.uint64_t(info.Capabilities)
 	for _, level := range info.Levels {
 		table.levels |= 1 << level
 	}
@@ -144,12 +143,9 @@ func kvGoOpen(index C.int, wanted *C.kv_config, opened *C.kv_opened, database **
 			return Failed, err
 		}
 		facts.inForce(&report)
-		rule := facts.rule(&report)
-		mayHandOver := rule >= ruleWrites || (rule == ruleSeveral && config.Threads > 1)
-		writeOpened(opened, &report, mayHandOver)
+		writeOpened(opened, &report)
 		keyspaces := max(config.Keyspaces, 1)
-		*database = box(&openDatabase{made, report.Capabilities, keyspaces, info.KeySizeMax, mayHandOver, facts})
-		(*database).rule = C.uint32_t(rule)
+		*database = box(&openDatabase{made, report.Capabilities, keyspaces, info.KeySizeMax, facts})
 		return OK, nil
 	})
 }
@@ -189,12 +185,9 @@ func hasOption(options []Option, name string) bool {
 	return false
 }
 
-func writeOpened(opened *C.kv_opened, report *Opened, mayHandOver bool) {
+func writeOpened(opened *C.kv_opened, report *Opened) {
 	opened.level = C.uint32_t(report.Level)
 	opened.capabilities = C.uint64_t(report.Capabilities)
-	if mayHandOver {
-		opened.capabilities |= handsOver
-	}
 	opened.cache_bytes = C.uint64_t(report.CacheBytes)
 	cText(&opened.version[0], len(opened.version), report.Version)
 	cText(&opened.compression[0], len(opened.compression), report.Compression)
@@ -209,13 +202,7 @@ func kvGoSession(database *C.kv_go_box, session **C.kv_go_box, text *C.char) C.u
 		if err != nil {
 			return Failed, err
 		}
-		runner := newRunner(made, open.capabilities, open.keyspaces, open.keySizeMax)
-		*session = box(runner)
-		(*session).database = database
-		if open.mayHandOver {
-			(*session).mail = runner.ownGoroutine()
-		}
-		C.kv_go_count_session(database, 1)
+		*session = box(newRunner(made, open.capabilities, open.keyspaces, open.keySizeMax))
 		return OK, nil
 	})
 }
@@ -229,10 +216,6 @@ func kvGoExecute(handle C.uintptr_t, batch *C.kv_batch) C.uint32_t {
 //export kvGoSessionEnd
 func kvGoSessionEnd(session *C.kv_go_box, text *C.char) C.uint32_t {
 	defer dispose(session)
-	C.kv_go_count_session(session.database, -1)
-	if session.mail != nil {
-		endGoroutine(session.mail)
-	}
 	return guarded(text, func() (Status, error) { return OK, unbox[*runner](session).session.End() })
 }
 

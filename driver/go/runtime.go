@@ -14,26 +14,17 @@ import (
 var runtimeOptions = []Option{
 	{"gogc", "text", "100", "heap growth in percent that starts the garbage collector, or `off`"},
 	{"gomaxprocs", "count", "0", "threads that run Go code at once; 0 = the number of usable processors"},
-	{"handover", "choice:auto|engine|never|always", "auto", "which batches the session's own goroutine runs; auto: all with several sessions, otherwise those the engine needs"},
 }
 
 // runtimeFacts holds the runtime's settings, and the counters at the open.
 type runtimeFacts struct {
 	gogc, gogcBefore             int
 	gomaxprocs, gomaxprocsBefore int
-	handover                     string
 	before                       runtime.MemStats
 }
 
 func startRuntime(config *Config) (*runtimeFacts, error) {
-	facts := &runtimeFacts{handover: "auto"}
-	switch text := config.settings["handover"]; text {
-	case "engine", "never", "always":
-		facts.handover = text
-	case "", "auto":
-	default:
-		return nil, Fail(Failed, "option handover: expected auto, engine, never or always, got `%s`", text)
-	}
+	facts := &runtimeFacts{}
 	text, isSet := config.settings["gogc"]
 	percent := -1
 	if isSet && text != "off" {
@@ -74,26 +65,7 @@ func (facts *runtimeFacts) gogcText() string {
 func (facts *runtimeFacts) inForce(opened *Opened) {
 	opened.InForce("gogc", facts.gogcText())
 	opened.InForce("gomaxprocs", facts.gomaxprocs)
-	opened.InForce("handover", facts.handover)
 	opened.InForce("go", runtime.Version())
-}
-
-// rule returns which batches of a database are handed over.
-func (facts *runtimeFacts) rule(opened *Opened) uint32 {
-	several, alone := facts.handover == "auto", opened.HandsOver
-	switch {
-	case facts.handover == "always":
-		return ruleAlways
-	case facts.handover == "never":
-		return ruleNever
-	case several && alone:
-		return ruleEither
-	case several:
-		return ruleSeveral
-	case alone:
-		return ruleWrites
-	}
-	return ruleNever
 }
 
 // tell adds what the runtime reports; counters start at the open.

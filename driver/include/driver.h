@@ -4,9 +4,9 @@
  *
  *  1. A plug-in exports one symbol, `kv_plugin`, a function that returns a list of driver tables. The list and
  *     each table begin with KV_ABI; the loader refuses any other number and prints both.
- *  2. A table has at most eight entries: open, session, execute, session_end, maintain, stats, close and a
- *     spare. New abilities become new op kinds, op flags and capability bits, never new entries.
- *  3. `execute(session, batch)` is the only hot call. The driver runs the ops of the batch in order, stores
+ *  2. A table has eight entries: open, session, execute, session_end, maintain, stats, close, and drive, which may be
+ *     null. New abilities become new op kinds, op flags and capability bits, never new entries.
+ *  3. `execute(session, batch)` is the only hot call (but see rule 12). The driver runs the ops of the batch in order, stores
  *     `done` after each, and stops before the next op once `*stop` is not zero or `deadline` has passed.
  *     `done` is less than `count` only for these two reasons or because of an error. Only an error may leave it
  *     inside a joined group. Ops that were not reached keep the status KV_NOT_RUN, which the core sets. An op is
@@ -33,9 +33,8 @@
  *     the first start. The kit spins until an op's due tick; the op then starts at the read that saw it, or when the
  *     previous op ended, whichever is later. The read after the last op of a batch, and after a group, waits until all
  *     preceding instructions have ended. The spin also ends at the stop word and the deadline. A group is due
- *     with its first op. The core sleeps, the kit only spins. Ticks of a call that belong to no op are added to
- *     `waited`: those of such spins, and those of passing the batch to another thread and back, where a
- *     kit must do so (Go's). They count as the harness's time, and are never more than the complete call.
+ *     with its first op. The core sleeps, the kit only spins. The ticks of such spins belong to no op; they are added
+ *     to `waited` and count as the harness's time.
  *     The loop is written once per language (kit.h for C); a driver is only the calls to its engine.
  *  8. A scan starts at `key` (forward: first key >= key; reverse: last key <= key; an empty key is the first or
  *     last of the keyspace) and writes rows {u32 key length, u32 value length, key, value} without padding
@@ -59,6 +58,13 @@
  * 11. Capabilities are declared in the table, narrowed at open by options, and proven by `kvdyno verify`. An op
  *     that needs what an engine lacks is KV_UNSUPPORTED (the kit returns it for ops that need an undeclared
  *     capability); the core emulates it only where the report says so.
+ * 12. `drive(session, turn, context)` is for engines whose runtime is not C's, such as Go's, where a call from C costs
+ *     much. The driver runs the session's loop in its own runtime: `turn(context, KV_OK)` returns the first batch; the
+ *     driver runs it as execute does, and `turn(context, status)`, with what execute would have returned, takes the
+ *     answers and returns the next batch. If turn returns null, drive returns KV_OK. Turns come one after the other, on
+ *     any thread, and only during drive; when drive returns, nothing of its loop runs any more. Nothing unwinds through
+ *     turn or drive, and turn never calls the driver. The core calls drive once or more in a session, and execute
+ *     only before and after.
  *
  * All integers are native-endian; all structs have the same layout on every 64-bit platform (checked below).
  */
@@ -74,7 +80,7 @@ extern "C" {
 #define KV_SAME(condition, text) _Static_assert(condition, text)
 #endif
 
-#define KV_ABI 1u
+#define KV_ABI 2u
 
 /* Durability levels, from the weakest to the strongest. A requested level is a minimum. */
 enum kv_level {
@@ -216,8 +222,7 @@ enum kv_clock {
 #define KV_STORES_NOTHING (1ull << 25)       /* a baseline: answers immediately, stores nothing */
 #define KV_INDEXES (1ull << 26)              /* maintains the rows of secondary indexes itself (see kv_index) */
 #define KV_LISTS (1ull << 27)                /* KV_PUSH and KV_POP; no key names both a list and a row; never in transactions */
-#define KV_HANDS_OVER (1ull << 28)           /* the kit may run batches on its own thread: larger ones cost less (rule 7) */
-#define KV_EVICTS (1ull << 29)               /* a cache: a row that was written may disappear at any time, without notice. It
+#define KV_EVICTS (1ull << 28)               /* a cache: a row that was written may disappear at any time, without notice. It
                                                 returns the last value written or KV_NOT_FOUND, never an older value, another
                                                 key's value or part of one; of a few rows far within its budget it keeps some */
 
@@ -308,6 +313,10 @@ enum kv_work {
   KV_SETTLE = 2   /* wait until background work is done, so that reads are steady; KV_UNSUPPORTED if the end cannot be detected */
 };
 
+/* The core's side of a driven session (rule 12): the status of the batch just run, KV_OK at first; returns the next
+ * batch, or null at the end. */
+typedef kv_batch *kv_turn(void *context, uint32_t status);
+
 typedef struct kv_driver {
   uint32_t abi;
   uint32_t size;             /* sizeof(kv_driver) */
@@ -329,7 +338,7 @@ typedef struct kv_driver {
   /* Writes "name=value\n" lines, NUL-terminated; returns KV_SHORT if `size` was too small. */
   uint32_t (*stats)(kv_database *database, char *out, uint64_t size);
   uint32_t (*close)(kv_database *database, char *error); /* frees the database even when it fails */
-  void *spare;               /* null */
+  uint32_t (*drive)(kv_session *session, kv_turn *turn, void *context); /* rule 12; null: the core calls execute */
 } kv_driver;
 
 typedef struct kv_drivers {

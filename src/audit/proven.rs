@@ -28,7 +28,6 @@ const TRAITS: &[&str] = &[
     "scan-blocks-writes",
     "single-thread",
     "stores-nothing",
-    "hands-over",
     "evicts",
 ];
 

@@ -174,17 +174,15 @@ fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
     })
 }
 
-/// Adds options of Go engines that suit a server, unless they are set. A server passes only a few ops at a time, for which
-/// switching to a goroutine costs more than waiting (`handover`, driver/go/runtime.go). If `readers` distribute gets, each
-/// server thread may occupy one of Go's processors while it is busy elsewhere, so GOMAXPROCS is raised by their number.
+/// Adds options of Go engines that suit a server, unless they are set. If `readers` distribute gets, each server thread may
+/// occupy one of Go's processors while it is busy elsewhere, so GOMAXPROCS is raised by their number.
 fn add_server_options(engine: &Engine, threads: usize, settings: &mut Vec<(String, String)>) {
     let has = |option: &str| engine.options().iter().any(|known| known.name == option);
-    let mut defaults = vec![("handover", "engine".to_string())];
-    if has("readers") {
-        defaults.push(("readers", "8".to_string()));
-        defaults.push(("gomaxprocs", (processors() + threads).to_string()));
+    if !has("readers") {
+        return;
     }
-    for (name, value) in defaults {
+    for (name, value) in [("readers", "8".to_string()), ("gomaxprocs", (processors() + threads).to_string())]
+    {
         if has(name) && settings.iter().all(|(given, _)| given != name) {
             settings.push((name.into(), value));
         }

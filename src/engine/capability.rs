@@ -31,7 +31,6 @@ const NAMES: &[(u64, &str)] = &[
     (KV_STORES_NOTHING, "stores-nothing"),
     (KV_INDEXES, "indexes"),
     (KV_LISTS, "lists"),
-    (KV_HANDS_OVER, "hands-over"),
     (KV_EVICTS, "evicts"),
 ];
 

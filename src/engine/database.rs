@@ -2,6 +2,7 @@
 
 use super::abi::*;
 use super::answers::CallOutcome;
+use super::drive::{Breaches, Way};
 use super::stamps::Span;
 use super::{Arena, Engine, EngineError, capability_names, harmless, level_name};
 use kvdyno_driver::{ordered_ticks, ticks};
@@ -79,9 +80,11 @@ pub enum Work {
 const SHOWN_BYTES: usize = 48;
 
 /// The raw handle, closed when the last owner is dropped.
-struct Handle {
-    table: &'static kv_driver,
+pub(super) struct Handle {
+    pub(super) table: &'static kv_driver,
     raw: *mut kv_database,
+    /// What late turns did, which may come at any time.
+    pub(super) breaches: Arc<Breaches>,
 }
 
 impl Handle {
@@ -91,7 +94,7 @@ impl Handle {
         let mut error = [0u8; KV_TEXT];
         // SAFETY: the database is open, and nothing runs after this.
         let status = unsafe { call(self.raw, error.as_mut_ptr()) };
-        outcome(status, &error)
+        outcome(status, &error).and_then(|()| self.breaches.take())
     }
 }
 
@@ -241,7 +244,7 @@ impl Database {
                 text: "open succeeded but returned no database".into(),
             });
         }
-        let handle = Arc::new(Handle { table, raw });
+        let handle = Arc::new(Handle { table, raw, breaches: Arc::default() });
         match InForce::read(&opened)
             .and_then(|in_force| in_force.check_declared(engine, !request.settings.is_empty()))
         {
@@ -268,7 +271,7 @@ impl Database {
         // SAFETY: the database is open, and the arena lives as long as the session, which owns it.
         let status = unsafe { call(handle.raw, &arena.raw(), &mut raw, error.as_mut_ptr()) };
         outcome(status, &error)?;
-        Ok(Session { raw, arena, handle, capabilities: self.in_force.capabilities })
+        Ok(Session { raw, arena, handle, way: Way::Call, capabilities: self.in_force.capabilities })
     }
 
     /// Flush, compact or settle; `false` if the engine does not support it.
@@ -307,9 +310,10 @@ impl Database {
 
 /// One thread's connection to a database.
 pub struct Session {
-    raw: *mut kv_session,
+    pub(super) raw: *mut kv_session,
     arena: Arena,
-    handle: Arc<Handle>,
+    pub(super) handle: Arc<Handle>,
+    pub(super) way: Way,
     /// The effective capabilities.
     capabilities: u64,
 }
@@ -355,25 +359,34 @@ impl Session {
     #[inline(always)]
     fn run(&mut self, first: usize, count: usize, is_strict: bool) -> Executed {
         self.arena.prepare_batch(first, count);
-        let call = self.handle.table.execute.expect("the registry refuses tables that lack an entry");
         let clock = self.arena.batch().clock;
+        let batch: *mut kv_batch = self.arena.batch_mut();
         // What the core has left unfinished is not the driver's time.
         let entered = ordered_ticks(clock);
-        // SAFETY: the session is open; the batch and everything that it points to are in its arena.
-        let status = unsafe { call(self.raw, self.arena.batch_mut()) };
+        let status = self.call(batch);
         let span = Span { entered, left: ticks(clock) };
+        let status = match status {
+            Ok(status) => status,
+            Err(text) => return self.gone(first, count, span, text),
+        };
         if self.arena.is_guarded() {
             self.arena.take_guarded(first, count);
         }
-        let hands_over = self.capabilities & KV_HANDS_OVER != 0;
         if status == KV_OK
             && self.arena.batch().error[0] == 0
             && self.arena.is_plain(first, count)
-            && (!is_strict || self.arena.are_stamps_plain(first, count, span, hands_over))
+            && (!is_strict || self.arena.are_stamps_plain(first, count, span))
         {
             return Executed { done: count, error: None, is_breach: false, span };
         }
         self.examine(first, count, (status, span), is_strict)
+    }
+
+    /// For a call that the driver's loop did not run.
+    #[cold]
+    fn gone(&mut self, first: usize, count: usize, span: Span, text: &str) -> Executed {
+        self.arena.void(first, count);
+        Executed { done: 0, error: Some((first, format!("rule 12: {text}"))), is_breach: true, span }
     }
 
     /// For a call that needs a closer check.
@@ -396,7 +409,7 @@ impl Session {
         let ran = CallOutcome { first, count, done, has_failed };
         let of_stamps = || {
             let is_held = is_strict && !has_failed;
-            is_held.then(|| self.arena.stamp_breach(first, done, span, self.capabilities)).flatten()
+            is_held.then(|| self.arena.stamp_breach(first, done, span)).flatten()
         };
         if let Some((at, text)) = self.arena.breach(ran).or_else(of_stamps) {
             self.arena.void(first, count);

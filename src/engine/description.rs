@@ -36,6 +36,8 @@ pub struct Description {
     pub(super) capabilities: u64,
     pub(super) levels: u64,
     pub(super) key_size_max: u32,
+    /// The driver runs the loops of its sessions.
+    pub(super) is_driven: bool,
     pub(super) options: Vec<OptionInfo>,
 }
 
@@ -73,6 +75,7 @@ impl Description {
             family: boundary_text(table.family),
             capabilities: table.capabilities,
             levels: table.levels,
+            is_driven: table.drive.is_some(),
             key_size_max: table.key_size_max,
             options: options_of(table).iter().map(info).collect(),
             name,
@@ -238,6 +241,7 @@ mod tests {
             capabilities: 0,
             levels: 0,
             key_size_max: 0,
+            is_driven: false,
             options: Vec::new(),
         };
         assert_eq!(sound.clone().checked().unwrap().about, "a\\x1bb");

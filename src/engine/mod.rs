@@ -10,6 +10,7 @@ mod catalogue;
 mod database;
 mod defect;
 mod description;
+mod drive;
 mod plugin;
 mod registry;
 mod reported;
@@ -142,6 +143,11 @@ impl Engine {
     /// Declared capabilities: `KV_...` bits.
     pub fn capabilities(&self) -> u64 {
         self.description.capabilities
+    }
+
+    /// Whether the driver runs the loops of its sessions (rule 12 of driver.h).
+    pub fn is_driven(&self) -> bool {
+        self.description.is_driven
     }
 
     /// The durability levels that the engine supports itself: bit `1 << level`.

@@ -232,7 +232,11 @@ pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
         return Err("its `kv_plugin` returned nothing".into());
     };
     if abi != KV_ABI {
-        let cure = if abi > KV_ABI { "update kvdyno" } else { "rebuild the plug-in" };
+        let cure = if abi > KV_ABI {
+            "update kvdyno"
+        } else {
+            "rebuild it with this version's kit; the driver itself does not change"
+        };
         return Err(format!("built for ABI {abi}, but this kvdyno requires ABI {KV_ABI}; {cure}"));
     }
     // SAFETY: the ABI matches, so the list is as in driver.h and is never freed.

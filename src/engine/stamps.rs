@@ -33,10 +33,9 @@ impl Span {
 
 impl Arena {
     /// Whether the stamps of a call need no closer check: from the batch's start to the end of its last op, each op
-    /// begins where the previous one ended, and everything is within the call; no op had to wait, and the reported
-    /// waiting time fits next to the ops.
+    /// begins where the previous one ended, and everything is within the call; no op had to wait.
     #[inline(always)]
-    pub(super) fn are_stamps_plain(&self, first: usize, count: usize, span: Span, hands_over: bool) -> bool {
+    pub(super) fn are_stamps_plain(&self, first: usize, count: usize, span: Span) -> bool {
         let mut clock = self.batch().start;
         let mut odd = 0;
         for op in &self.ops()[first..first + count] {
@@ -45,9 +44,8 @@ impl Arena {
             clock = op.end;
         }
         let (is_chain, end) = if odd == 0 { (true, clock) } else { self.chain_of_groups(first, count) };
-        let (start, waited) = (self.batch().start, self.batch().waited);
-        let is_waiting_due = waited == 0 || (hands_over && span.has_room(end.wrapping_sub(start), waited));
-        is_chain && is_waiting_due && span.holds(start) && span.holds(end)
+        let start = self.batch().start;
+        is_chain && self.batch().waited == 0 && span.holds(start) && span.holds(end)
     }
 
     /// The same for a call with groups, whose ops share stamps: whether the groups follow each other, and where they
@@ -69,13 +67,7 @@ impl Arena {
 
     /// The first rule that the stamps of the `done` ops of a call break, with the op where they do.
     #[cold]
-    pub(super) fn stamp_breach(
-        &self,
-        first: usize,
-        done: usize,
-        span: Span,
-        capabilities: u64,
-    ) -> Option<(usize, String)> {
+    pub(super) fn stamp_breach(&self, first: usize, done: usize, span: Span) -> Option<(usize, String)> {
         let batch = self.batch();
         let (mut clock, mut in_ops, mut has_due) = (batch.start, 0_u64, false);
         if done > 0 && !span.holds(batch.start) {
@@ -106,7 +98,7 @@ impl Arena {
         let waited = batch.waited;
         let text = if waited == 0 {
             return None;
-        } else if !has_due && capabilities & KV_HANDS_OVER == 0 {
+        } else if !has_due {
             format!("rule 7: `waited` is {waited} ticks, but all ops of the call are due immediately")
         } else if !span.has_room(in_ops, waited) {
             let ticks = span.ticks();
@@ -154,7 +146,7 @@ mod tests {
     const CALL: Span = Span { entered: 1_000_000, left: 1_001_000 };
 
     /// Four ops of 200 ticks each, starting 100 ticks after the call's begin, and the reported fault after a change.
-    fn said(capabilities: u64, change: fn(&mut Arena)) -> Option<String> {
+    fn said(change: fn(&mut Arena)) -> Option<String> {
         let mut arena = Arena::new(Shape { ops: 4, key_bytes: 8, value_bytes: 8, out_bytes: 8 }, 0, &NEVER);
         arena.prepare_batch(0, 4);
         arena.batch_mut().start = 1_000_100;
@@ -164,33 +156,32 @@ mod tests {
             op.end = op.start + 200;
         }
         change(&mut arena);
-        let text = arena.stamp_breach(0, 4, CALL, capabilities).map(|(_, text)| text);
+        let text = arena.stamp_breach(0, 4, CALL).map(|(_, text)| text);
         if text.is_some() {
-            assert!(!arena.are_stamps_plain(0, 4, CALL, false), "{text:?}");
+            assert!(!arena.are_stamps_plain(0, 4, CALL), "{text:?}");
         }
         text
     }
 
     #[test]
     fn stamps_that_follow_each_other_within_the_call_are_fine() {
-        assert_eq!(said(0, |_| ()), None);
+        assert_eq!(said(|_| ()), None);
         let tie = |arena: &mut Arena| {
             for at in 1..4 {
                 (arena.op_mut(at).start, arena.op_mut(at).end) = (1_000_300, 1_000_900);
                 arena.op_mut(at).flags = if at < 3 { KV_JOIN } else { 0 };
             }
-            assert!(arena.are_stamps_plain(0, 4, CALL, false));
+            assert!(arena.are_stamps_plain(0, 4, CALL));
         };
-        assert_eq!(said(0, tie), None);
+        assert_eq!(said(tie), None);
         // Waited until an op was due, and reported so.
         let wait = |arena: &mut Arena| {
             arena.op_mut(3).due = 1_000_750;
             (arena.op_mut(3).start, arena.batch_mut().waited) = (1_000_760, 60);
         };
-        assert_eq!(said(0, wait), None);
-        assert_eq!(said(KV_HANDS_OVER, |arena| arena.batch_mut().waited = 200), None);
+        assert_eq!(said(wait), None);
         // Two processors' counters differ slightly.
-        assert_eq!(said(0, |arena| arena.op_mut(3).end = 1_001_900), None);
+        assert_eq!(said(|arena| arena.op_mut(3).end = 1_001_900), None);
     }
 
     #[test]
@@ -208,12 +199,16 @@ mod tests {
             (|arena| arena.batch_mut().waited = 1, "rule 7: `waited` is 1 ticks"),
         ];
         for &(change, wanted) in lies {
-            let text = said(0, change).unwrap_or_default();
+            let text = said(change).unwrap_or_default();
             assert!(text.contains(wanted), "no `{wanted}` in `{text}`");
         }
-        let text = said(KV_HANDS_OVER, |arena| arena.batch_mut().waited = 5_000).unwrap_or_default();
+        let late = |arena: &mut Arena| {
+            arena.op_mut(3).due = 1_000_750;
+            (arena.op_mut(3).start, arena.batch_mut().waited) = (1_000_760, 5_000);
+        };
+        let text = said(late).unwrap_or_default();
         assert!(
-            text.contains("`waited` is 5000 ticks, in a call of 1000 ticks with 800 in its ops"),
+            text.contains("`waited` is 5000 ticks, in a call of 1000 ticks with 740 in its ops"),
             "{text}"
         );
     }

@@ -10,7 +10,7 @@ use super::lists::{ELEMENT_VERSION, Lists, write_key, write_name};
 use super::phase::merges_by_get;
 use super::shared::{Role, Shared};
 use super::spaces::{INDEXED_VERSION, indexed_value};
-use super::worker::most_ops;
+use super::worker::BATCH_OPS;
 use crate::engine::Arena;
 use crate::engine::abi::*;
 use crate::generator::{Random, SpecError, View};
@@ -195,7 +195,7 @@ impl Draw {
             thread: thread as u64,
             writes: 0,
             put_off: None,
-            items: Vec::with_capacity(Draw::largest_unit(phase, slot.role, row_ops).max(most_ops(shared))),
+            items: Vec::with_capacity(Draw::largest_unit(phase, slot.role, row_ops).max(BATCH_OPS)),
             unit_ops: OpKind::ALL.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS) as u16),
             row_ops,
             value: Vec::with_capacity(shared.values.max_len()),

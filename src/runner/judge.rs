@@ -548,7 +548,7 @@ mod tests {
             for (at, status) in statuses.into_iter().enumerate() {
                 arena.op_mut(at).status = status;
             }
-            let bound = Bound::of(0, clock, 20.0);
+            let bound = Bound::of(false, clock, 20.0);
             let mut judge = Judge::new(tallies_for([OpKind::Put].into_iter()), clock, bound);
             judge.transaction(&arena, Item::new(OpKind::Put, 7), (0, 4), done);
             judge.faults.first

@@ -285,7 +285,7 @@ pub fn run(
             }
         }
     });
-    let times: Vec<ThreadTimes> = outcomes.iter().map(|outcome| outcome.times).collect();
+    let times: Vec<ThreadTimes> = outcomes.iter().filter_map(|outcome| outcome.times).collect();
     let watched = watch.finish(counted_ns(shared, &outcomes), &times, on_tick);
     let engine_stats = stats(shared, database);
     let (reread, faults) = reread(shared, database, before_abort);
@@ -344,8 +344,8 @@ fn thread_record(shared: &Shared<'_>, thread: usize, outcome: &Outcome) -> Threa
         ops: outcome.judge.ops,
         elapsed_ns: shared.clock.to_ns(outcome.end.saturating_sub(outcome.start)),
         inside_ns: shared.clock.to_ns(outcome.judge.inside_ticks),
-        cpu_ns: outcome.times.cpu_ns,
-        run_delay_ns: outcome.times.run_delay_ns,
+        cpu_ns: outcome.times.and_then(|times| times.cpu_ns),
+        run_delay_ns: outcome.times.and_then(|times| times.run_delay_ns),
         p50_ns: all.service.quantile_if_enough(1, 2),
         p99_ns: all.service.quantile_if_enough(99, 100),
         max_ns: all.service.max_ns(),

@@ -398,7 +398,7 @@ impl<'t> TrialRun<'t> {
             insert_end: self.insert_end,
             counters_from: self.insert_end,
             clock: self.clock,
-            bound: Bound::of(self.engine.capabilities(), self.clock, self.clock_cost_ns),
+            bound: Bound::of(self.engine.is_driven(), self.clock, self.clock_cost_ns),
             capabilities: database.map_or(0, |database| database.in_force().capabilities),
             level: level_of(database.map_or(KV_NONE, |database| database.in_force().level)),
             checked: !self.engine.stores_nothing(),

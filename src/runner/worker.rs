@@ -19,15 +19,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, PoisonError};
 
 /// Ops of a batch of fast ops. Larger batches are not faster (ARCHITECTURE.md, "Batches").
-const BATCH_OPS: usize = 64;
-/// The same if a kit passes batches to another thread, so that the time for that is a small part.
-const HANDED_OVER_OPS: usize = 512;
+pub const BATCH_OPS: usize = 64;
 /// Calls that take longer get smaller batches, down to `WARM_OPS`: the data of a batch then fits into the nearest cache
 /// and leaves most of it to the engine; nanoseconds.
 const WARM_CALL_NS: u64 = 8_000;
-/// If a driver passes batches to another thread, the limit is at least this many times the time for that; otherwise it
-/// would be a large part of the threads' time.
-const HANDED_OVER_RATIO: u64 = 20;
 /// The number of ops of such a small batch.
 const WARM_OPS: usize = 8;
 /// A call that takes longer halves the batch further, so that stop times and series stay precise; nanoseconds.
@@ -47,17 +42,12 @@ pub struct Outcome {
     pub start: u64,
     /// Tick at which it ended.
     pub end: u64,
-    /// Its CPU times while it counted.
-    pub times: ThreadTimes,
+    /// Its CPU times while it counted; none: threads of the driver's runtime ran it.
+    pub times: Option<ThreadTimes>,
     /// It ended because its count was reached.
     pub by_count: bool,
     /// It ended because no key was left to insert.
     pub out_of_keys: bool,
-}
-
-/// The maximum number of ops of a batch.
-pub fn most_ops(shared: &Shared<'_>) -> usize {
-    if shared.capabilities & KV_HANDS_OVER != 0 { HANDED_OVER_OPS } else { BATCH_OPS }
 }
 
 /// The memory that a thread of this phase needs.
@@ -78,7 +68,7 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
     let scan_bytes = row_bytes.saturating_mul(rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
     let out_bytes = if scans { scan_bytes.max(value_bytes) } else { value_bytes };
     let largest = Draw::largest_unit(phase, role, shared.row_ops);
-    let mut ops = most_ops(shared).max(largest);
+    let mut ops = BATCH_OPS.max(largest);
     while ops > largest && (Shape { ops, key_bytes, value_bytes, out_bytes }).bytes() > ARENA_BYTES {
         ops = (ops / 2).max(largest);
     }
@@ -106,6 +96,16 @@ impl Seconds {
         self.end = self.from + (row + 1) * self.length;
         row
     }
+}
+
+/// The part of a loop that counts.
+struct Counted {
+    /// Tick at which it began.
+    start: u64,
+    /// Tick at which it ended.
+    end: u64,
+    /// As in [`Outcome`].
+    times: Option<ThreadTimes>,
 }
 
 /// One thread of a phase.
@@ -148,7 +148,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let slot = &shared.slots[thread];
         let mix = super::draw::mix_of(shared.phase, slot.role);
         let chooser = Chooser::new(&mix).ok_or_else(|| SpecError("an empty mix".into()))?;
-        let most = most_ops(shared).min(shape_of(shared, thread).ops);
+        let most = BATCH_OPS.min(shape_of(shared, thread).ops);
         Ok(Worker {
             shared,
             thread,
@@ -177,8 +177,43 @@ impl<'s, 'p> Worker<'s, 'p> {
     /// Waits for the others, then runs until the phase ends. Ends the session.
     pub fn run(mut self, barrier: &Barrier) -> (Outcome, Result<Arena, EngineError>) {
         barrier.wait();
+        let fail = |worker: &Worker<'_, '_>, error: EngineError| {
+            worker.shared.fail(Cause::EngineError, format!("phase {}: {error}", worker.shared.phase.name));
+        };
+        let counted = match Session::drive(&mut self, |worker| &mut worker.session, Worker::run_to_the_end) {
+            Ok((counted, Ok(()))) => counted,
+            Ok((counted, Err(error))) => {
+                fail(&self, error);
+                counted
+            }
+            Err(error) => {
+                fail(&self, error);
+                let now = self.shared.clock.now();
+                Counted { start: now, end: now, times: None }
+            }
+        };
+        self.publish(u64::MAX);
+        if self.shared.checked {
+            self.judge.check_times();
+        }
+        let outcome = Outcome {
+            total: self.total,
+            start: counted.start,
+            end: counted.end,
+            times: counted.times,
+            by_count: self.quota != 0 && self.issued >= self.quota,
+            out_of_keys: self.draw.is_out_of_keys(),
+            judge: self.judge,
+        };
+        (outcome, self.session.end())
+    }
+
+    /// The loop. If the driver runs it (rule 12), different threads of its runtime may run parts of it.
+    fn run_to_the_end(&mut self) -> Counted {
         let clock = self.shared.clock;
-        let mut times = ThreadTimes::of_this_thread();
+        let is_driven = self.session.is_driven();
+        let times_now = || (!is_driven).then(ThreadTimes::of_this_thread);
+        let mut times = times_now();
         let begin = clock.now();
         let warm_until = self.shared.warm_until.load(Ordering::Acquire);
         let end_at = self.shared.end_at.load(Ordering::Acquire);
@@ -200,7 +235,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             if !self.counts && now >= warm_until {
                 self.judge.forget_warm_up();
                 self.counts = true;
-                times = ThreadTimes::of_this_thread();
+                times = times_now();
                 now = clock.now();
                 start = now;
             }
@@ -211,21 +246,8 @@ impl<'s, 'p> Worker<'s, 'p> {
         if self.end_transaction() {
             now = clock.now();
         }
-        let times = ThreadTimes::of_this_thread().since(&times);
-        self.publish(u64::MAX);
-        if self.shared.checked {
-            self.judge.check_times();
-        }
-        let outcome = Outcome {
-            total: self.total,
-            start,
-            end: now,
-            times,
-            by_count: self.quota != 0 && self.issued >= self.quota,
-            out_of_keys: self.draw.is_out_of_keys(),
-            judge: self.judge,
-        };
-        (outcome, self.session.end())
+        let times = times.map(|earlier| ThreadTimes::of_this_thread().since(&earlier));
+        Counted { start, end: now, times }
     }
 
     /// Runs one batch; returns the tick at which its call returned, if there was exactly one call.
@@ -259,7 +281,6 @@ impl<'s, 'p> Worker<'s, 'p> {
         let returned = executed.span.left;
         self.pass(returned);
         let ticks = self.call_ticks(&executed);
-        let waited = self.session.arena().batch().waited;
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
         let scans = self.judge.interval[OpKind::Scan as usize].is_some();
         if scans {
@@ -267,7 +288,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         self.issued += self.judge.ops - before;
         self.heartbeat(executed.done);
-        self.adapt(ticks, waited);
+        self.adapt(ticks);
         // A resumed scan ended later than its first call.
         (!scans).then_some(returned)
     }
@@ -294,15 +315,14 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
     }
 
-    /// Adapts the size of the next batch to the last one, which took `ticks`, with `waited` ticks to pass it to another
-    /// thread.
+    /// Adapts the size of the next batch to the last one, which took `ticks`.
     #[inline(always)]
-    fn adapt(&mut self, ticks: u64, waited: u64) {
-        let (warm, long) = (self.warm_ticks.max(waited.saturating_mul(HANDED_OVER_RATIO)), self.long_ticks);
-        let most = if waited > 0 { self.most } else { self.most.min(BATCH_OPS) };
+    fn adapt(&mut self, ticks: u64) {
+        let (warm, long) = (self.warm_ticks, self.long_ticks);
         if (ticks > warm && self.target > WARM_OPS) || ticks > long {
             self.target = (self.target / 2).max(1);
-        } else if self.target < most && ticks < if self.target < WARM_OPS { long / 2 } else { warm / 2 } {
+        } else if self.target < self.most && ticks < if self.target < WARM_OPS { long / 2 } else { warm / 2 }
+        {
             self.target = (self.target * 2).min(self.most);
         }
     }

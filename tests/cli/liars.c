@@ -1,6 +1,10 @@
 /* The engine of keeper.c with one lie about its times, as its option says or LIE in the environment. What it stores and
- * answers is right, and its times are those of the kit before the lie changes them. Two tables: one owns up to nothing,
- * the other says that it hands batches over. */
+ * answers is right, and its times are those of the kit before the lie changes them. Two tables: one leaves the loop of
+ * a session to the core, the other drives it, and may break the rules of that too. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #define kv_plugin keeper_plugin
 #include "keeper.c"
 #undef kv_plugin
@@ -25,13 +29,23 @@ enum {
   GAPS,
   DECREASING,
   ONE_FOR_ALL,
-  GROUP_APART
+  GROUP_APART,
+  DRIVES_ELSEWHERE, /* true: on another thread */
+  DRIVES_NEVER,
+  DRIVES_EARLY,
+  DRIVES_ON,
+  DRIVES_LATE,
+  DRIVES_TWICE,
+  DRIVES_BADLY
 };
-static const char *const lies[] = {"none",        "hides-delays", "half",        "two-thirds", "tenth-call",
-                                   "no-time",     "late-begin",   "early-end",   "ahead",      "behind",
-                                   "other-clock", "unstamped",    "waited",      "waited-90",  "waited-half",
-                                   "gaps",        "decreasing",   "one-for-all", "group-apart"};
+static const char *const lies[] = {
+    "none",        "hides-delays", "half",       "two-thirds",  "tenth-call",  "no-time",   "late-begin",
+    "early-end",   "ahead",        "behind",     "other-clock", "unstamped",   "waited",    "waited-90",
+    "waited-half", "gaps",         "decreasing", "one-for-all", "group-apart", "elsewhere", "never",
+    "early",       "on",           "late",       "twice",       "badly"};
 static unsigned lie, calls_so_far, ops_so_far;
+static pthread_t late;
+static int is_late;
 
 /* Shortens what ops took to `part` of 256, and moves them together, so that each begins where the one before ended. */
 static void shorten(kv_batch *batch, uint64_t part) {
@@ -124,6 +138,60 @@ static uint32_t execute_and_lie(kv_session *session, kv_batch *batch) {
   return status;
 }
 
+/* What another thread needs to drive a session. */
+typedef struct loop {
+  kv_session *session;
+  kv_turn *turn;
+  void *context;
+} loop;
+
+static void *run_loop(void *argument) {
+  const loop *own = argument;
+  kv_batch *batch = own->turn(own->context, KV_OK);
+  while (batch != NULL && lie != DRIVES_EARLY) batch = own->turn(own->context, execute_and_lie(own->session, batch));
+  return NULL;
+}
+
+/* Takes turns that are another thread's, until it gets one that it does not run. */
+static void *take_turns(void *argument) {
+  const loop *own = argument;
+  while (own->turn(own->context, KV_OK) == NULL) {
+  }
+  return NULL;
+}
+
+/* Takes a turn when drive has long returned. */
+static void *take_late_turn(void *argument) {
+  const loop *own = argument;
+  usleep(20000);
+  own->turn(own->context, KV_OK);
+  return NULL;
+}
+
+static uint32_t drive(kv_session *session, kv_turn *turn, void *context) {
+  pthread_t thread;
+  loop *own = malloc(sizeof *own); /* never freed: threads that are late use it */
+  *own = (loop){session, turn, context};
+  if (lie == DRIVES_NEVER) return KV_OK;
+  if (lie == DRIVES_ELSEWHERE) {
+    pthread_create(&thread, NULL, run_loop, own);
+    pthread_join(thread, NULL);
+    return KV_OK;
+  }
+  if (lie == DRIVES_TWICE) {
+    pthread_create(&thread, NULL, take_turns, own);
+    pthread_detach(thread);
+  }
+  run_loop(own);
+  if (lie == DRIVES_ON) turn(context, KV_OK);
+  if (lie == DRIVES_LATE) {
+    if (is_late) pthread_join(late, NULL);
+    pthread_create(&late, NULL, take_late_turn, own);
+    is_late = 1;
+  }
+  return lie == DRIVES_BADLY ? KV_ERROR : KV_OK;
+}
+
 static uint32_t open_liar(const kv_driver *liar, const kv_config *config, kv_opened *opened, kv_database **database) {
   const char *wanted = kv_setting_text(liar, config, "lie");
   kv_config inner = *config;
@@ -139,25 +207,32 @@ static uint32_t open_liar(const kv_driver *liar, const kv_config *config, kv_ope
   return status;
 }
 
-static const kv_driver direct, handing;
+/* A late turn is known only if it comes before close returns. */
+static uint32_t close_liar(kv_database *database, char *error) {
+  if (is_late) pthread_join(late, NULL);
+  is_late = 0;
+  return close_keeper(database, error);
+}
+
+static const kv_driver direct, driven;
 
 static uint32_t open_direct(const kv_config *config, kv_opened *opened, kv_database **database) {
   return open_liar(&direct, config, opened, database);
 }
 
-static uint32_t open_handing(const kv_config *config, kv_opened *opened, kv_database **database) {
-  return open_liar(&handing, config, opened, database);
+static uint32_t open_driven(const kv_config *config, kv_opened *opened, kv_database **database) {
+  return open_liar(&driven, config, opened, database);
 }
 
-#define LIAR(NAME, CAN, OPEN)                                                                                   \
-  {                                                                                                             \
-    .abi = KV_ABI, .size = sizeof(kv_driver), .name = NAME, .engine = "lies about its times", .language = "C",  \
-    .family = "example", .capabilities = CAPABILITIES | (CAN), .levels = 1u << KV_NONE, .option_count = 1,      \
-    .options = options, .open = OPEN, .session = kv_same_session, .execute = execute_and_lie,                   \
-    .session_end = kv_same_session_end, .maintain = kv_no_maintain, .stats = kv_no_stats, .close = close_keeper \
+#define LIAR(NAME, DRIVE, OPEN)                                                                                        \
+  {                                                                                                                    \
+    .abi = KV_ABI, .size = sizeof(kv_driver), .name = NAME, .engine = "lies about its times", .language = "C",         \
+    .family = "example", .capabilities = CAPABILITIES, .levels = 1u << KV_NONE, .option_count = 1, .options = options, \
+    .open = OPEN, .session = kv_same_session, .execute = execute_and_lie, .session_end = kv_same_session_end,          \
+    .maintain = kv_no_maintain, .stats = kv_no_stats, .close = close_liar, .drive = DRIVE                              \
   }
 
-static const kv_driver direct = LIAR("liar", 0, open_direct);
-static const kv_driver handing = LIAR("liar-over", KV_HANDS_OVER, open_handing);
+static const kv_driver direct = LIAR("liar", NULL, open_direct);
+static const kv_driver driven = LIAR("liar-driven", drive, open_driven);
 
-KV_EXPORT(&direct, &handing)
+KV_EXPORT(&direct, &driven)

@@ -68,10 +68,48 @@ const LIES: &[Row] = &[
     ("liar", "join", "group-apart", BROKEN, "rule 6: an op of a group has different stamps", Some("rule 6")),
     ("liar", "get", "waited", BROKEN, "rule 7: `waited` is 1 ticks", Some("no op had a due time")),
     ("liar", "get", "waited-90", BROKEN, "`waited` is ", Some("no op had a due time")),
-    ("liar-over", "get", "waited-90", BROKEN, "ticks, in a call of", Some("rule 7")),
-    ("liar-over", "get", "two-thirds", SHOWN, UNRANKED, Some("before it is due")),
-    // Nobody but the driver knows what it waited for another thread: it is shown, as the harness's share.
-    ("liar-over", "get", "waited-half", SHOWN, "harness", Some("the stamps account for")),
+    ("liar", "get", "waited-half", BROKEN, "`waited` is ", Some("no op had a due time")),
+    ("liar-driven", "get", "waited-90", BROKEN, "`waited` is ", Some("no op had a due time")),
+    ("liar-driven", "get", "waited-half", BROKEN, "`waited` is ", Some("no op had a due time")),
+    (
+        "liar-driven",
+        "get",
+        "half",
+        WRONG,
+        "account for less than half the time",
+        Some("the stamps account for"),
+    ),
+    ("liar-driven", "get", "two-thirds", SHOWN, UNRANKED, Some("the stamps account for")),
+    ("liar-driven", "get", "gaps", BROKEN, "after the previous op ended", Some("the previous op ended")),
+    // Where the loop runs is the driver's choice.
+    ("liar-driven", "get", "elsewhere", SHOWN, "Verdict", None),
+    (
+        "liar-driven",
+        "get",
+        "never",
+        BROKEN,
+        "drive returned without a turn",
+        Some("drive returned without a turn"),
+    ),
+    (
+        "liar-driven",
+        "get",
+        "early",
+        BROKEN,
+        "drive returned before turn had returned null",
+        Some("drive returned before turn had returned null"),
+    ),
+    (
+        "liar-driven",
+        "get",
+        "on",
+        BROKEN,
+        "called turn after turn had returned null",
+        Some("called turn after turn had returned null"),
+    ),
+    ("liar-driven", "get", "late", BROKEN, "after drive had returned", Some("after drive had returned")),
+    ("liar-driven", "get", "twice", BROKEN, "rule", Some("rule")),
+    ("liar-driven", "get", "badly", BROKEN, "drive returned status 10", Some("drive returned status 10")),
     // Sums are right, so the rate is; that the times are another op's is seen where ops are known to be alike.
     ("liar", "get", "one-for-all", SHOWN, "Verdict", Some("its time is counted for another op")),
 ];
@@ -106,7 +144,7 @@ fn a_run_tells_of_times_that_are_not_true() {
 fn the_times_of_the_same_engine_without_a_lie_are_fine() {
     let folder = tempfile::tempdir().unwrap();
     prepare(folder.path());
-    for engine in ["liar", "liar-over"] {
+    for engine in ["liar", "liar-driven"] {
         for workload in ["get", "join"] {
             let printed = run(folder.path(), engine, workload, "none");
             assert_eq!(printed.code, Some(SHOWN), "{engine}\n{}\n{}", printed.stderr, printed.stdout);
@@ -120,7 +158,7 @@ fn verify_is_red_for_times_that_are_not_true() {
     let folder = tempfile::tempdir().unwrap();
     prepare(folder.path());
     let mut passed = Vec::new();
-    let honest: &[Row] = &[("liar", "", "none", 0, "", None), ("liar-over", "", "none", 0, "", None)];
+    let honest: &[Row] = &[("liar", "", "none", 0, "", None), ("liar-driven", "", "none", 0, "", None)];
     for &(engine, _, lie, _, _, wanted) in honest.iter().chain(LIES) {
         let words = format!("verify {engine} --plugins plugins --ops 100 --seconds 0.05");
         let printed: Printed = prepared(folder.path(), &words).env("LIE", lie).output().unwrap().into();

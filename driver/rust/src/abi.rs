@@ -8,7 +8,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::AtomicU32;
 
-pub const KV_ABI: u32 = 1;
+pub const KV_ABI: u32 = 2;
 pub const KV_TEXT: usize = 232;
 
 pub const KV_NONE: u32 = 0;
@@ -83,8 +83,7 @@ pub const KV_SINGLE_THREAD: u64 = 1 << 24;
 pub const KV_STORES_NOTHING: u64 = 1 << 25;
 pub const KV_INDEXES: u64 = 1 << 26;
 pub const KV_LISTS: u64 = 1 << 27;
-pub const KV_HANDS_OVER: u64 = 1 << 28;
-pub const KV_EVICTS: u64 = 1 << 29;
+pub const KV_EVICTS: u64 = 1 << 28;
 
 pub const KV_CREATE: u32 = 1 << 0;
 pub const KV_READ_ONLY: u32 = 1 << 1;
@@ -217,6 +216,8 @@ pub type kv_execute_fn = unsafe extern "C" fn(*mut kv_session, *mut kv_batch) ->
 pub type kv_session_end_fn = unsafe extern "C" fn(*mut kv_session, *mut u8) -> u32;
 pub type kv_maintain_fn = unsafe extern "C" fn(*mut kv_database, u32, *mut u8) -> u32;
 pub type kv_stats_fn = unsafe extern "C" fn(*mut kv_database, *mut u8, u64) -> u32;
+pub type kv_turn_fn = unsafe extern "C" fn(*mut c_void, u32) -> *mut kv_batch;
+pub type kv_drive_fn = unsafe extern "C" fn(*mut kv_session, kv_turn_fn, *mut c_void) -> u32;
 pub type kv_close_fn = unsafe extern "C" fn(*mut kv_database, *mut u8) -> u32;
 
 #[repr(C)]
@@ -239,7 +240,7 @@ pub struct kv_driver {
     pub maintain: Option<kv_maintain_fn>,
     pub stats: Option<kv_stats_fn>,
     pub close: Option<kv_close_fn>,
-    pub spare: *mut c_void,
+    pub drive: Option<kv_drive_fn>,
 }
 
 #[repr(C)]

@@ -5,9 +5,7 @@ use crate::config::{Config, Level, Opened};
 use crate::op::{Batch, Error, Status, write_text};
 use crate::refuse::Refused;
 use crate::{Driver, Work, run};
-use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::null_mut;
 
 /// The table of a driver, for a built-in list or [`crate::export_drivers`].
 pub const fn table<D: Driver>() -> kv_driver {
@@ -37,7 +35,7 @@ pub const fn table<D: Driver>() -> kv_driver {
         maintain: Some(maintain::<D>),
         stats: Some(stats::<D>),
         close: Some(close::<D>),
-        spare: null_mut::<c_void>(),
+        drive: None,
     }
 }
 

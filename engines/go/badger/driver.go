@@ -75,7 +75,6 @@ func (d Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Datab
 	}
 	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/dgraph-io/badger/v4")
 	opened.InForce("sync_writes", settings.SyncWrites)
-	opened.HandsOver = true // one of the engine's goroutines writes commits
 	return &database{db, settings.DetectConflicts}, nil
 }
 

@@ -3,13 +3,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"log"
 
-	badgerdb "github.com/dgraph-io/badger/v4"
-
 	"github.com/akrylysov/pogreb"
 	pebbledb "github.com/cockroachdb/pebble/v2"
+	badgerdb "github.com/dgraph-io/badger/v4"
+	"github.com/nutsdb/nutsdb"
+	"github.com/syndtr/goleveldb/leveldb"
+	"github.com/syndtr/goleveldb/leveldb/util"
 	"go.etcd.io/bbolt"
 )
 
@@ -134,6 +137,67 @@ func onPogreb(engine any) hand {
 			value, err := db.Get(key)
 			must(err)
 			return copy(out, value)
+		},
+	}
+}
+
+func onGoleveldb(engine any) hand {
+	db := engine.(*leveldb.DB)
+	return hand{
+		put: func(key, value []byte) { must(db.Put(key, value, nil)) },
+		get: func(key, out []byte) int {
+			value, err := db.Get(key, nil)
+			must(err)
+			return copy(out, value)
+		},
+		scan: func(from, out []byte) (at int) {
+			iterator := db.NewIterator(&util.Range{Start: from}, nil)
+			rows := 0
+			for is := iterator.First(); is && rows < scanRows; is = iterator.Next() {
+				at = appendRow(out, at, iterator.Key(), iterator.Value())
+				rows++
+			}
+			must(iterator.Error())
+			iterator.Release()
+			return at
+		},
+	}
+}
+
+// onNutsdb copies what is put, because the engine keeps it.
+func onNutsdb(engine any) hand {
+	db := engine.(*nutsdb.DB)
+	const bucket = "0"
+	return hand{
+		put: func(key, value []byte) {
+			tx, err := db.Begin(true)
+			must(err)
+			must(tx.Put(bucket, bytes.Clone(key), bytes.Clone(value), nutsdb.Persistent))
+			must(tx.Commit())
+		},
+		get: func(key, out []byte) int {
+			tx, err := db.Begin(false)
+			must(err)
+			value, err := tx.Get(bucket, key)
+			must(err)
+			length := copy(out, value)
+			must(tx.Rollback())
+			return length
+		},
+		scan: func(from, out []byte) (at int) {
+			tx, err := db.Begin(false)
+			must(err)
+			iterator := nutsdb.NewIterator(tx, bucket, nutsdb.IteratorOptions{})
+			iterator.Seek(from)
+			for rows := 0; iterator.Valid() && rows < scanRows; rows++ {
+				value, err := iterator.Value()
+				must(err)
+				at = appendRow(out, at, iterator.Key(), value)
+				iterator.Next()
+			}
+			iterator.Release()
+			must(tx.Rollback())
+			return at
 		},
 	}
 }

@@ -177,3 +177,6 @@ func (d *database) Scan(op *driver.Op) (driver.Status, error) {
 	}
 	return rows.Status(), iterator.Error()
 }
+
+// Engine returns the database itself, for the bench that compares the driver with a plain loop.
+func (d *database) Engine() any { return d.db }

@@ -142,3 +142,6 @@ func failed(err error) error {
 	}
 	return err
 }
+
+// Engine returns the database itself, for the bench that compares the driver with a plain loop.
+func (d *database) Engine() any { return d.db }

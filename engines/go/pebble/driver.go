@@ -85,7 +85,6 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/cockroachdb/pebble/v2")
 	opened.InForce("sync", level == driver.Power)
 	opened.InForce("wal", !options.DisableWAL)
-	opened.HandsOver = level == driver.Power // one of the engine's goroutines syncs the log
 	return made, nil
 }
 

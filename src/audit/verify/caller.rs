@@ -20,8 +20,6 @@ const SLACK_NS: u64 = 1000;
 pub(super) struct Caller {
     session: Session,
     clock: Clock,
-    /// Its kit may pass batches to another thread and report that it waited for that.
-    hands_over: bool,
     out_bytes: usize,
     /// Filled into the fields that a driver must write, to detect drivers that do not; 0 for an engine that stores
     /// nothing.
@@ -90,8 +88,12 @@ impl Caller {
         let shadows = vec![vec![0; shape.out_bytes]; ops];
         let is_floor = database.in_force().capabilities & KV_STORES_NOTHING != 0;
         let poison = if is_floor { 0 } else { POISON };
-        let hands_over = database.in_force().capabilities & KV_HANDS_OVER != 0;
-        Ok(Caller { session, clock, hands_over, out_bytes, poison, shadows, stop, faults })
+        Ok(Caller { session, clock, out_bytes, poison, shadows, stop, faults })
+    }
+
+    /// The session.
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
     }
 
     pub fn end(self) -> Result<(), String> {
@@ -140,7 +142,7 @@ impl Caller {
         if waited > wall.saturating_add(slack) {
             self.faults.push(format!("rule 7: `waited` is {waited} ticks, longer than the call of {wall}"));
         }
-        if waited != 0 && !self.hands_over && acts.iter().all(|act| act.due == 0) {
+        if waited != 0 && acts.iter().all(|act| act.due == 0) {
             self.faults.push(format!("rule 7: `waited` is {waited} ticks, but no op had a due time"));
         }
         let answers = (0..acts.len())

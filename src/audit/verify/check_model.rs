@@ -3,9 +3,10 @@
 use super::act::Act;
 use super::draw::Draw;
 use super::shrink::{self, Step};
-use super::subject::{BATCH, Context, Setup, Subject};
+use super::subject::{BATCH, Budget, Context, Setup, Subject};
 use super::{Found, Halt, skip};
 use crate::engine::abi::*;
+use crate::engine::{EngineError, Session};
 
 /// Number of keys that ops are drawn over: few, so that rows are overwritten, deleted and read again.
 const KEYS: usize = 300;
@@ -24,13 +25,12 @@ fn draw(context: &Context<'_>, subject: &Subject<'_>, stream: u64) -> Result<Dra
 
 /// Draws and runs `ops` ops; returns how many were run before time was up.
 fn drive(
-    context: &Context<'_>,
+    budget: &Budget,
     subject: &mut Subject<'_>,
     draw: &mut Draw,
     steps: &mut Vec<Step>,
     ops: u64,
 ) -> Result<u64, String> {
-    let budget = context.budget();
     let mut count = 0;
     while count < ops && !budget.is_spent() {
         let acts = draw.batch(BATCH, &subject.model);
@@ -39,6 +39,33 @@ fn drive(
         steps[steps.len() - 1].run(subject)?;
     }
     Ok(count)
+}
+
+/// What a part of the model check works on.
+struct Part<'p, 'a> {
+    budget: Budget,
+    subject: &'p mut Subject<'a>,
+    draw: &'p mut Draw,
+    steps: &'p mut Vec<Step>,
+    ops: u64,
+}
+
+impl Part<'_, '_> {
+    fn session(&mut self) -> &mut Session {
+        self.subject.caller().expect("a session is open between two parts").session()
+    }
+
+    fn run(&mut self) -> Result<u64, String> {
+        drive(&self.budget, self.subject, self.draw, self.steps, self.ops)
+    }
+
+    /// The same ops in the driver's own loop (rule 12), if it has one.
+    fn run_driven(&mut self) -> Result<u64, String> {
+        let text = |error: EngineError| format!("drive: {error}");
+        let (found, outcome) = Session::drive(self, Part::session, Part::run).map_err(text)?;
+        let count = found?;
+        outcome.map_err(text).map(|()| count)
+    }
 }
 
 /// A failure with the seed and the smallest sequence of ops found that reproduces it.
@@ -52,7 +79,8 @@ fn failure(context: &Context<'_>, level: u32, steps: Vec<Step>, text: String) ->
     })
 }
 
-/// Every op that the engine supports, in calls of 1 to 64 ops; then a comparison of all rows.
+/// Every op that the engine supports, in calls of 1 to 64 ops; then a comparison of all rows. Half of the calls are turns
+/// of the driver's loop, if it has one.
 pub(super) fn random(context: &Context<'_>) -> Found {
     let mut subject = context.open(setup(context, KV_NONE)?)?;
     let mut draw = draw(context, &subject, 20)?;
@@ -60,9 +88,17 @@ pub(super) fn random(context: &Context<'_>) -> Found {
     let mut count = 0;
     let parts = 4;
     let mut steps = Vec::new();
-    for _ in 0..parts {
+    for number in 0..parts {
         let mut part = || -> Result<(), String> {
-            count += drive(context, &mut subject, &mut draw, &mut steps, context.effort.ops / parts)?;
+            let ops = context.effort.ops / parts;
+            let mut part = Part {
+                budget: context.budget(),
+                subject: &mut subject,
+                draw: &mut draw,
+                steps: &mut steps,
+                ops,
+            };
+            count += if number % 2 == 0 { part.run_driven()? } else { part.run()? };
             subject.renew_session()?;
             steps.push(Step::Compare(all.clone()));
             steps[steps.len() - 1].run(&mut subject)
@@ -88,7 +124,7 @@ pub(super) fn with_reopen(context: &Context<'_>) -> Found {
     let mut steps = Vec::new();
     for round in 0..rounds {
         let mut part = || -> Result<(), String> {
-            drive(context, &mut subject, &mut draw, &mut steps, context.effort.ops / 40)?;
+            drive(&context.budget(), &mut subject, &mut draw, &mut steps, context.effort.ops / 40)?;
             // The last writes are the ones most easily lost.
             let last = vec![Act::put(&all[1], &[round as u8; 100]), Act::put(&all[2], &[round as u8; 10])];
             for step in [Step::Call(last), Step::Reopen, Step::Compare(all.clone())] {

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Runs [`reopened`] with the file in a fresh process; `Err` holds what it found, or how it ended.
-pub type Fresh<'f> = &'f dyn Fn(&Path) -> Result<(), String>;
+pub type Fresh<'f> = &'f (dyn Fn(&Path) -> Result<(), String> + Sync);
 
 #[derive(Serialize, Deserialize)]
 struct Head {

@@ -139,7 +139,6 @@ mod tests {
             | abi::KV_SCAN_BLOCKS_WRITES
             | abi::KV_SINGLE_THREAD
             | abi::KV_STORES_NOTHING
-            | abi::KV_HANDS_OVER
             | abi::KV_EVICTS;
         for name in capability_names(!traits) {
             assert!(all.iter().any(|(_, own)| *own == name), "no letter for {name}");

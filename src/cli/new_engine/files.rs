@@ -30,13 +30,12 @@ const EXAMPLE_GO: &str = include_str!("../../../engines/go/example/driver.go");
 const GO_MOD: &str = include_str!("../../../driver/go/go.mod");
 const KIT_GO: &[(&str, &str)] = &[
     ("abi.go", include_str!("../../../driver/go/abi.go")),
+    ("drive.go", include_str!("../../../driver/go/drive.go")),
     ("driver.go", include_str!("../../../driver/go/driver.go")),
     ("glue.c", include_str!("../../../driver/go/glue.c")),
     ("glue.go", include_str!("../../../driver/go/glue.go")),
     ("glue.h", include_str!("../../../driver/go/glue.h")),
     ("go.mod", GO_MOD),
-    ("handover.c", include_str!("../../../driver/go/handover.c")),
-    ("handover.go", include_str!("../../../driver/go/handover.go")),
     ("internal/tick/monotonic.go", include_str!("../../../driver/go/internal/tick/monotonic.go")),
     ("internal/tick/tick_amd64.go", include_str!("../../../driver/go/internal/tick/tick_amd64.go")),
     ("internal/tick/tick_amd64.s", include_str!("../../../driver/go/internal/tick/tick_amd64.s")),

@@ -3,8 +3,7 @@
 //! before the first op and after the last one.
 
 use crate::engine::Span;
-use crate::engine::abi::*;
-use crate::measure::{Clock, Histogram};
+use crate::measure::Clock;
 use crate::results::CallTimes;
 use crate::text::{share_text, time_text};
 
@@ -15,20 +14,17 @@ const DIRECT_CALL_NS: u64 = 150;
 /// The ops of a group get their stamps after it has ended. Those of more ops than this are not in the nearest cache.
 const DIRECT_OPS: usize = 64;
 const DIRECT_OP_NS: u64 = 2;
-/// The Go kit enters Go's runtime and creates its own view of each op.
-const GO_CALL_NS: u64 = 500;
-const GO_OP_NS: u64 = 2;
+/// A driven session: the way out of the turn into the driver's runtime and back, and the kit's own view of each op (Go).
+const DRIVEN_CALL_NS: u64 = 500;
+const DRIVEN_OP_NS: u64 = 2;
 /// The additional share of any call, because the code after a long call is no longer in the nearest caches: 1 / 2^6, 1.6 %.
 const CALL_SHIFT: u32 = 6;
 /// One call of this many may leave more time unaccounted: a thread nearly always loses its processor inside the ops, because
-/// they take nearly all of a call. For the Go kit it is one of four, because entering the runtime may wait.
+/// they take nearly all of a call. For a driven session it is one of four, because returning into the runtime may wait.
 const DIRECT_CALLS_OVER: u64 = 16;
-const GO_CALLS_OVER: u64 = 4;
+const DRIVEN_CALLS_OVER: u64 = 4;
 /// The number of first calls of a phase, which find the caches cold.
 const COLD_CALLS: u64 = 10;
-/// A kit that passes batches to another thread reports how long that took. At least one call of ten is faster than this,
-/// even if threads wait for processors; nanoseconds.
-const HANDED_OVER_NS: u64 = 1_000_000;
 /// A delay that a driver could want to hide; nanoseconds.
 const DELAY_NS: u64 = 100_000;
 /// All calls without such a delay leave at most the sum of their bounds plus this, for cold caches; nanoseconds.
@@ -54,11 +50,10 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The bound of the kit of a driver with these capabilities, for a clock with this cost.
-    pub fn of(capabilities: u64, clock: Clock, clock_cost_ns: f64) -> Bound {
-        let hands_over = capabilities & KV_HANDS_OVER != 0;
-        let (call_ns, free_ops, op_ns, calls_over) = if hands_over {
-            (GO_CALL_NS, 0, GO_OP_NS, GO_CALLS_OVER)
+    /// The bound of a driver's kit, for a clock with this cost; `is_driven`: the driver runs the loops of its sessions.
+    pub fn of(is_driven: bool, clock: Clock, clock_cost_ns: f64) -> Bound {
+        let (call_ns, free_ops, op_ns, calls_over) = if is_driven {
+            (DRIVEN_CALL_NS, 0, DRIVEN_OP_NS, DRIVEN_CALLS_OVER)
         } else {
             (DIRECT_CALL_NS, DIRECT_OPS, DIRECT_OP_NS, DIRECT_CALLS_OVER)
         };
@@ -85,8 +80,6 @@ pub struct Times {
     unaccounted_ticks: u64,
     bound_ticks: u64,
     calls_over_bound: u64,
-    /// The reported waiting times of calls that waited for another thread.
-    waited: Histogram,
     delay_ticks: u64,
     /// Calls with a delay outside the ops, and those with one inside.
     delays_hidden: u64,
@@ -115,7 +108,6 @@ impl Times {
             unaccounted_ticks: 0,
             bound_ticks: 0,
             calls_over_bound: 0,
-            waited: Histogram::new(),
             delay_ticks: clock.from_ns(DELAY_NS),
             delays_hidden: 0,
             delays_inside: 0,
@@ -129,7 +121,8 @@ impl Times {
         }
     }
 
-    /// Records a call of `ops` ops with `inside` ticks from its first stamp to its last one, and `waited` ticks of waiting.
+    /// Records a call of `ops` ops with `inside` ticks from its first stamp to its last one, and `waited` ticks until ops
+    /// were due.
     #[inline(always)]
     pub fn call(&mut self, inside: u64, waited: u64, span: Span, ops: usize) {
         let called = span.ticks();
@@ -142,9 +135,6 @@ impl Times {
         self.unaccounted_ticks += unaccounted;
         self.bound_ticks += bound;
         self.calls_over_bound += u64::from(unaccounted > bound);
-        if waited != 0 {
-            self.waited.record(self.clock.to_ns(waited));
-        }
         if unaccounted >= self.delay_ticks {
             self.delays_hidden += 1;
         } else if inside >= self.delay_ticks {
@@ -212,16 +202,11 @@ impl Times {
                 "the driver's times leave {time} unaccounted in one call that ends a transaction"
             ));
         }
-        let waited = self.waited.quantile_if_enough(1, 10).filter(|ns| *ns > HANDED_OVER_NS)?;
-        let (waited, limit) = (time_text(waited as f64), time_text(HANDED_OVER_NS as f64));
-        Some(format!(
-            "the driver reports that nine of ten batches waited for another thread for {waited} or longer; the bound is \
-             {limit}"
-        ))
+        None
     }
 
-    /// Delays happen anywhere in a call; if most are outside the ops, the driver hides them. Not for Go, where entering the
-    /// runtime may wait.
+    /// Delays happen anywhere in a call; if most are outside the ops, the driver hides them. Not for a driven session, where
+    /// returning into the runtime may wait.
     fn hidden_delays(&self) -> Option<String> {
         let (hidden, all) = (self.delays_hidden, self.delays_hidden + self.delays_inside);
         let outside = self.prompt_unaccounted_ticks as f64 / self.prompt_ticks.max(1) as f64;
@@ -241,13 +226,13 @@ mod tests {
     /// Calls of 64 ops: their number, the time from first to last stamp, waiting time, and total time; nanoseconds.
     type Calls<'a> = &'a [(u64, u64, u64, u64)];
 
-    fn times(capabilities: u64, calls: Calls<'_>) -> Times {
-        times_of(capabilities, calls, 64)
+    fn times(is_driven: bool, calls: Calls<'_>) -> Times {
+        times_of(is_driven, calls, 64)
     }
 
-    fn times_of(capabilities: u64, calls: Calls<'_>, ops: usize) -> Times {
+    fn times_of(is_driven: bool, calls: Calls<'_>, ops: usize) -> Times {
         let clock = Clock::monotonic();
-        let mut times = Times::new(clock, Bound::of(capabilities, clock, 20.0));
+        let mut times = Times::new(clock, Bound::of(is_driven, clock, 20.0));
         for &(count, inside, waited, outside) in calls {
             for _ in 0..count {
                 let span = Span { entered: 1_000, left: 1_000 + outside };
@@ -257,28 +242,29 @@ mod tests {
         times
     }
 
-    fn reason(capabilities: u64, calls: Calls<'_>) -> String {
-        times(capabilities, calls).totals().beyond.unwrap_or_default()
+    fn reason(is_driven: bool, calls: Calls<'_>) -> String {
+        times(is_driven, calls).totals().beyond.unwrap_or_default()
     }
 
     #[test]
     fn the_time_of_a_kit_is_within_its_bound() {
-        let fine: &[(u64, Calls<'_>)] = &[
-            (0, &[(1000, 6_400, 0, 6_450)]),
+        let fine: &[(bool, Calls<'_>)] = &[
+            (false, &[(1000, 6_400, 0, 6_450)]),
             // 150 ns, two reads of the clock, and 1.6 % of the call.
-            (0, &[(1000, 99_000, 0, 100_700)]),
+            (false, &[(1000, 99_000, 0, 100_700)]),
             // The engine has evicted the caches in one call of twenty.
-            (0, &[(950, 8_000, 0, 8_030), (50, 8_000, 0, 8_500)]),
+            (false, &[(950, 8_000, 0, 8_030), (50, 8_000, 0, 8_500)]),
             // The thread lost its processor 15 times outside the ops, 985 times inside.
-            (0, &[(99_000, 6_400, 0, 6_450), (15, 6_400, 0, 4_000_000), (985, 4_000_000, 0, 4_000_050)]),
+            (false, &[(99_000, 6_400, 0, 6_450), (15, 6_400, 0, 4_000_000), (985, 4_000_000, 0, 4_000_050)]),
             // Cold caches at first.
-            (0, &[(10, 6_400, 0, 90_000), (30, 6_400, 0, 6_450)]),
-            (KV_HANDS_OVER, &[(1000, 6_400, 0, 7_000)]),
-            (KV_HANDS_OVER, &[(800, 6_400, 0, 7_000), (200, 6_400, 0, 300_000)]),
-            (KV_HANDS_OVER, &[(1000, 100_000, 60_000, 161_000)]),
+            (false, &[(10, 6_400, 0, 90_000), (30, 6_400, 0, 6_450)]),
+            (true, &[(1000, 6_400, 0, 7_000)]),
+            (true, &[(800, 6_400, 0, 7_000), (200, 6_400, 0, 300_000)]),
+            // Ops that were due later.
+            (true, &[(1000, 100_000, 60_000, 161_000)]),
         ];
-        for &(capabilities, calls) in fine {
-            assert_eq!(reason(capabilities, calls), "", "{calls:?}");
+        for &(is_driven, calls) in fine {
+            assert_eq!(reason(is_driven, calls), "", "{calls:?}");
         }
     }
 
@@ -291,35 +277,38 @@ mod tests {
             (1000, 6_400 + 1_230, true),
             (1000, 6_400 + 2_400, false),
         ] {
-            let beyond = times_of(0, &[(1000, 6_400, 0, outside)], ops).totals().beyond;
+            let beyond = times_of(false, &[(1000, 6_400, 0, outside)], ops).totals().beyond;
             assert_eq!(beyond.is_none(), is_fine, "{ops} ops, {outside} ns: {beyond:?}");
         }
     }
 
     #[test]
     fn time_beyond_the_bound_is_reported() {
-        let lies: &[(u64, Calls<'_>, &str)] = &[
-            (0, &[(1000, 3_200, 0, 6_400)], "leave 50 % of the calls unaccounted"),
-            (0, &[(1000, 6_000, 0, 6_400)], "1000 of 1000 calls are over the bound"),
+        let lies: &[(bool, Calls<'_>, &str)] = &[
+            (false, &[(1000, 3_200, 0, 6_400)], "leave 50 % of the calls unaccounted"),
+            (false, &[(1000, 6_000, 0, 6_400)], "1000 of 1000 calls are over the bound"),
             // Every tenth.
-            (0, &[(900, 6_400, 0, 6_450), (100, 3_200, 0, 6_450)], "100 of 1000 calls are over the bound"),
+            (
+                false,
+                &[(900, 6_400, 0, 6_450), (100, 3_200, 0, 6_450)],
+                "100 of 1000 calls are over the bound",
+            ),
             // One call of a hundred, with less than a delay.
             (
-                0,
+                false,
                 &[(9_900, 6_400, 0, 6_450), (100, 6_400, 0, 96_400)],
                 "100 of 10000 calls are over the bound",
             ),
             // Delays alone, in a call of a hundred.
             (
-                0,
+                false,
                 &[(9_900, 6_400, 0, 6_450), (100, 6_400, 0, 206_450)],
                 "100 of 100 delays of 100 us and more",
             ),
-            (KV_HANDS_OVER, &[(1000, 3_200, 0, 6_400)], "leave 50 % of the calls unaccounted"),
-            (KV_HANDS_OVER, &[(1000, 2_000_000, 2_000_000, 4_000_000)], "waited for another thread"),
+            (true, &[(1000, 3_200, 0, 6_400)], "leave 50 % of the calls unaccounted"),
         ];
-        for &(capabilities, calls, expected) in lies {
-            let text = reason(capabilities, calls);
+        for &(is_driven, calls, expected) in lies {
+            let text = reason(is_driven, calls);
             assert!(text.contains(expected), "{calls:?}: no `{expected}` in `{text}`");
         }
     }
@@ -328,20 +317,20 @@ mod tests {
     fn stamps_that_account_for_less_than_half_of_most_calls_are_a_fault() {
         for (inside, waited, outside, is_fault) in [
             (10_000, 0, 12_000, false),
-            // Waiting for another thread is accounted for.
+            // Waiting until an op is due is accounted for.
             (10_000, 30_000, 42_000, false),
             (10_000, 0, 42_000, true),
             (10_000, 15_000, 42_000, true),
             (100, 1_000, 42_000, true),
         ] {
-            let found = times(KV_HANDS_OVER, &[(200, inside, waited, outside)]).understated();
+            let found = times(true, &[(200, inside, waited, outside)]).understated();
             assert_eq!(found.is_some(), is_fault, "{inside} {waited} {outside}: {found:?}");
         }
     }
 
     #[test]
     fn a_commit_that_hides_its_time_is_reported() {
-        let mut times = times(0, &[]);
+        let mut times = times(false, &[]);
         times.call_alone(1_000_000, 0, Span { entered: 0, left: 9_000_000 });
         assert_eq!(times.totals().beyond, None);
         times.call_alone(1_000_000, 0, Span { entered: 0, left: 90_000_000 });

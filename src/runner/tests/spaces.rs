@@ -209,7 +209,7 @@ fn index_rows_of_an_unordered_engine_are_read_by_their_keys() {
             insert_end: dense,
             counters_from: dense,
             clock: Clock::calibrate(),
-            bound: Bound::of(0, Clock::monotonic(), 20.0),
+            bound: Bound::of(false, Clock::monotonic(), 20.0),
             capabilities: engine.capabilities(),
             checked: true,
             is_guarded: false,
