@@ -11,7 +11,7 @@ fn cc(folder: &Path, words: &[&str]) {
     assert!(built.expect("a C compiler named cc").success(), "{words:?}");
 }
 
-/// Builds tests/cli/loading.c as the plug-in `name`; `kind` are definitions (`NAME="x" ABI=2`) and flags of the linker.
+/// Builds tests/cli/loading.c as the plug-in `name`; `kind` are definitions (`NAME="x" ABI=3`) and flags of the linker.
 fn build(folder: &Path, name: &str, kind: &[&str]) {
     fs::create_dir_all(folder.join("plugins")).unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -37,8 +37,12 @@ const KINDS: &[(&str, &[&str], &str)] = &[
     ("null-table", &["-DKIND_NULL_TABLE"], "table 0 is null"),
     ("twins", &["-DKIND_TWO"], "contains two engines named `twins`"),
     ("no-entry", &["-DKIND_NO_ENTRY"], "the driver table of `no-entry` lacks an entry"),
-    ("older", &["-DABI=0"], "built for ABI 0, but this kvdyno requires ABI 1; rebuild the plug-in"),
-    ("newer", &["-DABI=2"], "built for ABI 2, but this kvdyno requires ABI 1; update kvdyno"),
+    (
+        "older",
+        &["-DABI=1"],
+        "built for ABI 1, but this kvdyno requires ABI 2; rebuild it with this version's kit; the driver itself does not change",
+    ),
+    ("newer", &["-DABI=3"], "built for ABI 3, but this kvdyno requires ABI 2; update kvdyno"),
     ("null-name", &["-UNAME", "-DNAME=NULL"], "`` is not a valid engine name"),
     ("empty-name", &["-UNAME", "-DNAME=\"\""], "`` is not a valid engine name"),
     ("escape-name", &["-UNAME", "-DNAME=\"a\\033[31mb\""], "`a\\x1b[31mb` is not a valid engine name"),
