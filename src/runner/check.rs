@@ -96,16 +96,21 @@ impl Window {
     }
 }
 
-/// The versions of the keys below `len`.
-pub struct Versions {
-    started: Vec<AtomicU32>,
-    acked: Vec<AtomicU32>,
-    /// For keys that several threads write; empty if no phase has such keys.
-    words: Vec<AtomicU64>,
+/// The states of a key, next to each other: a write uses both.
+#[repr(align(8))]
+#[derive(Default)]
+pub(super) struct States {
+    /// The last one sent.
+    pub(super) started: AtomicU32,
+    /// The last one acknowledged.
+    pub(super) acked: AtomicU32,
 }
 
-fn zeros(len: usize) -> Vec<AtomicU32> {
-    (0..len).map(|_| AtomicU32::new(0)).collect()
+/// The versions of the keys below `len`.
+pub struct Versions {
+    states: Vec<States>,
+    /// For keys that several threads write; empty if no phase has such keys.
+    words: Vec<AtomicU64>,
 }
 
 impl Versions {
@@ -117,12 +122,12 @@ impl Versions {
             return None;
         }
         let len = range.max(keys).min(most) as usize;
-        Some(Versions { started: zeros(len), acked: zeros(len), words: Vec::new() })
+        Some(Versions { states: (0..len).map(|_| States::default()).collect(), words: Vec::new() })
     }
 
     /// Adds words, if phases need them.
     pub fn with_words(mut self, are_needed: bool) -> Versions {
-        self.words = words(if are_needed { self.started.len() } else { 0 });
+        self.words = words(if are_needed { self.states.len() } else { 0 });
         self
     }
 
@@ -130,35 +135,42 @@ impl Versions {
         &self.words
     }
 
-    pub(super) fn all_started(&self) -> &[AtomicU32] {
-        &self.started
+    pub(super) fn states(&self) -> &[States] {
+        &self.states
     }
 
-    pub(super) fn all_acked(&self) -> &[AtomicU32] {
-        &self.acked
+    /// Has the processor load a key's states into the nearest cache, without waiting for them.
+    #[inline(always)]
+    pub fn prefetch(&self, index: u64) {
+        if let Some(states) = self.states.get(index as usize) {
+            prefetch(states);
+        }
+        if let Some(word) = self.words.get(index as usize) {
+            prefetch(word);
+        }
     }
 
     /// The number of keys in the table: all keys below this have versions.
     pub fn len(&self) -> u64 {
-        self.started.len() as u64
+        self.states.len() as u64
     }
 
     /// The last state sent; none: not in the table.
     #[inline(always)]
     pub fn started(&self, index: u64) -> Option<State> {
-        self.started.get(index as usize).map(|state| State(state.load(Ordering::Acquire)))
+        self.states.get(index as usize).map(|states| State(states.started.load(Ordering::Acquire)))
     }
 
     /// The last state acknowledged.
     #[inline(always)]
     pub fn acked(&self, index: u64) -> Option<State> {
-        self.acked.get(index as usize).map(|state| State(state.load(Ordering::Acquire)))
+        self.states.get(index as usize).map(|states| State(states.acked.load(Ordering::Acquire)))
     }
 
     /// Records a write that the key's only writer is about to send; returns its state.
     #[inline(always)]
     pub fn begin(&self, index: u64, deleted: bool) -> Option<State> {
-        let cell = self.started.get(index as usize)?;
+        let cell = &self.states.get(index as usize)?.started;
         let state = State(cell.load(Ordering::Relaxed)).next(deleted);
         cell.store(state.0, Ordering::Release);
         Some(state)
@@ -167,24 +179,23 @@ impl Versions {
     /// Records an acknowledged write.
     #[inline(always)]
     pub fn acknowledge(&self, index: u64, state: State) {
-        if let Some(cell) = self.acked.get(index as usize) {
-            cell.store(state.0, Ordering::Release);
+        if let Some(states) = self.states.get(index as usize) {
+            states.acked.store(state.0, Ordering::Release);
         }
     }
 
     /// Records that a started write was not run, or had no effect.
     pub fn roll_back(&self, index: u64) {
-        if let (Some(started), Some(acked)) =
-            (self.started.get(index as usize), self.acked.get(index as usize))
-        {
+        if let Some(States { started, acked }) = self.states.get(index as usize) {
             started.store(acked.load(Ordering::Relaxed), Ordering::Release);
         }
     }
 
     /// Restores the result of `bytes`: later writes were rolled back.
     pub fn restore(&self, bytes: &[u8]) {
-        for states in [&self.started, &self.acked] {
-            states.iter().for_each(|state| state.store(0, Ordering::Release));
+        for States { started, acked } in &self.states {
+            started.store(0, Ordering::Release);
+            acked.store(0, Ordering::Release);
         }
         self.take(bytes);
     }
@@ -192,18 +203,18 @@ impl Versions {
     /// The acknowledged states, when nothing is in flight: four bytes per key, little-endian, up to the last key that was
     /// written.
     pub fn bytes(&self) -> Vec<u8> {
-        let state = |state: &AtomicU32| state.load(Ordering::Relaxed);
-        let written = self.acked.iter().rposition(|cell| state(cell) != 0).map_or(0, |last| last + 1);
-        self.acked[..written].iter().flat_map(|cell| state(cell).to_le_bytes()).collect()
+        let acked = |states: &States| states.acked.load(Ordering::Relaxed);
+        let written = self.states.iter().rposition(|states| acked(states) != 0).map_or(0, |last| last + 1);
+        self.states[..written].iter().flat_map(|states| acked(states).to_le_bytes()).collect()
     }
 
     /// Loads the result of `bytes`; returns false if the bytes are invalid, or have more keys than fit.
     pub fn take(&self, bytes: &[u8]) -> bool {
         let (states, rest) = bytes.as_chunks::<4>();
-        if !rest.is_empty() || states.len() > self.acked.len() {
+        if !rest.is_empty() || states.len() > self.states.len() {
             return false;
         }
-        for (state, (started, acked)) in states.iter().zip(self.started.iter().zip(&self.acked)) {
+        for (state, States { started, acked }) in states.iter().zip(&self.states) {
             let state = u32::from_le_bytes(*state);
             started.store(state, Ordering::Relaxed);
             acked.store(state, Ordering::Relaxed);
@@ -213,8 +224,29 @@ impl Versions {
 
     /// The number of existing keys, when nothing is in flight.
     pub fn present_count(&self) -> u64 {
-        self.acked.iter().filter(|state| !State(state.load(Ordering::Relaxed)).is_absent()).count() as u64
+        let acked = self.states.iter().map(|states| State(states.acked.load(Ordering::Relaxed)));
+        acked.filter(|state| !state.is_absent()).count() as u64
     }
+}
+
+/// Has the processor load what a reference points to, if it has an instruction for that.
+#[inline(always)]
+pub fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    #[allow(unsafe_code, reason = "an instruction that std has only as an unsafe function")]
+    // SAFETY: a prefetch has no effect but on caches; SSE is part of x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    #[allow(unsafe_code, reason = "std has no stable function for this instruction")]
+    // SAFETY: a prefetch has no effect but on caches.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) std::ptr::from_ref(place), options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = place;
 }
 
 /// Faults of a phase: all are counted, the first ones are kept.

@@ -19,7 +19,7 @@
 //! After the phase it is unknown, for some keys, which of their latest versions was applied last. These keys are read
 //! again (reread.rs), so that all phases begin with one known version of each key.
 
-use super::check::{State, Versions};
+use super::check::{State, States, Versions};
 use super::epochs::SAFE;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -66,8 +66,8 @@ pub(super) fn words(len: usize) -> Vec<AtomicU64> {
 impl Versions {
     /// Begins a contended phase. Nothing is in flight: all versions so far have ended.
     pub fn begin_contended(&self) {
-        for (word, started) in self.words().iter().zip(self.all_started()) {
-            let version = State::of_bits(started.load(Ordering::Relaxed)).version();
+        for (word, states) in self.words().iter().zip(self.states()) {
+            let version = State::of_bits(states.started.load(Ordering::Relaxed)).version();
             word.store(Word::new(version, 0).0, Ordering::Relaxed);
         }
     }
@@ -75,7 +75,7 @@ impl Versions {
     /// Assigns a version to a write whose thread has pinned `epoch`; none: not in the table.
     #[inline]
     pub fn hand_out(&self, index: u64, deleted: bool, epoch: u64) -> Option<Handed> {
-        let cell = self.all_started().get(index as usize)?;
+        let cell = &self.states().get(index as usize)?.started;
         let mut now = cell.load(Ordering::Relaxed);
         let state = loop {
             let next = State::of_bits(now).next(deleted);
@@ -101,28 +101,24 @@ impl Versions {
     /// Records an acknowledged write with this floor.
     #[inline]
     pub fn raise(&self, index: u64, floor: State) {
-        if let Some(cell) = self.all_acked().get(index as usize) {
-            cell.fetch_max(floor.bits(), Ordering::AcqRel);
+        if let Some(states) = self.states().get(index as usize) {
+            states.acked.fetch_max(floor.bits(), Ordering::AcqRel);
         }
     }
 
     /// Keys for which it is unknown which version was applied last, when nothing is in flight.
     pub fn open(&self) -> impl Iterator<Item = u64> + '_ {
-        let pairs = self.all_started().iter().zip(self.all_acked());
-        let is_open = |(started, acked): &(&_, &_)| {
-            let load = |cell: &std::sync::atomic::AtomicU32| cell.load(Ordering::Relaxed);
-            load(started) != load(acked)
-        };
-        (0..).zip(pairs).filter(move |(_, pair)| is_open(pair)).map(|(index, _)| index)
+        let is_open =
+            |states: &States| states.started.load(Ordering::Relaxed) != states.acked.load(Ordering::Relaxed);
+        (0..).zip(self.states()).filter(move |(_, states)| is_open(states)).map(|(index, _)| index)
     }
 
     /// Sets the state of such a key to the state that a read has seen. The numbers of later versions are used again, because
     /// their values were overwritten before the phase ended.
     pub fn close(&self, index: u64, state: State) {
-        for cells in [self.all_started(), self.all_acked()] {
-            if let Some(cell) = cells.get(index as usize) {
-                cell.store(state.bits(), Ordering::Release);
-            }
+        if let Some(States { started, acked }) = self.states().get(index as usize) {
+            started.store(state.bits(), Ordering::Release);
+            acked.store(state.bits(), Ordering::Release);
         }
     }
 }

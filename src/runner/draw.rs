@@ -3,7 +3,7 @@
 
 mod keys;
 
-use self::keys::Exact;
+use self::keys::{Ahead, Exact};
 use super::check::State;
 use super::chooser::Chooser;
 use super::lists::{ELEMENT_VERSION, Lists, write_key, write_name};
@@ -112,6 +112,8 @@ pub struct Draw {
     random: Random,
     choices: Random,
     view: View,
+    /// None: keys are not drawn ahead.
+    ahead: Option<Ahead>,
     /// The view grows with the thread's inserts.
     grows: bool,
     exact: Exact,
@@ -178,12 +180,18 @@ impl Draw {
             _ => None,
         };
         drop(kinds);
+        let mut random = Random::stream(shared.seed, 2 * thread as u64);
+        let mut view = Draw::view(shared, thread, range)?;
+        // What a growing range has depends on the inserts so far.
+        let is_ahead = shared.versions.is_some() && !phase.grows;
+        let ahead = is_ahead.then(|| Ahead::new(|| view.next(&mut random)));
         Ok(Draw {
             chooser,
             phase: phase.clone(),
-            random: Random::stream(shared.seed, 2 * thread as u64),
+            random,
             choices: Random::stream(shared.seed, 2 * thread as u64 + 1),
-            view: Draw::view(shared, thread, range)?,
+            view,
+            ahead,
             grows: phase.grows,
             exact: Exact::of(shared, thread),
             epoch: 0,
@@ -248,13 +256,13 @@ impl Draw {
     fn fill_plain(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, count: u64) {
         if kind == OpKind::Get {
             for _ in 0..count {
-                let index = self.drawn();
+                let index = self.drawn(shared);
                 self.add_get_of(shared, arena, kind, index, 0);
             }
             return;
         }
         for _ in 0..count {
-            let index = self.drawn();
+            let index = self.drawn(shared);
             self.add_put(shared, arena, kind, index, 0);
         }
     }
@@ -294,26 +302,26 @@ impl Draw {
             OpKind::Insert => self.add_inserts(shared, arena, ops),
             OpKind::Update => {
                 for left in (0..ops).rev() {
-                    let index = self.drawn();
+                    let index = self.drawn(shared);
                     self.add_put(shared, arena, kind, index, self.tie | join_flag(left));
                 }
             }
             OpKind::Delete => {
                 for left in (0..ops).rev() {
-                    let index = self.drawn();
+                    let index = self.drawn(shared);
                     self.add_delete(shared, arena, index, self.tie | join_flag(left));
                 }
             }
             OpKind::Scan => self.add_scan(shared, arena),
             OpKind::Merge => self.add_merges(shared, arena, ops),
             OpKind::ReadModifyWrite => {
-                let index = self.drawn();
+                let index = self.drawn(shared);
                 self.add_get_of(shared, arena, kind, index, 0);
                 self.add_put(shared, arena, kind, index, 0);
             }
             OpKind::Transaction => {
                 for left in (0..ops).rev() {
-                    let index = self.drawn();
+                    let index = self.drawn(shared);
                     self.add_put(shared, arena, kind, index, KV_ATOMIC | join_flag(left));
                 }
             }
@@ -344,7 +352,7 @@ impl Draw {
                     Some(index) => (index, NEW),
                     None => return self.end_group(arena),
                 },
-                _ => (self.drawn(), 0),
+                _ => (self.drawn(shared), 0),
             };
             self.add_put(shared, arena, OpKind::Put, index, self.tie | join_flag(left));
             self.mark(flag);
@@ -356,7 +364,7 @@ impl Draw {
         for left in (0..ops).rev() {
             let flags = self.tie | join_flag(left) | new;
             if self.phase.existing.is_some_and(|share| self.choices.unit() < share) {
-                let index = self.drawn();
+                let index = self.drawn(shared);
                 self.add_refused_insert(shared, arena, index, flags);
                 continue;
             }
@@ -386,7 +394,7 @@ impl Draw {
 
     #[inline(always)]
     fn add_get(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, flags: u16) {
-        let index = self.drawn();
+        let index = self.drawn(shared);
         if self.phase.miss > 0.0 && self.choices.unit() < self.phase.miss {
             let slot = self.items.len();
             let key = shared.spaces.write_missing(shared.keys, index, arena.key_mut(slot));
@@ -462,7 +470,7 @@ impl Draw {
         for left in (0..ops).rev() {
             let slot = self.items.len();
             // Emulated by get and put, a counter needs one writing thread.
-            let drawn = if self.merges_by_get { self.own(shared) } else { self.drawn() };
+            let drawn = if self.merges_by_get { self.own(shared) } else { self.drawn(shared) };
             let index = shared.counters_from + drawn;
             let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
             arena.value_mut(slot)[..8].copy_from_slice(&1u64.to_le_bytes());
@@ -474,7 +482,7 @@ impl Draw {
     fn add_scan(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
         let slot = self.items.len();
         let scan = self.phase.scan;
-        let item = self.drawn();
+        let item = self.drawn(shared);
         let mut flags = if scan.reverse { KV_REVERSE } else { 0 };
         let (mut value, is_hash) = (0, shared.spaces.are_hashes());
         let (mut key, space) = match scan.index {

@@ -7,7 +7,7 @@ use super::shared::Shared;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session, Shape, Status};
 use crate::workload::Transaction;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 /// Number of keys read in one call.
 const OPS: usize = 64;
@@ -36,7 +36,8 @@ pub fn before_abort(shared: &Shared<'_>) -> Option<Vec<u8>> {
 /// Restores the versions to those of `before`; returns the keys that the phase wrote.
 pub fn undo(shared: &Shared<'_>, before: &[u8]) -> Vec<u64> {
     let Some(versions) = shared.versions else { return Vec::new() };
-    let sent: Vec<u32> = versions.all_started().iter().map(|state| state.load(Ordering::Relaxed)).collect();
+    let sent: Vec<u32> =
+        (0..versions.len()).filter_map(|item| versions.started(item)).map(State::bits).collect();
     versions.restore(before);
     let was = |item: &u64| versions.started(*item).map(State::bits);
     let written: Vec<u64> =

@@ -43,6 +43,31 @@ impl Exact {
     }
 }
 
+/// Keys that were drawn ahead of their ops, so that their versions are in a cache by then: a table of versions is larger
+/// than the caches, and the engine evicts what fits. The order of keys is that of the draws.
+pub(super) struct Ahead {
+    keys: [u64; Ahead::KEYS],
+    next: usize,
+}
+
+impl Ahead {
+    /// As many as a processor loads at the same time.
+    const KEYS: usize = 16;
+
+    /// Draws the first keys.
+    pub(super) fn new(mut draw: impl FnMut() -> u64) -> Ahead {
+        Ahead { keys: std::array::from_fn(|_| draw()), next: 0 }
+    }
+
+    /// Takes a new key; returns the oldest.
+    #[inline(always)]
+    fn exchange(&mut self, key: u64) -> u64 {
+        let oldest = std::mem::replace(&mut self.keys[self.next], key);
+        self.next = (self.next + 1) % Ahead::KEYS;
+        oldest
+    }
+}
+
 impl Draw {
     /// The view that the thread draws from.
     pub(super) fn view(shared: &Shared<'_>, thread: usize, range: u64) -> Result<View, SpecError> {
@@ -74,15 +99,18 @@ impl Draw {
 
     /// The next key of the distribution.
     #[inline(always)]
-    pub(super) fn drawn(&mut self) -> u64 {
-        self.view.next(&mut self.random)
+    pub(super) fn drawn(&mut self, shared: &Shared<'_>) -> u64 {
+        let drawn = self.view.next(&mut self.random);
+        let (Some(versions), Some(ahead)) = (shared.versions, &mut self.ahead) else { return drawn };
+        versions.prefetch(drawn);
+        ahead.exchange(drawn)
     }
 
     /// The next key that only this thread may write, for ops that the core does in several calls.
     #[inline(always)]
     pub(super) fn own(&mut self, shared: &Shared<'_>) -> u64 {
         loop {
-            let index = self.drawn();
+            let index = self.drawn(shared);
             if shared.writers <= 1 || index % shared.writers == self.writer {
                 return index;
             }
