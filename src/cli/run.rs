@@ -52,7 +52,9 @@ pub fn measured(
         None => {
             let (run, notes) = planned(args, &registry, command)?;
             let checked = check(args, &registry, &run)?;
-            (RunFolder::create(&args.results, &run)?, checked, notes)
+            // Runs that start in the same second have one suffix in 65,536 in common.
+            let others = std::iter::repeat_with(random_suffix).take(100);
+            (RunFolder::create_distinct(&args.results, run, others)?, checked, notes)
         }
     };
     let runner = Runner {

@@ -48,6 +48,12 @@ pub fn run_id(started_at: &str, workload: &str, parameters: &str, suffix: u16) -
     parts.join("-")
 }
 
+/// The id of a run with another suffix.
+pub(super) fn with_suffix(id: &str, suffix: u16) -> String {
+    let stem = id.rsplit_once('-').map_or(id, |(stem, _)| stem);
+    format!("{stem}-{suffix:04x}")
+}
+
 /// Sixteen random bits to distinguish runs that started in the same second. They are only used in a name.
 pub fn random_suffix() -> u16 {
     // Each `RandomState` is seeded by the operating system.

@@ -3,7 +3,7 @@
 //! A record is written to disk first; it counts once its journal line is on disk. So after a crash at any moment, each
 //! trial is either done, with its complete record, or not done.
 
-use super::identity::is_safe_name;
+use super::identity::{is_safe_name, with_suffix};
 use super::journal::{self, Entry};
 use super::load::{LoadError, RECORD_LIMIT_BYTES, RUN_LIMIT_BYTES, parse_record, parse_run};
 use super::{Outcome, Parts, Record, Run};
@@ -171,6 +171,24 @@ impl RunFolder {
         write_whole(&folder.path, RUN_FILE, &to_json(run, &run.id)?)?;
         sync_folder(parent)?;
         Ok(folder)
+    }
+
+    /// Creates the folder as [`RunFolder::create`] does. While there is a run with the same id, which started in the same
+    /// second, the next of `suffixes` takes the place of the id's own.
+    pub fn create_distinct(
+        parent: &Path,
+        mut run: Run,
+        suffixes: impl IntoIterator<Item = u16>,
+    ) -> Result<RunFolder, StoreError> {
+        let mut created = RunFolder::create(parent, &run);
+        for suffix in suffixes {
+            if !matches!(created, Err(StoreError::Exists(_))) {
+                break;
+            }
+            run.id = with_suffix(&run.id, suffix);
+            created = RunFolder::create(parent, &run);
+        }
+        created
     }
 
     /// Opens the folder of a run for reading; writes nothing until the first [`RunFolder::save`].

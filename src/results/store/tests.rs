@@ -230,6 +230,22 @@ fn finds_the_newest_run() {
 }
 
 #[test]
+fn runs_of_one_second_have_folders_of_their_own_also_when_their_random_suffixes_are_equal() {
+    let parent = tempfile::tempdir().unwrap();
+    let (mut run, _) = small_run();
+    run.id = "2026-11-21T00-00-00-quick-2301".into();
+    let created = |suffixes: &[u16]| {
+        let folder = RunFolder::create_distinct(parent.path(), run.clone(), suffixes.iter().copied())?;
+        Ok::<_, StoreError>((folder.path().file_name().unwrap().to_owned(), folder.run().id.clone()))
+    };
+    assert_eq!(created(&[7]).unwrap().1, "2026-11-21T00-00-00-quick-2301");
+    let (name, id) = created(&[0x2301, 7, 8]).unwrap();
+    assert_eq!((name.to_str(), id.as_str()), (Some(id.as_str()), "2026-11-21T00-00-00-quick-0007"));
+    assert_eq!(RunFolder::open(&parent.path().join(&id)).unwrap().run().id, id);
+    assert!(matches!(created(&[7, 0x2301]), Err(StoreError::Exists(_))));
+}
+
+#[test]
 fn a_newer_schema_is_named_as_such() {
     let newer = json!({ "schema": SCHEMA + 1, "phases": "in another shape" });
     let bytes = serde_json::to_vec(&newer).unwrap();
