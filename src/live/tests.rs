@@ -249,7 +249,10 @@ fn the_first_trial_of_an_engine_is_used_to_estimate_its_others() {
 #[test]
 fn the_line_of_a_trial_has_its_place_its_time_and_the_time_left() {
     let mut state = state();
-    simulated(&mut state).store(3_000, Ordering::Relaxed);
+    let clock = simulated(&mut state);
+    // Again, at the simulated time.
+    state.trial_begins(&fixture::run().plan.trials[2], 2);
+    clock.store(3_000, Ordering::Relaxed);
     let ended = lines::Ended::of(&state).expect("a trial is running");
     let record = fixture::records().remove(2);
     let failure = state.trial_ended(&record);

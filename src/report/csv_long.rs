@@ -54,6 +54,7 @@ fn rows(summary: &Summary, phase: &PhaseSummary, run: &RunFigures) -> Vec<String
     figure("", "ops", "ops", text(run.ops));
     figure("", "elapsed", "ns", text(run.elapsed_ns));
     figure("", "throughput", "ops/s", text(run.ops_per_second));
+    figure("", "engine_throughput", "ops/s", text(run.engine_ops_per_second));
     times(&mut figure, "", &run.latency);
     figure("", "cpu", "s/Mop", text(run.cpu_seconds_per_million_ops));
     figure("", "rss", "bytes", text(run.rss_bytes));
@@ -61,6 +62,9 @@ fn rows(summary: &Summary, phase: &PhaseSummary, run: &RunFigures) -> Vec<String
     figure("", "write_amplification", "ratio", text(run.write_amplification));
     figure("", "space_amplification", "ratio", text(run.space_amplification));
     figure("", "harness_share", "ratio", text(run.harness_share));
+    figure("", "harness_generation", "ratio", text(run.harness.map(|harness| harness.generation)));
+    figure("", "harness_checks", "ratio", text(run.harness.map(|harness| harness.checks)));
+    figure("", "harness_boundary", "ratio", text(run.harness.map(|harness| harness.boundary)));
     figure("", "batch", "ops/call", text(run.batch_mean));
     let record = summary.records.iter().find(|record| record.trial.id == run.trial);
     let whole = record.filter(|_| run.state.counts()).and_then(|record| record.whole_phase(&phase.name));

@@ -69,6 +69,7 @@ fn figures(run: &RunFigures) -> Option<String> {
     };
     let ns = |value: Option<u64>| value.map(|value| value as f64);
     figure(run.ops_per_second, "ops/s");
+    figure(run.engine_ops_per_second, "engine-ops/s");
     figure(ns(run.latency.p50_ns), "p50-ns");
     figure(ns(run.latency.p99_ns), "p99-ns");
     figure(ns(run.latency.p999_ns), "p999-ns");

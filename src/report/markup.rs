@@ -132,19 +132,25 @@ const LONG_CELL: usize = 48;
 
 /// A table with a scroll bar if it is too wide. Cells with long texts are wrapped.
 pub(super) fn table(table: &Table) -> Html {
+    // Only the cells of the rarer alignment have a class, because there are thousands of cells.
+    let right = table.columns().iter().filter(|column| column.align == Align::Right).count();
+    let usual = if 2 * right > table.columns().len() { Align::Right } else { Align::Left };
     let class = |column: &Column, cell: &str| match column.align {
-        Align::Right => Html::constant(" class=\"r\""),
         Align::Left if cell.len() > LONG_CELL => Html::constant(" class=\"long\""),
-        Align::Left => Html::default(),
+        align if align == usual => Html::default(),
+        Align::Right => Html::constant(" class=\"r\""),
+        Align::Left => Html::constant(" class=\"l\""),
     };
     let title = |column: &Column| html!("<th scope=\"col\"{}>{}</th>", class(column, ""), column.title);
+    let usual = if usual == Align::Right { " class=\"r\"" } else { "" };
     let titles: Html = table.columns().iter().map(title).collect();
     let cell = |(column, cell): (&Column, &String)| html!("<td{}>{}</td>", class(column, cell), cell);
     let row = |row: &Vec<String>| {
         html!("<tr>{}</tr>\n", table.columns().iter().zip(row).map(cell).collect::<Html>())
     };
     html!(
-        "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
+        "<div class=\"scroll\" tabindex=\"0\"><table{}>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
+        Html::constant(usual),
         titles,
         table.rows().iter().map(row).collect::<Html>()
     )

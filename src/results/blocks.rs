@@ -102,9 +102,9 @@ impl Blocks {
     }
 }
 
-/// The engines of a table: their rates, and their rates by engine time, which excludes the harness's share.
+/// The engines of a table: their rates, and their throughputs as if the harness took no time.
 ///
-/// Orders are by engine time: if two equal engines have unequal harness shares, their rates differ only because of the
+/// Orders are by the latter: if two equal engines have unequal harness shares, their rates differ only because of the
 /// harness.
 pub struct Table {
     rates: Blocks,
@@ -112,22 +112,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// `rates`: see [`Blocks::new`]; `harness_shares`: the harness's share of each run, 0 to 1. If one of them is unknown,
-    /// orders are by rates. Both comparisons exclude the same runs: those that are outliers by engine time.
-    pub fn new(rates: &[Vec<f64>], harness_shares: &[Vec<Option<f64>>]) -> Option<Table> {
-        let inside = |share: &Option<f64>| share.map(|share| 1.0 - share).filter(|inside| *inside > 0.0);
-        let own = |(rates, shares): (&Vec<f64>, &Vec<Option<f64>>)| -> Option<Vec<f64>> {
-            let same = rates.len() == shares.len();
-            rates
-                .iter()
-                .zip(shares)
-                .map(|(rate, share)| Some(rate / inside(share)?))
-                .collect::<Option<_>>()
-                .filter(|_| same)
-        };
-        let own: Option<Vec<Vec<f64>>> = rates.iter().zip(harness_shares).map(own).collect();
+    /// `rates`: see [`Blocks::new`]; `engine_rates`: the engine's throughput in each run. If one of them is unknown,
+    /// orders are by rates. Both comparisons exclude the same runs: those whose engine's throughput is an outlier.
+    pub fn new(rates: &[Vec<f64>], engine_rates: &[Vec<Option<f64>>]) -> Option<Table> {
+        let known = |rates: &Vec<Option<f64>>| rates.iter().copied().collect::<Option<Vec<f64>>>();
+        let is_whole = rates.iter().zip(engine_rates).all(|(rates, engine)| rates.len() == engine.len());
+        let own: Option<Vec<Vec<f64>>> = engine_rates.iter().map(known).collect();
         let rates = Blocks::new(rates)?;
-        Some(match own.and_then(|own| Blocks::new(&own)) {
+        Some(match own.filter(|_| is_whole).and_then(|own| Blocks::new(&own)) {
             Some(own) => Table { rates: Blocks::of(rates.logs, own.kept.clone()), own: Some(own) },
             None => Table { rates, own: None },
         })
@@ -138,7 +130,7 @@ impl Table {
         &self.rates
     }
 
-    /// Which engine is faster by engine time, or by rates if the harness's shares are unknown. None: no claim.
+    /// Which engine is faster by its own throughput, or by rates if that is unknown. None: no claim.
     pub fn order(&self, first: usize, second: usize) -> Option<Ordering> {
         self.own.as_ref().unwrap_or(&self.rates).order(first, second)
     }

@@ -4,8 +4,8 @@ pub(crate) mod sketch;
 
 use super::store::RunFolder;
 use super::{
-    Check, CheckLevel, EngineFacts, KindRecord, Outcome, PhaseRecord, Plan, Proof, Record, Run, SCHEMA, Step,
-    ThreadRecord, Trial,
+    Check, CheckLevel, EngineFacts, HarnessTimes, KindRecord, Outcome, PhaseRecord, Plan, Proof, Record, Run,
+    SCHEMA, Step, ThreadRecord, Trial,
 };
 use crate::measure::{
     ClockFacts, DiskUse, Histogram, Machine, Noise, Placement, SeriesRow, Usage, Warning, warning::Concern,
@@ -298,6 +298,11 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         batch_mean: if ops == 0 { 0.0 } else { 64.0 },
         call_times: None,
         harness_share: if ops == 0 { 0.0 } else { outside_ns as f64 / elapsed_ns as f64 },
+        harness: (ops > 0).then(|| HarnessTimes {
+            generation_ns: outside_ns / 2 * threads,
+            checks_ns: outside_ns / 4 * threads,
+            boundary_ns: outside_ns / 4 * threads,
+        }),
         check: Check {
             level: if stores { CheckLevel::Full } else { CheckLevel::None },
             values: ops - writes,

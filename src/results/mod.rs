@@ -28,7 +28,7 @@ pub use reserve::Reserve;
 pub use sane::sane;
 pub use sane::sane_record;
 pub use state::{Cause, EndedBy, StepKind};
-pub use times::CallTimes;
+pub use times::{CallTimes, HarnessShares, HarnessTimes};
 
 use crate::measure::{
     CapRecord, CapUse, ClockFacts, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement, SeriesRow,
@@ -282,6 +282,9 @@ pub struct PhaseRecord {
     pub call_times: Option<CallTimes>,
     /// The share of the phase's thread time outside the driver's calls, 0 to 1.
     pub harness_share: f64,
+    /// The parts of that time; none: the phase did not run, or an older version measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harness: Option<HarnessTimes>,
     /// What was checked.
     pub check: Check,
 }
@@ -467,6 +470,7 @@ impl PhaseRecord {
             batch_mean: 0.0,
             call_times: None,
             harness_share: 0.0,
+            harness: None,
             check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },
         }
     }

@@ -110,6 +110,10 @@ fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
     whole.engine_stats.clone_from(&round.engine_stats);
     let times = whole.call_times.take().into_iter().chain(round.call_times.clone());
     whole.call_times = CallTimes::of_all(times);
+    whole.harness = whole.harness.zip(round.harness).map(|(mut whole, round)| {
+        whole.add(round);
+        whole
+    });
     add_check(&mut whole.check, &round.check);
 }
 

@@ -167,6 +167,13 @@ fn check_shares(phase: &PhaseRecord, violations: &mut Vec<String>) {
     expect((0.0..=1.0).contains(&share), violations, || {
         format!("the harness's share is {share}, not within 0 to 1")
     });
+    let thread_ns: f64 = phase.threads.iter().map(|thread| thread.elapsed_ns as f64).sum();
+    if let Some(times) = phase.harness {
+        let sum_ns = times.generation_ns as f64 + times.checks_ns as f64 + times.boundary_ns as f64;
+        expect(sum_ns <= thread_ns * CLOCK_TOLERANCE, violations, || {
+            format!("the harness took {sum_ns:.0} ns of threads that ran for {thread_ns:.0} ns")
+        });
+    }
     if let Some(times) = &phase.call_times {
         let outside = times.unaccounted_ns.saturating_add(times.waited_ns);
         expect(outside <= times.called_ns.saturating_add(times.calls), violations, || {

@@ -1,5 +1,6 @@
-//! Compares the times that a driver reports with the durations of its calls.
+//! The time of calls, of the engine in them, and of the harness around them.
 
+use super::{PhaseRecord, ThreadRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,83 @@ impl CallTimes {
         }
         self.beyond = self.beyond.take().or(next.beyond);
     }
+}
+
+/// The thread time of a phase outside the time of ops, all threads together, by its use; nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HarnessTimes {
+    /// Drawing keys, making values and filling batches, and what else the harness's loop does.
+    pub generation_ns: u64,
+    /// Checking answers, values and rows, and recording service times.
+    pub checks_ns: u64,
+    /// Entering and leaving the driver: the part of its calls that is in no op's time.
+    pub boundary_ns: u64,
+}
+
+impl HarnessTimes {
+    /// Adds the times of a later round.
+    pub(super) fn add(&mut self, round: HarnessTimes) {
+        self.generation_ns = self.generation_ns.saturating_add(round.generation_ns);
+        self.checks_ns = self.checks_ns.saturating_add(round.checks_ns);
+        self.boundary_ns = self.boundary_ns.saturating_add(round.boundary_ns);
+    }
+}
+
+impl PhaseRecord {
+    /// Ops per second by the wall clock; none: no op was run.
+    pub fn ops_per_second(&self) -> Option<f64> {
+        (self.ops > 0 && self.elapsed_ns > 0).then(|| self.ops as f64 / (self.elapsed_ns as f64 / 1e9))
+    }
+
+    /// The engine's throughput: the ops per second as if the harness took no time; none: no op was run, or no time was
+    /// inside the driver.
+    pub fn engine_ops_per_second(&self) -> Option<f64> {
+        let inside = 1.0 - self.harness_share;
+        (inside > 0.0).then_some(self.ops_per_second()? / inside)
+    }
+
+    /// CPU time of the process, user and system, without that of the harness; nanoseconds. None: unknown.
+    pub fn engine_cpu_ns(&self) -> Option<u64> {
+        let process_ns = self.usage.user_cpu_ns?.checked_add(self.usage.system_cpu_ns?)?;
+        let harness_ns = self.threads.iter().map(ThreadRecord::harness_cpu_ns).fold(0, u64::saturating_add);
+        (!self.threads.is_empty()).then(|| process_ns.saturating_sub(harness_ns))
+    }
+
+    /// The shares of the phase's thread time that the harness used; none: an older version measured it.
+    pub fn harness_shares(&self) -> Option<HarnessShares> {
+        let thread_ns: f64 = self.threads.iter().map(|thread| thread.elapsed_ns as f64).sum();
+        let times = self.harness.filter(|_| thread_ns > 0.0)?;
+        let share = |ns: u64| (ns as f64 / thread_ns).min(1.0);
+        Some(HarnessShares {
+            generation: share(times.generation_ns),
+            checks: share(times.checks_ns),
+            boundary: share(times.boundary_ns),
+        })
+    }
+}
+
+impl ThreadRecord {
+    /// CPU time outside the driver; nanoseconds. The harness never sleeps, so it waits for a CPU as often as the thread does
+    /// on average. If the thread's own times are unknown, all its time outside the driver counts.
+    fn harness_cpu_ns(&self) -> u64 {
+        let outside_ns = self.elapsed_ns.saturating_sub(self.inside_ns) as f64;
+        let on_cpu = match (self.cpu_ns, self.run_delay_ns) {
+            (Some(cpu), Some(delay)) if cpu > 0 => cpu as f64 / (cpu as f64 + delay as f64),
+            _ => 1.0,
+        };
+        (outside_ns * on_cpu) as u64
+    }
+}
+
+/// The parts of the harness share: shares of a phase's thread time, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HarnessShares {
+    /// As in [`HarnessTimes`].
+    pub generation: f64,
+    /// As in [`HarnessTimes`].
+    pub checks: f64,
+    /// As in [`HarnessTimes`].
+    pub boundary: f64,
 }
 
 #[cfg(test)]

@@ -36,7 +36,9 @@ pub struct Judge {
     pub ops: u64,
     /// Ticks inside the driver's calls, by its stamps.
     pub inside_ticks: u64,
-    /// The time of calls that those leave unaccounted.
+    /// Ticks in which answers were judged.
+    pub check_ticks: u64,
+    /// The time of calls that the driver's stamps leave unaccounted.
     pub times: Times,
     /// Calls of the driver.
     pub batches: u64,
@@ -57,6 +59,7 @@ impl Judge {
             merges: 0,
             ops: 0,
             inside_ticks: 0,
+            check_ticks: 0,
             times: Times::new(clock, bound),
             batches: 0,
             batch_ops: 0,

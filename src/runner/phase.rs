@@ -13,7 +13,9 @@ use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
 use crate::generator::Distribution;
 use crate::measure::{CapUse, ThreadTimes, Usage};
-use crate::results::{CallTimes, Cause, Check, CheckLevel, EndedBy, KindRecord, PhaseRecord, ThreadRecord};
+use crate::results::{
+    CallTimes, Cause, Check, CheckLevel, EndedBy, HarnessTimes, KindRecord, PhaseRecord, ThreadRecord,
+};
 use crate::workload::{Access, Durability, Emulate, OpKind, Phase};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -434,6 +436,22 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         batch_mean: if batches > 0 { sum(|judge| judge.batch_ops) as f64 / batches as f64 } else { 0.0 },
         call_times: CallTimes::of_all(outcomes.iter().map(|outcome| outcome.judge.times.totals())),
         harness_share: if busy > 0 { 1.0 - (inside as f64 / busy as f64).min(1.0) } else { 0.0 },
+        harness: Some(harness_times(shared, outcomes)),
         check: check_of(shared, outcomes),
     }
+}
+
+/// What the harness spent its part of the threads' time on.
+fn harness_times(shared: &Shared<'_>, outcomes: &[Outcome]) -> HarnessTimes {
+    let mut times = HarnessTimes::default();
+    for Outcome { judge, start, end, .. } in outcomes {
+        let ns = |ticks| shared.clock.to_ns(ticks);
+        let outside = end.saturating_sub(*start).saturating_sub(judge.inside_ticks);
+        let boundary = judge.times.unaccounted_ticks().min(outside);
+        let checks = judge.check_ticks.min(outside - boundary);
+        times.boundary_ns += ns(boundary);
+        times.checks_ns += ns(checks);
+        times.generation_ns += ns(outside - boundary - checks);
+    }
+    times
 }

@@ -250,7 +250,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         Counted { start, end: now, times }
     }
 
-    /// Runs one batch; returns the tick at which its call returned, if there was exactly one call.
+    /// Runs one batch; returns the tick at which it had been judged, if it was judged as a whole.
     #[inline(always)]
     fn batch(&mut self, left: u64) -> Option<u64> {
         let epochs = self.shared.epochs.as_ref();
@@ -282,15 +282,20 @@ impl<'s, 'p> Worker<'s, 'p> {
         self.pass(returned);
         let ticks = self.call_ticks(&executed);
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
-        let scans = self.judge.interval[OpKind::Scan as usize].is_some();
-        if scans {
+        let called = self.judge.times.called_ticks();
+        if self.judge.interval[OpKind::Scan as usize].is_some() {
             self.finish_scans(&executed);
+        }
+        let judged = shared.clock.now();
+        if self.counts {
+            // The pieces of resumed scans are calls within this time.
+            let pieces = self.judge.times.called_ticks() - called;
+            self.judge.check_ticks += judged.saturating_sub(returned).saturating_sub(pieces);
         }
         self.issued += self.judge.ops - before;
         self.heartbeat(executed.done);
         self.adapt(ticks);
-        // A resumed scan ended later than its first call.
-        (!scans).then_some(returned)
+        Some(judged)
     }
 
     /// The ticks of a call by the driver's stamps; counts them as time inside the driver.

@@ -88,6 +88,13 @@ fn a_process_that_was_started_counts_while_it_runs() {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let during = Usage::now();
+    // The memory of this process itself changes with other tests, but not from one line to the next each time.
+    let of_children = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let own = number_after(&status, "VmRSS:").unwrap() * 1024;
+        Usage::now().rss_bytes.unwrap().saturating_sub(own)
+    };
+    let is_large = (0..20).any(|_| of_children() > 48 << 20);
     let used = during.since(&before);
     let tree_ns = Usage::tree_cpu_ns().unwrap();
     drop(child.stdin.take());
@@ -98,10 +105,9 @@ fn a_process_that_was_started_counts_while_it_runs() {
     if !std::path::Path::new("/proc/thread-self/children").exists() {
         return;
     }
-    let child_rss = during.rss_bytes.unwrap() - before.rss_bytes.unwrap();
-    assert!(child_rss > 48 << 20, "{child_rss}");
+    assert!(is_large);
     // Filling that much takes more than the 10 ms resolution of other processes' CPU times.
     assert!(used.cpu_ns().unwrap() > 10_000_000, "{used:?}");
     // It has ended: its memory is no longer in any figure.
-    assert!(Usage::now().rss_bytes.unwrap() < during.rss_bytes.unwrap() - (40 << 20));
+    assert!((0..20).any(|_| of_children() < 24 << 20));
 }

@@ -17,7 +17,7 @@ struct Figure {
 const FIGURES: [Figure; 4] = [
     Figure {
         title: "CPU",
-        axis: "CPU seconds per million ops, harness included",
+        axis: "CPU seconds of the engine per million ops",
         unit: Unit::Plain,
         of: |cell| cell.cpu_seconds_per_million_ops,
     },

@@ -66,6 +66,15 @@ fn one_bad_run_of_ten_is_excluded() {
     assert_eq!(table.order(0, 1), Some(Ordering::Greater));
 }
 
+/// The table of these rates with these shares of the harness.
+fn table_of(rates: &[Vec<f64>], shares: &[Vec<Option<f64>>]) -> Option<Table> {
+    let engine = |(rate, share): (&f64, &Option<f64>)| share.map(|share| rate / (1.0 - share));
+    let engines = rates.iter().zip(shares);
+    let own: Vec<Vec<_>> =
+        engines.map(|(rates, shares)| rates.iter().zip(shares).map(engine).collect()).collect();
+    Table::new(rates, &own)
+}
+
 #[test]
 fn the_harness_does_not_decide_between_equal_engines() {
     // The same time inside the engine; the first spends 2 % outside, the second 20 %.
@@ -77,10 +86,10 @@ fn the_harness_does_not_decide_between_equal_engines() {
         })
         .collect();
     let known: Vec<Vec<Option<f64>>> = shares.iter().map(|share| vec![Some(*share); 5]).collect();
-    let table = Table::new(&rates, &known).unwrap();
+    let table = table_of(&rates, &known).unwrap();
     assert_eq!(table.rates().order(0, 1), Some(Ordering::Greater));
     assert_eq!(table.order(0, 1), None);
-    let unknown = Table::new(&rates, &[vec![None; 5], vec![None; 5]]).unwrap();
+    let unknown = table_of(&rates, &[vec![None; 5], vec![None; 5]]).unwrap();
     assert_eq!(unknown.order(0, 1), Some(Ordering::Greater));
 }
 
@@ -92,7 +101,7 @@ fn an_unknown_share_does_not_move_blocks_against_each_other() {
     for odd in [None, Some(1.0)] {
         let (mut first, mut last) = (vec![Some(0.1); 6], vec![Some(0.1); 6]);
         (first[0], last[5]) = (odd, odd);
-        let table = Table::new(&[drift.clone(), other.clone()], &[first, last]).unwrap();
+        let table = table_of(&[drift.clone(), other.clone()], &[first, last]).unwrap();
         assert_eq!(table.order(0, 1), None, "{odd:?}");
     }
 }
@@ -107,10 +116,10 @@ fn the_same_runs_are_excluded_by_rate_and_by_engine_time() {
     // A run at half speed because of the harness only: by engine time it is like the others.
     rates[0][6] /= 2.0;
     shares[0][6] = Some(0.51);
-    let table = Table::new(&rates, &shares).unwrap();
+    let table = table_of(&rates, &shares).unwrap();
     assert_eq!(table.rates().set_aside(0).count(), 0);
     rates[0][2] /= 2.0;
-    let table = Table::new(&rates, &shares).unwrap();
+    let table = table_of(&rates, &shares).unwrap();
     assert_eq!(table.rates().set_aside(0).collect::<Vec<_>>(), [2]);
 }
 

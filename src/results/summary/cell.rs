@@ -4,7 +4,7 @@ use super::note::{Note, cause, notes};
 use crate::measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
 use crate::measure::{Histogram, PhaseNoise};
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
-use crate::results::{Cause, CheckLevel, EndedBy, Outcome, PhaseRecord, Record};
+use crate::results::{Cause, CheckLevel, EndedBy, HarnessShares, Outcome, PhaseRecord, Record};
 use crate::workload::{Durability, OpKind};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -31,13 +31,15 @@ pub struct Cell {
     pub ops_per_second: Option<f64>,
     /// The interval of that median; none for a single run.
     pub ops_per_second_interval: Option<Interval>,
+    /// The engine's throughput as if the harness took no time, ops per second: the median over runs. Ranks are by it.
+    pub engine_ops_per_second: Option<f64>,
     /// Its rate as a multiple of the leader's or the baseline's rate, estimated within blocks; none if it is not ranked.
     pub ratio: Option<Ratio>,
     /// Service times of all ops.
     pub latency: Latency,
     /// The same for each kind of op.
     pub kinds: Vec<KindSummary>,
-    /// CPU time, user and system, the harness included: seconds per million ops, the median over runs.
+    /// CPU time of the engine, user and system: seconds per million ops, the median over runs.
     pub cpu_seconds_per_million_ops: Option<f64>,
     /// Resident memory of the process in the phase, bytes: the maximum of all runs.
     pub rss_bytes: Option<u64>,
@@ -63,6 +65,9 @@ pub struct Cell {
     pub retries: u64,
     /// The share of thread time outside the driver's calls, 0 to 1, the median over runs.
     pub harness_share: Option<f64>,
+    /// Its parts, the median of each over runs; none: an older version measured them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness: Option<HarnessShares>,
     /// Ops per call of the driver, the median over runs.
     pub batch_mean: Option<f64>,
     /// Whether its phase was run with settings that differ from [`super::PhaseSummary::settings`]; if so, it is not ranked.
@@ -236,7 +241,9 @@ pub struct RunFigures {
     pub ops_per_second: Option<f64>,
     /// Service times of all kinds.
     pub latency: Latency,
-    /// CPU seconds, user and system, per million ops.
+    /// The engine's throughput as if the harness took no time, ops per second.
+    pub engine_ops_per_second: Option<f64>,
+    /// CPU seconds of the engine, user and system, per million ops.
     pub cpu_seconds_per_million_ops: Option<f64>,
     /// Resident memory, the maximum seen in the phase, bytes.
     pub rss_bytes: Option<u64>,
@@ -248,6 +255,9 @@ pub struct RunFigures {
     pub space_amplification: Option<f64>,
     /// The share of thread time outside the driver's calls, 0 to 1.
     pub harness_share: Option<f64>,
+    /// Its parts; none: an older version measured them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness: Option<HarnessShares>,
     /// Ops per call of the driver.
     pub batch_mean: Option<f64>,
     /// Why its driver's times do not count; if set, the cell is not ranked.
@@ -330,7 +340,6 @@ pub(super) fn figures(
     phase: Option<&PhaseRecord>,
     live_bytes_per_key: Option<f64>,
 ) -> RunFigures {
-    let per_second = |phase: &PhaseRecord| phase.ops as f64 / (phase.elapsed_ns as f64 / 1e9);
     let disk = phase.and_then(|phase| phase.disk_end).map(|disk| disk.allocated_bytes);
     RunFigures {
         trial: trial.to_string(),
@@ -339,7 +348,8 @@ pub(super) fn figures(
         durability_in_force: phase.and_then(|phase| phase.durability_in_force),
         ops: phase.map(|phase| phase.ops),
         elapsed_ns: phase.map(|phase| phase.elapsed_ns),
-        ops_per_second: phase.map(per_second),
+        ops_per_second: phase.and_then(PhaseRecord::ops_per_second),
+        engine_ops_per_second: phase.and_then(PhaseRecord::engine_ops_per_second),
         latency: phase.map(|phase| Latency::of(&merged(&[phase], None))).unwrap_or_default(),
         cpu_seconds_per_million_ops: phase.and_then(cpu_seconds_per_million_ops),
         rss_bytes: phase.and_then(rss_bytes),
@@ -347,6 +357,7 @@ pub(super) fn figures(
         write_amplification: phase.and_then(write_amplification),
         space_amplification: phase.and_then(|phase| space_amplification(phase, disk?, live_bytes_per_key?)),
         harness_share: phase.map(|phase| phase.harness_share),
+        harness: phase.and_then(PhaseRecord::harness_shares),
         batch_mean: phase.map(|phase| phase.batch_mean),
         unaccounted: phase.and_then(|phase| phase.call_times.as_ref()?.beyond.clone()),
         disturbed: Vec::new(),
@@ -385,7 +396,7 @@ fn latency(counted: &[&PhaseRecord], kind: Option<&str>) -> Latency {
 }
 
 fn cpu_seconds_per_million_ops(phase: &PhaseRecord) -> Option<f64> {
-    let cpu_ns = phase.usage.user_cpu_ns?.saturating_add(phase.usage.system_cpu_ns?);
+    let cpu_ns = phase.engine_cpu_ns()?;
     // Nanoseconds per op are thousandths of seconds per million ops.
     (phase.ops > 0).then(|| cpu_ns as f64 / phase.ops as f64 / 1e3)
 }
@@ -440,6 +451,7 @@ pub(super) fn cell(
         counted_runs: counted.len() as u32,
         ops_per_second: median(&rates),
         ops_per_second_interval: interval_of_median(&rates),
+        engine_ops_per_second: middle(|run| run.engine_ops_per_second),
         ratio: None,
         latency: latency(counted, None),
         kinds: kinds(counted),
@@ -454,6 +466,7 @@ pub(super) fn cell(
         emulated,
         retries: retries.fold(0, u64::saturating_add),
         harness_share: middle(|run| run.harness_share),
+        harness: harness(middle),
         batch_mean: middle(|run| run.batch_mean),
         settings_differ,
         runs,
@@ -461,6 +474,15 @@ pub(super) fn cell(
     };
     cell.notes = notes(&cell);
     cell
+}
+
+/// The medians of the parts of the harness share.
+fn harness(middle: impl Fn(fn(&RunFigures) -> Option<f64>) -> Option<f64>) -> Option<HarnessShares> {
+    Some(HarnessShares {
+        generation: middle(|run| Some(run.harness?.generation))?,
+        checks: middle(|run| Some(run.harness?.checks))?,
+        boundary: middle(|run| Some(run.harness?.boundary))?,
+    })
 }
 
 /// The class of engines that may evict rows. They are ranked separately, because they have less work.

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, RunState};
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
-use crate::results::{Outcome, Record, Run};
+use crate::results::{HarnessShares, Outcome, Record, Run};
 use crate::text::{listed, share_text};
 use serde::Serialize;
 
@@ -87,8 +87,19 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     notes.extend(unaccounted(cell));
     notes.extend(disturbed(cell));
     if cell.harness_share.is_some_and(|share| share > HARNESS_SHARE_LIMIT) {
-        let percent = cell.harness_share.unwrap_or_default() * 100.0;
-        notes.push(Note::mark(format!("harness {percent:.0}%")));
+        let percent = |share: f64| format!("{:.0}%", share * 100.0);
+        let mark = format!("harness {}", percent(cell.harness_share.unwrap_or_default()));
+        notes.push(match cell.harness {
+            Some(HarnessShares { generation, checks, boundary }) => {
+                let (generation, checks, boundary) =
+                    (percent(generation), percent(checks), percent(boundary));
+                Note::detailed(
+                    mark,
+                    format!("generation {generation}, checks {checks}, boundary {boundary} of thread time"),
+                )
+            }
+            None => Note::mark(mark),
+        });
     }
     if cell.retries > 0 {
         notes.push(Note::mark(format!("{} retries", cell.retries)));

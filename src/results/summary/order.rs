@@ -52,9 +52,9 @@ struct Comparison(Option<Table>);
 impl Comparison {
     fn new(cells: &[Cell]) -> Comparison {
         let rates = |cell: &Cell| cell.runs.iter().filter_map(|run| run.ops_per_second).collect::<Vec<f64>>();
-        let shares = |cell: &Cell| cell.runs.iter().map(|run| run.harness_share).collect::<Vec<_>>();
-        let (rates, shares): (Vec<_>, Vec<_>) = cells.iter().map(|cell| (rates(cell), shares(cell))).unzip();
-        Comparison(Table::new(&rates, &shares))
+        let engine = |cell: &Cell| cell.runs.iter().map(|run| run.engine_ops_per_second).collect::<Vec<_>>();
+        let (rates, engine): (Vec<_>, Vec<_>) = cells.iter().map(|cell| (rates(cell), engine(cell))).unzip();
+        Comparison(Table::new(&rates, &engine))
     }
 
     fn is_ahead(&self, first: usize, second: usize) -> bool {

@@ -150,6 +150,16 @@ impl Times {
         }
     }
 
+    /// The ticks of all calls so far.
+    pub fn called_ticks(&self) -> u64 {
+        self.called_ticks
+    }
+
+    /// The ticks of calls that belong to no op.
+    pub fn unaccounted_ticks(&self) -> u64 {
+        self.unaccounted_ticks
+    }
+
     /// Records a single call such as a commit.
     pub fn call_alone(&mut self, inside: u64, waited: u64, span: Span) {
         let unaccounted = span.ticks().saturating_sub(inside).saturating_sub(waited);
