@@ -16,6 +16,9 @@ const CHUNK_BYTES: usize = 4096;
 /// larger caches: with 1 MiB a get of LMDB took 15 % longer (`make bench`, core over hand). The word that is XORed
 /// with a slice makes values differ.
 const NOISE_BYTES: usize = 1 << 14;
+/// Chunks of this size and more are written and compared by wider instructions.
+#[cfg(target_arch = "x86_64")]
+const WIDE_BYTES: usize = 256;
 /// Bytes that LZ4 keeps of a header (tag, the changing bytes of index and version, two matches), measured by
 /// `shape::compressibility`.
 const HEADER_COST: f64 = 14.0;
@@ -79,18 +82,30 @@ impl Body {
             return self.write_chunks(hash, body);
         }
         let first = self.first_bytes(body.len());
-        self.write_chunk(hash, body, first);
+        self.write_chunk_quickly(hash, body, first);
     }
 
     #[inline(never)]
     fn write_chunks(&self, hash: u64, body: &mut [u8]) {
         for (place, chunk) in body.chunks_mut(CHUNK_BYTES).enumerate() {
             let noise = self.noise_bytes(chunk.len(), place == 0);
-            self.write_chunk(chunk_hash(hash, place), chunk, noise);
+            self.write_chunk_quickly(chunk_hash(hash, place), chunk, noise);
         }
     }
 
+    /// Writes a chunk, 32 bytes at a time if the processor has such registers and the chunk is worth the call.
     #[inline]
+    #[allow(unsafe_code, reason = "a function for processors with AVX2 can only be called so")]
+    fn write_chunk_quickly(&self, hash: u64, chunk: &mut [u8], noise_bytes: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if chunk.len() >= WIDE_BYTES && std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor supports it.
+            return unsafe { write_wide(self, hash, chunk, noise_bytes) };
+        }
+        self.write_chunk(hash, chunk, noise_bytes);
+    }
+
+    #[inline(always)]
     fn write_chunk(&self, hash: u64, chunk: &mut [u8], noise_bytes: usize) {
         let (noise, word) = self.source(hash, noise_bytes);
         let (veiled, repeated) = chunk.split_at_mut(noise_bytes);
@@ -115,18 +130,30 @@ impl Body {
         if body.len() > CHUNK_BYTES {
             return self.equals_chunks(hash, body);
         }
-        self.equals_chunk(hash, body, self.first_bytes(body.len()))
+        self.equals_chunk_quickly(hash, body, self.first_bytes(body.len()))
     }
 
     #[inline(never)]
     fn equals_chunks(&self, hash: u64, body: &[u8]) -> bool {
         body.chunks(CHUNK_BYTES).enumerate().all(|(place, chunk)| {
             let noise = self.noise_bytes(chunk.len(), place == 0);
-            self.equals_chunk(chunk_hash(hash, place), chunk, noise)
+            self.equals_chunk_quickly(chunk_hash(hash, place), chunk, noise)
         })
     }
 
+    /// Compares a chunk; see [`Body::write_chunk_quickly`].
     #[inline]
+    #[allow(unsafe_code, reason = "a function for processors with AVX2 can only be called so")]
+    fn equals_chunk_quickly(&self, hash: u64, chunk: &[u8], noise_bytes: usize) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if chunk.len() >= WIDE_BYTES && std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor supports it.
+            return unsafe { equals_wide(self, hash, chunk, noise_bytes) };
+        }
+        self.equals_chunk(hash, chunk, noise_bytes)
+    }
+
+    #[inline(always)]
     fn equals_chunk(&self, hash: u64, chunk: &[u8], noise_bytes: usize) -> bool {
         let (noise, word) = self.source(hash, noise_bytes);
         let (veiled, repeated) = chunk.split_at(noise_bytes);
@@ -151,6 +178,18 @@ impl Body {
         }
         difference == 0
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn write_wide(body: &Body, hash: u64, chunk: &mut [u8], noise_bytes: usize) {
+    body.write_chunk(hash, chunk, noise_bytes);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn equals_wide(body: &Body, hash: u64, chunk: &[u8], noise_bytes: usize) -> bool {
+    body.equals_chunk(hash, chunk, noise_bytes)
 }
 
 /// The repeating part of a chunk: four bytes. With eight, LZ4, which skips ahead while it finds no match, takes

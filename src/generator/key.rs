@@ -434,20 +434,13 @@ fn encode(encoding: Encoding, mut number: u64, out: &mut [u8]) {
             tail.copy_from_slice(&bytes[8 - width..]);
         }
         Encoding::Decimal | Encoding::Hashed => {
-            // Eight digits at a time: the divisions of one part do not wait for those of the next.
-            for part in out.rchunks_mut(8) {
-                let mut eight = (number % 100_000_000) as u32;
-                number /= 100_000_000;
-                let (front, pairs) = part.as_rchunks_mut::<2>();
-                for pair in pairs.iter_mut().rev() {
-                    let two = eight % 100;
-                    *pair = [b'0' + (two / 10) as u8, b'0' + (two % 10) as u8];
-                    eight /= 100;
-                }
-                if let [digit] = front {
-                    *digit = b'0' + (eight % 10) as u8;
-                }
+            let (front, parts) = out.as_rchunks_mut::<8>();
+            for part in parts.iter_mut().rev() {
+                *part = eight_digits(number % EIGHT_DIGITS);
+                number /= EIGHT_DIGITS;
             }
+            let digits = eight_digits(number % EIGHT_DIGITS);
+            front.copy_from_slice(&digits[8 - front.len()..]);
         }
         Encoding::Hex => {
             for digit in out.iter_mut().rev() {
@@ -458,7 +451,53 @@ fn encode(encoding: Encoding, mut number: u64, out: &mut [u8]) {
     }
 }
 
+/// 10 to the power of 8.
+const EIGHT_DIGITS: u64 = 100_000_000;
+
+/// The decimal digits of a number below 10^8, in parallel: halves of four digits in the halves of a word, then pairs, then
+/// digits, in each of which the first is the least significant byte. The multipliers divide exactly in these ranges.
+#[inline]
+fn eight_digits(number: u64) -> [u8; 8] {
+    debug_assert!(number < EIGHT_DIGITS, "the number has more than eight digits");
+    let high = (number * 3_518_437_209) >> 45;
+    let halves = high | (number - 10_000 * high) << 32;
+    let high = ((halves * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let pairs = high | (halves - 100 * high) << 16;
+    let high = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    let digits = high | (pairs - 10 * high) << 8;
+    (digits | 0x3030_3030_3030_3030).to_le_bytes()
+}
+
+/// The number of eight decimal digits, by the same steps backward; `None` if a byte is not a digit.
+#[inline]
+fn of_eight_digits(bytes: [u8; 8]) -> Option<u64> {
+    let word = u64::from_le_bytes(bytes);
+    let digits = word ^ 0x3030_3030_3030_3030;
+    // A byte over 9 reaches its upper half itself or with 6 more; nothing is carried into the next byte, because bytes over
+    // 15 are excluded first.
+    if digits & 0xf0f0_f0f0_f0f0_f0f0 != 0 || (digits + 0x0606_0606_0606_0606) & 0xf0f0_f0f0_f0f0_f0f0 != 0 {
+        return None;
+    }
+    let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let halves = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((halves * 10_000 + (halves >> 32)) & 0xffff_ffff)
+}
+
+/// The number of decimal digits; `None` if a byte is not a digit, or the number has more than 64 bits.
+#[inline]
+fn decimal(bytes: &[u8]) -> Option<u64> {
+    let (front, parts) = bytes.as_rchunks::<8>();
+    let mut first = [b'0'; 8];
+    first[8 - front.len()..].copy_from_slice(front);
+    parts.iter().try_fold(of_eight_digits(first)?, |number, part| {
+        number.checked_mul(EIGHT_DIGITS)?.checked_add(of_eight_digits(*part)?)
+    })
+}
+
 fn decode(encoding: Encoding, bytes: &[u8]) -> Option<u64> {
+    if let Encoding::Decimal | Encoding::Hashed = encoding {
+        return decimal(bytes);
+    }
     let shift = |number: u64, base: u64, digit: u8| number.checked_mul(base)?.checked_add(u64::from(digit));
     bytes.iter().try_fold(0_u64, |number, &byte| match (encoding, byte) {
         (Encoding::Binary | Encoding::Random, _) => shift(number, 256, byte),
@@ -466,4 +505,50 @@ fn decode(encoding: Encoding, bytes: &[u8]) -> Option<u64> {
         (Encoding::Hex, b'a'..=b'f') => shift(number, 16, byte - b'a' + 10),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generator::Random;
+
+    #[test]
+    fn decimal_digits_are_those_of_std() {
+        let mut random = Random::seeded(1);
+        let edges = [0, 1, 9, 10, 99, 100, 9_999, 10_000, 99_999_999, 100_000_000, 10_u64.pow(16), u64::MAX];
+        let more = edges.into_iter().flat_map(|edge| [edge, edge.wrapping_sub(1), edge.saturating_add(1)]);
+        let drawn = std::iter::repeat_with(|| random.next_u64() >> (random.next_u64() % 64)).take(100_000);
+        for number in more.chain(drawn) {
+            let text = number.to_string();
+            for width in [text.len(), text.len() + 1, 20, 24, 31] {
+                let wanted = format!("{number:0width$}");
+                let mut digits = vec![0; wanted.len()];
+                encode(Encoding::Decimal, number, &mut digits);
+                assert_eq!(digits, wanted.as_bytes(), "{number} in {width} digits, seed 1");
+                assert_eq!(decode(Encoding::Decimal, &digits), Some(number), "{wanted}, seed 1");
+            }
+        }
+        assert_eq!(decode(Encoding::Decimal, b"18446744073709551616"), None);
+        assert_eq!(decode(Encoding::Decimal, b"100000000000000000000"), None);
+        assert_eq!(decode(Encoding::Decimal, b""), Some(0));
+    }
+
+    #[test]
+    fn a_byte_that_is_no_digit_makes_no_number() {
+        for len in [1, 7, 8, 9, 16, 19] {
+            for place in 0..len {
+                for byte in 0..=u8::MAX {
+                    let mut digits = vec![b'5'; len];
+                    digits[place] = byte;
+                    let found = decode(Encoding::Decimal, &digits);
+                    let wanted = std::str::from_utf8(&digits).ok().filter(|_| byte.is_ascii_digit());
+                    assert_eq!(
+                        found,
+                        wanted.map(|text| text.parse().unwrap()),
+                        "byte {byte} at {place} of {len}"
+                    );
+                }
+            }
+        }
+    }
 }

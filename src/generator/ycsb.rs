@@ -6,7 +6,7 @@
 //! items, so that its hottest item gets 3.8 % of the draws; and some items have no hash value (YCSB issue 1495).
 
 use super::portable::pow;
-use super::random::Random;
+use super::random::{Random, scale};
 use super::zipf::{zeta, zeta_between};
 
 /// YCSB's ZIPFIAN_CONSTANT.
@@ -52,8 +52,18 @@ impl Gray {
         if uz < self.zeta2 {
             return u64::from(uz >= 1.0);
         }
-        let rank = (self.items as f64 * pow(self.eta * u - self.eta + 1.0, self.alpha)) as u64;
+        let (items, base) = (self.items as f64, self.eta * u - self.eta + 1.0);
+        // Nearly always the 100th power is close enough to tell the rank.
+        let near = items * hundredth_power(base);
+        let rank = (near * (1.0 - NEAR)) as u64;
+        let rank = if rank == (near * (1.0 + NEAR)) as u64 { rank } else { self.exact_rank(base) };
         rank.min(self.items - 1)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn exact_rank(&self, base: f64) -> u64 {
+        (self.items as f64 * pow(base, self.alpha)) as u64
     }
 
     /// Sets the ranks to those below `items`, not fewer than before; a few more are added term by term, as in YCSB.
@@ -87,13 +97,32 @@ impl Gray {
     }
 }
 
+/// Bound of the relative error of [`hundredth_power`] in the place of a power of `alpha`, which is 100 but for 9e-14, where
+/// the power is over 1e-10; and of that power itself.
+const NEAR: f64 = 1e-13;
+
+/// `x` to the power of 100 by multiplications; the relative error is about 50 units in the last place.
+#[inline]
+fn hundredth_power(x: f64) -> f64 {
+    let fourth = (x * x) * (x * x);
+    let eighth = fourth * fourth;
+    let thirty_second = (eighth * eighth) * (eighth * eighth);
+    (thirty_second * thirty_second) * (thirty_second * fourth)
+}
+
 /// The absolute value of YCSB's 64-bit FNV-1a hash of the 8 bytes of `number`.
 #[inline]
 pub(super) fn fnv64(number: u64) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in number.to_le_bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(1_099_511_628_211);
-    }
+    const PRIME: u64 = 1_099_511_628_211;
+    let bytes = number.to_le_bytes();
+    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+    let mut hash = bytes[..4].iter().fold(0xcbf2_9ce4_8422_2325_u64, add);
+    hash = if number >> 32 == 0 {
+        // Four bytes of 0 leave four multiplications.
+        hash.wrapping_mul(PRIME.wrapping_pow(4))
+    } else {
+        bytes[4..].iter().fold(hash, add)
+    };
     (hash as i64).unsigned_abs()
 }
 
@@ -102,13 +131,15 @@ pub(super) fn fnv64(number: u64) -> u64 {
 pub struct Ycsb {
     ranks: Gray,
     n: u64,
+    /// 2^64 divided by n + 1, rounded down.
+    inverse: u64,
 }
 
 impl Ycsb {
     /// Items [0, n), permanently: the item is a hash modulo a number, and another number would move every hot item.
     /// CoreWorkload's n is the number of existing records plus the expected inserts; see view.rs.
     pub(super) fn new(n: u64) -> Ycsb {
-        Ycsb { ranks: Gray::with_zeta(ITEM_COUNT + 1, ZETAN), n }
+        Ycsb { ranks: Gray::with_zeta(ITEM_COUNT + 1, ZETAN), n, inverse: u64::MAX / (n + 1) }
     }
 
     /// The next item. CoreWorkload passes the generator one item too many, because its end is included, and draws
@@ -116,11 +147,21 @@ impl Ycsb {
     #[inline]
     pub(super) fn next(&self, random: &mut Random) -> u64 {
         loop {
-            let item = fnv64(self.ranks.rank(random.unit())) % (self.n + 1);
+            let item = self.modulo(fnv64(self.ranks.rank(random.unit())));
             if item < self.n {
                 return item;
             }
         }
+    }
+
+    /// `hash` modulo n + 1. The quotient by the inverse is at most two too low.
+    #[inline]
+    fn modulo(&self, hash: u64) -> u64 {
+        let mut rest = hash - scale(hash, self.inverse) * (self.n + 1);
+        while rest > self.n {
+            rest -= self.n + 1;
+        }
+        rest
     }
 
     /// The probabilities of the items: the first million ranks hashed one by one; the rest, whose probabilities are
@@ -154,6 +195,43 @@ mod tests {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         assert_eq!(fnv64(123_456_789), (hash as i64).unsigned_abs());
+    }
+
+    #[test]
+    fn the_short_ways_give_the_same_items() {
+        let mut random = Random::seeded(1);
+        for items in [3, 1_000, 1_000_000, ITEM_COUNT + 1] {
+            let gray = Gray::new(items);
+            let mut exact = 0;
+            for round in 0..200_000 {
+                // Also close to where the closed form begins.
+                let u = if round % 2 == 0 {
+                    random.unit()
+                } else {
+                    gray.zeta2 / gray.zetan + random.unit() * 1e-6
+                };
+                let u = u.min(1.0 - f64::EPSILON / 2.0);
+                if u * gray.zetan < gray.zeta2 {
+                    continue;
+                }
+                let base = gray.eta * u - gray.eta + 1.0;
+                let power = pow(base, gray.alpha);
+                assert!((hundredth_power(base) / power - 1.0).abs() < NEAR / 2.0, "{items} items at {u}");
+                let wanted = gray.exact_rank(base).min(items - 1);
+                assert_eq!(gray.rank(u), wanted, "{items} items at {u}, seed 1");
+                let near = items as f64 * hundredth_power(base);
+                exact += u32::from((near * (1.0 - NEAR)) as u64 != (near * (1.0 + NEAR)) as u64);
+            }
+            assert!(exact < 1_000, "{items} items: {exact} ranks needed the exact power");
+        }
+        for n in [1, 2, 3, 999_999, 1 << 32, (1 << 62) + 1, 1 << 63] {
+            let ycsb = Ycsb::new(n);
+            for _ in 0..10_000 {
+                let hash = random.next_u64() >> (random.next_u64() % 64).max(1);
+                assert_eq!(ycsb.modulo(hash), hash % (n + 1), "n {n}, seed 1");
+            }
+            assert_eq!(ycsb.modulo((1 << 63) - 1), ((1 << 63) - 1) % (n + 1));
+        }
     }
 
     #[test]

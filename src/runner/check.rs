@@ -6,6 +6,7 @@
 //! keys that several threads write.
 
 use super::contended::words;
+use crate::measure::table_in_huge_pages;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The memory limit of versions, bytes, and the same again for the words of keys that several threads write; above it,
@@ -122,7 +123,7 @@ impl Versions {
             return None;
         }
         let len = range.max(keys).min(most) as usize;
-        Some(Versions { states: (0..len).map(|_| States::default()).collect(), words: Vec::new() })
+        Some(Versions { states: table_in_huge_pages(len), words: Vec::new() })
     }
 
     /// Adds words, if phases need them.

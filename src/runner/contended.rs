@@ -21,6 +21,7 @@
 
 use super::check::{State, States, Versions};
 use super::epochs::SAFE;
+use crate::measure::table_in_huge_pages;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The bits of a word that hold the version.
@@ -60,7 +61,7 @@ pub struct Handed {
 
 /// A word for each key.
 pub(super) fn words(len: usize) -> Vec<AtomicU64> {
-    (0..len).map(|_| AtomicU64::new(0)).collect()
+    table_in_huge_pages(len)
 }
 
 impl Versions {

@@ -26,6 +26,8 @@ pub struct RowsCheck {
     cursor: Option<u64>,
     /// The distance between positions that may belong to this keyspace.
     step: u64,
+    /// The items at the next positions.
+    ahead: Ahead,
     is_exact: bool,
     /// The item that a prefix scan was drawn for, if all rows of the prefix are known.
     prefixed: Option<u64>,
@@ -45,6 +47,22 @@ pub struct RowsCheck {
     has_own: bool,
     /// A value, to compare with.
     value: Vec<u8>,
+}
+
+/// Items at consecutive positions in key order, looked up together: finding one and loading its version takes long, but
+/// none of them waits for another.
+#[derive(Default)]
+struct Ahead {
+    /// The first position; the others follow in the direction of the scan.
+    first: u64,
+    /// The number of positions looked up.
+    count: usize,
+    /// `u64::MAX`: there is no item at this position.
+    items: [u64; Ahead::ITEMS],
+}
+
+impl Ahead {
+    const ITEMS: usize = 16;
 }
 
 /// Splits `{u32 key length, u32 value length, key, value}` off the front.
@@ -75,7 +93,7 @@ impl RowsCheck {
         self.own.clear();
         (self.reverse, self.limit) = (op.flags & KV_REVERSE != 0, op.user as u32);
         (self.rows, self.bytes, self.has_own, self.has_strayed) = (0, 0, false, false);
-        (self.fields, self.sum) = (0, 0);
+        (self.fields, self.sum, self.ahead.count) = (0, 0, 0);
         self.start.extend_from_slice(key);
         if op.flags & KV_PREFIX != 0 {
             self.prefix.extend_from_slice(bound);
@@ -107,24 +125,56 @@ impl RowsCheck {
 
     /// The item whose key is at this position, exists, and is in the keyspace of the scan.
     fn at_place(&self, shared: &Shared<'_>, place: u64) -> Option<u64> {
-        let index = shared.keys.at_place(place)?;
+        shared.keys.at_place(place).filter(|index| self.is_there(shared, *index))
+    }
+
+    /// Whether an item's key exists and is in the keyspace of the scan.
+    #[inline]
+    fn is_there(&self, shared: &Shared<'_>, index: u64) -> bool {
         let there = match shared.versions {
             Some(table) => table.acked(index).is_some_and(|state| !state.is_absent()),
             None => index < shared.population.dense,
         };
-        (there && shared.spaces.of(index) == self.space).then_some(index)
+        there && shared.spaces.of(index) == self.space
+    }
+
+    /// The same as [`RowsCheck::at_place`], for positions that are asked for in order.
+    #[inline]
+    fn at_next_place(&mut self, shared: &Shared<'_>, place: u64) -> Option<u64> {
+        let first = self.ahead.first;
+        let mut at = if self.reverse { first.wrapping_sub(place) } else { place.wrapping_sub(first) };
+        if at >= self.ahead.count as u64 {
+            self.look_ahead(shared, place);
+            at = 0;
+        }
+        let index = self.ahead.items[at as usize];
+        (index != u64::MAX && self.is_there(shared, index)).then_some(index)
+    }
+
+    fn look_ahead(&mut self, shared: &Shared<'_>, place: u64) {
+        // Positions of other keyspaces lie between those of a larger step.
+        let most = if self.step == 1 { (self.left() as usize).clamp(1, Ahead::ITEMS) } else { 1 };
+        (self.ahead.first, self.ahead.count) = (place, most);
+        for (distance, item) in (0..).zip(&mut self.ahead.items[..most]) {
+            let place = if self.reverse { place.checked_sub(distance) } else { place.checked_add(distance) };
+            *item = place.and_then(|place| shared.keys.at_place(place)).unwrap_or(u64::MAX);
+            if let Some(versions) = shared.versions {
+                versions.prefetch(*item);
+            }
+        }
     }
 
     /// The place and item of the next row that must be returned; none: the keyspace ends.
     #[inline]
-    fn expected(&self, shared: &Shared<'_>) -> Option<(u64, u64)> {
-        let is_there = |place: u64| self.at_place(shared, place).map(|index| (place, index));
-        let (cursor, step) = (self.cursor?, self.step as usize);
-        if self.reverse {
-            (0..=cursor).rev().step_by(step).find_map(is_there)
-        } else {
-            (cursor..places(shared)).step_by(step).find_map(is_there)
+    fn expected(&mut self, shared: &Shared<'_>) -> Option<(u64, u64)> {
+        let mut place = self.cursor?;
+        while self.reverse || place < places(shared) {
+            if let Some(index) = self.at_next_place(shared, place) {
+                return Some((place, index));
+            }
+            place = if self.reverse { place.checked_sub(self.step)? } else { place + self.step };
         }
+        None
     }
 
     /// The number of rows that are still requested.
@@ -154,41 +204,55 @@ impl RowsCheck {
 
     /// Checks one piece: `count` rows in `bytes`.
     pub fn piece(&mut self, shared: &Shared<'_>, mut bytes: &[u8], count: u32, faults: &mut Faults) {
+        let mut before = std::mem::take(&mut self.last);
+        let mut last = None;
+        let mut is_whole = true;
         for _ in 0..count {
             let Some((key, value, rest)) = split_row(bytes) else {
                 faults.add(|| "scan: the rows are malformed: a length points beyond the buffer".into());
-                return;
+                is_whole = false;
+                break;
             };
             bytes = rest;
+            let plain = shared.spaces.unmarked(self.space, key);
+            let expected = if self.is_exact && plain.is_some() { self.expected(shared) } else { None };
+            // The key at the expected position needs no search for its item, and is in order and in bounds.
+            let is_expected = expected
+                .is_some_and(|(place, _)| plain.and_then(|key| shared.keys.place_of_key(key)) == Some(place));
+            if !is_expected {
+                self.place(key, last.unwrap_or(&before), faults);
+            }
             self.rows += 1;
-            self.place(key, faults);
-            match shared.spaces.unmarked(self.space, key) {
+            match plain {
                 None => faults.add(|| format!("scan: key {} belongs to another keyspace", shown(key))),
                 Some(plain) => {
                     self.bytes += (plain.len() + value.len()) as u64;
                     match self.index {
-                        0 => self.content(shared, plain, value, faults),
+                        0 => self.content(shared, (plain, value), (expected, is_expected), faults),
                         _ => self.indexed_content(shared, key, plain, value, faults),
                     }
                 }
             }
-            self.last.clear();
-            self.last.extend_from_slice(key);
+            last = Some(key);
         }
-        if !bytes.is_empty() {
+        if let Some(last) = last {
+            before.clear();
+            before.extend_from_slice(last);
+        }
+        self.last = before;
+        if is_whole && !bytes.is_empty() {
             let left = bytes.len();
             faults.add(|| format!("scan: {left} bytes after the last of {count} rows"));
         }
     }
 
-    /// Order and bounds.
-    fn place(&mut self, key: &[u8], faults: &mut Faults) {
-        if !self.last.is_empty() && self.is_ordered {
-            let is_ordered = if self.reverse { key < &self.last[..] } else { key > &self.last[..] };
+    /// Order, after the key `last`, and bounds.
+    fn place(&mut self, key: &[u8], last: &[u8], faults: &mut Faults) {
+        if !last.is_empty() && self.is_ordered {
+            let is_ordered = if self.reverse { key < last } else { key > last };
             if !is_ordered {
                 self.has_strayed = true;
-                let (what, last) =
-                    (if key == self.last { "twice" } else { "out of order" }, shown(&self.last));
+                let (what, last) = (if key == last { "twice" } else { "out of order" }, shown(last));
                 faults.add(|| format!("scan: key {} returned {what}, after {last}", shown(key)));
             }
         }
@@ -203,10 +267,14 @@ impl RowsCheck {
         }
     }
 
-    fn content(&mut self, shared: &Shared<'_>, key: &[u8], value: &[u8], faults: &mut Faults) {
-        let expected = if self.is_exact { self.expected(shared) } else { None };
-        // The key of the expected place needs no search for its item.
-        let is_expected = expected.is_some_and(|(place, _)| shared.keys.place_of_key(key) == Some(place));
+    /// Checks a row; `expected` is the position and item of the row that must be here, and whether this is its key.
+    fn content(
+        &mut self,
+        shared: &Shared<'_>,
+        (key, value): (&[u8], &[u8]),
+        (expected, is_expected): (Option<(u64, u64)>, bool),
+        faults: &mut Faults,
+    ) {
         let found = match expected {
             Some((_, index)) if is_expected => Some(index),
             _ => index_of_row(shared, key, value),
@@ -263,7 +331,7 @@ impl RowsCheck {
     }
 
     /// Checks at the end of the scan whether rows are missing.
-    pub fn end(&self, shared: &Shared<'_>, faults: &mut Faults) {
+    pub fn end(&mut self, shared: &Shared<'_>, faults: &mut Faults) {
         if self.rows > u64::from(self.limit) {
             faults.add(|| format!("scan: {} rows returned, but {} were requested", self.rows, self.limit));
         }
