@@ -98,6 +98,7 @@ static const kv_driver *table(const kv_drivers *list, uint32_t index) { return l
 import "C"
 
 import (
+	"bytes"
 	"log"
 	"unsafe"
 
@@ -163,6 +164,7 @@ type session struct {
 	work  *C.work
 	slots []slot
 	took  []uint64 // of the last side
+	ahead []slot   // for a bare loop: the ops of all batches
 }
 
 // slot is one op's key, value and room for what is read, in C memory, used by both sides.
@@ -219,6 +221,34 @@ func (s *session) byHand(hand hand, kind kind, batches int) {
 			start = end
 		}
 		C.check(s.work)
+	}
+}
+
+// prepare makes the keys and values of all batches for a bare loop.
+func (s *session) prepare(kind kind, batches int) {
+	s.begin(kind)
+	s.ahead = s.ahead[:0]
+	for range batches {
+		C.prepare(s.work)
+		for _, slot := range s.slots {
+			slot.key, slot.value = bytes.Clone(slot.key), bytes.Clone(slot.value)
+			s.ahead = append(s.ahead, slot)
+		}
+	}
+}
+
+// bare runs the prepared ops one after the other, without stamps and checks.
+func (s *session) bare(hand hand, kind kind) {
+	for i := range s.ahead {
+		slot := &s.ahead[i]
+		switch kind {
+		case put:
+			hand.put(slot.key, slot.value)
+		case get:
+			hand.get(slot.key, slot.out)
+		default:
+			hand.scan(slot.key, slot.out)
+		}
 	}
 }
 
