@@ -129,12 +129,12 @@ fn harness(checks: &mut Checks) {
                 (0..engines).map(|engine| 0.02 + 0.18 * engine as f64 / (engines - 1) as f64).collect();
             let wrong = (0..checks.experiments).filter(|_| {
                 let mut rates = runs(&CASES[0], engines, blocks, 0.0, &mut random);
+                let own: Vec<Vec<Option<f64>>> =
+                    rates.iter().map(|row| row.iter().copied().map(Some).collect()).collect();
                 for (row, share) in rates.iter_mut().zip(&shares) {
                     row.iter_mut().for_each(|rate| *rate *= 1.0 - share);
                 }
-                let known: Vec<Vec<Option<f64>>> =
-                    shares.iter().map(|share| vec![Some(*share); blocks]).collect();
-                let table = Table::new(&rates, &known).expect("sound rates");
+                let table = Table::new(&rates, &own).expect("sound rates");
                 (0..engines)
                     .any(|first| (first + 1..engines).any(|second| table.order(first, second).is_some()))
             });
