@@ -137,6 +137,9 @@ fn add_thread(threads: &mut Vec<ThreadRecord>, round: &ThreadRecord) {
         return;
     };
     thread.ops = thread.ops.saturating_add(round.ops);
+    let sum = |before: Option<u64>, round: Option<u64>| Some(before?.saturating_add(round?));
+    thread.cpu_ns = sum(thread.cpu_ns, round.cpu_ns);
+    thread.run_delay_ns = sum(thread.run_delay_ns, round.run_delay_ns);
     thread.elapsed_ns = thread.elapsed_ns.saturating_add(round.elapsed_ns);
     thread.inside_ns = thread.inside_ns.saturating_add(round.inside_ns);
     thread.max_ns = thread.max_ns.max(round.max_ns);
@@ -204,6 +207,10 @@ mod tests {
             round.keys_after = Some(100 * u64::from(number));
             round.usage.rss_bytes = Some(10 - u64::from(number));
             round.usage.major_faults = Some(u64::from(number));
+            round
+                .threads
+                .iter_mut()
+                .for_each(|thread| (thread.cpu_ns, thread.run_delay_ns) = (Some(900), Some(100)));
             round.batch_mean = [64.0, 32.0][number as usize % 2];
             round.check.faults = 0;
             round
@@ -224,6 +231,8 @@ mod tests {
         assert_eq!(whole.kinds[0].service_ns.max_ns(), one.kinds[0].service_ns.max_ns());
         assert_eq!(whole.threads[0].ops, 3 * one.threads[0].ops);
         assert_eq!((whole.threads[0].p50_ns, whole.threads[0].max_ns), (None, one.threads[0].max_ns));
+        let times = |record: &PhaseRecord| (record.threads[0].cpu_ns, record.threads[0].run_delay_ns);
+        assert_eq!(times(&whole), (Some(3 * 900), Some(3 * 100)));
         assert_eq!(whole.check.values, 3 * one.check.values);
         assert!(whole.series.is_empty() && !one.series.is_empty());
         // Two rounds with 32 ops per call and one with 64: 3 units of ops in 2.5 units of calls.

@@ -77,8 +77,16 @@ impl PhaseRecord {
     }
 
     /// The engine's throughput: the ops per second as if the harness took no time; none: no op was run, or no time was
-    /// inside the driver.
+    /// inside the driver. Threads with different work, such as readers and writers, have shares of their own.
     pub fn engine_ops_per_second(&self) -> Option<f64> {
+        if self.threads.iter().any(|thread| thread.role != self.threads[0].role) {
+            let of_thread = |thread: &ThreadRecord| {
+                let ops = thread.ops as f64 * thread.elapsed_ns as f64 / thread.inside_ns as f64;
+                (thread.ops == 0 || thread.inside_ns > 0).then_some(if thread.ops == 0 { 0.0 } else { ops })
+            };
+            let ops: f64 = self.threads.iter().map(of_thread).sum::<Option<f64>>()?;
+            return self.ops_per_second().map(|_| ops / (self.elapsed_ns as f64 / 1e9));
+        }
         let inside = 1.0 - self.harness_share;
         (inside > 0.0).then_some(self.ops_per_second()? / inside)
     }
@@ -86,8 +94,11 @@ impl PhaseRecord {
     /// CPU time of the process, user and system, without that of the harness; nanoseconds. None: unknown.
     pub fn engine_cpu_ns(&self) -> Option<u64> {
         let process_ns = self.usage.user_cpu_ns?.checked_add(self.usage.system_cpu_ns?)?;
-        let harness_ns = self.threads.iter().map(ThreadRecord::harness_cpu_ns).fold(0, u64::saturating_add);
-        (!self.threads.is_empty()).then(|| process_ns.saturating_sub(harness_ns))
+        let on_cpu = on_cpu(Some(process_ns), self.usage.run_delay_ns).unwrap_or(1.0);
+        let harness_ns = self.threads.iter().map(|thread| thread.harness_cpu_ns(on_cpu));
+        let engine_ns = process_ns.saturating_sub(harness_ns.fold(0, u64::saturating_add));
+        // No engine takes no time, so then the harness's was estimated too high.
+        (!self.threads.is_empty() && engine_ns > 0).then_some(engine_ns)
     }
 
     /// The shares of the phase's thread time that the harness used; none: an older version measured it.
@@ -105,15 +116,17 @@ impl PhaseRecord {
 
 impl ThreadRecord {
     /// CPU time outside the driver; nanoseconds. The harness never sleeps, so it waits for a CPU as often as the thread does
-    /// on average. If the thread's own times are unknown, all its time outside the driver counts.
-    fn harness_cpu_ns(&self) -> u64 {
+    /// on average, or the process (`of_process`) if the thread's own times are unknown.
+    fn harness_cpu_ns(&self, of_process: f64) -> u64 {
         let outside_ns = self.elapsed_ns.saturating_sub(self.inside_ns) as f64;
-        let on_cpu = match (self.cpu_ns, self.run_delay_ns) {
-            (Some(cpu), Some(delay)) if cpu > 0 => cpu as f64 / (cpu as f64 + delay as f64),
-            _ => 1.0,
-        };
-        (outside_ns * on_cpu) as u64
+        (outside_ns * on_cpu(self.cpu_ns, self.run_delay_ns).unwrap_or(of_process)) as u64
     }
+}
+
+/// The share of its time that something ran on a CPU, of the time in which it needed one; none: unknown.
+fn on_cpu(cpu_ns: Option<u64>, run_delay_ns: Option<u64>) -> Option<f64> {
+    let (cpu, delay) = (cpu_ns? as f64, run_delay_ns? as f64);
+    (cpu > 0.0).then_some(cpu / (cpu + delay))
 }
 
 /// The parts of the harness share: shares of a phase's thread time, 0 to 1.
@@ -130,6 +143,37 @@ pub struct HarnessShares {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_harness_is_in_no_figure_of_the_engine() {
+        let mut phase = crate::results::fixture::records().remove(0).phases.remove(0);
+        let thread = phase.threads[0].clone();
+        let of = |role: &str, ops, inside_ns| ThreadRecord {
+            role: role.into(),
+            ops,
+            inside_ns,
+            elapsed_ns: 1_000_000_000,
+            cpu_ns: None,
+            run_delay_ns: None,
+            ..thread.clone()
+        };
+        // A reader that spends half of its time outside, and a writer that spends nearly none.
+        phase.threads = vec![of("reader", 2_500_000, 500_000_000), of("writer", 10_000, 1_000_000_000)];
+        (phase.elapsed_ns, phase.ops, phase.harness_share) = (1_000_000_000, 2_510_000, 0.25);
+        assert_eq!(phase.engine_ops_per_second(), Some(5_010_000.0));
+        // Two threads that do the same, each a quarter of its time outside; half of their time they wait for a CPU.
+        phase.threads = vec![of("mix", 1_000, 750_000_000), of("mix", 1_000, 750_000_000)];
+        (phase.ops, phase.harness_share) = (2_000, 0.25);
+        assert!((phase.engine_ops_per_second().unwrap() - 2_000.0 / 0.75).abs() < 1e-6);
+        (phase.usage.user_cpu_ns, phase.usage.system_cpu_ns) = (Some(900_000_000), Some(100_000_000));
+        phase.usage.run_delay_ns = Some(1_000_000_000);
+        assert_eq!(phase.engine_cpu_ns(), Some(750_000_000));
+        // The thread's own times are better than those of the process.
+        (phase.threads[0].cpu_ns, phase.threads[0].run_delay_ns) = (Some(400), Some(0));
+        assert_eq!(phase.engine_cpu_ns(), Some(625_000_000));
+        phase.usage.user_cpu_ns = Some(0);
+        assert_eq!(phase.engine_cpu_ns(), None, "never 0");
+    }
 
     #[test]
     fn one_thread_beyond_its_bound_is_enough() {

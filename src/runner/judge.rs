@@ -34,7 +34,7 @@ pub struct Judge {
     pub merges: u64,
     /// Ops counted.
     pub ops: u64,
-    /// Ticks inside the driver's calls, by its stamps.
+    /// Ticks inside the driver's calls: by its stamps, and what they leave unaccounted over the bound of its kit.
     pub inside_ticks: u64,
     /// Ticks in which answers were judged.
     pub check_ticks: u64,
@@ -139,8 +139,9 @@ impl Judge {
     }
 
     /// Records a call that begins or ends a transaction: it counts as the engine's time, but not as an op's.
-    pub fn control(&mut self, ticks: u64, waited: u64, executed: &Executed) {
-        self.inside_ticks += ticks;
+    /// `counts`: the warm-up is over.
+    pub fn control(&mut self, ticks: u64, waited: u64, executed: &Executed, counts: bool) {
+        self.inside_ticks += if counts { ticks } else { 0 };
         self.times.call_alone(ticks, waited, executed.span);
     }
 
@@ -148,8 +149,7 @@ impl Judge {
     /// op (rule 7 of driver.h).
     #[inline(always)]
     pub fn call(&mut self, ticks: u64, waited: u64, executed: &Executed) {
-        self.inside_ticks += ticks;
-        self.times.call(ticks, waited, executed.span, executed.done);
+        self.inside_ticks += ticks + self.times.call(ticks, waited, executed.span, executed.done);
         self.batches += 1;
         self.batch_ops += executed.done as u64;
     }

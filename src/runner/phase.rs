@@ -447,7 +447,7 @@ fn harness_times(shared: &Shared<'_>, outcomes: &[Outcome]) -> HarnessTimes {
     for Outcome { judge, start, end, .. } in outcomes {
         let ns = |ticks| shared.clock.to_ns(ticks);
         let outside = end.saturating_sub(*start).saturating_sub(judge.inside_ticks);
-        let boundary = judge.times.unaccounted_ticks().min(outside);
+        let boundary = judge.times.within_bound_ticks().min(outside);
         let checks = judge.check_ticks.min(outside - boundary);
         times.boundary_ns += ns(boundary);
         times.checks_ns += ns(checks);

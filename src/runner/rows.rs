@@ -28,6 +28,8 @@ pub struct RowsCheck {
     step: u64,
     /// The items at the next positions.
     ahead: Ahead,
+    /// Whether the row before, if any, was at the position before the cursor. (A counter is at no position.)
+    is_in_step: bool,
     is_exact: bool,
     /// The item that a prefix scan was drawn for, if all rows of the prefix are known.
     prefixed: Option<u64>,
@@ -93,7 +95,7 @@ impl RowsCheck {
         self.own.clear();
         (self.reverse, self.limit) = (op.flags & KV_REVERSE != 0, op.user as u32);
         (self.rows, self.bytes, self.has_own, self.has_strayed) = (0, 0, false, false);
-        (self.fields, self.sum, self.ahead.count) = (0, 0, 0);
+        (self.fields, self.sum, self.ahead.count, self.is_in_step) = (0, 0, 0, true);
         self.start.extend_from_slice(key);
         if op.flags & KV_PREFIX != 0 {
             self.prefix.extend_from_slice(bound);
@@ -216,10 +218,12 @@ impl RowsCheck {
             bytes = rest;
             let plain = shared.spaces.unmarked(self.space, key);
             let expected = if self.is_exact && plain.is_some() { self.expected(shared) } else { None };
-            // The key at the expected position needs no search for its item, and is in order and in bounds.
+            // The key at the expected position needs no search for its item, and is in order and in bounds after the position
+            // before.
             let is_expected = expected
                 .is_some_and(|(place, _)| plain.and_then(|key| shared.keys.place_of_key(key)) == Some(place));
-            if !is_expected {
+            let was_in_step = std::mem::replace(&mut self.is_in_step, false);
+            if !(is_expected && was_in_step) {
                 self.place(key, last.unwrap_or(&before), faults);
             }
             self.rows += 1;
@@ -313,6 +317,7 @@ impl RowsCheck {
         } else {
             place.map(|place| place + self.step)
         };
+        self.is_in_step = true;
     }
 
     /// Checks the version of a row; `version` is none for values too small to contain it.
@@ -461,6 +466,16 @@ impl RowsCheck {
         let (rows, expected) = (self.rows, places.clone().filter(is_there).take(limit).count() as u64);
         if rows != expected {
             return faults.add(|| format!("scan: {rows} rows of a prefix came, {expected} are there"));
+        }
+        // Without an order, a row may have come twice in the place of another.
+        let mut there =
+            places.clone().filter_map(|place| self.at_place(shared, place)).take(limit.saturating_add(1));
+        let (count, sum) = there
+            .try_fold((0, 0_u64), |(count, sum), item| Some((count + 1, sum.wrapping_add(mix64(item)))))
+            .unwrap_or_default();
+        if count <= limit && (self.fields, self.sum) != (rows, sum) {
+            return faults
+                .add(|| format!("scan: {rows} rows of a prefix came, some twice and others not at all"));
         }
         // Where order tells how far the scan has come, none may be missing up to there.
         let last =

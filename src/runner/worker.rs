@@ -583,7 +583,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             return;
         }
         let waited = self.session.arena().batch().waited;
-        self.judge.control(ticks, waited, &executed);
+        self.judge.control(ticks, waited, &executed, self.counts);
         let phase = &self.shared.phase.name;
         match executed.error {
             Some((_, text)) => {

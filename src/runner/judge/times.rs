@@ -79,6 +79,7 @@ pub struct Times {
     waited_ticks: u64,
     unaccounted_ticks: u64,
     bound_ticks: u64,
+    excess_ticks: u64,
     calls_over_bound: u64,
     delay_ticks: u64,
     /// Calls with a delay outside the ops, and those with one inside.
@@ -107,6 +108,7 @@ impl Times {
             waited_ticks: 0,
             unaccounted_ticks: 0,
             bound_ticks: 0,
+            excess_ticks: 0,
             calls_over_bound: 0,
             delay_ticks: clock.from_ns(DELAY_NS),
             delays_hidden: 0,
@@ -122,9 +124,9 @@ impl Times {
     }
 
     /// Records a call of `ops` ops with `inside` ticks from its first stamp to its last one, and `waited` ticks until ops
-    /// were due.
+    /// were due. Returns the unaccounted ticks over the bound of its kit, which are the engine's.
     #[inline(always)]
-    pub fn call(&mut self, inside: u64, waited: u64, span: Span, ops: usize) {
+    pub fn call(&mut self, inside: u64, waited: u64, span: Span, ops: usize) -> u64 {
         let called = span.ticks();
         let of_ops = called.saturating_sub(waited);
         let unaccounted = of_ops.saturating_sub(inside);
@@ -148,6 +150,9 @@ impl Times {
             self.long_calls += 1;
             self.understated_calls += u64::from(inside < of_ops / 2);
         }
+        let excess = unaccounted.saturating_sub(bound);
+        self.excess_ticks += excess;
+        excess
     }
 
     /// The ticks of all calls so far.
@@ -155,9 +160,9 @@ impl Times {
         self.called_ticks
     }
 
-    /// The ticks of calls that belong to no op.
-    pub fn unaccounted_ticks(&self) -> u64 {
-        self.unaccounted_ticks
+    /// The ticks of calls that belong to no op, as far as each is within its bound.
+    pub fn within_bound_ticks(&self) -> u64 {
+        self.unaccounted_ticks - self.excess_ticks
     }
 
     /// Records a single call such as a commit.
@@ -246,7 +251,12 @@ mod tests {
         for &(count, inside, waited, outside) in calls {
             for _ in 0..count {
                 let span = Span { entered: 1_000, left: 1_000 + outside };
-                times.call(inside, waited, span, ops);
+                let excess = times.call(inside, waited, span, ops);
+                // Two reads of the clock and two ticks are in each bound.
+                let (kit, of_ops) =
+                    if is_driven { (500, 2 * ops as u64) } else { (150, 2 * ops.saturating_sub(64) as u64) };
+                let bound = kit + of_ops + 42 + (outside >> 6);
+                assert_eq!(excess, outside.saturating_sub(inside + waited).saturating_sub(bound));
             }
         }
         times

@@ -1,12 +1,14 @@
 //! Tests of trials with keyspaces and indexes, on every built-in engine.
 
-use super::super::check::Versions;
+use super::super::check::Faults;
 use super::super::judge::Bound;
+use super::super::rows::RowsCheck;
 use super::super::shared::{Population, Shared};
 use super::super::spaces::{Spaces, indexed_value};
 use super::super::{data, sweep};
 use super::*;
 use crate::engine::{Arena, Database, Engine, Request, Shape};
+use crate::generator::{Keys, Values};
 use crate::results::Cause;
 use crate::workload::{Index, Mix, Scan};
 use std::sync::Mutex;
@@ -170,6 +172,50 @@ fn put(database: &Database, rows: &[(u16, Vec<u8>, Vec<u8>)]) {
     session.end().unwrap();
 }
 
+/// A phase that reads `dense` keys, without a table of versions.
+fn shared_of<'a>(
+    phase: &'a Phase,
+    (keys, spaces, values): (&'a Keys, &'a Spaces, &'a Values),
+    capabilities: u64,
+    dense: u64,
+) -> Shared<'a> {
+    Shared {
+        phase,
+        seed: 1,
+        round: None,
+        hot_seed: 1,
+        keys,
+        spaces,
+        mark_bytes: 0,
+        row_ops: 1,
+        values,
+        versions: None,
+        epochs: None,
+        lists: None,
+        population: Population { dense, whole: true, next_insert: dense },
+        fill_items: dense,
+        insert_end: dense,
+        counters_from: dense,
+        clock: Clock::calibrate(),
+        bound: Bound::of(false, Clock::monotonic(), 20.0),
+        capabilities,
+        checked: true,
+        is_guarded: false,
+        writers: 0,
+        inserters: 0,
+        deletes: false,
+        writes: false,
+        target_ops: 0,
+        seconds: 0.0,
+        warm_until: AtomicU64::new(0),
+        end_at: AtomicU64::new(0),
+        stop: &NEVER,
+        failure: Mutex::new(None),
+        level: crate::workload::Durability::None,
+        slots: Vec::new(),
+    }
+}
+
 #[test]
 fn index_rows_of_an_unordered_engine_are_read_by_their_keys() {
     let folder = tempfile::tempdir().unwrap();
@@ -190,42 +236,7 @@ fn index_rows_of_an_unordered_engine_are_read_by_their_keys() {
         (0..20).flat_map(|item| (1..=3).map(move |number| index_row(item, number))).collect();
     let faults_of = |dense: u64| {
         let phase = Phase::default();
-        let versions: Option<&Versions> = None;
-        let shared = Shared {
-            phase: &phase,
-            seed: 1,
-            round: None,
-            hot_seed: 1,
-            keys: &keys,
-            spaces: &spaces,
-            mark_bytes: 0,
-            row_ops: 1,
-            values: &values[0],
-            versions,
-            epochs: None,
-            lists: None,
-            population: Population { dense, whole: true, next_insert: dense },
-            fill_items: dense,
-            insert_end: dense,
-            counters_from: dense,
-            clock: Clock::calibrate(),
-            bound: Bound::of(false, Clock::monotonic(), 20.0),
-            capabilities: engine.capabilities(),
-            checked: true,
-            is_guarded: false,
-            writers: 0,
-            inserters: 0,
-            deletes: false,
-            writes: false,
-            target_ops: 0,
-            seconds: 0.0,
-            warm_until: AtomicU64::new(0),
-            end_at: AtomicU64::new(0),
-            stop: &NEVER,
-            failure: Mutex::new(None),
-            level: crate::workload::Durability::None,
-            slots: Vec::new(),
-        };
+        let shared = shared_of(&phase, (&keys, &spaces, &values[0]), engine.capabilities(), dense);
         sweep::index_gets(&shared, &database).unwrap().first
     };
     put(&database, &rows);
@@ -235,4 +246,52 @@ fn index_rows_of_an_unordered_engine_are_read_by_their_keys() {
     put(&database, &rows[4..5]);
     assert_eq!(faults_of(20), ["index 2: the index row of key 1 has bytes that were not written"]);
     database.close().unwrap();
+}
+
+#[test]
+fn a_row_after_a_counter_must_be_in_order_too() {
+    let workload = tiny("quick");
+    let spaces = Spaces::new(&workload, abi::KV_ORDERED);
+    let (keys, _) = data::keys(&workload, data::growth(&workload), 10).unwrap();
+    let values = data::values(&workload).unwrap();
+    // The counters come after five rows in key order.
+    let scan = Scan { rows: 7, ..Scan::default() };
+    let phase = Phase { scan, ..Phase::default() };
+    let shared = shared_of(&phase, (&keys, &spaces, &values[0]), abi::KV_ORDERED, 5);
+    let key_of = |item: u64| {
+        let mut key = vec![0; keys.max_len()];
+        let length = keys.write(item, &mut key);
+        key[..length].to_vec()
+    };
+    let faults_of = |pieces: &[&[u64]]| {
+        let (mut check, mut faults) = (RowsCheck::default(), Faults::default());
+        let shape = Shape { ops: 1, key_bytes: 64, value_bytes: 200, out_bytes: 8 };
+        let mut arena = Arena::new(shape, 0, &NEVER);
+        arena.op_mut(0).user = 7;
+        check.begin(&shared, 0, arena.op(0), &key_of(0), &[]);
+        for items in pieces {
+            let mut bytes = Vec::new();
+            for item in *items {
+                let mut value = vec![0; values[0].max_len().max(8)];
+                let length = if *item < 5 { values[0].write(*item, 1, &mut value) } else { 8 };
+                let key = key_of(*item);
+                bytes.extend((key.len() as u32).to_ne_bytes());
+                bytes.extend((length as u32).to_ne_bytes());
+                bytes.extend(key);
+                bytes.extend(&value[..length]);
+            }
+            check.piece(&shared, &bytes, items.len() as u32, &mut faults);
+        }
+        check.end(&shared, &mut faults);
+        faults.first
+    };
+    assert_eq!(faults_of(&[&[0, 1, 2, 3, 4, 5, 6]]), Vec::<String>::new());
+    assert_eq!(faults_of(&[&[0, 1, 2], &[3, 4, 5, 6]]), Vec::<String>::new());
+    for wrong in [&[&[0, 1, 7, 2, 7, 3, 7][..]][..], &[&[0, 1, 7], &[2, 7, 3, 7]]] {
+        let found = faults_of(wrong);
+        assert!(found.len() >= 2 && found.iter().all(|fault| fault.contains("out of order")), "{found:?}");
+    }
+    assert!(faults_of(&[&[0, 1, 1, 2, 3, 4, 5]])[0].contains("twice"));
+    assert!(faults_of(&[&[0, 1, 3, 4, 5, 6, 7]])[0].contains("key 2 was expected"));
+    assert!(faults_of(&[&[0, 1, 2, 3]])[0].contains("key 4 is missing"));
 }
