@@ -79,16 +79,18 @@ impl PhaseRecord {
     /// The engine's throughput: the ops per second as if the harness took no time; none: no op was run, or no time was
     /// inside the driver. Threads with different work, such as readers and writers, have shares of their own.
     pub fn engine_ops_per_second(&self) -> Option<f64> {
-        if self.threads.iter().any(|thread| thread.role != self.threads[0].role) {
-            let of_thread = |thread: &ThreadRecord| {
-                let ops = thread.ops as f64 * thread.elapsed_ns as f64 / thread.inside_ns as f64;
-                (thread.ops == 0 || thread.inside_ns > 0).then_some(if thread.ops == 0 { 0.0 } else { ops })
-            };
-            let ops: f64 = self.threads.iter().map(of_thread).sum::<Option<f64>>()?;
-            return self.ops_per_second().map(|_| ops / (self.elapsed_ns as f64 / 1e9));
+        let rate = self.ops_per_second()?;
+        if self.threads.iter().all(|thread| thread.role == self.threads[0].role) {
+            let inside = 1.0 - self.harness_share;
+            return (inside > 0.0).then_some(rate / inside);
         }
-        let inside = 1.0 - self.harness_share;
-        (inside > 0.0).then_some(self.ops_per_second()? / inside)
+        let of_thread = |thread: &ThreadRecord| match (thread.ops, thread.inside_ns) {
+            (0, _) => Some(0.0),
+            (_, 0) => None,
+            (ops, inside_ns) => Some(ops as f64 * thread.elapsed_ns as f64 / inside_ns as f64),
+        };
+        let ops: f64 = self.threads.iter().map(of_thread).sum::<Option<f64>>()?;
+        Some(ops / (self.elapsed_ns as f64 / 1e9))
     }
 
     /// CPU time of the process, user and system, without that of the harness; nanoseconds. None: unknown.

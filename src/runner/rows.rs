@@ -461,18 +461,17 @@ impl RowsCheck {
             return;
         }
         let Some(places) = shared.keys.prefix_places(item) else { return };
-        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let limit = u64::from(self.limit);
         let is_there = |place: &u64| self.at_place(shared, *place).is_some();
-        let (rows, expected) = (self.rows, places.clone().filter(is_there).take(limit).count() as u64);
+        let there = places.clone().filter_map(|place| self.at_place(shared, place));
+        let (count, sum) = there
+            .take(usize::try_from(limit + 1).unwrap_or(usize::MAX))
+            .fold((0, 0_u64), |(count, sum), item| (count + 1, sum.wrapping_add(mix64(item))));
+        let (rows, expected) = (self.rows, limit.min(count));
         if rows != expected {
             return faults.add(|| format!("scan: {rows} rows of a prefix came, {expected} are there"));
         }
         // Without an order, a row may have come twice in the place of another.
-        let mut there =
-            places.clone().filter_map(|place| self.at_place(shared, place)).take(limit.saturating_add(1));
-        let (count, sum) = there
-            .try_fold((0, 0_u64), |(count, sum), item| Some((count + 1, sum.wrapping_add(mix64(item)))))
-            .unwrap_or_default();
         if count <= limit && (self.fields, self.sum) != (rows, sum) {
             return faults
                 .add(|| format!("scan: {rows} rows of a prefix came, some twice and others not at all"));

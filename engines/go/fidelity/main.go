@@ -47,6 +47,18 @@ type hand struct {
 	scan func(from, out []byte) int // nil: unordered
 }
 
+// op is the call for a slot.
+func (h hand) op(kind kind) func(*slot) {
+	switch kind {
+	case put:
+		return func(slot *slot) { h.put(slot.key, slot.value) }
+	case get:
+		return func(slot *slot) { h.get(slot.key, slot.out) }
+	default:
+		return func(slot *slot) { h.scan(slot.key, slot.out) }
+	}
+}
+
 type bench struct {
 	*through
 	hand     hand

@@ -201,20 +201,13 @@ func (s *session) driven(kind kind, batches int) {
 // byHand runs batches in a plain loop.
 func (s *session) byHand(hand hand, kind kind, batches int) {
 	s.begin(kind)
+	op := hand.op(kind)
 	at := 0
 	for range batches {
 		C.prepare(s.work)
 		start := driver.Ticks(driver.BestClock)
 		for i := range s.slots {
-			slot := &s.slots[i]
-			switch kind {
-			case put:
-				hand.put(slot.key, slot.value)
-			case get:
-				hand.get(slot.key, slot.out)
-			default:
-				hand.scan(slot.key, slot.out)
-			}
+			op(&s.slots[i])
 			end := driver.Ticks(driver.BestClock)
 			s.took[at] = end - start
 			at++
@@ -239,16 +232,9 @@ func (s *session) prepare(kind kind, batches int) {
 
 // bare runs the prepared ops one after the other, without stamps and checks.
 func (s *session) bare(hand hand, kind kind) {
+	op := hand.op(kind)
 	for i := range s.ahead {
-		slot := &s.ahead[i]
-		switch kind {
-		case put:
-			hand.put(slot.key, slot.value)
-		case get:
-			hand.get(slot.key, slot.out)
-		default:
-			hand.scan(slot.key, slot.out)
-		}
+		op(&s.ahead[i])
 	}
 }
 

@@ -248,6 +248,43 @@ fn index_rows_of_an_unordered_engine_are_read_by_their_keys() {
     database.close().unwrap();
 }
 
+fn key_of(keys: &Keys, item: u64) -> Vec<u8> {
+    let mut key = vec![0; keys.max_len()];
+    let length = keys.write(item, &mut key);
+    key[..length].to_vec()
+}
+
+/// The faults of a scan from the key of `from` with this limit, flags and bound, whose pieces have the rows of these items.
+fn faults_of_scan(
+    shared: &Shared<'_>,
+    from: u64,
+    (limit, flags, bound): (u32, u16, &[u8]),
+    pieces: &[&[u64]],
+) -> Vec<String> {
+    let (mut check, mut faults) = (RowsCheck::default(), Faults::default());
+    let shape = Shape { ops: 1, key_bytes: 64, value_bytes: 200, out_bytes: 8 };
+    let mut arena = Arena::new(shape, 0, &NEVER);
+    (arena.op_mut(0).user, arena.op_mut(0).flags) = (u64::from(limit), flags);
+    check.begin(shared, from, arena.op(0), &key_of(shared.keys, from), bound);
+    for items in pieces {
+        let mut bytes = Vec::new();
+        for item in *items {
+            let mut value = vec![0; shared.values.max_len().max(8)];
+            // A counter has eight bytes.
+            let is_row = *item < shared.counters_from;
+            let length = if is_row { shared.values.write(*item, 1, &mut value) } else { 8 };
+            let key = key_of(shared.keys, *item);
+            bytes.extend((key.len() as u32).to_ne_bytes());
+            bytes.extend((length as u32).to_ne_bytes());
+            bytes.extend(key);
+            bytes.extend(&value[..length]);
+        }
+        check.piece(shared, &bytes, items.len() as u32, &mut faults);
+    }
+    check.end(shared, &mut faults);
+    faults.first
+}
+
 #[test]
 fn a_row_after_a_counter_must_be_in_order_too() {
     let workload = tiny("quick");
@@ -258,33 +295,7 @@ fn a_row_after_a_counter_must_be_in_order_too() {
     let scan = Scan { rows: 7, ..Scan::default() };
     let phase = Phase { scan, ..Phase::default() };
     let shared = shared_of(&phase, (&keys, &spaces, &values[0]), abi::KV_ORDERED, 5);
-    let key_of = |item: u64| {
-        let mut key = vec![0; keys.max_len()];
-        let length = keys.write(item, &mut key);
-        key[..length].to_vec()
-    };
-    let faults_of = |pieces: &[&[u64]]| {
-        let (mut check, mut faults) = (RowsCheck::default(), Faults::default());
-        let shape = Shape { ops: 1, key_bytes: 64, value_bytes: 200, out_bytes: 8 };
-        let mut arena = Arena::new(shape, 0, &NEVER);
-        arena.op_mut(0).user = 7;
-        check.begin(&shared, 0, arena.op(0), &key_of(0), &[]);
-        for items in pieces {
-            let mut bytes = Vec::new();
-            for item in *items {
-                let mut value = vec![0; values[0].max_len().max(8)];
-                let length = if *item < 5 { values[0].write(*item, 1, &mut value) } else { 8 };
-                let key = key_of(*item);
-                bytes.extend((key.len() as u32).to_ne_bytes());
-                bytes.extend((length as u32).to_ne_bytes());
-                bytes.extend(key);
-                bytes.extend(&value[..length]);
-            }
-            check.piece(&shared, &bytes, items.len() as u32, &mut faults);
-        }
-        check.end(&shared, &mut faults);
-        faults.first
-    };
+    let faults_of = |pieces: &[&[u64]]| faults_of_scan(&shared, 0, (7, 0, &[]), pieces);
     assert_eq!(faults_of(&[&[0, 1, 2, 3, 4, 5, 6]]), Vec::<String>::new());
     assert_eq!(faults_of(&[&[0, 1, 2], &[3, 4, 5, 6]]), Vec::<String>::new());
     for wrong in [&[&[0, 1, 7, 2, 7, 3, 7][..]][..], &[&[0, 1, 7], &[2, 7, 3, 7]]] {
@@ -294,4 +305,28 @@ fn a_row_after_a_counter_must_be_in_order_too() {
     assert!(faults_of(&[&[0, 1, 1, 2, 3, 4, 5]])[0].contains("twice"));
     assert!(faults_of(&[&[0, 1, 3, 4, 5, 6, 7]])[0].contains("key 2 was expected"));
     assert!(faults_of(&[&[0, 1, 2, 3]])[0].contains("key 4 is missing"));
+}
+
+#[test]
+fn rows_of_a_prefix_are_all_different_also_without_an_order() {
+    let mut workload = tiny("quick");
+    // Five keys share each prefix.
+    (workload.key.prefix_groups, workload.key.prefix_size) = (200, 8);
+    let spaces = Spaces::new(&workload, 0);
+    let (keys, _) = data::keys(&workload, data::growth(&workload), 0).unwrap();
+    let values = data::values(&workload).unwrap();
+    let scan = Scan { rows: 0, prefix: true, ..Scan::default() };
+    let phase = Phase { scan, ..Phase::default() };
+    let shared = shared_of(&phase, (&keys, &spaces, &values[0]), 0, 1_000);
+    let places: Vec<u64> = keys.prefix_places(0).unwrap().collect();
+    assert_eq!(places.len(), 5);
+    let faults_of = |rows: &[usize]| {
+        let items: Vec<u64> = rows.iter().map(|row| keys.at_place(places[*row]).unwrap()).collect();
+        let start = key_of(&keys, items[0]);
+        let op = (u32::MAX, abi::KV_PREFIX, &start[..8]);
+        faults_of_scan(&shared, items[0], op, &[&items])
+    };
+    assert_eq!(faults_of(&[2, 0, 4, 1, 3]), Vec::<String>::new());
+    assert!(faults_of(&[0, 2, 2, 1, 4])[0].contains("some twice and others not at all"));
+    assert!(faults_of(&[0, 2, 1, 4])[0].contains("4 rows of a prefix came, 5 are there"));
 }
