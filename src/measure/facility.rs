@@ -4,10 +4,13 @@ mod system_calls;
 
 use super::cgroup::{Cgroups, Group};
 use super::memory_cap;
+use super::perf_events::{Counter, Event, Whose};
 use super::resources::read;
+use super::sync_calls;
+use super::volume;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,7 +40,7 @@ pub struct Facility {
     pub advice: String,
 }
 
-/// Tests all of them. Leaves nothing on the machine; creates and removes a control group where that is allowed.
+/// Tests all of them. Leaves nothing on the machine; creates and removes control groups and file systems where that is allowed.
 pub fn facilities() -> Vec<Facility> {
     vec![
         facility(
@@ -53,13 +56,13 @@ pub fn facilities() -> Vec<Facility> {
         facility(
             "hardware counters",
             cycle_counter(),
-            "Needed to count instructions and cache misses; most virtual machines do not have them.",
+            "Needed by `kvdyno run --count-cycles`; most virtual machines do not have them.",
         ),
         facility(
             "seccomp notification",
-            system_calls::has_user_notification()
-                .map(|()| "the kernel supports the action user_notif".into()),
-            "Needed to count sync calls per commit: use Linux 5.5 or newer with CONFIG_SECCOMP_FILTER.",
+            counted_sync(),
+            "Needed to count sync calls per commit: use Linux 5.5 or newer with CONFIG_SECCOMP_FILTER, outside containers \
+             that forbid it.",
         ),
         facility(
             "memory cap",
@@ -76,6 +79,16 @@ pub fn facilities() -> Vec<Facility> {
             "loop devices",
             system_calls::free_loop_device("/dev/loop-control").map(|number| format!("loop{number} is free")),
             "Needed for crash tests and exact device counters: run as root, outside containers.",
+        ),
+        facility(
+            "power cut on ext4",
+            volume::probe("ext4"),
+            "Needed by `kvdyno crash --mode cut`: run as root, outside containers, with mkfs.ext4 (Debian: e2fsprogs).",
+        ),
+        facility(
+            "power cut on XFS",
+            volume::probe("xfs"),
+            "Needed by `kvdyno crash --mode cut`: run as root, outside containers, with mkfs.xfs (Debian: xfsprogs).",
         ),
         facility(
             "FUSE",
@@ -105,14 +118,14 @@ fn facility(name: &str, outcome: io::Result<String>, advice: &str) -> Facility {
 }
 
 fn software_events() -> io::Result<String> {
-    system_calls::open_software_counter()?;
+    Counter::open(Event::TaskClock, Whose::ThisThread)?;
     let level = read("/proc/sys/kernel/perf_event_paranoid");
     Ok(format!("software events; perf_event_paranoid {}", level.as_deref().map_or("unknown", str::trim)))
 }
 
 fn cycle_counter() -> io::Result<String> {
-    match system_calls::open_cycle_counter() {
-        Ok(()) => Ok("cycles can be counted".into()),
+    match Counter::open(Event::Cycles, Whose::ThisThread) {
+        Ok(_) => Ok("cycles can be counted".into()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
         Err(error) => Err(io::Error::new(error.kind(), format!("no cycle counter is available: {error}"))),
     }
@@ -129,7 +142,8 @@ fn tracepoints() -> io::Result<String> {
                     .trim()
                     .parse()
                     .map_err(|_| io::Error::other("the tracepoint's id is not a number"))?;
-                return system_calls::open_tracepoint(number).map(|()| "sync calls can be counted".into());
+                return Counter::open(Event::Tracepoint(number), Whose::ThisThread)
+                    .map(|_| "sync calls can be counted".into());
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => failure = error,
             Err(_) => {}
@@ -142,6 +156,17 @@ fn tracepoints() -> io::Result<String> {
         );
     }
     Err(failure)
+}
+
+/// Installs the filter in a new process that makes one sync call.
+fn counted_sync() -> io::Result<String> {
+    let file = File::open("/dev/null")?;
+    // The file cannot be synced, which does not matter: the call is counted.
+    let counts = sync_calls::counted(None, || drop(file.sync_data()))?;
+    match counts.syncs() {
+        1 => Ok("a filter counted 1 of 1 sync calls".into()),
+        count => Err(io::Error::other(format!("a filter counted {count} of 1 sync calls"))),
+    }
 }
 
 /// Creates a capped group and removes it.

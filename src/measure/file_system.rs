@@ -82,6 +82,13 @@ pub fn file_system(path: &Path) -> Option<FileSystemFacts> {
     })
 }
 
+/// Whether files in `path` are never written to storage, so that the kernel counts no bytes for them.
+pub fn has_no_storage(path: &Path) -> bool {
+    let mounts = mounts::all();
+    let mount = existing_part(path).and_then(|path| Some(mounts::of(&mounts, &path)?.kind.clone()));
+    mount.is_some_and(|kind| IN_MEMORY.contains(&kind.as_str()))
+}
+
 /// A block device in `/sys`.
 struct Device {
     name: String,

@@ -2,9 +2,13 @@
 //! whatever processes the trial leaves, ends them, and then ends with the same status as the trial. The starting
 //! process waits only for the guard.
 
+mod freeze;
 mod group;
 mod guard;
 
+pub use freeze::{cap_own_memory, stop_tree};
+#[cfg(target_os = "linux")]
+pub(super) use guard::end_as;
 pub use guard::{become_part_of_trial, become_trial_process};
 
 use group::Group;

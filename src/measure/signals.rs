@@ -118,6 +118,20 @@ pub fn end_by_pipe() {
     }
 }
 
+/// Kills the process: no exit handler runs, and nothing is closed.
+#[cfg(unix)]
+pub fn kill_this_process() -> ! {
+    // SAFETY: a plain system call without pointers.
+    unsafe { libc::raise(libc::SIGKILL) };
+    unreachable!("the process was killed")
+}
+
+/// Ends the process.
+#[cfg(not(unix))]
+pub fn kill_this_process() -> ! {
+    std::process::abort()
+}
+
 /// Nothing to do here.
 #[cfg(not(unix))]
 pub fn end_with_the_reader() {}

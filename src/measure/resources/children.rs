@@ -12,8 +12,17 @@ pub(super) fn of_this_process() -> Vec<Usage> {
 }
 
 /// The ids of the started processes, and of the processes that they started.
-pub(in crate::measure) fn numbers() -> Vec<u32> {
-    let mut all = started_by("self");
+pub fn numbers() -> Vec<u32> {
+    below("self")
+}
+
+/// The ids of the processes that another process has started, and of the processes that they started.
+pub fn numbers_below(process: u32) -> Vec<u32> {
+    below(&process.to_string())
+}
+
+fn below(process: &str) -> Vec<u32> {
+    let mut all = started_by(process);
     let mut next = 0;
     while let Some(process) = all.get(next) {
         let started = started_by(&process.to_string());

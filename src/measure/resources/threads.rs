@@ -8,7 +8,7 @@ use std::collections::HashMap;
 pub struct ThreadTimes {
     /// Its number; `None` if unknown.
     pub thread: Option<u32>,
-    /// Time that it ran, nanoseconds; the kernel updates it some hundred times a second.
+    /// Time that it ran, nanoseconds.
     pub cpu_ns: Option<u64>,
     /// Time that it was ready to run but had no CPU, nanoseconds.
     pub run_delay_ns: Option<u64>,
@@ -20,8 +20,9 @@ impl ThreadTimes {
     pub fn of_this_thread() -> Self {
         let link = std::fs::read_link("/proc/thread-self").ok();
         let number = link.as_ref().and_then(|link| link.file_name()?.to_str()?.parse().ok());
-        let (cpu_ns, run_delay_ns) = read("/proc/thread-self/schedstat").as_deref().and_then(parse).unzip();
-        Self { thread: number, cpu_ns, run_delay_ns }
+        let run_delay_ns =
+            read("/proc/thread-self/schedstat").as_deref().and_then(parse).map(|(_, delay)| delay);
+        Self { thread: number, cpu_ns: cpu_ns_of_this_thread(), run_delay_ns }
     }
 
     /// The times since `earlier`, of the same thread.
@@ -33,6 +34,23 @@ impl ThreadTimes {
             run_delay_ns: less(self.run_delay_ns, earlier.run_delay_ns),
         }
     }
+}
+
+/// CPU time of the calling thread since it began, up to this moment; nanoseconds. In `schedstat` the kernel updates a running
+/// thread's time at its ticks only, some hundred times a second.
+#[cfg(unix)]
+pub(super) fn cpu_ns_of_this_thread() -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer refers to a live timespec.
+    let outcome = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    let seconds = u64::try_from(time.tv_sec).ok().filter(|_| outcome == 0)?;
+    Some(seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
+}
+
+/// Not known on other systems than Unix.
+#[cfg(not(unix))]
+pub(super) fn cpu_ns_of_this_thread() -> Option<u64> {
+    None
 }
 
 /// Total run delay of this process's threads, and of the threads of the processes that it started, over a span of

@@ -1,0 +1,190 @@
+//! Sync calls of a process, counted exactly: a seccomp filter stops each of them, in any thread and from any language, until
+//! the process above has counted it. It costs microseconds per call, so it is never used while anything is timed.
+//!
+//! What is counted is the call, before the kernel does it: a call that fails counts as well. Syncs through io_uring and
+//! io_submit are not seen; that they are in use is.
+//!
+//! The same filter injects faults: a call that a [`Fault`] selects is not done, and returns the fault's error.
+
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod fault;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod filter;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod supervisor;
+#[cfg(test)]
+mod tests;
+
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub use supervisor::{SyncCalls, become_counted, become_faulty, counted};
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What is counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallKind {
+    /// `fsync`.
+    Fsync,
+    /// `fdatasync`.
+    Fdatasync,
+    /// `msync` with `MS_SYNC`.
+    Msync,
+    /// `syncfs`.
+    Syncfs,
+    /// `sync`.
+    Sync,
+    /// A write to a file that was opened with `O_SYNC`, or with `RWF_SYNC`.
+    SyncWrite,
+    /// A write to a file that was opened with `O_DSYNC`, or with `RWF_DSYNC`.
+    DsyncWrite,
+    /// `sync_file_range`: not a sync, because it flushes neither metadata nor the device's cache.
+    RangeFlush,
+    /// Any other write to a file.
+    Write,
+    /// A file mapped shared: what is stored there is not seen.
+    Mapping,
+    /// `io_uring_setup` and `io_uring_enter`: what is done there is not seen.
+    IoUring,
+    /// `io_submit`: what is done there is not seen.
+    IoSubmit,
+    /// A call that may be a write to a file: the process hides its files from this one (`PR_SET_DUMPABLE`).
+    Hidden,
+    /// A call by the numbers of another architecture (32-bit calls): what it does is not seen.
+    Foreign,
+}
+
+use CallKind::*;
+
+/// All kinds in the order of their numbers, with their names.
+const KINDS: [(CallKind, &str); 14] = [
+    (Fsync, "fsync"),
+    (Fdatasync, "fdatasync"),
+    (Msync, "msync"),
+    (Syncfs, "syncfs"),
+    (Sync, "sync"),
+    (SyncWrite, "O_SYNC write"),
+    (DsyncWrite, "O_DSYNC write"),
+    (RangeFlush, "sync_file_range"),
+    (Write, "write"),
+    (Mapping, "shared mapping"),
+    (IoUring, "io_uring"),
+    (IoSubmit, "io_submit"),
+    (Hidden, "hidden call"),
+    (Foreign, "32-bit call"),
+];
+
+/// The kinds that return when what was written is on stable storage.
+const SYNCS: [CallKind; 7] = [Fsync, Fdatasync, Msync, Syncfs, Sync, SyncWrite, DsyncWrite];
+
+/// Which calls a fault makes fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultyCalls {
+    /// All syncs that can fail: `fsync`, `fdatasync`, `msync` with `MS_SYNC`, `syncfs`, durable writes.
+    Syncs,
+    /// All writes.
+    Writes,
+    /// All reads.
+    Reads,
+    /// Calls that need space: writes past the end of a file or into a hole, `fallocate`. `ftruncate` needs none.
+    Growth,
+    /// All calls that open a file.
+    Opens,
+}
+
+/// A fault: calls on files in a folder that fail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// An absolute path without links; files elsewhere have no faults.
+    pub folder: PathBuf,
+    /// The selected calls.
+    pub calls: FaultyCalls,
+    /// The number of the first selected call that fails, from 1; 0: none fails, the calls are only counted.
+    pub first: u64,
+    /// Whether all later ones fail too.
+    pub lasts: bool,
+    /// The error that a failing call returns.
+    pub errno: i32,
+}
+
+/// Calls by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallCounts([u64; KINDS.len()]);
+
+impl CallCounts {
+    /// The calls of a kind.
+    pub fn of(&self, kind: CallKind) -> u64 {
+        self.0[kind as usize]
+    }
+
+    /// The calls that return when what was written is on stable storage.
+    pub fn syncs(&self) -> u64 {
+        SYNCS.iter().map(|kind| self.of(*kind)).sum()
+    }
+
+    /// All writes to files.
+    pub fn writes(&self) -> u64 {
+        [Write, SyncWrite, DsyncWrite].iter().map(|kind| self.of(*kind)).sum()
+    }
+
+    /// The calls since an earlier count.
+    pub fn since(&self, before: &CallCounts) -> CallCounts {
+        CallCounts(std::array::from_fn(|kind| self.0[kind].saturating_sub(before.0[kind])))
+    }
+
+    /// The kinds that were called, by name.
+    pub fn by_name(&self) -> BTreeMap<String, u64> {
+        let all = KINDS.iter().map(|(kind, name)| (name.to_string(), self.of(*kind)));
+        all.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+pub use elsewhere::*;
+
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod elsewhere {
+    use super::CallCounts;
+    use std::io;
+
+    fn unsupported() -> io::Error {
+        io::Error::new(io::ErrorKind::Unsupported, "only on Linux, on x86-64 and aarch64")
+    }
+
+    /// Never exists here.
+    pub struct SyncCalls(std::convert::Infallible);
+
+    impl SyncCalls {
+        /// The calls so far.
+        pub fn counts(&self) -> CallCounts {
+            match self.0 {}
+        }
+
+        /// The calls so far that the fault selects.
+        pub fn selected(&self) -> u64 {
+            match self.0 {}
+        }
+
+        /// Those of them that failed.
+        pub fn failed(&self) -> u64 {
+            match self.0 {}
+        }
+    }
+
+    /// Not possible here.
+    pub fn become_counted() -> io::Result<SyncCalls> {
+        Err(unsupported())
+    }
+
+    /// Not possible here.
+    pub fn become_faulty(_fault: super::Fault) -> io::Result<SyncCalls> {
+        Err(unsupported())
+    }
+
+    /// Not possible here.
+    pub fn counted(_fault: Option<super::Fault>, _work: impl FnOnce()) -> io::Result<CallCounts> {
+        Err(unsupported())
+    }
+}

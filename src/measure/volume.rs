@@ -1,0 +1,468 @@
+//! A file system that can be cut off like by a power failure: an image file, a loop device over it, and the kernel's own call to
+//! shut a file system down. Root and Linux only.
+//!
+//! Everything is in a folder with a marker, `kvdyno-volume-...`, whose lock the process holds that made it. Mounts are in a mount
+//! namespace of that process, and the loop device detaches itself with its last user, so that both end with the process, however
+//! it ends. What is left otherwise is removed by [`reap`].
+
+mod system;
+
+use super::disk::free_bytes;
+use super::mounts;
+use crate::text::bytes_text;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+pub use system::own_namespace as enter_own_namespace;
+
+/// Prefix of the names of our folders; nothing else is ever removed.
+const PREFIX: &str = "kvdyno-volume-";
+const MARKER: &str = "KVDYNO-VOLUME";
+const IMAGE: &str = "image";
+const MOUNT: &str = "mount";
+/// A file of ours in the file system; a sync of it writes the journal.
+const SENTINEL: &str = "kvdyno-sentinel";
+/// Dirty pages are written back in pieces of this size, bytes.
+const PIECE: u64 = 16 << 10;
+/// More pieces of a file are not looked at: a sparse file may be huge.
+const MOST_PIECES: u64 = 1 << 16;
+/// XFS refuses smaller images, bytes.
+const LEAST_XFS: u64 = 300 << 20;
+const LEAST: u64 = 32 << 20;
+/// How long the kernel may take for a step.
+const STEP: Duration = Duration::from_secs(60);
+/// How long a file system may be busy after its last process has ended.
+const BUSY: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A mounted file system of our own. On drop it is unmounted and removed.
+#[derive(Debug)]
+pub struct Volume {
+    home: PathBuf,
+    kind: String,
+    /// Open, so that the loop device stays attached.
+    device: Option<(PathBuf, File)>,
+    is_mounted: bool,
+    /// Locked as long as this process lives.
+    _marker: File,
+}
+
+/// Where images are best: a file system in memory on most systems.
+pub const IMAGES: &str = "/dev/shm";
+
+/// Makes a file system of a kind, cuts it off and removes it, where no other process sees it.
+pub(super) fn probe(kind: &str) -> io::Result<String> {
+    if !system::is_root() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let kind = kind.to_string();
+    let probed = std::thread::spawn(move || {
+        enter_own_namespace()?;
+        let shared = Path::new(IMAGES);
+        let parent = if shared.is_dir() { shared.to_path_buf() } else { std::env::temp_dir() };
+        let bytes = if kind == "xfs" { LEAST_XFS } else { 2 * LEAST };
+        Volume::create(&parent, &kind, bytes).map_err(io::Error::other)?;
+        Ok("a file system on a loop device was made, cut off, and mounted again".to_string())
+    });
+    probed.join().unwrap_or_else(|_| Err(io::Error::other("the test panicked")))
+}
+
+/// Whether a name can be that of a file system.
+pub fn is_file_system_name(name: &str) -> bool {
+    let is_letter = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    !name.is_empty() && name.len() <= 16 && name.bytes().all(is_letter)
+}
+
+impl Volume {
+    /// Makes and mounts an empty file system in `parent` and tests that it can be cut off. The error is the reason why that is not
+    /// possible here.
+    pub fn create(parent: &Path, kind: &str, bytes: u64) -> Result<Volume, String> {
+        if !is_file_system_name(kind) {
+            return Err(format!("`{kind}` is not the name of a file system"));
+        }
+        let least = if kind == "xfs" { LEAST_XFS } else { LEAST };
+        if bytes < least {
+            let (least, is) = (bytes_text(least), bytes_text(bytes));
+            return Err(format!("{kind} needs an image of at least {least}, and --image-size is {is}"));
+        }
+        if !system::is_root() {
+            return Err("only root can mount file systems; run it as root".into());
+        }
+        let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+        if !known.lines().any(|line| line.trim_start_matches("nodev").trim() == kind) {
+            return Err(format!("this kernel has no {kind}, or has not loaded it (modprobe {kind})"));
+        }
+        if free_bytes(parent).is_some_and(|free| free < bytes) {
+            let wanted = bytes_text(bytes);
+            return Err(format!(
+                "{} has less than {wanted} of free space; choose another folder with --images",
+                parent.display()
+            ));
+        }
+        let mut volume = Volume::in_new_folder(parent, kind)?;
+        volume.fill(bytes)?;
+        Ok(volume)
+    }
+
+    fn in_new_folder(parent: &Path, kind: &str) -> Result<Volume, String> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let parent = std::path::absolute(parent).unwrap_or_else(|_| parent.to_path_buf());
+        let home = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        let failed = |error: io::Error| format!("cannot create {}: {error}", home.display());
+        fs::create_dir_all(&parent).and_then(|()| fs::create_dir(&home)).map_err(failed)?;
+        let marked =
+            OpenOptions::new().write(true).create_new(true).open(home.join(MARKER)).and_then(|marker| {
+                marker.lock()?;
+                Ok(marker)
+            });
+        match marked {
+            Ok(marker) => {
+                Ok(Volume { home, kind: kind.into(), device: None, is_mounted: false, _marker: marker })
+            }
+            Err(error) => {
+                // Without its marker it could not be removed later.
+                let _ = fs::remove_file(home.join(MARKER));
+                let _ = fs::remove_dir(&home);
+                Err(failed(error))
+            }
+        }
+    }
+
+    fn fill(&mut self, bytes: u64) -> Result<(), String> {
+        let image = self.home.join(IMAGE);
+        let said = |error: io::Error| format!("cannot create {}: {error}", image.display());
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&image).map_err(said)?;
+        file.set_len(bytes).map_err(said)?;
+        let attached = within("attaching a loop device", move || system::attach(&file))?;
+        self.device = Some(
+            attached
+                .map_err(|error| format!("no loop device: {error}; run it as root, outside containers"))?,
+        );
+        self.make_file_system()?;
+        let mount = self.folder();
+        fs::create_dir(&mount).map_err(|error| format!("cannot create {}: {error}", mount.display()))?;
+        self.mount()?;
+        // A file system without the call must be found before anything is tested on it.
+        self.cut()?;
+        self.remount().map(drop)
+    }
+
+    fn make_file_system(&self) -> Result<(), String> {
+        let program = format!("mkfs.{}", self.kind);
+        let folders = ["/usr/sbin", "/sbin", "/usr/bin", "/usr/local/sbin"];
+        let found = folders.iter().map(|folder| Path::new(folder).join(&program)).find(|path| path.exists());
+        let package = match self.kind.as_str() {
+            "ext4" => " (Debian: e2fsprogs)",
+            "xfs" => " (Debian: xfsprogs)",
+            "btrfs" => " (Debian: btrfs-progs)",
+            _ => "",
+        };
+        let path = found.ok_or_else(|| format!("{program} is not installed{package}"))?;
+        let mut command = Command::new(path);
+        match self.kind.as_str() {
+            // Blocks as large as the device's, or small images would get smaller ones.
+            "ext4" => command.args(["-q", "-F", "-b", "4096", "-E", "nodiscard,lazy_itable_init=1"]),
+            "xfs" => command.args(["-q", "-f", "-K", "-b", "size=4096"]),
+            _ => &mut command,
+        };
+        command.arg(self.device()?).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let output = within(&program, move || command.output())?;
+        let output = output.map_err(|error| format!("cannot start {program}: {error}"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+        Err(format!("{program} fails: {}", line.trim()))
+    }
+
+    fn device(&self) -> Result<PathBuf, String> {
+        self.device.as_ref().map(|(path, _)| path.clone()).ok_or_else(|| "no loop device is attached".into())
+    }
+
+    /// Where it is mounted.
+    pub fn folder(&self) -> PathBuf {
+        self.home.join(MOUNT)
+    }
+
+    /// Mounts it; nanoseconds, most of which is the replay of the journal.
+    fn mount(&mut self) -> Result<u64, String> {
+        let (device, folder, kind) = (self.device()?, self.folder(), self.kind.clone());
+        let begun = Instant::now();
+        within("mounting", move || system::mount(&device, &folder, &kind))?
+            .map_err(|error| format!("cannot mount {}: {error}", self.kind))?;
+        self.is_mounted = true;
+        Ok(begun.elapsed().as_nanos() as u64)
+    }
+
+    fn unmount(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
+        while self.is_mounted {
+            let folder = self.folder();
+            match within("unmounting", move || system::unmount(&folder))? {
+                Ok(()) => self.is_mounted = false,
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < BUSY => {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(format!("cannot unmount {}: {error}", self.folder().display())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes everything to the image.
+    pub fn sync(&self) -> Result<(), String> {
+        let folder = self.folder();
+        within("writing back", move || system::sync_file_system(&folder))?
+            .map_err(|error| format!("cannot sync {}: {error}", self.folder().display()))
+    }
+
+    /// Writes some dirty pages of the files in a folder to the image: those pieces that `choose` returns true for, and then the
+    /// journal if `journal` says so. The kernel may do the same at any time.
+    pub fn write_back(
+        &self,
+        folder: &Path,
+        journal: bool,
+        mut choose: impl FnMut() -> bool,
+    ) -> Result<(), String> {
+        let failed = |error: io::Error| format!("cannot write back pages in {}: {error}", folder.display());
+        for path in files_of(folder) {
+            // It may have been removed meanwhile, or be a socket.
+            let Ok(file) = File::open(&path) else { continue };
+            let length = file.metadata().map_err(failed)?.len();
+            for piece in 0..length.div_ceil(PIECE).min(MOST_PIECES) {
+                if choose() {
+                    system::write_back(&file, piece * PIECE, PIECE).map_err(failed)?;
+                }
+            }
+        }
+        if journal {
+            let sentinel = self.folder().join(SENTINEL);
+            let written =
+                OpenOptions::new().create(true).append(true).open(&sentinel).and_then(|mut file| {
+                    file.write_all(b".")?;
+                    file.sync_all()
+                });
+            written.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Cuts it off from its device: nothing that is only in memory is written any more, not even the journal.
+    pub fn cut(&self) -> Result<(), String> {
+        let folder = self.folder();
+        within("the shutdown call", move || system::shut_down(&folder))?
+            .map_err(|error| format!("{} has no shutdown call here: {error}", self.kind))
+    }
+
+    /// Mounts it again after a cut, when no process uses it any more; nanoseconds.
+    pub fn remount(&mut self) -> Result<u64, String> {
+        self.unmount()?;
+        self.mount()
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        let is_unmounted = self.unmount().is_ok();
+        // The loop device detaches itself.
+        let device = self.device.take().map(|(path, file)| {
+            let _ = system::detach(&file);
+            path
+        });
+        if is_unmounted {
+            let begun = Instant::now();
+            let image = self.home.join(IMAGE);
+            while device.is_some() && loops().iter().any(|(_, of)| *of == image) && begun.elapsed() < BUSY {
+                std::thread::sleep(PAUSE);
+            }
+            remove_home(&self.home);
+        }
+    }
+}
+
+/// All files in a folder and those below it, in an order that does not depend on the file system.
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().collect();
+    entries.sort_by_key(fs::DirEntry::file_name);
+    let mut files = Vec::new();
+    for entry in entries {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files.extend(files_of(&entry.path())),
+            Ok(kind) if kind.is_file() => files.push(entry.path()),
+            _ => {}
+        }
+    }
+    files
+}
+
+/// Removes the files of a folder of ours, and nothing else. The marker is removed last, so that an interrupted removal can be
+/// repeated.
+fn remove_home(home: &Path) {
+    let is_mounted = mounts::all().iter().any(|mount| mount.point == home.join(MOUNT));
+    if is_mounted {
+        return;
+    }
+    let _ = fs::remove_dir(home.join(MOUNT));
+    let _ = fs::remove_file(home.join(IMAGE));
+    let _ = fs::remove_file(home.join(MARKER));
+    let _ = fs::remove_dir(home);
+}
+
+/// The attached loop devices, with the files that they are over.
+fn loops() -> Vec<(PathBuf, PathBuf)> {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let over = |entry: fs::DirEntry| {
+        let text = fs::read_to_string(entry.path().join("loop/backing_file")).ok()?;
+        let file = text.trim_end_matches('\n').trim_end_matches(" (deleted)");
+        Some((Path::new("/dev").join(entry.file_name()), PathBuf::from(file)))
+    };
+    devices.filter_map(over).collect()
+}
+
+/// Removes what kvdyno processes have left that were killed: mounts, loop devices and folders that have our names, the marker, and
+/// no living owner. Returns the folders that were removed.
+pub fn reap(parent: &Path) -> Vec<PathBuf> {
+    let parent = std::path::absolute(parent).unwrap_or_else(|_| parent.to_path_buf());
+    let is_ours = |path: &Path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
+            && path.symlink_metadata().is_ok_and(|facts| facts.is_dir() && facts.uid() == system::user())
+    };
+    let mut homes: Vec<PathBuf> =
+        fs::read_dir(&parent).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let of_loop = |(_, image): (PathBuf, PathBuf)| {
+        (image.file_name()? == IMAGE).then(|| image.parent().map(Path::to_path_buf)).flatten()
+    };
+    homes.extend(loops().into_iter().filter_map(of_loop));
+    homes.retain(|home| is_ours(home));
+    homes.sort();
+    homes.dedup();
+    homes.into_iter().filter(|home| reap_one(home)).collect()
+}
+
+/// Removes one folder if its owner is gone.
+fn reap_one(home: &Path) -> bool {
+    // A pipe would block the open, and a link could lead anywhere.
+    let is_file = home.join(MARKER).symlink_metadata().is_ok_and(|facts| facts.is_file());
+    let Some(marker) = is_file.then(|| File::open(home.join(MARKER)).ok()).flatten() else { return false };
+    if let Err(TryLockError::WouldBlock) = marker.try_lock() {
+        return false;
+    }
+    let image = home.join(IMAGE);
+    let own: Vec<PathBuf> =
+        loops().into_iter().filter(|(_, of)| *of == image).map(|(device, _)| device).collect();
+    let is_own = |mount: &&mounts::Mount| {
+        mount.point == home.join(MOUNT) && own.contains(&PathBuf::from(&mount.source))
+    };
+    for mount in mounts::all().iter().filter(is_own) {
+        let point = mount.point.clone();
+        // If it is busy, the folder stays and is tried again at the next start.
+        let _ = within("unmounting", move || system::unmount(&point));
+    }
+    for device in own {
+        let _ = within("detaching", move || File::open(device).and_then(|file| system::detach(&file)));
+    }
+    remove_home(home);
+    !home.exists()
+}
+
+/// Runs a step that the kernel may block without end, in a thread that is then abandoned.
+fn within<T: Send + 'static>(what: &str, step: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        // If nobody waits any more, the result does not matter.
+        let _ = send.send(step());
+    });
+    receive.recv_timeout(STEP).map_err(|error| match error {
+        RecvTimeoutError::Timeout => format!("{what} takes longer than {} s", STEP.as_secs()),
+        RecvTimeoutError::Disconnected => format!("{what} failed"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_file_systems_are_plain_words() {
+        assert!(is_file_system_name("ext4") && is_file_system_name("xfs"));
+        for name in ["", "../ext4", "ext4 -F", "EXT4", "averyveryverylongname"] {
+            assert!(!is_file_system_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_folder_without_the_marker_or_with_an_owner_is_not_reaped() {
+        let parent = tempfile::tempdir().unwrap();
+        let foreign = parent.path().join(format!("{PREFIX}1-0"));
+        fs::create_dir(&foreign).unwrap();
+        fs::write(foreign.join(IMAGE), "mine").unwrap();
+        let other = parent.path().join("image-of-mine");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join(MARKER), "").unwrap();
+        let owned = Volume::in_new_folder(parent.path(), "ext4").unwrap();
+        assert_eq!(reap(parent.path()), Vec::<PathBuf>::new());
+        assert!(foreign.join(IMAGE).exists() && other.join(MARKER).exists() && owned.home.exists());
+        let home = owned.home.clone();
+        drop(owned);
+        assert!(!home.exists());
+    }
+
+    #[test]
+    fn a_folder_whose_owner_is_gone_is_reaped_but_not_what_is_foreign_in_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let home = parent.path().join(format!("{PREFIX}1-0"));
+        for has_foreign in [false, true] {
+            fs::create_dir_all(home.join(MOUNT)).unwrap();
+            fs::write(home.join(MARKER), "").unwrap();
+            fs::write(home.join(IMAGE), "").unwrap();
+            if has_foreign {
+                fs::write(home.join("precious"), "mine").unwrap();
+            }
+            let reaped = reap(parent.path());
+            assert_eq!(reaped.len(), usize::from(!has_foreign), "{reaped:?}");
+            assert_eq!(home.join("precious").exists(), has_foreign);
+            assert!(!home.join(IMAGE).exists());
+        }
+    }
+
+    #[test]
+    fn a_marker_that_is_a_pipe_or_a_link_is_none() {
+        let parent = tempfile::tempdir().unwrap();
+        let piped = parent.path().join(format!("{PREFIX}1-0"));
+        let linked = parent.path().join(format!("{PREFIX}1-1"));
+        for home in [&piped, &linked] {
+            fs::create_dir(home).unwrap();
+            fs::write(home.join(IMAGE), "mine").unwrap();
+        }
+        let made = Command::new("mkfifo").arg(piped.join(MARKER)).status();
+        assert!(made.unwrap().success());
+        std::os::unix::fs::symlink(linked.join(IMAGE), linked.join(MARKER)).unwrap();
+        assert_eq!(reap(parent.path()), Vec::<PathBuf>::new());
+        assert!(piped.join(IMAGE).exists() && linked.join(IMAGE).exists());
+    }
+
+    #[test]
+    fn an_image_that_is_too_small_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let error = Volume::create(parent.path(), "xfs", 256 << 20).unwrap_err();
+        assert!(error.contains("at least 300 MiB") && error.contains("256 MiB"), "{error}");
+        assert!(Volume::create(parent.path(), "ext4", 1 << 20).is_err());
+        assert!(Volume::create(parent.path(), "../etc", 1 << 30).is_err());
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_system_that_this_kernel_does_not_have_is_a_reason() {
+        let parent = tempfile::tempdir().unwrap();
+        let error = Volume::create(parent.path(), "nosuchfs", 400 << 20).unwrap_err();
+        assert!(error.contains("this kernel has no nosuchfs") || error.contains("root"), "{error}");
+    }
+}
