@@ -60,6 +60,23 @@ func ticks(clock uint32) uint64 {
 	return tick.Monotonic()
 }
 
+// orderedTicks reads a clock after all preceding instructions have ended: a plain read of the counter may run ahead of them,
+// and their time would count as that of whatever follows. The monotonic clock is ordered by itself.
+func orderedTicks(clock uint32) uint64 {
+	if clock == clockCounter {
+		return tick.Ordered()
+	}
+	return tick.Monotonic()
+}
+
+// endTicks is the end of an op. What the last op of a batch has left unfinished would belong to no op.
+func endTicks(clock uint32, isLast bool) uint64 {
+	if isLast {
+		return orderedTicks(clock)
+	}
+	return ticks(clock)
+}
+
 // isRefused reports whether an op needs a capability that is not declared, or a keyspace that was not opened.
 func (r *runner) isRefused(raw *rawOp) bool {
 	has := r.capabilities
@@ -214,7 +231,7 @@ func (r *runner) run(batch *rawBatch) (result Status) {
 			now = r.group(batch, ops, now)
 		} else {
 			status, err := r.one(&ops[r.at])
-			end := ticks(batch.clock)
+			end := endTicks(batch.clock, r.at+1 == len(ops))
 			raw.start, raw.end, raw.status = now, end, status
 			now = end
 			if err != nil {
@@ -280,7 +297,7 @@ func (r *runner) group(batch *rawBatch, ops []Op, start uint64) uint64 {
 	case status != OK:
 		setAll(group, status)
 	}
-	end := ticks(batch.clock)
+	end := orderedTicks(batch.clock)
 	for i := range group {
 		group[i].raw.start, group[i].raw.end = start, end
 	}

@@ -1,5 +1,6 @@
 //! Mutants: memory-btree with one planted fault each. `kvdyno verify` and ordinary runs must catch every one.
 
+mod crashed;
 mod execute;
 mod faults;
 mod session;
@@ -14,14 +15,18 @@ use kvdyno_driver::{Config, Driver, Error, Info, Level, Opened, Status, Work};
 use kvdyno_memory::{Indexes, LOG_FILE, MemoryBtree, Options};
 use std::collections::{HashMap, VecDeque};
 use std::fs::OpenOptions;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// memory-btree with the fault of a number: `Fault::StaleRead as u8`.
 pub struct Mutant<const FAULT: u8> {
     inner: MemoryBtree,
+    /// The level that it reports.
+    claimed: Level,
     indexes: Indexes,
     remembered: Mutex<Remembered>,
+    /// The folder of a database that has a fault after a crash.
+    watched: Option<PathBuf>,
 }
 
 /// The state that some faults need.
@@ -50,8 +55,18 @@ impl<const FAULT: u8> Mutant<FAULT> {
     /// Data loss at a reopen shows only with a log: such a mutant has no level without one.
     const LEVELS: &[Level] = match Self::FAULT {
         Fault::LosesTailOnReopen | Fault::LosesCreation => &[Level::Process, Level::Power],
+        fault if crashed::is_of_crash(fault) => &[Level::Process, Level::Power],
         _ => &[Level::None, Level::Process, Level::Power],
     };
+
+    /// The level of the log behind a claimed one.
+    fn kept(claimed: Level) -> Level {
+        match (Self::FAULT, claimed) {
+            (Fault::AcknowledgesBeforeWrite, Level::Process) => Level::None,
+            (Fault::AcknowledgesBeforeSync | Fault::LiesAboutLevel, Level::Power) => Level::Process,
+            _ => claimed,
+        }
+    }
 }
 
 /// Cuts the last sixteenth off a log, at least one byte.
@@ -96,9 +111,15 @@ impl<const FAULT: u8> Driver for Mutant<FAULT> {
                 _ => {}
             }
         }
-        let inner = MemoryBtree::open_with(&options)?;
+        let is_watched = crashed::is_of_crash(Self::FAULT) && options.log && !options.read_only;
+        if is_watched && crashed::before_open(Self::FAULT, &options.path, options.create)? {
+            options.create = true;
+        }
+        let claimed = options.level;
+        let inner = MemoryBtree::open_with(&Options { level: Self::kept(claimed), ..options.clone() })?;
         options.report(opened);
-        Ok(Mutant { inner, indexes: options.indexes, remembered: Mutex::default() })
+        let watched = is_watched.then_some(options.path);
+        Ok(Mutant { inner, claimed, indexes: options.indexes, remembered: Mutex::default(), watched })
     }
 
     fn session(&self) -> Result<MutantSession<'_, FAULT>, Error> {
@@ -117,6 +138,7 @@ impl<const FAULT: u8> Driver for Mutant<FAULT> {
     }
 
     fn close(self) -> Result<(), Error> {
-        self.inner.close()
+        self.inner.close()?;
+        self.watched.map_or(Ok(()), |folder| crashed::after_close(&folder))
     }
 }

@@ -81,6 +81,13 @@ faults! {
     PopTwice "pop-twice" 3 16 "a pop returns its value but leaves it in the list"
     PushLost "push-lost" 3 16 "a push is acknowledged but not done"
     GetFails "get-fails" 7 64 "a get of an existing key fails"
+    AcknowledgesBeforeWrite "acknowledges-before-write" 0 1 "at level process, a put is acknowledged before it is written to the file"
+    AcknowledgesBeforeSync "acknowledges-before-sync" 7 8 "at level power, only every eighth put is synced before it is acknowledged"
+    LiesAboutLevel "lies-about-level" 0 1 "at level power, nothing is synced"
+    CrashLosesTail "crash-loses-tail" 0 1 "after a crash the last sixteenth of the commits is missing"
+    CrashLosesCreation "crash-loses-creation" 0 1 "after a crash before its first close the database is empty"
+    CrashLeavesHoles "crash-leaves-holes" 0 1 "after a crash the fourth last commit is missing"
+    CrashHalvesTransaction "crash-halves-transaction" 0 1 "after a crash the last transaction is there by half"
 }
 
 /// Suitable ops seen so far, per fault.

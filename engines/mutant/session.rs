@@ -4,7 +4,7 @@
 
 use crate::{Fault, Ghost, Mutant};
 use kvdyno_driver::abi::*;
-use kvdyno_driver::{Driver, Error, Op, Session, Status};
+use kvdyno_driver::{Driver, Error, Level, Op, Session, Status, Work};
 use kvdyno_memory::MemoryBtree;
 use std::ops::Bound;
 
@@ -297,6 +297,9 @@ impl<const FAULT: u8> Session for MutantSession<'_, FAULT> {
         let status = self.inner.put(op)?;
         if status == Status::Ok {
             self.stray(op)?;
+            if self.mutant.claimed == Level::Power && self.strikes(Fault::AcknowledgesBeforeSync) {
+                self.mutant.inner.maintain(Work::Flush)?;
+            }
         }
         if let (Fault::StaleRead, Some(old)) = (Mutant::<FAULT>::FAULT, old) {
             let key = (op.keyspace(), op.key().to_vec());

@@ -5,3 +5,8 @@ package tick
 //
 //go:noescape
 func Counter() uint64
+
+// Ordered is the counter after all preceding instructions have ended.
+//
+//go:noescape
+func Ordered() uint64

@@ -7,3 +7,6 @@ package tick
 
 // Counter is the monotonic clock: this processor has no counter that the boundary supports.
 func Counter() uint64 { return Monotonic() }
+
+// Ordered is the monotonic clock, which is ordered by itself.
+func Ordered() uint64 { return Monotonic() }
