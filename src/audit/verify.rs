@@ -2,8 +2,8 @@
 //! ops against an oracle; undeclared ones must be refused. The checks run in this process; the command starts it as a
 //! child, so that a crash or a hang is a result too.
 
-mod act;
-mod caller;
+pub(in crate::audit) mod act;
+pub(in crate::audit) mod caller;
 mod check_cache;
 mod check_contended;
 mod check_groups;
@@ -18,11 +18,11 @@ mod check_scans;
 mod check_threads;
 mod check_time;
 mod check_values;
-mod draw;
+pub(in crate::audit) mod draw;
 mod fresh;
 mod model;
 mod shrink;
-mod subject;
+pub(in crate::audit) mod subject;
 #[cfg(test)]
 mod tests;
 

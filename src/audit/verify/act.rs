@@ -5,7 +5,7 @@ use crate::engine::kind_name;
 
 /// One op to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Act {
+pub(in crate::audit) struct Act {
     pub kind: u8,
     pub slot: u8,
     pub flags: u16,
@@ -97,7 +97,7 @@ impl Act {
 }
 
 /// Joins the acts into a group; with `KV_ATOMIC` in `flags`, into a transaction.
-pub(super) fn group(mut acts: Vec<Act>, flags: u16) -> Vec<Act> {
+pub(in crate::audit) fn group(mut acts: Vec<Act>, flags: u16) -> Vec<Act> {
     let last = acts.len() - 1;
     for (index, act) in acts.iter_mut().enumerate() {
         act.flags |= flags | if index < last { KV_JOIN } else { 0 };
@@ -164,7 +164,7 @@ pub(super) fn shown(bytes: &[u8]) -> String {
 
 /// The answer to one act.
 #[derive(Clone, Debug)]
-pub(super) struct Reply {
+pub(in crate::audit) struct Reply {
     pub status: u32,
     /// The contents of the out buffer.
     pub bytes: Vec<u8>,
@@ -179,7 +179,7 @@ pub(super) struct Reply {
 }
 
 /// Key and value.
-pub(super) type Row = (Vec<u8>, Vec<u8>);
+pub(in crate::audit) type Row = (Vec<u8>, Vec<u8>);
 
 impl Reply {
     /// Attaches the error text if the answer is a failure.
@@ -221,7 +221,7 @@ fn split_row(bytes: &[u8]) -> Option<(Row, &[u8])> {
 }
 
 /// The name of a status.
-pub(super) fn status_name(status: u32) -> String {
+pub(in crate::audit) fn status_name(status: u32) -> String {
     const NAMES: [&str; 11] = [
         "KV_OK",
         "KV_NOT_FOUND",

@@ -5,6 +5,7 @@ use super::act::{Act, Reply, group_end, status_name};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Executed, Session, Shape};
 use crate::measure::Clock;
+use crate::measure::sync_calls::{CallCounts, SyncCalls};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +18,7 @@ const POISON: u64 = 0x5a5a_5a5a_5a5a;
 const SLACK_NS: u64 = 1000;
 
 /// One session and the known contents of its memory.
-pub(super) struct Caller {
+pub(in crate::audit) struct Caller {
     session: Session,
     clock: Clock,
     out_bytes: usize,
@@ -28,11 +29,13 @@ pub(super) struct Caller {
     shadows: Vec<Vec<u8>>,
     stop: &'static AtomicU32,
     faults: StampFaults,
+    /// The counter of this process's sync calls; `None` if they are not counted.
+    calls: Option<SyncCalls>,
 }
 
 /// Wrong stamps of all calls. One check reports them, so that they do not hide what other checks find.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StampFaults(Arc<Mutex<Vec<String>>>);
+pub(in crate::audit) struct StampFaults(Arc<Mutex<Vec<String>>>);
 
 impl StampFaults {
     fn push(&self, text: String) {
@@ -52,7 +55,7 @@ impl StampFaults {
 
 /// Bytes of an arena's slots.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slots {
+pub(in crate::audit) struct Slots {
     /// Maximum ops of a call.
     pub ops: usize,
     pub key_bytes: usize,
@@ -61,7 +64,7 @@ pub(super) struct Slots {
 }
 
 /// The result of a call.
-pub(super) struct Call {
+pub(in crate::audit) struct Call {
     pub answers: Vec<Reply>,
     /// Acts that were run.
     pub done: usize,
@@ -69,6 +72,8 @@ pub(super) struct Call {
     pub wall: u64,
     /// Time that the kit reports as belonging to no op, ticks.
     pub waited: u64,
+    /// Sync calls from the beginning of the call to its end; none if they are not counted.
+    pub counted: CallCounts,
 }
 
 impl Caller {
@@ -88,7 +93,12 @@ impl Caller {
         let shadows = vec![vec![0; shape.out_bytes]; ops];
         let is_floor = database.in_force().capabilities & KV_STORES_NOTHING != 0;
         let poison = if is_floor { 0 } else { POISON };
-        Ok(Caller { session, clock, out_bytes, poison, shadows, stop, faults })
+        Ok(Caller { session, clock, out_bytes, poison, shadows, stop, faults, calls: None })
+    }
+
+    /// From now on the sync calls of each call are counted.
+    pub fn counting(self, calls: SyncCalls) -> Caller {
+        Caller { calls: Some(calls), ..self }
     }
 
     /// The session.
@@ -107,13 +117,18 @@ impl Caller {
 
     /// Sends all acts in one call; all of them must be run.
     pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Reply>, String> {
+        self.call_whole(acts).map(|call| call.answers)
+    }
+
+    /// The same, with all that is known of the call.
+    pub fn call_whole(&mut self, acts: &[Act]) -> Result<Call, String> {
         let call = self.call_from(0, acts, 0)?;
         if call.done != acts.len() {
             let said = call.answers.iter().find_map(|answer| answer.said.as_ref());
             let said = said.map_or(String::new(), |text| format!("; the driver reports: {text}"));
             return Err(format!("rule 3: `done` is {} after a call of {} ops{said}", call.done, acts.len()));
         }
-        Ok(call.answers)
+        Ok(call)
     }
 
     /// Sends all acts in one call, in the slots from `first` on, with a deadline (a tick; 0: none).
@@ -122,7 +137,11 @@ impl Caller {
             self.write(first + index, act);
         }
         self.session.arena().set_deadline(deadline);
+        let counts = || self.calls.map(|calls| calls.counts()).unwrap_or_default();
+        let calls_before = counts();
         let executed = self.session.attempt(first, acts.len());
+        // At once: what an engine does after its acknowledgement does not belong to the call.
+        let counted = counts().since(&calls_before);
         let (before, after) = (executed.span.entered, executed.span.left);
         if let (true, Some((index, text))) = (executed.is_breach, &executed.error) {
             let act = acts.get(index - first).map_or(String::new(), |act| format!(" ({act})"));
@@ -148,7 +167,7 @@ impl Caller {
         let answers = (0..acts.len())
             .map(|index| self.answer(first + index, &ops[index]).saying(executed.error.as_ref()))
             .collect();
-        Ok(Call { answers, done: executed.done, wall, waited })
+        Ok(Call { answers, done: executed.done, wall, waited, counted })
     }
 
     fn write(&mut self, index: usize, act: &Act) {
@@ -337,6 +356,6 @@ fn check_stamps(acts: &[Act], ops: &[kv_op], window: (u64, u64, u64)) -> Result<
 }
 
 /// Sets a stop word, for checks that end a call early.
-pub(super) fn set(word: &AtomicU32, value: u32) {
+pub(in crate::audit) fn set(word: &AtomicU32, value: u32) {
     word.store(value, Ordering::Relaxed);
 }

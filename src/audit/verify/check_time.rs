@@ -100,6 +100,9 @@ pub(super) fn honest(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
+/// The time by which something else must happen, if it is to be seen in a call; the next one if the machine was too busy.
+const DELAYS_MS: [u64; 3] = [20, 200, 2_000];
+
 /// The share of a call that is inside the ops.
 fn share(call: &Call) -> f64 {
     let inside: u64 = call.answers.iter().map(|answer| answer.end.saturating_sub(answer.start)).sum();
@@ -140,16 +143,23 @@ pub(super) fn stop_word(context: &Context<'_>) -> Found {
     let minute = subject.setup.clock.from_ns(60_000_000_000);
     let mut waiting = plain(context, 3);
     waiting[1].due = subject.setup.clock.now() + minute;
-    let call = thread::scope(|scope| {
-        scope.spawn(|| {
-            thread::sleep(Duration::from_millis(20));
-            set(stop, 1);
-        });
-        subject.caller()?.call_from(0, &waiting, 0)
-    })?;
-    set(stop, 0);
-    if call.done != 1 {
-        return Err(format!("rule 7: stopped while waiting for op 1, but {} ops were run", call.done).into());
+    for delay_ms in DELAYS_MS {
+        let call = thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(delay_ms));
+                set(stop, 1);
+            });
+            subject.caller()?.call_from(0, &waiting, 0)
+        })?;
+        set(stop, 0);
+        match call.done {
+            // On a busy machine the call may begin after the stop.
+            0 if delay_ms < DELAYS_MS[DELAYS_MS.len() - 1] => {}
+            1 => break,
+            done => {
+                return Err(format!("rule 7: stopped while waiting for op 1, but {done} ops were run").into());
+            }
+        }
     }
     Ok(subject.close()?)
 }
@@ -194,23 +204,30 @@ pub(super) fn due(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let clock = subject.setup.clock;
     let mut acts = plain(context, 8);
-    let first = clock.now() + clock.from_ns(2_000_000);
-    for (number, act) in acts.iter_mut().enumerate() {
-        act.due = first + clock.from_ns(APART_NS * number as u64);
-    }
-    // Every call is checked for ops that start before they are due.
-    let call = subject.caller()?.call_from(0, &acts, 0)?;
-    if call.done != acts.len() {
-        return Err(format!("rule 3: `done` is {} of {}", call.done, acts.len()).into());
-    }
-    let inside: u64 = call.answers.iter().map(|answer| answer.end - answer.start).sum();
-    let accounted = call.waited + inside;
-    if call.waited == 0 || accounted > call.wall + clock.from_ns(1_000) {
-        let (waited, wall) = (call.waited, call.wall);
-        return Err(format!(
-            "rule 7: {waited} ticks waiting and {inside} ticks in ops do not fit a call of {wall} ticks"
-        )
-        .into());
+    for delay_ms in DELAYS_MS {
+        let first = clock.now() + clock.from_ns(delay_ms * 1_000_000);
+        for (number, act) in acts.iter_mut().enumerate() {
+            act.due = first + clock.from_ns(APART_NS * number as u64);
+        }
+        // Every call is checked for ops that start before they are due.
+        let call = subject.caller()?.call_from(0, &acts, 0)?;
+        if call.done != acts.len() {
+            return Err(format!("rule 3: `done` is {} of {}", call.done, acts.len()).into());
+        }
+        let inside: u64 = call.answers.iter().map(|answer| answer.end - answer.start).sum();
+        let accounted = call.waited + inside;
+        // On a busy machine the call may begin after the ops were due.
+        let is_late = call.waited == 0 && delay_ms < DELAYS_MS[DELAYS_MS.len() - 1];
+        if (call.waited == 0 && !is_late) || accounted > call.wall + clock.from_ns(1_000) {
+            let (waited, wall) = (call.waited, call.wall);
+            return Err(format!(
+                "rule 7: {waited} ticks waiting and {inside} ticks in ops do not fit a call of {wall} ticks"
+            )
+            .into());
+        }
+        if !is_late {
+            break;
+        }
     }
     let tied = group(plain(context, 2), 0);
     let due = clock.now() + clock.from_ns(1_000_000);

@@ -228,7 +228,7 @@ fn key_length(random: &mut Random, most: usize) -> usize {
 }
 
 /// Random bytes.
-pub(super) fn bytes(random: &mut Random, length: usize) -> Vec<u8> {
+pub(in crate::audit) fn bytes(random: &mut Random, length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length + 8);
     while bytes.len() < length {
         bytes.extend_from_slice(&random.next_u64().to_le_bytes());

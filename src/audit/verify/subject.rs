@@ -28,7 +28,7 @@ const DISK_LIMIT_BYTES: u64 = 1 << 30;
 
 /// What the checks need to know before they begin.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
+pub(in crate::audit) struct Facts {
     /// Effective capabilities at the weakest level.
     pub capabilities: u64,
     /// Longest key that checks use.
@@ -40,7 +40,7 @@ pub(super) struct Facts {
 }
 
 /// What all checks of one verification share.
-pub(super) struct Context<'a> {
+pub(in crate::audit) struct Context<'a> {
     pub engine: &'a Engine,
     pub clock: Clock,
     pub effort: Effort,
@@ -57,7 +57,7 @@ pub(super) struct Context<'a> {
 
 /// How a database is opened.
 #[derive(Clone, Debug)]
-pub(super) struct Setup {
+pub(in crate::audit) struct Setup {
     pub folder: PathBuf,
     pub create: bool,
     pub level: u32,
@@ -125,8 +125,13 @@ impl<'a> Context<'a> {
     /// Settings for a new database at the engine's weakest level, with one session and slots for 64 ops of common
     /// sizes.
     pub fn setup(&self) -> Result<Setup, String> {
-        Ok(Setup {
-            folder: self.folder()?,
+        Ok(self.setup_in(self.folder()?))
+    }
+
+    /// The same, in an existing folder.
+    pub fn setup_in(&self, folder: PathBuf) -> Setup {
+        Setup {
+            folder,
             create: true,
             level: KV_NONE,
             keyspaces: 1,
@@ -139,15 +144,15 @@ impl<'a> Context<'a> {
             value_bytes: 8 << 10,
             out_bytes: 16 << 10,
             faults: self.faults.clone(),
-        })
+        }
     }
 
     /// Opens such a database.
-    pub fn subject(&self) -> Result<Subject<'a>, String> {
+    pub(super) fn subject(&self) -> Result<Subject<'a>, String> {
         self.open(self.setup()?)
     }
 
-    pub fn open(&self, setup: Setup) -> Result<Subject<'a>, String> {
+    pub(super) fn open(&self, setup: Setup) -> Result<Subject<'a>, String> {
         Subject::open(self.engine, setup, self.fresh)
     }
 
@@ -167,7 +172,7 @@ impl<'a> Context<'a> {
     }
 
     /// A timer that reports when a check has drawn enough ops.
-    pub fn budget(&self) -> Budget {
+    pub(super) fn budget(&self) -> Budget {
         Budget { begun: Instant::now(), seconds: self.effort.seconds }
     }
 }
@@ -258,12 +263,12 @@ pub(super) struct Subject<'a> {
 }
 
 /// Opens only the database.
-pub(super) fn open_database(engine: &Engine, setup: &Setup) -> Result<Database, String> {
+pub(in crate::audit) fn open_database(engine: &Engine, setup: &Setup) -> Result<Database, String> {
     Database::open(engine, &setup.folder, &setup.request(engine)).map_err(|error| format!("open: {error}"))
 }
 
 /// A session of a database with the slots of the setup.
-pub(super) fn open_caller(database: &Database, setup: &Setup) -> Result<Caller, String> {
+pub(in crate::audit) fn open_caller(database: &Database, setup: &Setup) -> Result<Caller, String> {
     let Setup { clock, ops, key_bytes, value_bytes, out_bytes, .. } = *setup;
     let slots = Slots { ops, key_bytes, value_bytes, out_bytes };
     Caller::new(database, clock, slots, setup.faults.clone())

@@ -1,0 +1,146 @@
+//! The counters of a process that will crash, in memory that it shares with its parent and that is outside the tested file
+//! system.
+
+use super::oracle::Bounds;
+use crate::measure::Counters;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// "kvcrash" and the version of the layout, 1.
+const MAGIC: u64 = 0x6b76_6372_6173_6801;
+/// Words of line 0, after the magic.
+const PROCESS: usize = 1;
+const STAGE: usize = 2;
+const STAGES: usize = 3;
+const PAUSED: usize = 4;
+/// Words of a thread's line.
+const STARTED: usize = 0;
+const ACKED: usize = 1;
+
+/// What the process is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// It has not begun.
+    #[default]
+    Start,
+    /// It creates the database.
+    Create,
+    /// It commits.
+    Run,
+    /// It flushes or compacts.
+    Maintain,
+    /// It closes the database.
+    Close,
+    /// It opens it again.
+    Reopen,
+    /// It opens it after a crash.
+    Recover,
+}
+
+const STAGE_NAMES: [(Stage, &str); 7] = [
+    (Stage::Start, "starting"),
+    (Stage::Create, "creating"),
+    (Stage::Run, "running"),
+    (Stage::Maintain, "maintaining"),
+    (Stage::Close, "closing"),
+    (Stage::Reopen, "reopening"),
+    (Stage::Recover, "recovering"),
+];
+
+impl fmt::Display for Stage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = STAGE_NAMES.iter().find(|(stage, _)| stage == self).map_or("", |(_, name)| name);
+        out.pad(name)
+    }
+}
+
+/// The counters.
+pub(super) struct Board(Counters);
+
+impl Board {
+    /// A board for the process that is started next.
+    pub(super) fn shared(threads: u32) -> Result<Board, String> {
+        let counters = Counters::shared(1 + threads as usize)
+            .map_err(|error| format!("cannot share memory: {error}"))?;
+        counters.word(0, 0).store(MAGIC, SeqCst);
+        Ok(Board(counters))
+    }
+
+    /// The board that the parent made.
+    pub(super) fn inherited(descriptor: i32) -> Result<Board, String> {
+        let counters = Counters::inherited(descriptor)
+            .ok()
+            .filter(|counters| counters.get(0, 0) == MAGIC)
+            .ok_or("the parent's counters are not there; this command is started by `kvdyno crash`")?;
+        let board = Board(counters);
+        board.0.word(0, PROCESS).store(u64::from(std::process::id()), SeqCst);
+        Ok(board)
+    }
+
+    /// The descriptor for the process that is started next.
+    pub(super) fn descriptor(&self) -> Result<i32, String> {
+        self.0.descriptor().ok_or_else(|| "memory cannot be shared on this system".into())
+    }
+
+    /// The process that inherited it; `None` if it has not begun.
+    pub(super) fn process(&self) -> Option<u32> {
+        u32::try_from(self.0.word(0, PROCESS).load(SeqCst)).ok().filter(|process| *process > 0)
+    }
+
+    pub(super) fn enter(&self, stage: Stage) {
+        let code = STAGE_NAMES.iter().position(|(known, _)| *known == stage).unwrap_or(0);
+        self.0.word(0, STAGE).store(code as u64, SeqCst);
+        self.0.word(0, STAGES).fetch_add(1, SeqCst);
+    }
+
+    pub(super) fn stage(&self) -> Stage {
+        let code = self.0.word(0, STAGE).load(SeqCst) as usize;
+        STAGE_NAMES.get(code).map_or(Stage::Start, |(stage, _)| *stage)
+    }
+
+    /// How often a stage was entered.
+    pub(super) fn stages(&self) -> u64 {
+        self.0.word(0, STAGES).load(SeqCst)
+    }
+
+    /// Threads make no further commits.
+    pub(super) fn pause(&self) {
+        self.0.word(0, PAUSED).store(1, SeqCst);
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.0.word(0, PAUSED).load(SeqCst) != 0
+    }
+
+    /// Whether every commit that was started is acknowledged.
+    pub(super) fn is_idle(&self) -> bool {
+        self.bounds().iter().all(|bounds| bounds.acked == bounds.started)
+    }
+
+    /// A commit is sent to the engine.
+    pub(super) fn start(&self, thread: u32, number: u64) {
+        self.0.word(1 + thread as usize, STARTED).store(number, SeqCst);
+    }
+
+    /// The engine has acknowledged it.
+    pub(super) fn acknowledge(&self, thread: u32, number: u64) {
+        self.0.word(1 + thread as usize, ACKED).store(number, SeqCst);
+    }
+
+    /// The commits of each thread. What was acknowledged is read first, so that it is never more than what was started.
+    pub(super) fn bounds(&self) -> Vec<Bounds> {
+        let word = |line: usize, word: usize| self.0.word(line, word).load(SeqCst);
+        let bounds = |line: usize| {
+            let acked = word(line, ACKED);
+            Bounds { acked, started: word(line, STARTED) }
+        };
+        (1..self.0.lines()).map(bounds).collect()
+    }
+
+    /// Commits acknowledged by all threads.
+    pub(super) fn acked(&self) -> u64 {
+        self.bounds().iter().map(|bounds| bounds.acked).sum()
+    }
+}

@@ -1,0 +1,305 @@
+//! The oracle: what a database contains after a crash, compared with what was acknowledged and what was started before it.
+//! It knows no engine, no file and no way to crash.
+//!
+//! The rule: the rows of each thread are those after its first j commits, for some j from the acknowledged to the started
+//! ones, and a transaction is one commit.
+
+use super::script::{KEYS, Script};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How a round of a crash test ended, from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Nothing acknowledged is missing.
+    Ok,
+    /// Nothing was acknowledged yet, and the database cannot be opened.
+    CreateFailed,
+    /// The rows are those after an earlier commit: the last acknowledged commits are missing.
+    Lost,
+    /// The rows are those after no commit: some are older than others, or part of a transaction is there.
+    Holes,
+    /// A scan returned a row twice or out of order, or something else than the gets.
+    Duplicate,
+    /// A row or a value that no commit wrote.
+    Garbage,
+    /// The database cannot be opened, or not be read or written afterwards.
+    OpenFailed,
+    /// Opening or reading it made no progress within the limit.
+    OpenHung,
+}
+
+impl Verdict {
+    /// All of them, in order.
+    pub const ALL: [Verdict; 8] = [
+        Verdict::Ok,
+        Verdict::CreateFailed,
+        Verdict::Lost,
+        Verdict::Holes,
+        Verdict::Duplicate,
+        Verdict::Garbage,
+        Verdict::OpenFailed,
+        Verdict::OpenHung,
+    ];
+
+    /// Whether acknowledged data is not as it was.
+    pub fn is_loss(self) -> bool {
+        self >= Verdict::Lost
+    }
+
+    /// Whether more is wrong than a missing end.
+    pub fn is_corrupt(self) -> bool {
+        self >= Verdict::Holes
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Verdict::Ok => "OK",
+            Verdict::CreateFailed => "CREATE-FAILED",
+            Verdict::Lost => "LOST",
+            Verdict::Holes => "HOLES",
+            Verdict::Duplicate => "DUPLICATE",
+            Verdict::Garbage => "GARBAGE",
+            Verdict::OpenFailed => "OPEN-FAILED",
+            Verdict::OpenHung => "OPEN-HUNG",
+        })
+    }
+}
+
+/// The commits of a thread at the moment of the crash. Numbers of commits, of which the first is 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// The last one that was acknowledged.
+    pub acked: u64,
+    /// The last one that was started.
+    pub started: u64,
+}
+
+/// What a fresh process found in the database.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rows {
+    /// For each thread and key the number of the commit that wrote its value; `None`: no row.
+    pub threads: Vec<Vec<Option<u64>>>,
+    /// Rows and values that no commit wrote.
+    pub garbage: Vec<String>,
+    /// Contradictions within scans, and between scans and gets.
+    pub duplicates: Vec<String>,
+}
+
+/// The verdict on a database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What was found, for a verdict other than OK.
+    pub detail: Option<String>,
+    /// Acknowledged commits that are missing at the end, over all threads.
+    pub lost: u64,
+    /// Whether no acknowledged commit is left.
+    pub is_empty: bool,
+}
+
+impl Judgement {
+    /// The judgement of a database that could not be read, or not be used after it was read. If nothing was acknowledged, nothing
+    /// is lost, but an application would not start again.
+    pub fn failed(self, verdict: Verdict, text: String, acked: u64) -> Judgement {
+        let verdict = if acked == 0 { Verdict::CreateFailed } else { verdict };
+        let detail = match self.detail {
+            Some(detail) => format!("{text}; {detail}"),
+            None => text,
+        };
+        Judgement { verdict: self.verdict.max(verdict), detail: Some(detail), ..self }
+    }
+}
+
+/// Compares the rows with the commits of each thread.
+pub fn judge(script: &Script, bounds: &[Bounds], rows: &Rows) -> Judgement {
+    let mut verdict = Verdict::Ok;
+    let mut details: Vec<String> = Vec::new();
+    let mut add = |found: Verdict, text: String| {
+        verdict = verdict.max(found);
+        details.push(text);
+    };
+    if let Some(text) = several(&rows.garbage) {
+        add(Verdict::Garbage, text);
+    }
+    if let Some(text) = several(&rows.duplicates) {
+        add(Verdict::Duplicate, text);
+    }
+    let (mut lost, mut kept) = (0, 0);
+    for (thread, bounds) in bounds.iter().enumerate() {
+        let none = Vec::new();
+        let found = rows.threads.get(thread).unwrap_or(&none);
+        let state = state_of(script, thread as u32, bounds.started, found);
+        if let Some(text) = several(&state.impossible) {
+            add(Verdict::Garbage, text);
+        }
+        kept += state.nearest.min(bounds.acked);
+        match &state.differs {
+            Some(text) if state.impossible.is_empty() && rows.garbage.is_empty() => {
+                let head = format!("thread {thread}, {} commits acknowledged", bounds.acked);
+                add(Verdict::Holes, format!("{head}: {text}"));
+            }
+            None if state.nearest < bounds.acked => {
+                lost += bounds.acked - state.nearest;
+                let (first, last) = (state.nearest + 1, bounds.acked);
+                let which = if first == last {
+                    format!("commit {last}")
+                } else {
+                    format!("commits {first} to {last}")
+                };
+                add(Verdict::Lost, format!("thread {thread}: {which} acknowledged and missing"));
+            }
+            _ => {}
+        }
+    }
+    let acked: u64 = bounds.iter().map(|bounds| bounds.acked).sum();
+    let detail = (!details.is_empty()).then(|| details.join("; "));
+    Judgement { verdict, detail, lost, is_empty: acked > 0 && kept == 0 }
+}
+
+/// The first text, and how many there are.
+fn several(texts: &[String]) -> Option<String> {
+    let first = texts.first()?;
+    Some(match texts.len() {
+        1 => first.clone(),
+        count => format!("{first} (and {} more)", count - 1),
+    })
+}
+
+/// What the rows of a thread are.
+struct State {
+    /// The last commit after which most rows are as found.
+    nearest: u64,
+    /// How they differ from the rows after that commit; `None` if they do not.
+    differs: Option<String>,
+    /// Rows that have no commit of this thread.
+    impossible: Vec<String>,
+}
+
+/// Finds the commit after which the rows are as found. Each row is as found after some ranges of commits; the commit in
+/// most ranges is searched by adding up where ranges begin and end.
+fn state_of(script: &Script, thread: u32, started: u64, found: &[Option<u64>]) -> State {
+    let mut writes: Vec<Vec<(u64, bool)>> = vec![Vec::new(); KEYS as usize];
+    for number in 1..=started {
+        for change in script.commit(thread, number).changes {
+            writes[change.key as usize].push((number, change.is_put));
+        }
+    }
+    let mut impossible = Vec::new();
+    // At j: ranges that begin at j less those that ended before it.
+    let mut edges = vec![0i64; started as usize + 2];
+    for (key, writes) in writes.iter().enumerate() {
+        let found = found.get(key).copied().flatten();
+        if let Some(number) = found
+            && !writes.contains(&(number, true))
+        {
+            let what = if number > started { "was not started" } else { "did not write it" };
+            impossible.push(format!("key {key} of thread {thread} has commit {number}, which {what}"));
+            continue;
+        }
+        for (first, end) in ranges(writes, found, started) {
+            edges[first as usize] += 1;
+            edges[end as usize] -= 1;
+        }
+    }
+    let (mut nearest, mut most, mut now) = (0, -1, 0);
+    for (number, edge) in edges[..=started as usize].iter().enumerate() {
+        now += edge;
+        if now >= most {
+            (nearest, most) = (number as u64, now);
+        }
+    }
+    let is_whole = most == KEYS as i64 - impossible.len() as i64;
+    let differs = (!is_whole).then(|| difference(script, thread, (nearest, started), &writes, found));
+    State { nearest, differs, impossible }
+}
+
+/// The ranges of commits, each without its end, after which a row is as found.
+fn ranges(writes: &[(u64, bool)], found: Option<u64>, started: u64) -> Vec<(u64, u64)> {
+    let mut ranges = Vec::new();
+    let before = (0, false);
+    for (place, write) in std::iter::once(&before).chain(writes).enumerate() {
+        let end = writes.get(place).map_or(started + 1, |(next, _)| *next);
+        let is_as_found = match found {
+            Some(number) => *write == (number, true),
+            None => !write.1,
+        };
+        if is_as_found {
+            ranges.push((write.0, end));
+        }
+    }
+    ranges
+}
+
+/// How the rows differ from those after commit `nearest`.
+fn difference(
+    script: &Script,
+    thread: u32,
+    (nearest, started): (u64, u64),
+    writes: &[Vec<(u64, bool)>],
+    found: &[Option<u64>],
+) -> String {
+    let after = |key: usize, commit: u64| {
+        let last = writes[key].iter().rev().find(|(number, _)| *number <= commit);
+        last.filter(|(_, is_put)| *is_put).map(|(number, _)| *number)
+    };
+    let found = |key: usize| found.get(key).copied().flatten();
+    let wrong: Vec<usize> = (0..writes.len()).filter(|key| after(*key, nearest) != found(*key)).collect();
+    if let Some(text) = wrong.first().and_then(|first| {
+        let of_first = &writes[*first];
+        let missing = of_first.iter().rev().map(|(number, _)| *number).find(|number| *number <= nearest);
+        let early = of_first.iter().map(|(number, _)| *number).find(|number| {
+            *number > nearest && *number <= started && after(*first, *number) == found(*first)
+        });
+        let changed = |commit: u64| {
+            let changes = script.commit(thread, commit).changes.into_iter().map(|change| change.key as usize);
+            changes.filter(|key| after(*key, commit) != after(*key, commit - 1)).collect::<Vec<_>>()
+        };
+        let part = |commit: u64| {
+            let count = script.commit(thread, commit).changes.len();
+            format!(
+                "part of a transaction: commit {commit} has {count} changes, and not all of them are there"
+            )
+        };
+        // One commit before the nearest is not there, or not all of it.
+        let without = missing.and_then(|commit| {
+            let is_hidden =
+                |key: &usize| writes[*key].iter().any(|(number, _)| (commit + 1..=nearest).contains(number));
+            let seen: Vec<usize> = changed(commit).into_iter().filter(|key| !is_hidden(key)).collect();
+            let is_own = |key: &usize| seen.contains(key) && found(*key) == after(*key, commit - 1);
+            let text = || match seen.len() == wrong.len() {
+                true => format!("commit {commit} is missing, and later ones are there"),
+                false => part(commit),
+            };
+            wrong.iter().all(is_own).then(text)
+        });
+        // One after it is there, or part of it.
+        let with = || {
+            early.and_then(|commit| {
+                let own = changed(commit);
+                let is_own = |key: &usize| own.contains(key) && found(*key) == after(*key, commit);
+                let text = || match own.len() == wrong.len() {
+                    true => format!("commit {commit} is there, and commit {} is not", nearest + 1),
+                    false => part(commit),
+                };
+                wrong.iter().all(is_own).then(text)
+            })
+        };
+        without.or_else(with)
+    }) {
+        return text;
+    }
+    let shown =
+        |number: Option<u64>| number.map_or("no row".to_string(), |number| format!("commit {number}"));
+    let key = wrong.first().copied().unwrap_or(0);
+    let (is, should) = (shown(found(key)), shown(after(key, nearest)));
+    let others = match wrong.len() {
+        0 | 1 => String::new(),
+        count => format!(" (and {} more keys differ)", count - 1),
+    };
+    format!("most rows are those after commit {nearest}, but key {key} has {is} instead of {should}{others}")
+}
