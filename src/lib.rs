@@ -42,7 +42,8 @@ pub use generator::{
 };
 pub use measure::{Clock, raise_open_files};
 pub use resp::{Limits, Parser, Step};
-pub use results::blocks::{Blocks, Table};
+pub use results::blocks::{Blocks, Table, Throughput};
+pub use results::certificate::{Certificate, CertifiedLevel, certified_levels, certified_toml};
 pub use results::comparison::{Better, Rows, Verdict};
 pub use results::statistics::{interval_of_median, median};
 pub use results::{Outcome, PhaseRecord, Trial, parse_record, parse_run, sane_record};

@@ -155,7 +155,7 @@ impl Times {
         let cell = self.0.entry((workload.to_string(), engine.to_string())).or_default();
         match &record.outcome {
             Outcome::Failed { cause: Cause::Skipped, .. } => return,
-            Outcome::Failed { cause: Cause::TooSlow, .. } => cell.is_skipped = true,
+            Outcome::Failed { cause, .. } if cause.skips_other_runs() => cell.is_skipped = true,
             outcome => cell.is_typical |= *outcome == Outcome::Ok && !record.trial.is_floor,
         }
         if let Some(stages) = stages.or_else(|| Stages::recorded(record)) {

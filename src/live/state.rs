@@ -500,9 +500,9 @@ pub fn outcome_text(outcome: &Outcome) -> Option<String> {
         Outcome::WrongAnswers { faults } => {
             Some(format!("wrong answers: {}", faults.first().map_or("", String::as_str)))
         }
-        // The trial that was too slow had a message.
+        // The trial that was too slow or hung had a message.
         Outcome::Failed { cause: Cause::Skipped, .. } => None,
-        Outcome::Failed { cause: cause @ Cause::TooSlow, text } => {
+        Outcome::Failed { cause, text } if cause.skips_other_runs() => {
             Some(format!("{cause}: {text}; its other runs are skipped"))
         }
         Outcome::Failed { cause, text } => Some(format!("{cause}: {text}")),

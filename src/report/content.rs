@@ -1,5 +1,6 @@
 //! The contents of a report for people, as blocks. Text and Markdown render the same blocks.
 
+use super::cost::{self, costs};
 use super::describe::{clock, command, engine_name, machine, memory, phase_name, phase_settings, trials};
 use super::figure::{UNKNOWN, bytes, known, time};
 use super::limits;
@@ -59,7 +60,7 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
         blocks.push(Block::Lines(vec![absent.collect::<Vec<_>>().join(", ")]));
     }
     blocks.push(Block::Part("How to read the tables".to_string()));
-    blocks.push(Block::Lines(LEGEND.iter().map(|line| line.to_string()).collect()));
+    blocks.push(Block::Lines(LEGEND.iter().chain(cost::LEGEND).map(|line| line.to_string()).collect()));
     blocks.push(Block::Part("Verdict".to_string()));
     blocks.push(Block::Lines(verdict(summary)));
     let next = next_steps(summary, run);
@@ -149,6 +150,9 @@ fn phase_blocks(phase: &PhaseSummary, baseline: Option<&str>) -> Vec<Block> {
     if let Some(table) = service_times(phase) {
         blocks.push(Block::Section("Service times".to_string()));
         blocks.push(Block::Table(table));
+    }
+    for (title, table) in costs(phase) {
+        blocks.extend([Block::Section(title.to_string()), Block::Table(table)]);
     }
     blocks
 }

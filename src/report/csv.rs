@@ -8,7 +8,7 @@ use super::escape::csv_cell;
 use super::ranking::check_name;
 use crate::measure::CapRecord;
 use crate::results::summary::{Cell, Latency, PhaseSummary, RunFigures, RunState, Summary};
-use crate::results::{Record, Run, StepKind};
+use crate::results::{COSTS, Record, Run, StepKind};
 
 /// The sources of a row.
 struct Row<'a> {
@@ -22,7 +22,7 @@ struct Row<'a> {
 /// A column: its name, which ends with the unit, and a function that returns the escaped cell.
 type Column = (&'static str, fn(&Row) -> String);
 
-/// The columns, in order. Their names are stable across versions.
+/// The columns, in order; those of [`COSTS`] follow. Their names are stable across versions.
 const COLUMNS: &[Column] = &[
     ("run_id", |row| csv_cell(row.run_id)),
     ("trial", |row| csv_cell(&row.run.trial)),
@@ -51,6 +51,10 @@ const COLUMNS: &[Column] = &[
     ("disk_allocated_bytes", |row| text(row.run.disk_allocated_bytes)),
     ("write_amplification_ratio", |row| text(row.run.write_amplification)),
     ("space_amplification_ratio", |row| text(row.run.space_amplification)),
+    ("syncs_per_commit", |row| {
+        text(row.run.observed.as_ref().and_then(|observed| observed.syncs_per_commit))
+    }),
+    ("durability_observed", |row| text(row.run.observed.as_ref().map(|observed| observed.verdict))),
     ("harness_share_ratio", |row| text(row.run.harness_share)),
     ("harness_generation_ratio", |row| text(row.run.harness.map(|harness| harness.generation))),
     ("harness_checks_ratio", |row| text(row.run.harness.map(|harness| harness.checks))),
@@ -84,6 +88,7 @@ const COLUMNS: &[Column] = &[
     ("cell_disk_allocated_bytes", |row| text(row.cell.disk_allocated_bytes)),
     ("cell_write_amplification_ratio", |row| text(row.cell.write_amplification)),
     ("cell_space_amplification_ratio", |row| text(row.cell.space_amplification)),
+    ("cell_syncs_per_commit", |row| text(row.cell.syncs_per_commit)),
     ("cell_harness_share_ratio", |row| text(row.cell.harness_share)),
     ("cell_check_level", |row| row.cell.check_level.map(check_name).unwrap_or_default().to_string()),
     ("cell_emulated", |row| csv_cell(&row.cell.emulated.join("; "))),
@@ -94,18 +99,21 @@ const COLUMNS: &[Column] = &[
     ("trial_rss_peak_bytes", |row| text(row.record.and_then(|record| record.rss_peak_bytes))),
     ("trial_memory_cap_bytes", |row| text(cap(row).and_then(|cap| cap.limit_bytes))),
     ("trial_memory_peak_bytes", |row| text(cap(row).and_then(|cap| cap.peak_bytes))),
+    ("storage_device", |row| csv_cell(row.run.cost.storage_device.as_deref().unwrap_or_default())),
 ];
 
 /// Renders the report.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
-    let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> =
+        COLUMNS.iter().map(|(name, _)| *name).chain(COSTS.iter().map(|figure| figure.name)).collect();
     let mut lines = vec![names.join(",")];
     for phase in &summary.phases {
         for cell in phase.floors.iter().chain(super::ranking::cells(phase)) {
             for figures in &cell.runs {
                 let record = summary.records.iter().find(|record| record.trial.id == figures.trial);
                 let row = Row { run_id: &run.id, phase, cell, run: figures, record };
-                let cells: Vec<String> = COLUMNS.iter().map(|(_, cell)| cell(&row)).collect();
+                let costs = COSTS.iter().map(|figure| text((figure.of)(&figures.cost)));
+                let cells: Vec<String> = COLUMNS.iter().map(|(_, cell)| cell(&row)).chain(costs).collect();
                 lines.push(cells.join(","));
             }
         }

@@ -2,8 +2,8 @@
 
 use super::csv::{options, state, text};
 use super::escape::csv_cell;
-use crate::results::Run;
 use crate::results::summary::{Cell, Latency, PhaseSummary, RunFigures, Summary};
+use crate::results::{COSTS, Run};
 
 /// The columns. Those up to `kind` identify the figure. `kind` is empty for figures over all kinds of op.
 const COLUMNS: &str = "run_id,trial,workload,phase,engine,options,repetition,durability_in_force,state,cause,kind,figure,unit,value";
@@ -61,11 +61,23 @@ fn rows(summary: &Summary, phase: &PhaseSummary, run: &RunFigures) -> Vec<String
     figure("", "disk_allocated", "bytes", text(run.disk_allocated_bytes));
     figure("", "write_amplification", "ratio", text(run.write_amplification));
     figure("", "space_amplification", "ratio", text(run.space_amplification));
+    figure(
+        "",
+        "syncs",
+        "calls/commit",
+        text(run.observed.as_ref().and_then(|observed| observed.syncs_per_commit)),
+    );
     figure("", "harness_share", "ratio", text(run.harness_share));
     figure("", "harness_generation", "ratio", text(run.harness.map(|harness| harness.generation)));
     figure("", "harness_checks", "ratio", text(run.harness.map(|harness| harness.checks)));
     figure("", "harness_boundary", "ratio", text(run.harness.map(|harness| harness.boundary)));
     figure("", "batch", "ops/call", text(run.batch_mean));
+    for cost in COSTS {
+        // The unit has a column of its own.
+        let name =
+            ["_per_op", "_ns", "_ratio"].iter().fold(cost.name, |name, unit| name.trim_end_matches(unit));
+        figure("", name, cost.unit, text((cost.of)(&run.cost)));
+    }
     let record = summary.records.iter().find(|record| record.trial.id == run.trial);
     let whole = record.filter(|_| run.state.counts()).and_then(|record| record.whole_phase(&phase.name));
     for own in whole.iter().flat_map(|whole| &whole.kinds) {

@@ -30,6 +30,9 @@ pub(super) fn limits(run: &Run) -> Option<String> {
                 .to_string(),
         );
     }
+    if run.plan.trials.iter().any(|trial| trial.counts_cycles) {
+        parts.push("cycles counted (--count-cycles), which makes context switches slower".to_string());
+    }
     (!parts.is_empty()).then(|| plain_text(&parts.join("; ")))
 }
 

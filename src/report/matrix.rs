@@ -112,6 +112,8 @@ pub(super) enum Mark {
     Incomplete,
     /// The driver's times do not account for its calls.
     Unaccounted,
+    /// The system calls are not those of the durability level.
+    Contradicted,
     /// The phase was run with different settings from the other engines.
     OtherSettings,
     /// A cache evicted rows that were read later.
@@ -225,6 +227,7 @@ fn marks(cell: &Cell) -> Vec<Mark> {
     let found = [
         (Mark::Incomplete, cell.runs.iter().any(|run| !run.state.counts())),
         (Mark::Unaccounted, cell.runs.iter().any(|run| run.unaccounted.is_some())),
+        (Mark::Contradicted, cell.runs.iter().any(|run| run.contradiction().is_some())),
         (Mark::OtherSettings, cell.settings_differ),
         (Mark::Evicted, cell.evicted_share.is_some_and(|share| share > 0.0)),
         (Mark::Server, cell.class.is_some() && !cell.is_cache()),

@@ -1,8 +1,10 @@
 //! Reports, generated from results alone: one file per format, all from the same summary.
 
+mod certificate;
 mod chart;
 mod compare;
 mod content;
+mod cost;
 mod csv;
 mod csv_long;
 mod describe;
@@ -25,6 +27,7 @@ mod site;
 mod text;
 mod verdict;
 
+pub use certificate::{certificate_markdown, certificates_text};
 pub use compare::{comparison_markdown, comparison_text};
 pub use escape::shell_word;
 pub use layout::{LAYOUTS, Layout, Page, layout};

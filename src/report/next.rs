@@ -6,7 +6,7 @@ use super::verdict::{Statement, Verdict, verdicts};
 use crate::measure::warning::Concern;
 use crate::results::Run;
 use crate::results::statistics::FEWEST_FOR_ORDER;
-use crate::results::summary::{BY_ENGINE_TIME, Cell, Summary, TrialWarning, is_mutant};
+use crate::results::summary::{BY_ENGINE_TIME, Cell, Summary, TrialWarning, WITHIN_HARNESS, is_mutant};
 use crate::text::counted;
 use std::collections::HashMap;
 
@@ -115,8 +115,10 @@ fn find_fault(summary: &Summary, run: &Run) -> Option<Step> {
 /// More runs of engines that share the first place of a ranking, with the same settings: of the ranking with the most engines.
 /// If the difference in ops/s is due to the harness, more runs would not help.
 fn decide(summary: &Summary, run: &Run) -> Option<Step> {
-    let is_by_harness =
-        |cells: &[&Cell]| cells.iter().any(|cell| cell.notes.iter().any(|note| note.mark == BY_ENGINE_TIME));
+    let marks = [BY_ENGINE_TIME, WITHIN_HARNESS];
+    let is_by_harness = |cells: &[&Cell]| {
+        cells.iter().flat_map(|cell| &cell.notes).any(|note| marks.contains(&note.mark.as_str()))
+    };
     let all = verdicts(summary);
     let is_open =
         |verdict: &&Verdict| (2..=4).contains(&verdict.leaders.len()) && !is_by_harness(&verdict.leaders);

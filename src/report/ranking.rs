@@ -31,9 +31,9 @@ const COLUMNS: &[Field<Cell>] = &[
 /// The legend of the tables, for the end of a report.
 pub(super) const LEGEND: &[&str] = &[
     "rank: the range of places that an engine may have, such as 1-4; ~ if its place is unknown. Ranks need at least 5 runs, and at most one table in twenty contains a wrong one.",
-    "ops/s: median over runs, with the interval of that median. net ops/s: as if the harness took no time, which is ops divided by the time inside the engine, times the number of threads; ranks are by it. ratio: rate relative to the fastest engine (or to --baseline), estimated within the blocks of the run; with a probability of 95 %, all ratios of a table are within their intervals.",
+    "ops/s: median over runs, with the interval of that median. net ops/s: as if the harness took no time, which is ops divided by the time inside the engine, times the number of threads. Ranks are by it where one thread only reads; otherwise it is an upper bound and ops/s a lower one, and an engine is ahead of another only if its ops/s are above the other's net ops/s. ratio: rate relative to the fastest engine (or to --baseline), estimated within the blocks of the run; with a probability of 95 %, all ratios of a table are within their intervals.",
     "p50 to p99.9: percentiles of service times, median over runs, with the range of the runs. max: the slowest op of all runs. A percentile is shown only if each run has at least ten slower ops.",
-    "CPU s/Mop: CPU seconds of the engine (user and system) per million ops. disk: space allocated after the phase. w-amp: write amplification, bytes sent to storage per byte of keys and values written. check: how reads were verified. -: unknown, or the sample is too small.",
+    "CPU s/Mop: CPU seconds of the engine (user and system) per million ops. disk: space allocated after the phase. w-amp: write amplification, bytes sent to storage per byte of keys and values written. check: how reads were verified. syncs/commit: sync calls per acknowledged commit, counted before the run. -: unknown, or the sample is too small.",
 ];
 
 /// A table with a row for each cell, in the given order.

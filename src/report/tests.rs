@@ -238,7 +238,9 @@ fn a_winner_by_engine_time_has_no_ratio_of_rates() {
     }
     let verdicts = verdict(&Summary::new(&run, records));
     let expected = "the winner is lmdb (write-map=false), ahead of sqlite by the time inside the engines";
-    assert!(verdicts[0].contains(expected), "{verdicts:?}");
+    assert!(verdicts.iter().any(|verdict| verdict.contains(expected)), "{verdicts:?}");
+    // A phase that writes: the time of the harness decides nothing.
+    assert!(verdicts[0].contains("inconclusive"), "{verdicts:?}");
 }
 
 #[test]

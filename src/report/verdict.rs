@@ -47,12 +47,12 @@ pub(super) enum Statement<'a> {
     Leaders {
         /// By how much the highest median is ahead of the engines that are not leaders.
         lead: Lead<'a>,
-        /// Leaders that have fewer ops/s than the first only because of the harness.
+        /// Leaders that may have fewer ops/s than the first because of the harness.
         by_harness: Vec<&'a Cell>,
     },
     /// Any of the engines may be the fastest.
     NoDifference {
-        /// Engines that have fewer ops/s than the first only because of the harness.
+        /// Engines that may have fewer ops/s than the first because of the harness.
         by_harness: Vec<&'a Cell>,
     },
 }
@@ -148,7 +148,7 @@ fn by(first: &Cell, rest: &[&Cell]) -> By {
     }
 }
 
-/// The leaders that the first one is ahead of by rate, but not by the time inside the engines.
+/// The leaders that the first one is ahead of by rate, which the time of the harness may explain.
 fn by_harness<'a>(leaders: &[&'a Cell]) -> Vec<&'a Cell> {
     let is_base = leaders[0].ratio.is_some_and(|ratio| ratio.interval.is_none());
     let is_behind = |cell: &&&Cell| {

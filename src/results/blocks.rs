@@ -58,14 +58,16 @@ impl Blocks {
         self.kept[engine].iter().enumerate().filter(|(_, kept)| !**kept).map(|(block, _)| block)
     }
 
-    /// The first engine's log rate minus the second's; none if unknown (no block in common, or no degrees of freedom).
-    fn difference(&self, first: usize, second: usize) -> Option<Difference> {
-        let shared = |block: &usize| self.kept[first][*block] && self.kept[second][*block];
+    /// The first engine's log rate here minus the second's in `others`, which has the same engines and blocks; none if
+    /// unknown (no block in common, or no degrees of freedom).
+    fn difference(&self, first: usize, others: &Blocks, second: usize) -> Option<Difference> {
+        let shared = |block: &usize| self.kept[first][*block] && others.kept[second][*block];
         let blocks: Vec<usize> = (0..self.blocks()).filter(shared).collect();
         let differences: Vec<f64> =
-            blocks.iter().map(|block| self.logs[first][*block] - self.logs[second][*block]).collect();
-        let of = |engine: usize| (self.variances[engine], blocks.len());
-        let difference = Difference::new(mean(&differences)?, of(first), of(second), self.degrees);
+            blocks.iter().map(|block| self.logs[first][*block] - others.logs[second][*block]).collect();
+        let (one, other) = (self.variances[first], others.variances[second]);
+        let (count, degrees) = (blocks.len(), self.degrees.min(others.degrees));
+        let difference = Difference::new(mean(&differences)?, (one, count), (other, count), degrees);
         (difference.degrees > 0.0).then_some(difference)
     }
 
@@ -77,13 +79,13 @@ impl Blocks {
 
     /// The first engine's rate as a multiple of the second's; none if it is not known.
     pub fn ratio(&self, first: usize, second: usize) -> Option<f64> {
-        Some(self.difference(first, second)?.value.exp())
+        Some(self.difference(first, self, second)?.value.exp())
     }
 
     /// The interval of that ratio. Its level applies to all intervals of a table together, so it excludes 1 exactly if an
     /// order is claimed, except in tables with fewer than five blocks.
     pub fn interval(&self, first: usize, second: usize) -> Option<Interval> {
-        let difference = self.difference(first, second)?;
+        let difference = self.difference(first, self, second)?;
         let reach = difference.reach(FAMILY_ERROR / self.pairs());
         reach.is_finite().then(|| Interval {
             low: (difference.value - reach).exp(),
@@ -94,7 +96,12 @@ impl Blocks {
 
     /// Which of the two has the higher rate; none: no claim.
     pub fn order(&self, first: usize, second: usize) -> Option<Ordering> {
-        let difference = self.difference(first, second)?;
+        self.order_against(first, self, second)
+    }
+
+    /// The same for the first engine's rate here and the second's in `others`.
+    fn order_against(&self, first: usize, others: &Blocks, second: usize) -> Option<Ordering> {
+        let difference = self.difference(first, others, second)?;
         let is_claimed = self.blocks() >= FEWEST_FOR_ORDER
             && difference.p() * self.pairs() < FAMILY_ERROR
             && first != second;
@@ -102,25 +109,41 @@ impl Blocks {
     }
 }
 
+/// How the throughput of an engine as if the harness took no time is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Throughput {
+    /// One thread that only reads: while the harness works, the engine does not.
+    Exact,
+    /// An upper bound: while the harness works in one thread, the engine may work in others, or free a lock for them. The
+    /// rate is the lower bound.
+    UpperBound,
+}
+
 /// The engines of a table: their rates, and their throughputs as if the harness took no time.
 ///
-/// Orders are by the latter: if two equal engines have unequal harness shares, their rates differ only because of the
-/// harness.
+/// The harness must not decide an order: if two equal engines have unequal harness shares, their rates differ only because
+/// of the harness.
 pub struct Table {
     rates: Blocks,
-    own: Option<Blocks>,
+    own: Option<(Blocks, Throughput)>,
 }
 
 impl Table {
     /// `rates`: see [`Blocks::new`]; `engine_rates`: the engine's throughput in each run. If one of them is unknown,
     /// orders are by rates. Both comparisons exclude the same runs: those whose engine's throughput is an outlier.
-    pub fn new(rates: &[Vec<f64>], engine_rates: &[Vec<Option<f64>>]) -> Option<Table> {
+    pub fn new(
+        rates: &[Vec<f64>],
+        engine_rates: &[Vec<Option<f64>>],
+        throughput: Throughput,
+    ) -> Option<Table> {
         let known = |rates: &Vec<Option<f64>>| rates.iter().copied().collect::<Option<Vec<f64>>>();
         let is_whole = rates.iter().zip(engine_rates).all(|(rates, engine)| rates.len() == engine.len());
         let own: Option<Vec<Vec<f64>>> = engine_rates.iter().map(known).collect();
         let rates = Blocks::new(rates)?;
         Some(match own.filter(|_| is_whole).and_then(|own| Blocks::new(&own)) {
-            Some(own) => Table { rates: Blocks::of(rates.logs, own.kept.clone()), own: Some(own) },
+            Some(own) => {
+                Table { rates: Blocks::of(rates.logs, own.kept.clone()), own: Some((own, throughput)) }
+            }
             None => Table { rates, own: None },
         })
     }
@@ -130,9 +153,22 @@ impl Table {
         &self.rates
     }
 
-    /// Which engine is faster by its own throughput, or by rates if that is unknown. None: no claim.
+    /// Which engine is faster whatever the harness does. None: no claim. By the engines' throughputs, or by rates if those
+    /// are unknown. Where they are upper bounds, an engine is faster if its rate is above the other's throughput.
     pub fn order(&self, first: usize, second: usize) -> Option<Ordering> {
-        self.own.as_ref().unwrap_or(&self.rates).order(first, second)
+        let rates = &self.rates;
+        match &self.own {
+            None => rates.order(first, second),
+            Some((own, Throughput::Exact)) => own.order(first, second),
+            Some((own, Throughput::UpperBound)) => {
+                let is_above = |one, other| rates.order_against(one, own, other) == Some(Ordering::Greater);
+                match (is_above(first, second), is_above(second, first)) {
+                    (true, _) => Some(Ordering::Greater),
+                    (_, true) => Some(Ordering::Less),
+                    _ => None,
+                }
+            }
+        }
     }
 }
 

@@ -100,6 +100,7 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         placement: Placement::default(),
         reused: false,
         paranoid: false,
+        counts_cycles: false,
         is_floor: engine == "null",
     }
 }
@@ -287,6 +288,8 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         series: if ops == 0 { vec![] } else { vec![series_row(&kinds, ops, elapsed_ns)] },
         kinds,
         usage: usage(ops, cost_ns, writes, stores),
+        watcher: None,
+        device: None,
         noise: None,
         cap_use: None,
         logical_bytes_written: writes * 116,
@@ -296,6 +299,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         disk_end: stores.then(|| disk(450_000 + u64::from(trial.repetition) * 4_096)),
         disk_settled: None,
         batch_mean: if ops == 0 { 0.0 } else { 64.0 },
+        observed: None,
         call_times: None,
         harness_share: if ops == 0 { 0.0 } else { outside_ns as f64 / elapsed_ns as f64 },
         harness: (ops > 0).then(|| HarnessTimes {

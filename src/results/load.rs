@@ -79,6 +79,7 @@ impl Record {
 /// of its threads is kept, because it shows how far the figures can be trusted.
 fn forget_usage(phase: &mut PhaseRecord) {
     phase.usage = Usage { run_delay_ns: phase.usage.run_delay_ns, ..Usage::default() };
+    (phase.watcher, phase.device) = (None, None);
     (phase.disk_peak, phase.disk_end, phase.disk_settled) = (None, None, None);
     for row in &mut phase.series {
         (row.rss_bytes, row.cpu_ns, row.written_bytes, row.disk_allocated_bytes) = (None, None, None, None);

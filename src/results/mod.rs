@@ -1,7 +1,10 @@
 //! Results: a record per trial, a folder of records per run, and the statistics over them.
 
+pub mod audit;
 pub mod blocks;
+pub mod certificate;
 pub mod comparison;
+mod cost;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod identity;
@@ -20,6 +23,8 @@ pub mod summary;
 mod times;
 mod variance;
 
+pub use audit::Observed;
+pub use cost::{COSTS, Cost};
 pub use identity::{now_rfc3339, random_suffix, run_id};
 pub use load::{parse_record, parse_run};
 pub use parts::Parts;
@@ -31,8 +36,8 @@ pub use state::{Cause, EndedBy, StepKind};
 pub use times::{CallTimes, HarnessShares, HarnessTimes};
 
 use crate::measure::{
-    CapRecord, CapUse, ClockFacts, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement, SeriesRow,
-    Usage, Warning,
+    CapRecord, CapUse, ClockFacts, DeviceUse, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement,
+    SeriesRow, Usage, Warning,
 };
 pub use crate::workload::{Durability, OpKind};
 use crate::workload::{Phase, Workload};
@@ -110,6 +115,9 @@ pub struct Trial {
     /// Whether keys, values and out buffers end at guard pages, which costs time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paranoid: bool,
+    /// Whether its cycles and instructions are counted, which makes context switches slower.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counts_cycles: bool,
     /// Whether its engine stores nothing: it measures the harness, and is never ranked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_floor: bool,
@@ -256,6 +264,14 @@ pub struct PhaseRecord {
     pub series: Vec<SeriesRow>,
     /// Resources that the process used during the phase: differences, except `rss_bytes` and peaks.
     pub usage: Usage,
+    /// The part of it that the harness's own thread used, which samples the process each second: differences, without memory
+    /// and run delay, and with all CPU time as that in user mode; none: an older version measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watcher: Option<Usage>,
+    /// The I/O of the block device below the database, with what was dirty at the end of the phase; none: other files are on
+    /// the same device, or there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceUse>,
     /// Disturbances of the phase, without its warm-up; none: an older version measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<PhaseNoise>,
@@ -287,6 +303,9 @@ pub struct PhaseRecord {
     pub harness: Option<HarnessTimes>,
     /// What was checked.
     pub check: Check,
+    /// What an accounting pass before the run says about its durability level; none: it writes nothing, or no pass was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
 }
 
 /// Whether to skip a count that most records do not have.
@@ -459,6 +478,8 @@ impl PhaseRecord {
             threads: Vec::new(),
             series: Vec::new(),
             usage: Usage::default(),
+            watcher: None,
+            device: None,
             noise: None,
             cap_use: None,
             logical_bytes_written: 0,
@@ -472,6 +493,7 @@ impl PhaseRecord {
             harness_share: 0.0,
             harness: None,
             check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },
+            observed: None,
         }
     }
 }

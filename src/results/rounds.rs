@@ -101,6 +101,9 @@ fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
     whole.cap_use = round.cap_use;
     whole.logical_bytes_written = whole.logical_bytes_written.saturating_add(round.logical_bytes_written);
     whole.logical_bytes_read = whole.logical_bytes_read.saturating_add(round.logical_bytes_read);
+    whole.watcher = whole.watcher.zip(round.watcher).map(|(whole, round)| usage(&whole, &round));
+    whole.device =
+        whole.device.as_ref().zip(round.device.as_ref()).and_then(|(whole, round)| whole.and(round));
     let allocated = |disk: &Option<DiskUse>| disk.as_ref().map(|disk| disk.allocated_bytes);
     if allocated(&round.disk_peak) > allocated(&whole.disk_peak) {
         whole.disk_peak = round.disk_peak;
@@ -177,11 +180,15 @@ fn usage(before: &Usage, round: &Usage) -> Usage {
         major_faults: sum(before.major_faults, round.major_faults),
         voluntary_switches: sum(before.voluntary_switches, round.voluntary_switches),
         involuntary_switches: sum(before.involuntary_switches, round.involuntary_switches),
+        read_calls: sum(before.read_calls, round.read_calls),
+        write_calls: sum(before.write_calls, round.write_calls),
         read_call_bytes: sum(before.read_call_bytes, round.read_call_bytes),
         written_call_bytes: sum(before.written_call_bytes, round.written_call_bytes),
         read_storage_bytes: sum(before.read_storage_bytes, round.read_storage_bytes),
         written_storage_bytes: sum(before.written_storage_bytes, round.written_storage_bytes),
         cancelled_storage_bytes: sum(before.cancelled_storage_bytes, round.cancelled_storage_bytes),
+        cycles: sum(before.cycles, round.cycles),
+        instructions: sum(before.instructions, round.instructions),
         run_delay_ns: sum(before.run_delay_ns, round.run_delay_ns),
     }
 }

@@ -28,7 +28,7 @@ pub enum Cause {
     Crashed,
     /// The engine did not load all keys within the workload's `load_seconds`.
     TooSlow,
-    /// The trial was not run, because an earlier one of the same engine and workload was too slow.
+    /// The trial was not run, because an earlier one of the same engine and workload was too slow or hung.
     Skipped,
 }
 
@@ -65,6 +65,12 @@ pub enum StepKind {
 }
 
 impl Cause {
+    /// Whether the later runs of the same engine and workload are skipped: each would take as long, and with one run missing
+    /// the engine has no rank anyway.
+    pub fn skips_other_runs(self) -> bool {
+        matches!(self, Cause::TooSlow | Cause::Timeout)
+    }
+
     /// Whether the engine does not suit the workload, which is not an error: it was refused or is too slow.
     pub fn is_unfitness(self) -> bool {
         matches!(self, Cause::Refused | Cause::TooSlow | Cause::Skipped)

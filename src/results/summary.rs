@@ -11,7 +11,7 @@ mod step;
 
 pub use cell::{Cell, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
 pub use note::cause;
-pub use order::BY_ENGINE_TIME;
+pub use order::{BY_ENGINE_TIME, WITHIN_HARNESS};
 pub use phase::{Group, PhaseSummary};
 pub use step::StepSummary;
 

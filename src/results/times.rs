@@ -93,16 +93,6 @@ impl PhaseRecord {
         Some(ops / (self.elapsed_ns as f64 / 1e9))
     }
 
-    /// CPU time of the process, user and system, without that of the harness; nanoseconds. None: unknown.
-    pub fn engine_cpu_ns(&self) -> Option<u64> {
-        let process_ns = self.usage.user_cpu_ns?.checked_add(self.usage.system_cpu_ns?)?;
-        let on_cpu = on_cpu(Some(process_ns), self.usage.run_delay_ns).unwrap_or(1.0);
-        let harness_ns = self.threads.iter().map(|thread| thread.harness_cpu_ns(on_cpu));
-        let engine_ns = process_ns.saturating_sub(harness_ns.fold(0, u64::saturating_add));
-        // No engine takes no time, so then the harness's was estimated too high.
-        (!self.threads.is_empty() && engine_ns > 0).then_some(engine_ns)
-    }
-
     /// The shares of the phase's thread time that the harness used; none: an older version measured it.
     pub fn harness_shares(&self) -> Option<HarnessShares> {
         let thread_ns: f64 = self.threads.iter().map(|thread| thread.elapsed_ns as f64).sum();
@@ -114,21 +104,6 @@ impl PhaseRecord {
             boundary: share(times.boundary_ns),
         })
     }
-}
-
-impl ThreadRecord {
-    /// CPU time outside the driver; nanoseconds. The harness never sleeps, so it waits for a CPU as often as the thread does
-    /// on average, or the process (`of_process`) if the thread's own times are unknown.
-    fn harness_cpu_ns(&self, of_process: f64) -> u64 {
-        let outside_ns = self.elapsed_ns.saturating_sub(self.inside_ns) as f64;
-        (outside_ns * on_cpu(self.cpu_ns, self.run_delay_ns).unwrap_or(of_process)) as u64
-    }
-}
-
-/// The share of its time that something ran on a CPU, of the time in which it needed one; none: unknown.
-fn on_cpu(cpu_ns: Option<u64>, run_delay_ns: Option<u64>) -> Option<f64> {
-    let (cpu, delay) = (cpu_ns? as f64, run_delay_ns? as f64);
-    (cpu > 0.0).then_some(cpu / (cpu + delay))
 }
 
 /// The parts of the harness share: shares of a phase's thread time, 0 to 1.
@@ -147,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_harness_is_in_no_figure_of_the_engine() {
+    fn the_harness_is_not_in_the_rate_of_the_engine() {
         let mut phase = crate::results::fixture::records().remove(0).phases.remove(0);
         let thread = phase.threads[0].clone();
         let of = |role: &str, ops, inside_ns| ThreadRecord {
@@ -163,18 +138,10 @@ mod tests {
         phase.threads = vec![of("reader", 2_500_000, 500_000_000), of("writer", 10_000, 1_000_000_000)];
         (phase.elapsed_ns, phase.ops, phase.harness_share) = (1_000_000_000, 2_510_000, 0.25);
         assert_eq!(phase.engine_ops_per_second(), Some(5_010_000.0));
-        // Two threads that do the same, each a quarter of its time outside; half of their time they wait for a CPU.
+        // Two threads that do the same, each a quarter of its time outside.
         phase.threads = vec![of("mix", 1_000, 750_000_000), of("mix", 1_000, 750_000_000)];
         (phase.ops, phase.harness_share) = (2_000, 0.25);
         assert!((phase.engine_ops_per_second().unwrap() - 2_000.0 / 0.75).abs() < 1e-6);
-        (phase.usage.user_cpu_ns, phase.usage.system_cpu_ns) = (Some(900_000_000), Some(100_000_000));
-        phase.usage.run_delay_ns = Some(1_000_000_000);
-        assert_eq!(phase.engine_cpu_ns(), Some(750_000_000));
-        // The thread's own times are better than those of the process.
-        (phase.threads[0].cpu_ns, phase.threads[0].run_delay_ns) = (Some(400), Some(0));
-        assert_eq!(phase.engine_cpu_ns(), Some(625_000_000));
-        phase.usage.user_cpu_ns = Some(0);
-        assert_eq!(phase.engine_cpu_ns(), None, "never 0");
     }
 
     #[test]

@@ -138,6 +138,8 @@ pub struct Draw {
     row_ops: usize,
     /// A value, for the bytes of an index.
     value: Vec<u8>,
+    /// A scan ends its batch, so that it sees all writes before it and none after it, also when it is resumed.
+    ends_at_scan: bool,
     /// The only kind, if each of its units is one op without a choice to draw.
     plain: Option<OpKind>,
     is_out_of_keys: bool,
@@ -207,6 +209,7 @@ impl Draw {
             unit_ops: OpKind::ALL.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS) as u16),
             row_ops,
             value: Vec::with_capacity(shared.values.max_len()),
+            ends_at_scan: shared.writes && shared.is_alone(),
             plain,
             is_out_of_keys: false,
             tie: if phase.atomic { KV_ATOMIC } else { 0 },
@@ -285,6 +288,9 @@ impl Draw {
                 self.items[first..].iter_mut().for_each(|item| item.unit_ops = 0);
                 self.items[first].unit_ops = ops as u16;
                 counted += kind.counted_ops(ops, self.row_ops);
+            }
+            if kind == OpKind::Scan && self.ends_at_scan {
+                break;
             }
         }
     }

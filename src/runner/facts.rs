@@ -3,7 +3,7 @@
 use crate::engine::abi::*;
 use crate::engine::{Engine, InForce, capability_names, defects_of};
 use crate::results::EngineFacts;
-use crate::workload::Durability;
+use crate::workload::{Durability, Phase, Workload};
 
 /// The number of a level in driver.h.
 pub fn level_number(level: Durability) -> u32 {
@@ -22,6 +22,16 @@ pub fn level_of(number: u32) -> Durability {
         KV_PROCESS => Durability::Process,
         _ => Durability::None,
     }
+}
+
+/// The level to request of an engine for a phase: that of the phase or workload, or a weaker one if that is allowed.
+pub fn target_level(engine: &Engine, workload: &Workload, phase: &Phase) -> Durability {
+    let requested = phase.durability.unwrap_or(workload.durability);
+    if !workload.or_weaker || phase.durability.is_some() || requested == Durability::Default {
+        return requested;
+    }
+    let strongest = (0..=KV_POWER).rev().find(|level| engine.levels() & (1 << level) != 0);
+    requested.min(level_of(strongest.unwrap_or(KV_NONE)))
 }
 
 /// The engine with its effective settings.

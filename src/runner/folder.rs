@@ -34,6 +34,20 @@ impl DataFolder {
         Ok(folder)
     }
 
+    /// Removes all folders of a run in `parent` and returns them. No process may be using them.
+    pub fn leftovers(parent: &Path, run: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_named = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kvdyno-"))
+        };
+        let mut left: Vec<PathBuf> = entries.filter(|path| is_named(path) && is_of_run(path, run)).collect();
+        left.sort();
+        let remove =
+            |root: &PathBuf| DataFolder { root: root.clone(), run: run.to_string() }.remove().is_ok();
+        left.retain(remove);
+        left
+    }
+
     /// Creates the marker and the database's folder in the new folder.
     fn fill(&self) -> std::io::Result<()> {
         let mut marker = fs::OpenOptions::new().write(true).create_new(true).open(self.root.join(MARKER))?;
@@ -137,7 +151,9 @@ pub fn is_marked(folder: &Path) -> bool {
 
 /// Whether a folder has the marker of this run.
 pub fn is_of_run(folder: &Path, run: &str) -> bool {
-    fs::read_to_string(folder.join(MARKER)).is_ok_and(|marker| marker == run)
+    // A pipe would block the open.
+    let is_file = folder.join(MARKER).symlink_metadata().is_ok_and(|facts| facts.is_file());
+    is_file && fs::read_to_string(folder.join(MARKER)).is_ok_and(|marker| marker == run)
 }
 
 /// Creates a folder that the user named, and fails if no folder can be created in it, before anything is measured.
@@ -199,6 +215,34 @@ mod tests {
             assert!(root.join(file).exists(), "{file} {marker:?}");
             fs::remove_dir_all(&root).unwrap();
         }
+    }
+
+    #[test]
+    fn leftovers_are_all_folders_of_the_run_and_nothing_else() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = |name: &str| parent.path().join(name);
+        for (name, marker) in
+            [("kvdyno-b", "crash"), ("kvdyno-a", "crash"), ("kvdyno-c", "audit"), ("mine", "crash")]
+        {
+            fs::create_dir_all(root(name).join("db")).unwrap();
+            fs::write(root(name).join(MARKER), marker).unwrap();
+        }
+        fs::create_dir(root("kvdyno-e")).unwrap();
+        // Opening a pipe would block.
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(root("kvdyno-e").join(MARKER))
+                .status()
+                .unwrap()
+                .success()
+        );
+        std::os::unix::fs::symlink(root("mine"), root("kvdyno-d")).unwrap();
+        fs::write(root("kvdyno-a").join("precious"), "x").unwrap();
+        assert_eq!(DataFolder::leftovers(parent.path(), "crash"), [root("kvdyno-b")]);
+        for kept in ["kvdyno-a/precious", "kvdyno-c/db", "mine/db", "kvdyno-e"] {
+            assert!(root(kept).exists(), "{kept}");
+        }
+        assert_eq!(DataFolder::leftovers(&root("absent"), "crash"), Vec::<PathBuf>::new());
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod worker;
 
 pub use board::{Doing, Snapshot};
 pub use described::described;
-pub use facts::level_number;
+pub use facts::{level_number, level_of, target_level};
 pub use folder::{DataFolder, check_parent, check_place, is_of_run};
 pub use option::option_value;
 pub use plan::{Contestant, Entry, PlanError, Seeds, TrialSettings, check_plan, memory_estimate_bytes, plan};
@@ -75,7 +75,7 @@ pub fn run(
 ) -> Result<Ending, String> {
     let run_id = results.run().id.clone();
     let earlier = results.finished().map_err(|error| error.to_string())?;
-    let mut too_slow: Vec<Record> = earlier.into_iter().filter(is_too_slow).collect();
+    let mut last: Vec<Record> = earlier.into_iter().filter(is_last_of_cell).collect();
     let reserve = Reserve::new(results.path());
     for (place, trial) in plan.trials.iter().enumerate() {
         if results.is_done(&trial.id) {
@@ -84,7 +84,7 @@ pub fn run(
         if signals::interrupts() > 0 {
             return Ok(Ending::Interrupted);
         }
-        if let Some(first) = too_slow.iter().find(|record| record.trial.is_cell_of(trial)) {
+        if let Some(first) = last.iter().find(|record| record.trial.is_cell_of(trial)) {
             let record = skipped(trial, first);
             results.save(&record).map_err(|error| error.to_string())?;
             observer.trial_begins(trial, place, plan.trials.len());
@@ -117,23 +117,26 @@ pub fn run(
         }
         results.save(&record).map_err(|error| error.to_string())?;
         observer.trial_ended(&record);
-        too_slow.extend(Some(record).filter(is_too_slow));
+        last.extend(Some(record).filter(is_last_of_cell));
         cleared?;
     }
     Ok(if signals::interrupts() > 0 { Ending::Interrupted } else { Ending::Complete })
 }
 
-fn is_too_slow(record: &Record) -> bool {
-    matches!(record.outcome, Outcome::Failed { cause: Cause::TooSlow, .. })
+/// Whether later trials of the same engine and workload are skipped.
+fn is_last_of_cell(record: &Record) -> bool {
+    matches!(record.outcome, Outcome::Failed { cause, .. } if cause.skips_other_runs())
 }
 
-/// The record of a trial that is not run, because `first`, of the same engine and workload, was too slow.
+/// The record of a trial that is not run, because `first`, of the same engine and workload, was too slow or hung.
 fn skipped(trial: &Trial, first: &Record) -> Record {
+    let reason = |text: &str| text.split(';').next().unwrap_or_default().to_string();
     let why = match &first.outcome {
-        Outcome::Failed { text, .. } => text.split(';').next().unwrap_or(text),
-        _ => "",
+        Outcome::Failed { cause: Cause::Timeout, text } => format!("hung: {}", reason(text)),
+        Outcome::Failed { text, .. } => format!("was too slow: it {}", reason(text)),
+        _ => String::new(),
     };
-    let text = format!("run {} was too slow: it {why}", first.trial.repetition);
+    let text = format!("run {} {why}", first.trial.repetition);
     let outcome = Outcome::Failed { cause: Cause::Skipped, text };
     Record::failed(trial.clone(), now_rfc3339(), outcome)
 }

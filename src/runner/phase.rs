@@ -295,6 +295,7 @@ pub fn run(
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();
     let mut record = record_of(shared, &outcomes, failure.as_ref());
     (record.series, record.usage, record.noise) = (watched.series, watched.usage, Some(watched.noise));
+    (record.watcher, record.device) = (Some(watched.watcher), watched.device);
     (record.disk_peak, record.disk_end) = (watched.disk_peak, watched.disk_end);
     record.engine_stats = engine_stats;
     record.check.values += reread;
@@ -425,6 +426,8 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
             .collect(),
         series: Vec::new(),
         usage: Usage::default(),
+        watcher: None,
+        device: None,
         noise: None,
         cap_use: None,
         logical_bytes_written: sum(|judge| judge.written_bytes),
@@ -438,6 +441,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         harness_share: if busy > 0 { 1.0 - (inside as f64 / busy as f64).min(1.0) } else { 0.0 },
         harness: Some(harness_times(shared, outcomes)),
         check: check_of(shared, outcomes),
+        observed: None,
     }
 }
 

@@ -44,6 +44,8 @@ pub struct TrialSettings {
     pub placement: Placement,
     /// Whether buffers end at guard pages.
     pub paranoid: bool,
+    /// Whether cycles and instructions are counted.
+    pub counts_cycles: bool,
     /// Whether the trials start with copies of kept databases.
     pub reused: bool,
 }
@@ -194,6 +196,7 @@ fn trials(entries: &[Entry], seed: u64, settings: &TrialSettings) -> Vec<Trial> 
                 placement: settings.placement.clone(),
                 reused: settings.reused,
                 paranoid: settings.paranoid,
+                counts_cycles: settings.counts_cycles,
                 is_floor: contestant.is_floor,
             });
         }

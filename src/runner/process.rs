@@ -9,7 +9,8 @@ use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
 use crate::measure::{CapRecord, Clock, End, Event, MemoryCap, TrialProcess, Warning};
-use crate::measure::{become_part_of_trial, become_trial_process, memory_cap, signals};
+use crate::measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals};
+use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
 use crate::runner::Doing;
 use crate::text::bytes_text;
@@ -183,6 +184,9 @@ fn apply_limits(task: &Task) -> Result<(), String> {
     if let Some(entrance) = &task.entrance {
         memory_cap::enter(entrance)?;
     }
+    if task.trial.counts_cycles {
+        cycles::begin().map_err(|error| format!("cannot count cycles: {error}; omit --count-cycles"))?;
+    }
     task.trial.placement.apply()
 }
 
@@ -214,6 +218,8 @@ pub struct Runner {
     pub stall: Duration,
     /// Additional environment of their processes, which is not recorded: names and values.
     pub environment: Vec<(String, String)>,
+    /// What accounting passes have observed.
+    pub audits: Vec<Audit>,
 }
 
 /// The files of the parent and of a trial's process.
@@ -268,7 +274,19 @@ impl Runner {
             }
         };
         record.memory_cap = cap;
+        self.add_observations(&mut record);
         record
+    }
+
+    /// Adds to each phase that writes what was observed of its engine at its level.
+    fn add_observations(&self, record: &mut Record) {
+        let Trial { engine, options, .. } = &record.trial;
+        let own = |audit: &&Audit| audit.engine == *engine && audit.options == *options;
+        for phase in &mut record.phases {
+            let audit =
+                self.audits.iter().filter(own).find(|audit| Some(audit.level) == phase.durability_in_force);
+            phase.observed = audit.zip(Shape::of(&phase.phase)).map(|(audit, shape)| audit.observed(shape));
+        }
     }
 
     fn try_run(

@@ -31,6 +31,8 @@ pub struct RowsCheck {
     /// Whether the row before, if any, was at the position before the cursor. (A counter is at no position.)
     is_in_step: bool,
     is_exact: bool,
+    /// Whether all rows are known, but not their order: a scan that ends before its limit has them all.
+    is_counted_at_end: bool,
     /// The item that a prefix scan was drawn for, if all rows of the prefix are known.
     prefixed: Option<u64>,
     /// Whether rows are returned in the order of their keys.
@@ -44,6 +46,10 @@ pub struct RowsCheck {
     sum: u64,
     /// Whether it goes from one end of the keyspace to the other.
     is_whole: bool,
+    /// Whether a key may be written while the scan runs.
+    is_raced: bool,
+    /// The keys now.
+    population: Population,
     /// The first row of a scan by an index, if it certainly exists, and whether it was returned.
     own: Vec<u8>,
     has_own: bool,
@@ -100,18 +106,24 @@ impl RowsCheck {
         if op.flags & KV_PREFIX != 0 {
             self.prefix.extend_from_slice(bound);
         }
-        (self.index, self.prefixed) = (scan.index, None);
+        (self.index, self.prefixed, self.is_counted_at_end) = (scan.index, None, false);
         if scan.index > 0 {
             return self.begin_indexed(shared, item);
         }
         self.space = shared.spaces.of(item);
+        self.is_raced = shared.writes && !shared.is_alone();
+        self.population = if shared.writes { shared.population_now() } else { shared.population };
         let is_known = !shared.evicts()
-            && (shared.versions.is_some_and(|table| shared.population.next_insert <= table.len())
-                || (shared.versions.is_none() && shared.population.is_without_holes()));
+            && !self.is_raced
+            && match shared.versions {
+                Some(table) => self.population.next_insert <= table.len(),
+                None => !shared.writes && self.population.is_without_holes(),
+            };
         let from = shared.keys.place_of(item);
-        self.is_counted = is_hash && !shared.writes && is_known;
-        self.is_exact = !shared.writes && is_known && from.is_some() && !scan.prefix && self.is_ordered;
-        self.prefixed = (scan.prefix && !is_hash && !shared.writes && is_known).then_some(item);
+        self.is_counted = is_hash && is_known;
+        self.is_exact = is_known && from.is_some() && !scan.prefix && self.is_ordered;
+        self.is_counted_at_end = is_known && from.is_none() && !scan.prefix && !is_hash && self.is_ordered;
+        self.prefixed = (scan.prefix && !is_hash && is_known).then_some(item);
         let is_ordered = shared.keys.is_ordered();
         // If positions are items, the distance between those of a keyspace is the number of keyspaces.
         self.step = if is_ordered { shared.spaces.count() } else { 1 };
@@ -120,9 +132,14 @@ impl RowsCheck {
             (false, _) => from,
             (true, false) => Some(first),
             (true, true) => {
-                places(shared).checked_sub(1 + first).map(|last| first + last / self.step * self.step)
+                self.places(shared).checked_sub(1 + first).map(|last| first + last / self.step * self.step)
             }
         };
+    }
+
+    /// The number of positions in key order that may have a key now.
+    fn places(&self, shared: &Shared<'_>) -> u64 {
+        shared.keys.places(self.population.next_insert.max(shared.fill_items))
     }
 
     /// The item whose key is at this position, exists, and is in the keyspace of the scan.
@@ -135,7 +152,7 @@ impl RowsCheck {
     fn is_there(&self, shared: &Shared<'_>, index: u64) -> bool {
         let there = match shared.versions {
             Some(table) => table.acked(index).is_some_and(|state| !state.is_absent()),
-            None => index < shared.population.dense,
+            None => index < self.population.dense,
         };
         there && shared.spaces.of(index) == self.space
     }
@@ -170,7 +187,7 @@ impl RowsCheck {
     #[inline]
     fn expected(&mut self, shared: &Shared<'_>) -> Option<(u64, u64)> {
         let mut place = self.cursor?;
-        while self.reverse || place < places(shared) {
+        while self.reverse || place < self.places(shared) {
             if let Some(index) = self.at_next_place(shared, place) {
                 return Some((place, index));
             }
@@ -324,7 +341,7 @@ impl RowsCheck {
     fn version(&self, shared: &Shared<'_>, index: u64, version: Option<u64>, faults: &mut Faults) {
         let Some(newest) = shared.versions.and_then(|table| table.started(index)) else { return };
         let last = u64::from(newest.version());
-        let is_right = if shared.writes {
+        let is_right = if self.is_raced {
             version.is_none_or(|version| version <= last)
         } else {
             !newest.is_absent() && version.is_none_or(|version| version == last)
@@ -349,6 +366,9 @@ impl RowsCheck {
         if let Some(item) = self.prefixed {
             self.end_prefix(shared, item, faults);
         }
+        if self.is_counted_at_end && self.rows < u64::from(self.limit) {
+            self.end_unplaced(shared, faults);
+        }
         if self.is_exact
             && self.rows < u64::from(self.limit)
             && let Some((_, index)) = self.expected(shared)
@@ -357,17 +377,17 @@ impl RowsCheck {
         }
     }
 
-    /// The scan of a whole hash ended, and nothing writes: are its rows those that must be there?
+    /// The scan of a whole hash ended, and nothing wrote meanwhile: are its rows those that must be there?
     fn end_hash(&self, shared: &Shared<'_>, faults: &mut Faults) {
         let (space, count) = (u64::from(self.space), shared.spaces.count());
-        let end = shared
+        let end = self
             .population
             .next_insert
             .max(shared.fill_items)
             .min(shared.versions.map_or(u64::MAX, |table| table.len()));
         let is_there = |item: &u64| match shared.versions {
             Some(table) => table.acked(*item).is_some_and(|state| !state.is_absent()),
-            None => *item < shared.population.dense,
+            None => *item < self.population.dense,
         };
         let (mut rows, mut sum) = (0u64, 0u64);
         for item in (space..end).step_by(count as usize).filter(is_there) {
@@ -379,6 +399,29 @@ impl RowsCheck {
         } else if self.sum != sum {
             faults
                 .add(|| format!("scan: {rows} rows came of hash {space}, some twice and others not at all"));
+        }
+    }
+
+    /// The scan ended before its limit: did it return all rows from its start on?
+    fn end_unplaced(&self, shared: &Shared<'_>, faults: &mut Faults) {
+        let mut key = vec![0; shared.keys.max_len() + shared.spaces.extra_len()];
+        let end = self.population.next_insert.max(shared.fill_items);
+        let (mut rows, mut sum) = (0_u64, 0_u64);
+        for item in (0..end).filter(|item| self.is_there(shared, *item)) {
+            let is_inside = self.start.is_empty() || {
+                let (length, _) = shared.spaces.write_key(shared.keys, item, &mut key);
+                let key = &key[..length];
+                if self.reverse { *key <= self.start[..] } else { *key >= self.start[..] }
+            };
+            if is_inside {
+                rows += 1;
+                sum = sum.wrapping_add(mix64(item));
+            }
+        }
+        if (self.fields, self.sum) != (rows, sum) {
+            let returned = self.fields;
+            faults
+                .add(|| format!("scan: ended after {returned} rows, but {rows} are there from its start on"));
         }
     }
 
@@ -489,11 +532,6 @@ impl RowsCheck {
             }
         }
     }
-}
-
-/// The number of positions in key order that may have a key now.
-fn places(shared: &Shared<'_>) -> u64 {
-    shared.keys.places(shared.population.next_insert.max(shared.fill_items))
 }
 
 /// The item of a row: by its key if keys can be decoded, otherwise by the value's header.

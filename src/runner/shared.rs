@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The keys of a database, as known without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Population {
     /// Items [0, dense) all exist, if `whole`.
     pub dense: u64,
@@ -322,11 +322,22 @@ impl Shared<'_> {
         self.population.dense + least * self.inserters
     }
 
+    /// Whether the phase has one thread: then nothing is written while it scans, because a scan ends its batch.
+    #[inline(always)]
+    pub fn is_alone(&self) -> bool {
+        self.slots.len() == 1
+    }
+
     /// The population after the phase.
     pub fn population_after(&self) -> Population {
         if self.phase.transaction == Some(Transaction::Aborted) {
             return self.population;
         }
+        self.population_now()
+    }
+
+    /// The population with the inserts that all threads have published.
+    pub fn population_now(&self) -> Population {
         let inserted = || self.slots.iter().filter(|slot| slot.inserter.is_some());
         let most = inserted().map(|slot| slot.inserted.load(Ordering::Acquire)).max().unwrap_or(0);
         Population {

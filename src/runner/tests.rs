@@ -62,6 +62,7 @@ fn run_seeded(engine: &str, workload: Workload, seed: Option<u64>) -> Record {
         placement: Default::default(),
         reused: false,
         paranoid: false,
+        counts_cycles: false,
         is_floor: engine == "null",
     };
     let registry = Registry::load(&[]);

@@ -11,7 +11,7 @@ use super::board::Board;
 use super::check::Versions;
 use super::data;
 use super::epochs::Epochs;
-use super::facts::level_of;
+use super::facts::{level_of, target_level};
 use super::judge::Bound;
 use super::kept::fills;
 use super::lists::Lists;
@@ -313,19 +313,9 @@ impl<'t> TrialRun<'t> {
         phase.durability.unwrap_or(self.trial.workload.durability)
     }
 
-    /// The level to open for a phase: the requested one, or a weaker one if that is allowed.
-    fn target_level(&self, phase: &Phase) -> Durability {
-        let requested = self.requested_level(phase);
-        if !self.trial.workload.or_weaker || phase.durability.is_some() || requested == Durability::Default {
-            return requested;
-        }
-        let strongest = (0..=KV_POWER).rev().find(|level| self.engine.levels() & (1 << level) != 0);
-        requested.min(level_of(strongest.unwrap_or(KV_NONE)))
-    }
-
     /// Prepares the database for a phase; an `Err` is the reason why the phase is not run.
     fn prepare(&mut self, phase: &Phase) -> Result<(), String> {
-        let level = self.target_level(phase);
+        let level = target_level(&self.engine, &self.trial.workload, phase);
         let name = Some(phase.name.as_str());
         if phase.settle_before && self.database.is_some() {
             self.settle(name);

@@ -6,7 +6,10 @@ mod rows;
 pub use rows::ROW_NS;
 
 use super::shared::Shared;
-use crate::measure::{DiskUse, Histogram, PhaseNoise, PhaseProbe, SeriesRow, ThreadTimes, Usage};
+use crate::measure::file_system::has_no_storage;
+use crate::measure::{
+    DeviceUse, DiskUse, Histogram, OwnDevice, PhaseNoise, PhaseProbe, SeriesRow, ThreadTimes, Usage,
+};
 use crate::workload::Durability;
 use rows::{Rows, Sample};
 use serde::{Deserialize, Serialize};
@@ -100,6 +103,11 @@ pub struct Watch<'s, 'p> {
     /// The usage before anything was counted, and at the last sample.
     before: Usage,
     usage: Usage,
+    /// What this thread had used at the same moments.
+    own_before: Usage,
+    own: Usage,
+    has_storage: bool,
+    device: Option<OwnDevice>,
     /// Rows before this one have been sampled.
     sampled: u64,
     /// Rows before this one have been reported.
@@ -113,6 +121,10 @@ pub struct Watched {
     pub series: Vec<SeriesRow>,
     /// The usage of the process while the threads counted.
     pub usage: Usage,
+    /// The part of it that the watcher used.
+    pub watcher: Usage,
+    /// The I/O of the database's own device, if it has one.
+    pub device: Option<DeviceUse>,
     /// Disturbances of the phase.
     pub noise: PhaseNoise,
     /// The largest disk use seen.
@@ -133,6 +145,10 @@ impl<'s, 'p> Watch<'s, 'p> {
             probe: None,
             before: Usage::default(),
             usage: Usage::default(),
+            own_before: Usage::default(),
+            own: Usage::default(),
+            has_storage: !has_no_storage(data),
+            device: OwnDevice::of(data),
             sampled: 0,
             reported: 0,
             disk_peak: None,
@@ -146,7 +162,16 @@ impl<'s, 'p> Watch<'s, 'p> {
 
     /// Begins the phase; call it directly before its threads start.
     pub fn begin(&mut self) {
-        (self.before, self.probe) = (Usage::now(), Some(PhaseProbe::start()));
+        self.probe = Some(PhaseProbe::start());
+        self.device.iter_mut().for_each(OwnDevice::begin);
+        (self.before, self.own_before) = self.used();
+    }
+
+    /// What the process and this thread have used. The two are always read in this order, so that what the reading costs is
+    /// in neither difference, or in both.
+    fn used(&self) -> (Usage, Usage) {
+        let both = (Usage::now(), Usage::of_this_thread());
+        if self.has_storage { both } else { (both.0.without_storage(), both.1.without_storage()) }
     }
 
     /// Watches until all threads have ended.
@@ -180,13 +205,16 @@ impl<'s, 'p> Watch<'s, 'p> {
     pub fn finish(mut self, end_ns: u64, times: &[ThreadTimes], on_tick: &mut dyn FnMut(&Tick)) -> Watched {
         let now = self.sample(end_ns / ROW_NS);
         let mut usage = now.since(&self.before);
+        let watcher = self.own.since(&self.own_before);
         let noise = self.probe.take().map(|probe| probe.finish(times, &mut usage)).unwrap_or_default();
         self.take();
+        let device = self.device.as_ref().and_then(OwnDevice::finish);
         let unreported = self.rows.service_from(self.reported);
         let Some((last, length_ns)) = Rows::last(end_ns) else {
             on_tick(&self.tick(&SeriesRow::default(), &Histogram::empty()));
             let disk_end = DiskUse::of(&self.data);
-            return Watched { series: Vec::new(), usage, noise, disk_peak: self.disk_peak, disk_end };
+            let (series, disk_peak) = (Vec::new(), self.disk_peak);
+            return Watched { series, usage, watcher, device, noise, disk_peak, disk_end };
         };
         self.rows.end(last);
         let (seen, _) = self.rows.seen(last, length_ns);
@@ -194,7 +222,7 @@ impl<'s, 'p> Watch<'s, 'p> {
         let disk_end = DiskUse::of(&self.data);
         self.see_disk(disk_end);
         let series = self.rows.into_series(length_ns);
-        Watched { series, usage, noise, disk_peak: self.disk_peak, disk_end }
+        Watched { series, usage, watcher, device, noise, disk_peak: self.disk_peak, disk_end }
     }
 
     /// Nanoseconds since counting began.
@@ -220,7 +248,8 @@ impl<'s, 'p> Watch<'s, 'p> {
 
     /// Samples the process at the end of a row.
     fn sample(&mut self, row: u64) -> Usage {
-        let usage = Usage::now();
+        let (usage, own) = self.used();
+        self.own = own;
         let disk = DiskUse::of(&self.data);
         if let Some(probe) = &mut self.probe {
             probe.update();

@@ -283,6 +283,9 @@ impl<'s, 'p> Worker<'s, 'p> {
         let ticks = self.call_ticks(&executed);
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
         let called = self.judge.times.called_ticks();
+        if self.shared.inserters > 0 {
+            self.slot.inserted.store(self.draw.inserted, Ordering::Release);
+        }
         if self.judge.interval[OpKind::Scan as usize].is_some() {
             self.finish_scans(&executed);
         }
@@ -315,9 +318,6 @@ impl<'s, 'p> Worker<'s, 'p> {
         // Only this thread stores it, so no read-modify-write is needed.
         let ops = self.ops.load(Ordering::Relaxed);
         self.ops.store(ops + done as u64, Ordering::Relaxed);
-        if self.shared.inserters > 0 {
-            self.slot.inserted.store(self.draw.inserted, Ordering::Release);
-        }
     }
 
     /// Adapts the size of the next batch to the last one, which took `ticks`.

@@ -5,7 +5,8 @@ use super::super::describe::engine_name;
 use super::super::figure::{UNKNOWN, bytes, known};
 use super::super::markup::{Html, html, table};
 use super::super::ranking::cells;
-use crate::results::{EngineFacts, Proof};
+use crate::results::summary::Cell;
+use crate::results::{Durability, EngineFacts, Observed, Proof};
 use crate::text::{Align, Column, Table, listed, plain_text};
 
 /// The section; empty if no engine was opened.
@@ -14,8 +15,9 @@ pub(super) fn section(scene: &Scene) -> Html {
         return Html::default();
     }
     let about = [
-        "levels claimed: the effective durability levels in this run, as the driver reports them. observed: by counting sync \
-         calls; - if these records do not contain it. certificate: of a crash test; - if there is none.",
+        "levels claimed: the effective durability levels in this run, as the driver reports them. observed: what \
+         their sync calls show, counted before the run; - if it writes nothing. certificate: the durability class that kvdyno certify \
+         has measured for this version with default options; - if there is none.",
         "yes: declared in this run, and proven by kvdyno verify for this version. other: proven for another version. \
          declared: declared but not proven. -: not declared.",
     ];
@@ -54,8 +56,10 @@ fn facts(scene: &Scene) -> Table {
             plain_text(&engine.family),
             plain_text(&engine.origin),
             levels(scene, engine),
-            UNKNOWN.to_string(),
-            UNKNOWN.to_string(),
+            observed(scene, engine, |observed| observed.verdict.to_string()),
+            observed(scene, engine, |observed| {
+                observed.certified.as_ref().map_or(UNKNOWN.to_string(), |certified| certified.class.clone())
+            }),
             known(engine.cache_bytes, bytes),
             known(engine.compression.as_deref(), plain_text),
         ]);
@@ -63,12 +67,32 @@ fn facts(scene: &Scene) -> Table {
     table
 }
 
+/// The cells of an engine in all phases.
+fn cells_of<'s>(scene: &'s Scene, engine: &'s EngineFacts) -> impl Iterator<Item = &'s Cell> {
+    let all = scene.summary.phases.iter().flat_map(|phase| cells(phase).chain(&phase.floors));
+    all.filter(|cell| cell.engine == engine.name)
+}
+
+/// What was observed or certified of the levels at which an engine writes: `process: agrees, power: agrees`.
+fn observed(scene: &Scene, engine: &EngineFacts, of: fn(&Observed) -> String) -> String {
+    let of_cell = |cell: &Cell| {
+        let observed = cell.runs.iter().find_map(|run| run.observed.as_ref())?;
+        Some((cell.durability_in_force?, of(observed)))
+    };
+    let mut found: Vec<(Durability, String)> = cells_of(scene, engine).filter_map(of_cell).collect();
+    found.sort();
+    found.dedup();
+    let texts: Vec<String> = match &found[..] {
+        [] => return UNKNOWN.to_string(),
+        [(_, text)] => vec![text.clone()],
+        several => several.iter().map(|(level, text)| format!("{level}: {text}")).collect(),
+    };
+    plain_text(&texts.join(", "))
+}
+
 /// The effective durability levels of an engine's cells.
 fn levels(scene: &Scene, engine: &EngineFacts) -> String {
-    let phases = scene.summary.phases.iter();
-    let all = phases.flat_map(|phase| cells(phase).chain(&phase.floors));
-    let mut levels: Vec<_> =
-        all.filter(|cell| cell.engine == engine.name).filter_map(|cell| cell.durability_in_force).collect();
+    let mut levels: Vec<_> = cells_of(scene, engine).filter_map(|cell| cell.durability_in_force).collect();
     levels.sort_unstable();
     levels.dedup();
     let names: Vec<String> = levels.iter().map(ToString::to_string).collect();

@@ -2,6 +2,7 @@
 
 use super::super::chart::{self, Scales, Scene};
 use super::super::content::{Block, failure_blocks, header, step_blocks, warning_blocks};
+use super::super::cost::{self, costs};
 use super::super::describe::{command, machine, phase_name, phase_settings, trials};
 use super::super::limits;
 use super::super::markup::{self, Html, html};
@@ -194,7 +195,9 @@ fn ending(scene: &Scene) -> Html {
          is surely ahead of all others in its ranking.",
         "On a log scale a dot marks the figure, because the length of a bar would have no meaning.",
     ];
-    more.push(Block::Lines(LEGEND.iter().chain(&pictures).map(|line| line.to_string()).collect()));
+    more.push(Block::Lines(
+        LEGEND.iter().chain(cost::LEGEND).chain(&pictures).map(|line| line.to_string()).collect(),
+    ));
     end.push(&blocks(more));
     end
 }
@@ -291,6 +294,9 @@ fn phase_contents(scene: &Scene, phase: &PhaseSummary, numbers: &mut Numbers) ->
     }
     if let Some(found) = service_times(phase) {
         section.push(&html!("<h3>Service times</h3>\n{}", markup::table(&found)));
+    }
+    for (title, table) in costs(phase) {
+        section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
     }
     section
 }

@@ -195,7 +195,7 @@ fn marks(entry: &Entry, disturbed: &Disturbed) -> Vec<Mark> {
 /// The letter of a mark; none: the cell is not ranked, which `!` shows.
 fn letter(mark: Mark) -> Option<char> {
     match mark {
-        Mark::Incomplete | Mark::Unaccounted | Mark::OtherSettings => None,
+        Mark::Incomplete | Mark::Unaccounted | Mark::Contradicted | Mark::OtherSettings => None,
         Mark::Evicted => Some('v'),
         Mark::Server => Some('s'),
         Mark::Emulated => Some('e'),

@@ -4,6 +4,7 @@ use crate::report::describe::{command, full_engine_name, machine, phase_settings
 use crate::report::html;
 use crate::report::layout::Page;
 use crate::results::Run;
+use crate::results::certificate::Certificate;
 use crate::results::statistics::{Interval, Rank};
 use crate::results::summary::{Cell, PhaseSummary, Summary};
 use crate::text::plain_text;
@@ -20,7 +21,9 @@ pub struct Site {
     pub(super) columns: Vec<Column>,
     pub(super) machines: Vec<String>,
     pub(super) entries: Vec<Entry>,
-    /// Skipped folders, each with the reason.
+    /// What was certified, by engine.
+    pub(super) certificates: Vec<Certificate>,
+    /// Skipped folders and files, each with the reason.
     pub(super) skipped: Vec<(String, String)>,
     run_names: Names,
     engine_names: Names,

@@ -1,9 +1,12 @@
 //! An engine's page: all its figures, the oldest first, and charts for phases that were measured several times.
 
 use super::collect::{Entry, RUNS, Site};
+use super::index::CERTIFIED;
+use crate::report::certificate::overview;
 use crate::report::chart::{Past, Scales, history};
 use crate::report::figure::{bytes, known, rate, three_digits, time};
-use crate::report::markup::{Html, html};
+use crate::report::markup::{self, Html, html};
+use crate::results::certificate::Certificate;
 use crate::text::listed;
 
 const TITLES: [(&str, bool); 15] = [
@@ -62,9 +65,26 @@ pub(super) fn body(site: &Site, engine: &str, page: &mut String) {
         add(&table(site, &here));
         add(&Html::constant("</section>\n"));
     }
+    let certified: Vec<&Certificate> = site
+        .certificates
+        .iter()
+        .filter(|certificate| certificate.subject.engine == plain_name(engine))
+        .collect();
+    if !certified.is_empty() {
+        add(&html!(
+            "<section>\n<h2>Durability, claimed and measured</h2>\n{}<p class=\"about\">{}</p>\n</section>\n",
+            markup::table(&overview(certified)),
+            CERTIFIED
+        ));
+    }
     let legend = "Figures measured at different times, or with different versions of kvdyno, differ more than their \
                   intervals show, because the state of the machine has changed.";
     add(&html!("<p class=\"about\">{}</p>\n</main>\n", legend));
+}
+
+/// The engine without its options.
+fn plain_name(engine: &str) -> &str {
+    engine.split_once(" (").map_or(engine, |(name, _)| name)
 }
 
 /// The figures of each phase and level that was measured at least twice, the oldest first.

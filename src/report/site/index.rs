@@ -3,8 +3,9 @@
 
 use super::ENGINES;
 use super::collect::{Entry, Level, RUNS, Site};
+use crate::report::certificate::overview;
 use crate::report::figure::rate;
-use crate::report::markup::{Html, html};
+use crate::report::markup::{Html, html, table};
 use crate::results::statistics::Rank;
 use crate::text::counted;
 
@@ -16,6 +17,10 @@ const LEGEND: [&str; 4] = [
      are listed below. Durability levels are the effective ones.",
     "Each figure links to the report of its run, and each engine to its history over versions.",
 ];
+
+/// Below the table of certificates.
+pub(super) const CERTIFIED: &str = "From certificates of kvdyno certify. The class is what was seen in that many crashes; the level \
+    is what the driver claims.";
 
 /// The body of the page, up to the script.
 pub(super) fn body(site: &Site, page: &mut String) {
@@ -29,13 +34,20 @@ pub(super) fn body(site: &Site, page: &mut String) {
     for place in 0..site.machines.len() {
         add(&machine(site, place));
     }
+    if !site.certificates.is_empty() {
+        add(&html!(
+            "<section>\n<h2>Durability, claimed and measured</h2>\n{}<p class=\"about\">{}</p>\n</section>\n",
+            table(&overview(&site.certificates)),
+            CERTIFIED
+        ));
+    }
     add(&compare(site));
     add(&settings(site));
     add(&runs(site));
     if !site.skipped.is_empty() {
         let line = |(folder, why): &(String, String)| html!("<li>{}: {}</li>\n", folder, why);
         let lines: Html = site.skipped.iter().map(line).collect();
-        add(&html!("<section>\n<h2>Skipped folders</h2>\n<ul>\n{}</ul>\n</section>\n", lines));
+        add(&html!("<section>\n<h2>Skipped folders and files</h2>\n<ul>\n{}</ul>\n</section>\n", lines));
     }
     let legend: Html = LEGEND.iter().map(|line| html!("<li>{}</li>\n", *line)).collect();
     add(&html!("<section>\n<h2>How to read this page</h2>\n<ul>\n{}</ul>\n</section>\n</main>\n", legend));

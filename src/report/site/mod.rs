@@ -9,6 +9,7 @@ pub use collect::Site;
 
 use super::html::document;
 use super::layout::Page;
+use crate::results::certificate::Certificate;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -17,6 +18,13 @@ const SCRIPT: &str = include_str!("script.js");
 const ENGINES: &str = "engines";
 
 impl Site {
+    /// Adds what was certified, in the order of engines and levels.
+    pub fn certify(&mut self, mut certificates: Vec<Certificate>) {
+        certificates.sort_by_key(Certificate::file_name);
+        certificates.dedup();
+        self.certificates = certificates;
+    }
+
     /// The site's own pages: the index and one page for each engine. [`Site::add`] returns the pages of the runs.
     pub fn pages(&self) -> Vec<Page> {
         let page = |folder: Option<&str>, file: String, title: &str, body: &dyn Fn(&mut String)| Page {

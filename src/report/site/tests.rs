@@ -4,6 +4,7 @@ use super::*;
 use crate::report::escape::HOSTILE;
 use crate::report::figure::rate;
 use crate::report::html::tests::{elements, markup, text_of};
+use crate::results::certificate::tests::planted;
 use crate::results::fixture::{self, sketch::*};
 use crate::results::summary::Summary;
 use crate::results::{Plan, Record, Run};
@@ -33,6 +34,34 @@ fn later(version: &str) -> (Run, Vec<Record>) {
     }
     let id = "2026-12-24T09-15-29-quick-2k-c3d4".to_string();
     (Run { id, started_at: "2026-12-24T09:15:29Z".to_string(), ..run }, records)
+}
+
+#[test]
+fn certificates_are_on_the_first_page_and_on_that_of_their_engine() {
+    let (run, records) = later("2");
+    let mut site = Site::default();
+    site.add(&Summary::new(&run, records), &run);
+    let engine = site.engines()[0].to_string();
+    let mut own = planted();
+    own.subject.engine = engine.split(" (").next().unwrap_or_default().into();
+    own.levels[0].class = Some(HOSTILE.concat());
+    site.certify(vec![own.clone(), planted(), own]);
+    let file = site.engine_file(&engine);
+    let pages: HashMap<String, String> =
+        site.pages().into_iter().map(|page| (page.file, page.text)).collect();
+    for (file, rows) in [("index.html".to_string(), 4), (file, 2)] {
+        let markup = markup(&pages[&file]);
+        let document = Document::parse(&markup).unwrap();
+        let titles = elements(&document, "h2");
+        let title = titles.iter().find(|title| text_of(**title) == "Durability, claimed and measured");
+        let section = title.unwrap().parent().unwrap();
+        let of_section = |node: &&Node| node.ancestors().any(|above| above == section);
+        let cells: Vec<String> =
+            elements(&document, "td").iter().filter(of_section).map(|cell| text_of(*cell)).collect();
+        let rows_found = cells.iter().filter(|cell| cell.as_str() == "not contradicted").count();
+        assert_eq!(rows_found, rows, "{file}: {cells:?}");
+        assert!(cells.iter().any(|cell| cell == "nothing acknowledged is lost"), "{file}: {cells:?}");
+    }
 }
 
 /// Checks that the pages are well-formed, load no external resources, and link only to pages of the site.

@@ -91,7 +91,7 @@ fn open(verdict: &Verdict, by_harness: &[&Cell]) -> String {
     let harness = match names(by_harness).as_slice() {
         [] => String::new(),
         names => format!(
-            "; {} has more ops/s than {} only because of the harness",
+            "; the harness may be why {} has more ops/s than {}",
             cell_name(verdict.leaders[0]),
             listed(names, "and")
         ),
@@ -286,12 +286,12 @@ fn p99(verdict: &Verdict) -> String {
     p99_ns.map_or_else(String::new, |ns| format!("; p99 {}", time(ns)))
 }
 
-/// A note if the leader has more ops/s than others of a few leaders only because of the harness.
+/// A note if the harness may be why the leader has more ops/s than others of a few leaders.
 fn harness(verdict: &Verdict, by_harness: &[&Cell]) -> String {
     match names(by_harness).as_slice() {
         names @ [_, ..] if verdict.leaders.len() <= NAMED => {
             let first = cell_name(verdict.leaders[0]);
-            format!("; {first} has more ops/s than {} only because of the harness", listed(names, "and"))
+            format!("; the harness may be why {first} has more ops/s than {}", listed(names, "and"))
         }
         _ => String::new(),
     }

@@ -41,7 +41,7 @@ fn two_engines_are_compared_by_a_paired_t_test() {
     // Expected values: scipy.stats.ttest_rel of the logs.
     let (x, y) = (vec![101.0, 96.0, 110.0, 99.0, 104.0], vec![95.0, 91.0, 101.0, 96.0, 94.0]);
     let table = Blocks::new(&[x, y]).unwrap();
-    let difference = table.difference(0, 1).unwrap();
+    let difference = table.difference(0, &table, 1).unwrap();
     assert!((difference.value - 0.066_391_987).abs() < 1e-8, "{difference:?}");
     assert_eq!(difference.degrees, 4.0);
     let interval = table.interval(0, 1).unwrap();
@@ -72,7 +72,7 @@ fn table_of(rates: &[Vec<f64>], shares: &[Vec<Option<f64>>]) -> Option<Table> {
     let engines = rates.iter().zip(shares);
     let own: Vec<Vec<_>> =
         engines.map(|(rates, shares)| rates.iter().zip(shares).map(engine).collect()).collect();
-    Table::new(rates, &own)
+    Table::new(rates, &own, Throughput::Exact)
 }
 
 #[test]
@@ -91,6 +91,27 @@ fn the_harness_does_not_decide_between_equal_engines() {
     assert_eq!(table.order(0, 1), None);
     let unknown = table_of(&rates, &[vec![None; 5], vec![None; 5]]).unwrap();
     assert_eq!(unknown.order(0, 1), Some(Ordering::Greater));
+}
+
+#[test]
+fn an_upper_bound_of_the_throughput_decides_nothing() {
+    let noise = [0.01, -0.008, 0.004, -0.012, 0.006];
+    let of = |rate: f64, share: f64, engine: usize| {
+        let rates: Vec<f64> = (0..5).map(|block| rate * (1.0 + noise[(engine * 2 + block) % 5])).collect();
+        let own: Vec<Option<f64>> = rates.iter().map(|rate| Some(rate / (1.0 - share))).collect();
+        (rates, own)
+    };
+    let order = |first: (f64, f64), second: (f64, f64), throughput| {
+        let (one, other) = (of(first.0, first.1, 0), of(second.0, second.1, 1));
+        Table::new(&[one.0, other.0], &[one.1, other.1], throughput).unwrap().order(0, 1)
+    };
+    // The first has more ops/s and a higher bound, but the second's bound is above the first's ops/s.
+    assert_eq!(order((1.0, 0.3), (0.9, 0.2), Throughput::Exact), Some(Ordering::Greater));
+    assert_eq!(order((1.0, 0.3), (0.9, 0.2), Throughput::UpperBound), None);
+    assert_eq!(order((0.9, 0.2), (1.0, 0.3), Throughput::UpperBound), None);
+    // Its ops/s are above the second's bound.
+    assert_eq!(order((1.0, 0.3), (0.9, 0.02), Throughput::UpperBound), Some(Ordering::Greater));
+    assert_eq!(order((0.9, 0.02), (1.0, 0.3), Throughput::UpperBound), Some(Ordering::Less));
 }
 
 #[test]

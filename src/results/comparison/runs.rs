@@ -448,6 +448,9 @@ fn settings(base: &Run, new: &Run) -> Vec<String> {
         if trial.paranoid != other.paranoid {
             found.push(format!("{name}: only one of the runs has guard pages (--paranoid)"));
         }
+        if trial.counts_cycles != other.counts_cycles {
+            found.push(format!("{name}: only one of the runs counts cycles (--count-cycles)"));
+        }
     }
     found
 }

@@ -4,7 +4,9 @@ use super::note::{Note, cause, notes};
 use crate::measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
 use crate::measure::{Histogram, PhaseNoise};
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
-use crate::results::{Cause, CheckLevel, EndedBy, HarnessShares, Outcome, PhaseRecord, Record};
+use crate::results::{
+    Cause, CheckLevel, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record,
+};
 use crate::workload::{Durability, OpKind};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -49,6 +51,11 @@ pub struct Cell {
     pub write_amplification: Option<f64>,
     /// Allocated bytes per byte of the keys and values in the database, the median over runs; none if sizes vary.
     pub space_amplification: Option<f64>,
+    /// Sync calls per acknowledged commit, observed before the run; none: it writes nothing, or nothing was observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syncs_per_commit: Option<f64>,
+    /// What an op costs, the median of each figure over runs.
+    pub cost: Cost,
     /// How far reads were checked: the lowest level of all runs.
     pub check_level: Option<CheckLevel>,
     /// The class of an engine that runs outside the trial's process or does not keep all rows: `server, one machine`,
@@ -214,6 +221,13 @@ pub enum RunState {
     Pending,
 }
 
+impl RunFigures {
+    /// Why its durability level is contradicted; none if it is not.
+    pub fn contradiction(&self) -> Option<&str> {
+        self.observed.as_ref()?.contradiction()
+    }
+}
+
 impl RunState {
     /// Whether its figures are part of the cell's figures.
     pub fn counts(&self) -> bool {
@@ -253,6 +267,8 @@ pub struct RunFigures {
     pub write_amplification: Option<f64>,
     /// Allocated bytes per byte of keys and values in the database.
     pub space_amplification: Option<f64>,
+    /// What an op costs.
+    pub cost: Cost,
     /// The share of thread time outside the driver's calls, 0 to 1.
     pub harness_share: Option<f64>,
     /// Its parts; none: an older version measured them.
@@ -260,6 +276,9 @@ pub struct RunFigures {
     pub harness: Option<HarnessShares>,
     /// Ops per call of the driver.
     pub batch_mean: Option<f64>,
+    /// What an accounting pass says about its durability level; if that is contradicted, the cell is not ranked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
     /// Why its driver's times do not count; if set, the cell is not ranked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unaccounted: Option<String>,
@@ -356,9 +375,11 @@ pub(super) fn figures(
         disk_allocated_bytes: disk,
         write_amplification: phase.and_then(write_amplification),
         space_amplification: phase.and_then(|phase| space_amplification(phase, disk?, live_bytes_per_key?)),
+        cost: phase.map(PhaseRecord::cost).unwrap_or_default(),
         harness_share: phase.map(|phase| phase.harness_share),
         harness: phase.and_then(PhaseRecord::harness_shares),
         batch_mean: phase.map(|phase| phase.batch_mean),
+        observed: phase.and_then(|phase| phase.observed.clone()),
         unaccounted: phase.and_then(|phase| phase.call_times.as_ref()?.beyond.clone()),
         disturbed: Vec::new(),
     }
@@ -408,7 +429,7 @@ fn rss_bytes(phase: &PhaseRecord) -> Option<u64> {
 }
 
 fn write_amplification(phase: &PhaseRecord) -> Option<f64> {
-    let written = phase.usage.written_storage_bytes?;
+    let written = phase.written_storage_bytes()?;
     (phase.logical_bytes_written > 0).then(|| written as f64 / phase.logical_bytes_written as f64)
 }
 
@@ -460,6 +481,8 @@ pub(super) fn cell(
         disk_allocated_bytes: disk_bytes.map(|bytes| bytes.round() as u64),
         write_amplification: middle(|run| run.write_amplification),
         space_amplification: middle(|run| run.space_amplification),
+        syncs_per_commit: middle(|run| run.observed.as_ref()?.syncs_per_commit),
+        cost: Cost::over(&runs.iter().map(|run| &run.cost).collect::<Vec<_>>(), median),
         check_level: counted.iter().map(|phase| phase.check.level).min_by_key(|level| *level as u8),
         evicted_share: class.as_deref().filter(|class| *class == CACHE).and_then(|_| evicted_share(counted)),
         class,

@@ -3,7 +3,7 @@
 use super::cell::{Cell, RunState};
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
 use crate::results::{HarnessShares, Outcome, Record, Run};
-use crate::text::{listed, share_text};
+use crate::text::{counted, listed, share_text};
 use serde::Serialize;
 
 /// A note on a cell.
@@ -85,6 +85,7 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
         notes.push(Note::detailed(mark, detail));
     }
     notes.extend(unaccounted(cell));
+    notes.extend(contradicted(cell));
     notes.extend(disturbed(cell));
     if cell.harness_share.is_some_and(|share| share > HARNESS_SHARE_LIMIT) {
         let percent = |share: f64| format!("{:.0}%", share * 100.0);
@@ -104,6 +105,8 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     if cell.retries > 0 {
         notes.push(Note::mark(format!("{} retries", cell.retries)));
     }
+    notes.extend(cell.syncs_per_commit.map(|syncs| Note::mark(format!("syncs/commit {syncs:.2}"))));
+    notes.extend(certified(cell));
     notes.extend(cell.emulated.iter().map(|text| Note::detailed("emulated", text.clone())));
     notes
 }
@@ -115,6 +118,24 @@ fn unaccounted(cell: &Cell) -> Option<Note> {
     let mark = format!("{}/{} times unaccounted", found.len(), cell.runs.len());
     (!found.is_empty())
         .then(|| Note::detailed(mark, format!("{}; not ranked", joined(&found, cell.runs.len()))))
+}
+
+/// A note on runs whose engine does not make the calls of its level.
+fn contradicted(cell: &Cell) -> Option<Note> {
+    let found: Vec<(u32, &str)> =
+        cell.runs.iter().filter_map(|run| Some((run.repetition, run.contradiction()?))).collect();
+    (!found.is_empty()).then(|| {
+        Note::detailed("level contradicted", format!("{}; not ranked", joined(&found, cell.runs.len())))
+    })
+}
+
+/// A note on what a certificate says about the cell's level.
+fn certified(cell: &Cell) -> Option<Note> {
+    let certified = cell.runs.iter().find_map(|run| run.observed.as_ref()?.certified.as_ref())?;
+    let crashes = counted(certified.crashes, "crash", "crashes");
+    let losses = counted(certified.losses, "loss", "losses");
+    let end = if certified.is_contradicted { ": contradicted" } else { "" };
+    Some(Note::detailed(format!("{crashes}, {losses}{end}"), format!("kvdyno certify: {}", certified.class)))
 }
 
 /// A note on runs whose figures count and that were disturbed by other activity on the machine.

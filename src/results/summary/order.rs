@@ -2,16 +2,19 @@
 
 use super::cell::{Cell, Ratio};
 use super::note::Note;
-use crate::results::blocks::Table;
+use crate::results::blocks::{Table, Throughput};
 use crate::results::statistics::{higher_first, ranks, ratio};
 use std::cmp::Ordering;
 
 /// The mark of a cell whose order among others differs between ops/s and the time inside the engines.
 pub const BY_ENGINE_TIME: &str = "by engine time";
 
+/// The mark of a cell that has more or less ops/s than others, which the time of the harness may explain.
+pub const WITHIN_HARNESS: &str = "within harness share";
+
 /// Sorts the cells, ranks those that may be ranked, and computes their ratios to the cell of `baseline` (none: to the first
 /// row). Ranked cells are first, in descending order of their medians.
-pub(super) fn rank(cells: &mut [Cell], baseline: Option<&str>) {
+pub(super) fn rank(cells: &mut [Cell], throughput: Throughput, baseline: Option<&str>) {
     cells.sort_by(|left, right| {
         higher_first(left.ops_per_second, right.ops_per_second).then_with(|| left.engine.cmp(&right.engine))
     });
@@ -21,7 +24,7 @@ pub(super) fn rank(cells: &mut [Cell], baseline: Option<&str>) {
     cells.sort_by_key(|cell| !(is_whole(cell) && Some(repetitions(cell)) == blocks));
     let ranked = cells.iter().take_while(|cell| is_whole(cell) && Some(repetitions(cell)) == blocks).count();
     let cells = &mut cells[..ranked];
-    let table = Comparison::new(cells);
+    let table = Comparison::new(cells, throughput);
     for (row, rank) in ranks(ranked, |first, second| table.is_ahead(first, second)).into_iter().enumerate() {
         cells[row].rank = Some(rank);
     }
@@ -39,22 +42,26 @@ pub(super) fn rank(cells: &mut [Cell], baseline: Option<&str>) {
     }
 }
 
-/// Whether every run counts, has times that account for its calls, and used the settings of the table.
+/// Whether every run counts, has times that account for its calls and a level that is not contradicted, and used the settings
+/// of the table.
 fn is_whole(cell: &Cell) -> bool {
     !cell.settings_differ
         && cell.ops_per_second.is_some()
-        && cell.runs.iter().all(|run| run.state.counts() && run.unaccounted.is_none())
+        && cell
+            .runs
+            .iter()
+            .all(|run| run.state.counts() && run.unaccounted.is_none() && run.contradiction().is_none())
 }
 
 /// The ranked cells of a table, compared; none: a single block.
-struct Comparison(Option<Table>);
+struct Comparison(Option<Table>, Throughput);
 
 impl Comparison {
-    fn new(cells: &[Cell]) -> Comparison {
+    fn new(cells: &[Cell], throughput: Throughput) -> Comparison {
         let rates = |cell: &Cell| cell.runs.iter().filter_map(|run| run.ops_per_second).collect::<Vec<f64>>();
         let engine = |cell: &Cell| cell.runs.iter().map(|run| run.engine_ops_per_second).collect::<Vec<_>>();
         let (rates, engine): (Vec<_>, Vec<_>) = cells.iter().map(|cell| (rates(cell), engine(cell))).unzip();
-        Comparison(Table::new(&rates, &engine))
+        Comparison(Table::new(&rates, &engine, throughput), throughput)
     }
 
     fn is_ahead(&self, first: usize, second: usize) -> bool {
@@ -98,11 +105,17 @@ impl Comparison {
         let others: Vec<&str> =
             (0..cells.len()).filter(differs).map(|other| cells[other].engine.as_str()).collect();
         if !others.is_empty() {
-            let text = format!(
-                "compared with {} by the time inside the engine: the harness causes much of the difference in ops/s",
-                others.join(", ")
-            );
-            notes.push(Note::detailed(BY_ENGINE_TIME, text));
+            let others = others.join(", ");
+            notes.push(match self.1 {
+                Throughput::Exact => Note::detailed(
+                    BY_ENGINE_TIME,
+                    format!("compared with {others} by the time inside the engine: the harness causes much of the difference in ops/s"),
+                ),
+                Throughput::UpperBound => Note::detailed(
+                    WITHIN_HARNESS,
+                    format!("not ordered against {others}: the time of the harness may cause the difference in ops/s"),
+                ),
+            });
         }
         notes
     }

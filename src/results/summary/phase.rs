@@ -4,8 +4,9 @@ use super::cell::{CACHE, Cell, Name, RunFigures, cell, disturbed, figures, state
 use super::note::{Note, stranger, unverified};
 use super::order::rank;
 use super::{Found, is_mutant};
+use crate::results::blocks::Throughput;
 use crate::results::{PhaseRecord, Record, Run, Trial};
-use crate::workload::{Collections, Durability, Index, KeySpec, Phase, ValueSpec, Workload};
+use crate::workload::{Collections, Durability, Index, KeySpec, OpKind, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -126,9 +127,16 @@ fn summarize_phase(
     }
     summary.groups.sort_by_key(|group| (group.are_caches, group.durability_in_force));
     for group in &mut summary.groups {
-        rank(&mut group.cells, baseline);
+        rank(&mut group.cells, throughput(&summary.settings), baseline);
     }
     summary
+}
+
+/// How the throughput of engines in a phase is to be read.
+fn throughput(phase: &Phase) -> Throughput {
+    let threads = u64::from(phase.threads) + u64::from(phase.readers) + u64::from(phase.writers);
+    let writes = phase.writers > 0 || phase.mix.kinds().any(OpKind::writes);
+    if threads <= 1 && !writes { Throughput::Exact } else { Throughput::UpperBound }
 }
 
 impl Group {

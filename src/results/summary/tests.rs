@@ -1,12 +1,14 @@
 //! Tests of the summary: counted runs, ranks, and complete output.
 
 use super::*;
+use crate::results::audit::AuditVerdict;
+use crate::results::audit::Certified;
 use crate::results::fixture::{
     self,
     sketch::{PhaseSketch, Sketch, drawn},
 };
 use crate::results::statistics::Rank;
-use crate::results::{CallTimes, StepKind};
+use crate::results::{CallTimes, Observed, StepKind};
 use crate::workload::Durability;
 
 fn summary() -> Summary {
@@ -50,6 +52,61 @@ fn a_cell_whose_times_do_not_account_for_its_calls_is_shown_without_a_rank() {
     assert!(marks(found).contains(&"1/3 times unaccounted"), "{:?}", marks(found));
     let before = self::summary();
     assert!(cell(phase(&before, &name), "redb").rank.is_some(), "without it the cell is ranked");
+}
+
+#[test]
+fn a_cell_whose_level_is_contradicted_is_shown_without_a_rank() {
+    let with = |verdict| {
+        let mut records = fixture::records();
+        for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
+            let reason = Some("20 of 20 puts were acknowledged before any sync began".to_string());
+            record.phases[0].observed =
+                Some(Observed { syncs_per_commit: Some(0.5), verdict, reason, certified: None });
+        }
+        let name = records[0].phases[0].phase.name.clone();
+        cell(phase(&Summary::new(&fixture::run(), records), &name), "redb").clone()
+    };
+    let found = with(AuditVerdict::Contradicted);
+    assert!(found.rank.is_none() && found.ops_per_second.is_some(), "{found:?}");
+    assert!(found.syncs_per_commit == Some(0.5) && marks(&found).contains(&"syncs/commit 0.50"), "{found:?}");
+    let note = found.notes.iter().find(|note| note.mark == "level contradicted").unwrap();
+    let detail = "20 of 20 puts were acknowledged before any sync began; not ranked";
+    assert_eq!(note.detail.as_deref(), Some(detail));
+    for verdict in [AuditVerdict::Agrees, AuditVerdict::Stronger, AuditVerdict::NotObserved] {
+        let found = with(verdict);
+        assert!(found.rank.is_some() && !marks(&found).contains(&"level contradicted"), "{found:?}");
+    }
+}
+
+#[test]
+fn the_crashes_of_a_certificate_are_beside_the_level() {
+    let certified = |losses, is_contradicted| Certified {
+        class: "nothing acknowledged is lost".into(),
+        crashes: 600,
+        losses,
+        is_contradicted,
+    };
+    for (certified, mark) in [
+        (certified(0, false), "600 crashes, 0 losses"),
+        (certified(1, false), "600 crashes, 1 loss"),
+        (certified(2, true), "600 crashes, 2 losses: contradicted"),
+    ] {
+        let mut records = fixture::records();
+        for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
+            record.phases[0].observed = Some(Observed {
+                syncs_per_commit: Some(1.0),
+                verdict: AuditVerdict::Agrees,
+                reason: None,
+                certified: Some(certified.clone()),
+            });
+        }
+        let name = records[0].phases[0].phase.name.clone();
+        let summary = Summary::new(&fixture::run(), records);
+        let found = cell(phase(&summary, &name), "redb");
+        let note = found.notes.iter().find(|note| note.mark == mark);
+        let note = note.unwrap_or_else(|| panic!("{mark}: {:?}", marks(found)));
+        assert_eq!(note.detail.as_deref(), Some("kvdyno certify: nothing acknowledged is lost"));
+    }
 }
 
 #[test]

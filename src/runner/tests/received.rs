@@ -134,6 +134,7 @@ pub(super) fn received(workload: &Workload, microseconds: u64) -> Vec<Received> 
         seed: None,
         reused: false,
         paranoid: false,
+        counts_cycles: false,
         is_floor: false,
     };
     let record =

@@ -3,6 +3,7 @@
 use super::super::data::{check_workload, growth};
 use super::*;
 use crate::engine::Engine;
+use crate::generator::{Distribution, Encoding};
 use crate::results::StepKind;
 use crate::workload::{Emulate, Mix, Transaction};
 use std::cell::Cell;
@@ -70,6 +71,7 @@ fn many_short_rounds_are_saved_sometimes_and_have_no_rows_per_second() {
         placement: Default::default(),
         reused: Default::default(),
         paranoid: false,
+        counts_cycles: false,
         is_floor: false,
         workload: workload.into(),
     };
@@ -164,6 +166,14 @@ fn faults_in_rounds_and_turns_are_found() {
         is_caught(&format!("mutant:{fault}"), scan);
         is_caught(&format!("mutant:{fault}"), small("toku-range"));
     }
+    for fault in ["scan-duplicate", "scan-early-end", "scan-out-of-order"] {
+        is_caught(&format!("mutant:{fault}"), small("ycsb-e"));
+    }
+    // Keys whose order is known: gaps are found too.
+    let mut growing = small("ycsb-e");
+    (growing.key.encoding, growing.phases[1].grows) = (Encoding::Decimal, false);
+    growing.phases[1].distribution = Distribution::Uniform;
+    is_caught("mutant:scan-missing", growing);
     for fault in ["miss-for-present", "swapped-values", "truncated-value", "phantom-put"] {
         is_caught(&format!("mutant:{fault}"), small("nudb-mixed"));
     }

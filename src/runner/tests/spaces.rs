@@ -1,6 +1,6 @@
 //! Tests of trials with keyspaces and indexes, on every built-in engine.
 
-use super::super::check::Faults;
+use super::super::check::{Faults, Versions};
 use super::super::judge::Bound;
 use super::super::rows::RowsCheck;
 use super::super::shared::{Population, Shared};
@@ -329,4 +329,74 @@ fn rows_of_a_prefix_are_all_different_also_without_an_order() {
     assert_eq!(faults_of(&[2, 0, 4, 1, 3]), Vec::<String>::new());
     assert!(faults_of(&[0, 2, 2, 1, 4])[0].contains("some twice and others not at all"));
     assert!(faults_of(&[0, 2, 1, 4])[0].contains("4 rows of a prefix came, 5 are there"));
+}
+
+#[test]
+fn scans_of_a_single_writing_thread_are_checked_exactly() {
+    let workload = tiny("quick");
+    let spaces = Spaces::new(&workload, abi::KV_ORDERED);
+    let (keys, _) = data::keys(&workload, data::growth(&workload), 0).unwrap();
+    let values = data::values(&workload).unwrap();
+    let mix = Mix { scan: 1.0, update: 1.0, delete: 1.0, ..Mix::default() };
+    let scan = Scan { rows: 4, ..Scan::default() };
+    let versions = Versions::new(1_000, 1_000).unwrap();
+    let write = |item, deleted| {
+        let state = versions.begin(item, deleted).unwrap();
+        versions.acknowledge(item, state);
+    };
+    (0..1_000).for_each(|item| write(item, false));
+    // Consecutive keys: the second is deleted, the fourth has a newer version than the scans return.
+    let place = keys.place_of(3).unwrap().min(900);
+    let items: Vec<u64> = (0..7).map(|row| keys.at_place(place + row).unwrap()).collect();
+    write(items[1], true);
+    let faults_of = |threads, rows: &[usize]| {
+        let phase = Phase { scan, mix, threads, ..Phase::default() };
+        let mut shared = shared_of(&phase, (&keys, &spaces, &values[0]), abi::KV_ORDERED, 1_000);
+        (shared.versions, shared.writes, shared.deletes) = (Some(&versions), true, true);
+        shared.slots = crate::runner::phase::slots(&phase);
+        let rows: Vec<u64> = rows.iter().map(|row| items[*row]).collect();
+        faults_of_scan(&shared, items[0], (4, 0, &[]), &[&rows])
+    };
+    let right = [0, 2, 3, 4];
+    assert_eq!(faults_of(1, &right), Vec::<String>::new());
+    let expect = |rows: &[usize], text: &str| {
+        let found = faults_of(1, rows);
+        assert!(found.first().is_some_and(|fault| fault.contains(text)), "{rows:?}: {found:?}");
+        assert_eq!(faults_of(2, rows), Vec::<String>::new(), "another thread may have written");
+    };
+    expect(&[0, 1, 2, 3], "version 1, but the last written was 2");
+    expect(&[0, 3, 4, 5], "was expected");
+    expect(&[0, 2, 3], "is missing");
+    expect(&[], "ended after 0 rows");
+    write(items[3], false);
+    expect(&right, "version 1, but the last written was 2");
+}
+
+#[test]
+fn a_scan_over_hashed_keys_ends_early_only_at_the_last_key() {
+    let workload = tiny("ycsb-e");
+    let spaces = Spaces::new(&workload, abi::KV_ORDERED);
+    let (keys, _) = data::keys(&workload, data::growth(&workload), 0).unwrap();
+    let values = data::values(&workload).unwrap();
+    let mut items: Vec<u64> = (0..1_000).collect();
+    items.sort_by_key(|item| key_of(&keys, *item));
+    for reverse in [false, true] {
+        if reverse {
+            items.reverse();
+        }
+        let scan = Scan { rows: 10, reverse, ..Scan::default() };
+        let phase = Phase { scan, ..Phase::default() };
+        let shared = shared_of(&phase, (&keys, &spaces, &values[0]), abi::KV_ORDERED, 1_000);
+        let flags = if reverse { abi::KV_REVERSE } else { 0 };
+        let faults_of = |rows: &[u64]| {
+            faults_of_scan(&shared, rows.first().map_or(items[993], |row| *row), (10, flags, &[]), &[rows])
+        };
+        assert_eq!(faults_of(&items[500..510]), Vec::<String>::new());
+        assert_eq!(faults_of(&items[993..]), Vec::<String>::new());
+        let early = ["scan: ended after 6 rows, but 7 are there from its start on"];
+        assert_eq!(faults_of(&items[993..999]), early);
+        let gap: Vec<u64> = items[993..].iter().copied().filter(|item| *item != items[996]).collect();
+        assert_eq!(faults_of(&gap), early);
+        assert_eq!(faults_of(&[]), ["scan: ended after 0 rows, but 7 are there from its start on"]);
+    }
 }
