@@ -1,20 +1,25 @@
 //! The command line: one file per command.
 
 mod args;
+mod audit;
+mod certify;
 mod choose;
 mod compare;
 mod completions;
+mod crash;
 mod defect;
 mod doctor;
 mod engines;
 mod error;
 mod explain;
+mod faults;
 mod kept;
 mod keys;
 mod layouts;
 mod live;
 mod man;
 mod new_engine;
+mod observed;
 mod plot;
 mod plugins;
 mod redis_benchmark;
@@ -74,6 +79,14 @@ enum Command {
     Keys(keys::KeysArgs),
     /// Verify engines against a model and test each declared capability.
     Verify(verify::VerifyArgs),
+    /// Compare the durability level that each driver claims with the sync calls that its engine makes.
+    Audit(audit::AuditArgs),
+    /// Make system calls of engines fail, and show what the engines do and what is left.
+    Faults(faults::FaultsArgs),
+    /// Crash engines and compare what is left with what was acknowledged.
+    Crash(crash::CrashArgs),
+    /// Verify, audit and crash engines, and write the results as certificates.
+    Certify(certify::CertifyArgs),
     /// Serve an engine to Redis clients.
     Serve(Box<serve::ServeArgs>),
     /// Create a new driver from a template, ready to build.
@@ -104,6 +117,18 @@ enum Command {
     /// Verify a database in a fresh process (internal).
     #[command(hide = true)]
     VerifyReopened(verify::VerifyReopenedArgs),
+    /// Run an accounting pass in this process (internal).
+    #[command(hide = true)]
+    AuditOne(audit::AuditOneArgs),
+    /// Run one step of a fault in this process (internal).
+    #[command(hide = true)]
+    FaultsOne(faults::FaultsOneArgs),
+    /// Make commits in this process until it is crashed (internal).
+    #[command(hide = true)]
+    CrashWorker(crash::CrashWorkerArgs),
+    /// Read a database after a crash, in this process (internal).
+    #[command(hide = true)]
+    CrashVerifier(crash::CrashVerifierArgs),
 }
 
 impl Command {
@@ -115,6 +140,10 @@ impl Command {
                 | Command::RedisBenchmarkOne(_)
                 | Command::VersionOne(_)
                 | Command::VerifyOne(_)
+                | Command::AuditOne(_)
+                | Command::FaultsOne(_)
+                | Command::CrashWorker(_)
+                | Command::CrashVerifier(_)
         )
     }
 }
@@ -246,6 +275,14 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::VersionOne(args) => versions::run_one(&args),
         Command::VerifyOne(args) => verify::run_one(&args, plugins),
         Command::VerifyReopened(args) => verify::run_reopened(&args, plugins),
+        Command::Audit(args) => audit::run(&args, plugins),
+        Command::AuditOne(args) => audit::run_one(&args),
+        Command::Faults(args) => faults::run(&args, plugins),
+        Command::FaultsOne(args) => faults::run_one(&args),
+        Command::Crash(args) => crash::run(&args, plugins),
+        Command::Certify(args) => certify::run(&args, plugins),
+        Command::CrashWorker(args) => crash::run_worker_task(&args),
+        Command::CrashVerifier(args) => crash::run_verifier_task(&args),
     }
 }
 

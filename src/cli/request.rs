@@ -44,7 +44,7 @@ pub struct RunArgs {
     /// Resume an interrupted run: the newest one, or the one in DIR.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
     pub resume: Option<Option<PathBuf>>,
-    /// Kill a trial that makes no progress for N seconds.
+    /// Kill a trial that makes no progress for N seconds, and skip the later runs of its engine and workload.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     pub stall_seconds: u64,
     /// Start even if the disk has less free space than the estimate of the plan.
@@ -83,6 +83,10 @@ struct LimitArgs {
     /// This costs time: compare the results only with those of other runs with --paranoid.
     #[arg(long)]
     paranoid: bool,
+    /// Count the cycles and instructions of each trial, harness included, with hardware counters. The kernel saves them at each
+    /// context switch: compare the results only with those of other runs with --count-cycles.
+    #[arg(long)]
+    count_cycles: bool,
 }
 
 fn cpus(text: &str) -> Result<String, String> {
@@ -106,6 +110,7 @@ impl RunArgs {
             },
             placement: self.limits.placement(),
             paranoid: self.limits.paranoid,
+            counts_cycles: self.limits.count_cycles,
             reused: self.kept.reuse.is_some(),
         }
     }

@@ -3,13 +3,14 @@
 use super::args::split_options;
 use super::error::{CliError, FAILED, WRONG};
 use super::layouts;
+use super::observed;
 use super::plugins::{executable, registry, warn};
 use super::redis_benchmark;
 use super::request::{Request, RunArgs};
 use crate::audit::proven::{Proven, proven_here};
 use crate::engine::abi::KV_POWER;
 use crate::engine::{Engine, Registry, level_name};
-use crate::measure::{Clock, Conditions, Machine, MemoryCap, Placement, disk, signals, warnings_of};
+use crate::measure::{Clock, Conditions, Machine, MemoryCap, Placement, cycles, disk, signals, warnings_of};
 use crate::report::Layout;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
@@ -64,6 +65,7 @@ pub fn measured(
         reuse,
         stall: Duration::from_secs(args.stall_seconds),
         environment,
+        audits: Vec::new(),
     };
     let folder = results.path().to_path_buf();
     Ok((execute(args, &registry, &runner, results, (&layouts, &notes))?, folder))
@@ -138,6 +140,14 @@ fn planned(
     command: Vec<String>,
 ) -> Result<(Run, Vec<String>), CliError> {
     let Request { name, entries, settings, absent, notes } = Request::new(args, registry)?;
+    if settings.counts_cycles {
+        cycles::try_out().map_err(|error| {
+            CliError::usage(format!(
+                "--count-cycles: this machine does not count cycles and instructions: {error}"
+            ))
+            .hint("omit it; `kvdyno doctor` shows what the machine has (hardware counters)")
+        })?;
+    }
     let (plan, shrunk) = runner::plan(name, command, entries, &settings)?;
     if let Some(data) = &args.data {
         runner::check_parent(data).map_err(CliError::usage)?;
@@ -282,6 +292,8 @@ fn execute(
     let data = args.data.clone().unwrap_or_else(|| results.path().join("data"));
     signals::count_interrupts();
     args.live.take_terminal(&mut live)?;
+    let audits = observed::passes(&run, &results, registry, (&data, runner.stall))?;
+    let runner = &Runner { audits, ..runner.clone() };
     let ending = runner::run(&run.plan, runner, &mut results, &data, &mut live).map_err(|text| {
         remove_data(args, &data);
         let resume = format!("kvdyno run --resume={}", results.path().display());
@@ -358,12 +370,19 @@ fn write_page(results: &RunFolder, summary: &Summary, run: &Run) {
     }
 }
 
-/// The exit code: wrong answers outrank failures. A trial that was refused or too slow is a failure only if all were.
+/// The exit code: wrong answers and contradicted levels outrank failures. A trial that was refused or too slow is a failure only if all were.
 fn exit_code(records: &[Record], ending: Ending) -> u8 {
     let any = |test: &dyn Fn(&Record) -> bool| records.iter().any(test);
     let is_unfit =
         |record: &Record| matches!(&record.outcome, Outcome::Failed { cause, .. } if cause.is_unfitness());
-    if any(&|record| matches!(record.outcome, Outcome::WrongAnswers { .. })) {
+    let is_contradicted = |record: &Record| {
+        record
+            .phases
+            .iter()
+            .filter_map(|phase| phase.observed.as_ref())
+            .any(|it| it.contradiction().is_some())
+    };
+    if any(&|record| matches!(record.outcome, Outcome::WrongAnswers { .. }) || is_contradicted(record)) {
         return WRONG;
     }
     if any(&|record| {

@@ -2,6 +2,7 @@
 
 use super::error::CliError;
 use crate::report::{Page, Site};
+use crate::results::certificate::Certificate;
 use crate::results::store::{RunFolder, runs_below};
 use crate::results::summary::Summary;
 use std::fs;
@@ -13,7 +14,8 @@ const MARKER: &str = ".kvdyno-site";
 /// Generate a static website from many runs: engines and phases on each machine, comparisons and histories.
 #[derive(Debug, clap::Args)]
 pub struct SiteArgs {
-    /// Folders of runs, or folders that contain runs up to three levels deep.
+    /// Folders of runs, or folders that contain runs up to three levels deep. Certificates in them, or in their folders
+    /// `certificates`, are added.
     #[arg(value_name = "DIR", default_value = "kvdyno-results")]
     dirs: Vec<PathBuf>,
     /// Output folder: new, empty, or an earlier site, whose pages are overwritten.
@@ -40,6 +42,8 @@ pub fn run(args: &SiteArgs) -> Result<u8, CliError> {
         return Err(CliError::usage(format!("{}: no readable run found", names.join(", ")))
             .hint("name folders of runs, as printed by `kvdyno run`, or a folder that contains them"));
     }
+    let certificates = args.dirs.iter().flat_map(|dir| certificates_in(dir, &mut site)).collect();
+    site.certify(certificates);
     claim(&args.out)?;
     for folder in runs {
         let records = folder.finished()?;
@@ -52,6 +56,26 @@ pub fn run(args: &SiteArgs) -> Result<u8, CliError> {
     eprintln!("runs: {}, engines: {}, pages: {pages_written}", site.run_count(), site.engines().len());
     println!("{}", args.out.join("index.html").display());
     Ok(0)
+}
+
+/// The certificates in a folder and in its folder `certificates`. Files that are none are ignored; those that were changed are
+/// skipped.
+fn certificates_in(dir: &Path, site: &mut Site) -> Vec<Certificate> {
+    let mut found = Vec::new();
+    for folder in [dir.to_path_buf(), dir.join("certificates")] {
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        files.sort();
+        for file in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == "json")) {
+            match fs::read_to_string(file).map(|text| Certificate::parse(&text)) {
+                Ok(Ok(certificate)) if certificate.is_intact() => found.push(certificate),
+                Ok(Ok(_)) => skip(site, file, "it was changed since it was made"),
+                // A file of something else.
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+    }
+    found
 }
 
 /// The readable runs, oldest first. The others are reported to the user and on the site.

@@ -43,7 +43,7 @@ pub struct VerifyArgs {
 
 /// Which checks run, and how much they test.
 #[derive(Debug, clap::Args)]
-struct How {
+pub(super) struct How {
     /// Seed of the random ops.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -92,6 +92,12 @@ pub struct VerifyReopenedArgs {
 }
 
 impl How {
+    /// All checks with their usual effort.
+    pub fn usual(seed: u64, options: &[String]) -> How {
+        let Effort { ops, seconds, .. } = Effort::default();
+        How { seed, ops, seconds, checks: Vec::new(), options: options.to_vec() }
+    }
+
     fn effort(&self) -> Effort {
         Effort { seed: self.seed, ops: self.ops, seconds: self.seconds }
     }
@@ -161,7 +167,7 @@ fn in_fresh_process(engine: &str, plugins: &[PathBuf], file: &Path) -> Result<()
 }
 
 /// How an engine's process ended.
-enum Verdict {
+pub(super) enum Verdict {
     Report(Box<Report>),
     /// The check in which it died, and the cause.
     Died(String, String),
@@ -183,12 +189,18 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
             CliError::usage(format!("--proven: {text}")).hint("name a file in a writable folder")
         })?;
     }
-    let lock = lock_folder(&args.data)?;
+    let lock = lock_folder(&args.data, &["verify"])?;
     signals::count_interrupts();
     let mut is_red = false;
     let mut reports = Vec::new();
     for (name, engine) in names.iter().zip(&engines) {
-        let verdict = one(args, engine.plugin_file(), name)?;
+        let order = Order {
+            how: &args.how,
+            data: &args.data,
+            plugin: engine.plugin_file(),
+            stall: Duration::from_secs(args.stall_seconds),
+        };
+        let verdict = order.verdict(name)?;
         if signals::interrupts() > 0 {
             break;
         }
@@ -215,8 +227,8 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     Ok(if is_red { WRONG } else { 0 })
 }
 
-/// The names of the engines to verify; all available ones, also those that are in no group, if no words are given.
-fn names(registry: &Registry, words: &[String]) -> Result<Vec<String>, CliError> {
+/// The names that words select; all available engines, also those that are in no group, if no words are given.
+pub(super) fn names(registry: &Registry, words: &[String]) -> Result<Vec<String>, CliError> {
     if words.is_empty() {
         return Ok(registry.engines().iter().map(|engine| engine.name().to_string()).collect());
     }
@@ -225,18 +237,27 @@ fn names(registry: &Registry, words: &[String]) -> Result<Vec<String>, CliError>
     Ok(super::args::selected(registry, &words, ALL)?.names())
 }
 
-/// Creates and locks the folder for databases. Without the lock, another `kvdyno verify` would remove these
-/// databases as leftovers.
-fn lock_folder(folder: &Path) -> Result<File, CliError> {
+/// Creates and locks the folder for databases of these runs, and removes those that a killed process has left in it. Without the
+/// lock, another process would remove the databases of this one.
+pub(super) fn lock_folder(folder: &Path, runs: &[&str]) -> Result<File, CliError> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(CliError::usage(format!("--data: {} is not a folder", folder.display())));
+    }
     fs::create_dir_all(folder).map_err(CliError::cannot("create", folder))?;
     let opened = File::open(folder).map_err(CliError::cannot("open", folder))?;
     match opened.try_lock() {
         Err(TryLockError::WouldBlock) => {
-            Err(CliError::failed(format!("another `kvdyno verify` is using {}", folder.display()))
+            Err(CliError::failed(format!("another kvdyno is using {}", folder.display()))
                 .hint("wait until it has finished, or name another folder with --data"))
         }
+        Ok(()) => {
+            for left in runs.iter().flat_map(|run| DataFolder::leftovers(folder, run)) {
+                eprintln!("removed {}, which a killed kvdyno had left", left.display());
+            }
+            Ok(opened)
+        }
         // Some file systems do not support locks.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(opened),
+        Err(TryLockError::Error(_)) => Ok(opened),
     }
 }
 
@@ -283,39 +304,48 @@ fn show(name: &str, verdict: &Verdict, all: bool) {
     }
 }
 
-fn one(args: &VerifyArgs, plugin: Option<&Path>, name: &str) -> Result<Verdict, CliError> {
-    let folder =
-        DataFolder::create(&args.data, "verify", &name.replace(':', "-")).map_err(CliError::failed)?;
-    let verdict = start(args, plugin, name, &folder.database())
-        .map(|mut process| watch(&mut process, Duration::from_secs(args.stall_seconds), name));
-    folder.remove().map_err(CliError::failed)?;
-    verdict
+/// How an engine is verified.
+pub(super) struct Order<'o> {
+    pub how: &'o How,
+    /// Folder for databases.
+    pub data: &'o Path,
+    /// The engine's plug-in; `None` if it is built in.
+    pub plugin: Option<&'o Path>,
+    /// The longest time of a check.
+    pub stall: Duration,
 }
 
-fn start(
-    args: &VerifyArgs,
-    plugin: Option<&Path>,
-    name: &str,
-    data: &Path,
-) -> Result<TrialProcess, CliError> {
-    let failed =
-        |error: std::io::Error| CliError::failed(format!("cannot start a process for {name}: {error}"));
-    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.envs(environment_of(name));
-    // The path is absolute because an engine may change the working folder.
-    command.arg("verify-one").arg(name).arg(std::path::absolute(data).map_err(failed)?);
-    command.arg(format!("--seed={}", args.how.seed)).arg(format!("--ops={}", args.how.ops));
-    command.arg(format!("--seconds={}", args.how.seconds));
-    command.args(args.how.checks.iter().map(|check| format!("--check={check}")));
-    let own = format!("{}.", super::args::split_options(name).0);
-    let options = args.how.options.iter().filter(|option| option.starts_with(&own));
-    command.args(options.map(|option| format!("--option={option}")));
-    if let Some(file) = plugin {
-        command.arg("--plugins").arg(file);
+impl Order<'_> {
+    /// Verifies an engine in a process of its own.
+    pub fn verdict(&self, name: &str) -> Result<Verdict, CliError> {
+        let folder =
+            DataFolder::create(self.data, "verify", &name.replace(':', "-")).map_err(CliError::failed)?;
+        let verdict =
+            self.start(name, &folder.database()).map(|mut process| watch(&mut process, self.stall, name));
+        folder.remove().map_err(CliError::failed)?;
+        verdict
     }
-    // Some checks provoke panics and catch them; their messages would confuse the user.
-    command.stderr(Stdio::null());
-    TrialProcess::start(&mut command).map_err(failed)
+
+    fn start(&self, name: &str, data: &Path) -> Result<TrialProcess, CliError> {
+        let failed =
+            |error: std::io::Error| CliError::failed(format!("cannot start a process for {name}: {error}"));
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        command.envs(environment_of(name));
+        // The path is absolute because an engine may change the working folder.
+        command.arg("verify-one").arg(name).arg(std::path::absolute(data).map_err(failed)?);
+        command.arg(format!("--seed={}", self.how.seed)).arg(format!("--ops={}", self.how.ops));
+        command.arg(format!("--seconds={}", self.how.seconds));
+        command.args(self.how.checks.iter().map(|check| format!("--check={check}")));
+        let own = format!("{}.", super::args::split_options(name).0);
+        let options = self.how.options.iter().filter(|option| option.starts_with(&own));
+        command.args(options.map(|option| format!("--option={option}")));
+        if let Some(file) = self.plugin {
+            command.arg("--plugins").arg(file);
+        }
+        // Some checks provoke panics and catch them; their messages would confuse the user.
+        command.stderr(Stdio::null());
+        TrialProcess::start(&mut command).map_err(failed)
+    }
 }
 
 fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {

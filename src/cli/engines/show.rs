@@ -2,6 +2,7 @@
 
 use super::{COLUMNS, Row};
 use crate::engine::Engine;
+use crate::results::certificate::certified;
 use crate::text::wrapped;
 use std::fmt::Write;
 
@@ -42,7 +43,21 @@ pub(super) fn text(row: &Row) -> String {
         out += &line(if index == 0 { "known defects" } else { "" }, &defect.text());
     }
     out += &line("levels", &row.levels().map_or("-".to_string(), |levels| levels.join(", ")));
-    out + &capabilities(row) + &options(row)
+    out + &certified_levels(row) + &capabilities(row) + &options(row)
+}
+
+/// What certificates of this version say about its levels.
+fn certified_levels(row: &Row) -> String {
+    let proven = || row.proven.as_ref().and_then(|proven| proven.version.clone());
+    let Some(version) = row.version.clone().or_else(proven) else { return String::new() };
+    let of_level = |level: String| {
+        let found = certified(&row.name, &version, level.parse().ok()?)?;
+        let mark = if found.is_contradicted { "CONTRADICTED, " } else { "" };
+        Some(format!("{level}: {mark}{}; {} losses in {} crashes", found.class, found.losses, found.crashes))
+    };
+    let found: Vec<String> = row.levels().into_iter().flatten().filter_map(of_level).collect();
+    let title = |place: usize| if place == 0 { "certified" } else { "" };
+    found.iter().enumerate().map(|(place, text)| line(title(place), text)).collect()
 }
 
 /// Its capabilities, and which of them are proven.

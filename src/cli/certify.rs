@@ -1,0 +1,251 @@
+//! `kvdyno certify ENGINE...`: verifies, audits and crashes engines, and writes what was found as certificates.
+
+use super::audit::progress;
+use super::crash::{self, has_level};
+use super::error::{CliError, WRONG};
+use super::verify::{self, Verdict, lock_folder, names};
+use crate::audit::crash::outcome;
+use crate::audit::syncs::{Pass, observe};
+use crate::audit::verify::Outcome;
+use crate::engine::{Engine, Registry};
+use crate::measure::{Machine, signals};
+use crate::report::{certificate_markdown, certificates_text};
+use crate::results::audit::Shape;
+use crate::results::certificate::{CERTIFICATE, Certificate, Level, Place, Subject, Verified, sha256};
+use crate::results::{Durability, now_rfc3339};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Commits of each shape in the accounting pass, as in `kvdyno audit`.
+const COMMITS: u64 = 100;
+
+/// Verify, audit and crash engines, and write the results as certificates.
+#[derive(Debug, clap::Args)]
+pub struct CertifyArgs {
+    #[arg(value_name = "ENGINE", value_delimiter = ',', required_unless_present = "check",
+          help = format!("Engines to certify. {}", super::args::SELECTORS))]
+    engines: Vec<String>,
+    #[command(flatten)]
+    how: crash::How,
+    /// Create temporary databases in DIR.
+    #[arg(long, value_name = "DIR", default_value = "kvdyno-results/certify")]
+    data: PathBuf,
+    /// Write the certificates, as JSON and as Markdown, to DIR. An older one of the same engine, version and options is
+    /// replaced.
+    #[arg(short, long, value_name = "DIR", default_value = "kvdyno-results/certificates")]
+    out: PathBuf,
+    /// Check that certificates were not changed, and whether they are for the drivers that are installed here.
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "engines")]
+    check: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: &CertifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+    if !args.check.is_empty() {
+        return check(&args.check, plugins);
+    }
+    let asked = super::audit::levels(&args.how.durability)?;
+    let registry = super::plugins::registry(plugins, &args.engines)?;
+    super::plugins::warn(&registry, &args.engines);
+    let names = names(&registry, &args.engines)?;
+    let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
+    let contestants = super::args::options(&engines, &names, &args.how.options)?;
+    fs::create_dir_all(&args.out).map_err(CliError::cannot_write_out(&args.out))?;
+    let lock = lock_folder(&args.data, &["certify", "verify", "crash"])?;
+    signals::count_interrupts();
+    let images = args.how.prepared();
+    let mut made = Vec::new();
+    for ((name, engine), contestant) in names.iter().zip(&engines).zip(contestants) {
+        let levels: Vec<Durability> =
+            asked.iter().copied().filter(|level| has_level(engine, *level)).collect();
+        if levels.is_empty() || engine.stores_nothing() {
+            eprintln!("{name}: skipped: it stores nothing at this level");
+            continue;
+        }
+        let order = Order { args, engine, name, options: &contestant.options };
+        let certificate = order.certificate(&levels)?;
+        // A certificate is complete, or it is none.
+        if signals::interrupts() > 0 {
+            break;
+        }
+        write(&args.out, &certificate)?;
+        made.push(certificate);
+    }
+    progress("");
+    // This removes the folder only if it is empty.
+    let _ = fs::remove_dir(&args.data);
+    drop(images);
+    drop(lock);
+    if !made.is_empty() {
+        print!("{}", certificates_text(&made));
+        let found = made.iter().flat_map(|certificate| {
+            let name = certificate.file_name();
+            certificate.contradictions().into_iter().map(move |text| format!("{name}: {text}\n"))
+        });
+        let found: String = found.collect();
+        let gap = if found.is_empty() { "" } else { "\n" };
+        print!("{gap}{found}");
+        println!("\n{}", args.out.display());
+    }
+    if signals::interrupts() > 0 {
+        eprintln!("interrupted; the engine that was being tested and those after it have no new certificate");
+        return Ok(signals::stopped_code());
+    }
+    if made.is_empty() {
+        return Err(CliError::usage("none of these engines stores anything at a level of --durability")
+            .hint("`kvdyno engines NAME` shows the levels of an engine"));
+    }
+    let is_wrong = made.iter().any(|certificate| !certificate.contradictions().is_empty());
+    Ok(if is_wrong { WRONG } else { 0 })
+}
+
+/// An engine to certify.
+struct Order<'o> {
+    args: &'o CertifyArgs,
+    engine: &'o Engine,
+    name: &'o str,
+    options: &'o [(String, String)],
+}
+
+impl Order<'_> {
+    /// Runs all checks. After an interrupt the certificate is incomplete.
+    fn certificate(&self, levels: &[Durability]) -> Result<Certificate, CliError> {
+        let how = &self.args.how;
+        let stall = Duration::from_secs(how.stall_seconds);
+        let file = file_hash(self.engine)?;
+        let verified = self.verified()?;
+        let mut results = Vec::new();
+        for level in levels {
+            if signals::interrupts() > 0 {
+                break;
+            }
+            progress(&format!("{}, level {level}: sync calls", self.name));
+            let pass = Pass {
+                engine: super::args::split_options(self.name).0.to_string(),
+                plugin: self.engine.plugin_file().map(PathBuf::from),
+                level: *level,
+                options: self.options.to_vec(),
+                seed: how.seed,
+                commits: COMMITS,
+                shapes: Shape::ALL.to_vec(),
+                data: self.args.data.clone(),
+                run: "certify".into(),
+            };
+            let audit = observe(&pass, stall).map_err(CliError::failed)?;
+            let cells = how.crashed(self.engine, (self.name, self.options), *level, &self.args.data);
+            let outcome = outcome(&cells.iter().collect::<Vec<_>>());
+            results.push(Level {
+                level: *level,
+                audit,
+                crashes: cells.iter().map(|cell| cell.summary()).collect(),
+                class: outcome.class.map(|class| class.to_string()),
+                lost: outcome.contradicted,
+            });
+        }
+        let version = results.iter().find_map(|level| level.audit.version.clone());
+        let machine = Machine::observe(&self.args.data);
+        let certificate = Certificate {
+            certificate: CERTIFICATE,
+            tool_version: env!("CARGO_PKG_VERSION").into(),
+            made_at: now_rfc3339(),
+            subject: Subject {
+                engine: super::args::split_options(self.name).0.to_string(),
+                version,
+                options: self.options.to_vec(),
+                is_built_in: self.engine.plugin_file().is_none(),
+                file,
+            },
+            place: Place {
+                kernel: machine.kernel,
+                cpu_model: machine.cpu_model,
+                architecture: machine.architecture,
+            },
+            seed: how.seed,
+            verified,
+            levels: results,
+            digest: String::new(),
+        };
+        Ok(certificate.sealed())
+    }
+
+    fn verified(&self) -> Result<Verified, CliError> {
+        let how = verify::How::usual(self.args.how.seed, &self.args.how.options);
+        let order = verify::Order {
+            how: &how,
+            data: &self.args.data,
+            plugin: self.engine.plugin_file(),
+            // A check may take longer than a crash.
+            stall: Duration::from_secs(self.args.how.stall_seconds.max(120)),
+        };
+        Ok(match order.verdict(self.name)? {
+            Verdict::Died(check, text) => {
+                Verified { passed: 0, skipped: 0, failures: vec![format!("{check}: {text}")] }
+            }
+            Verdict::Report(report) => {
+                let count = |wanted: fn(&Outcome) -> bool| {
+                    report.checks.iter().filter(|check| wanted(&check.outcome)).count() as u64
+                };
+                Verified {
+                    passed: count(|outcome| *outcome == Outcome::Passed),
+                    skipped: count(|outcome| matches!(outcome, Outcome::Skipped(_))),
+                    failures: report.failures().map(|(check, text)| format!("{check}: {text}")).collect(),
+                }
+            }
+        })
+    }
+}
+
+/// The hash of what contains the driver.
+fn file_hash(engine: &Engine) -> Result<String, CliError> {
+    let own = || std::env::current_exe().map_err(|error| CliError::failed(format!("no executable: {error}")));
+    let file = engine.plugin_file().map_or_else(own, |file| Ok(file.to_path_buf()))?;
+    let bytes = fs::read(&file).map_err(CliError::cannot("read", &file))?;
+    Ok(sha256(&bytes))
+}
+
+fn write(folder: &Path, certificate: &Certificate) -> Result<(), CliError> {
+    for (ending, text) in [("json", certificate.json()), ("md", certificate_markdown(certificate))] {
+        let path = folder.join(format!("{}.{ending}", certificate.file_name()));
+        // After a crash the file is the old one or the new one.
+        let unfinished = path.with_extension(format!("{ending}.unfinished"));
+        fs::write(&unfinished, text).map_err(CliError::cannot_write_out(&unfinished))?;
+        fs::rename(&unfinished, &path).map_err(CliError::cannot_write_out(&path))?;
+    }
+    Ok(())
+}
+
+/// Checks certificates: a line for each. A changed one is wrong; one for another driver file is not.
+fn check(files: &[PathBuf], plugins: &[PathBuf]) -> Result<u8, CliError> {
+    let mut engines = Vec::new();
+    let mut certificates = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(file).map_err(CliError::cannot("read", file))?;
+        let certificate = Certificate::parse(&text)
+            .map_err(|error| CliError::usage(format!("{}: {error}", file.display())))?;
+        engines.push(certificate.subject.engine.clone());
+        certificates.push(certificate);
+    }
+    let registry = super::plugins::registry(plugins, &engines)?;
+    let mut is_wrong = false;
+    for (file, certificate) in files.iter().zip(&certificates) {
+        is_wrong |= !certificate.is_intact();
+        let state = if certificate.is_intact() { of_driver(&registry, certificate)? } else { CHANGED.into() };
+        println!("{}: {state}", file.display());
+    }
+    Ok(if is_wrong { WRONG } else { 0 })
+}
+
+const CHANGED: &str = "CHANGED since it was made: its digest is wrong";
+
+/// Whether the certificate is for the driver that is installed.
+fn of_driver(registry: &Registry, certificate: &Certificate) -> Result<String, CliError> {
+    let subject = &certificate.subject;
+    let Ok(engine) = registry.engine(&subject.engine) else {
+        return Ok(format!("intact; {} is not available here", subject.engine));
+    };
+    let what = if subject.is_built_in { "executable" } else { "plug-in" };
+    let is_same = file_hash(&engine)? == subject.file;
+    let state = if is_same { "is for this" } else { "is for another build of the" };
+    Ok(format!("intact; it {state} {what}"))
+}

@@ -1,0 +1,382 @@
+//! `kvdyno crash ENGINE...`: crashes databases and compares what is left with what was acknowledged.
+
+use super::audit::progress;
+use super::error::{CliError, WRONG};
+use super::verify::{lock_folder, names};
+use crate::audit::crash::{
+    Cell, Mode, Order, Outcome, Place, Verdict, crash, outcome, run_verifier, run_worker,
+};
+use crate::engine::Engine;
+use crate::measure::signals;
+use crate::measure::volume::{IMAGES, enter_own_namespace, is_file_system_name, reap};
+use crate::report::shell_word;
+use crate::results::Durability;
+use crate::runner::level_number;
+use crate::text::{Align, Table, parse_bytes, share_text, time_text, wrapped};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Crash engines and compare what is left with what was acknowledged.
+#[derive(Debug, clap::Args)]
+pub struct CrashArgs {
+    #[arg(value_name = "ENGINE", value_delimiter = ',', required = true,
+          help = format!("Engines to crash. `mutants` means all engines with a planted fault. {}", super::args::SELECTORS))]
+    engines: Vec<String>,
+    #[command(flatten)]
+    how: How,
+    /// Create temporary databases in DIR.
+    #[arg(long, value_name = "DIR", default_value = DATA)]
+    data: PathBuf,
+    /// Print all rounds as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which crashes, and how many.
+#[derive(Debug, clap::Args)]
+pub(super) struct How {
+    /// Kinds of crashes: kill (the process) or cut (the power) [default: both].
+    #[arg(long = "mode", value_name = "MODES", value_delimiter = ',')]
+    modes: Vec<Mode>,
+    /// Durability levels to test: none, process or power [default: all levels of each engine].
+    #[arg(long, value_name = "LEVELS", value_delimiter = ',')]
+    pub durability: Vec<String>,
+    /// Crashes of each engine, level and kind.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rounds: u32,
+    /// Seed of the first round; each further round adds 1.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Set an option of an engine. Can be given more than once.
+    #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
+    pub options: Vec<String>,
+    /// File systems for power cuts.
+    #[arg(long = "file-system", value_name = "NAMES", value_delimiter = ',', default_values_t = ["ext4".to_string(), "xfs".to_string()],
+          value_parser = file_system_name)]
+    file_systems: Vec<String>,
+    /// Create images for power cuts in DIR; in memory, syncs are ten times as fast as on most disks.
+    #[arg(long, value_name = "DIR", default_value = IMAGES)]
+    images: PathBuf,
+    /// Size of an image; XFS needs 300M.
+    #[arg(long, value_name = "SIZE", default_value = IMAGE_SIZE, value_parser = parse_bytes)]
+    image_size: u64,
+    /// Stop an engine that makes no progress for N seconds.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
+    pub stall_seconds: u64,
+}
+
+/// Make commits in this process until it is crashed.
+#[derive(Debug, clap::Args)]
+pub struct CrashWorkerArgs {
+    /// The task as JSON.
+    task: String,
+}
+
+/// Read a database after a crash, in this process.
+#[derive(Debug, clap::Args)]
+pub struct CrashVerifierArgs {
+    /// The task as JSON.
+    task: String,
+}
+
+fn file_system_name(text: &str) -> Result<String, String> {
+    let is_name = is_file_system_name(text);
+    if is_name {
+        Ok(text.to_string())
+    } else {
+        Err("expected the name of a file system, such as ext4".into())
+    }
+}
+
+/// Runs in the process that is crashed.
+pub fn run_worker_task(args: &CrashWorkerArgs) -> Result<u8, CliError> {
+    run_worker(&args.task).map_err(CliError::failed).map(|()| 0)
+}
+
+/// Runs in the process that reads.
+pub fn run_verifier_task(args: &CrashVerifierArgs) -> Result<u8, CliError> {
+    run_verifier(&args.task).map_err(CliError::failed).map(|()| 0)
+}
+
+/// Where databases are created if nothing else is said.
+const DATA: &str = "kvdyno-results/crash";
+const IMAGE_SIZE: &str = "512M";
+/// Failures that are shown in full, of a cell whose claim they contradict, and of another one.
+const SHOWN: usize = 3;
+const SHOWN_OF_OTHERS: usize = 1;
+const LINE: usize = 110;
+
+/// Runs the command.
+pub fn run(args: &CrashArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+    let asked = super::audit::levels(&args.how.durability)?;
+    let registry = super::plugins::registry(plugins, &args.engines)?;
+    super::plugins::warn(&registry, &args.engines);
+    let names = names(&registry, &args.engines)?;
+    let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
+    let contestants = super::args::options(&engines, &names, &args.how.options)?;
+    let lock = lock_folder(&args.data, &["crash"])?;
+    signals::count_interrupts();
+    let images = args.how.prepared();
+    let mut groups: Vec<Vec<Cell>> = Vec::new();
+    for ((name, engine), contestant) in names.iter().zip(&engines).zip(contestants) {
+        for level in asked.iter().filter(|level| has_level(engine, **level)) {
+            groups.push(args.how.crashed(engine, (name, &contestant.options), *level, &args.data));
+        }
+    }
+    progress("");
+    groups.retain(|cells| !cells.is_empty());
+    // This removes a folder only if it is empty.
+    let _ = fs::remove_dir(&args.data);
+    drop(images);
+    drop(lock);
+    if groups.is_empty() && signals::interrupts() == 0 {
+        return Err(CliError::usage("none of these engines has a level of --durability")
+            .hint("`kvdyno engines NAME` shows the levels of an engine"));
+    }
+    let outcomes: Vec<Outcome> =
+        groups.iter().map(|cells| outcome(&cells.iter().collect::<Vec<_>>())).collect();
+    if args.json {
+        let all = outcomes.iter().zip(&groups).map(|(outcome, cells)| json_of(outcome, cells));
+        println!("{}", serde_json::Value::Array(all.collect()));
+    } else {
+        print!("{}", text(&Shown { args, plugins }, &outcomes, &groups));
+    }
+    if signals::interrupts() > 0 {
+        eprintln!("interrupted; only the rounds listed above were run");
+        return Ok(signals::stopped_code());
+    }
+    if groups.iter().flatten().all(|cell| cell.rounds.is_empty()) {
+        return Err(CliError::failed("nothing was crashed").hint("the table says why"));
+    }
+    let is_contradicted = outcomes.iter().any(|outcome| outcome.contradicted.is_some());
+    Ok(if is_contradicted { WRONG } else { 0 })
+}
+
+/// Whether an engine has a level.
+pub(super) fn has_level(engine: &Engine, level: Durability) -> bool {
+    engine.levels() & 1 << level_number(level) != 0
+}
+
+/// The folder for images, which is removed on drop if it was created for them and is empty.
+pub(super) struct Images<'h> {
+    folder: &'h Path,
+    was_there: bool,
+}
+
+impl Drop for Images<'_> {
+    fn drop(&mut self) {
+        if !self.was_there {
+            let _ = fs::remove_dir(self.folder);
+        }
+    }
+}
+
+impl How {
+    /// Removes what killed processes have left, and hides the mounts of this one from others.
+    pub(super) fn prepared(&self) -> Images<'_> {
+        let images = Images { folder: &self.images, was_there: self.images.exists() };
+        for folder in reap(&self.images) {
+            eprintln!("removed {}, which a killed kvdyno had left", folder.display());
+        }
+        if self.modes.is_empty() || self.modes.contains(&Mode::Cut) {
+            // Without this right, mounting fails too, and the reason is in the report.
+            let _ = enter_own_namespace();
+        }
+        images
+    }
+
+    /// Crashes an engine at one level, in every place.
+    pub(super) fn crashed(
+        &self,
+        engine: &Engine,
+        (name, options): (&str, &[(String, String)]),
+        level: Durability,
+        data: &Path,
+    ) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for place in self.places(data) {
+            if signals::interrupts() > 0 {
+                break;
+            }
+            let order = Order {
+                engine: super::args::split_options(name).0.to_string(),
+                options: options.to_vec(),
+                level,
+                place,
+                rounds: self.rounds,
+                seed: self.seed,
+                stall: Duration::from_secs(self.stall_seconds),
+            };
+            cells.push(crash(engine, &order, |round| {
+                progress(&format!("{name}, level {level}: round {} of {}", round + 1, self.rounds));
+            }));
+        }
+        cells
+    }
+
+    /// Where databases are crashed.
+    fn places(&self, data: &Path) -> Vec<Place> {
+        let is_asked = |mode: Mode| self.modes.is_empty() || self.modes.contains(&mode);
+        let mut places = Vec::new();
+        if is_asked(Mode::Kill) {
+            places.push(Place::Folder(data.to_path_buf()));
+        }
+        if is_asked(Mode::Cut) {
+            places.extend(self.file_systems.iter().map(|kind| Place::Volume {
+                images: self.images.clone(),
+                kind: kind.clone(),
+                bytes: self.image_size,
+            }));
+        }
+        places
+    }
+}
+
+/// An outcome with its rounds.
+fn json_of(outcome: &Outcome, cells: &[Cell]) -> serde_json::Value {
+    let mut value = serde_json::to_value(outcome).unwrap_or_default();
+    let with_counts = |cell: &Cell| {
+        let mut value = serde_json::to_value(cell).unwrap_or_default();
+        value["bound"] = serde_json::json!(cell.bound());
+        let verdicts = counts(cell).map(|(verdict, count)| (verdict.to_string(), serde_json::json!(count)));
+        value["verdicts"] = serde_json::Value::Object(verdicts.collect());
+        value
+    };
+    value["cells"] = serde_json::Value::Array(cells.iter().map(with_counts).collect());
+    value
+}
+
+/// The verdicts of a cell that occurred, with their counts.
+fn counts(cell: &Cell) -> impl Iterator<Item = (Verdict, usize)> {
+    Verdict::ALL.into_iter().map(|verdict| (verdict, cell.count(verdict))).filter(|(_, count)| *count > 0)
+}
+
+/// The command line that is repeated.
+struct Shown<'s> {
+    args: &'s CrashArgs,
+    plugins: &'s [PathBuf],
+}
+
+/// The tables, the failures with the commands that repeat them, and what cannot be tested.
+fn text(shown: &Shown<'_>, outcomes: &[Outcome], groups: &[Vec<Cell>]) -> String {
+    let mut table = Table::with_titles(&[
+        ("engine", Align::Left),
+        ("version", Align::Left),
+        ("level", Align::Left),
+        ("crash", Align::Left),
+        ("file system", Align::Left),
+        ("rounds", Align::Right),
+        ("commits", Align::Right),
+        ("loss per crash", Align::Right),
+        ("mount", Align::Right),
+        ("recovery", Align::Right),
+        ("longest", Align::Right),
+        ("reopen", Align::Right),
+        ("verdicts", Align::Left),
+    ]);
+    let mut notes = String::new();
+    let mut devices: Vec<String> = Vec::new();
+    for cell in groups.iter().flatten() {
+        let time = |time: Option<(u64, u64)>| {
+            let shown = |ns: u64| time_text(ns as f64);
+            time.map_or(["-".to_string(), "-".to_string()], |(median, most)| [shown(median), shown(most)])
+        };
+        let [mount, _] = time(cell.time(|round| round.mount_ns));
+        let [recovery, longest] = time(cell.time(|round| round.recovery_ns));
+        let [reopen, _] = time(cell.time(|round| round.reopen_ns));
+        let losses = match (cell.bound(), cell.loaded()) {
+            (_, 0) => "-".into(),
+            (Some(bound), _) => format!("< {}", share_text(bound)),
+            (None, count) => share_text(cell.losses() as f64 / count as f64),
+        };
+        let verdicts: Vec<String> =
+            counts(cell).map(|(verdict, count)| format!("{verdict} {count}")).collect();
+        let verdicts = if verdicts.is_empty() { "skipped".into() } else { verdicts.join(", ") };
+        table.push(vec![
+            cell.engine.clone(),
+            cell.version.clone().unwrap_or_else(|| "-".into()),
+            cell.level.to_string(),
+            cell.mode.to_string(),
+            cell.file_system.clone(),
+            cell.rounds.len().to_string(),
+            cell.rounds.iter().map(|round| round.acked).sum::<u64>().to_string(),
+            losses,
+            mount,
+            recovery,
+            longest,
+            reopen,
+            verdicts,
+        ]);
+        let head = format!("{}, level {}, {} on {}", cell.engine, cell.level, cell.mode, cell.file_system);
+        if let Some(reason) = &cell.skipped {
+            notes += &wrapped("", "  ", &format!("{head}: skipped: {reason}."), LINE);
+        }
+        let failed = cell.rounds.iter().filter(|round| round.verdict != Verdict::Ok);
+        let most = if cell.contradiction().is_some() { SHOWN } else { SHOWN_OF_OTHERS };
+        for round in failed.clone().take(most) {
+            let again = if round.in_recovery { ", and its recovery" } else { "" };
+            let detail = round.detail.as_deref().unwrap_or("");
+            let line = format!("{head}: {}, crashed while {}{again}: {detail}", round.verdict, round.stage);
+            notes += &wrapped("", "  ", &line, LINE);
+            notes += &format!("  repeat: {}\n", shown.repetition(cell, round.seed));
+        }
+        if failed.clone().count() > most {
+            notes += &format!("  and {} more; --json lists all rounds\n", failed.count() - most);
+        }
+        let device = format!("{} on {}: {}", cell.mode, cell.file_system, cell.device);
+        if !cell.rounds.is_empty() && !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    let mut classes = Table::with_titles(&[
+        ("engine", Align::Left),
+        ("claimed level", Align::Left),
+        ("measured class", Align::Left),
+        ("claim", Align::Left),
+    ]);
+    for (outcome, cells) in outcomes.iter().zip(groups) {
+        let is_tested = cells.iter().any(|cell| !cell.rounds.is_empty());
+        let class = outcome.class.map_or("-".to_string(), |class| class.to_string());
+        let claim = match &outcome.contradicted {
+            Some(reason) => format!("contradicted: {reason}"),
+            None if is_tested => "not contradicted".into(),
+            None => "not tested".into(),
+        };
+        classes.push(vec![outcome.engine.clone(), outcome.level.to_string(), class, claim]);
+    }
+    let head = "What was left after crashes of databases that had just acknowledged commits:";
+    let models: String =
+        devices.iter().map(|device| wrapped("", "  ", &format!("{device}."), LINE)).collect();
+    let gap = if notes.is_empty() { "" } else { "\n" };
+    format!("{head}\n\n{}\n{}{gap}{notes}\n{models}", table.text(), classes.text())
+}
+
+impl Shown<'_> {
+    /// The command that repeats a round: the same commits, and a crash at a moment chosen in the same way.
+    fn repetition(&self, cell: &Cell, seed: u64) -> String {
+        let mut words =
+            vec!["kvdyno crash".to_string(), cell.engine.clone(), format!("--mode {}", cell.mode)];
+        words.push(format!("--durability {}", cell.level));
+        let option = |(name, value): &(String, String)| {
+            format!("--option {}", shell_word(&format!("{}.{name}={value}", cell.engine)))
+        };
+        words.extend(cell.options.iter().map(option));
+        let plugins = self.plugins.iter().map(|folder| folder.display().to_string());
+        words.extend(plugins.map(|folder| format!("--plugins {}", shell_word(&folder))));
+        if cell.mode == Mode::Cut {
+            words.push(format!("--file-system {}", cell.file_system));
+        }
+        let mut folder = |name: &str, folder: &Path, usual: &str| {
+            if folder != Path::new(usual) {
+                words.push(format!("{name} {}", shell_word(&folder.display().to_string())));
+            }
+        };
+        folder("--data", &self.args.data, DATA);
+        if cell.mode == Mode::Cut {
+            folder("--images", &self.args.how.images, IMAGES);
+        }
+        words.push(format!("--rounds 1 --seed {seed}"));
+        words.join(" ")
+    }
+}

@@ -1,0 +1,87 @@
+//! The accounting passes of a run: before anything is timed, the sync calls of each engine at each of its levels are counted.
+
+use super::error::CliError;
+use crate::audit::syncs::{Pass, observe};
+use crate::engine::{Engine, Registry};
+use crate::measure::signals;
+use crate::results::audit::{Audit, Shape};
+use crate::results::store::RunFolder;
+use crate::results::{Durability, Run, Trial};
+use crate::runner::{level_number, level_of, target_level};
+use crate::workload::Phase;
+use std::path::Path;
+use std::time::Duration;
+
+/// Commits of each shape: enough to find an engine that syncs only now and then, and few enough for a slow disk.
+const COMMITS: u64 = 20;
+
+/// Makes a pass for each engine, options and level that the trials left to measure write with. `data` and `stall` are those of
+/// the trials. An error: `data` cannot be used.
+pub fn passes(
+    run: &Run,
+    results: &RunFolder,
+    registry: &Registry,
+    (data, stall): (&Path, Duration),
+) -> Result<Vec<Audit>, CliError> {
+    let mut wanted: Vec<Pass> = Vec::new();
+    let left = run.plan.trials.iter().filter(|trial| !trial.is_floor && !results.is_done(&trial.id));
+    for trial in left {
+        let Ok(engine) = registry.engine(&trial.engine) else { continue };
+        // A server with options may be a user's: nothing is written to it that its run does not write.
+        if engine.family() == "server" && !trial.options.is_empty() {
+            continue;
+        }
+        for phase in &trial.workload.phases {
+            if let Some((level, shape)) = level_of_phase(&engine, trial, phase).zip(Shape::of(phase)) {
+                want(&mut wanted, &engine, (trial, run), (level, shape), data);
+            }
+        }
+    }
+    let mut audits = Vec::new();
+    for pass in wanted {
+        if signals::interrupts() == 0 {
+            audits.push(observe(&pass, stall).map_err(CliError::failed)?);
+        }
+    }
+    Ok(audits)
+}
+
+/// Adds a shape to the pass of an engine at a level, which it creates if there is none.
+fn want(
+    wanted: &mut Vec<Pass>,
+    engine: &Engine,
+    (trial, run): (&Trial, &Run),
+    (level, shape): (Durability, Shape),
+    data: &Path,
+) {
+    let is_it = |pass: &&mut Pass| {
+        (&pass.engine, &pass.options, pass.level) == (&trial.engine, &trial.options, level)
+    };
+    if let Some(pass) = wanted.iter_mut().find(is_it) {
+        if !pass.shapes.contains(&shape) {
+            pass.shapes.push(shape);
+        }
+        return;
+    }
+    wanted.push(Pass {
+        engine: trial.engine.clone(),
+        plugin: engine.plugin_file().map(Path::to_path_buf),
+        level,
+        options: trial.options.clone(),
+        seed: trial.workload.seed,
+        commits: COMMITS,
+        shapes: vec![shape],
+        data: data.to_path_buf(),
+        run: run.id.clone(),
+    });
+}
+
+/// The level that the driver will choose; `None` if it has none that suffices.
+fn level_of_phase(engine: &Engine, trial: &Trial, phase: &Phase) -> Option<Durability> {
+    let target = target_level(engine, &trial.workload, phase);
+    if target == Durability::Default {
+        return Some(target);
+    }
+    let mut sufficient = level_number(target)..=level_number(Durability::Power);
+    sufficient.find(|level| engine.levels() & 1 << level != 0).map(level_of)
+}
