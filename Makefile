@@ -11,7 +11,7 @@
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
   libtkrzw-dev libtokyocabinet-dev libgdbm-dev liblmdb-dev libsqlite3-dev
 BROWSER_PACKAGES := chromium
-TEST_PACKAGES := strace clang-format redis-server redis-tools python3-redis librsvg2-bin
+TEST_PACKAGES := clang-format redis-server redis-tools python3-redis librsvg2-bin e2fsprogs xfsprogs
 
 comma := ,
 empty :=
@@ -105,9 +105,10 @@ go-plugins:
 rust-plugins: toolchains
 	@scripts/rust-plugins.sh $(TARGET)
 
-# Writes engines/README.md from engines/proven.toml, which `kvdyno verify --proven engines/proven.toml` writes.
+# Writes engines/README.md from engines/proven.toml, which `kvdyno verify --proven engines/proven.toml` writes, and from the
+# certificates, whose summary it writes too.
 engines-table:
-	@UPDATE=1 $(CARGO) test --release $(SELECTION) --test catalogue the_table
+	@UPDATE=1 $(CARGO) test --release $(SELECTION) --test catalogue -- the_table the_summary_of_the_certificates
 
 # Engines that take long to build, and one that needs a large download.
 engines-extra: build rust-plugins

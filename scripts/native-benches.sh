@@ -9,4 +9,6 @@ build=$target/release/plugins-build
 
 { cmake -S engines -B "$build" -DKVDYNO_OUT="$target/release/plugins" -DKVDYNO_BENCHES=ON >"$build.log" &&
   cmake --build "$build" -j 2 >>"$build.log"; } || { tail -20 "$build.log" >&2; exit 1; }
-for bench in "$build"/benches/bench-*; do "$bench" "${@:2}"; done
+for bench in "$build"/benches/bench-*; do
+  for threads in 1 2; do "$bench" "${@:2}" --threads "$threads"; done
+done

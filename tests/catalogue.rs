@@ -2,7 +2,10 @@
 //! with its engine.toml and with what `verify` has proven.
 
 use kvdyno::proven;
-use kvdyno::{Engine, Registry, capability_names, catalogue, plugin_folders};
+use kvdyno::{
+    Certificate, CertifiedLevel, Engine, Registry, capability_names, catalogue, certified_levels,
+    certified_toml, plugin_folders,
+};
 use std::path::Path;
 
 const HEAD: &str = "\
@@ -10,11 +13,12 @@ const HEAD: &str = "\
 
 Every engine that the project knows, one folder each: the driver, `engine.toml` (facts that are needed before it is
 built), and a README with its settings per durability level and the reasons. The capabilities are those that
-`kvdyno verify` has proven for the version in the table. `kvdyno engines` lists which engines are available and why
-others are not; `kvdyno engines NAME` shows an engine's options. `make engines-table` generates this page from the
-`engine.toml` files and `proven.toml`; do not edit it.
+`kvdyno verify` has proven for the version in the table. The durability is claimed by the driver, and the one in brackets is
+that of a [certificate](../docs/durability.md#certificates): the measured class, and losses of crashes. `kvdyno engines` lists which
+engines are available and why others are not; `kvdyno engines NAME` shows an engine's options. `make engines-table` generates
+this page from the `engine.toml` files, `proven.toml` and `certified.toml`, which it generates from the certificates; do not edit it.
 
-| engine | family | language | licence | proven version | durability levels | capabilities | install |
+| engine | family | language | licence | proven version | durability: claimed (measured) | capabilities | install |
 |---|---|---|---|---|---|---|---|
 ";
 
@@ -27,7 +31,40 @@ fn is_command(line: &str) -> bool {
     ["cargo ", "make", "apt-get ", "KVDYNO_"].iter().any(|start| line.starts_with(start))
 }
 
+/// The certificates of the repository, each with its path.
+fn certificates() -> Vec<(String, Certificate)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/certificates");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let is_json = |file: &&std::path::PathBuf| file.extension().is_some_and(|ending| ending == "json");
+    let read = |file: &std::path::PathBuf| {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(file).unwrap();
+        (name.clone(), Certificate::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}")))
+    };
+    files.iter().filter(is_json).map(read).collect()
+}
+
+fn certified() -> Vec<CertifiedLevel> {
+    certified_levels(&certificates().into_iter().map(|(_, certificate)| certificate).collect::<Vec<_>>())
+}
+
+/// `process ([class](page), 3 of 60), power`.
+fn levels(levels: &[String], engine: &str, certified: &[CertifiedLevel]) -> String {
+    let level = |level: &String| {
+        let own = certified.iter().rfind(|row| row.engine == engine && row.level.to_string() == *level);
+        own.map_or(level.clone(), |row| {
+            let page = format!("../results/certificates/{engine}-{}.md", row.version);
+            let found = &row.certified;
+            let mark = if found.is_contradicted { "CONTRADICTED: " } else { "" };
+            format!("{level} ({mark}[{}]({page}), {} of {})", found.class, found.losses, found.crashes)
+        })
+    };
+    if levels.is_empty() { "-".into() } else { levels.iter().map(level).collect::<Vec<_>>().join(", ") }
+}
+
 fn table() -> String {
+    let certified = certified();
     let rows = catalogue().iter().map(|known| {
         let proven = proven(&known.name);
         let list = |names: &[String]| if names.is_empty() { "-".to_string() } else { names.join(", ") };
@@ -38,7 +75,7 @@ fn table() -> String {
             known.language.clone(),
             known.licence.clone(),
             proven.and_then(|row| row.version.clone()).unwrap_or("-".into()),
-            proven.map_or("-".into(), |row| list(&row.levels)),
+            proven.map_or("-".into(), |row| levels(&row.levels, &known.name, &certified)),
             can_do.map_or("not proven yet".into(), |names| list(&names)),
             if is_command(&known.get) { format!("`{}`", known.get) } else { known.get.clone() },
         ];
@@ -93,6 +130,21 @@ fn the_table_of_engines_is_that_of_the_catalogue_and_of_what_is_proven() {
         kept == table,
         "engines/README.md is out of date: run `make engines-table`, read the difference, commit it"
     );
+}
+
+#[test]
+fn the_summary_of_the_certificates_is_up_to_date_and_none_was_changed() {
+    for (name, certificate) in certificates() {
+        assert!(certificate.is_intact(), "{name} was changed");
+        assert_eq!(certificate.file_name(), name, "the name of the file");
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("engines/certified.toml");
+    let text = certified_toml(certified());
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&file, &text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(kept == text, "engines/certified.toml is out of date: run `make engines-table`, and commit it");
 }
 
 /// The engines that are available and that the project knows.

@@ -8,6 +8,8 @@ mod arguments;
 mod command;
 #[path = "cli/compare.rs"]
 mod compare;
+#[path = "cli/costs.rs"]
+mod costs;
 #[path = "cli/disks.rs"]
 mod disks;
 #[path = "cli/escapes.rs"]

@@ -28,6 +28,7 @@ fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
         placement: Default::default(),
         reused: false,
         paranoid: false,
+        counts_cycles: false,
         is_floor: true,
     };
     let data = tempfile::tempdir().expect("a temporary folder");

@@ -23,17 +23,17 @@
  *       return fidelity_main(argc, argv, &by_hand);
  *     }
  *
- * FIDELITY_EACH stamps each op with one clock read, as the kit does. Both sides work in one thread on one database,
- * with keys, values and out buffers in one arena with the layout of the core's, in batches as large as the core's
- * (64, or fewer if calls are slow). They alternate after each batch, in the order A B B A, so that events
- * on the machine or in the engine's background affect both; no two batches have the same keys. Every value
- * and row delivered is checked outside the timed part. A batch during which the kernel preempted the
- * thread is discarded. A round yields one ratio of mean times per op; the row is the median of the rounds with an
- * interval from order statistics. Fills write each key once, in random order, half of them by each side, into a new
- * database in each round.
+ * FIDELITY_EACH stamps each op with one clock read, as the kit does. Both sides work in the same threads on one
+ * database, with keys, values and out buffers in one arena with the layout of the core's, in batches as large as the
+ * core's (64, or fewer if calls are slow). They alternate after each batch, in the order A B B A, so that events on the
+ * machine or in the engine's background affect both; no two batches have the same keys. Every value and row delivered
+ * is checked outside the timed part. A batch during which the kernel preempted the thread is discarded. A round yields
+ * one ratio of mean times per op; the row is the median of the rounds with an interval from order statistics. Fills
+ * write each key once, in random order, half of them by each side, into a new database in each round.
  *
  * --small: tiny sizes, without meaning for speed. --op fill-random|read-random|scan-100: only that row.
- * --rounds N, --keys N, --ops N (of a round and side). --side driver|hand: only that side, for perf and callgrind.
+ * --threads N (1). --rounds N, --keys N, --ops N (of a round and side). --side driver|hand: only that side, for perf
+ * and callgrind.
  */
 #ifndef KVDYNO_FIDELITY_H
 #define KVDYNO_FIDELITY_H

@@ -19,7 +19,7 @@ enum fidelity_side { FIDELITY_DRIVER, FIDELITY_HAND };
 typedef struct fidelity_bench {
   const fidelity_hand *hand;
   const kv_driver *driver;
-  int is_small, rounds, only_side; /* only_side: -1 = both */
+  int is_small, rounds, threads, only_side; /* only_side: -1 = both */
   const char *only_op;
   uint32_t keys, ops; /* ops of a round and side; 0 = by kind */
   double ticks_per_us;
@@ -84,6 +84,9 @@ KV_OUTLINE int fidelity_remove_entry(const char *path, const struct stat *facts,
   return remove(path);
 }
 
+/* The bytes of an out buffer. */
+KV_INLINE size_t fidelity_out_step(int kind) { return kind == KV_SCAN ? SCAN_BYTES : FIDELITY_STEP; }
+
 /* Lays the arena out as the core does: the batch, its ops, keys, values, outs; every page touched. */
 KV_OUTLINE void fidelity_make_arena(fidelity_bench *bench, size_t out_step) {
   const size_t ops = 320, keys = ops + FIDELITY_BATCH * sizeof(kv_op), values = keys + FIDELITY_BATCH * KEY_BYTES;
@@ -131,14 +134,14 @@ KV_OUTLINE void fidelity_open(fidelity_bench *bench, int kind) {
   config.disk_limit_bytes = (uint64_t)4 << 30;
   config.key_size_max = KEY_BYTES;
   config.value_size_max = VALUE_BYTES;
-  config.threads = 1;
+  config.threads = (uint32_t)bench->threads;
   config.keyspaces = 1;
   config.settings = bench->hand->settings;
   while (bench->hand->settings[config.setting_count].name != NULL) config.setting_count++;
   config.kinds = 1u << KV_PUT | 1u << kind;
   config.clock = FIDELITY_CLOCK;
   if (bench->driver->open(&config, &opened, &bench->database) != KV_OK) fidelity_fail(opened.error);
-  fidelity_make_arena(bench, kind == KV_SCAN ? SCAN_BYTES : FIDELITY_STEP);
+  fidelity_make_arena(bench, fidelity_out_step(kind));
   bench->state = bench->hand->begin(bench->database);
   bench->target = 8;
   bench->next = 0;
@@ -262,6 +265,66 @@ KV_OUTLINE void fidelity_run_round(fidelity_bench *bench, int kind, uint32_t ops
   for (turn = 0; turn < 2; turn++) mean[turn] = counted[turn] != 0 ? (double)ticks[turn] / (double)counted[turn] : NAN;
 }
 
+/* One of several threads of a round: its own session, arena and state of the loop. */
+typedef struct fidelity_worker {
+  fidelity_bench bench;
+  pthread_t thread;
+  pthread_barrier_t *barrier;
+  int kind;
+  uint32_t ops;
+  double mean[2];
+} fidelity_worker;
+
+KV_OUTLINE void *fidelity_work(void *state) {
+  fidelity_worker *own = (fidelity_worker *)state;
+  fidelity_bench *bench = &own->bench;
+  char error[KV_TEXT] = "";
+  fidelity_make_arena(bench, fidelity_out_step(own->kind));
+  bench->state = bench->hand->begin(bench->database);
+  pthread_barrier_wait(own->barrier);
+  fidelity_run_round(bench, own->kind, own->ops, own->mean);
+  bench->hand->end(bench->state);
+  if (bench->driver->session_end(bench->session, error) != KV_OK) fidelity_fail(error);
+  free(bench->arena);
+  return NULL;
+}
+
+/* A round of all threads, with `ops` ops of each side together; returns the mean ticks of an op. A thread alternates on
+ * its own, so the two sides meet each other as often as themselves. */
+KV_OUTLINE void fidelity_run_threads(fidelity_bench *bench, int kind, uint32_t ops, double mean[2]) {
+  fidelity_worker *workers;
+  pthread_barrier_t barrier;
+  const int threads = bench->threads;
+  int i;
+  if (threads == 1) {
+    fidelity_run_round(bench, kind, ops, mean);
+    return;
+  }
+  workers = (fidelity_worker *)calloc((size_t)threads, sizeof(*workers));
+  fidelity_check(workers != NULL, "out of memory");
+  fidelity_check(pthread_barrier_init(&barrier, NULL, (unsigned)threads) == 0, "no barrier");
+  for (i = 0; i < threads; i++) {
+    fidelity_worker *worker = &workers[i];
+    worker->bench = *bench;
+    worker->bench.random = fidelity_mix(bench->random + (uint64_t)i);
+    worker->bench.next = bench->next + (uint32_t)i * (2 * ops / (uint32_t)threads);
+    worker->barrier = &barrier;
+    worker->kind = kind;
+    worker->ops = ops / (uint32_t)threads;
+    fidelity_check(pthread_create(&worker->thread, NULL, fidelity_work, worker) == 0, "no thread");
+  }
+  mean[0] = mean[1] = 0;
+  for (i = 0; i < threads; i++) {
+    fidelity_check(pthread_join(workers[i].thread, NULL) == 0, "a thread is lost");
+    mean[0] += workers[i].mean[0] / threads;
+    mean[1] += workers[i].mean[1] / threads;
+  }
+  bench->random = workers[0].bench.random;
+  bench->target = workers[0].bench.target;
+  pthread_barrier_destroy(&barrier);
+  free(workers);
+}
+
 /* Fills the open database through the driver and waits until it has settled. */
 KV_OUTLINE void fidelity_fill(fidelity_bench *bench) {
   char error[KV_TEXT] = "";
@@ -293,14 +356,15 @@ KV_OUTLINE void fidelity_print(const fidelity_bench *bench, const char *op, doub
                                double hand_ns) {
   char name[128];
   double median, low, high;
-  snprintf(name, sizeof(name), "%s %s: inside the call, driver over loop", bench->hand->name, op);
+  snprintf(name, sizeof(name), "%s %s, %d thread%s: inside the call, driver over loop", bench->hand->name, op,
+           bench->threads, bench->threads == 1 ? "" : "s");
   if (bench->is_small) {
-    printf("%-58s runs\n", name);
+    printf("%-68s runs\n", name);
     return;
   }
   qsort(ratios, (size_t)count, sizeof(*ratios), fidelity_order_numbers);
   fidelity_interval(ratios, count, &median, &low, &high);
-  printf("%-58s %9.2f %%      goal %7.1f  [%.2f, %.2f], n = %d: %s; %.0f ns in the loop\n", name, median, goal, low,
+  printf("%-68s %9.2f %%      goal %7.1f  [%.2f, %.2f], n = %d: %s; %.0f ns in the loop\n", name, median, goal, low,
          high, count,
          high <= goal ? "ok"
          : low > goal ? "OVER"
@@ -319,11 +383,11 @@ KV_OUTLINE void fidelity_row_of(fidelity_bench *bench, const char *op, int kind,
   if (kind != KV_PUT) {
     fidelity_open(bench, kind);
     fidelity_fill(bench);
-    fidelity_run_round(bench, kind, ops, mean);
+    fidelity_run_threads(bench, kind, ops, mean);
   }
   for (round = 0; round < bench->rounds; round++) {
     if (kind == KV_PUT) fidelity_open(bench, kind);
-    fidelity_run_round(bench, kind, kind == KV_PUT ? bench->keys / 2 : ops, mean);
+    fidelity_run_threads(bench, kind, kind == KV_PUT ? bench->keys / 2 : ops, mean);
     if (kind == KV_PUT) fidelity_close(bench);
     if (isnan(mean[0]) || isnan(mean[1])) continue;
     ratios[count++] = (mean[FIDELITY_DRIVER] / mean[FIDELITY_HAND] - 1) * 100;
@@ -370,6 +434,7 @@ KV_OUTLINE int fidelity_main(int argc, char **argv, const fidelity_hand *hand) {
   memset(&bench, 0, sizeof(bench));
   bench.hand = hand;
   bench.rounds = 21;
+  bench.threads = 1;
   bench.keys = 100000;
   bench.only_side = -1;
   for (at = 1; at < argc; at++) {
@@ -382,6 +447,8 @@ KV_OUTLINE int fidelity_main(int argc, char **argv, const fidelity_hand *hand) {
       bench.only_op = value;
     else if (strcmp(argv[at], "--rounds") == 0)
       bench.rounds = atoi(value);
+    else if (strcmp(argv[at], "--threads") == 0)
+      bench.threads = atoi(value);
     else if (strcmp(argv[at], "--keys") == 0)
       bench.keys = (uint32_t)atoi(value);
     else if (strcmp(argv[at], "--ops") == 0)
@@ -390,11 +457,12 @@ KV_OUTLINE int fidelity_main(int argc, char **argv, const fidelity_hand *hand) {
       bench.only_side = strcmp(value, "hand") == 0 ? FIDELITY_HAND : FIDELITY_DRIVER;
     else
       fidelity_fail(
-          "usage: [--small] [--op fill-random|read-random|scan-100] [--rounds N] [--keys N] [--ops N] [--side "
-          "driver|hand]");
+          "usage: [--small] [--op fill-random|read-random|scan-100] [--threads N] [--rounds N] [--keys N] [--ops N] "
+          "[--side driver|hand]");
     at++;
   }
   fidelity_check(bench.rounds >= 3 && bench.keys > 2 * SCAN_ROWS, "at least 3 rounds, more than 200 keys");
+  fidelity_check(bench.threads >= 1 && bench.threads <= 64, "1 to 64 threads");
   for (i = 0; i < list->count; i++)
     if (strcmp(list->drivers[i]->name, hand->name) == 0) bench.driver = list->drivers[i];
   fidelity_check(bench.driver != NULL, "no table of that name in the plug-in");

@@ -9,7 +9,7 @@ mod noise;
 use kvdyno::Random;
 use kvdyno::interval_of_median;
 use kvdyno::{Better, Rows, Verdict};
-use kvdyno::{Blocks, Table};
+use kvdyno::{Blocks, Table, Throughput};
 use noise::{CASES, HARD, Kind, Noise, runs};
 use std::cmp::Ordering;
 
@@ -118,32 +118,50 @@ fn false_orders(checks: &mut Checks, small: bool) {
     println!("(the last {} lines are harder than the cases with a bound, and are not checked)", HARD.len());
 }
 
-/// Equally fast engines with harness shares from 2 % to 20 %.
+/// Equally fast engines with harness shares from 2 % to 20 %, of which an engine's own threads use none or all.
 fn harness(checks: &mut Checks) {
     println!("\nEqual engines with harness shares from 2 % to 20 %: at least one false order in a table");
-    for blocks in [5, 10] {
-        let mut line = format!("{blocks:>2} runs:");
-        for engines in [2, 5, 15] {
-            let mut random = Random::seeded(SEED + 5);
-            let shares: Vec<f64> =
-                (0..engines).map(|engine| 0.02 + 0.18 * engine as f64 / (engines - 1) as f64).collect();
-            let wrong = (0..checks.experiments).filter(|_| {
-                let mut rates = runs(&CASES[0], engines, blocks, 0.0, &mut random);
-                let own: Vec<Vec<Option<f64>>> =
-                    rates.iter().map(|row| row.iter().copied().map(Some).collect()).collect();
-                for (row, share) in rates.iter_mut().zip(&shares) {
-                    row.iter_mut().for_each(|rate| *rate *= 1.0 - share);
-                }
-                let table = Table::new(&rates, &own).expect("sound rates");
-                (0..engines)
-                    .any(|first| (first + 1..engines).any(|second| table.order(first, second).is_some()))
-            });
-            let share = wrong.count() as f64 / checks.experiments as f64;
-            line += &format!(" {engines:>2} engines {:>6}", percent(share));
-            checks.at_most(share, 0.05, &format!("harness shares, {engines} engines, {blocks} runs"));
+    for (throughput, used) in
+        [(Throughput::Exact, 0.0), (Throughput::UpperBound, 0.0), (Throughput::UpperBound, 1.0)]
+    {
+        for blocks in [5, 10] {
+            let mut line = format!("{blocks:>2} runs, {throughput:?}, {} used:", percent(used));
+            for engines in [2, 5, 15] {
+                let wrong = orders_by_harness(checks.experiments, engines, blocks, (throughput, used));
+                let share = wrong as f64 / checks.experiments as f64;
+                line += &format!(" {engines:>2} engines {:>6}", percent(share));
+                let name =
+                    format!("harness shares, {throughput:?}, {used} used, {engines} engines, {blocks} runs");
+                checks.at_most(share, 0.05, &name);
+            }
+            println!("{line}");
         }
-        println!("{line}");
     }
+}
+
+/// Experiments with a false order. `used`: the part of the harness's time in which every second engine works on.
+fn orders_by_harness(
+    experiments: usize,
+    engines: usize,
+    blocks: usize,
+    (throughput, used): (Throughput, f64),
+) -> usize {
+    let mut random = Random::seeded(SEED + 5);
+    let shares: Vec<f64> =
+        (0..engines).map(|engine| 0.02 + 0.18 * engine as f64 / (engines - 1) as f64).collect();
+    let wrong = (0..experiments).filter(|_| {
+        // What a program without the harness would reach.
+        let mut rates = runs(&CASES[0], engines, blocks, 0.0, &mut random);
+        let mut own = Vec::new();
+        for (engine, (row, share)) in rates.iter_mut().zip(&shares).enumerate() {
+            let kept = 1.0 - share * if engine % 2 == 0 { 1.0 - used } else { 1.0 };
+            row.iter_mut().for_each(|rate| *rate *= kept);
+            own.push(row.iter().map(|rate| Some(rate / (1.0 - share))).collect::<Vec<_>>());
+        }
+        let table = Table::new(&rates, &own, throughput).expect("sound rates");
+        (0..engines).any(|first| (first + 1..engines).any(|second| table.order(first, second).is_some()))
+    });
+    wrong.count()
 }
 
 fn orders_found(checks: &mut Checks, small: bool) {

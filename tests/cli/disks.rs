@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A file system of 30 MiB; unmounted again when the test ends, however it ends.
-struct Disk {
+pub struct Disk {
     folder: tempfile::TempDir,
     /// What it lies in; none: it is in memory.
     _image: Option<tempfile::NamedTempFile>,
@@ -16,7 +16,7 @@ struct Disk {
 }
 
 impl Disk {
-    fn new(kind: &str) -> Option<Disk> {
+    pub fn new(kind: &str) -> Option<Disk> {
         let mut disk = Disk { folder: tempfile::tempdir().unwrap(), _image: None, is_mounted: false };
         let mut mount = Command::new("mount");
         if kind == "tmpfs" {
@@ -36,7 +36,7 @@ impl Disk {
         if disk.is_mounted { Some(disk) } else { skipped(kind) }
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 

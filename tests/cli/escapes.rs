@@ -199,6 +199,26 @@ fn whatever_a_driver_does_the_command_ends_says_so_and_leaves_nothing() {
 }
 
 #[test]
+fn an_engine_that_hangs_is_killed_once_and_its_other_runs_are_skipped() {
+    let place = Place::new();
+    let words = "run tiny.toml --engines escapes --runs 3 --quiet --plugins plugins --stall-seconds 2 \
+                 --option escapes.escape=execute/hang";
+    let printed = place.run(words, "none");
+    assert_eq!(printed.code, Some(1), "{}\n{}", printed.stdout, printed.stderr);
+    assert!(printed.stderr.contains("; its other runs are skipped"), "{}", printed.stderr);
+    let report = place.run("report --format json", "none");
+    let json: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    let mut runs: Vec<_> = json["records"].as_array().unwrap().iter().collect();
+    runs.retain(|record| record["trial"]["engine"] == "escapes");
+    runs.sort_by_key(|record| record["trial"]["repetition"].as_u64());
+    let causes: Vec<_> = runs.iter().map(|record| record["outcome"]["cause"].as_str().unwrap()).collect();
+    assert_eq!(causes, ["timeout", "skipped", "skipped"]);
+    let text = "run 1 hung: no op finished for 2 s, so it was killed";
+    assert_eq!(runs[1]["outcome"]["text"], text);
+    assert!(place.left().is_empty());
+}
+
+#[test]
 fn processor_time_of_every_descendant_is_in_its_phase() {
     // Each uses a second of it: one that still runs, one that has ended, one that its parent has waited for.
     for escape in ["burner", "burner-gone", "burner-waited"] {
@@ -282,11 +302,7 @@ fn two_verifies_in_one_folder_do_not_disturb_each_other() {
     hangs(&place);
     let second: Printed = prepared(place.path(), "verify memory-btree --ops 100").output().unwrap().into();
     assert_eq!(second.code, Some(1), "{}", second.stdout);
-    assert!(
-        second.stderr.contains("another `kvdyno verify` is using kvdyno-results/verify"),
-        "{}",
-        second.stderr
-    );
+    assert!(second.stderr.contains("another kvdyno is using kvdyno-results/verify"), "{}", second.stderr);
     assert!(second.stderr.contains("--data"), "{}", second.stderr);
     assert!(walk(place.path()).iter().any(|path| path.ends_with("escaping")), "its folder is gone");
     signal(&first, "INT");

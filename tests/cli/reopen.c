@@ -1,4 +1,4 @@
-/* An engine that claims level power, and stores its rows as STORES in the
+/* An engine that claims level none, and stores its rows as STORES in the
  * environment says: file     in its folder, at each close: sound memory   in
  * memory that the close leaves as it is exit     so too, and in its folder when
  * the process ends outside  in the folder that OUTSIDE names, and nothing in
@@ -102,7 +102,7 @@ static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_dat
   static int is_told;
   struct stat facts;
   uint32_t status = kv_open_begin(&driver, config, opened);
-  if (status == KV_OK) status = kv_pick_level(&driver, config, KV_POWER, opened);
+  if (status == KV_OK) status = kv_pick_level(&driver, config, KV_NONE, opened);
   if (status != KV_OK) return status;
   if (stat(config->path, &facts) != 0 || !S_ISDIR(facts.st_mode))
     return kv_fail_open(opened, KV_ERROR, "%s is no folder", config->path);
@@ -153,7 +153,7 @@ static const kv_driver driver = {.abi = KV_ABI,
                                  .language = "C",
                                  .family = "example",
                                  .capabilities = CAPABILITIES,
-                                 .levels = 1u << KV_POWER,
+                                 .levels = 1u << KV_NONE,
                                  .open = open_database,
                                  .close = close_database,
                                  .session = kv_same_session,

@@ -18,7 +18,7 @@ fn build(folder: &Path) {
         .arg(folder.join("plugins/libkvdyno_reopen.so"))
         .status();
     assert!(built.expect("a C compiler named cc").success());
-    let workload = "name = \"rows\"\nabout = \"Rows.\"\nkeys = 300\nruns = 1\ndurability = \"power\"\n[[phase]]\n\
+    let workload = "name = \"rows\"\nabout = \"Rows.\"\nkeys = 300\nruns = 1\ndurability = \"none\"\n[[phase]]\n\
                     name = \"fill\"\nmix = { put = 1 }\ndistribution = \"sequential\"\neach_key = true\n";
     std::fs::write(folder.join("rows.toml"), workload).unwrap();
 }
