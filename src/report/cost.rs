@@ -1,7 +1,7 @@
 //! The tables of costs per op: what the processor did, and what was read and written.
 
 use super::describe::cell_name;
-use super::figure::{bytes, known, rate, three_digits, time};
+use super::figure::{UNKNOWN, bytes, known, rate, three_digits, time};
 use super::ranking::cells;
 use crate::results::summary::{Cell, PhaseSummary};
 use crate::text::{Align, Field, Table, plain_text};
@@ -39,19 +39,23 @@ const STORAGE: &[Field<Cell>] = &[
 
 /// The legend of the tables, for the end of a report.
 pub(super) const LEGEND: &[&str] = &[
-    "Cost per op: medians over runs. CPU calling: time of the threads that ran the ops, without the harness. CPU background: all other threads and processes of the engine. Both are - if the ops ran in threads of the engine's own runtime (Go), which runs background work in the same threads; their sum is CPU s/Mop in microseconds. CPU harness: generation, checks and sampling, in neither of them. cycles, instructions: of the complete process, harness included, with --count-cycles. waits, preempted: context switches because a thread waits, or because others need its CPU. faults: page faults; major ones read from storage. These figures include what the harness causes in the calling threads, which the floor shows.",
+    "Cost per op: medians over runs; columns without a known figure are left out. CPU calling: time of the threads that ran the ops, without the harness. CPU background: all other threads and processes of the engine. Both are - if the ops ran in threads of the engine's own runtime (Go), which runs background work in the same threads; their sum is CPU s/Mop in microseconds. CPU harness: generation, checks and sampling, in neither of them. cycles, instructions: of the complete process, harness included, with --count-cycles. waits, preempted: context switches because a thread waits, or because others need its CPU. faults: page faults; major ones read from storage. These figures include what the harness causes in the calling threads, which the floor shows.",
     "read calls, write calls: system calls of these kinds, with the bytes read and written by them; mapped files and io_uring need none. from storage, to storage: bytes below the page cache, of the device in the last column if only this database is on it (with the file system's own writes, and all that was dirty at the end), else of the process, which the kernel charges when a page becomes dirty. flushes: of the device's cache. r-amp, w-amp, s-amp: bytes from storage per byte returned by reads, to storage per byte passed to writes, and allocated on disk per byte of keys and values.",
 ];
 
-/// The tables of a phase, each with its title; empty if no cost is known.
+/// The tables of a phase, each with its title, without rows, columns and tables in which nothing is known.
 pub(super) fn costs(phase: &PhaseSummary) -> Vec<(&'static str, Table)> {
-    let rows: Vec<&Cell> =
-        phase.floors.iter().chain(cells(phase)).filter(|cell| cell.cost.is_known()).collect();
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let table = |fields: &[Field<Cell>]| Table::of(fields, rows.iter().copied());
-    vec![("Cost per op: processor", table(PROCESSOR)), ("Cost per op: reads and writes", table(STORAGE))]
+    let table = |fields: &[Field<Cell>]| {
+        let is_known = |(_, _, text): &Field<Cell>, cell: &Cell| text(cell) != UNKNOWN;
+        let has_row = |cell: &&Cell| fields[1..].iter().any(|field| is_known(field, cell));
+        let rows: Vec<&Cell> = phase.floors.iter().chain(cells(phase)).filter(has_row).collect();
+        let has_column = |field: &&Field<Cell>| rows.iter().any(|cell| is_known(field, cell));
+        let columns: Vec<Field<Cell>> = fields.iter().filter(has_column).copied().collect();
+        Table::of(&columns, rows)
+    };
+    let tables =
+        [("Cost per op: processor", table(PROCESSOR)), ("Cost per op: reads and writes", table(STORAGE))];
+    tables.into_iter().filter(|(_, table)| !table.is_empty()).collect()
 }
 
 /// Where the bytes of storage were counted; none if they are unknown.
@@ -106,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_engine_has_a_row_with_its_source_and_the_unknown_is_a_dash() {
+    fn an_engine_with_a_known_cost_has_a_row_with_its_source_and_the_unknown_is_a_dash() {
         let mut records = records();
         for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
             let phase = &mut record.phases[0];
@@ -124,14 +128,17 @@ mod tests {
         let text = (FORMATS[0].render)(&Summary::new(&run(), records), &run());
         let place = text.find("Cost per op: reads and writes").unwrap();
         let row = |name: &str| {
-            let row = text[place..].lines().find(|line| line.starts_with(name)).unwrap();
-            row.split_whitespace().map(str::to_string).collect::<Vec<_>>()
+            let table = text[place..].lines().skip(2).take_while(|line| !line.is_empty());
+            let row = table.clone().find(|line| line.starts_with(name));
+            row.map(|row| row.split_whitespace().map(str::to_string).collect::<Vec<_>>())
         };
-        let lmdb = row("lmdb");
-        let wanted = ["2.00", "-", "-", "4KiB", "0.00B", "512B", "-", "-", "4.41"];
-        assert_eq!(lmdb[lmdb.len() - 11..lmdb.len() - 2], wanted, "{lmdb:?}");
+        let lmdb = row("lmdb").unwrap();
+        // Columns in which nothing is known are left out: read calls, bytes read, syncs, flushes and amplification of reads.
+        let wanted = ["2.00", "4KiB", "0.00B", "512B", "4.41"];
+        assert_eq!(lmdb[lmdb.len() - 7..lmdb.len() - 2], wanted, "{lmdb:?}");
         assert_eq!(lmdb.last().unwrap(), "loop0");
-        assert_eq!(row("fjall").last().unwrap(), "process");
-        assert_eq!(row("null")[1..], ["-"; 12]);
+        assert_eq!(row("fjall").unwrap().last().unwrap(), "process");
+        // Nothing is known of it.
+        assert_eq!(row("null"), None);
     }
 }

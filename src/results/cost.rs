@@ -109,11 +109,6 @@ impl Cost {
             storage_device: runs.iter().find_map(|run| run.storage_device.clone()),
         }
     }
-
-    /// Whether any of them is known.
-    pub fn is_known(&self) -> bool {
-        COSTS.iter().any(|figure| (figure.of)(self).is_some())
-    }
 }
 
 impl PhaseRecord {
@@ -325,6 +320,5 @@ mod tests {
         let (low, high) = (of(1.0), of(3.0));
         let middle = Cost::over(&[&low, &high, &Cost::default()], crate::results::statistics::median);
         assert_eq!(middle, of(2.0));
-        assert!(middle.is_known() && !Cost::default().is_known());
     }
 }

@@ -354,7 +354,7 @@ fn names(what: &str, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn the_page_of_a_quick_run_of_all_engines_is_below_a_mebibyte() {
+fn the_page_of_a_quick_run_of_all_engines_is_below_a_mebibyte_and_a_quarter() {
     let engines = names("some-engine", 48);
     let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
     let phase = |name: &'static str, kinds: &'static [&'static str]| PhaseSketch::new(name, kinds, 20_000);
@@ -371,7 +371,8 @@ fn the_page_of_a_quick_run_of_all_engines_is_below_a_mebibyte() {
         Sketch { name: "quick", phases: &phases, engines: &engines, cost_ns: 20_000, ..Sketch::EMPTY };
     let (run, records) = drawn(&[sketch]);
     let page = page(&run, records);
-    assert!(page.len() < 1 << 20, "{} bytes", page.len());
+    assert!(page.contains("Cost per op: processor"));
+    assert!(page.len() < 5 << 18, "{} bytes", page.len());
     check(&page);
 }
 
