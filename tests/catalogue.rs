@@ -1,6 +1,8 @@
 //! The descriptions of the engines agree: the table of engines/README.md with its sources, and each driver that is built
 //! with its engine.toml and with what `verify` has proven.
 
+#![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
+
 use kvdyno::proven;
 use kvdyno::{
     Certificate, CertifiedLevel, Engine, Registry, capability_names, catalogue, certified_levels,

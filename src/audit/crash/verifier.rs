@@ -114,8 +114,8 @@ fn change(before: &Rows, again: &Rows) -> Option<String> {
         format!("key {key} of thread {thread} has {} instead of {}", shown(again), shown(before))
     });
     let found = again.garbage.iter().chain(&again.duplicates);
-    let found = found.filter(|text| !before.garbage.contains(text) && !before.duplicates.contains(text));
-    changed.or_else(|| found.cloned().next())
+    let mut found = found.filter(|text| !before.garbage.contains(text) && !before.duplicates.contains(text));
+    changed.or_else(|| found.next().cloned())
 }
 
 /// Opens the database. If it cannot be opened, it is created again where applications would do that: its creation was

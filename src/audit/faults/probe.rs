@@ -181,7 +181,7 @@ impl<'t> Probe<'t> {
             lasts: kind.lasts(),
             errno: kind.errno(),
         };
-        self.step(Step::Run(fault, (1..=commits_end).contains(&first) && first % 2 == 0))
+        self.step(Step::Run(fault, (1..=commits_end).contains(&first) && first.is_multiple_of(2)))
     }
 
     fn row(&self, kind: FaultKind) -> Result<Row, String> {
