@@ -40,7 +40,7 @@ pub use engine::{
 pub use generator::{
     Distribution, KeyRules, Keys, Partition, Permutation, Random, Sampler, SizeSpec, ValueRules, Values,
 };
-pub use measure::{Clock, raise_open_files};
+pub use measure::{Clock, raise_open_files, volume::enter_own_namespace};
 pub use resp::{Limits, Parser, Step};
 pub use results::blocks::{Blocks, Table, Throughput};
 pub use results::certificate::{Certificate, CertifiedLevel, certified_levels, certified_toml};

@@ -292,7 +292,12 @@ fn execute(
     let data = args.data.clone().unwrap_or_else(|| results.path().join("data"));
     signals::count_interrupts();
     args.live.take_terminal(&mut live)?;
-    let audits = observed::passes(&run, &results, registry, (&data, runner.stall))?;
+    let own = runner::DataFolder::leftovers(&data, &run.id);
+    for folder in runner::reap(&args.results, args.data.as_deref()).into_iter().chain(own) {
+        live.message(&format!("removed {}, which a killed kvdyno had left", folder.display()));
+    }
+    let audits = observed::passes(&run, &results, registry, (&data, runner.stall))
+        .inspect_err(|_| remove_data(args, &data))?;
     let runner = &Runner { audits, ..runner.clone() };
     let ending = runner::run(&run.plan, runner, &mut results, &data, &mut live).map_err(|text| {
         remove_data(args, &data);

@@ -2,6 +2,7 @@
 
 use super::left::{At, Shown, Stages, Times, Typical, stage};
 use super::results::Results;
+use crate::results::summary::cause;
 use crate::results::{Cause, Outcome, Record, Run, StepKind, Trial};
 use crate::runner::{Doing, Snapshot, Tick, schedule};
 use crate::text::{plain_text, time_text};
@@ -506,7 +507,7 @@ pub fn outcome_text(outcome: &Outcome) -> Option<String> {
             Some(format!("{cause}: {text}; its other runs are skipped"))
         }
         Outcome::Failed { cause, text } => Some(format!("{cause}: {text}")),
-        Outcome::Crashed { signal, .. } => Some(format!("crashed: {signal}")),
+        Outcome::Crashed { .. } => cause(outcome),
     }
 }
 

@@ -36,9 +36,12 @@ pub use histogram::Histogram;
 pub use huge_pages::table_in_huge_pages;
 pub use machine::{Conditions, Machine, raise_open_files};
 pub use memory_cap::{CapRecord, CapUse, MemoryCap};
+pub use mounts::mounts_below;
 pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
-pub use processes::{End, Event, TrialProcess, become_part_of_trial, become_trial_process};
+pub use processes::{
+    Blocked, End, Event, TrialProcess, become_part_of_trial, become_trial_process, responds,
+};
 pub use read::{read_limited, read_text};
 pub use resources::{ThreadTimes, Usage};
 pub use warning::{Warning, warnings_of};

@@ -1,4 +1,4 @@
-//! The mount table of this process, as in `/proc/self/mountinfo`.
+//! The mount table of this thread, as in `/proc/thread-self/mountinfo`.
 
 use std::path::{Path, PathBuf};
 
@@ -21,13 +21,20 @@ pub(super) struct Mount {
 
 /// All mounts, in the order of mounting; empty where the kernel has no such table.
 pub(super) fn all() -> Vec<Mount> {
-    super::resources::read("/proc/self/mountinfo").map(|text| parse(&text)).unwrap_or_default()
+    super::resources::read("/proc/thread-self/mountinfo").map(|text| parse(&text)).unwrap_or_default()
 }
 
 /// The mount that holds a path without symbolic links: the deepest, and of several at one place the last.
 pub(super) fn of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let holds = mounts.iter().filter(|mount| path.starts_with(&mount.point));
     holds.max_by_key(|mount| mount.point.components().count())
+}
+
+/// The mount points at and below a folder.
+pub fn mounts_below(folder: &Path) -> Vec<PathBuf> {
+    // The table has no symbolic links.
+    let Ok(folder) = folder.canonicalize() else { return Vec::new() };
+    all().into_iter().map(|mount| mount.point).filter(|point| point.starts_with(&folder)).collect()
 }
 
 /// Lines that are not mounts are skipped.

@@ -2,16 +2,19 @@
 //! whatever processes the trial leaves, ends them, and then ends with the same status as the trial. The starting
 //! process waits only for the guard.
 
+mod blocked;
 mod freeze;
 mod group;
 mod guard;
 
+pub use blocked::responds;
 pub use freeze::{cap_own_memory, stop_tree};
 #[cfg(target_os = "linux")]
 pub(super) use guard::end_as;
 pub use guard::{become_part_of_trial, become_trial_process};
 
 use group::Group;
+use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -25,14 +28,16 @@ const MARK: &str = "KVDYNO_TRIAL";
 const GROUP: &str = "KVDYNO_TRIAL_GROUP";
 /// Prefix of our own lines on a trial's stdout; everything else is printed by an engine.
 const OURS: &str = "kvdyno-";
-/// Prefix of the guard's last line: the names of the processes that the trial left, as JSON.
+/// Prefix of the guard's last line: the names of the processes that the trial left, and those that did not end, as JSON.
 const LEFT: &str = "kvdyno-left ";
 /// Longer lines are not ours.
 const LINE_BYTES: u64 = 16 << 20;
 /// Lines in the queue to the reader.
 const LINES: usize = 256;
+/// How long a killed trial may take to end: the memory of a large process is freed first. Seconds.
+const DYING_SECONDS: u32 = 5;
 /// How long the guard may take to end everything before it is killed itself.
-const GUARD_MAY_TAKE: Duration = Duration::from_secs(4);
+const GUARD_MAY_TAKE: Duration = Duration::from_secs(9);
 /// Interval between two checks of a process that is ending.
 const PAUSE: Duration = Duration::from_millis(2);
 /// How long to wait for lines still in the pipe after the process has ended.
@@ -45,7 +50,8 @@ pub struct TrialProcess {
     group: Option<Group>,
     /// `None` if there are no more.
     lines: Option<Receiver<String>>,
-    left: Option<Vec<String>>,
+    /// What the guard has reported.
+    told: Option<Told>,
     killed: Option<Instant>,
     ended: Option<(ExitStatus, Instant)>,
 }
@@ -67,6 +73,24 @@ pub struct End {
     pub status: Option<ExitStatus>,
     /// The names of the processes that it started and that were still running after it had ended by itself.
     pub left: Vec<String>,
+    /// Processes that were killed and have not ended.
+    pub blocked: Vec<Blocked>,
+}
+
+/// A process that was killed and has not ended: the kernel blocks it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocked {
+    /// Its number.
+    pub process: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// The guard's last line.
+#[derive(Default, Serialize, Deserialize)]
+struct Told {
+    left: Vec<String>,
+    blocked: Vec<Blocked>,
 }
 
 impl TrialProcess {
@@ -85,14 +109,14 @@ impl TrialProcess {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
         let mut guard = command.spawn()?;
         let lines = guard.stdout.take().map(lines_of);
-        Ok(TrialProcess { guard, mark, group, lines, left: None, killed: None, ended: None })
+        Ok(TrialProcess { guard, mark, group, lines, told: None, killed: None, ended: None })
     }
 
     /// The next line, or the end; waits at most this long.
     pub fn next(&mut self, wait: Duration) -> Event {
         match self.lines.as_ref().map(|lines| lines.recv_timeout(wait)) {
             Some(Ok(line)) => match line.strip_prefix(LEFT) {
-                Some(names) => self.left = serde_json::from_str(names).ok(),
+                Some(told) => self.told = serde_json::from_str(told).ok(),
                 None => return Event::Line(line),
             },
             // The guard keeps the pipe open, so end of file means that it has ended.
@@ -108,8 +132,9 @@ impl TrialProcess {
         match (self.ended, self.killed) {
             // A process that could not be ended may keep the pipe open without end.
             (Some((status, at)), _) if self.lines.is_none() || at.elapsed() > LAST_LINES => {
-                self.end_the_rest();
-                Event::Ended(End { status: Some(status), left: self.left.take().unwrap_or_default() })
+                let Told { left, blocked } = self.end_the_rest();
+                blocked::remember(blocked.iter().map(|blocked| blocked.process));
+                Event::Ended(End { status: Some(status), left, blocked })
             }
             (None, Some(at)) if at.elapsed() > 2 * GUARD_MAY_TAKE => Event::Ended(End::default()),
             (None, Some(at)) if at.elapsed() > GUARD_MAY_TAKE => {
@@ -129,14 +154,14 @@ impl TrialProcess {
         }
     }
 
-    /// Cleans up if somebody has killed the guard.
-    fn end_the_rest(&mut self) {
-        let has_told = self.left.is_some();
+    /// Cleans up if somebody has killed the guard. Returns what was left.
+    fn end_the_rest(&mut self) -> Told {
         // Kills everything in it.
         self.group = None;
-        if !has_told {
-            guard::end_marked(&format!("{MARK}={}", self.mark));
-        }
+        self.told.take().unwrap_or_else(|| Told {
+            left: Vec::new(),
+            blocked: guard::end_marked(&format!("{MARK}={}", self.mark)),
+        })
     }
 }
 
@@ -145,7 +170,7 @@ impl Drop for TrialProcess {
         if self.ended.is_none() {
             let _ = self.guard.kill();
             let _ = self.guard.wait();
-            self.left = None;
+            self.told = None;
             self.end_the_rest();
         }
     }

@@ -113,10 +113,11 @@ impl Volume {
     fn in_new_folder(parent: &Path, kind: &str) -> Result<Volume, String> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let parent = std::path::absolute(parent).unwrap_or_else(|_| parent.to_path_buf());
-        let home = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        let failed = |error: io::Error| format!("cannot create {}: {error}", home.display());
-        fs::create_dir_all(&parent).and_then(|()| fs::create_dir(&home)).map_err(failed)?;
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let failed = |error: io::Error| format!("cannot create {}: {error}", parent.join(&name).display());
+        let home =
+            fs::create_dir_all(parent).and_then(|()| parent.canonicalize()).map_err(failed)?.join(&name);
+        fs::create_dir(&home).map_err(failed)?;
         let marked =
             OpenOptions::new().write(true).create_new(true).open(home.join(MARKER)).and_then(|marker| {
                 marker.lock()?;
@@ -330,7 +331,8 @@ fn loops() -> Vec<(PathBuf, PathBuf)> {
 /// Removes what kvdyno processes have left that were killed: mounts, loop devices and folders that have our names, the marker, and
 /// no living owner. Returns the folders that were removed.
 pub fn reap(parent: &Path) -> Vec<PathBuf> {
-    let parent = std::path::absolute(parent).unwrap_or_else(|_| parent.to_path_buf());
+    // As in the tables of mounts and loop devices.
+    let Ok(parent) = parent.canonicalize() else { return Vec::new() };
     let is_ours = |path: &Path| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
             && path.symlink_metadata().is_ok_and(|facts| facts.is_dir() && facts.uid() == system::user())

@@ -229,6 +229,15 @@ impl Warning {
         })
     }
 
+    /// A warning if processes that the engine had started could not be killed: their names.
+    pub fn of_blocked(names: &str) -> Option<Self> {
+        (!names.is_empty()).then(|| {
+            Concern::LeftProcesses.because(format!(
+                "Processes that the driver had started could not be killed, because the kernel blocks them: {names}."
+            ))
+        })
+    }
+
     /// A warning if a phase has too few ops for its 99th percentile.
     pub fn of_sample(phase: &str, ops: u64) -> Option<Self> {
         (ops < 100).then(|| {

@@ -403,6 +403,16 @@ impl RunFolder {
     }
 }
 
+/// Takes the lock of a run that no process writes to, for as long as the file is open; `None` if a process writes to it, or if
+/// there is no journal.
+pub fn lock_idle(path: &Path) -> Option<File> {
+    let journal = path.join(JOURNAL_FILE);
+    // A pipe would block the open.
+    let is_file = journal.symlink_metadata().is_ok_and(|facts| facts.is_file());
+    let file = is_file.then(|| File::open(journal).ok()).flatten()?;
+    file.try_lock().ok().map(|()| file)
+}
+
 /// The newest run in a folder of runs, by its name, which begins with its date and time; of runs of the same second, by the
 /// time of its `run.json`. None if there is no run. Fails if the folder cannot be read.
 pub fn newest(parent: &Path) -> Result<Option<PathBuf>, StoreError> {

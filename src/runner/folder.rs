@@ -1,13 +1,17 @@
 //! The folder of a trial's database. It has a marker file, and no folder with contents and without that marker is ever deleted.
 
 use super::kept::{STATE, VERSIONS};
-use crate::measure::copy_folder;
+use crate::measure::{copy_folder, mounts_below, responds};
+use crate::results::store::lock_idle;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The marker's file name. It is next to the database's folder, so that engines do not see it.
 const MARKER: &str = "KVDYNO-TRIAL-DATA";
+/// Longer markers are not ours, bytes.
+const MARKER_BYTES: u64 = 4096;
 
 /// A folder for one trial: `<parent>/kvdyno-<trial id>/`, with the marker and the folder `db` for the engine.
 #[derive(Debug)]
@@ -21,6 +25,7 @@ impl DataFolder {
     pub fn create(parent: &Path, run: &str, trial: &str) -> Result<DataFolder, String> {
         let root = parent.join(format!("kvdyno-{trial}"));
         let folder = DataFolder { root, run: run.to_string() };
+        check_responds(parent)?;
         if folder.root.exists() {
             folder.remove()?;
         }
@@ -68,17 +73,25 @@ impl DataFolder {
     /// Removes it if it has the marker of this run.
     pub fn remove(&self) -> Result<(), String> {
         let shown = self.root.display();
+        check_responds(&self.root)?;
         let is_folder = fs::symlink_metadata(&self.root).is_ok_and(|facts| facts.is_dir());
-        let marker = fs::read_to_string(self.root.join(MARKER)).unwrap_or_default();
-        if is_folder && marker != self.run && self.is_bare(&marker) {
+        let marker = marker_of(&self.root);
+        if is_folder && marker.as_ref() != Some(&self.run) && self.is_bare(marker.as_deref()) {
             // Killed while it was created or removed. Neither call deletes anything but what was just seen.
             let _ = fs::remove_file(self.root.join(MARKER));
             return fs::remove_dir(&self.root).map_err(|error| format!("cannot remove {shown}: {error}"));
         }
-        if !is_folder || marker != self.run {
+        if !is_folder || marker.as_ref() != Some(&self.run) {
             return Err(format!(
                 "{shown} does not have the marker of this run and was not removed; remove it yourself, or choose \
                  another folder with --data"
+            ));
+        }
+        // A mount, also of a folder of the same file system, shows files that are elsewhere.
+        if let Some(point) = mounts_below(&self.root).first() {
+            return Err(format!(
+                "{shown} was not removed, because something is mounted on {}; unmount it, and remove the folder yourself",
+                point.display()
             ));
         }
         // The marker is removed last, so that an interrupted removal can be repeated.
@@ -104,11 +117,12 @@ impl DataFolder {
 
 impl DataFolder {
     /// Whether it contains nothing, or only the beginning of this run's marker.
-    fn is_bare(&self, marker: &str) -> bool {
-        let is_marker =
-            |entry: std::io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == MARKER);
-        let entries = fs::read_dir(&self.root);
-        self.run.starts_with(marker) && entries.is_ok_and(|mut entries| entries.all(is_marker))
+    fn is_bare(&self, marker: Option<&str>) -> bool {
+        let is_begun = marker.is_some_and(|marker| self.run.starts_with(marker));
+        let is_marker = |entry: std::io::Result<fs::DirEntry>| {
+            is_begun && entry.is_ok_and(|entry| entry.file_name() == MARKER)
+        };
+        fs::read_dir(&self.root).is_ok_and(|mut entries| entries.all(is_marker))
     }
 
     /// Moves it to `place`, which must not exist, if its trial has written a state next to the database; otherwise removes
@@ -117,6 +131,7 @@ impl DataFolder {
         if !self.root.join(STATE).exists() {
             return self.remove();
         }
+        check_responds(&self.root)?;
         let failed = |error: std::io::Error| {
             format!("cannot move {} to {}: {error}", self.root.display(), place.display())
         };
@@ -144,16 +159,60 @@ impl DataFolder {
     }
 }
 
+/// Removes the databases of runs in `results` that were killed, and returns the folders that were removed. They are in the run's
+/// own folder or in `data`. Nothing is removed of a run that a process still writes to.
+pub fn reap(results: &Path, data: Option<&Path>) -> Vec<PathBuf> {
+    let runs = fs::read_dir(results).into_iter().flatten().flatten();
+    let runs = runs.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut removed = Vec::new();
+    for run in runs.map(|entry| entry.path()) {
+        let Some(id) = run.file_name().and_then(|name| name.to_str()) else { continue };
+        let own = run.join("data");
+        if !own.exists() && data.is_none() {
+            continue;
+        }
+        // While it is locked, nobody can resume the run.
+        let Some(_lock) = lock_idle(&run) else { continue };
+        for place in [Some(own.as_path()), data].into_iter().flatten() {
+            removed.extend(DataFolder::leftovers(place, id));
+        }
+        // Only an empty folder is removed.
+        let _ = fs::remove_dir(own);
+    }
+    removed
+}
+
 /// Whether a folder has a marker of any run.
 pub fn is_marked(folder: &Path) -> bool {
-    folder.join(MARKER).is_file()
+    marker_of(folder).is_some()
 }
 
 /// Whether a folder has the marker of this run.
 pub fn is_of_run(folder: &Path, run: &str) -> bool {
-    // A pipe would block the open.
-    let is_file = folder.join(MARKER).symlink_metadata().is_ok_and(|facts| facts.is_file());
-    is_file && fs::read_to_string(folder.join(MARKER)).is_ok_and(|marker| marker == run)
+    marker_of(folder).is_some_and(|marker| marker == run)
+}
+
+/// The text of a folder's marker, which must be a file: a link could lead anywhere, and a pipe would block.
+fn marker_of(folder: &Path) -> Option<String> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(folder.join(MARKER)).ok()?;
+    let facts = file.metadata().ok()?;
+    let mut text = String::new();
+    let is_ours = facts.is_file() && facts.len() <= MARKER_BYTES;
+    is_ours.then(|| file.take(MARKER_BYTES).read_to_string(&mut text)).and_then(Result::ok).map(|_| text)
+}
+
+/// Fails if a file system blocks whoever changes it.
+fn check_responds(folder: &Path) -> Result<(), String> {
+    if responds(folder) {
+        return Ok(());
+    }
+    let shown = folder.display();
+    Err(format!(
+        "the file system of {shown} does not respond, and a killed process is still blocked by it, so the folder was not \
+         touched: check the disk and the kernel's log (dmesg)"
+    ))
 }
 
 /// Creates a folder that the user named, and fails if no folder can be created in it, before anything is measured.
@@ -176,8 +235,8 @@ pub fn check_parent(parent: &Path) -> Result<(), String> {
     for entry in entries.flatten() {
         let path = entry.path();
         let is_empty = || fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none());
-        let is_ours = entry.file_name().to_string_lossy().starts_with("kvdyno-")
-            && (path.join(MARKER).exists() || is_empty());
+        let is_ours =
+            entry.file_name().to_string_lossy().starts_with("kvdyno-") && (is_marked(&path) || is_empty());
         if !is_ours {
             return Err(format!(
                 "the data folder {} is not empty, and `{}` in it does not belong to kvdyno; choose an empty or new \
@@ -189,6 +248,9 @@ pub fn check_parent(parent: &Path) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod hostile;
 
 #[cfg(test)]
 mod tests {
@@ -276,6 +338,45 @@ mod tests {
         std::os::unix::fs::symlink(target.path(), parent.path().join("kvdyno-0001-redb")).unwrap();
         assert!(DataFolder::create(parent.path(), "run", "0001-redb").is_err());
         assert!(target.path().join(MARKER).exists());
+    }
+
+    #[test]
+    fn a_marker_that_is_a_pipe_or_a_link_is_none() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("kvdyno-0001-redb");
+        fs::create_dir_all(root.join("db")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(root.join(MARKER)).status().unwrap().success());
+        assert!(DataFolder::create(parent.path(), "run", "0001-redb").is_err());
+        fs::remove_file(root.join(MARKER)).unwrap();
+        fs::write(parent.path().join("text"), "run").unwrap();
+        std::os::unix::fs::symlink(parent.path().join("text"), root.join(MARKER)).unwrap();
+        assert!(DataFolder::create(parent.path(), "run", "0001-redb").is_err());
+        assert!(root.join("db").exists() && parent.path().join("text").exists());
+    }
+
+    #[test]
+    fn databases_of_killed_runs_are_removed_and_those_of_others_are_not() {
+        let results = tempfile::tempdir().unwrap();
+        let data = tempfile::tempdir().unwrap();
+        let mut kept = Vec::new();
+        for run in ["killed", "running"] {
+            let folder = results.path().join(run);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("journal.jsonl"), "").unwrap();
+            for place in [folder.join("data"), data.path().to_path_buf()] {
+                kept.push(DataFolder::create(&place, run, &format!("0001-{run}")).unwrap());
+            }
+        }
+        let foreign = DataFolder::create(data.path(), "elsewhere", "0001-elsewhere").unwrap();
+        let journal = fs::File::open(results.path().join("running/journal.jsonl")).unwrap();
+        journal.lock().unwrap();
+        let mut removed = reap(results.path(), Some(data.path()));
+        removed.sort();
+        let mut wanted = [kept[0].root().to_path_buf(), kept[1].root().to_path_buf()];
+        wanted.sort();
+        assert_eq!(removed, wanted);
+        assert!(!results.path().join("killed/data").exists());
+        assert!(kept[2].root().exists() && kept[3].root().exists() && foreign.root().exists());
     }
 
     #[test]

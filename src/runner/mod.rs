@@ -31,7 +31,7 @@ mod worker;
 pub use board::{Doing, Snapshot};
 pub use described::described;
 pub use facts::{level_number, level_of, target_level};
-pub use folder::{DataFolder, check_parent, check_place, is_of_run};
+pub use folder::{DataFolder, check_parent, check_place, is_of_run, reap};
 pub use option::option_value;
 pub use plan::{Contestant, Entry, PlanError, Seeds, TrialSettings, check_plan, memory_estimate_bytes, plan};
 pub use process::{Files, Runner, run_task};

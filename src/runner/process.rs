@@ -8,7 +8,7 @@ use super::shared::Failure;
 use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
-use crate::measure::{CapRecord, Clock, End, Event, MemoryCap, TrialProcess, Warning};
+use crate::measure::{Blocked, CapRecord, Clock, End, Event, MemoryCap, TrialProcess, Warning};
 use crate::measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals};
 use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
@@ -321,8 +321,10 @@ impl Runner {
         fs::write(&task_file, text)
             .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
         // Left by an earlier attempt before the run was interrupted.
-        for old in [&task.record, &unfinished(&task.record)] {
+        let ends = ["end-task.json", "end.json", "end.unfinished", "versions"].map(|name| scratch.join(name));
+        for old in ends.iter().chain([&task.record, &unfinished(&task.record)]) {
             let _ = fs::remove_file(old);
+            let _ = fs::remove_file(old.with_extension("part"));
         }
         let kills_before = signals::out_of_memory_kills();
         let mut process = self.start(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
@@ -338,7 +340,7 @@ impl Runner {
         let is_sound = ended == Ended::Itself && end.status.is_some_and(|status| status.success());
         match whole {
             Some(mut record) if is_sound => {
-                record.warnings.extend(left_behind(&end.left));
+                record.warnings.extend(left_behind(&end));
                 Ok(record)
             }
             whole => {
@@ -354,9 +356,9 @@ impl Runner {
                 let memory = Memory { out_of_memory, cap };
                 let mut partial = whole.or(partial);
                 if let Some(record) = &mut partial {
-                    record.warnings.extend(left_behind(&end.left));
+                    record.warnings.extend(left_behind(&end));
                 }
-                Err(Box::new((why(end.status, ended, self.stall, stderr, memory), partial)))
+                Err(Box::new((why(&end, ended, self.stall, stderr, memory), partial)))
             }
         }
     }
@@ -422,11 +424,17 @@ impl Runner {
     }
 }
 
-/// A warning about processes that an engine left running.
-fn left_behind(names: &[String]) -> Option<Warning> {
+/// Warnings about processes that an engine left running.
+fn left_behind(end: &End) -> impl Iterator<Item = Warning> {
     let mut counts = BTreeMap::new();
-    names.iter().for_each(|name| *counts.entry(name.as_str()).or_insert(0) += 1);
-    Warning::of_left(&counts)
+    end.left.iter().for_each(|name| *counts.entry(name.as_str()).or_insert(0) += 1);
+    Warning::of_left(&counts).into_iter().chain(Warning::of_blocked(&blocked_text(&end.blocked)))
+}
+
+/// `kvdyno (process 17)`, for each; empty if there are none.
+fn blocked_text(blocked: &[Blocked]) -> String {
+    let each = |blocked: &Blocked| format!("{} (process {})", blocked.name, blocked.process);
+    blocked.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
 fn read_record(file: &Path) -> Option<Record> {
@@ -463,14 +471,9 @@ struct Memory {
 }
 
 /// The outcome of a process that did not finish normally.
-fn why(
-    status: Option<ExitStatus>,
-    ended: Ended,
-    stall: Duration,
-    stderr: Vec<String>,
-    memory: Memory,
-) -> Outcome {
+fn why(end: &End, ended: Ended, stall: Duration, stderr: Vec<String>, memory: Memory) -> Outcome {
     let failed = |cause: Cause, text: String| Outcome::Failed { cause, text };
+    let status: Option<ExitStatus> = end.status;
     match ended {
         Ended::Interrupted => return failed(Cause::Interrupted, "stopped by the user".into()),
         Ended::Stalled(doing) => {
@@ -485,10 +488,17 @@ fn why(
                 Doing::Exit => format!("its process did not exit within {seconds} s"),
                 Doing::Step(step) => format!("{step} did not return within {seconds} s"),
             };
-            return failed(
-                Cause::Timeout,
-                format!("{what}, so it was killed; raise the limit with --stall-seconds"),
-            );
+            let text = match (&*blocked_text(&end.blocked), status) {
+                ("", Some(_)) => format!("{what}, so it was killed; raise the limit with --stall-seconds"),
+                (names, _) => {
+                    let names = if names.is_empty() { "its process" } else { names };
+                    format!(
+                        "{what}, and {names} could not be killed: the kernel blocks it, as when a disk or a file system \
+                         does not respond; check the disk and the kernel's log (dmesg)"
+                    )
+                }
+            };
+            return failed(Cause::Timeout, text);
         }
         Ended::Itself => {}
     }

@@ -10,11 +10,11 @@ pub use linux::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::super::{GROUP, LEFT, MARK, PAUSE, group};
+    use super::super::{Blocked, DYING_SECONDS, GROUP, LEFT, MARK, PAUSE, Told, group};
     use crate::measure::resources::descendants;
     use std::io::Write;
     use std::path::{Path, PathBuf};
-    use std::sync::atomic::{AtomicI32, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
     use std::time::{Duration, Instant};
 
     /// Processes that end by themselves this soon after the trial do not count as left.
@@ -23,6 +23,8 @@ mod linux {
     const KILLING: Duration = Duration::from_secs(3);
 
     static TRIAL: AtomicI32 = AtomicI32::new(0);
+    /// Set if the killed trial has not ended in time.
+    static IS_BLOCKED: AtomicBool = AtomicBool::new(false);
 
     /// Makes this process, which must not have other threads yet, the guard of a new process that returns from this
     /// call as the trial. The trial runs in its own session and control group, adopts the processes that its engine
@@ -87,16 +89,27 @@ mod linux {
     extern "C" fn end_trial(_signal: libc::c_int) {
         // SAFETY: a plain system call that a signal handler may make.
         unsafe { libc::kill(TRIAL.load(Ordering::Relaxed), libc::SIGKILL) };
+        // SAFETY: a plain system call that a signal handler may make.
+        unsafe { libc::alarm(DYING_SECONDS) };
+    }
+
+    extern "C" fn give_up(_signal: libc::c_int) {
+        IS_BLOCKED.store(true, Ordering::Relaxed);
     }
 
     /// Waits for the trial, ends the processes that it leaves, reports their names, and ends with the trial's status.
     fn guard(trial: i32, group: Option<&Path>) -> ! {
         TRIAL.store(trial, Ordering::Relaxed);
         let handler = end_trial as *const () as libc::sighandler_t;
-        // SAFETY: the handler makes one system call.
+        let alarm = give_up as *const () as libc::sighandler_t;
+        // SAFETY: the handlers make system calls that they may make, and store a flag; the action is live. Without SA_RESTART the
+        // alarm ends the call that waits.
         unsafe {
             libc::signal(libc::SIGHUP, libc::SIG_IGN);
             libc::signal(libc::SIGTERM, handler);
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = alarm;
+            libc::sigaction(libc::SIGALRM, &action, std::ptr::null_mut());
         }
         if !starter_lives() {
             end_trial(libc::SIGTERM);
@@ -105,29 +118,34 @@ mod linux {
         let status = loop {
             match wait(0) {
                 Waited::Ended(process, status) if process == trial => break status,
+                Waited::Interrupted if IS_BLOCKED.load(Ordering::Relaxed) => break libc::SIGKILL,
                 Waited::Ended(..) | Waited::Interrupted => {}
                 Waited::Nobody | Waited::Running => break 0,
             }
         };
         let left = if libc::WIFEXITED(status) { names_after_grace() } else { Vec::new() };
         let begun = Instant::now();
-        while begun.elapsed() < KILLING {
+        let is_over = loop {
             if let Some(group) = group {
                 group::kill(group);
             }
             descendants().into_iter().for_each(kill);
             if !is_above_others() {
-                break;
+                break true;
+            }
+            if begun.elapsed() > KILLING {
+                break false;
             }
             std::thread::sleep(PAUSE);
-        }
+        };
         if let Some(group) = group {
             // The process that started this one may be gone; otherwise it cleans up too.
             let _ = std::fs::remove_dir(group);
         }
-        let names = serde_json::to_string(&left).unwrap_or_default();
+        let blocked = if is_over { Vec::new() } else { blocked(descendants()) };
+        let told = serde_json::to_string(&Told { left, blocked }).unwrap_or_default();
         // If it is gone, nobody reads this.
-        let _ = std::io::stdout().write_all(format!("\n{LEFT}{names}\n").as_bytes());
+        let _ = std::io::stdout().write_all(format!("\n{LEFT}{told}\n").as_bytes());
         let _ = std::io::stdout().flush();
         end_as(status)
     }
@@ -221,13 +239,19 @@ mod linux {
         }
     }
 
-    /// Kills every process that was started with this in its environment.
-    pub(in super::super) fn end_marked(mark: &str) {
+    /// Those of these processes that have not ended.
+    fn blocked(processes: Vec<u32>) -> Vec<Blocked> {
+        let named = |process| name_of(process).map(|name| Blocked { process, name });
+        processes.into_iter().filter_map(named).collect()
+    }
+
+    /// Kills every process that was started with this in its environment. Returns those that have not ended.
+    pub(in super::super) fn end_marked(mark: &str) -> Vec<Blocked> {
         let begun = Instant::now();
         loop {
             let marked = marked(mark);
             if marked.is_empty() || begun.elapsed() > KILLING {
-                return;
+                return blocked(marked);
             }
             marked.into_iter().for_each(kill);
             std::thread::sleep(PAUSE);
@@ -262,5 +286,7 @@ mod elsewhere {
     }
 
     /// Nothing to do here.
-    pub(in super::super) fn end_marked(_mark: &str) {}
+    pub(in super::super) fn end_marked(_mark: &str) -> Vec<super::super::Blocked> {
+        Vec::new()
+    }
 }

@@ -35,8 +35,22 @@ pub fn cause(outcome: &Outcome) -> Option<String> {
         },
         Outcome::Failed { cause, text } if text.is_empty() => cause.to_string(),
         Outcome::Failed { cause, text } => format!("{cause}: {text}"),
-        Outcome::Crashed { signal, .. } => format!("crashed: {signal}"),
+        Outcome::Crashed { signal, .. } => match meaning(signal) {
+            Some(meaning) => format!("crashed: {signal} ({meaning})"),
+            None => format!("crashed: {signal}"),
+        },
     })
+}
+
+/// What a signal that its name does not explain usually means.
+fn meaning(signal: &str) -> Option<&'static str> {
+    match signal {
+        "SIGBUS" => Some(
+            "usually a mapped file that is shorter than its mapping, a disk without free space for a mapped page, or a \
+             disk error",
+        ),
+        _ => None,
+    }
 }
 
 /// The maximum difference between calibrations of the clock of one machine, as a share.
