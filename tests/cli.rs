@@ -16,6 +16,8 @@ mod disks;
 mod escapes;
 #[path = "cli/faults.rs"]
 mod faults;
+#[path = "cli/frozen.rs"]
+mod frozen;
 #[path = "cli/hostile.rs"]
 mod hostile;
 #[path = "cli/install.rs"]
@@ -24,6 +26,8 @@ mod install;
 mod keeps;
 #[path = "cli/kept.rs"]
 mod kept;
+#[path = "cli/kills.rs"]
+mod kills;
 #[path = "cli/layouts.rs"]
 mod layouts;
 #[path = "cli/liars.rs"]

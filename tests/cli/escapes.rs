@@ -2,6 +2,7 @@
 //! leaves no process and no file behind.
 
 use super::command::{Printed, prepared};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,21 +26,27 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         let plugins = folder.path().join("plugins");
         fs::create_dir(&plugins).unwrap();
+        let text = "name = \"tiny\"\nabout = \"A few puts.\"\nkeys = 300\nruns = 1\ndurability = \"none\"\n\
+                    [[phase]]\nname = \"only\"\nmix = { put = 1 }\nops = 300\n";
+        fs::write(folder.path().join("tiny.toml"), text).unwrap();
+        let mark = format!("{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let place = Place { folder, mark };
+        place.build("escapes.c", "libkvdyno_escapes.so");
+        place
+    }
+
+    /// Builds a plug-in of this folder.
+    pub fn build(&self, source: &str, made: &str) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let built = Command::new("cc")
             .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread"])
             .arg("-I")
             .arg(root.join("driver/include"))
-            .arg(root.join("tests/cli/escapes.c"))
+            .arg(root.join("tests/cli").join(source))
             .arg("-o")
-            .arg(plugins.join("libkvdyno_escapes.so"))
+            .arg(self.path().join("plugins").join(made))
             .status();
         assert!(built.expect("a C compiler named cc").success());
-        let text = "name = \"tiny\"\nabout = \"A few puts.\"\nkeys = 300\nruns = 1\ndurability = \"none\"\n\
-                    [[phase]]\nname = \"only\"\nmix = { put = 1 }\nops = 300\n";
-        fs::write(folder.path().join("tiny.toml"), text).unwrap();
-        let mark = format!("{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        Place { folder, mark }
     }
 
     pub fn path(&self) -> &Path {
@@ -48,8 +55,13 @@ impl Place {
 
     /// Starts a command; its output goes to files, for a pipe would be held by what it leaves.
     pub fn start(&self, words: &str, escape: &str) -> Child {
+        self.start_with(words, &[("ESCAPE", OsStr::new(escape))])
+    }
+
+    /// Starts a command with more in its environment.
+    pub fn start_with(&self, words: &str, environment: &[(&str, &OsStr)]) -> Child {
         let mut command = prepared(self.path(), words);
-        command.env(MARK, &self.mark).env("ESCAPE", escape);
+        command.env(MARK, &self.mark).envs(environment.iter().copied());
         let file = |name: &str| File::create(self.path().join(name)).unwrap();
         command.stdout(file("stdout")).stderr(file("stderr")).spawn().unwrap()
     }

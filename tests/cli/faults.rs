@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 /// Builds the faulty engine into `folder/plugins`.
-fn build(folder: &Path) {
+pub fn build(folder: &Path) {
     let plugins = folder.join("plugins");
-    std::fs::create_dir(&plugins).unwrap();
+    std::fs::create_dir_all(&plugins).unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let built = Command::new("cc")
         .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
@@ -20,7 +20,7 @@ fn build(folder: &Path) {
     assert!(built.expect("a C compiler named cc").success());
 }
 
-const SMALL: &str = "--keys 2000 --ops 2000 --set sync.ops=20 --runs 1 --quiet";
+pub const SMALL: &str = "--keys 2000 --ops 2000 --set sync.ops=20 --runs 1 --quiet";
 
 fn with_fault(fault: &str) -> Printed {
     let folder = tempfile::tempdir().unwrap();
@@ -57,10 +57,20 @@ fn a_trial_that_goes_wrong_is_a_record_with_its_cause_and_the_rest_goes_on() {
         ("memory", "out-of-memory"),
         ("files", "too-many-files"),
         ("error", "the page is torn"),
+        ("abort-later", "crashed: SIGABRT"),
+        ("exit-zero", "crashed: exit 0"),
+        ("exit-zero-later", "crashed: exit 0"),
+        ("exit-three", "crashed: exit 3"),
+        ("exit-three-later", "crashed: exit 3"),
+        ("kill", "crashed: SIGKILL"),
+        ("kill-later", "crashed: SIGKILL"),
+        ("bus", "crashed: SIGBUS (usually a mapped file that is shorter than its mapping"),
+        ("bus-later", "crashed: SIGBUS (usually a mapped file that is shorter than its mapping"),
     ] {
         let printed = with_fault(fault);
         assert_eq!(printed.code, Some(1), "{fault}\n{}\n{}", printed.stderr, printed.stdout);
-        assert!(printed.stdout.contains(wanted), "{fault}: no `{wanted}` in\n{}", printed.stdout);
+        let text = printed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(wanted), "{fault}: no `{wanted}` in\n{}", printed.stdout);
         assert!(
             printed.stdout.contains("memory-btree"),
             "{fault}: the rest did not go on\n{}",
@@ -115,6 +125,59 @@ fn a_disk_that_fills_up_in_a_trial_is_a_record_with_the_cause() {
     let printed = kvdyno(folder.path(), &words);
     assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
     assert!(printed.stdout.contains("no-space"), "{}", printed.stdout);
+}
+
+#[test]
+fn a_mapped_page_that_a_full_disk_does_not_take_is_a_crash_with_the_reason() {
+    let Some(disk) = SmallDisk::new() else {
+        eprintln!("skipped: mounting is not permitted");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let words = format!(
+        "run quick --engines faulty,memory-btree {SMALL} --full --ignore-space --plugins plugins --data {} \
+         --option faulty.fault=map",
+        disk.0.path().display()
+    );
+    let printed = kvdyno(folder.path(), &words);
+    assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
+    let text = printed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("crashed: SIGBUS (usually"), "{}", printed.stdout);
+    assert!(text.contains("a disk without free space"), "{}", printed.stdout);
+    assert_eq!(std::fs::read_dir(disk.0.path()).unwrap().count(), 0, "a database is left");
+}
+
+/// The status, cause and text of the one record of the faulty engine under a cap of memory. None: there are no caps here.
+fn capped(fault: &str) -> Option<(String, serde_json::Value)> {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let words = format!(
+        "run quick --engines faulty,memory-btree {SMALL} --memory 64M --plugins plugins --option faulty.fault={fault}"
+    );
+    let printed = kvdyno(folder.path(), &words);
+    if printed.stderr.contains("memory cannot be capped") {
+        println!("SKIPPED: {}", printed.stderr);
+        return None;
+    }
+    assert_eq!(printed.code, Some(1), "{fault}\n{}\n{}", printed.stderr, printed.stdout);
+    let report = kvdyno(folder.path(), "report --format json");
+    let json: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    let records = json["records"].as_array().unwrap();
+    let of = |engine: &str| records.iter().find(|record| record["trial"]["engine"] == engine).unwrap();
+    assert_eq!(of("memory-btree")["outcome"]["status"], "ok");
+    let kills = &of("faulty")["memory_cap"]["kills"];
+    Some((of("faulty")["outcome"].to_string(), kills.clone()))
+}
+
+#[test]
+fn a_trial_killed_for_its_memory_is_told_from_one_that_is_killed_otherwise() {
+    let Some((outcome, kills)) = capped("endless-later") else { return };
+    assert!(outcome.contains("\"out-of-memory\"") && outcome.contains("under a cap of 64 MiB"), "{outcome}");
+    assert!(kills.as_u64() > Some(0), "{kills}");
+    let Some((outcome, kills)) = capped("kill-later") else { return };
+    assert!(outcome.contains("\"crashed\"") && outcome.contains("SIGKILL"), "{outcome}");
+    assert_eq!(kills, 0);
 }
 
 #[test]

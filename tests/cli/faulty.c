@@ -1,21 +1,56 @@
-/* A null engine that goes wrong as its option says, at its thousandth op: what the tool must survive. */
+/* A null engine that goes wrong as its option says, at its thousandth op, in the load, or with `-later` at its 2500th, in the
+ * phase after it: what the tool must survive.
+ */
+#define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "kit.h"
 
 #define CAPABILITIES (KV_STORES_NOTHING | KV_IN_MEMORY | KV_ORDERED | KV_CAN_DELETE | KV_OVERWRITE)
 
-static const kv_option options[] = {{"fault", "text", "none", "segv, abort, exit, hang, stop, memory, files, error"}};
-static char fault[32];
-static unsigned ops;
+static const kv_option options[] = {{"fault", "text", "none", "segv, abort, exit, exit-zero, exit-three, kill, hang, stop, bus, map, freeze, memory, endless, files, error"}};
+static char fault[32], folder[4096];
+static unsigned ops, last_op = 1000;
+
+/* Stores to each page of a mapped file of 64 MiB in a folder, of which `kept` bytes are left when it is mapped. */
+static void store_to_map(off_t kept) {
+  const size_t length = 64 << 20;
+  char name[4200];
+  snprintf(name, sizeof(name), "%s/map", folder);
+  int file = open(name, O_RDWR | O_CREAT, 0600);
+  if (file < 0 || ftruncate(file, (off_t)length) != 0) abort();
+  volatile char *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (map == MAP_FAILED || ftruncate(file, kept) != 0) abort();
+  for (size_t at = 0; at < length; at += 4096) map[at] = 1;
+}
+
+/* Freezes the file system of a folder and then writes there: the kernel blocks the call until somebody thaws it. */
+static void freeze_and_write(const char *place) {
+  char name[4200];
+  snprintf(name, sizeof(name), "%s/blocked", place);
+  int file = open(name, O_WRONLY | O_CREAT, 0600), mount = open(place, O_RDONLY);
+  if (file < 0 || ioctl(mount, FIFREEZE, 0) != 0) abort();
+  if (write(file, "x", 1) != 1) abort();
+}
 
 static uint32_t go_wrong(kv_op *op, kv_batch *batch) {
   (void)op;
   if (!strcmp(fault, "segv")) *(volatile int *)8 = 0;
   if (!strcmp(fault, "abort")) fprintf(stderr, "engine: assertion failed: it was not\n"), abort();
   if (!strcmp(fault, "exit")) _exit(0);
+  if (!strcmp(fault, "exit-zero")) exit(0);
+  if (!strcmp(fault, "exit-three")) _exit(3);
+  if (!strcmp(fault, "kill")) raise(SIGKILL);
+  if (!strcmp(fault, "bus")) store_to_map(8192);
+  if (!strcmp(fault, "map")) store_to_map(64 << 20);
+  if (!strcmp(fault, "freeze")) freeze_and_write(getenv("FAULTY_FREEZE"));
+  if (!strcmp(fault, "endless"))
+    for (;;) memset(malloc(1 << 20), 1, 1 << 20);
   if (!strcmp(fault, "hang"))
     for (;;) pause();
   if (!strcmp(fault, "stop")) raise(SIGSTOP);
@@ -31,7 +66,7 @@ static uint32_t go_wrong(kv_op *op, kv_batch *batch) {
 
 static uint32_t call(kv_session *session, kv_op *op, kv_batch *batch) {
   (void)session;
-  return ++ops == 1000 && strcmp(fault, "none") ? go_wrong(op, batch) : KV_OK;
+  return ++ops == last_op && strcmp(fault, "none") ? go_wrong(op, batch) : KV_OK;
 }
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
@@ -45,6 +80,9 @@ static char handle;
 static uint32_t open_faulty(const kv_config *config, kv_opened *opened, kv_database **database) {
   uint32_t status = kv_open_begin(&driver, config, opened);
   for (uint32_t i = 0; i < config->setting_count; i++) snprintf(fault, sizeof(fault), "%s", config->settings[i].value);
+  snprintf(folder, sizeof(folder), "%s", config->path);
+  char *later = strstr(fault, "-later");
+  if (later != NULL) *later = 0, last_op = 2500;
   opened->level = KV_NONE;
   snprintf(opened->version, sizeof(opened->version), "1");
   *database = (kv_database *)&handle;

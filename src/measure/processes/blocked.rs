@@ -19,10 +19,23 @@ pub(super) fn remember(processes: impl Iterator<Item = u32>) {
 }
 
 /// Whether a process has not ended; a zombie has.
-pub(super) fn is_alive(process: u32) -> bool {
-    let stat = std::fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&stat).into_owned();
-    text.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+fn is_alive(process: u32) -> bool {
+    name_of(process).is_some()
+}
+
+/// The name of a process that has not ended.
+pub(super) fn name_of(process: u32) -> Option<String> {
+    // After the name: the state, and the number of threads as the 18th field.
+    const THREADS: usize = 17;
+    let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat).into_owned();
+    let (head, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // The first thread may have ended while another one is blocked.
+    let has_threads = || fields.get(THREADS).and_then(|count| count.parse().ok()) > Some(1);
+    let is_alive = !fields.first()?.starts_with(['Z', 'X']) || has_threads();
+    let name = head.split_once('(')?.1.chars().filter(|letter| !letter.is_control()).collect();
+    is_alive.then_some(name)
 }
 
 /// Whether the file system of a folder lets this process change it. It is only tested while a killed process has not ended: then

@@ -10,7 +10,7 @@ pub use linux::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::super::{Blocked, DYING_SECONDS, GROUP, LEFT, MARK, PAUSE, Told, group};
+    use super::super::{Blocked, DYING_SECONDS, GROUP, LEFT, MARK, PAUSE, Told, blocked::name_of, group};
     use crate::measure::resources::descendants;
     use std::io::Write;
     use std::path::{Path, PathBuf};
@@ -199,15 +199,6 @@ mod linux {
         Vec::new()
     }
 
-    /// The name of a running process.
-    fn name_of(process: u32) -> Option<String> {
-        let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat).into_owned();
-        let (head, state) = stat.rsplit_once(')')?;
-        let name: String = head.split_once('(')?.1.chars().filter(|letter| !letter.is_control()).collect();
-        (!state.trim_start().starts_with('Z')).then_some(name)
-    }
-
     fn kill(process: u32) {
         if let Ok(process) = i32::try_from(process) {
             // SAFETY: a plain system call.
@@ -262,10 +253,18 @@ mod linux {
         let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let bears = |process: &u32| {
-            let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+            environment_of(*process).split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
         };
         numbers.filter(bears).collect()
+    }
+
+    /// The environment of a process, of which the first thread may have ended; empty if unknown.
+    fn environment_of(process: u32) -> Vec<u8> {
+        let threads = || std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        let of = |folder: PathBuf| std::fs::read(folder.join("environ")).unwrap_or_default();
+        let first = of(PathBuf::from(format!("/proc/{process}")));
+        let others = || threads().map(|thread| of(thread.path())).find(|text| !text.is_empty());
+        if first.is_empty() { others().unwrap_or_default() } else { first }
     }
 }
 
