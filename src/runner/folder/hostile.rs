@@ -1,5 +1,7 @@
 //! Ten thousand hostile trees: nothing outside our own folders is changed by what removes things.
 
+#![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
+
 use super::*;
 use crate::measure::volume;
 use proptest::prelude::*;
