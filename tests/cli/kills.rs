@@ -87,7 +87,7 @@ fn wait_for(moment: Moment, child: &mut Child, run: &Path) -> bool {
                 at = now.or(at);
                 is_gone
             }
-            Moment::Record => left.first().is_some_and(|id| record(id).exists()),
+            Moment::Record => left.iter().any(|id| record(id).exists()),
         };
         if is_there {
             return true;
