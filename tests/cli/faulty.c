@@ -1,5 +1,5 @@
-/* A null engine that goes wrong as its option says, at its thousandth op, in the load, or with `-later` at its 2500th, in the
- * phase after it: what the tool must survive.
+/* A null engine that goes wrong as its option says, at its thousandth op, in the load, or with `-later` at its 2500th,
+ * in the phase after it: what the tool must survive.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,7 +13,9 @@
 
 #define CAPABILITIES (KV_STORES_NOTHING | KV_IN_MEMORY | KV_ORDERED | KV_CAN_DELETE | KV_OVERWRITE)
 
-static const kv_option options[] = {{"fault", "text", "none", "segv, abort, exit, exit-zero, exit-three, kill, hang, stop, bus, map, freeze, memory, endless, files, error"}};
+static const kv_option options[] = {
+    {"fault", "text", "none",
+     "segv, abort, exit, exit-zero, exit-three, kill, hang, stop, bus, map, freeze, memory, endless, files, error"}};
 static char fault[32], folder[4096];
 static unsigned ops, last_op = 1000;
 

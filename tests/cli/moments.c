@@ -1,4 +1,5 @@
-/* The engine of keeper.c, whose ops take a millisecond each, and which tells by a file when it has begun to put and to get. */
+/* The engine of keeper.c, whose ops take a millisecond each, and which tells by a file when it has begun to put and to
+ * get. */
 #define kv_plugin keeper_plugin
 #include "keeper.c"
 #undef kv_plugin
