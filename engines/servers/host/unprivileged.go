@@ -3,6 +3,7 @@
 package host
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"os/user"
@@ -15,15 +16,29 @@ import (
 // IPC namespace, so that no shared memory is left when it is killed. Its files are this user's.
 func isolate(attributes *syscall.SysProcAttr) error {
 	attributes.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWIPC
-	number := func(of int) []syscall.SysProcIDMap {
-		inside := of
-		if of == 0 {
-			inside = 1000
+	uid, gid := os.Getuid(), os.Getgid()
+	if uid == 0 {
+		// Its number must be that of some user, because programs look up their user's name.
+		own, other, err := nobody()
+		if err != nil {
+			return err
 		}
-		return []syscall.SysProcIDMap{{ContainerID: inside, HostID: of, Size: 1}}
+		uid, gid = int(own), int(other)
 	}
-	attributes.UidMappings, attributes.GidMappings = number(os.Getuid()), number(os.Getgid())
+	attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Getuid(), Size: 1}}
+	attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: os.Getgid(), Size: 1}}
 	return nil
+}
+
+// nobody has the numbers of a user without rights.
+func nobody() (uid, gid uint32, err error) {
+	found, err := user.Lookup("nobody")
+	if err != nil {
+		return 0, 0, err
+	}
+	own, err1 := strconv.ParseUint(found.Uid, 10, 32)
+	group, err2 := strconv.ParseUint(found.Gid, 10, 32)
+	return uint32(own), uint32(group), errors.Join(err1, err2)
 }
 
 // demote starts the process as another user, if this one is root, and gives that user the folder. This is for machines that
@@ -34,16 +49,11 @@ func demote(folder string) func(*syscall.SysProcAttr) error {
 		if os.Getuid() != 0 {
 			return nil
 		}
-		found, err := user.Lookup("nobody")
+		uid, gid, err := nobody()
 		if err != nil {
 			return err
 		}
-		uid, err1 := strconv.ParseUint(found.Uid, 10, 32)
-		gid, err2 := strconv.ParseUint(found.Gid, 10, 32)
-		if err1 != nil || err2 != nil {
-			return err
-		}
-		attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		attributes.Credential = &syscall.Credential{Uid: uid, Gid: gid}
 		return filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil {
 				return err

@@ -38,24 +38,37 @@ func (s *session) answer(op *driver.Op) (driver.Status, error) {
 	return status, nil
 }
 
-// Get reads a value. memcached refuses a key that is too long, which therefore has none.
+// hasKey reports whether memcached takes a key of this length; it refuses the others, which therefore have no rows.
+func hasKey(op *driver.Op) bool { return len(op.Key) > 0 && len(op.Key) <= keyBytes }
+
+// Get reads a value.
 func (s *session) Get(op *driver.Op) (driver.Status, error) {
-	if len(op.Key) > keyBytes {
+	if !hasKey(op) {
 		return driver.NotFound, nil
 	}
 	return s.one(op)
 }
 
 // Put writes a value.
-func (s *session) Put(op *driver.Op) (driver.Status, error) { return s.one(op) }
+func (s *session) Put(op *driver.Op) (driver.Status, error) {
+	if !hasKey(op) {
+		return driver.TooLarge, driver.Fail(driver.TooLarge, "memcached has no empty keys")
+	}
+	return s.one(op)
+}
 
 // Delete deletes a key.
-func (s *session) Delete(op *driver.Op) (driver.Status, error) { return s.one(op) }
+func (s *session) Delete(op *driver.Op) (driver.Status, error) {
+	if !hasKey(op) {
+		return driver.NotFound, nil
+	}
+	return s.one(op)
+}
 
 // Group is a pipeline. All replies are read also when one is an error.
 func (s *session) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 	for i := range ops {
-		if isAtomic || len(ops[i].Key) > keyBytes {
+		if isAtomic || !hasKey(&ops[i]) {
 			return driver.NotRun, nil
 		}
 	}
