@@ -85,6 +85,8 @@ impl Nodes {
             if config.create() {
                 std::fs::create_dir(&folder)?;
             }
+            // Otherwise the others take it for the address from which it connects to them.
+            let settings = format!("{settings}cluster-announce-ip {host}\n");
             made.nodes.push(Node::start(config, (level, &password), &folder, (host, *port, &settings))?);
         }
         if config.create() {
