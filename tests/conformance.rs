@@ -38,9 +38,10 @@ const OF_DURABILITY: [&str; 7] = [
 ];
 
 /// Engines that start a server for each database: their program, and options with which that takes less time. A first
-/// election of several members takes seconds; tests/cli/clusters.rs runs them.
-const SERVERS: [(&str, &str, &str); 4] = [
+/// election of several members takes seconds, and so does the return of a node; tests/cli/clusters.rs runs them as they are.
+const SERVERS: [(&str, &str, &str); 5] = [
     ("redis", "redis-server", ""),
+    ("redis-cluster", "redis-server", " --option redis-cluster.node-timeout=1000"),
     ("etcd", "etcd", " --option etcd.members=1"),
     ("memcached", "memcached", ""),
     ("postgresql", "postgres", ""),
