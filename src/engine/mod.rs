@@ -17,7 +17,7 @@ mod reported;
 mod select;
 mod stamps;
 
-pub use answers::{Status, kind_name};
+pub use answers::{OpCode, Status, kind_name};
 pub use arena::{Arena, Shape, TRESPASS};
 pub use capability::{capability_names, level_name};
 pub use catalogue::{Known, catalogue, defects_of, environment_of};
