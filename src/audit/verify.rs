@@ -237,6 +237,7 @@ static CHECKS: &[Check] = &[
     check("model", check_model::random),
     check("model-reopen", check_model::with_reopen),
     check("threads", check_threads::disjoint),
+    check("threads-driven", check_threads::driven),
     check("threads-atomic", check_threads::atomic),
     check("threads-contended", check_contended::contended),
     check("levels", check_levels::levels),
