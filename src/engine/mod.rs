@@ -72,6 +72,12 @@ pub struct EngineError {
     pub text: String,
 }
 
+impl From<EngineError> for String {
+    fn from(error: EngineError) -> String {
+        error.to_string()
+    }
+}
+
 impl Engine {
     /// Checks a table in this process.
     fn check(table: &'static kv_driver, origin: Origin) -> Result<Engine, String> {

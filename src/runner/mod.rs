@@ -11,6 +11,7 @@ mod draw;
 mod epochs;
 mod facts;
 mod folder;
+mod gets;
 mod judge;
 pub mod kept;
 mod lists;
