@@ -14,6 +14,7 @@ mod parts;
 mod reserve;
 mod rounds;
 mod sane;
+pub mod scaling;
 #[cfg(test)]
 mod schema;
 mod state;
