@@ -281,7 +281,9 @@ mod tests {
             let count = threads(&mut record.trial);
             record.phases.iter_mut().for_each(|phase| phase.phase.threads = count);
         }
-        run.plan.trials.iter_mut().for_each(|trial| drop(threads(trial)));
+        for trial in &mut run.plan.trials {
+            threads(trial);
+        }
         let summary = Summary::new(&run, records);
         (run, summary)
     }
