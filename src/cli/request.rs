@@ -375,7 +375,7 @@ fn entries(
     let entry = |(member, own): (Member, &Vec<String>)| {
         let of = |name: &String| names.iter().position(|known| known == name).map(|place| all[place].clone());
         let contestants: Vec<Contestant> = own.iter().filter_map(of).collect();
-        Entry { workload: member.workload, contestants }
+        Entry { workload: member.workload, contestants, ranks: 1 }
     };
     Ok(members.into_iter().zip(of).filter(|(_, of)| !of.is_empty()).map(entry).collect())
 }

@@ -66,6 +66,7 @@ pub fn measured(
         stall: Duration::from_secs(args.stall_seconds),
         environment,
         audits: Vec::new(),
+        company: None,
     };
     let folder = results.path().to_path_buf();
     Ok((execute(args, &registry, &runner, results, (&layouts, &notes))?, folder))

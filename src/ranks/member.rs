@@ -150,9 +150,10 @@ impl Member {
     }
 
     /// Reports what happens to a phase until all ranks have ended it or one is gone; to be called in a thread of its own.
-    pub fn follow(&self, gate: &str, mut on_event: impl FnMut(Event)) {
+    /// `on_wait` is called about once a second.
+    pub fn follow(&self, gate: &str, on_wait: &mut dyn FnMut(), mut on_event: impl FnMut(Event)) {
         loop {
-            match self.connection.next(&mut || ()) {
+            match self.connection.next(on_wait) {
                 Ok(Tell::Stop { gate: own }) if own == gate => on_event(Event::FirstEnded),
                 Ok(Tell::Over { gate: own }) if own == gate => return on_event(Event::Over),
                 Ok(Tell::Lost { rank, reason }) => {

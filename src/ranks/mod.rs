@@ -15,7 +15,7 @@ mod tests;
 mod wire;
 
 pub use guest::Guest;
-pub use hub::{Handed, Hub};
+pub use hub::Hub;
 pub use member::{Agreed, Event, Lost, Member};
 pub use secret::Secret;
 

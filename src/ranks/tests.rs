@@ -79,7 +79,7 @@ fn the_first_end_of_a_phase_is_heard_by_all_and_the_last_one_ends_it() {
             member.ended("read");
         }
         let mut heard = Vec::new();
-        member.follow("read", |event| {
+        member.follow("read", &mut || (), |event| {
             if event == Event::FirstEnded {
                 member.ended("read");
             }
@@ -107,7 +107,7 @@ fn a_rank_that_dies_ends_the_phase_in_all_others() {
             return Vec::new();
         }
         let mut heard = Vec::new();
-        member.follow("read", |event| heard.push(event));
+        member.follow("read", &mut || (), |event| heard.push(event));
         heard
     });
     for heard in [&events[0], &events[2]] {
