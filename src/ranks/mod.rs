@@ -17,7 +17,7 @@ mod wire;
 pub use guest::Guest;
 pub use hub::Hub;
 pub use member::{Agreed, Event, Lost, Member};
-pub use secret::Secret;
+pub use secret::{Secret, VARIABLE as SECRET, nonce};
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -55,6 +55,11 @@ impl Secret {
         Ok(Secret(bytes.to_vec()))
     }
 
+    /// The secret itself, for the environment of a process that is started.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
+    }
+
     /// The proof that its author knows the secret, for these parts.
     pub fn proof(&self, parts: &[&str]) -> String {
         hex(&self.mac(parts).finalize().into_bytes())

@@ -106,7 +106,7 @@ impl Workload {
     }
 
     /// Adds a suffix to the name; the workload becomes a variant of the original.
-    pub(super) fn suffix_name(&mut self, suffix: &str) {
+    pub fn suffix_name(&mut self, suffix: &str) {
         let base = self.name.clone();
         self.name = format!("{base}-{suffix}");
         self.variant_of.get_or_insert(base);
