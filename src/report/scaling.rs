@@ -5,7 +5,7 @@ use super::describe::{all_threads, cell_name};
 use super::figure::{UNKNOWN, known, rate};
 use crate::results::scaling::{FEWEST_COUNTS, Law, Load, Misfit, fit};
 use crate::results::summary::{Cell, Group, PhaseSummary, Summary};
-use crate::text::{Align, Column, Table, plain_text};
+use crate::text::{Align, Column, Table, counted, plain_text};
 
 /// The minimum number of counts for a table and a line.
 const FEWEST: usize = 2;
@@ -23,6 +23,8 @@ const LEGEND: &str = "Medians of ops/s over runs. The Universal Scalability Law 
 pub(super) enum Axis {
     /// Threads of one process.
     Threads,
+    /// Load generators.
+    Ranks,
 }
 
 impl Axis {
@@ -30,12 +32,24 @@ impl Axis {
     pub fn name(self) -> &'static str {
         match self {
             Axis::Threads => "threads",
+            Axis::Ranks => "load generators",
         }
     }
 
     fn of(self, phase: &PhaseSummary) -> u32 {
         match self {
             Axis::Threads => all_threads(phase),
+            Axis::Ranks => phase.ranks,
+        }
+    }
+
+    /// What stays the same along the axis.
+    fn fixed(self, phase: &PhaseSummary) -> String {
+        let several =
+            |count: u32, one, many| if count > 1 { counted(count.into(), one, many) } else { String::new() };
+        match self {
+            Axis::Threads => several(phase.ranks, "load generator", "load generators"),
+            Axis::Ranks => counted(all_threads(phase).into(), "thread each", "threads each"),
         }
     }
 }
@@ -90,11 +104,14 @@ struct Key<'a> {
     group: String,
     requested: String,
     keys: u64,
+    fixed: String,
 }
 
-/// The sweeps of a run: phases of workloads that were run with several numbers of threads.
+/// The sweeps of a run: phases of workloads that were run with several numbers of threads or load generators.
 pub(super) fn sweeps(summary: &Summary) -> Vec<Sweep<'_>> {
-    of_axis(summary, Axis::Threads)
+    let mut all = of_axis(summary, Axis::Threads);
+    all.extend(of_axis(summary, Axis::Ranks));
+    all
 }
 
 fn of_axis(summary: &Summary, axis: Axis) -> Vec<Sweep<'_>> {
@@ -102,7 +119,7 @@ fn of_axis(summary: &Summary, axis: Axis) -> Vec<Sweep<'_>> {
     for phase in &summary.phases {
         let Some(base) = phase.variant_of.as_deref() else { continue };
         for group in &phase.groups {
-            let key = key(base, phase, group);
+            let key = key(axis, base, phase, group);
             let cells = group.cells.iter().map(|cell| (axis.of(phase), cell));
             match found.iter_mut().find(|(seen, _)| *seen == key) {
                 Some((_, all)) => all.extend(cells),
@@ -115,13 +132,14 @@ fn of_axis(summary: &Summary, axis: Axis) -> Vec<Sweep<'_>> {
     found.iter().filter_map(|(key, cells)| sweep(axis, key, cells, several_keys)).collect()
 }
 
-fn key<'a>(base: &'a str, phase: &'a PhaseSummary, group: &Group) -> Key<'a> {
+fn key<'a>(axis: Axis, base: &'a str, phase: &'a PhaseSummary, group: &Group) -> Key<'a> {
     Key {
         base,
         phase: &phase.name,
         group: group.name(),
         requested: phase.durability_requested.to_string(),
         keys: phase.keys,
+        fixed: axis.fixed(phase),
     }
 }
 
@@ -142,10 +160,11 @@ fn sweep<'a>(axis: Axis, key: &Key, cells: &[(u32, &'a Cell)], several_keys: boo
     let keys = if several_keys { format!(", {} keys", key.keys) } else { String::new() };
     let requested =
         if key.requested == key.group { String::new() } else { format!(" ({} requested)", key.requested) };
+    let fixed = if key.fixed.is_empty() { String::new() } else { format!(", {}", key.fixed) };
     (!engines.is_empty()).then(|| Sweep {
         axis,
         name: plain_text(&format!("{} / {}", key.base, key.phase)),
-        settings: plain_text(&format!("level {}{requested}{keys}", key.group)),
+        settings: plain_text(&format!("level {}{requested}{keys}{fixed}", key.group)),
         engines,
     })
 }

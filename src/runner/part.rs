@@ -49,8 +49,8 @@ pub fn refusal(workload: &Workload, ranks: u32) -> Option<String> {
     let too_few = |count: u64| count > 0 && count < u64::from(ranks);
     let reason = if has(OpKind::Scan) {
         "it scans, and between the keys of one load generator are those of the others"
-    } else if workload.collections.count > 0 {
-        "it has collections, which all load generators would change"
+    } else if workload.collections.are_lists() {
+        "it has lists, which all load generators would change"
     } else if !workload.indexes.is_empty() {
         "it has secondary indexes, whose rows are read by scans"
     } else if workload.key.alternate > 0 {
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn workloads_without_parts_are_refused() {
         assert_eq!(refusal(&builtin("ycsb-b").unwrap(), 4), None);
-        for (name, word) in [("ycsb-e", "scans"), ("kvdk-list", "collections"), ("indexed-insert", "index")] {
+        for (name, word) in [("ycsb-e", "scans"), ("kvdk-list", "lists"), ("indexed-insert", "index")] {
             let reason = refusal(&builtin(name).unwrap(), 2).unwrap_or_else(|| panic!("{name}"));
             assert!(reason.contains(word), "{name}: {reason}");
         }

@@ -48,7 +48,7 @@ fn line(scene: &Scene, (place, engine): (usize, &Scaled)) -> Line {
     });
     let (name, counts) = (engine.name(), engine.cells.len() as u64);
     Line {
-        tip: format!("{name}: ops/s at {}", counted(counts, "number of threads", "numbers of threads")),
+        tip: format!("{name}: ops/s at {}", counted(counts, "point", "points")),
         points: engine.cells.iter().map(point).collect(),
         curve: curve.unwrap_or_default(),
         style: scene.style(engine.cells[0].1),
