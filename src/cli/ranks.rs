@@ -220,6 +220,8 @@ impl Ranks {
         }
         let hub =
             Hub::listen(&seat.rendezvous, seat.ranks, secret.clone(), parts).map_err(CliError::failed)?;
+        // Ctrl-C ends the wait for the others.
+        signals::count_interrupts();
         let seat = Seat { rendezvous: hub.address().to_string(), ..seat };
         let mut started = Started::default();
         if self.starts {
