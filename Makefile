@@ -10,7 +10,7 @@
 # Debian packages: to build, for `make test-all`, and for `make test`.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
   libtkrzw-dev libtokyocabinet-dev libgdbm-dev liblmdb-dev libsqlite3-dev
-BROWSER_PACKAGES := chromium
+BROWSER_PACKAGES := chromium openmpi-bin
 TEST_PACKAGES := clang-format redis-server redis-tools python3-redis librsvg2-bin e2fsprogs xfsprogs
 
 comma := ,

@@ -23,6 +23,8 @@ mod next;
 mod overview;
 mod plot;
 mod ranking;
+mod ranks;
+mod scaling;
 mod site;
 mod text;
 mod verdict;

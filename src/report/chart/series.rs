@@ -132,7 +132,14 @@ fn draw(
         let of = format!("run {} of {}", series.repetition, series.cell.runs.len());
         let stalls = counted(series.stalls as u64, "stall", "stalls");
         let tip = format!("{name}: {} per second, {of}, {stalls}", figure.title);
-        Line { engine: name, style: scene.style(series.cell), points, is_extra: place >= LINES_SHOWN, tip }
+        Line {
+            engine: name,
+            style: scene.style(series.cell),
+            points,
+            curve: Vec::new(),
+            is_extra: place >= LINES_SHOWN,
+            tip,
+        }
     };
     let drawn = Lines {
         title: format!("{} over time, level {}", figure.title, of.level),
