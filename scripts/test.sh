@@ -7,6 +7,7 @@ cargo=${CARGO:-cargo} go=${GO:-go}
 
 if command -v "$go" >/dev/null; then
   (cd driver/go && "$go" test -race ./...)
+  (cd engines/servers && "$go" test ./...)
 else
   echo "tests of the kit in Go: skipped (Go is not installed; https://go.dev/dl)" >&2
   [ "${CI:-}" != true ]

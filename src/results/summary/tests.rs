@@ -423,7 +423,7 @@ fn caches_are_ranked_separately_and_show_their_evictions() {
     let cache = &groups[1].cells[0];
     assert_eq!((cache.evicted_share, cache.rank), (Some(0.125), Some(Rank { best: 1, worst: 1, of: 1 })));
     assert!(marks(cache).contains(&"evicted 12.5 %"), "{:?}", marks(cache));
-    assert!(groups[0].cells.iter().all(|cell| cell.evicted_share.is_none() && !cell.is_cache()));
+    assert!(groups[0].cells.iter().all(|cell| cell.evicted_share.is_none() && cell.kind().is_embedded()));
 }
 
 #[test]
