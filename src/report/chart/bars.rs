@@ -53,8 +53,9 @@ const ROW: f64 = 19.0;
 const BASE: f64 = 13.0;
 /// The top of the first row, below the axis title and the ticks.
 const TOP: f64 = 34.0;
-/// The width of the ranks.
+/// The minimum width of the ranks, and the space after the widest.
 const LEAD: f64 = 26.0;
+const LEAD_GAP: f64 = 7.0;
 
 /// The positions of the columns.
 struct Columns {
@@ -112,7 +113,8 @@ pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
 fn columns(bars: &Bars) -> Columns {
     let rows = || bars.sections.iter().flat_map(|section| &section.rows);
     let names = rows().map(|row| text_width(&row.engine)).fold(0.0, f64::max);
-    let name = if rows().any(|row| !row.lead.is_empty()) { LEAD } else { 0.0 };
+    let lead = rows().map(|row| text_width(&row.lead)).fold(0.0, f64::max);
+    let name = if lead > 0.0 { (lead + LEAD_GAP).max(LEAD) } else { 0.0 };
     let figure = |row: &Row| row.value.map_or(8.0, |value| text_width(&bars.unit.text(value)));
     let figures = rows().map(figure).fold(0.0, f64::max);
     let from = name + names.clamp(50.0, 190.0) + 6.0;
