@@ -459,10 +459,19 @@ pub fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let file = args.results.join(file_name(&needs));
     std::fs::create_dir_all(&args.results).map_err(CliError::cannot("create", &args.results))?;
     std::fs::write(&file, &text).map_err(CliError::cannot("write", &file))?;
-    let minutes = needs.seconds(names.len()).map_or(args.minutes as f64, |seconds| (seconds / 60.0).ceil());
+    let fixed = needs.seconds(names.len()).map(|seconds| (seconds / 60.0).ceil());
+    let minutes = fixed.unwrap_or(args.minutes as f64);
+    let mut first = vec![names.join(", "), format!("workload: {}", file.display())];
+    if minutes > args.minutes as f64 {
+        first.push(format!(
+            "data that exceed the memory are not made smaller to end in {}: fewer engines (--engines), or less --data and \
+             --memory in proportion, take less time",
+            counted(args.minutes, "minute", "minutes")
+        ));
+    }
     print_list(
         &format!("Measuring {}, about {minutes} min", counted(names.len() as u64, "engine", "engines")),
-        &[names.join(", "), format!("workload: {}", file.display())],
+        &first,
     );
     println!();
     let (code, folder) = measured(args, plugins, &file, &names)?;

@@ -173,3 +173,37 @@ fn geometry(row: &Row, columns: &Columns, class: &'static str, is_log: bool, sca
     }
     drawn
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::chart::Scales;
+
+    #[test]
+    fn names_begin_after_the_widest_rank() {
+        for (lead, is_wider) in [("1", false), ("2-9", false), ("10-13", true), ("100-120", true)] {
+            let row = |lead: &str| Row {
+                engine: "engine".into(),
+                lead: lead.into(),
+                value: Some(1.0),
+                interval: None,
+                is_first: false,
+                instead: None,
+                tip: String::new(),
+            };
+            let sections = vec![Section { heading: None, rows: vec![row("1"), row(lead)] }];
+            let bars = Bars {
+                title: String::new(),
+                about: String::new(),
+                axis: String::new(),
+                unit: Unit::Rate,
+                sections,
+                has_switch: false,
+            };
+            let name = columns(&bars).name;
+            assert!(name >= text_width(lead) + 4.0, "{lead}: the names begin at {name}");
+            assert_eq!(name > LEAD, is_wider, "{lead}");
+            assert!(draw(&bars, Scales::Linear).is_some());
+        }
+    }
+}
