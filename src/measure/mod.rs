@@ -22,6 +22,7 @@ pub mod processes;
 mod read;
 pub mod resources;
 pub mod signals;
+pub mod stall;
 pub mod sync_calls;
 pub mod volume;
 pub mod warning;
@@ -44,6 +45,7 @@ pub use processes::{
 };
 pub use read::{read_limited, read_text};
 pub use resources::{ThreadTimes, Usage};
+pub use stall::{Stall, StallView};
 pub use warning::{Warning, warnings_of};
 
 use schemars::JsonSchema;

@@ -24,6 +24,7 @@ mod overview;
 mod plot;
 mod ranking;
 mod site;
+mod stalls;
 mod text;
 mod verdict;
 

@@ -14,6 +14,7 @@ mod folder;
 mod judge;
 pub mod kept;
 mod lists;
+mod longest;
 mod option;
 mod phase;
 mod plan;

@@ -8,6 +8,7 @@ use super::super::limits;
 use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
 use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
+use super::super::stalls::{self, stalls};
 use super::super::verdict::{brief, verdict};
 use super::engines;
 use super::heatmap::heatmaps;
@@ -196,7 +197,13 @@ fn ending(scene: &Scene) -> Html {
         "On a log scale a dot marks the figure, because the length of a bar would have no meaning.",
     ];
     more.push(Block::Lines(
-        LEGEND.iter().chain(cost::LEGEND).chain(&pictures).map(|line| line.to_string()).collect(),
+        LEGEND
+            .iter()
+            .chain(cost::LEGEND)
+            .chain([&stalls::LEGEND])
+            .chain(&pictures)
+            .map(|line| line.to_string())
+            .collect(),
     ));
     end.push(&blocks(more));
     end
@@ -297,6 +304,9 @@ fn phase_contents(scene: &Scene, phase: &PhaseSummary, numbers: &mut Numbers) ->
     }
     for (title, table) in costs(phase) {
         section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
+    }
+    if let Some(found) = stalls(phase, &scene.summary.records) {
+        section.push(&html!("<h3>Stalls</h3>\n{}", markup::table(&found)));
     }
     section
 }
