@@ -5,6 +5,7 @@ mod look;
 #[cfg(test)]
 mod tests;
 
+pub(super) use look::call_of_a_waiting_thread;
 pub use look::own_thread;
 
 use super::noise::{pressure_ns, stolen_ns};

@@ -18,7 +18,7 @@ const MINOR_FAULTS: u64 = 100;
 const BYTES: u64 = 64 << 10;
 
 /// The legend of the table, for the end of a report.
-pub(super) const LEGEND: &str = "Stalls: the longest ops of at least 10 ms, over all runs. at: the op's start, from the start of the phase. seen: how long the thread was observed, always within the stall, and what was seen in that time, in shares of it; - if nobody looked in time. in fdatasync, in futex ...: the system call that the thread was in; a futex is a lock, or waits for another thread. disk sleep: it could not be interrupted, as when it waits for a block device. ran: on a CPU. no CPU: ready to run, without one. A name with a share: CPU time of other threads of the engine, by their names. from storage, to storage: bytes of the trial's processes. steal: of one CPU. What is seen happened at the same time; it need not be the cause.";
+pub(super) const LEGEND: &str = "Stalls: the longest ops of at least 10 ms, over all runs. at: the op's start, from the start of the phase. seen: how long the thread was observed, always within the stall, and what was seen in that time, in shares of it; - if nobody looked in time. in fdatasync, in futex ...: the system call that the thread was in; a futex is a lock, or waits for another thread. disk sleep: it could not be interrupted, as when it waits for a block device. ran: on a CPU. no CPU: ready to run, without one (by its state, its CPU time and its run delay). A name with a share: CPU time of other threads of the engine, by their names. from storage, to storage: bytes of the trial's processes. steal: of one CPU. What is seen happened at the same time; it need not be the cause.";
 
 /// A stall in a run of a cell.
 pub(super) struct Found<'a> {
@@ -94,14 +94,11 @@ pub(super) fn what(stall: &Stall) -> String {
 
 fn parts(view: &StallView) -> Vec<String> {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let of_looks = |name: &str, count: u32| {
-        let share = f64::from(count) / f64::from(view.looks.max(1));
-        (share >= SHARE).then(|| format!("{name} {}", percent(share)))
+    let of_share = |name: &str, share: Option<f64>| {
+        share.filter(|share| *share >= SHARE).map(|share| format!("{name} {}", percent(share)))
     };
-    let of_span = |name: &str, ns: Option<u64>| {
-        let share = ns? as f64 / view.span_ns.max(1) as f64;
-        (share >= SHARE).then(|| format!("{name} {}", percent(share)))
-    };
+    let of_looks = |name: &str, count: u32| of_share(name, share_of_looks(view, count));
+    let of_span = |name: &str, ns: Option<u64>| of_share(name, share_of_span(view, ns));
     let many = |count: Option<u64>, least: u64, one: &str, several: &str| {
         count.filter(|count| *count >= least).map(|count| counted(count, one, several))
     };
@@ -115,7 +112,7 @@ fn parts(view: &StallView) -> Vec<String> {
     let mut all: Vec<String> = view.calls.iter().filter_map(call).collect();
     all.extend(of_looks("disk sleep", view.blocked));
     all.extend(of_span("ran", view.cpu_ns));
-    all.extend(of_span("no CPU", view.run_delay_ns));
+    all.extend(of_share("no CPU", no_cpu(view)));
     all.extend(many(view.major_faults, 1, "major page fault", "major page faults"));
     all.extend(many(view.minor_faults, MINOR_FAULTS, "minor page fault", "minor page faults"));
     all.extend(view.busy.iter().filter_map(|(name, ns)| of_span(name, Some(*ns))));
@@ -124,6 +121,23 @@ fn parts(view: &StallView) -> Vec<String> {
     all.extend(of_span("steal", view.stolen_ns));
     all.extend(view.engine.iter().map(|(name, change)| format!("{name} {change:+}")));
     all
+}
+
+fn share_of_looks(view: &StallView, count: u32) -> Option<f64> {
+    (view.looks > 0).then(|| f64::from(count) / f64::from(view.looks))
+}
+
+fn share_of_span(view: &StallView, ns: Option<u64>) -> Option<f64> {
+    (view.span_ns > 0).then_some(ns? as f64 / view.span_ns as f64)
+}
+
+/// The share in which the thread was ready to run and had no CPU. The kernel adds a wait to the run delay only when it has ended;
+/// until then it is seen as a thread that is ready to run and uses no CPU time.
+fn no_cpu(view: &StallView) -> Option<f64> {
+    let ready = share_of_looks(view, view.running);
+    let without = ready.zip(share_of_span(view, view.cpu_ns)).map(|(ready, ran)| (ready - ran).max(0.0));
+    let delay = share_of_span(view, view.run_delay_ns);
+    without.into_iter().chain(delay).reduce(f64::max)
 }
 
 #[cfg(test)]
@@ -138,10 +152,14 @@ mod tests {
         Stall { thread: 0, kind, at_ns: 2_500_000_000, length_ns: length_ms * 1_000_000, others: 0, seen }
     }
 
+    fn view_of(span_ms: u64) -> StallView {
+        StallView { span_ns: span_ms * 1_000_000, ..StallView::default() }
+    }
+
     #[test]
     fn only_what_was_seen_is_told() {
         assert_eq!(what(&stall(12, None)), "-");
-        let nothing = StallView { span_ns: 100_000_000, looks: 10, ..StallView::default() };
+        let nothing = StallView { looks: 10, ..view_of(100) };
         assert_eq!(what(&stall(120, Some(nothing.clone()))), "-");
         let view = StallView {
             running: 1,
@@ -160,6 +178,16 @@ mod tests {
         let text = "in fdatasync 90 %, disk sleep 90 %, 1 major page fault, rocksdb:low 95 %, 12MiB to storage, \
                     steal 20 %, compactions +1";
         assert_eq!(what(&stall(120, Some(view))), text);
+        let view = StallView {
+            looks: 4,
+            running: 4,
+            cpu_ns: Some(5_000_000),
+            run_delay_ns: Some(0),
+            ..view_of(100)
+        };
+        assert_eq!(what(&stall(120, Some(view))), "no CPU 95 %", "the wait has not ended");
+        let view = StallView { run_delay_ns: Some(60_000_000), ..view_of(100) };
+        assert_eq!(what(&stall(120, Some(view))), "no CPU 60 %");
         assert_eq!(what(&Stall { others: 2, ..stall(120, None) }), "2 stalls of other threads");
     }
 

@@ -11,6 +11,7 @@ use super::shared::Shared;
 use crate::measure::file_system::has_no_storage;
 use crate::measure::{
     DeviceUse, DiskUse, Histogram, OwnDevice, PhaseNoise, PhaseProbe, SeriesRow, ThreadTimes, Usage,
+    open_files,
 };
 use crate::workload::Durability;
 use gaps::{Gaps, LOOK};
@@ -291,6 +292,8 @@ impl<'s, 'p> Watch<'s, 'p> {
                 cpu_ns: used.cpu_ns().filter(|_| is_next),
                 written_bytes: used.written_storage_bytes.filter(|_| is_next),
                 disk_bytes: disk.as_ref().map(|disk| disk.allocated_bytes),
+                rss_anonymous_bytes: usage.rss_anonymous_bytes,
+                open_files: open_files(),
             },
         );
         (self.usage, self.sampled) = (usage, row + 1);

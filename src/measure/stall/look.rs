@@ -1,6 +1,12 @@
 //! One look at a thread of this process, from `/proc/self/task`: what it is doing, and what it has used.
 
 use crate::measure::resources::{ThreadTimes, read};
+use std::io;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// A thread that is to wait does so by then.
+const LONGEST_WAY: Duration = Duration::from_secs(2);
 
 /// What a thread was doing at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +45,33 @@ pub(super) fn look_at(thread: u32) -> Option<Look> {
     let call = file("syscall");
     let look = parse_state(&file("stat")?)?;
     Some(Look { call: call.and_then(|text| parse_call(&text)), ..look })
+}
+
+/// Starts a thread that waits, looks at it, and ends it: the name of the system call that it was seen in.
+pub(in crate::measure) fn call_of_a_waiting_thread() -> io::Result<String> {
+    let (tell, told) = mpsc::channel();
+    let (finish, finished) = mpsc::channel::<()>();
+    let waiting = std::thread::Builder::new().spawn(move || {
+        let _ = tell.send(own_thread());
+        // Returns when the other end is dropped.
+        let _ = finished.recv();
+    })?;
+    let begun = Instant::now();
+    let seen = told.recv().ok().flatten().and_then(|thread| {
+        times_of(thread)?;
+        loop {
+            match look_at(thread)?.call {
+                Some(call) => return Some(call),
+                // It is still on its way, or the kernel never tells.
+                None if begun.elapsed() < LONGEST_WAY => std::thread::yield_now(),
+                None => return None,
+            }
+        }
+    });
+    drop(finish);
+    let _ = waiting.join();
+    let text = "the kernel does not tell what the threads of this process are doing";
+    seen.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, text))
 }
 
 /// CPU time and run delay of a thread, nanoseconds.
