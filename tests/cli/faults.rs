@@ -205,7 +205,7 @@ fn a_file_that_may_not_become_longer_is_a_record_with_the_cause() {
     // In units of 512 bytes: 12 MiB, more than what is reserved for records.
     command.args(["-c", "ulimit -f 24576; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_kvdyno")]);
     let words =
-        "run fill-random --engines memory-btree,redb --keys 20k --value-size 1000 --runs 1 --quiet --full";
+        "run fill-random --engines memory-btree,redb --keys 50k --value-size 1000 --runs 1 --quiet --full";
     command.args(words.split(' ')).current_dir(folder.path()).env("RUST_BACKTRACE", "0");
     let printed: Printed = command.output().unwrap().into();
     assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
