@@ -244,10 +244,9 @@ fn every_required_facility_works_and_what_is_not_ok_is_named() {
     let rows = found["rows"].as_array().unwrap();
     let is_ok = |row: &&serde_json::Value| row["verdict"] == "ok" || row["verdict"] == "info";
     let ok = rows.iter().find(is_ok).unwrap()["name"].as_str().unwrap();
-    assert_eq!(doctor(&ok.to_uppercase()).code, Some(0), "{ok}");
     if let Some(row) = rows.iter().find(|row| row["verdict"] == "missing") {
         let name = row["name"].as_str().unwrap();
-        let printed = doctor(&format!("{ok}, {name}"));
+        let printed = doctor(&format!("{}, {name}", ok.to_uppercase()));
         let wanted = format!("error: required and not ok: {name} (");
         assert!(printed.stderr.starts_with(&wanted), "{}", printed.stderr);
         assert_eq!(printed.code, Some(1));
