@@ -18,7 +18,10 @@ const MINOR_FAULTS: u64 = 100;
 const BYTES: u64 = 64 << 10;
 
 /// The legend of the table, for the end of a report.
-pub(super) const LEGEND: &str = "Stalls: the longest ops of at least 10 ms, over all runs. at: the op's start, from the start of the phase. seen: how long the thread was observed, always within the stall, and what was seen in that time, in shares of it; - if nobody looked in time. in fdatasync, in futex ...: the system call that the thread was in; a futex is a lock, or waits for another thread. disk sleep: it could not be interrupted, as when it waits for a block device. ran: on a CPU. no CPU: ready to run, without one (by its state, its CPU time and its run delay). A name with a share: CPU time of other threads of the engine, by their names. from storage, to storage: bytes of the trial's processes. steal: of one CPU. What is seen happened at the same time; it need not be the cause.";
+pub(super) const LEGEND: &str = "Stalls: the longest ops of at least 10 ms, over all runs. at: the op's start, from the start of the phase. seen: how long the thread was observed, always within the stall, and what was seen in that time, in shares of it; - if nobody looked in time. in fdatasync, in futex ...: the system call that the thread was in; a futex is a lock, or waits for another thread. disk sleep: it could not be interrupted, as when it waits for a block device. ran: on a CPU. no CPU: ready to run, without one (by its state, its CPU time and its run delay). A name with a share: CPU time of other threads of the engine, by their names. from storage, to storage: bytes of the trial's processes. steal: of one CPU. A name with + or -: a counter of the engine, and its change (the record has all of them). What is seen happened at the same time; it need not be the cause.";
+
+/// The number of the engine's counters that are told.
+const COUNTERS: usize = 4;
 
 /// A stall in a run of a cell.
 pub(super) struct Found<'a> {
@@ -119,7 +122,9 @@ fn parts(view: &StallView) -> Vec<String> {
     all.extend(moved(view.read_storage_bytes, "from storage"));
     all.extend(moved(view.written_storage_bytes, "to storage"));
     all.extend(of_span("steal", view.stolen_ns));
-    all.extend(view.engine.iter().map(|(name, change)| format!("{name} {change:+}")));
+    // Counts of events say more than sizes.
+    let (sizes, events): (Vec<_>, Vec<_>) = view.engine.iter().partition(|(name, _)| name.ends_with("bytes"));
+    all.extend(events.iter().chain(&sizes).take(COUNTERS).map(|(name, change)| format!("{name} {change:+}")));
     all
 }
 
@@ -172,11 +177,11 @@ mod tests {
             busy: vec![("rocksdb:low".into(), 95_000_000)],
             written_storage_bytes: Some(12 << 20),
             stolen_ns: Some(20_000_000),
-            engine: vec![("compactions".into(), 1)],
+            engine: vec![("level_0_bytes".into(), -64), ("compactions".into(), 1)],
             ..nothing
         };
         let text = "in fdatasync 90 %, disk sleep 90 %, 1 major page fault, rocksdb:low 95 %, 12MiB to storage, \
-                    steal 20 %, compactions +1";
+                    steal 20 %, compactions +1, level_0_bytes -64";
         assert_eq!(what(&stall(120, Some(view))), text);
         let view = StallView {
             looks: 4,

@@ -251,7 +251,7 @@ pub fn run(
         workers.push(worker.map_err(|error| usage_failure(error.to_string()))?);
     }
     let barrier = Barrier::new(workers.len() + 1);
-    let mut watch = Watch::new(shared, data, quotas.iter().sum());
+    let mut watch = Watch::new(shared, database, data, quotas.iter().sum());
     let mut outcomes = Vec::new();
     let before_abort = reread::before_abort(shared);
     std::thread::scope(|scope| {

@@ -8,6 +8,7 @@ pub use gaps::Seen;
 pub use rows::ROW_NS;
 
 use super::shared::Shared;
+use crate::engine::Database;
 use crate::measure::file_system::has_no_storage;
 use crate::measure::{
     DeviceUse, DiskUse, Histogram, OwnDevice, PhaseNoise, PhaseProbe, SeriesRow, ThreadTimes, Usage,
@@ -17,7 +18,7 @@ use crate::workload::Durability;
 use gaps::{Gaps, LOOK};
 use rows::{Rows, Sample};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -99,6 +100,7 @@ const PUBLISHED_AFTER: Duration = Duration::from_millis(100);
 /// The watcher of a phase.
 pub struct Watch<'s, 'p> {
     shared: &'s Shared<'p>,
+    database: &'s Database,
     data: PathBuf,
     target_ops: u64,
     finished: Arc<Finished>,
@@ -142,10 +144,16 @@ pub struct Watched {
 }
 
 impl<'s, 'p> Watch<'s, 'p> {
-    /// A watcher for the database in `data`.
-    pub fn new(shared: &'s Shared<'p>, data: &std::path::Path, target_ops: u64) -> Watch<'s, 'p> {
+    /// A watcher for the database, which is in `data`.
+    pub fn new(
+        shared: &'s Shared<'p>,
+        database: &'s Database,
+        data: &Path,
+        target_ops: u64,
+    ) -> Watch<'s, 'p> {
         Watch {
             shared,
+            database,
             data: data.to_path_buf(),
             target_ops,
             finished: Arc::default(),
@@ -220,7 +228,7 @@ impl<'s, 'p> Watch<'s, 'p> {
                 return true;
             }
             if let Some(gaps) = &mut self.gaps {
-                gaps.look(self.shared);
+                gaps.look(self.shared, self.database);
             }
             if next == until {
                 return false;

@@ -31,6 +31,7 @@ pub(super) fn disjoint(context: &Context<'_>) -> Found {
     };
     let database = open_database(context.engine, &setup)?;
     let ops = context.effort.ops / 2;
+    let has_ended = AtomicBool::new(false);
     let outcomes: Vec<Result<(Model, u64), String>> = thread::scope(|scope| {
         let (database, setup) = (&database, &setup);
         let work = |number| {
@@ -42,10 +43,16 @@ pub(super) fn disjoint(context: &Context<'_>) -> Found {
             })
         };
         let threads: Vec<_> = (0..THREADS).map(work).collect();
+        let asking = context.has(KV_LIVE_STATS).then(|| scope.spawn(|| ask(database, &has_ended)));
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or(Err("a thread panicked".into()))
         };
-        threads.into_iter().map(join).collect()
+        let mut outcomes: Vec<_> = threads.into_iter().map(join).collect();
+        has_ended.store(true, Ordering::Release);
+        if let Some(Err(text)) = asking.map(|asking| asking.join().unwrap_or(Err("stats panicked".into()))) {
+            outcomes.push(Err(text));
+        }
+        outcomes
     });
     let mut whole = Vec::new();
     let mut conflicts = 0;
@@ -61,6 +68,20 @@ pub(super) fn disjoint(context: &Context<'_>) -> Found {
     }
     compare_whole(&database, &setup, &whole)?;
     Ok(database.close().map_err(|error| format!("close: {error}"))?)
+}
+
+/// Asks for statistics until the threads have ended, as the core does while a thread makes no progress.
+fn ask(database: &Database, has_ended: &AtomicBool) -> Result<(), String> {
+    loop {
+        let stats = database.stats().map_err(|error| format!("driver.h, KV_LIVE_STATS: {error}"))?;
+        if stats.is_empty() {
+            return Err("driver.h, KV_LIVE_STATS: there are no statistics".into());
+        }
+        if has_ended.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        thread::yield_now();
+    }
 }
 
 fn thread_draw(context: &Context<'_>, database: &Database, number: u8) -> Draw {

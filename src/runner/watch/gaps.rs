@@ -1,6 +1,8 @@
 //! Looks for threads that make no progress, and observes them while that lasts. It reads a counter per thread, except during
 //! a gap, so that it costs nothing when there is nothing to see.
 
+use crate::engine::Database;
+use crate::engine::abi::KV_LIVE_STATS;
 use crate::measure::stall::{Observation, StallView, Surroundings, own_thread};
 use crate::runner::shared::{Runs, Shared, Slot};
 use std::rc::Rc;
@@ -52,11 +54,11 @@ impl Gaps {
     }
 
     /// Looks at all threads.
-    pub fn look(&mut self, shared: &Shared<'_>) {
+    pub fn look(&mut self, shared: &Shared<'_>, database: &Database) {
         let mut around = None;
         let has_storage = self.has_storage;
-        let mut around =
-            || Rc::clone(around.get_or_insert_with(|| Surroundings::now(has_storage, Vec::new())));
+        let now = || Surroundings::now(has_storage, statistics(shared, database));
+        let mut around = || Rc::clone(around.get_or_insert_with(now));
         for (place, slot) in shared.slots.iter().enumerate() {
             let ops = slot.ops.load(Ordering::Relaxed);
             if slot.runs() == Runs::Nowhere || self.threads[place].ops != Some(ops) {
@@ -92,6 +94,15 @@ impl Gaps {
         (0..self.threads.len()).for_each(|place| self.end(shared, place));
         self.threads.into_iter().flat_map(|thread| thread.seen).collect()
     }
+}
+
+/// The engine's counters, if its driver allows to ask for them while ops run.
+fn statistics(shared: &Shared<'_>, database: &Database) -> Vec<(String, i64)> {
+    if shared.capabilities & KV_LIVE_STATS == 0 {
+        return Vec::new();
+    }
+    let all = database.stats().unwrap_or_default();
+    all.into_iter().filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect()
 }
 
 impl Watched {
