@@ -88,12 +88,12 @@ mod tests {
     fn the_longest_are_kept_in_any_order() {
         let mut longest = Longest::new(10);
         assert!(!longest.has_room(10) && longest.has_room(11));
-        // 1 to 1000 in an order that is neither ascending nor descending.
-        (1..=1000).map(|step| step * 7 % 1001).for_each(|ticks| longest.keep(op(ticks)));
+        // 1 to 1008 in an order that is neither ascending nor descending: 1009 is a prime.
+        (1..=1008).map(|step| step * 7 % 1009).for_each(|ticks| longest.keep(op(ticks)));
         let mut kept: Vec<u64> = longest.ops().map(|op| op.ticks).collect();
         kept.sort_unstable();
-        assert_eq!(kept, (993..=1000).collect::<Vec<u64>>());
-        assert!(!longest.has_room(993) && longest.has_room(994));
+        assert_eq!(kept, (1001..=1008).collect::<Vec<u64>>());
+        assert!(!longest.has_room(1001) && longest.has_room(1002));
     }
 
     #[test]

@@ -41,6 +41,7 @@ const CLASSES: [&[Concern]; 3] = [
         Concern::Load,
         Concern::CachesNotDropped,
         Concern::NotSteady,
+        Concern::Growth,
     ],
     &[
         Concern::Shrunk,
