@@ -147,9 +147,13 @@ impl Observation {
         Self { thread, looks: first.look.clone().into_iter().collect(), first, last: None }
     }
 
-    /// Looks at the thread. Reads two small files: about 10 us.
-    pub fn look(&mut self) {
-        self.looks.extend(self.thread.and_then(look_at));
+    /// Looks at the thread, which reads two small files: about 10 us. `still` is asked after that; if it is false, the thread has
+    /// made progress meanwhile, and what was seen is dropped.
+    pub fn look(&mut self, still: impl FnOnce() -> bool) {
+        let look = self.thread.and_then(look_at);
+        if still() {
+            self.looks.extend(look);
+        }
     }
 
     /// Reads everything again. `still` is asked after that, and returns the tick; none: the thread has made progress

@@ -50,7 +50,8 @@ fn a_thread_that_waits_in_a_call_is_seen_there() {
     let mut observation =
         Observation::begin(Some(thread), 1_000, Surroundings::now(true, vec![("gc".into(), 7)]));
     assert_eq!((observation.span(), observation.view(1, &[])), (None, None), "it was read only once");
-    observation.look();
+    observation.look(|| false);
+    observation.look(|| true);
     let after = Surroundings::now(true, vec![("gc".into(), 9), ("new".into(), 1)]);
     observation.read_again(Rc::clone(&after), || None);
     assert_eq!(observation.span(), None, "it had made progress");
@@ -68,7 +69,7 @@ fn a_thread_that_waits_in_a_call_is_seen_there() {
 #[test]
 fn of_an_unknown_thread_only_its_surroundings_are_known() {
     let mut observation = Observation::begin(None, 1, Surroundings::now(false, Vec::new()));
-    observation.look();
+    observation.look(|| true);
     observation.read_again(Surroundings::now(false, Vec::new()), || Some(2));
     let view = observation.view(1, &[]).unwrap();
     assert_eq!((view.looks, view.cpu_ns, view.run_delay_ns, view.minor_faults), (0, None, None, None));

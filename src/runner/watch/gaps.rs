@@ -55,17 +55,19 @@ impl Gaps {
 
     /// Looks at all threads.
     pub fn look(&mut self, shared: &Shared<'_>, database: &Database) {
+        // Before anything is read, so that nothing read is older.
+        let now = shared.clock.now();
         let mut around = None;
         let has_storage = self.has_storage;
-        let now = || Surroundings::now(has_storage, statistics(shared, database));
-        let mut around = || Rc::clone(around.get_or_insert_with(now));
+        let read = || Surroundings::now(has_storage, statistics(shared, database));
+        let mut around = || Rc::clone(around.get_or_insert_with(read));
         for (place, slot) in shared.slots.iter().enumerate() {
             let ops = slot.ops.load(Ordering::Relaxed);
             if slot.runs() == Runs::Nowhere || self.threads[place].ops != Some(ops) {
                 self.end(shared, place);
                 self.threads[place].ops = Some(ops);
             } else {
-                self.threads[place].observe(shared, slot, &mut around);
+                self.threads[place].observe(shared, slot, now, &mut around);
             }
         }
     }
@@ -106,9 +108,14 @@ fn statistics(shared: &Shared<'_>, database: &Database) -> Vec<(String, i64)> {
 }
 
 impl Watched {
-    /// Observes the thread of a slot, which has made no progress since the last look.
-    fn observe(&mut self, shared: &Shared<'_>, slot: &Slot, around: &mut impl FnMut() -> Rc<Surroundings>) {
-        let now = shared.clock.now();
+    /// Observes the thread of a slot, which has made no progress since the last look, at the tick `now`.
+    fn observe(
+        &mut self,
+        shared: &Shared<'_>,
+        slot: &Slot,
+        now: u64,
+        around: &mut impl FnMut() -> Rc<Surroundings>,
+    ) {
         let pause = shared.clock.from_ns(LOOK.as_nanos() as u64);
         let Some(observation) = &mut self.observation else {
             let thread = match slot.runs() {
@@ -119,15 +126,13 @@ impl Watched {
             self.read_at = now + pause / 2;
             return;
         };
-        observation.look();
+        let ops = self.ops;
+        let is_still = || ops == Some(slot.ops.load(Ordering::Acquire)) && slot.runs() != Runs::Nowhere;
+        observation.look(is_still);
         if now < self.read_at {
             return;
         }
-        let ops = self.ops;
-        observation.read_again(around(), || {
-            let is_still = ops == Some(slot.ops.load(Ordering::Acquire)) && slot.runs() != Runs::Nowhere;
-            is_still.then(|| shared.clock.now())
-        });
+        observation.read_again(around(), || is_still().then(|| shared.clock.now()));
         let since = observation.span().map_or(0, |(from, to)| to.saturating_sub(from));
         self.read_at = now + (since / GROWTH).max(pause / 2);
     }
