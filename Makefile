@@ -26,6 +26,9 @@ REQUIRED_ENGINES := $(subst $(space),$(comma),$(strip \
   null-go null-go-keeps example-go badger badger-memory bbolt bolt buntdb buntdb-memory goleveldb kv pebble pogreb nutsdb sniper \
   rosedb lotusdb grocksdb go-map go-map-memory go-btree go-btree-memory etcd memcached postgresql))
 
+# The same for what tests need of the machine: rows of `kvdyno doctor`. Without CI=true such a test is skipped.
+REQUIRED_FACILITIES := seccomp notification,memory cap,cgroup v2,loop devices,power cut on ext4,power cut on XFS,FUSE,drop_caches,thread states
+
 CARGO ?= cargo
 CC ?= cc
 GO ?= go
@@ -46,6 +49,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 ifeq ($(CI),true)
 export KVDYNO_REQUIRED_ENGINES := $(REQUIRED_ENGINES)
+export KVDYNO_REQUIRED_FACILITIES := $(REQUIRED_FACILITIES)
 endif
 ifeq ($(KVDYNO_ROCKSDB_JNI_PREFIX),)
 export KVDYNO_ROCKSDB_JNI_PREFIX := $(wildcard $(EXTRA)/rocksdb-jni)

@@ -67,7 +67,8 @@ fn every_engine_present_conforms() {
             println!("skipped: the server of {name} is not installed");
             return Some(String::new());
         }
-        let options = SERVERS.iter().find(|(engine, ..)| *engine == name).map_or("", |(.., options)| *options);
+        let options =
+            SERVERS.iter().find(|(engine, ..)| *engine == name).map_or("", |(.., options)| *options);
         // Each in its own folder, because several are verified at the same time.
         let own = tempfile::tempdir().unwrap();
         let printed = kvdyno(own.path(), &format!("verify {name} --ops 5000 --seconds 3{options}"));

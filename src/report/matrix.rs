@@ -343,7 +343,11 @@ mod tests {
             .collect();
         let expected = [
             // sled does not reach the level of the last phase, and has the level of the others in the rest.
-            (Standing::Engines(Kind::Embedded), Some(Durability::Process), vec!["lmdb", "fjall", "sled", "sqlite"]),
+            (
+                Standing::Engines(Kind::Embedded),
+                Some(Durability::Process),
+                vec!["lmdb", "fjall", "sled", "sqlite"],
+            ),
             (Standing::Engines(Kind::Embedded), Some(Durability::Power), vec!["redb"]),
             (Standing::Unranked, None, vec!["mutant:stale-read"]),
             (Standing::Floor, Some(Durability::None), vec!["null"]),

@@ -26,6 +26,7 @@ mod ranking;
 mod ranks;
 mod scaling;
 mod site;
+mod stalls;
 mod text;
 mod verdict;
 

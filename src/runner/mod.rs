@@ -15,6 +15,7 @@ mod gets;
 mod judge;
 pub mod kept;
 mod lists;
+mod longest;
 mod option;
 mod others;
 mod part;

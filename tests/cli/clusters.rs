@@ -59,14 +59,18 @@ fn is_here(engine: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let listed = kvdyno(folder.path(), "engines --json");
     let engines: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
-    let is_built = engines.as_array().unwrap().iter().any(|own| own["name"] == engine && own["is_present"] == true);
+    let is_built =
+        engines.as_array().unwrap().iter().any(|own| own["name"] == engine && own["is_present"] == true);
     let debian = || fs::read_dir("/usr/lib/postgresql").is_ok_and(|mut versions| versions.next().is_some());
     let is_installed = match engine {
         "postgresql" => is_on_path("postgres") || debian(),
         name => is_on_path(name),
     };
     let is_here = is_built && is_installed;
-    assert!(is_here || std::env::var("CI").as_deref() != Ok("true"), "CI needs the plug-in and the server of {engine}");
+    assert!(
+        is_here || std::env::var("CI").as_deref() != Ok("true"),
+        "CI needs the plug-in and the server of {engine}"
+    );
     if !is_here {
         println!("skipped: {engine} is not here (plug-in: {is_built}, server: {is_installed})");
     }
@@ -83,7 +87,8 @@ fn servers_in(folder: &Path, program: &str) -> Vec<i32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let own = all.filter(|entry| {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let first = String::from_utf8_lossy(line.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+        let first =
+            String::from_utf8_lossy(line.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
         let is_it = Path::new(&first).file_name().is_some_and(|name| name == program);
         is_it && fs::read_link(entry.path().join("cwd")).is_ok_and(|place| place.starts_with(&folder))
     });
@@ -108,7 +113,8 @@ fn assert_ended(printed: &Printed, code: i32, words: &[&str]) {
 fn a_store_is_measured_in_its_own_class_with_what_it_promises() {
     for store in STORES.iter().filter(|store| is_here(store.engine)) {
         let folder = tempfile::tempdir().unwrap();
-        let words = format!("run ycsb-b --engines {},memory-map --keys 300 --ops 300 --runs 1 --quiet", store.engine);
+        let words =
+            format!("run ycsb-b --engines {},memory-map --keys 300 --ops 300 --runs 1 --quiet", store.engine);
         assert_ended(&kvdyno(folder.path(), &words), 0, &[store.title]);
         assert!(servers_in(folder.path(), store.process).is_empty(), "{}", store.engine);
         let printed = kvdyno(folder.path(), "report --format json");
@@ -123,13 +129,20 @@ fn a_store_is_measured_in_its_own_class_with_what_it_promises() {
         let record = records.iter().find(|record| record["engine"]["name"] == store.engine).unwrap();
         let options = record["engine"]["options"].as_array().unwrap();
         for (name, value) in store.promises {
-            assert!(options.iter().any(|pair| pair[0] == name && pair[1] == value), "{name} {value}: {options:?}");
+            assert!(
+                options.iter().any(|pair| pair[0] == name && pair[1] == value),
+                "{name} {value}: {options:?}"
+            );
         }
         let failed = record["phases"].as_array().unwrap().iter().any(|phase| phase["check"]["faults"] != 0);
         assert!(!failed || record["faults"].is_null(), "{record}");
         // The servers' memory is in the trial's.
         let rss = record["phases"][1]["usage"]["rss_bytes"].as_u64().unwrap();
-        assert!(rss > record["rss_before_open_bytes"].as_u64().unwrap() + (1 << 20), "{}: {rss}", store.engine);
+        assert!(
+            rss > record["rss_before_open_bytes"].as_u64().unwrap() + (1 << 20),
+            "{}: {rss}",
+            store.engine
+        );
     }
 }
 
@@ -137,8 +150,10 @@ fn a_store_is_measured_in_its_own_class_with_what_it_promises() {
 fn no_server_of_a_store_is_left_when_the_harness_is_killed() {
     for store in STORES.iter().filter(|store| is_here(store.engine)) {
         let folder = tempfile::tempdir().unwrap();
-        let words = format!("run read-random --engines {} --keys 100 --seconds 60 --runs 1 --quiet", store.engine);
-        let mut run = prepared(folder.path(), &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let words =
+            format!("run read-random --engines {} --keys 100 --seconds 60 --runs 1 --quiet", store.engine);
+        let mut run =
+            prepared(folder.path(), &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         wait_until("the servers were not started", || {
             servers_in(folder.path(), store.process).len() >= store.processes
         });
@@ -162,11 +177,20 @@ fn a_store_that_cannot_be_reached_is_one_line() {
         }
         let folder = tempfile::tempdir().unwrap();
         let run = |more: &str| {
-            let words = format!("run fill-random --engines {engine} --keys 100 --runs 1 --quiet --durability none");
+            let words =
+                format!("run fill-random --engines {engine} --keys 100 --runs 1 --quiet --durability none");
             kvdyno(folder.path(), &format!("{words} {more}"))
         };
-        assert_ended(&run(&format!("--option {engine}.url={url}")), 1, &[&format!("127.0.0.1:{port}"), "refused"]);
-        assert_ended(&run(&format!("--option {engine}.url=gopher://x")), 1, &["option url", "must begin with"]);
+        assert_ended(
+            &run(&format!("--option {engine}.url={url}")),
+            1,
+            &[&format!("127.0.0.1:{port}"), "refused"],
+        );
+        assert_ended(
+            &run(&format!("--option {engine}.url=gopher://x")),
+            1,
+            &["option url", "must begin with"],
+        );
         assert_ended(
             &run(&format!("--option {engine}.server=no-such-server")),
             1,

@@ -42,6 +42,7 @@ const CLASSES: [&[Concern]; 3] = [
         Concern::Load,
         Concern::CachesNotDropped,
         Concern::NotSteady,
+        Concern::Growth,
     ],
     &[
         Concern::Shrunk,

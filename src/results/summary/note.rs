@@ -94,7 +94,9 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     }
     if let Some(class) = cell.class.as_ref().filter(|_| cell.kind().is_server()) {
         let mark = class.split(',').next().unwrap_or(class);
-        let detail = format!("{class}; its ops cross a socket to another process, so it has no rank among embedded engines");
+        let detail = format!(
+            "{class}; its ops cross a socket to another process, so it has no rank among embedded engines"
+        );
         notes.push(Note::detailed(mark, detail));
     }
     notes.extend(unaccounted(cell));

@@ -254,13 +254,13 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
 /// what a server promises (`replication`, `consistency`, `persistence`).
 fn class_of(record: &Record) -> Option<String> {
     let engine = record.engine.as_ref()?;
-    let setting = |wanted: &str| engine.options.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+    let setting =
+        |wanted: &str| engine.options.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
     let is_cache = engine.capabilities.iter().any(|name| name == "evicts");
     let Some(class) = setting("class") else { return is_cache.then(|| CACHE.to_string()) };
     let cache = if is_cache { format!("{CACHE} ") } else { String::new() };
     let promises = [("replication factor ", "replication"), ("", "consistency"), ("", "persistence")];
-    let promises =
-        promises.iter().filter_map(|(words, name)| Some(format!(", {words}{}", setting(name)?)));
+    let promises = promises.iter().filter_map(|(words, name)| Some(format!(", {words}{}", setting(name)?)));
     Some(format!("{cache}{class}{}", promises.collect::<String>()))
 }
 
