@@ -21,8 +21,8 @@ use crate::results::{
 };
 use crate::workload::{Access, Durability, Emulate, OpKind, Phase};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 
 /// The number of stalls in a record.
