@@ -79,7 +79,10 @@ impl Server {
         stream.write_all(b"DBSIZE\r\nQUIT\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
-        text.lines().next().and_then(|line| line.strip_prefix(':')?.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+        text.lines()
+            .next()
+            .and_then(|line| line.strip_prefix(':')?.parse().ok())
+            .unwrap_or_else(|| panic!("{text}"))
     }
 }
 
@@ -104,8 +107,11 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 /// The records of redis in a folder of results, which has those of one run.
 fn records(results: &Path) -> Vec<Value> {
     let own = |path: &PathBuf| path.parent().is_some_and(|folder| folder.ends_with("records"));
-    let mut files: Vec<PathBuf> =
-        files_in(results).into_iter().filter(own).filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
+    let mut files: Vec<PathBuf> = files_in(results)
+        .into_iter()
+        .filter(own)
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .collect();
     files.sort();
     let read = |path: &PathBuf| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap();
     files.iter().map(read).filter(|record| record["trial"]["engine"] == "redis").collect()
@@ -139,11 +145,15 @@ fn assert_of_ranks(record: &Value, ranks: u64, keys: u64) {
         let sum: u64 = of_ranks.iter().map(|rank| number(&rank["ops"])).sum();
         assert_eq!((of_ranks.len() as u64, sum), (ranks, number(&phase["ops"])), "{name}");
         assert!(of_ranks.iter().all(|rank| number(&rank["ops"]) > 0), "{name}: each rank ran ops");
-        let times: u64 = phase["kinds"].as_array().unwrap().iter().map(|kind| number(&kind["service_ns"]["count"])).sum();
+        let times: u64 =
+            phase["kinds"].as_array().unwrap().iter().map(|kind| number(&kind["service_ns"]["count"])).sum();
         let rows: u64 = phase["series"].as_array().unwrap().iter().map(|row| number(&row["ops"])).sum();
         assert_eq!((times > 0, rows), (true, sum), "{name}");
         assert_eq!(number(&phase["check"]["faults"]), 0);
-        assert!(number(&phase["check"]["values"]) > 0 || phase["phase"]["each_key"] == true, "{name}: reads are checked");
+        assert!(
+            number(&phase["check"]["values"]) > 0 || phase["phase"]["each_key"] == true,
+            "{name}: reads are checked"
+        );
         assert_eq!(number(&phase["keys_after"]), keys, "{name}");
     }
     let fill = &record["phases"][0];
@@ -163,9 +173,18 @@ fn two_ranks_load_one_server_and_give_one_record() {
     assert_eq!(server.keys(), 1001);
     // The other rank has its own record, with its part of the workload.
     let own = records(&server.path().join("kvdyno-results").join("ranks").join("rank-1"));
-    assert_eq!((own.len(), number(&own[0]["trial"]["rank"]), number(&own[0]["trial"]["workload"]["keys"])), (1, 1, 500));
-    let merged: Vec<u64> = found[0]["phases"].as_array().unwrap().iter().map(|phase| number(&phase["ranks"][1]["ops"])).collect();
-    let of_rank: Vec<u64> = own[0]["phases"].as_array().unwrap().iter().map(|phase| number(&phase["ops"])).collect();
+    assert_eq!(
+        (own.len(), number(&own[0]["trial"]["rank"]), number(&own[0]["trial"]["workload"]["keys"])),
+        (1, 1, 500)
+    );
+    let merged: Vec<u64> = found[0]["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|phase| number(&phase["ranks"][1]["ops"]))
+        .collect();
+    let of_rank: Vec<u64> =
+        own[0]["phases"].as_array().unwrap().iter().map(|phase| number(&phase["ops"])).collect();
     assert_eq!(merged, of_rank);
     // The next run empties the database, because it is known.
     assert_ended(&kvdyno(server.path(), &words), 0, &[]);
@@ -220,7 +239,12 @@ fn a_rank_that_is_killed_ends_the_phase_with_a_record_that_says_so() {
     let found = reported(server.path());
     let outcome = &found[0]["outcome"];
     assert_eq!((&outcome["status"], &outcome["cause"]), (&"failed".into(), &"rank-lost".into()), "{outcome}");
-    let cut = found[0]["phases"].as_array().unwrap().iter().find_map(|phase| phase["not_run"].as_str()).unwrap_or("");
+    let cut = found[0]["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|phase| phase["not_run"].as_str())
+        .unwrap_or("");
     assert!(cut.contains("rank 1"), "{outcome} {cut}");
 }
 
