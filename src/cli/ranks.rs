@@ -4,7 +4,7 @@ use super::error::CliError;
 use super::plugins::executable;
 use crate::measure::signals;
 use crate::ranks::{Guest, Hub, PlanParts, Seat, Secret, nonce};
-use crate::results::Plan;
+use crate::results::{Plan, store::RANKS};
 use crate::runner::{Company, Entry, Side, rank_refusal};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -189,7 +189,7 @@ impl Ranks {
         match self.seat.rank {
             0 => results.to_path_buf(),
             // `kvdyno report` does not take it for the newest run.
-            rank => results.join("ranks").join(format!("rank-{rank}")),
+            rank => results.join(RANKS).join(format!("rank-{rank}")),
         }
     }
 

@@ -330,8 +330,16 @@ fn execute(
     let runner = &Runner { audits, ..runner.clone() };
     let ending = runner::run(&run.plan, runner, &mut results, &data, &mut live).map_err(|text| {
         remove_data(args, &data);
-        let resume = format!("kvdyno run --resume={}", results.path().display());
-        CliError::failed(text).hint(format!("completed trials are saved; resume with: {resume}"))
+        let hint = match &runner.company {
+            Some(_) => {
+                format!("completed trials are saved in {}; start all ranks again", results.path().display())
+            }
+            None => format!(
+                "completed trials are saved; resume with: kvdyno run --resume={}",
+                results.path().display()
+            ),
+        };
+        CliError::failed(text).hint(hint)
     })?;
     live.finish(ending == Ending::Complete, &results.path().to_string_lossy());
     drop(server);

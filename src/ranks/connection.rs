@@ -32,10 +32,19 @@ impl Connection {
         (most, patience): (usize, Duration),
     ) -> Result<Connection, String> {
         let until = Instant::now() + patience;
-        let stream = connected(rendezvous, until)?;
-        let line = Arc::new(Line::new(&stream)?);
-        let mut frames = Frames::new(stream, MOST_STRANGER);
-        introduce(&mut frames, &line, secret, hello).map_err(|reason| format!("{rendezvous}: {reason}"))?;
+        let (line, mut frames) = loop {
+            let stream = connected(rendezvous, until)?;
+            let line = Arc::new(Line::new(&stream)?);
+            let mut frames = Frames::new(stream, MOST_STRANGER);
+            match introduce(&mut frames, &line, secret, &hello) {
+                Ok(()) => break (line, frames),
+                // Too many strangers are connected, or rank 0 is about to end.
+                Err(Refusal::Broken(_)) if Instant::now() < until => std::thread::sleep(AGAIN),
+                Err(Refusal::Broken(reason) | Refusal::Final(reason)) => {
+                    return Err(format!("{rendezvous}: {reason}"));
+                }
+            }
+        };
         frames.allow(most);
         let is_over = Arc::new(AtomicBool::new(false));
         let (beaten, over) = (Arc::clone(&line), Arc::clone(&is_over));
@@ -110,21 +119,37 @@ fn connected(rendezvous: &str, until: Instant) -> Result<TcpStream, String> {
     }
 }
 
-fn introduce(frames: &mut Frames, line: &Line, secret: &Secret, hello: Hello) -> Result<(), String> {
+/// Why a connection was not made.
+enum Refusal {
+    /// It was closed, or the peer is silent.
+    Broken(String),
+    /// The peer is not the right one, or does not want this rank.
+    Final(String),
+}
+
+fn introduce(frames: &mut Frames, line: &Line, secret: &Secret, hello: &Hello) -> Result<(), Refusal> {
     let until = Instant::now() + PATIENCE;
-    let silent = || format!("no answer within {} s", PATIENCE.as_secs());
-    let greeting: Greeting = frames.next(until)?.ok_or_else(silent)?;
+    let silent = || Refusal::Broken(format!("no answer within {} s", PATIENCE.as_secs()));
+    let stranger = || {
+        let text = "what listens there is not the rendezvous of this version of kvdyno";
+        Refusal::Final(text.to_string())
+    };
+    let greeting: serde_json::Value = frames.next(until).map_err(Refusal::Broken)?.ok_or_else(silent)?;
+    let greeting: Greeting = serde_json::from_value(greeting).map_err(|_| stranger())?;
     if greeting.name != NAME || greeting.version != VERSION {
-        return Err("what listens there is not the rendezvous of this version of kvdyno".to_string());
+        return Err(stranger());
     }
-    let hello = Hello { version: VERSION, nonce: nonce()?, proof: String::new(), ..hello };
+    let nonce = nonce().map_err(Refusal::Final)?;
+    let hello = Hello { version: VERSION, nonce, proof: String::new(), ..hello.clone() };
     let proven = hello.proven(&greeting.nonce);
     let parts: Vec<&str> = proven.iter().map(String::as_str).collect();
     let hello = Hello { proof: secret.proof(&parts), ..hello };
-    line.send(&hello)?;
-    match frames.next(until)?.ok_or_else(silent)? {
+    line.send(&hello).map_err(Refusal::Broken)?;
+    match frames.next(until).map_err(Refusal::Broken)?.ok_or_else(silent)? {
         Answer::Welcome { proof } if secret.proves(&["hub", &hello.nonce, &greeting.nonce], &proof) => Ok(()),
-        Answer::Welcome { .. } => Err("what listens there does not know the secret".to_string()),
-        Answer::Refused { reason } => Err(format!("rank 0 refuses this rank: {reason}")),
+        Answer::Welcome { .. } => {
+            Err(Refusal::Final("what listens there does not know the secret".to_string()))
+        }
+        Answer::Refused { reason } => Err(Refusal::Final(format!("rank 0 refuses this rank: {reason}"))),
     }
 }

@@ -1,7 +1,7 @@
 //! How throughput scales: the rates of each engine at several numbers of threads, with the Universal Scalability Law.
 
 use super::content::Block;
-use super::describe::{all_threads, cell_name};
+use super::describe::{all_threads, cell_name, engine_name};
 use super::figure::{UNKNOWN, known, rate};
 use crate::results::scaling::{FEWEST_COUNTS, Law, Load, Misfit, fit};
 use crate::results::summary::{Cell, Group, PhaseSummary, Summary};
@@ -25,6 +25,15 @@ pub(super) enum Axis {
     Threads,
     /// Load generators.
     Ranks,
+    /// Members of the cluster that an engine starts, by one of its options.
+    Members,
+}
+
+/// The options of engines with the number of their members.
+const MEMBERS: [&str; 2] = ["members", "nodes"];
+
+fn is_members((name, _): &(String, String)) -> bool {
+    MEMBERS.contains(&name.as_str())
 }
 
 impl Axis {
@@ -33,13 +42,27 @@ impl Axis {
         match self {
             Axis::Threads => "threads",
             Axis::Ranks => "load generators",
+            Axis::Members => "members",
         }
     }
 
-    fn of(self, phase: &PhaseSummary) -> u32 {
+    /// The place of a cell on the axis; none: it has none.
+    fn of(self, phase: &PhaseSummary, cell: &Cell) -> Option<u32> {
         match self {
-            Axis::Threads => all_threads(phase),
-            Axis::Ranks => phase.ranks,
+            Axis::Threads => Some(all_threads(phase)),
+            Axis::Ranks => Some(phase.ranks),
+            Axis::Members => cell.options.iter().find(|option| is_members(option))?.1.parse().ok(),
+        }
+    }
+
+    /// The name of a cell's engine, the same along the axis.
+    fn engine(self, cell: &Cell) -> String {
+        match self {
+            Axis::Threads | Axis::Ranks => cell_name(cell),
+            Axis::Members => {
+                let others = cell.options.iter().filter(|option| !is_members(option));
+                engine_name(&cell.engine, &others.cloned().collect::<Vec<_>>())
+            }
         }
     }
 
@@ -50,6 +73,7 @@ impl Axis {
         match self {
             Axis::Threads => several(phase.ranks, "load generator", "load generators"),
             Axis::Ranks => counted(all_threads(phase).into(), "thread each", "threads each"),
+            Axis::Members => String::new(),
         }
     }
 }
@@ -68,6 +92,8 @@ pub(super) struct Sweep<'a> {
 
 /// An engine at several counts.
 pub(super) struct Scaled<'a> {
+    /// Its name in tables and charts.
+    pub name: String,
     /// The count and the cell, ascending.
     pub cells: Vec<(u32, &'a Cell)>,
     /// The law, or why there is none.
@@ -75,7 +101,7 @@ pub(super) struct Scaled<'a> {
 }
 
 impl<'a> Scaled<'a> {
-    fn new(mut cells: Vec<(u32, &'a Cell)>) -> Scaled<'a> {
+    fn new(name: String, mut cells: Vec<(u32, &'a Cell)>) -> Scaled<'a> {
         cells.sort_by_key(|(count, _)| *count);
         let runs = |(count, cell): &(u32, &Cell)| {
             let rates =
@@ -83,12 +109,7 @@ impl<'a> Scaled<'a> {
             rates.map(|rate| Load { count: *count, rate }).collect::<Vec<_>>()
         };
         let loads: Vec<Load> = cells.iter().flat_map(runs).collect();
-        Scaled { law: fit(&loads), cells }
-    }
-
-    /// Its name in tables and charts.
-    pub fn name(&self) -> String {
-        self.cells.first().map_or_else(String::new, |(_, cell)| cell_name(cell))
+        Scaled { name, law: fit(&loads), cells }
     }
 
     fn fastest(&self) -> f64 {
@@ -111,16 +132,19 @@ struct Key<'a> {
 pub(super) fn sweeps(summary: &Summary) -> Vec<Sweep<'_>> {
     let mut all = of_axis(summary, Axis::Threads);
     all.extend(of_axis(summary, Axis::Ranks));
+    all.extend(of_axis(summary, Axis::Members));
     all
 }
 
 fn of_axis(summary: &Summary, axis: Axis) -> Vec<Sweep<'_>> {
     let mut found: Vec<(Key, Vec<(u32, &Cell)>)> = Vec::new();
     for phase in &summary.phases {
-        let Some(base) = phase.variant_of.as_deref() else { continue };
+        // Members are an option of an engine, the other counts are variants of a workload.
+        let base = if axis == Axis::Members { Some(&phase.workload) } else { phase.variant_of.as_ref() };
+        let Some(base) = base else { continue };
         for group in &phase.groups {
             let key = key(axis, base, phase, group);
-            let cells = group.cells.iter().map(|cell| (axis.of(phase), cell));
+            let cells = group.cells.iter().filter_map(|cell| Some((axis.of(phase, cell)?, cell)));
             match found.iter_mut().find(|(seen, _)| *seen == key) {
                 Some((_, all)) => all.extend(cells),
                 None => found.push((key, cells.collect())),
@@ -136,7 +160,8 @@ fn key<'a>(axis: Axis, base: &'a str, phase: &'a PhaseSummary, group: &Group) ->
     Key {
         base,
         phase: &phase.name,
-        group: group.name(),
+        // One member is a server and three are a distributed store: different groups.
+        group: if axis == Axis::Members { group.durability_in_force.to_string() } else { group.name() },
         requested: phase.durability_requested.to_string(),
         keys: phase.keys,
         fixed: axis.fixed(phase),
@@ -146,7 +171,7 @@ fn key<'a>(axis: Axis, base: &'a str, phase: &'a PhaseSummary, group: &Group) ->
 fn sweep<'a>(axis: Axis, key: &Key, cells: &[(u32, &'a Cell)], several_keys: bool) -> Option<Sweep<'a>> {
     let mut engines: Vec<(String, Vec<(u32, &Cell)>)> = Vec::new();
     for &(count, cell) in cells.iter().filter(|(_, cell)| cell.ops_per_second.is_some()) {
-        let name = cell_name(cell);
+        let name = axis.engine(cell);
         match engines.iter_mut().find(|(seen, _)| *seen == name) {
             // Two variants that differ in something else than the count are no sweep.
             Some((_, own)) if own.iter().any(|(other, _)| *other == count) => return None,
@@ -155,7 +180,8 @@ fn sweep<'a>(axis: Axis, key: &Key, cells: &[(u32, &'a Cell)], several_keys: boo
         }
     }
     engines.retain(|(_, own)| own.len() >= FEWEST);
-    let mut engines: Vec<Scaled> = engines.into_iter().map(|(_, cells)| Scaled::new(cells)).collect();
+    let mut engines: Vec<Scaled> =
+        engines.into_iter().map(|(name, cells)| Scaled::new(name, cells)).collect();
     engines.sort_by(|one, other| other.fastest().total_cmp(&one.fastest()));
     let keys = if several_keys { format!(", {} keys", key.keys) } else { String::new() };
     let requested =
@@ -208,7 +234,7 @@ fn table(sweep: &Sweep) -> Table {
             Ok(law) => law_texts(law, engine),
             Err(_) => LAW.map(|_| UNKNOWN.to_string()),
         };
-        table.push([engine.name()].into_iter().chain(figures).chain(law).collect());
+        table.push([engine.name.clone()].into_iter().chain(figures).chain(law).collect());
     }
     table
 }
@@ -247,7 +273,7 @@ fn law_texts(law: &Law, engine: &Scaled) -> [String; 4] {
 /// Why engines have no law, in one line; none: all have one.
 fn reasons(sweep: &Sweep) -> Option<String> {
     let reason = |engine: &Scaled| {
-        Some(format!("{}: {}", engine.name(), misfit(engine.law.as_ref().err()?, sweep.axis)))
+        Some(format!("{}: {}", engine.name, misfit(engine.law.as_ref().err()?, sweep.axis)))
     };
     let all: Vec<String> = sweep.engines.iter().filter_map(reason).collect();
     (!all.is_empty()).then(|| plain_text(&format!("No law is fitted. {}.", all.join("; "))))
@@ -319,7 +345,7 @@ mod tests {
         let all = sweeps(&summary);
         assert_eq!(all.len(), 1);
         assert_eq!((all[0].name.as_str(), all[0].settings.as_str()), ("grow / read", "level process"));
-        let names: Vec<String> = all[0].engines.iter().map(Scaled::name).collect();
+        let names: Vec<String> = all[0].engines.iter().map(|engine| engine.name.clone()).collect();
         assert_eq!(names, ["a", "b"]);
         let law = all[0].engines[0].law.unwrap();
         assert!(law.sigma.low <= 0.05 && 0.05 <= law.sigma.high, "{law:?}");
@@ -336,6 +362,27 @@ mod tests {
         let text = crate::report::text::blocks(blocks(&summary));
         assert!(text.contains("a: 3 numbers of threads, and the law needs 4"), "{text}");
         assert!(blocks(&swept(&[2], lawful).1).is_empty(), "one count is no sweep");
+    }
+
+    #[test]
+    fn an_engine_with_several_numbers_of_members_is_a_sweep() {
+        let phases = [PhaseSketch::new("read", &["get"], 20_000)];
+        let sketch = Sketch { name: "look", phases: &phases, engines: &["a", "b", "c"], ..Sketch::EMPTY };
+        let (mut run, mut records) = drawn(&[sketch]);
+        let change = |trial: &mut crate::results::Trial| {
+            if let Some(members) = ["a", "b"].iter().position(|name| *name == trial.engine) {
+                trial.engine = "store".into();
+                trial.options =
+                    vec![("size".into(), "1".into()), ("members".into(), (2 * members + 1).to_string())];
+            }
+        };
+        records.iter_mut().for_each(|record| change(&mut record.trial));
+        run.plan.trials.iter_mut().for_each(change);
+        let summary = Summary::new(&run, records);
+        let all = sweeps(&summary);
+        assert_eq!((all.len(), all[0].axis, all[0].engines.len()), (1, Axis::Members, 1));
+        let counts: Vec<u32> = all[0].engines[0].cells.iter().map(|(count, _)| *count).collect();
+        assert_eq!((all[0].engines[0].name.as_str(), counts), ("store (size=1)", vec![1, 3]));
     }
 
     #[test]

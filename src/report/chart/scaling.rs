@@ -47,7 +47,7 @@ fn line(scene: &Scene, (place, engine): (usize, &Scaled)) -> Line {
         let x = |piece: u32| low + (high - low) * f64::from(piece) / f64::from(PIECES);
         (0..=PIECES).map(|piece| (x(piece), law.rate(x(piece)))).collect()
     });
-    let (name, counts) = (engine.name(), engine.cells.len() as u64);
+    let (name, counts) = (engine.name.clone(), engine.cells.len() as u64);
     Line {
         tip: format!("{name}: ops/s at {}", counted(counts, "point", "points")),
         points: engine.cells.iter().map(point).collect(),
