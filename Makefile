@@ -20,7 +20,7 @@ space := $(empty) $(empty)
 
 # With CI=true the tests fail if one of these is not available, so that no skipped engine goes unnoticed.
 REQUIRED_ENGINES := $(subst $(space),$(comma),$(strip \
-  null memory-map memory-btree redb fjall sled canopydb surrealkv persy lmdb sqlite redis quick-cache example example-cpp null-c \
+  null memory-map memory-btree redb fjall sled canopydb surrealkv persy lmdb sqlite redis redis-cluster quick-cache example example-cpp null-c \
   leveldb rocksdb kyotocabinet kyotocabinet-hash berkeleydb berkeleydb-hash berkeleydb-cds berkeleydb-plain \
   wiredtiger wiredtiger-lsm tkrzw tkrzw-hash tokyocabinet tokyocabinet-hash gdbm lmdb-system sqlite-system \
   null-go null-go-keeps example-go badger badger-memory bbolt bolt buntdb buntdb-memory goleveldb kv pebble pogreb nutsdb sniper \
