@@ -215,14 +215,33 @@ fn file_hash(engine: &Engine) -> Result<String, CliError> {
 }
 
 fn write(folder: &Path, certificate: &Certificate) -> Result<(), CliError> {
+    let mut name = certificate.file_name();
+    if is_of_other(&folder.join(format!("{name}.json")), certificate) {
+        // Two names and versions may make one name of a file.
+        let subject = &certificate.subject;
+        let whole = serde_json::to_vec(&(&subject.engine, &subject.version, &subject.options))?;
+        name += &format!("-{}", &sha256(&whole)[..8]);
+        eprintln!("{}.json is of something else and was not replaced; wrote {name}", certificate.file_name());
+    }
     for (ending, text) in [("json", certificate.json()), ("md", certificate_markdown(certificate))] {
-        let path = folder.join(format!("{}.{ending}", certificate.file_name()));
+        let path = folder.join(format!("{name}.{ending}"));
         // After a crash the file is the old one or the new one.
         let unfinished = path.with_extension(format!("{ending}.unfinished"));
         fs::write(&unfinished, text).map_err(CliError::cannot_write_out(&unfinished))?;
         fs::rename(&unfinished, &path).map_err(CliError::cannot_write_out(&path))?;
     }
     Ok(())
+}
+
+/// Whether a file is there that is no certificate of the same engine, version and options.
+fn is_of_other(file: &Path, certificate: &Certificate) -> bool {
+    let own = &certificate.subject;
+    let is_own = |text: String| {
+        Certificate::parse(&text).is_ok_and(|Certificate { subject, .. }| {
+            (&subject.engine, &subject.version, &subject.options) == (&own.engine, &own.version, &own.options)
+        })
+    };
+    file.exists() && !fs::read_to_string(file).is_ok_and(is_own)
 }
 
 /// Checks certificates: a line for each. A changed one is wrong; one for another driver file is not.
