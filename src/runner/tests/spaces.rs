@@ -196,7 +196,6 @@ fn shared_of<'a>(
         fill_items: dense,
         insert_end: dense,
         counters_from: dense,
-        others: None,
         clock: Clock::calibrate(),
         bound: Bound::of(false, Clock::monotonic(), 20.0),
         capabilities,
