@@ -10,7 +10,7 @@
 # Debian packages: to build, for `make test-all`, and for `make test`.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
   libtkrzw-dev libtokyocabinet-dev libgdbm-dev liblmdb-dev libsqlite3-dev
-BROWSER_PACKAGES := chromium
+BROWSER_PACKAGES := chromium openmpi-bin
 TEST_PACKAGES := clang-format redis-server redis-tools python3-redis librsvg2-bin e2fsprogs xfsprogs \
   etcd-server memcached postgresql
 
@@ -25,6 +25,9 @@ REQUIRED_ENGINES := $(subst $(space),$(comma),$(strip \
   wiredtiger wiredtiger-lsm tkrzw tkrzw-hash tokyocabinet tokyocabinet-hash gdbm lmdb-system sqlite-system \
   null-go null-go-keeps example-go badger badger-memory bbolt bolt buntdb buntdb-memory goleveldb kv pebble pogreb nutsdb sniper \
   rosedb lotusdb grocksdb go-map go-map-memory go-btree go-btree-memory etcd memcached postgresql))
+
+# The same for what tests need of the machine: rows of `kvdyno doctor`. Without CI=true such a test is skipped.
+REQUIRED_FACILITIES := seccomp notification,memory cap,cgroup v2,loop devices,power cut on ext4,power cut on XFS,FUSE,drop_caches,thread states
 
 CARGO ?= cargo
 CC ?= cc
@@ -46,6 +49,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 ifeq ($(CI),true)
 export KVDYNO_REQUIRED_ENGINES := $(REQUIRED_ENGINES)
+export KVDYNO_REQUIRED_FACILITIES := $(REQUIRED_FACILITIES)
 endif
 ifeq ($(KVDYNO_ROCKSDB_JNI_PREFIX),)
 export KVDYNO_ROCKSDB_JNI_PREFIX := $(wildcard $(EXTRA)/rocksdb-jni)

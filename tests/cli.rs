@@ -60,6 +60,8 @@ mod servers;
 mod sites;
 #[path = "cli/slow.rs"]
 mod slow;
+#[path = "cli/stalls.rs"]
+mod stalls;
 #[path = "cli/suites.rs"]
 mod suites;
 #[path = "cli/transactions.rs"]

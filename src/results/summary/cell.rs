@@ -10,6 +10,7 @@ use crate::results::{
 use crate::workload::{Durability, OpKind};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// An engine with its options, in one phase at one effective durability level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,6 +55,9 @@ pub struct Cell {
     /// Sync calls per acknowledged commit, observed before the run; none: it writes nothing, or nothing was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syncs_per_commit: Option<f64>,
+    /// System calls by kind per acknowledged commit, observed before the run: syncs, and writes to files.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls_per_commit: BTreeMap<String, f64>,
     /// What an op costs, the median of each figure over runs.
     pub cost: Cost,
     /// How far reads were checked: the lowest level of all runs.
@@ -482,6 +486,11 @@ pub(super) fn cell(
         write_amplification: middle(|run| run.write_amplification),
         space_amplification: middle(|run| run.space_amplification),
         syncs_per_commit: middle(|run| run.observed.as_ref()?.syncs_per_commit),
+        // One pass before the run is that of all runs.
+        calls_per_commit: counted
+            .iter()
+            .find_map(|run| Some(run.observed.as_ref()?.calls_per_commit.clone()))
+            .unwrap_or_default(),
         cost: Cost::over(&runs.iter().map(|run| &run.cost).collect::<Vec<_>>(), median),
         check_level: counted.iter().map(|phase| phase.check.level).min_by_key(|level| *level as u8),
         evicted_share: Kind::of(class.as_deref()).is_cache().then(|| evicted_share(counted)).flatten(),

@@ -38,6 +38,9 @@ pub struct PhaseSummary {
     pub value: ValueSpec,
     /// The indexes of the rows.
     pub indexes: Vec<Index>,
+    /// The number of load generators that ran it together, each with these threads.
+    #[serde(skip_serializing_if = "is_one")]
+    pub ranks: u32,
     /// The requested durability level.
     #[serde(rename = "durability_asked")]
     pub durability_requested: Durability,
@@ -47,6 +50,10 @@ pub struct PhaseSummary {
     pub groups: Vec<Group>,
     /// Unranked cells: nothing was measured, or the engine has a planted fault.
     pub unranked: Vec<Cell>,
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 /// The cells of one kind at one effective level: ranked cells first, in descending order of their medians.
@@ -64,11 +71,11 @@ pub struct Group {
 /// All phases of all workloads of the run, in the order of the plan. Ratios refer to `baseline`, or to each table's leader.
 pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> Vec<PhaseSummary> {
     let mut phases: Vec<PhaseSummary> = Vec::new();
-    for workload in run.plan.trials.iter().map(|trial| &trial.workload) {
+    for Trial { workload, ranks, .. } in &run.plan.trials {
         for phase in &workload.phases {
             let known = phases.iter().any(|seen| seen.workload == workload.name && seen.name == phase.name);
             if !known {
-                phases.push(summarize_phase(run, records, (workload, phase), baseline));
+                phases.push(summarize_phase(run, records, (workload, phase, (*ranks).max(1)), baseline));
             }
         }
     }
@@ -93,7 +100,7 @@ fn reference<'a>(records: &'a Found, workload: &'a Workload, phase: &'a Phase) -
 fn summarize_phase(
     run: &Run,
     records: &Found,
-    (workload, phase): (&Workload, &Phase),
+    (workload, phase, ranks): (&Workload, &Phase, u32),
     baseline: Option<&str>,
 ) -> PhaseSummary {
     let reference = reference(records, workload, phase);
@@ -109,6 +116,7 @@ fn summarize_phase(
         key: reference.workload.key.clone(),
         value: reference.workload.value.clone(),
         indexes: reference.workload.indexes.clone(),
+        ranks,
         durability_requested: phase.durability.unwrap_or(workload.durability),
         floors: Vec::new(),
         groups: Vec::new(),
@@ -126,14 +134,15 @@ fn summarize_phase(
     }
     summary.groups.sort_by_key(|group| (group.kind, group.durability_in_force));
     for group in &mut summary.groups {
-        rank(&mut group.cells, throughput(&summary.settings), baseline);
+        rank(&mut group.cells, throughput(&summary.settings, ranks), baseline);
     }
     summary
 }
 
 /// How the throughput of engines in a phase is to be read.
-fn throughput(phase: &Phase) -> Throughput {
+fn throughput(phase: &Phase, ranks: u32) -> Throughput {
     let threads = u64::from(phase.threads) + u64::from(phase.readers) + u64::from(phase.writers);
+    let threads = threads * u64::from(ranks);
     let writes = phase.writers > 0 || phase.mix.kinds().any(OpKind::writes);
     if threads <= 1 && !writes { Throughput::Exact } else { Throughput::UpperBound }
 }

@@ -60,8 +60,13 @@ fn a_cell_whose_level_is_contradicted_is_shown_without_a_rank() {
         let mut records = fixture::records();
         for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
             let reason = Some("20 of 20 puts were acknowledged before any sync began".to_string());
-            record.phases[0].observed =
-                Some(Observed { syncs_per_commit: Some(0.5), verdict, reason, certified: None });
+            record.phases[0].observed = Some(Observed {
+                syncs_per_commit: Some(0.5),
+                calls_per_commit: [("fdatasync".to_string(), 0.5)].into(),
+                verdict,
+                reason,
+                certified: None,
+            });
         }
         let name = records[0].phases[0].phase.name.clone();
         cell(phase(&Summary::new(&fixture::run(), records), &name), "redb").clone()
@@ -95,6 +100,7 @@ fn the_crashes_of_a_certificate_are_beside_the_level() {
         for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
             record.phases[0].observed = Some(Observed {
                 syncs_per_commit: Some(1.0),
+                calls_per_commit: Default::default(),
                 verdict: AuditVerdict::Agrees,
                 reason: None,
                 certified: Some(certified.clone()),
