@@ -3,7 +3,8 @@
 
 use super::args::unknown;
 use super::error::CliError;
-use crate::text::{Table, parse_bytes, parse_count, parse_seconds};
+use super::screen::of_stdout;
+use crate::text::{facts, parse_bytes, parse_count, parse_seconds};
 use crate::workload::{
     Axes, Changes, Durability, Member, Overrides, Suite, Workload, WorkloadError, builtin, builtin_names,
     builtin_suite, builtin_suites, builtin_text, is_suite, parse, parse_size, parse_suite, parse_threads,
@@ -21,14 +22,9 @@ pub struct WorkloadsArgs {
 pub fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
     let Some(name) = &args.name else {
         let (workloads, suites) = (builtin_names(), builtin_suites());
-        let mut table = Table::untitled(2);
-        for (name, about) in workloads.iter().chain(suites) {
-            table.push(vec![name.to_string(), about.to_string()]);
-        }
-        let lines = table.lines();
-        let (workloads, suites) = lines.split_at(workloads.len());
-        println!("{}\n\nsuites (several workloads, with the engines to compare):", workloads.join("\n"));
-        println!("{}", suites.join("\n"));
+        let width = of_stdout().width;
+        println!("{}\nsuites (several workloads, with the engines to compare):", facts(workloads, width));
+        print!("{}", facts(suites, width));
         return Ok(0);
     };
     match builtin_text(name) {

@@ -73,7 +73,7 @@ pub const PLOTS: &[Plot] = &[
     },
     Plot {
         name: "series",
-        about: "Ops per second, p99, memory and disk over time, with stalls marked.",
+        about: "Ops per second, p99, memory and disk over time, with slow intervals and stalls marked.",
         needs: "a phase of at least three seconds",
         charts: |scene, choice| choice.each(scene, |phase| chart::series(scene, phase, choice.scales())),
     },

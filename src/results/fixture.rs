@@ -288,6 +288,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
             .map(|thread| thread_record(thread, ops / threads, elapsed_ns, inside_ns))
             .collect(),
         series: if ops == 0 { vec![] } else { vec![series_row(&kinds, ops, elapsed_ns)] },
+        stalls: Vec::new(),
         kinds,
         usage: usage(ops, cost_ns, writes, stores),
         watcher: None,

@@ -39,7 +39,7 @@ pub use times::{CallTimes, HarnessShares, HarnessTimes};
 
 use crate::measure::{
     CapRecord, CapUse, ClockFacts, DeviceUse, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement,
-    SeriesRow, Usage, Warning,
+    SeriesRow, Stall, Usage, Warning,
 };
 pub use crate::workload::{Durability, OpKind};
 use crate::workload::{Phase, Workload};
@@ -278,6 +278,9 @@ pub struct PhaseRecord {
     pub threads: Vec<ThreadRecord>,
     /// Per second; the last row may be shorter.
     pub series: Vec<SeriesRow>,
+    /// Its stalls, the longest first: at most ten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<Stall>,
     /// Resources that the process used during the phase: differences, except `rss_bytes` and peaks.
     pub usage: Usage,
     /// The part of it that the harness's own thread used, which samples the process each second: differences, without memory
@@ -496,6 +499,7 @@ impl PhaseRecord {
             kinds: Vec::new(),
             threads: Vec::new(),
             series: Vec::new(),
+            stalls: Vec::new(),
             usage: Usage::default(),
             watcher: None,
             device: None,

@@ -245,6 +245,8 @@ fn series(all: &[&PhaseRecord]) -> Vec<SeriesRow> {
             max_ns: times.max_ns(),
             kinds,
             rss_bytes: known(|row| row.rss_bytes),
+            rss_anonymous_bytes: known(|row| row.rss_anonymous_bytes),
+            open_files: known(|row| row.open_files),
             cpu_ns: known(|row| row.cpu_ns),
             written_bytes: known(|row| row.written_bytes),
             disk_allocated_bytes: None,

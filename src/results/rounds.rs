@@ -22,7 +22,7 @@ impl Record {
     /// The complete phase with its rounds merged; none if the record does not have it.
     ///
     /// Ops, times, histograms, resources and checks are summed, peaks are the maximum, and states at the end of a round are
-    /// those of the last round. Rows per second and percentiles of threads, which cannot be summed, are omitted. If rounds
+    /// those of the last round. Rows per second, stalls and percentiles of threads, which cannot be summed, are omitted. If rounds
     /// are missing, the phase counts as ended by a failure.
     pub fn whole_phase(&self, phase: &str) -> Option<Cow<'_, PhaseRecord>> {
         let mut rounds = self.phases.iter().filter(|found| found.phase.name == phase);
@@ -30,7 +30,8 @@ impl Record {
         if first.round.is_none() {
             return Some(Cow::Borrowed(first));
         }
-        let mut whole = PhaseRecord { round: None, series: Vec::new(), ..first.clone() };
+        let (series, stalls) = (Vec::new(), Vec::new());
+        let mut whole = PhaseRecord { round: None, series, stalls, ..first.clone() };
         forget_percentiles(&mut whole.threads);
         let mut weights = Weights::default();
         weights.add(first);

@@ -4,15 +4,16 @@ use super::check::Faults;
 use super::chooser::Chooser;
 use super::draw::{Draw, mix_of};
 use super::judge::Judge;
+use super::longest::LongOp;
 use super::reread;
-use super::shared::{Count, Failure, Published, Role, Shared, Slot, Tally};
+use super::shared::{Failure, Role, Shared, Slot, Tally};
 use super::spaces::Spaces;
-use super::watch::{Ending, Tick, Watch};
+use super::watch::{Ending, Seen, Tick, Watch};
 use super::worker::{Outcome, Worker, shape_of};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
 use crate::generator::Distribution;
-use crate::measure::{CapUse, ThreadTimes, Usage};
+use crate::measure::{CapUse, Stall, ThreadTimes, Usage};
 use crate::ranks::{Agreed, Event, Lost, Member};
 use crate::results::ranks::RankRecord;
 use crate::results::{
@@ -20,9 +21,12 @@ use crate::results::{
 };
 use crate::workload::{Access, Durability, Emulate, OpKind, Phase};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
+
+/// The number of stalls in a record.
+const STALLS: usize = 10;
 
 /// A phase that was run: its record, and information for the next phases.
 pub struct PhaseRun {
@@ -77,14 +81,8 @@ pub fn slots(phase: &Phase) -> Vec<Slot> {
     let slot = |role: Role| {
         let mix = mix_of(phase, role);
         let kinds: Vec<OpKind> = mix.kinds().collect();
-        Slot {
-            role,
-            writer: next(kinds.iter().any(|kind| kind.writes()), &mut writers),
-            inserter: next(inserts(phase, role), &mut inserters),
-            ops: Count::alone(),
-            inserted: AtomicU64::new(0),
-            published: Mutex::new(Published::new(&kinds)),
-        }
+        let writer = next(kinds.iter().any(|kind| kind.writes()), &mut writers);
+        Slot::new(role, writer, next(inserts(phase, role), &mut inserters), &kinds)
     };
     roles(phase).into_iter().map(slot).collect()
 }
@@ -258,7 +256,7 @@ pub fn run(
     let has_ended = AtomicBool::new(false);
     let mut agreed = None;
     let barrier = Barrier::new(workers.len() + 1);
-    let mut watch = Watch::new(shared, data, quotas.iter().sum());
+    let mut watch = Watch::new(shared, database, data, quotas.iter().sum());
     let mut outcomes = Vec::new();
     let before_abort = reread::before_abort(shared);
     std::thread::scope(|scope| {
@@ -326,6 +324,7 @@ pub fn run(
     let mut record = record_of(shared, &outcomes, failure.as_ref());
     (record.series, record.usage, record.noise) = (watched.series, watched.usage, Some(watched.noise));
     (record.watcher, record.device) = (Some(watched.watcher), watched.device);
+    record.stalls = stalls(shared, &outcomes, &watched.seen);
     (record.disk_peak, record.disk_end) = (watched.disk_peak, watched.disk_end);
     record.engine_stats = engine_stats;
     record.check.values += reread;
@@ -492,6 +491,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
             .map(|(at, outcome)| thread_record(shared, at, outcome))
             .collect(),
         series: Vec::new(),
+        stalls: Vec::new(),
         usage: Usage::default(),
         watcher: None,
         device: None,
@@ -511,6 +511,44 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         observed: None,
         ranks: Vec::new(),
     }
+}
+
+/// The longest stalls, the longest first. A stall of another thread that is at least half within a longer one is part of that.
+fn stalls(shared: &Shared<'_>, outcomes: &[Outcome], seen: &[Seen]) -> Vec<Stall> {
+    let of_thread = |(thread, outcome): (usize, &Outcome)| {
+        let ops: Vec<LongOp> = outcome.longest.ops().collect();
+        ops.into_iter().map(move |op| (thread, op))
+    };
+    let mut all: Vec<(usize, LongOp)> = outcomes.iter().enumerate().flat_map(of_thread).collect();
+    all.sort_by_key(|(thread, op)| (std::cmp::Reverse(op.ticks), *thread, op.start));
+    let mut kept: Vec<(usize, LongOp, u32)> = Vec::new();
+    for (thread, op) in all {
+        let is_part = |(other, longer, _): &(usize, LongOp, u32)| {
+            let both = op.end.min(longer.end).saturating_sub(op.start.max(longer.start));
+            *other != thread && both >= op.end.saturating_sub(op.start) / 2
+        };
+        match kept.iter().position(is_part) {
+            Some(place) => kept[place].2 += 1,
+            None if kept.len() < STALLS => kept.push((thread, op, 0)),
+            None => {}
+        }
+    }
+    let ns = |ticks| shared.clock.to_ns(ticks);
+    let warm = shared.warm_until.load(Ordering::Acquire);
+    let stall = |(thread, op, others): (usize, LongOp, u32)| {
+        // What was seen is of this op only if nothing of it was before or after it.
+        let is_within = |seen: &&Seen| seen.thread == thread && op.start <= seen.from && seen.to <= op.end;
+        let longest = seen.iter().filter(is_within).max_by_key(|seen| seen.to - seen.from);
+        Stall {
+            thread: thread as u32,
+            kind: op.kind.to_string(),
+            at_ns: ns(op.start.saturating_sub(warm)),
+            length_ns: ns(op.ticks),
+            others,
+            seen: longest.map(|seen| seen.view.clone()),
+        }
+    };
+    kept.into_iter().map(stall).collect()
 }
 
 /// What the harness spent its part of the threads' time on.

@@ -10,7 +10,7 @@ use super::shared::Failure;
 use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
-use crate::measure::{Blocked, CapRecord, Clock, End, Event, MemoryCap, TrialProcess, Warning};
+use crate::measure::{Blocked, CapRecord, Clock, End, Event, MemoryCap, PrintedFile, TrialProcess, Warning};
 use crate::measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals};
 use crate::ranks::{Member, Seat, Secret};
 use crate::results::audit::{Audit, Shape};
@@ -70,7 +70,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const STDERR: &str = "stderr.txt";
 /// Lines of stderr that a record keeps.
 const STDERR_LINES: usize = 20;
-/// Bytes of stderr that are kept in the file.
+/// Bytes at the end of stderr in which the fresh process's last line is searched.
 const STDERR_BYTES: u64 = 64 << 10;
 
 /// The side of the trial's process: runs the task in `file` and writes the record. An `Err` is printed to stderr.
@@ -189,8 +189,10 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
         Some(record) if status.success() => Ok(record),
         whole => {
             let how = status.signal().map_or_else(|| status.to_string(), signals::signal_name);
-            let message =
-                last_lines(&file(STDERR)).pop().map_or_else(String::new, |line| format!(": {line}"));
+            let message = end_of(&file(STDERR))
+                .ok()
+                .and_then(|end| last_lines(&end).pop())
+                .map_or_else(String::new, |line| format!(": {line}"));
             let has_opened = |record: Record| record.steps.iter().any(|step| step.name == StepKind::Reopen);
             let has_opened = whole.or(begun).is_some_and(has_opened);
             let stage = if has_opened { StepKind::Sweep } else { StepKind::Reopen };
@@ -353,10 +355,14 @@ impl Runner {
             let _ = fs::remove_file(old.with_extension("part"));
         }
         let kills_before = signals::out_of_memory_kills();
-        let mut process = self.start(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
-        let (end, ended) = self.watch(&mut process, board.as_ref(), observer);
+        let (mut process, mut stderr) =
+            self.start(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
+        let (end, ended) = self.watch(&mut process, &mut stderr, board.as_ref(), observer);
+        let on_stdout = process.take_printed();
         drop(process);
-        let stderr = last_lines(&stderr_file);
+        // If the disk is so full or broken that it cannot be read, nothing is known of it.
+        let (on_stderr, stderr) = stderr.finish().unwrap_or_default();
+        let stderr = last_lines(&stderr);
         let whole = read_record(&task.record);
         let partial = read_record(&unfinished(&task.record));
         for old in [&task.record, &unfinished(&task.record)] {
@@ -367,6 +373,8 @@ impl Runner {
         match whole {
             Some(mut record) if is_sound => {
                 record.warnings.extend(left_behind(&end));
+                record.warnings.extend(Warning::of_printed("stdout", &on_stdout));
+                record.warnings.extend(Warning::of_printed("stderr", &on_stderr));
                 Ok(record)
             }
             whole => {
@@ -389,21 +397,23 @@ impl Runner {
         }
     }
 
-    fn start(&self, engine: &str, task: &Path, stderr: &Path) -> Result<TrialProcess, String> {
-        let stderr = fs::File::create(stderr)
+    fn start(&self, engine: &str, task: &Path, stderr: &Path) -> Result<(TrialProcess, PrintedFile), String> {
+        let (printed, stderr) = PrintedFile::create(stderr)
             .map_err(|error| format!("cannot create {}: {error}", stderr.display()))?;
         let mut command = Command::new(&self.executable);
         command.envs(environment_of(engine));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.arg("trial").arg(task).stderr(stderr);
-        TrialProcess::start(&mut command)
-            .map_err(|error| format!("cannot start {}: {error}", self.executable.display()))
+        let process = TrialProcess::start(&mut command)
+            .map_err(|error| format!("cannot start {}: {error}", self.executable.display()))?;
+        Ok((process, printed))
     }
 
     /// Forwards ticks until the process ends, makes no progress for too long, or the user interrupts it.
     fn watch(
         &self,
         process: &mut TrialProcess,
+        stderr: &mut PrintedFile,
         board: Option<&Board>,
         observer: &mut dyn Observer,
     ) -> (End, Ended) {
@@ -427,6 +437,8 @@ impl Runner {
                 Event::Quiet => {}
                 Event::Ended(end) => return (end, ended),
             }
+            // If it cannot be shortened, it only grows.
+            let _ = stderr.shorten();
             let snapshot = board.map(Board::snapshot);
             if let Some(snapshot) = &snapshot {
                 // An engine may have closed the pipe for ticks.
@@ -467,25 +479,20 @@ fn read_record(file: &Path) -> Option<Record> {
     serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
 }
 
-/// The last lines of a file; a long file is truncated to its end.
-fn last_lines(file: &Path) -> Vec<String> {
-    let end = end_of(file).unwrap_or_default();
-    let text = String::from_utf8_lossy(&end).into_owned();
+/// The last lines of what was printed.
+fn last_lines(end: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(end);
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(STDERR_LINES)..].iter().map(|line| line.to_string()).collect()
 }
 
+/// The end of a file.
 fn end_of(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+    let mut file = fs::File::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(STDERR_BYTES)))?;
     let mut end = Vec::new();
-    Read::by_ref(&mut file).take(STDERR_BYTES).read_to_end(&mut end)?;
-    if length > STDERR_BYTES {
-        file.set_len(0)?;
-        file.rewind()?;
-        file.write_all(&end)?;
-    }
+    file.take(STDERR_BYTES).read_to_end(&mut end)?;
     Ok(end)
 }
 

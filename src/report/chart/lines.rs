@@ -17,8 +17,10 @@ pub(super) struct Point {
     pub interval: Option<Interval>,
     /// Whether the point has a marker.
     pub is_marked: bool,
-    /// Whether the point is a stall.
-    pub is_stall: bool,
+    /// Whether the point is a slow interval.
+    pub is_slow: bool,
+    /// What is to be told about stalls that began in it; empty without stalls.
+    pub stalls: String,
 }
 
 /// An engine's line.
@@ -214,7 +216,7 @@ impl Places<'_> {
         Some((self.x.at(point.x), self.y.at(point.y?)))
     }
 
-    /// The line, interrupted at its gaps, with its whiskers, markers and stalls.
+    /// The line, interrupted at its gaps, with its whiskers, markers, slow intervals and stalls.
     fn line(&self, line: &Line) -> Html {
         let mut drawn = Html::default();
         let (colour, dash) = (line.style.colour, line.style.dash);
@@ -245,8 +247,12 @@ impl Places<'_> {
             if point.is_marked {
                 drawn.push(&marker(line.style, (x, y)));
             }
-            if point.is_stall {
+            if point.is_slow {
                 drawn.push(&html!("<path class=\"z\" d=\"M{} {}l8 8m0 -8l-8 8\"/>", x - 4.0, y - 4.0));
+            }
+            if !point.stalls.is_empty() {
+                let (shape, tip) = (html!("M{} {}l-4 -7h8z", x, y - 3.0), &point.stalls);
+                drawn.push(&html!("<path class=\"z\" d=\"{}\"><title>{}</title></path>", shape, tip));
             }
         }
         drawn

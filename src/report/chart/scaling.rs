@@ -38,7 +38,8 @@ fn line(scene: &Scene, (place, engine): (usize, &Scaled)) -> Line {
         y: cell.ops_per_second,
         interval: cell.ops_per_second_interval,
         is_marked: true,
-        is_stall: false,
+        is_slow: false,
+        stalls: String::new(),
     };
     let ends = engine.cells.first().zip(engine.cells.last());
     let curve = engine.law.as_ref().ok().zip(ends).map(|(law, ((low, _), (high, _)))| {

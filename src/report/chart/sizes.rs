@@ -126,7 +126,8 @@ fn draw(mut table: Table, scales: Scales) -> Option<Chart> {
             y: size.ops_per_second,
             interval: size.interval.filter(|_| every == 1),
             is_marked: at % every == 0,
-            is_stall: false,
+            is_slow: false,
+            stalls: String::new(),
         };
         Line {
             tip: format!("{}: ops/s at {} sizes", engine.name, engine.sizes.len()),

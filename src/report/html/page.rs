@@ -10,6 +10,7 @@ use super::super::next::next_steps;
 use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::super::ranks;
 use super::super::scaling;
+use super::super::stalls::{self, stalls};
 use super::super::verdict::{brief, verdict};
 use super::engines;
 use super::heatmap::heatmaps;
@@ -204,7 +205,13 @@ fn ending(scene: &Scene) -> Html {
         "On a log scale a dot marks the figure, because the length of a bar would have no meaning.",
     ];
     more.push(Block::Lines(
-        LEGEND.iter().chain(cost::LEGEND).chain(&pictures).map(|line| line.to_string()).collect(),
+        LEGEND
+            .iter()
+            .chain(cost::LEGEND)
+            .chain([&stalls::LEGEND])
+            .chain(&pictures)
+            .map(|line| line.to_string())
+            .collect(),
     ));
     end.push(&blocks(more));
     end
@@ -305,6 +312,9 @@ fn phase_contents(scene: &Scene, phase: &PhaseSummary, numbers: &mut Numbers) ->
     }
     for (title, table) in costs(phase) {
         section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
+    }
+    if let Some(found) = stalls(phase, &scene.summary.records) {
+        section.push(&html!("<h3>Stalls</h3>\n{}", markup::table(&found)));
     }
     section
 }
