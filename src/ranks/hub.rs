@@ -100,6 +100,9 @@ impl Meeting {
             let tell = Tell::Lost { rank: *lost, reason: reason.clone() };
             return self.lines.get(&rank).map(|line| (Arc::clone(line), tell)).into_iter().collect();
         }
+        if let Some(&left) = self.left.first() {
+            return self.lose(left, "it has ended the trial before the others");
+        }
         let mut post = Post::new();
         if let Gate::Ended(name) = &gate
             && self.stopped.insert(name.clone())

@@ -293,7 +293,7 @@ fn misfit(misfit: &Misfit, axis: Axis) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::report) mod tests {
     use super::*;
     use crate::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
     use std::sync::Arc;

@@ -335,8 +335,16 @@ mod tests {
     fn one_rank_is_its_own_record() {
         let one = first();
         let whole = merged(&one.trial, vec![Ok(one.clone())]);
-        let json = |record: &Record| serde_json::to_value(&record.phases).unwrap();
-        assert_eq!(json(&whole), json(&one));
+        // Quantiles of rows are computed again; the fixture has none.
+        let of = |record: &Record| {
+            let mut phases = record.phases.clone();
+            let rows = phases.iter_mut().flat_map(|phase| &mut phase.series);
+            rows.for_each(|row| {
+                (row.p50_ns, row.p99_ns, row.max_ns, row.disk_allocated_bytes) = (None, None, None, None)
+            });
+            phases
+        };
+        assert_eq!(of(&whole), of(&one));
     }
 
     #[test]
@@ -367,6 +375,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
         /// However values are spread over ranks, the merged histograms are those of all values.
         #[test]
         fn any_partition_of_the_times_gives_the_same_histograms(

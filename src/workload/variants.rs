@@ -199,10 +199,12 @@ mod tests {
         assert_eq!(names(&several), [("quick-t1", of), ("quick-t8", of)]);
         assert_eq!(several.iter().map(|workload| workload.phases[1].threads).collect::<Vec<_>>(), [1, 8]);
         assert_eq!(several[1].phases[0].threads, several[0].phases[0].threads, "the fill is the same");
-        let mut roles = builtin("quick").unwrap();
-        roles.phases.iter_mut().skip(1).for_each(|phase| (phase.threads, phase.readers) = (0, 2));
+        // Its threads have roles.
+        let mut roles = builtin("read-while-writing").unwrap();
+        let phase = roles.phases.last_mut().unwrap();
+        (phase.threads, phase.readers, phase.mix) = (0, 1, Default::default());
         let error = threads(&[4, 8]).variants(&roles, &Axes::default()).unwrap_err();
-        assert!(error.to_string().contains("no phase of `quick`"), "{error}");
+        assert!(error.to_string().contains("no phase of `read-while-writing`"), "{error}");
     }
 
     #[test]

@@ -38,8 +38,11 @@ fn texts(svg: &str) -> Vec<String> {
 #[test]
 fn every_kind_is_a_complete_picture_with_its_title_and_source() {
     let (run, summary) = sizes_of_ten();
+    let (swept_run, swept) =
+        crate::report::scaling::tests::swept(&[1, 2, 4, 8], |count| 20_000 / u64::from(count) + 500);
     for plot in PLOTS {
-        let svg = plot.svg(&summary, &run, &PlotChoice::default()).unwrap_or_else(|| panic!("{}", plot.name));
+        let (run, summary) = if plot.name == "scale" { (&swept_run, &swept) } else { (&run, &summary) };
+        let svg = plot.svg(summary, run, &PlotChoice::default()).unwrap_or_else(|| panic!("{}", plot.name));
         let texts = texts(&svg);
         assert!(texts.iter().any(|text| text.ends_with(&format!(": {}", plot.name))), "{texts:?}");
         let source = texts.iter().find(|text| text.starts_with("Source: run ")).unwrap();
@@ -51,7 +54,7 @@ fn every_kind_is_a_complete_picture_with_its_title_and_source() {
         );
         for scale in [true, false] {
             let choice = PlotChoice { is_log: Some(scale), ..PlotChoice::default() };
-            let svg = plot.svg(&summary, &run, &choice).unwrap();
+            let svg = plot.svg(summary, run, &choice).unwrap();
             let other = if scale { "class=\"lin\"" } else { "class=\"log\"" };
             assert!(!svg.contains(other), "{}: only the requested scale", plot.name);
         }
