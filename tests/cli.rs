@@ -4,6 +4,8 @@
 
 #[path = "cli/arguments.rs"]
 mod arguments;
+#[path = "cli/clusters.rs"]
+mod clusters;
 #[path = "cli/command.rs"]
 mod command;
 #[path = "cli/compare.rs"]

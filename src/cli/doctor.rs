@@ -2,6 +2,7 @@
 
 use super::error::CliError;
 use super::plugins;
+use super::screen::of_stdout;
 use crate::audit::doctor::{Doctor, Finding, Verdict};
 use crate::engine::Registry;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub fn run(args: &DoctorArgs, given: &[PathBuf]) -> Result<u8, CliError> {
         let json = serde_json::to_string_pretty(&doctor)?;
         println!("{json}");
     } else {
-        print!("{doctor}");
+        print!("{}", doctor.text(of_stdout().width));
     }
     check(&doctor, &args.require)?;
     Ok(0)

@@ -18,6 +18,7 @@ pub mod noise;
 pub mod output;
 mod perf_events;
 pub mod placement;
+mod printed;
 pub mod processes;
 mod read;
 pub mod resources;
@@ -40,6 +41,7 @@ pub use memory_cap::{CapRecord, CapUse, MemoryCap};
 pub use mounts::mounts_below;
 pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
+pub use printed::{Printed, PrintedFile};
 pub use processes::{
     Blocked, End, Event, TrialProcess, become_part_of_trial, become_trial_process, responds,
 };

@@ -8,7 +8,7 @@ pub use find::{
     Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase, warnings_of, warnings_of_noise,
 };
 
-use super::SeriesRow;
+use super::{Printed, SeriesRow};
 use crate::text::{bytes_text, share_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,6 +122,8 @@ concerns! {
     CachesNotDropped, "caches-not-dropped", "Run as root, or treat the results as those of a warm cache.";
     /// Processes were still running after the trial had ended.
     LeftProcesses, "left-processes", "Report this to the driver's author: close must end every process that the driver has started.";
+    /// The driver or its engine printed.
+    Printed, "printed", "Report this to the driver's author: printing takes time from the ops, and a driver must not print (rule 9 of driver.h).";
     /// Keys, values and out buffers end at guard pages.
     GuardPages, "guard-pages", "Compare only with other runs that use --paranoid; measure without it.";
     /// Not every version of every key was checked.
@@ -282,6 +284,13 @@ impl Warning {
                 "{all} {processes} started by the driver still ran after the trial had ended and had to be killed: {}.",
                 each.join(", ")
             ))
+        })
+    }
+
+    /// A warning if the driver or its engine printed to stdout or stderr.
+    pub fn of_printed(stream: &str, printed: &Printed) -> Option<Self> {
+        (!printed.is_empty()).then(|| {
+            Concern::Printed.because(format!("The driver or its engine {} ({stream}).", printed.text()))
         })
     }
 

@@ -6,6 +6,8 @@ use super::figure::{UNKNOWN, bytes, known, time};
 use super::limits;
 use super::next::next_steps;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
+use super::ranks;
+use super::scaling;
 use super::stalls::{self, stalls};
 use super::verdict::verdict;
 use crate::results::statistics::{FEWEST_FOR_ORDER, interval_of_median};
@@ -44,6 +46,8 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     for phase in &summary.phases {
         blocks.extend(phase_blocks(phase, &summary.records, summary.baseline.as_deref()));
     }
+    blocks.extend(ranks::blocks(summary));
+    blocks.extend(scaling::blocks(summary));
     blocks.extend(step_blocks(summary));
     for (title, table) in limits::tables(&summary.records) {
         blocks.extend([

@@ -11,9 +11,11 @@ mod identity;
 mod journal;
 mod load;
 mod parts;
+pub mod ranks;
 mod reserve;
 mod rounds;
 mod sane;
+pub mod scaling;
 #[cfg(test)]
 mod schema;
 mod state;
@@ -121,6 +123,20 @@ pub struct Trial {
     /// Whether its engine stores nothing: it measures the harness, and is never ranked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_floor: bool,
+    /// The number of load generators that run it against one database.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub ranks: u32,
+    /// The load generator whose part of the workload this is, from 0; none: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 impl Trial {
@@ -309,6 +325,9 @@ pub struct PhaseRecord {
     /// What an accounting pass before the run says about its durability level; none: it writes nothing, or no pass was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
+    /// The load generators that ran it together; empty: there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<ranks::RankRecord>,
 }
 
 /// Whether to skip a count that most records do not have.
@@ -498,6 +517,7 @@ impl PhaseRecord {
             harness: None,
             check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },
             observed: None,
+            ranks: Vec::new(),
         }
     }
 }

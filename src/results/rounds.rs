@@ -121,7 +121,7 @@ fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
     add_check(&mut whole.check, &round.check);
 }
 
-fn add_kind(kinds: &mut Vec<KindRecord>, round: &KindRecord) {
+pub(super) fn add_kind(kinds: &mut Vec<KindRecord>, round: &KindRecord) {
     let Some(kind) = kinds.iter_mut().find(|kind| kind.kind == round.kind) else {
         kinds.push(round.clone());
         return;
@@ -155,7 +155,7 @@ fn forget_percentiles(threads: &mut [ThreadRecord]) {
     }
 }
 
-fn add_check(check: &mut Check, round: &Check) {
+pub(super) fn add_check(check: &mut Check, round: &Check) {
     if (round.level as u8) < check.level as u8 {
         check.level = round.level;
     }
@@ -167,7 +167,7 @@ fn add_check(check: &mut Check, round: &Check) {
 
 /// Sums differences; resident memory is the maximum of both, because it belongs to a moment; peaks count from the start of
 /// the process, so the last one is the largest.
-fn usage(before: &Usage, round: &Usage) -> Usage {
+pub(super) fn usage(before: &Usage, round: &Usage) -> Usage {
     let sum = |before: Option<u64>, round: Option<u64>| Some(before?.saturating_add(round?));
     Usage {
         user_cpu_ns: sum(before.user_cpu_ns, round.user_cpu_ns),

@@ -14,13 +14,15 @@ use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
 use crate::generator::Distribution;
 use crate::measure::{CapUse, Stall, ThreadTimes, Usage};
+use crate::ranks::{Agreed, Event, Lost, Member};
+use crate::results::ranks::RankRecord;
 use crate::results::{
     CallTimes, Cause, Check, CheckLevel, EndedBy, HarnessTimes, KindRecord, PhaseRecord, ThreadRecord,
 };
 use crate::workload::{Access, Durability, Emulate, OpKind, Phase};
 use std::path::Path;
 use std::sync::Barrier;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 
 /// The number of stalls in a record.
@@ -250,6 +252,9 @@ pub fn run(
         let worker = Worker::new(shared, thread, session, quotas[thread]);
         workers.push(worker.map_err(|error| usage_failure(error.to_string()))?);
     }
+    let gate = gate(shared);
+    let has_ended = AtomicBool::new(false);
+    let mut agreed = None;
     let barrier = Barrier::new(workers.len() + 1);
     let mut watch = Watch::new(shared, database, data, quotas.iter().sum());
     let mut outcomes = Vec::new();
@@ -268,9 +273,23 @@ pub fn run(
         if let (Some(versions), true) = (shared.versions, shared.epochs.is_some()) {
             versions.begin_contended();
         }
+        if let Some(others) = &shared.others {
+            match others.agree(&gate, shared.clock) {
+                Ok(start) => agreed = Some(start),
+                // The threads wait for their start, and end with it.
+                Err(Lost(text)) => shared.fail(Cause::RankLost, text),
+            }
+            if agreed.is_some() {
+                let (gate, has_ended) = (&gate, &has_ended);
+                started(scope, move || others.follow(gate, has_ended, |event| heard(shared, event)));
+            }
+        }
         watch.begin();
+        if let Some(start) = &agreed {
+            Member::wait_for(start, shared.clock);
+        }
         // The first row, and the time of a phase that ends by time, begin here, directly before the threads start.
-        start_clocks(shared);
+        start_clocks(shared, agreed.map_or_else(|| shared.clock.now(), |start| start.tick));
         barrier.wait();
         watch.run(on_tick);
         for thread in threads {
@@ -284,7 +303,18 @@ pub fn run(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
+        if let Some(others) = shared.others.as_ref().filter(|_| agreed.is_some()) {
+            has_ended.store(true, Ordering::Release);
+            match &*shared.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
+                Some(failure) => others.member.failed(&failure.text),
+                None => others.member.ended(&gate),
+            }
+        }
     });
+    if shared.failure.lock().is_ok_and(|failure| failure.is_none()) {
+        // Another rank may have stopped the threads; the database is still read.
+        shared.stop.store(0, Ordering::Release);
+    }
     let times: Vec<ThreadTimes> = outcomes.iter().filter_map(|outcome| outcome.times).collect();
     let watched = watch.finish(counted_ns(shared, &outcomes), &times, on_tick);
     let engine_stats = stats(shared, database);
@@ -301,6 +331,7 @@ pub fn run(
     record.check.faults += faults.count;
     record.check.first_faults.extend(faults.first);
     record.cap_use = CapUse::of_this_process();
+    record.ranks.extend(rank_record(shared, &outcomes, agreed.as_ref()));
     Ok(PhaseRun { record, failure, merges })
 }
 
@@ -321,8 +352,44 @@ fn reread(shared: &Shared<'_>, database: &Database, before: Option<Vec<u8>>) -> 
     })
 }
 
-fn start_clocks(shared: &Shared<'_>) {
-    let now = shared.clock.now();
+/// The name of the phase for the other ranks.
+fn gate(shared: &Shared<'_>) -> String {
+    let round = shared.round.map_or_else(String::new, |round| format!(", round {round}"));
+    format!("phase {}{round}", shared.phase.name)
+}
+
+/// What happens in other ranks.
+fn heard(shared: &Shared<'_>, event: Event) {
+    match event {
+        // All keys are loaded; otherwise the time in which all ranks run is over.
+        Event::FirstEnded if shared.phase.each_key => {}
+        Event::FirstEnded => shared.stop.store(1, Ordering::Release),
+        Event::Over => {}
+        Event::Lost(Lost(text)) => shared.fail(Cause::RankLost, text),
+    }
+}
+
+/// What this rank did; none: it is the only one.
+fn rank_record(shared: &Shared<'_>, outcomes: &[Outcome], agreed: Option<&Agreed>) -> Option<RankRecord> {
+    let (others, agreed) = (shared.others.as_ref()?, agreed?);
+    let from = shared.warm_until.load(Ordering::Acquire);
+    // Signed: a thread may end before the time at which counting begins.
+    let since = |tick: u64| {
+        let ns = |ticks: u64| shared.clock.to_ns(ticks) as i64;
+        if tick >= from { ns(tick - from) } else { -ns(from - tick) }
+    };
+    Some(RankRecord {
+        rank: others.member.rank(),
+        ops: outcomes.iter().map(|outcome| outcome.judge.ops).sum(),
+        start_ns: since(outcomes.iter().map(|outcome| outcome.start).min()?),
+        end_ns: since(outcomes.iter().map(|outcome| outcome.end).max()?),
+        clock_offset_ns: agreed.clock_offset_ns,
+        clock_error_ns: agreed.clock_error_ns,
+    })
+}
+
+/// Begins the time of the phase at this tick.
+fn start_clocks(shared: &Shared<'_>, now: u64) {
     let ticks = |seconds: f64| shared.clock.from_ns((seconds * 1e9) as u64);
     let warm = ticks(shared.phase.warmup_seconds);
     shared.warm_until.store(now + warm, Ordering::Release);
@@ -442,6 +509,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         harness: Some(harness_times(shared, outcomes)),
         check: check_of(shared, outcomes),
         observed: None,
+        ranks: Vec::new(),
     }
 }
 

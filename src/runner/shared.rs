@@ -4,6 +4,7 @@ use super::check::Versions;
 use super::epochs::Epochs;
 use super::judge::Bound;
 use super::lists::Lists;
+use super::others::Others;
 use super::spaces::Spaces;
 use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
@@ -320,6 +321,8 @@ pub struct Shared<'p> {
     pub failure: Mutex<Option<Failure>>,
     /// One per thread.
     pub slots: Vec<Slot>,
+    /// The other load generators that run the phase; none: there are none.
+    pub others: Option<Others<'p>>,
 }
 
 /// Why a phase was cut short.

@@ -180,13 +180,20 @@ impl<'s, 'p> Worker<'s, 'p> {
         })
     }
 
+    fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
     /// Waits for the others, then runs until the phase ends. Ends the session.
     pub fn run(mut self, barrier: &Barrier) -> (Outcome, Result<Arena, EngineError>) {
         barrier.wait();
         let fail = |worker: &Worker<'_, '_>, error: EngineError| {
             worker.shared.fail(Cause::EngineError, format!("phase {}: {error}", worker.shared.phase.name));
         };
-        let counted = match Session::drive(&mut self, |worker| &mut worker.session, Worker::run_to_the_end) {
+        // SAFETY: the loop asks for what belongs to its thread only if no driver runs it, and holds no lock while it calls.
+        #[allow(unsafe_code, reason = "the compiler cannot check what a loop keeps between turns")]
+        let driven = unsafe { Session::drive(&mut self, Worker::session, Worker::run_to_the_end) };
+        let counted = match driven {
             Ok((counted, Ok(()))) => counted,
             Ok((counted, Err(error))) => {
                 fail(&self, error);

@@ -22,6 +22,7 @@ pub(crate) fn latency(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Ve
             engine: cell_name(cell),
             style: scene.style(cell),
             points: points(&service_times(scene, phase, cell)),
+            curve: Vec::new(),
             is_extra: place >= LINES_SHOWN,
             tip: tip(cell),
         };

@@ -31,6 +31,8 @@ pub(super) struct Line {
     pub style: Style,
     /// The points, from the left.
     pub points: Vec<Point>,
+    /// A fitted curve that replaces the line between the points; empty: none.
+    pub curve: Vec<(f64, f64)>,
     /// Whether the line is hidden until it is selected.
     pub is_extra: bool,
     /// The tooltip.
@@ -217,13 +219,22 @@ impl Places<'_> {
     /// The line, interrupted at its gaps, with its whiskers, markers, slow intervals and stalls.
     fn line(&self, line: &Line) -> Html {
         let mut drawn = Html::default();
-        for piece in line.points.split(|point| point.y.is_none()).filter(|piece| !piece.is_empty()) {
+        let (colour, dash) = (line.style.colour, line.style.dash);
+        if !line.curve.is_empty() {
+            let place = |(number, (x, y)): (usize, &(f64, f64))| {
+                html!("{}{},{}", if number == 0 { "" } else { " " }, self.x.at(*x), self.y.at(*y))
+            };
+            let places: Html = line.curve.iter().enumerate().map(place).collect();
+            drawn.push(&html!("<polyline class=\"l s{} d{}\" points=\"{}\"/>", colour, dash, places));
+        }
+        let pieces = line.points.split(|point| point.y.is_none());
+        let pieces = pieces.filter(|piece| !piece.is_empty() && line.curve.is_empty());
+        for piece in pieces {
             let place = |(number, point): (usize, &Point)| {
                 let (x, y) = self.of(point)?;
                 Some(html!("{}{},{}", if number == 0 { "" } else { " " }, x, y))
             };
             let places: Html = piece.iter().enumerate().filter_map(place).collect();
-            let (colour, dash) = (line.style.colour, line.style.dash);
             drawn.push(&html!("<polyline class=\"l s{} d{}\" points=\"{}\"/>", colour, dash, places));
         }
         for point in &line.points {

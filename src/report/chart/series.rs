@@ -139,7 +139,14 @@ fn draw(
         let slow = counted(series.slow as u64, "slow interval", "slow intervals");
         let stalls = counted(series.stalls as u64, "stall", "stalls");
         let tip = format!("{name}: {} per second, {of}, {slow}, {stalls}", figure.title);
-        Line { engine: name, style: scene.style(series.cell), points, is_extra: place >= LINES_SHOWN, tip }
+        Line {
+            engine: name,
+            style: scene.style(series.cell),
+            points,
+            curve: Vec::new(),
+            is_extra: place >= LINES_SHOWN,
+            tip,
+        }
     };
     let drawn = Lines {
         title: format!("{} over time, level {}", figure.title, of.level),

@@ -8,6 +8,8 @@ use super::super::limits;
 use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
 use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
+use super::super::ranks;
+use super::super::scaling;
 use super::super::stalls::{self, stalls};
 use super::super::verdict::{brief, verdict};
 use super::engines;
@@ -50,6 +52,12 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     let sizes = numbers.figures(chart::sizes(scene, Scales::Both));
     if !sizes.is_empty() {
         add(&html!("<section id=\"sizes\">\n<h2>Throughput by database size</h2>\n{}</section>\n", sizes));
+    }
+    add(&blocks(ranks::blocks(scene.summary)));
+    let charts = numbers.figures(chart::scaling(scene, Scales::Both));
+    if !charts.is_empty() {
+        add(&html!("<section id=\"scaling\">\n{}</section>\n", charts));
+        add(&blocks(scaling::blocks(scene.summary)));
     }
     add(&blocks(step_blocks(scene.summary)));
     for (title, table) in limits::tables(&scene.summary.records) {
