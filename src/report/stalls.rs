@@ -58,7 +58,8 @@ pub(super) fn stalls(phase: &PhaseSummary, records: &[Record]) -> Option<Table> 
         found.sort_by_key(|found| (std::cmp::Reverse(found.stall.length_ns), found.repetition, found.at_ns));
         found
     };
-    let all: Vec<(&Cell, Vec<Found>)> = cells(phase).map(|cell| (cell, of_cell(cell))).collect();
+    let cells = phase.floors.iter().chain(cells(phase));
+    let all: Vec<(&Cell, Vec<Found>)> = cells.map(|cell| (cell, of_cell(cell))).collect();
     let stalled = all.iter().filter(|(_, found)| !found.is_empty()).count();
     let rows = (ROWS / stalled.max(1)).max(1);
     let mut table = Table::with_titles(&[

@@ -96,7 +96,7 @@ pub(super) fn parse_state(text: &str) -> Option<Look> {
 
 /// The call from a line that is `running`, `-1 SP PC` outside of a call, or `NUMBER ARGUMENTS SP PC`.
 pub(super) fn parse_call(text: &str) -> Option<String> {
-    let number: i64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+    let number: libc::c_long = text.split_ascii_whitespace().next()?.parse().ok()?;
     Some(match number {
         -1 => "page fault".to_string(),
         number => name_of(number).map_or_else(|| format!("system call {number}"), str::to_string),
@@ -105,7 +105,7 @@ pub(super) fn parse_call(text: &str) -> Option<String> {
 
 /// The name of a system call that storage engines wait in.
 #[cfg(target_os = "linux")]
-fn name_of(number: i64) -> Option<&'static str> {
+fn name_of(number: libc::c_long) -> Option<&'static str> {
     const NAMES: &[(libc::c_long, &str)] = &[
         (libc::SYS_fsync, "fsync"),
         (libc::SYS_fdatasync, "fdatasync"),
@@ -164,10 +164,10 @@ fn name_of(number: i64) -> Option<&'static str> {
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_pause, "pause"),
     ];
-    NAMES.iter().find(|(known, _)| i64::from(*known) == number).map(|(_, name)| *name)
+    NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn name_of(_number: i64) -> Option<&'static str> {
+fn name_of(_number: libc::c_long) -> Option<&'static str> {
     None
 }
