@@ -1,7 +1,7 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
 use super::cell::{CACHE, Cell, Name, RunFigures, cell, disturbed, figures, state_of};
-use super::note::{Note, stranger, unverified};
+use super::note::{Note, several_versions, stranger, unverified};
 use super::order::rank;
 use super::{Found, is_mutant};
 use crate::results::blocks::Throughput;
@@ -191,6 +191,7 @@ struct PlannedRun<'a> {
     counted: Option<Cow<'a, PhaseRecord>>,
     settings_differ: bool,
     class: Option<String>,
+    version: Option<String>,
     stranger: Option<Note>,
 }
 
@@ -202,6 +203,7 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         let other_keys = record.is_some_and(|record| record.trial.workload.keys != reference.workload.keys);
         PlannedRun {
             figures: RunFigures {
+                machine: records.machine(&trial.id),
                 disturbed: record
                     .zip(counted.as_deref())
                     .map_or_else(Vec::new, |both| disturbed(both.0, both.1)),
@@ -212,7 +214,8 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
                 .is_some_and(|counted| other_keys || counted.phase != *reference.phase),
             counted,
             class: record.and_then(class_of),
-            stranger: record.and_then(|record| stranger(records.run, record)),
+            version: record.and_then(|record| Some(record.engine.as_ref()?.version.clone())),
+            stranger: record.and_then(|record| stranger(records.run, records.clock(&trial.id), record)),
         }
     };
     let runs: Vec<PlannedRun> = trials.iter().map(planned_run).collect();
@@ -237,6 +240,11 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
             }
         }
         cell.notes.extend(unverified(records.run, &cell.engine));
+        let versions: BTreeSet<&String> = here.iter().filter_map(|run| run.version.as_ref()).collect();
+        if versions.len() > 1 {
+            cell.settings_differ = true;
+            cell.notes.push(several_versions(&versions.into_iter().collect::<Vec<_>>()));
+        }
         cell
     };
     levels.iter().map(cell_at).collect()
