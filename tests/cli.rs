@@ -4,6 +4,8 @@
 
 #[path = "cli/arguments.rs"]
 mod arguments;
+#[path = "cli/campaign.rs"]
+mod campaign;
 #[path = "cli/command.rs"]
 mod command;
 #[path = "cli/compare.rs"]

@@ -28,6 +28,7 @@ const CLASSES: [&[Concern]; 3] = [
         Concern::NotWhole,
         Concern::LeftProcesses,
         Concern::GuardPages,
+        Concern::OddMachine,
     ],
     &[
         Concern::CpuQuota,
@@ -41,6 +42,7 @@ const CLASSES: [&[Concern]; 3] = [
         Concern::Load,
         Concern::CachesNotDropped,
         Concern::NotSteady,
+        Concern::MachinesDiffer,
     ],
     &[
         Concern::Shrunk,

@@ -5,11 +5,12 @@ use super::note::{Note, several_versions, stranger, unverified};
 use super::order::rank;
 use super::{Found, is_mutant};
 use crate::results::blocks::Throughput;
+use crate::results::statistics::{Interval, interval_of_median, median};
 use crate::results::{PhaseRecord, Record, Run, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, OpKind, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// A phase over all engines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -234,6 +235,9 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         let class = here.iter().find_map(|run| run.class.clone());
         let figures = here.iter().map(|run| run.figures.clone()).collect();
         let mut cell = cell(name, figures, &counted, settings_differ, class);
+        if let Some(interval) = interval_over_machines(&cell) {
+            cell.ops_per_second_interval = interval;
+        }
         for note in here.iter().filter_map(|run| run.stranger.as_ref()) {
             if !cell.notes.contains(note) {
                 cell.notes.push(note.clone());
@@ -248,6 +252,26 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         cell
     };
     levels.iter().map(cell_at).collect()
+}
+
+/// The interval of the median rate of a cell that several machines measured: that of the machines' medians, because runs of one
+/// machine are more alike than runs of several. None: one machine.
+fn interval_over_machines(cell: &Cell) -> Option<Option<Interval>> {
+    let mut of_machine: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (machine, run) in cell.runs.iter().filter_map(|run| Some((run.machine?, run))) {
+        of_machine.entry(machine).or_default().extend(run.ops_per_second);
+    }
+    if of_machine.is_empty() {
+        return None;
+    }
+    let medians: Vec<f64> = of_machine.values().filter_map(|rates| median(rates)).collect();
+    // The median of the runs may be outside if the machines have different numbers of them.
+    let middle = cell.ops_per_second?;
+    Some(interval_of_median(&medians).map(|found| Interval {
+        low: found.low.min(middle),
+        high: found.high.max(middle),
+        ..found
+    }))
 }
 
 /// The class of the engine as the driver reports it: a capability of caches, or an effective setting named `class`.
