@@ -11,5 +11,5 @@ hostfile=$3
 # For MPICH and Intel MPI: mpiexec -f "$hostfile" -ppn 1
 # shellcheck disable=SC2016 # expanded by the shell of the rank
 exec mpirun --hostfile "$hostfile" --map-by ppr:1:node --bind-to none "${@:4}" \
-  sh -c 'kvdyno run --plan "$1" --shard auto --results "$2" --data "$3" --quiet || echo "kvdyno: exit code $?" >&2' \
+  sh -c 'kvdyno run --plan "$1" --shard auto --results "$2" --data "$3" || echo "kvdyno: exit code $?" >&2' \
   sh "$plan" "$results" "${TMPDIR:-/tmp}/kvdyno-data"

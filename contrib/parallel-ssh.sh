@@ -16,4 +16,4 @@ cd "$folder"
 # All results so far are copied to the host of a slice, because a slice that has died may have records.
 seq "$slices" | parallel --sshloginfile "$hosts" --jobs 1 --retries 3 --line-buffer "${@:5}" \
   --workdir . --transferfile "$name" --return "$name" \
-  kvdyno run --plan "$name/plan.json" --shard "{}/$slices" --results "$name" --quiet
+  kvdyno run --plan "$name/plan.json" --shard "{}/$slices" --results "$name"

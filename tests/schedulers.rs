@@ -25,8 +25,8 @@ fn contrib(file: &str) -> PathBuf {
 /// Whether a program can be found; if not, prints what is skipped. With CI=true that is a failure.
 fn has(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
-    let is_found = found.is_ok_and(|output| output.status.success())
-        || Path::new("/usr/sbin").join(program).is_file();
+    let is_found =
+        found.is_ok_and(|output| output.status.success()) || Path::new("/usr/sbin").join(program).is_file();
     if !is_found {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "{program} is not installed");
         println!("skipped: {program} is not installed");
@@ -79,7 +79,8 @@ impl Daemons {
         let mut command = Command::new(Path::new("/usr/sbin").join(program));
         command.args(words).env("SLURM_CONF", place.join("slurm.conf")).current_dir(place);
         let log = fs::File::create(place.join(format!("{program}-{}.txt", self.0.len()))).unwrap();
-        self.0.push(command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
+        self.0
+            .push(command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
     }
 }
 
@@ -157,7 +158,8 @@ fn a_slurm_array_measures_each_slice_on_a_node() {
     let output = slurm("sbatch", &words);
     let outputs = || -> String {
         let all = fs::read_dir(place).unwrap().flatten().map(|entry| entry.path());
-        let mut all: Vec<PathBuf> = all.filter(|path| path.extension().is_some_and(|end| end == "out")).collect();
+        let mut all: Vec<PathBuf> =
+            all.filter(|path| path.extension().is_some_and(|end| end == "out")).collect();
         all.sort();
         all.iter().map(|path| format!("{}:\n{}", path.display(), fs::read_to_string(path).unwrap())).collect()
     };

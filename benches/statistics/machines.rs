@@ -82,7 +82,9 @@ fn orders(checks: &mut Checks, small: bool, interaction: f64, (machines, blocks)
         ignored.push(share(counts[1]));
         covered.push(share(counts[2]));
         found.push(share(counts[3]) / (engines - 1) as f64);
-        let name = format!("engine x machine {interaction}, {machines} machines, {blocks} blocks, {engines} engines");
+        let name = format!(
+            "engine x machine {interaction}, {machines} machines, {blocks} blocks, {engines} engines"
+        );
         // Two engines have as many degrees of freedom as there are machines less one. Their bound is that of independent runs,
         // which is not checked above either.
         if engines > 2 {
@@ -90,7 +92,8 @@ fn orders(checks: &mut Checks, small: bool, interaction: f64, (machines, blocks)
             checks.at_least(share(counts[2]), 0.95 - 0.01, &format!("coverage, {name}"));
         }
     }
-    let all = |shares: &[f64]| shares.iter().map(|share| format!("{:>8}", percent(*share))).collect::<String>();
+    let all =
+        |shares: &[f64]| shares.iter().map(|share| format!("{:>8}", percent(*share))).collect::<String>();
     println!(
         "{:<18} {machines:>8} {blocks:>6} {:>24}  {:>24}  {:>24}  {:>24}",
         percent(interaction),

@@ -337,13 +337,13 @@ impl Known {
                 continue;
             }
             // The lock first: records that are added later are of a process that is busy.
-            let lock = lock_idle(&path);
+            let is_busy = lock_idle(&path).is_none();
             let folder = RunFolder::open(&path)?;
             let Some(part) = folder.run().campaign.as_ref().filter(|part| part.slice.is_some()) else {
                 continue;
             };
             let machine = part.machines.first().map_or(String::new(), |on| on.id.clone());
-            all.push(Earlier { machine, is_busy: lock.is_none(), folder });
+            all.push(Earlier { machine, is_busy, folder });
         }
         all.sort_by(|one, other| one.folder.path().cmp(other.folder.path()));
         Ok(Known(all))

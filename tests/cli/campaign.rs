@@ -109,8 +109,9 @@ fn four_slices_that_are_each_killed_twice_have_all_records_and_none_twice() {
     planned(place, "--engines memory-map,memory-btree,redb --keys 30,31,32,33,34 --seed 5");
     let all = ids(&plan_of(place));
     assert_eq!(all.len(), 200);
-    let start =
-        |slice: u32| started(&mut prepared(place, &format!("run --plan plan.json --shard {slice}/4 --quiet")));
+    let start = |slice: u32| {
+        started(&mut prepared(place, &format!("run --plan plan.json --shard {slice}/4 --quiet")))
+    };
     let of_slice = |slice: u32| {
         let part = format!("-{slice}-of-4");
         let own = runs(place).into_iter().filter(|run| run.to_string_lossy().contains(&part));
@@ -149,11 +150,21 @@ fn four_slices_that_are_each_killed_twice_have_all_records_and_none_twice() {
     assert!(again.stderr.contains("all of its trials have records"), "{}", again.stderr);
     let merged = kvdyno(place, "merge kvdyno-results -o all --plan plan.json");
     assert_eq!(merged.code, Some(0), "SEED={seed}: {}", merged.stderr);
-    assert!(merged.stdout.starts_with("merged 200 records from 4 runs of 1 machine") || merged.stdout.starts_with("merged 200 records from 4 runs from 1 machine"), "{}", merged.stdout);
+    assert!(
+        merged.stdout.starts_with("merged 200 records from 4 runs of 1 machine")
+            || merged.stdout.starts_with("merged 200 records from 4 runs from 1 machine"),
+        "{}",
+        merged.stdout
+    );
     assert_eq!(measured(&place.join("all")), all, "in the order of the plan");
     let report = kvdyno(place, "report all --format json");
     let json: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
-    assert_eq!(json["pending"].as_u64().or(json["summary"]["pending"].as_u64()), Some(0), "{}", report.stderr);
+    assert_eq!(
+        json["pending"].as_u64().or(json["summary"]["pending"].as_u64()),
+        Some(0),
+        "{}",
+        report.stderr
+    );
 }
 
 #[test]
@@ -161,7 +172,9 @@ fn a_plan_is_frozen_and_shows_its_trials_with_estimates() {
     let place = place();
     let place = place.path();
     let shown = planned(place, "--engines memory-map --runs 3 --seed 9 --list");
-    for text in ["9 trials in 3 blocks", "reference in each block: memory-btree", "memory-map-tiny-1", "slices"] {
+    for text in
+        ["9 trials in 3 blocks", "reference in each block: memory-btree", "memory-map-tiny-1", "slices"]
+    {
         assert!(shown.stdout.contains(text), "`{text}` is missing:\n{}", shown.stdout);
     }
     let plan = plan_of(place);
@@ -172,7 +185,8 @@ fn a_plan_is_frozen_and_shows_its_trials_with_estimates() {
     // The same arguments give the same trials.
     let other = kvdyno(place, "plan tiny.toml -o other.json --engines memory-map --runs 3 --seed 9");
     assert_eq!(other.code, Some(0), "{}", other.stderr);
-    let other: serde_json::Value = serde_json::from_slice(&fs::read(place.join("other.json")).unwrap()).unwrap();
+    let other: serde_json::Value =
+        serde_json::from_slice(&fs::read(place.join("other.json")).unwrap()).unwrap();
     assert_eq!(plan["trials"], other["trials"]);
     // A plan that was changed is refused.
     let text = fs::read_to_string(place.join("plan.json")).unwrap();
@@ -200,7 +214,13 @@ fn a_machine_that_is_too_small_and_arguments_of_another_run_are_refused() {
         let _ = fs::remove_file(place.join("plan.json"));
         planned(place, plan);
         let mut command = prepared(place, &format!("run --plan plan.json {run}"));
-        for name in ["SLURM_ARRAY_TASK_ID", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JOB_COMPLETION_INDEX"] {
+        for name in [
+            "SLURM_ARRAY_TASK_ID",
+            "SLURM_PROCID",
+            "OMPI_COMM_WORLD_RANK",
+            "PMI_RANK",
+            "JOB_COMPLETION_INDEX",
+        ] {
             command.env_remove(name);
         }
         let printed: Printed = command.output().unwrap().into();
@@ -216,7 +236,11 @@ fn a_slice_has_one_process_at_a_time_and_other_slices_are_free() {
     let place = place.path();
     planned(place, "--engines memory-map --runs 2 --seconds 30");
     let mut first = started(&mut prepared(place, "run --plan plan.json --shard 1/2 --quiet"));
-    let is_begun = || runs(place).iter().any(|run| fs::read_dir(run.join("trials")).is_ok_and(|mut all| all.next().is_some()));
+    let is_begun = || {
+        runs(place)
+            .iter()
+            .any(|run| fs::read_dir(run.join("trials")).is_ok_and(|mut all| all.next().is_some()))
+    };
     assert!(wait_until(&mut first, is_begun));
     for shard in ["1/2", "1/1"] {
         let second = kvdyno(place, &format!("run --plan plan.json --shard {shard} --scale 1"));
@@ -239,7 +263,9 @@ fn elsewhere(place: &Path, words: &str) -> Command {
     let mut command = Command::new("unshare");
     let boot = "/proc/sys/kernel/random/boot_id";
     let script = format!("mount --bind boot_id {boot} && exec \"$0\" \"$@\"");
-    command.args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_kvdyno")]).args(words.split_whitespace());
+    command
+        .args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_kvdyno")])
+        .args(words.split_whitespace());
     command.current_dir(place).stdin(Stdio::null()).env_remove("KVDYNO_PLUGINS");
     fs::write(place.join("boot_id"), "11111111-2222-4333-8444-555555555555\n").unwrap();
     command

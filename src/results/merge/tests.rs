@@ -89,12 +89,21 @@ fn every_partition_of_the_records_of_a_run_gives_the_same_summary() {
 #[test]
 fn records_are_copied_byte_by_byte() {
     let parent = tempfile::tempdir().unwrap();
-    let folders =
-        [slice(parent.path(), "1-of-2", "a", &[0, 1], &[0, 1]), slice(parent.path(), "2-of-2", "b", &[7, 8], &[7, 8])];
-    fs::write(folders[0].join("trials").join(&fixture::run().plan.trials[0].id).join("stderr.txt"), "noise\n").unwrap();
+    let folders = [
+        slice(parent.path(), "1-of-2", "a", &[0, 1], &[0, 1]),
+        slice(parent.path(), "2-of-2", "b", &[7, 8], &[7, 8]),
+    ];
+    fs::write(
+        folders[0].join("trials").join(&fixture::run().plan.trials[0].id).join("stderr.txt"),
+        "noise\n",
+    )
+    .unwrap();
     let out = parent.path().join("out");
     let merged = merge(&folders, None, &out).unwrap();
-    assert_eq!((merged.machines, merged.records, merged.unknown), (2, 4, fixture::run().plan.trials.len() - 4));
+    assert_eq!(
+        (merged.machines, merged.records, merged.unknown),
+        (2, 4, fixture::run().plan.trials.len() - 4)
+    );
     for (folder, at) in [(0, 0), (0, 1), (1, 7), (1, 8)] {
         let path = Path::new("trials").join(&fixture::run().plan.trials[at].id).join("record.json");
         assert!(fs::read(folders[folder].join(&path)).unwrap() == fs::read(out.join(&path)).unwrap());
@@ -209,4 +218,69 @@ fn with_the_plan_all_of_its_trials_are_shown() {
     let other = (plan.0, "2026-11-20T09-15-29-other-000000000000".to_string());
     let text = refusal(&[one], Some(&other), &parent.path().join("second"));
     assert!(text.contains("--plan names 2026-11-20T09-15-29-other"), "{text}");
+}
+
+/// The largest resident memory of this process so far, bytes.
+fn peak_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().trim_end_matches(" kB").trim().parse::<u64>().ok()? * 1024)
+}
+
+#[test]
+#[ignore = "writes 10,000 records twice; `make test-all` runs it"]
+fn ten_thousand_records_of_a_thousand_slices_merge_in_half_a_minute_and_a_gibibyte() {
+    const SLICES: usize = 1000;
+    const RECORDS: usize = 10;
+    let parent = tempfile::tempdir().unwrap();
+    let slices = parent.path().join("slices");
+    let base = fixture::run();
+    let mut bytes = 0;
+    for number in 0..SLICES {
+        let mut run = Run { id: format!("{CAMPAIGN}-{number}"), ..base.clone() };
+        run.plan.trials = (0..RECORDS)
+            .map(|at| {
+                let order = (number * RECORDS + at) as u32;
+                let repetition = number as u32 + 1;
+                let planned = &base.plan.trials[at];
+                // Each block has its own seed, and so its own workload.
+                let workload =
+                    crate::workload::Workload { seed: number as u64, ..(*planned.workload).clone() };
+                let id = format!("{order:05}-{}", planned.engine.replace(':', "-"));
+                Trial { id, order, repetition, workload: workload.into(), ..planned.clone() }
+            })
+            .collect();
+        run.campaign = Some(Part {
+            campaign: CAMPAIGN.to_string(),
+            trials: (SLICES * RECORDS) as u32,
+            slice: Some(format!("{}/{SLICES}", number + 1)),
+            machines: vec![on(&format!("{:08x}", number % 50))],
+        });
+        let path = slices.join(&run.id);
+        let mut target = store::Target::create(&path, &run).unwrap();
+        for trial in &run.plan.trials {
+            let json = serde_json::to_vec(&record(trial)).unwrap();
+            bytes += json.len();
+            let entry = Entry {
+                trial: trial.id.clone(),
+                record: format!("trials/{}/record.json", trial.id),
+                bytes: json.len() as u64,
+                crc32: journal::checksum(&json),
+                status: "ok".to_string(),
+            };
+            target.add(&entry, &json, None).unwrap();
+        }
+        target.finish().unwrap();
+    }
+    let start = std::time::Instant::now();
+    let merged = merge(&[slices], None, &parent.path().join("out")).unwrap();
+    let elapsed = start.elapsed();
+    assert_eq!(
+        (merged.runs, merged.records, merged.machines, merged.missing),
+        (SLICES, SLICES * RECORDS, 50, 0)
+    );
+    let peak = peak_bytes().unwrap();
+    println!("{} MiB of records in {elapsed:.1?}, at most {} MiB of memory", bytes >> 20, peak >> 20);
+    assert!(peak < 1 << 30, "{peak} bytes");
+    assert!(elapsed.as_secs() < 30, "{elapsed:?}");
 }
