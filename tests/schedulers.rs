@@ -62,7 +62,7 @@ fn check_merged(place: &Path, slices: usize) {
     let words = "merge results -o all --plan plan.json";
     let output = run(Command::new(KVDYNO).args(words.split(' ')), place);
     assert!(output.status.success(), "{}", text(&output));
-    let expected = format!("merged {TRIALS} records from {slices} runs of 1 machine");
+    let expected = format!("merged {TRIALS} records from {slices} runs on 1 machine");
     assert!(text(&output).contains(&expected), "{expected}: {}", text(&output));
     let journal = fs::read_to_string(place.join("all/journal.jsonl")).unwrap();
     assert_eq!(journal.lines().collect::<BTreeSet<_>>().len(), TRIALS);

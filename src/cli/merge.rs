@@ -31,7 +31,7 @@ pub fn run(args: &MergeArgs) -> Result<u8, CliError> {
     merged.notes().iter().for_each(|note| eprintln!("{note}"));
     let Merged { runs, machines, records, .. } = merged;
     println!(
-        "merged {} of {} from {}",
+        "merged {} from {} on {}",
         counted(records as u64, "record", "records"),
         counted(runs as u64, "run", "runs"),
         counted(machines as u64, "machine", "machines")

@@ -351,6 +351,9 @@ fn execute(
     let summary = Summary::new(&run, records);
     show(args, &run, &summary, layouts, results.path())?;
     println!("results: {}", results.path().display());
+    if run.campaign.is_some() {
+        println!("when all slices have ended: kvdyno merge {} -o OUT", args.results.display());
+    }
     args.kept.report(&run.plan);
     if ending == Ending::Interrupted && !args.live.is_json() {
         let resume = resume_command(args, &run, results.path());

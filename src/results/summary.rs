@@ -16,7 +16,7 @@ pub use phase::{Group, PhaseSummary};
 pub use step::StepSummary;
 
 use super::machines::{self, MachineSummary};
-use super::{EngineFacts, Outcome, Record, Run, SCHEMA};
+use super::{EngineFacts, Outcome, Record, Run, SCHEMA, Trial};
 use crate::measure::{ClockFacts, Warning};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -109,7 +109,7 @@ impl Summary {
             tool_version: run.tool_version.clone(),
             run_id: run.id.clone(),
             started_at: run.started_at.clone(),
-            runs: run.plan.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0),
+            runs: repetitions(&run.plan.trials),
             baseline: baseline.map(String::from),
             phases,
             steps: step::summarize(run, &found),
@@ -126,6 +126,15 @@ impl Summary {
             records: kept,
         }
     }
+}
+
+/// The number of repetitions of the workload that has the most; a slice of a campaign has not all of them.
+fn repetitions(trials: &[Trial]) -> u32 {
+    let mut of_workload: HashMap<&str, HashSet<u32>> = HashMap::new();
+    for trial in trials {
+        of_workload.entry(&trial.workload.name).or_default().insert(trial.repetition);
+    }
+    of_workload.values().map(|own| own.len() as u32).max().unwrap_or(0)
 }
 
 /// Whether the engine has a planted fault: such engines show that faults are found and are never ranked.
