@@ -6,6 +6,8 @@
 mod arguments;
 #[path = "cli/campaign.rs"]
 mod campaign;
+#[path = "cli/clusters.rs"]
+mod clusters;
 #[path = "cli/command.rs"]
 mod command;
 #[path = "cli/compare.rs"]
@@ -60,6 +62,8 @@ mod servers;
 mod sites;
 #[path = "cli/slow.rs"]
 mod slow;
+#[path = "cli/stalls.rs"]
+mod stalls;
 #[path = "cli/suites.rs"]
 mod suites;
 #[path = "cli/transactions.rs"]

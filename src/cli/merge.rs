@@ -46,7 +46,7 @@ impl From<MergeError> for CliError {
         let text = error.to_string();
         match error {
             MergeError::Store(error) => error.into(),
-            MergeError::NoResults(_) => CliError::usage(text)
+            MergeError::NoResults(_) | MergeError::NoSlices(_) => CliError::usage(text)
                 .hint("name the folders that `kvdyno run --plan` has printed, or their parent"),
             MergeError::NotPlanned(_) => CliError::usage(text).hint(
                 "only results of `kvdyno run --plan` can be merged; `kvdyno compare` compares two other runs",

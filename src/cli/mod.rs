@@ -24,6 +24,7 @@ mod observed;
 mod plan;
 mod plot;
 mod plugins;
+mod ranks;
 mod redis_benchmark;
 mod report;
 mod request;

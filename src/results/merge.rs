@@ -27,6 +27,9 @@ pub enum MergeError {
     /// A run that is no part of a campaign.
     #[error("{} is no slice of a plan", .0.display())]
     NotPlanned(PathBuf),
+    /// Folders without a slice of the plan.
+    #[error("{} contains no slice of the plan", .0.display())]
+    NoSlices(PathBuf),
     /// The folder of the result exists.
     #[error("{} already exists and is not empty", .0.display())]
     Exists(PathBuf),
@@ -75,13 +78,14 @@ pub fn merge(
     if fs::symlink_metadata(out).is_ok() && !is_empty_folder(out) {
         return Err(MergeError::Exists(out.to_path_buf()));
     }
-    let sources = sources(folders)?;
+    let mut merged = Merged::default();
+    let sources = sources(folders, plan, &mut merged)?;
     check_same(&sources, plan)?;
     let mut trials = trials(&sources)?;
     if let Some((campaign, _)) = plan {
         trials = check_planned(trials, campaign)?;
     }
-    let mut merged = Merged { runs: sources.len(), ..Merged::default() };
+    merged.runs = sources.len();
     for source in &sources {
         let path = source.folder.path();
         merged
@@ -101,27 +105,42 @@ fn is_empty_folder(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// The runs in the folders, each once, in an order that does not depend on that of the folders.
-fn sources(folders: &[PathBuf]) -> Result<Vec<Source>, MergeError> {
+/// The runs in the folders, each once, in an order that does not depend on that of the folders. Of a folder with several runs, those
+/// that are no slices are skipped, and with a plan those of other plans.
+fn sources(
+    folders: &[PathBuf],
+    plan: Option<&(Campaign, String)>,
+    merged: &mut Merged,
+) -> Result<Vec<Source>, MergeError> {
     let mut paths = Vec::new();
     for folder in folders {
-        let mut below = runs_below(folder)?;
+        let below = runs_below(folder)?;
         if below.is_empty() {
             return Err(MergeError::NoResults(folder.clone()));
         }
-        paths.append(&mut below);
+        paths.extend(below.into_iter().map(|path| (path == *folder, path)));
     }
     let mut seen = HashSet::new();
     let mut parts = Parts::default();
     let mut sources = Vec::new();
-    for path in paths {
+    for (is_named, path) in paths {
         // The same folder may be reached by two paths.
         if !seen.insert(fs::canonicalize(&path).unwrap_or_else(|_| path.clone())) {
             continue;
         }
         let mut folder = RunFolder::open(&path)?;
         folder.share(&mut parts);
-        let part = folder.run().campaign.clone().ok_or(MergeError::NotPlanned(path))?;
+        let Some(part) = folder.run().campaign.clone() else {
+            if is_named {
+                return Err(MergeError::NotPlanned(path));
+            }
+            merged.remarks.push(format!("{} is no slice of a plan and is skipped", path.display()));
+            continue;
+        };
+        if !is_named && plan.is_some_and(|(_, id)| *id != part.campaign) {
+            merged.remarks.push(format!("{} is a slice of another plan and is skipped", path.display()));
+            continue;
+        }
         sources.push(Source { folder, part });
     }
     let first = |source: &Source| source.folder.run().plan.trials.iter().map(|trial| trial.order).min();
@@ -129,7 +148,10 @@ fn sources(folders: &[PathBuf]) -> Result<Vec<Source>, MergeError> {
         let key = |source: &Source| (first(source), source.folder.run().id.clone());
         key(one).cmp(&key(other)).then_with(|| one.folder.path().cmp(other.folder.path()))
     });
-    Ok(sources)
+    match sources.is_empty() {
+        true => Err(MergeError::NoSlices(folders.first().cloned().unwrap_or_default())),
+        false => Ok(sources),
+    }
 }
 
 /// Refuses runs of different plans and of different versions of kvdyno.

@@ -14,9 +14,11 @@ mod load;
 mod machines;
 pub mod merge;
 mod parts;
+pub mod ranks;
 mod reserve;
 mod rounds;
 mod sane;
+pub mod scaling;
 #[cfg(test)]
 mod schema;
 mod state;
@@ -42,7 +44,7 @@ pub use times::{CallTimes, HarnessShares, HarnessTimes};
 
 use crate::measure::{
     CapRecord, CapUse, ClockFacts, DeviceUse, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement,
-    SeriesRow, Usage, Warning,
+    SeriesRow, Stall, Usage, Warning,
 };
 pub use crate::workload::{Durability, OpKind};
 use crate::workload::{Phase, Workload};
@@ -126,6 +128,20 @@ pub struct Trial {
     /// Whether its engine stores nothing: it measures the harness, and is never ranked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_floor: bool,
+    /// The number of load generators that run it against one database.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub ranks: u32,
+    /// The load generator whose part of the workload this is, from 0; none: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 impl Trial {
@@ -267,6 +283,9 @@ pub struct PhaseRecord {
     pub threads: Vec<ThreadRecord>,
     /// Per second; the last row may be shorter.
     pub series: Vec<SeriesRow>,
+    /// Its stalls, the longest first: at most ten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<Stall>,
     /// Resources that the process used during the phase: differences, except `rss_bytes` and peaks.
     pub usage: Usage,
     /// The part of it that the harness's own thread used, which samples the process each second: differences, without memory
@@ -311,6 +330,9 @@ pub struct PhaseRecord {
     /// What an accounting pass before the run says about its durability level; none: it writes nothing, or no pass was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
+    /// The load generators that ran it together; empty: there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<ranks::RankRecord>,
 }
 
 /// Whether to skip a count that most records do not have.
@@ -488,6 +510,7 @@ impl PhaseRecord {
             kinds: Vec::new(),
             threads: Vec::new(),
             series: Vec::new(),
+            stalls: Vec::new(),
             usage: Usage::default(),
             watcher: None,
             device: None,
@@ -505,6 +528,7 @@ impl PhaseRecord {
             harness: None,
             check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },
             observed: None,
+            ranks: Vec::new(),
         }
     }
 }
