@@ -10,7 +10,8 @@
 # Debian packages: to build, for `make test-all`, and for `make test`.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
   libtkrzw-dev libtokyocabinet-dev libgdbm-dev liblmdb-dev libsqlite3-dev
-BROWSER_PACKAGES := chromium openmpi-bin
+BROWSER_PACKAGES := chromium
+SCHEDULER_PACKAGES := slurmctld slurmd slurm-client openmpi-bin parallel python3-venv
 TEST_PACKAGES := clang-format redis-server redis-tools python3-redis librsvg2-bin e2fsprogs xfsprogs \
   etcd-server memcached postgresql
 
@@ -69,7 +70,7 @@ test: packages test-packages check build rust-plugins server-plugins
 	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
 
 test-all: test
-	@scripts/packages.sh $(BROWSER_PACKAGES)
+	@scripts/packages.sh $(BROWSER_PACKAGES) $(SCHEDULER_PACKAGES)
 	@scripts/test-all.sh $(KVDYNO)
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/sanitized \
 	  CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"

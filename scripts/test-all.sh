@@ -19,5 +19,11 @@ long --lib ten_thousand
 "$cargo" bench $SELECTION --bench statistics
 long --lib ten_million
 for name in go_soak hostile ranks replaces resp; do long --test $name; done
+# The schemas of Kubernetes are in a package of PyPI. Without it, the test of the manifest is skipped.
+schemas=$(dirname "$kvdyno")/kubernetes-validate
+[ -x "$schemas/bin/kubernetes-validate" ] || [ "${NO_INSTALL:-}" = 1 ] ||
+  { python3 -m venv "$schemas" && "$schemas/bin/pip" install --quiet kubernetes-validate; } ||
+  echo "kubernetes-validate could not be installed" >&2
+PATH="$PATH:$schemas/bin" long --test schedulers
 "$kvdyno" selftest
 "$kvdyno" verify

@@ -47,6 +47,6 @@ pub use results::blocks::{Blocks, Table, Throughput};
 pub use results::certificate::{Certificate, CertifiedLevel, certified_levels, certified_toml};
 pub use results::comparison::{Better, Rows, Verdict};
 pub use results::statistics::{interval_of_median, median};
-pub use results::{Outcome, PhaseRecord, Trial, parse_record, parse_run, sane_record};
+pub use results::{Outcome, PhaseRecord, Trial, odd_machines, parse_record, parse_run, sane_record};
 pub use runner::run_trial;
 pub use workload::{Changes, Durability, Mix, Phase, Workload, builtin, is_suite, parse, parse_suite};

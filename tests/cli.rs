@@ -4,6 +4,8 @@
 
 #[path = "cli/arguments.rs"]
 mod arguments;
+#[path = "cli/campaign.rs"]
+mod campaign;
 #[path = "cli/clusters.rs"]
 mod clusters;
 #[path = "cli/command.rs"]

@@ -4,6 +4,7 @@
 //! `cargo bench --bench statistics` makes 2000 experiments per case and takes minutes; `-- --small` makes 200, with wider
 //! bounds. Both exit with code 1 if a figure is out of its bounds. docs/methodology.md has the figures of the first.
 
+mod machines;
 mod noise;
 
 use kvdyno::Random;
@@ -16,14 +17,14 @@ use std::cmp::Ordering;
 const SEED: u64 = 14;
 
 /// Counts the failed checks.
-struct Checks {
-    experiments: usize,
+pub struct Checks {
+    pub experiments: usize,
     failed: usize,
 }
 
 impl Checks {
     /// `share` is at most `most`, plus a margin that chance exceeds in three of four hundred cases.
-    fn at_most(&mut self, share: f64, most: f64, what: &str) {
+    pub fn at_most(&mut self, share: f64, most: f64, what: &str) {
         if share > most + 2.8 * self.error(most) {
             self.failed += 1;
             println!("FAILED: {what}: {}, expected at most {}", percent(share), percent(most));
@@ -31,7 +32,7 @@ impl Checks {
     }
 
     /// `share` is at least `least`, minus the same margin.
-    fn at_least(&mut self, share: f64, least: f64, what: &str) {
+    pub fn at_least(&mut self, share: f64, least: f64, what: &str) {
         if share < least - 2.8 * self.error(least) {
             self.failed += 1;
             println!("FAILED: {what}: {}, expected at least {}", percent(share), percent(least));
@@ -43,7 +44,7 @@ impl Checks {
     }
 }
 
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
@@ -58,6 +59,7 @@ fn main() {
     coverage(&mut checks);
     two_runs(&mut checks, small);
     steps(&mut checks);
+    machines::check(&mut checks, small);
     if checks.failed > 0 {
         println!("{} figures are out of their bounds", checks.failed);
         std::process::exit(1);
@@ -158,7 +160,7 @@ fn orders_by_harness(
             row.iter_mut().for_each(|rate| *rate *= kept);
             own.push(row.iter().map(|rate| Some(rate / (1.0 - share))).collect::<Vec<_>>());
         }
-        let table = Table::new(&rates, &own, throughput).expect("sound rates");
+        let table = Table::new(&rates, &own, throughput, &vec![0; blocks]).expect("sound rates");
         (0..engines).any(|first| (first + 1..engines).any(|second| table.order(first, second).is_some()))
     });
     wrong.count()

@@ -59,7 +59,8 @@ pub const HARD: &[Noise] = &[
     noise("each run shares half with the one before", Kind::Sticky, false),
 ];
 
-fn normal(random: &mut Random) -> f64 {
+/// A draw from the normal distribution.
+pub fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }

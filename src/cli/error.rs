@@ -51,6 +51,11 @@ impl CliError {
         CliError { code: ABSENT, message: message.into(), hint: None }
     }
 
+    /// Results that are not comparable.
+    pub fn not_comparable(message: impl Into<String>) -> CliError {
+        CliError { code: NOT_COMPARABLE, message: message.into(), hint: None }
+    }
+
     /// The error of an operation (`write`) on a file or folder.
     pub fn cannot(what: &str, path: &Path) -> impl Fn(io::Error) -> CliError {
         move |error| CliError::failed(format!("cannot {what} {}: {error}", path.display()))

@@ -18,8 +18,10 @@ mod keys;
 mod layouts;
 mod live;
 mod man;
+mod merge;
 mod new_engine;
 mod observed;
+mod plan;
 mod plot;
 mod plugins;
 mod ranks;
@@ -31,6 +33,7 @@ mod screen;
 mod selftest;
 mod serve;
 mod site;
+mod slice;
 mod trial;
 mod verify;
 mod versions;
@@ -60,6 +63,10 @@ pub struct Cli {
 enum Command {
     /// Run workloads on engines and report the results.
     Run(Box<request::RunArgs>),
+    /// Plan a run that several machines measure in slices.
+    Plan(Box<plan::PlanArgs>),
+    /// Merge the results of several machines.
+    Merge(merge::MergeArgs),
     /// Recommend an engine for what an application needs, by a measurement.
     Choose(Box<choose::ChooseArgs>),
     /// Print a report of a run.
@@ -233,7 +240,7 @@ fn run_args(words: &[String]) -> Option<Box<request::RunArgs>> {
 
 /// The words that select engines on the command line of a run. If empty, the run uses those of a suite, or the default set.
 fn named_engines(words: &[String]) -> Vec<String> {
-    run_args(words).map(|args| args.engines).unwrap_or_default()
+    run_args(words).map(|args| args.subject.engines).unwrap_or_default()
 }
 
 /// The exit code after all output was written. Output that could not be written is a failure.
@@ -254,6 +261,8 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
     plugins::check(plugins)?;
     match command {
         Command::Run(args) => run::run(&args, plugins, words),
+        Command::Plan(args) => plan::run(*args, plugins, words),
+        Command::Merge(args) => merge::run(&args),
         Command::Choose(args) => choose::run(&args, plugins),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),

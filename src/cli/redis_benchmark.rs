@@ -20,7 +20,7 @@ const HEAD: &str = "trial,store,level_in_force,pipeline,clients,repetition,comma
 const COLUMNS: usize = 14;
 
 /// Whether a workload measures servers.
-fn is_of_servers(workload: &Workload) -> bool {
+pub(super) fn is_of_servers(workload: &Workload) -> bool {
     workload.variant_of.as_deref().unwrap_or(&workload.name) == WORKLOAD
 }
 

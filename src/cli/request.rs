@@ -7,6 +7,7 @@ use super::kept::KeepArgs;
 use super::layouts;
 use super::live::LiveArgs;
 use super::ranks::RankArgs;
+use super::slice::ShardChoice;
 use super::workloads::{ChangeArgs, Named, named};
 use crate::engine::{ALL, Chosen, DEFAULT, Lookup, Registry};
 use crate::measure::{Placement, placement::parse_cpu_list};
@@ -19,9 +20,9 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Run workloads on engines and report the results.
-#[derive(Debug, clap::Args)]
-pub struct RunArgs {
+/// Workloads and engines, as `kvdyno run` and `kvdyno plan` take them.
+#[derive(Debug, Default, clap::Args)]
+pub struct SubjectArgs {
     /// Workloads and suites to run: names (see `kvdyno workloads`) or TOML files.
     #[arg(value_name = "WORKLOAD")]
     workloads: Vec<String>,
@@ -36,6 +37,27 @@ pub struct RunArgs {
     /// Set an option of an engine. Can be given more than once.
     #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
     options: Vec<String>,
+    /// Also run ENGINE on every workload, to compare machines by it. `kvdyno plan` uses memory-btree by default; `none` disables it.
+    #[arg(long, value_name = "ENGINE")]
+    pub reference: Option<String>,
+}
+
+/// The name that disables the reference engine.
+pub const NO_REFERENCE: &str = "none";
+
+/// Run workloads on engines and report the results.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub subject: SubjectArgs,
+    /// Measure trials of the plan in FILE, which `kvdyno plan` has written, instead of workloads. Trials that have records in
+    /// --results are skipped.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "keep", "reuse"])]
+    pub plan: Option<PathBuf>,
+    /// Measure only a slice of the plan: `3/16` is the third of 16. `auto` takes both numbers from the scheduler (Slurm, Kubernetes,
+    /// MPI, AWS Batch), and `auto/16` only the first (see docs/clusters.md).
+    #[arg(long, value_name = "I/N", requires = "plan")]
+    pub shard: Option<ShardChoice>,
     /// Write the results of the run to a new folder in DIR.
     #[arg(long, value_name = "DIR", default_value = "kvdyno-results")]
     pub results: PathBuf,
@@ -58,9 +80,9 @@ pub struct RunArgs {
     pub full: bool,
     // The groups with a heading come last because a heading applies to all following flags.
     #[command(flatten)]
-    changes: ChangeArgs,
+    pub changes: ChangeArgs,
     #[command(flatten)]
-    limits: LimitArgs,
+    pub limits: LimitArgs,
     #[command(flatten)]
     pub kept: KeepArgs,
     #[command(flatten)]
@@ -72,7 +94,7 @@ pub struct RunArgs {
 /// Flags that limit the process of each trial.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits for each trial")]
-struct LimitArgs {
+pub struct LimitArgs {
     /// Limit the memory of each trial, including page cache and harness, with a control group, such as `512MiB`.
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
@@ -97,7 +119,7 @@ fn cpus(text: &str) -> Result<String, String> {
 }
 
 impl LimitArgs {
-    fn placement(&self) -> Placement {
+    pub fn placement(&self) -> Placement {
         Placement { cpus: self.cpus.clone(), numa_node: self.numa_node }
     }
 }
@@ -106,7 +128,7 @@ impl RunArgs {
     /// The settings of all trials of a new run.
     fn settings(&self) -> TrialSettings {
         TrialSettings {
-            seeds: match (self.same_ops, self.kept.outlives_trials()) {
+            seeds: match (self.subject.same_ops, self.kept.outlives_trials()) {
                 (true, _) => Seeds::Same,
                 (false, true) => Seeds::OfOps,
                 (false, false) => Seeds::OfAll,
@@ -121,7 +143,7 @@ impl RunArgs {
     /// Environment variables that trials get in addition to the user's: a password, and the folders of plug-ins for engines
     /// that start kvdyno themselves.
     pub fn environment(&self, plugins: &[PathBuf]) -> Result<Vec<(String, String)>, CliError> {
-        let mut all = Vec::from_iter(password_variable(&self.options)?);
+        let mut all = Vec::from_iter(password_variable(&self.subject.options)?);
         if !plugins.is_empty() {
             let known = std::env::var("KVDYNO_PLUGINS").ok();
             let folders = plugins.iter().map(|folder| folder.to_string_lossy().into_owned());
@@ -133,10 +155,10 @@ impl RunArgs {
     /// What determines the plan, with the text of each part for a comparison.
     pub fn parts(&self) -> [(&'static str, String); 6] {
         [
-            ("workloads", format!("{:?}", self.workloads)),
-            ("engines", format!("{:?}", self.engines)),
-            ("options", format!("{:?}", self.options)),
-            ("seeds", format!("{:?}", self.same_ops)),
+            ("workloads", format!("{:?}", self.subject.workloads)),
+            ("engines", format!("{:?} {:?}", self.subject.engines, self.subject.reference)),
+            ("options", format!("{:?}", self.subject.options)),
+            ("seeds", format!("{:?}", self.subject.same_ops)),
             ("workload fields", format!("{:?}", self.changes)),
             ("limits", format!("{:?}", self.limits)),
         ]
@@ -171,10 +193,14 @@ pub struct Request {
 }
 
 impl Request {
-    /// Resolves the arguments of a new run.
-    pub fn new(args: &RunArgs, registry: &Registry) -> Result<Request, CliError> {
-        let (members, name) = with_cpus(args.limits.placement().cpu_count(), || members(args))?;
-        let Engines { of, absent, notes } = engines(args, registry, &members)?;
+    /// Resolves the arguments of a new run. `cpus`: the CPUs of the machine that will run it, if it is another one.
+    pub fn new(args: &RunArgs, registry: &Registry, cpus: Option<u32>) -> Result<Request, CliError> {
+        let (members, name) = with_cpus(args.limits.placement().cpu_count().or(cpus), || members(args))?;
+        let Engines { mut of, absent, notes } = engines(args, registry, &members)?;
+        if let Some(reference) = args.subject.reference.as_ref().filter(|name| *name != NO_REFERENCE) {
+            let lists = of.iter_mut().filter(|names| !names.is_empty() && !names.contains(reference));
+            lists.for_each(|names| names.push(reference.clone()));
+        }
         let entries = entries(args, registry, members, &of)?;
         Ok(Request { name, entries, settings: args.settings(), absent, notes })
     }
@@ -182,12 +208,12 @@ impl Request {
 
 /// The workloads with the changes of the command line, and the name of the run.
 pub(super) fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError> {
-    if args.workloads.is_empty() {
+    if args.subject.workloads.is_empty() {
         return Err(CliError::usage("no workload given")
             .hint("use a name from `kvdyno workloads`, such as `kvdyno run quick`, or a TOML file"));
     }
     let changes = args.changes.changes(args.limits.memory)?;
-    let all = args.workloads.iter().map(|name| named(name)).collect::<Result<Vec<Named>, _>>()?;
+    let all = args.subject.workloads.iter().map(|name| named(name)).collect::<Result<Vec<Named>, _>>()?;
     let mut members = Vec::new();
     for named in &all {
         members.extend(named.members(&changes)?);
@@ -243,8 +269,8 @@ struct Engines {
 /// the command line must be available. Other absent engines are reported and skipped.
 fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<Engines, CliError> {
     let with_floors = |names: &[String]| vec![with_floor(names, registry); members.len()];
-    if !args.engines.is_empty() {
-        let selection = args::selected(registry, &args.engines, DEFAULT)?;
+    if !args.subject.engines.is_empty() {
+        let selection = args::selected(registry, &args.subject.engines, DEFAULT)?;
         let names = kept(args, registry, selection.chosen);
         let notes = Vec::from_iter(skipped_line(&selection.missing));
         return Ok(Engines { of: with_floors(&names), absent: selection.missing, notes });
@@ -370,7 +396,7 @@ fn entries(
         }
     }
     let engines = args::engines(registry, &names)?;
-    let mut all = args::options(&engines, &names, &args.options)?;
+    let mut all = args::options(&engines, &names, &args.subject.options)?;
     for (_, value) in all.iter_mut().flat_map(|contestant| &mut contestant.options) {
         *value = split_password(value).0;
     }
@@ -412,7 +438,7 @@ fn split_password(text: &str) -> (String, Option<String>) {
 /// The command that repeats what was parsed, with long flags, without passwords and without paths on this machine.
 pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
     /// Flags that depend on the machine.
-    const OMITTED: [&str; 10] = [
+    const OMITTED: [&str; 15] = [
         "results",
         "data",
         "plugins",
@@ -420,13 +446,19 @@ pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
         "keep",
         "metrics",
         "metrics_public",
+        "plan",
+        "shard",
+        "output",
+        "list",
+        "machine_cpus",
         "rank",
         "rendezvous",
         "secret_file",
     ];
     let mut words = vec!["kvdyno".to_string()];
     let Some((name, matches)) = matches.subcommand() else { return words };
-    words.push(name.to_string());
+    // The trials of a plan are those of a run.
+    words.push(if name == "plan" { "run" } else { name }.to_string());
     let last = |path: &str| {
         let name = Path::new(path).file_name().unwrap_or(OsStr::new(path));
         name.to_string_lossy().into_owned()

@@ -8,6 +8,7 @@ use super::plugins::{executable, registry, warn};
 use super::ranks::{Ranks, Started};
 use super::redis_benchmark;
 use super::request::{Request, RunArgs};
+use super::slice::{self, Begun};
 use crate::audit::proven::{Proven, proven_here};
 use crate::engine::abi::KV_POWER;
 use crate::engine::{Engine, Registry, level_name};
@@ -40,27 +41,38 @@ pub fn measured(
 ) -> Result<(u8, PathBuf), CliError> {
     args.check()?;
     let ranks = args.ranks.requested()?;
-    if ranks.is_some() && (args.resume.is_some() || args.kept.outlives_trials()) {
-        let text = "--resume, --keep and --reuse are for one load generator: they use files of this machine";
+    if ranks.is_some() && (args.resume.is_some() || args.plan.is_some() || args.kept.outlives_trials()) {
+        let text =
+            "--resume, --plan, --keep and --reuse are for one load generator: they use files of this machine";
         return Err(CliError::usage(text).hint("omit them, or omit --ranks and --rank"));
     }
     // Progress needs no reader, and the results are also saved in files.
     signals::outlive_the_reader();
     let mut environment = args.environment(plugins)?;
-    let registry = registry(plugins, &args.engines)?;
-    warn(&registry, &args.engines);
+    let registry = registry(plugins, &args.subject.engines)?;
+    warn(&registry, &args.subject.engines);
     // The processes that are started here end before this one does.
     let mut started = Started::default();
     let mut company = None;
-    let (results, (layouts, reuse), notes) = match &args.resume {
-        Some(folder) => {
+    let (results, (layouts, reuse), notes) = match (&args.plan, &args.resume) {
+        (Some(plan), _) => match slice::begin(args, &registry, plan)? {
+            Begun::Folder(results, notes) => {
+                let checked = check(args, &registry, results.run())?;
+                (*results, checked, notes)
+            }
+            Begun::Nothing(text) => {
+                eprintln!("{text}");
+                return Ok((0, args.results.clone()));
+            }
+        },
+        (None, Some(folder)) => {
             let results = resumed(args, folder.as_deref())?;
             check_same(&results, &command)?;
             check_resumed(&results, &registry)?;
             let checked = check(args, &registry, results.run())?;
             (results, checked, Vec::new())
         }
-        None => {
+        (None, None) => {
             let (run, notes) = planned(args, &registry, command, ranks.as_ref())?;
             let checked = check(args, &registry, &run)?;
             let mut folder = args.results.clone();
@@ -107,6 +119,14 @@ fn resumed(args: &RunArgs, folder: Option<&Path>) -> Result<RunFolder, CliError>
             })?
         }
     };
+    let results = RunFolder::open(&path)?;
+    if let Some(part) = &results.run().campaign {
+        let text =
+            format!("{} is part of the plan {} and is not resumed by itself", path.display(), part.campaign);
+        return Err(CliError::usage(text)
+            .hint("repeat `kvdyno run --plan FILE --shard I/N`, which measures what has no record yet"));
+    }
+    drop(results);
     Ok(RunFolder::resume(&path)?)
 }
 
@@ -137,7 +157,7 @@ fn check_same(results: &RunFolder, command: &[String]) -> Result<(), CliError> {
 
 /// Refuses to resume a run whose plan cannot be measured, or that has trials of engines that are not available: each of them
 /// would be recorded as a failure of its engine.
-fn check_resumed(results: &RunFolder, registry: &Registry) -> Result<(), CliError> {
+pub(super) fn check_resumed(results: &RunFolder, registry: &Registry) -> Result<(), CliError> {
     let plan = &results.run().plan;
     let path = results.path().display();
     runner::check_plan(plan).map_err(|error| {
@@ -164,20 +184,37 @@ fn planned(
     command: Vec<String>,
     ranks: Option<&Ranks>,
 ) -> Result<(Run, Vec<String>), CliError> {
-    let Request { name, entries, settings, absent, notes } = Request::new(args, registry)?;
+    let Request { name, entries, settings, absent, notes } = Request::new(args, registry, None)?;
     let entries = match ranks {
         Some(ranks) => ranks.entries(entries)?,
         None => entries,
     };
     if settings.counts_cycles {
-        cycles::try_out().map_err(|error| {
-            CliError::usage(format!(
-                "--count-cycles: this machine does not count cycles and instructions: {error}"
-            ))
-            .hint("omit it; `kvdyno doctor` shows what the machine has (hardware counters)")
-        })?;
+        try_cycles()?;
     }
     let (plan, shrunk) = runner::plan(name, command, entries, &settings)?;
+    let mut run = observed_run(args, registry, plan, absent)?;
+    run.warnings.extend(shrunk);
+    Ok((run, notes))
+}
+
+/// Refuses --count-cycles on a machine that does not count them.
+pub(super) fn try_cycles() -> Result<(), CliError> {
+    cycles::try_out().map_err(|error| {
+        CliError::usage(format!(
+            "--count-cycles: this machine does not count cycles and instructions: {error}"
+        ))
+        .hint("omit it; `kvdyno doctor` shows what the machine has (hardware counters)")
+    })
+}
+
+/// A run of a plan on this machine. Refuses a plan that needs more than the machine has.
+pub(super) fn observed_run(
+    args: &RunArgs,
+    registry: &Registry,
+    plan: Plan,
+    absent: Vec<(String, String)>,
+) -> Result<Run, CliError> {
     if let Some(data) = &args.data {
         runner::check_parent(data).map_err(CliError::usage)?;
     }
@@ -187,10 +224,9 @@ fn planned(
     check_estimate(&plan, &machine, free)?;
     let started_at = now_rfc3339();
     let clock = Clock::calibrate().facts();
-    let mut warnings = warnings_of(&machine, &Conditions::observe(data), Some(&clock));
-    warnings.extend(shrunk);
+    let warnings = warnings_of(&machine, &Conditions::observe(data), Some(&clock));
     let (proofs, unverified) = proofs(&plan, registry);
-    let run = Run {
+    Ok(Run {
         schema: SCHEMA,
         tool_version: env!("CARGO_PKG_VERSION").into(),
         id: run_id(&started_at, &plan.name, &parameters(&plan), random_suffix()),
@@ -202,8 +238,8 @@ fn planned(
         machine,
         clock,
         warnings,
-    };
-    Ok((run, notes))
+        campaign: None,
+    })
 }
 
 /// Refuses a plan that needs more memory than the machine has, with any engine, or more disk space than is free.
@@ -334,10 +370,10 @@ fn execute(
             Some(_) => {
                 format!("completed trials are saved in {}; start all ranks again", results.path().display())
             }
-            None => format!(
-                "completed trials are saved; resume with: kvdyno run --resume={}",
-                results.path().display()
-            ),
+            None => {
+                let resume = resume_command(args, results.run(), results.path());
+                format!("completed trials are saved; resume with: {resume}")
+            }
         };
         CliError::failed(text).hint(hint)
     })?;
@@ -353,16 +389,29 @@ fn execute(
     let summary = Summary::new(&run, records);
     show(args, &run, &summary, layouts, results.path())?;
     println!("results: {}", results.path().display());
+    if run.campaign.is_some() {
+        println!("when all slices have ended: kvdyno merge {} -o OUT", args.results.display());
+    }
     args.kept.report(&run.plan);
     if ending == Ending::Interrupted && !args.live.is_json() {
-        eprintln!(
-            "interrupted; completed trials are saved. Resume with: kvdyno run --resume={}",
-            results.path().display()
-        );
+        let resume = resume_command(args, &run, results.path());
+        eprintln!("interrupted; completed trials are saved. Resume with: {resume}");
     }
     write_page(&results, &summary, &run);
     refusals.iter().for_each(|refusal| eprintln!("error: {refusal}"));
     Ok(code)
+}
+
+/// The command that resumes a run.
+fn resume_command(args: &RunArgs, run: &Run, folder: &Path) -> String {
+    let slice = run.campaign.as_ref().and_then(|part| part.slice.as_ref());
+    match (slice, &args.plan) {
+        (Some(slice), Some(plan)) => {
+            let (plan, results) = (plan.display(), args.results.display());
+            format!("kvdyno run --plan {plan} --shard {slice} --results {results}")
+        }
+        _ => format!("kvdyno run --resume={}", folder.display()),
+    }
 }
 
 /// Runs the part of a load generator other than the first, which reports the results.

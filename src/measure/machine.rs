@@ -106,6 +106,12 @@ impl Machine {
     }
 }
 
+/// A random number that the kernel draws when it starts: the same for all processes and containers of the machine until the next
+/// boot, and different on each machine. It is not part of records. `None` if unknown.
+pub fn boot_id() -> Option<String> {
+    word("/proc/sys/kernel/random/boot_id")
+}
+
 /// Conditions that may change within a minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conditions {

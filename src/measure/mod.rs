@@ -36,7 +36,7 @@ pub use disk::DiskUse;
 pub use file_system::FileSystemFacts;
 pub use histogram::Histogram;
 pub use huge_pages::table_in_huge_pages;
-pub use machine::{Conditions, Machine, raise_open_files};
+pub use machine::{Conditions, Machine, boot_id, raise_open_files};
 pub use memory_cap::{CapRecord, CapUse, MemoryCap};
 pub use mounts::mounts_below;
 pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};

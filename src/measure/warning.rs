@@ -126,6 +126,10 @@ concerns! {
     Printed, "printed", "Report this to the driver's author: printing takes time from the ops, and a driver must not print (rule 9 of driver.h).";
     /// Keys, values and out buffers end at guard pages.
     GuardPages, "guard-pages", "Compare only with other runs that use --paranoid; measure without it.";
+    /// A machine of a campaign runs the reference faster or slower than the others.
+    OddMachine, "odd-machine", "Find out why, or merge again without its slices: engines are compared within machines, but medians include it.";
+    /// The machines of a campaign are not of the same kind.
+    MachinesDiffer, "machines-differ", "Compare engines by their ratios, which are taken within machines; medians depend on the mix of machines.";
     /// Not every version of every key was checked.
     ChecksReduced, "checks-reduced", "Use fewer keys to check every read against the last written version.";
 }

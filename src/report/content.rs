@@ -58,6 +58,7 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     }
     blocks.extend(failure_blocks(summary));
     blocks.extend(warning_blocks(summary));
+    blocks.extend(machine_blocks(summary));
     blocks.extend(engine_blocks(summary));
     if !summary.absent.is_empty() {
         let absent = summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})")));
@@ -94,7 +95,11 @@ pub(super) fn header(summary: &Summary, run: &Run) -> Block {
 
 /// The confidence level of intervals over this number of runs, and the base of ratios.
 fn intervals(summary: &Summary) -> String {
-    let places: Vec<f64> = (1..=summary.runs).map(f64::from).collect();
+    let (count, unit) = match summary.machines.len() as u32 {
+        0 => (summary.runs, "runs"),
+        machines => (machines, "machines"),
+    };
+    let places: Vec<f64> = (1..=count).map(f64::from).collect();
     let base = match &summary.baseline {
         Some(engine) => plain_text(engine),
         None => "the first row of each table".to_string(),
@@ -112,10 +117,9 @@ fn intervals(summary: &Summary) -> String {
     match interval_of_median(&places) {
         None => format!("- (a single run shows no spread); ratios are relative to {base}{order}"),
         Some(interval) => format!(
-            "of ops/s, from {} to {} of the {} runs; they contain the true median in {:.1} % of cases{fewer}; ratios are relative to {base}{order}",
+            "of ops/s, from {} to {} of the {count} {unit}; they contain the true median in {:.1} % of cases{fewer}; ratios are relative to {base}{order}",
             if interval.low == 1.0 { "the slowest".to_string() } else { format!("number {}", interval.low) },
             if interval.low == 1.0 { "the fastest".to_string() } else { format!("number {}", interval.high) },
-            summary.runs,
             interval.level * 100.0
         ),
     }
@@ -254,6 +258,51 @@ fn step_table(steps: &[&StepSummary], places: &[StepPlace], all: &[StepPlace]) -
         table.push([engine_name(engine, options)].into_iter().chain(places.iter().map(figure)).collect());
     }
     table
+}
+
+/// What the columns of the machines mean.
+const MACHINES_LEGEND: &str = "reference: the rate of the engine that runs in every block, as a multiple of that on the median machine, \
+    with its interval. Machines are a factor of the analysis: engines are compared within them, and the intervals of ratios include \
+    how much the engines' ratios differ between them.";
+
+/// The machines of a campaign.
+pub(super) fn machine_blocks(summary: &Summary) -> Vec<Block> {
+    if summary.machines.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::with_titles(&[
+        ("machine", Align::Right),
+        ("id", Align::Left),
+        ("trials", Align::Right),
+        ("reference", Align::Right),
+        ("interval", Align::Left),
+        ("remark", Align::Left),
+        ("processor", Align::Left),
+        ("CPUs", Align::Right),
+        ("memory", Align::Right),
+        ("kernel", Align::Left),
+    ]);
+    for of in &summary.machines {
+        let reference = of.reference.as_ref();
+        let interval = reference.and_then(|found| found.interval);
+        table.push(vec![
+            of.number.to_string(),
+            plain_text(&of.id),
+            of.trials.to_string(),
+            known(reference, |found| format!("{:.2}x", found.ratio)),
+            known(interval, |interval| format!("{:.2}..{:.2}", interval.low, interval.high)),
+            if reference.is_some_and(|found| found.is_odd) { "odd".to_string() } else { String::new() },
+            known(of.machine.cpu_model.as_deref(), plain_text),
+            known(of.machine.cpus_allowed, |cpus| cpus.to_string()),
+            known(of.machine.memory_bytes, bytes),
+            known(of.machine.kernel.as_deref(), plain_text),
+        ]);
+    }
+    let mut lines = vec![MACHINES_LEGEND.to_string()];
+    let engines: Vec<String> =
+        summary.machines.iter().filter_map(|of| Some(plain_text(&of.reference.as_ref()?.engine))).collect();
+    lines.extend(engines.first().map(|engine| format!("The reference is {engine}.")));
+    vec![Block::Part("Machines".to_string()), Block::Table(table), Block::Lines(lines)]
 }
 
 /// The engines with their effective cache sizes and compression, which the figures depend on.

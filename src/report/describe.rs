@@ -2,6 +2,7 @@
 
 use super::escape::shell_word;
 use super::figure::{bytes, known};
+use crate::measure::Machine;
 use crate::results::summary::{Cell, PhaseSummary, RunState, Summary};
 use crate::results::{Durability, OpKind, Run};
 use crate::text::{counted, grouped, plain_text, share_text, short_text, time_text};
@@ -254,18 +255,36 @@ pub(super) fn command(run: &Run) -> String {
 
 /// The machine in one line, without unknown facts.
 pub(super) fn machine(run: &Run) -> String {
-    let system =
-        [run.machine.os.clone(), run.machine.kernel.as_ref().map(|kernel| format!("kernel {kernel}"))];
-    machine_with(run, system.into_iter().flatten().collect())
+    machines_with(run, |machine| {
+        let kernel = machine.kernel.as_ref().map(|kernel| format!("kernel {kernel}"));
+        [machine.os.clone(), kernel].into_iter().flatten().collect()
+    })
 }
 
 /// The same without the operating system, for one line.
 pub(super) fn machine_brief(run: &Run) -> String {
-    machine_with(run, Vec::new())
+    machines_with(run, |_| Vec::new())
 }
 
-fn machine_with(run: &Run, system: Vec<String>) -> String {
-    let machine = &run.machine;
+/// The machine of the run, or each kind of machine with its number.
+fn machines_with(run: &Run, system: impl Fn(&Machine) -> Vec<String>) -> String {
+    let several = run.campaign.iter().flat_map(|part| &part.machines).map(|on| &on.machine);
+    let mut kinds: Vec<(String, u64)> = Vec::new();
+    for machine in several {
+        let text = machine_with(machine, system(machine));
+        match kinds.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((text, 1)),
+        }
+    }
+    if kinds.iter().map(|(_, count)| count).sum::<u64>() < 2 {
+        return machine_with(&run.machine, system(&run.machine));
+    }
+    let each = |(text, count): &(String, u64)| format!("{}: {text}", counted(*count, "machine", "machines"));
+    kinds.iter().map(each).collect::<Vec<_>>().join("; ")
+}
+
+fn machine_with(machine: &Machine, system: Vec<String>) -> String {
     let disk = machine.file_system.as_ref().map(|disk| {
         let device = disk.device.as_deref().map_or_else(String::new, |device| format!(" ({device})"));
         format!("data on {}{device}", disk.kind)

@@ -6,6 +6,11 @@
 //! variance is the sum of the engines' moderated variances, which need not be equal. An order is claimed if the p of the
 //! difference, corrected for all pairs of the table (Bonferroni), is below [`FAMILY_ERROR`], and there are five blocks or
 //! more. docs/methodology.md reports how often that is wrong, and how often it finds a difference.
+//!
+//! The blocks of a campaign are measured by several machines. What makes all engines faster on a machine is an effect of its
+//! blocks and cancels. But one engine may gain more from a machine than another. So the machines are a sample: the variance of
+//! an engine is that between the means of its machines if that is larger than the variance within machines, and it has the
+//! degrees of freedom of the machines, not those of the blocks.
 
 use super::statistics::{FEWEST_FOR_ORDER, Interval};
 use super::variance::{Difference, RESOLUTION, Variance, kept, mean, moderated};
@@ -24,27 +29,38 @@ pub struct Blocks {
     logs: Vec<Vec<f64>>,
     kept: Vec<Vec<bool>>,
     variances: Vec<Variance>,
-    /// The degrees of freedom of all residuals.
+    /// The degrees of freedom of all residuals, or of the machines' means if there are several machines.
     degrees: f64,
 }
+
+/// Which machine measured each block: a number that is the same for blocks of the same machine.
+pub type Machines = [usize];
 
 impl Blocks {
     /// `rates`: a row for each engine with one rate per block. None for fewer than two blocks, for rows of different
     /// lengths, and for rates that are not finite and over 0.
     pub fn new(rates: &[Vec<f64>]) -> Option<Blocks> {
+        Blocks::on(rates, &vec![0; rates.first()?.len()])
+    }
+
+    /// The same for blocks that were measured by several machines. Also none if `machines` has another length.
+    pub fn on(rates: &[Vec<f64>], machines: &Machines) -> Option<Blocks> {
         let blocks = rates.first()?.len();
         let is_sound = |rate: &f64| rate.is_finite() && *rate > 0.0;
-        if blocks < 2 || rates.iter().any(|row| row.len() != blocks || !row.iter().all(is_sound)) {
+        if blocks < 2
+            || machines.len() != blocks
+            || rates.iter().any(|row| row.len() != blocks || !row.iter().all(is_sound))
+        {
             return None;
         }
         let logs: Vec<Vec<f64>> =
             rates.iter().map(|row| row.iter().map(|rate| rate.ln()).collect()).collect();
-        let kept = kept(&deviations(&logs), &vec![RESOLUTION; logs.len()]);
-        Some(Blocks::of(logs, kept))
+        let kept = kept(&deviations(&logs, machines), &vec![RESOLUTION; logs.len()]);
+        Some(Blocks::of(logs, kept, machines))
     }
 
-    fn of(logs: Vec<Vec<f64>>, kept: Vec<Vec<bool>>) -> Blocks {
-        let (variances, degrees) = variances(&logs, &kept);
+    fn of(logs: Vec<Vec<f64>>, kept: Vec<Vec<bool>>, machines: &Machines) -> Blocks {
+        let (variances, degrees) = variances(&logs, &kept, machines);
         Blocks { logs, kept, variances, degrees }
     }
 
@@ -131,18 +147,21 @@ pub struct Table {
 impl Table {
     /// `rates`: see [`Blocks::new`]; `engine_rates`: the engine's throughput in each run. If one of them is unknown,
     /// orders are by rates. Both comparisons exclude the same runs: those whose engine's throughput is an outlier.
+    /// `machines`: the machine of each block.
     pub fn new(
         rates: &[Vec<f64>],
         engine_rates: &[Vec<Option<f64>>],
         throughput: Throughput,
+        machines: &Machines,
     ) -> Option<Table> {
         let known = |rates: &Vec<Option<f64>>| rates.iter().copied().collect::<Option<Vec<f64>>>();
         let is_whole = rates.iter().zip(engine_rates).all(|(rates, engine)| rates.len() == engine.len());
         let own: Option<Vec<Vec<f64>>> = engine_rates.iter().map(known).collect();
-        let rates = Blocks::new(rates)?;
-        Some(match own.filter(|_| is_whole).and_then(|own| Blocks::new(&own)) {
+        let rates = Blocks::on(rates, machines)?;
+        Some(match own.filter(|_| is_whole).and_then(|own| Blocks::on(&own, machines)) {
             Some(own) => {
-                Table { rates: Blocks::of(rates.logs, own.kept.clone()), own: Some((own, throughput)) }
+                let rates = Blocks::of(rates.logs, own.kept.clone(), machines);
+                Table { rates, own: Some((own, throughput)) }
             }
             None => Table { rates, own: None },
         })
@@ -176,12 +195,24 @@ fn median(values: &[f64]) -> f64 {
     super::statistics::median(values).unwrap_or_default()
 }
 
+/// The number of blocks of a machine from which on their median is that of an engine on this machine.
+const FEWEST_FOR_MEDIAN: usize = 3;
+
 /// The deviation of each run from its engine's median, after the median effect of its block is removed. With only two
 /// engines, an outlier of one would affect the median of the block and so both, so the block's effect is not removed.
-fn deviations(logs: &[Vec<f64>]) -> Vec<Vec<f64>> {
+/// The median is that of the engine on the machine, so that an engine that is always slower on one of the machines has no
+/// outliers there.
+fn deviations(logs: &[Vec<f64>], machines: &Machines) -> Vec<Vec<f64>> {
     let center = |row: &[f64]| {
-        let middle = median(row);
-        row.iter().map(|log| log - middle).collect::<Vec<f64>>()
+        let of = |machine: usize| -> Vec<f64> {
+            row.iter().zip(machines).filter(|(_, on)| **on == machine).map(|(log, _)| *log).collect()
+        };
+        let whole = median(row);
+        let middle = |machine: usize| Some(of(machine)).filter(|own| own.len() >= FEWEST_FOR_MEDIAN);
+        row.iter()
+            .zip(machines)
+            .map(|(log, on)| log - middle(*on).map_or(whole, |own| median(&own)))
+            .collect::<Vec<f64>>()
     };
     let mut rows: Vec<Vec<f64>> = logs.iter().map(|row| center(row)).collect();
     if rows.len() >= 3 {
@@ -197,9 +228,10 @@ fn deviations(logs: &[Vec<f64>]) -> Vec<Vec<f64>> {
 /// The moderated variances of the engines after the effects of engine and block are removed, and the degrees of freedom of
 /// all of them together. The effect of a block is the mean of its runs' residuals, weighted by the inverse of each
 /// engine's variance.
-fn variances(logs: &[Vec<f64>], kept: &[Vec<bool>]) -> (Vec<Variance>, f64) {
+fn variances(logs: &[Vec<f64>], kept: &[Vec<bool>], machines: &Machines) -> (Vec<Variance>, f64) {
     let (engines, blocks) = (logs.len(), logs[0].len());
     let runs = |engine: usize| (0..blocks).filter(move |block| kept[engine][*block]);
+    let groups = groups(machines);
     let mut weights = vec![1.0; engines];
     let mut effects = vec![0.0; blocks];
     let mut found = Vec::new();
@@ -220,27 +252,106 @@ fn variances(logs: &[Vec<f64>], kept: &[Vec<bool>]) -> (Vec<Variance>, f64) {
             let weight = weight_of(block);
             effects[block] = if weight > 0.0 { sum / weight } else { 0.0 };
         }
-        let variance = |engine: usize| {
-            let count = runs(engine).count() as f64;
-            let residuals: Vec<f64> =
-                runs(engine).map(|block| logs[engine][block] - effects[block]).collect();
-            let center = mean(&residuals).unwrap_or_default();
-            let squares: f64 = residuals.iter().map(|residual| (residual - center).powi(2)).sum();
-            // The degrees of freedom that this engine has left after the effects of blocks, by its weight in them.
-            let share: f64 = runs(engine).map(|block| 1.0 - weights[engine] / weight_of(block)).sum();
-            let degrees = share * (count - 1.0) / count;
-            Variance {
-                value: if degrees > 0.0 { squares / degrees } else { 0.0 },
-                degrees,
-                resolution: RESOLUTION,
-            }
+        let residuals = |engine: usize| -> Vec<Vec<f64>> {
+            let own = |group: &Vec<usize>| -> Vec<f64> {
+                let here = group.iter().filter(|block| kept[engine][**block]);
+                here.map(|block| logs[engine][*block] - effects[*block]).collect()
+            };
+            groups.iter().map(own).filter(|group| !group.is_empty()).collect()
         };
-        found = moderated(&(0..engines).map(variance).collect::<Vec<Variance>>());
+        // The part of the degrees of freedom that an engine has left after the effects of blocks, by its weight in them.
+        let share = |engine: usize| -> f64 {
+            let left: f64 = runs(engine).map(|block| 1.0 - weights[engine] / weight_of(block)).sum();
+            left / runs(engine).count().max(1) as f64
+        };
+        let spreads: Vec<Spread> =
+            (0..engines).map(|engine| Spread::of(&residuals(engine), share(engine))).collect();
+        found = moderated_spreads(&spreads);
         weights = found.iter().map(|variance| 1.0 / variance.value).collect();
     }
     let kept_runs: usize = (0..engines).map(|engine| runs(engine).count()).sum();
-    let degrees = kept_runs as f64 - engines as f64 - (blocks as f64 - 1.0);
+    let degrees = match groups.len() {
+        0 | 1 => kept_runs as f64 - engines as f64 - (blocks as f64 - 1.0),
+        machines => (engines as f64 - 1.0) * (machines as f64 - 1.0),
+    };
     (found, degrees)
+}
+
+/// The blocks of each machine.
+fn groups(machines: &Machines) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (block, machine) in machines.iter().enumerate() {
+        match groups.iter_mut().find(|(known, _)| known == machine) {
+            Some((_, group)) => group.push(block),
+            None => groups.push((*machine, vec![block])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// The spread of the residuals of an engine.
+struct Spread {
+    /// Of its runs around the means of their machines.
+    within: Variance,
+    /// Of the means of the machines, as a variance of runs: if machines have no effect on the engine, it estimates the same as
+    /// `within`. None: one machine.
+    between: Option<Variance>,
+    /// The mean number of runs of a machine, and that of the machine of a run.
+    sizes: (f64, f64),
+}
+
+impl Spread {
+    /// `residuals`: those of each machine. `share`: the part of the degrees of freedom that the effects of blocks leave.
+    fn of(residuals: &[Vec<f64>], share: f64) -> Spread {
+        let variance = |squares: f64, degrees: f64| Variance {
+            value: if degrees > 0.0 { squares / degrees } else { 0.0 },
+            degrees: degrees.max(0.0),
+            resolution: RESOLUTION,
+        };
+        let squares_around = |values: &[f64], center: f64| -> f64 {
+            values.iter().map(|value| (value - center).powi(2)).sum()
+        };
+        let all: Vec<f64> = residuals.iter().flatten().copied().collect();
+        let (runs, machines) = (all.len() as f64, residuals.len() as f64);
+        let center = mean(&all).unwrap_or_default();
+        let (mut within, mut between, mut squared_sizes) = (0.0, 0.0, 0.0);
+        for group in residuals {
+            let own = mean(group).unwrap_or_default();
+            let size = group.len() as f64;
+            within += squares_around(group, own);
+            between += size * (own - center).powi(2);
+            squared_sizes += size * size;
+        }
+        let of_run = if runs > 0.0 { squared_sizes / runs } else { 0.0 };
+        let of_machine = if machines > 1.0 { (runs - of_run) / (machines - 1.0) } else { of_run };
+        Spread {
+            within: variance(within, share * (runs - machines)),
+            between: (residuals.len() > 1).then(|| variance(between, share * (machines - 1.0))),
+            sizes: (of_machine, of_run),
+        }
+    }
+}
+
+/// The variance of each engine that applies to the mean of its runs, moderated by those of the others.
+fn moderated_spreads(spreads: &[Spread]) -> Vec<Variance> {
+    let within: Vec<Variance> = moderated(&spreads.iter().map(|spread| spread.within).collect::<Vec<_>>());
+    if spreads.iter().all(|spread| spread.between.is_none()) {
+        return within;
+    }
+    let none = Variance { value: 0.0, degrees: 0.0, resolution: RESOLUTION };
+    let between = spreads.iter().map(|spread| spread.between.unwrap_or(none)).collect::<Vec<_>>();
+    let between = moderated(&between);
+    let has_within = spreads.iter().any(|spread| spread.within.degrees > 0.0);
+    let whole = |((spread, within), between): ((&Spread, &Variance), &Variance)| {
+        if !has_within {
+            return *between;
+        }
+        // The variance of the machines' effects on this engine, and what they add to the variance of the mean of its runs.
+        let (of_machine, of_run) = spread.sizes;
+        let of_machines = ((between.value - within.value) / of_machine.max(1.0)).max(0.0);
+        Variance { value: within.value + of_machines * of_run, ..*between }
+    };
+    spreads.iter().zip(&within).zip(&between).map(whole).collect()
 }
 
 #[cfg(test)]

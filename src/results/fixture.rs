@@ -75,6 +75,7 @@ pub(crate) fn run() -> Run {
         machine: machine(),
         clock: clock(),
         warnings: vec![warning(Concern::VirtualMachine, "It runs in a virtual machine (kvm).")],
+        campaign: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod blocks;
+pub mod campaign;
 pub mod certificate;
 pub mod comparison;
 mod cost;
@@ -10,6 +11,8 @@ pub(crate) mod fixture;
 mod identity;
 mod journal;
 mod load;
+mod machines;
+pub mod merge;
 mod parts;
 pub mod ranks;
 mod reserve;
@@ -26,9 +29,11 @@ mod times;
 mod variance;
 
 pub use audit::Observed;
+pub use campaign::{Campaign, MeasuredOn, Part, Shard, TrialEstimate};
 pub use cost::{COSTS, Cost};
 pub use identity::{now_rfc3339, random_suffix, run_id};
 pub use load::{parse_record, parse_run};
+pub use machines::odd_machines;
 pub use parts::Parts;
 pub use reserve::Reserve;
 #[cfg(test)]
@@ -392,6 +397,9 @@ pub struct Plan {
     pub command: Vec<String>,
     /// The trials, in the order of the plan.
     pub trials: Vec<Trial>,
+    /// The engine that runs in each block so that machines can be compared; none: only engines that store nothing do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
     /// The estimated needs of the trials; none: an older version planned it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
@@ -436,6 +444,9 @@ pub struct Run {
     pub clock: ClockFacts,
     /// Warnings of the machine.
     pub warnings: Vec<Warning>,
+    /// The part of a campaign that it is; none: it is no part of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub campaign: Option<Part>,
 }
 
 /// What was proven about an engine.

@@ -246,6 +246,16 @@ impl RunFolder {
         self.done.get(trial_id).is_some_and(|entry| entry.status != INTERRUPTED)
     }
 
+    /// The journal lines of the records that count, without those of trials that the user interrupted.
+    pub(super) fn done(&self) -> impl Iterator<Item = (&String, &Entry)> {
+        self.done.iter().filter(|(_, entry)| entry.status != INTERRUPTED)
+    }
+
+    /// Replaces parts of the trials by equal parts of other runs.
+    pub(super) fn share(&mut self, parts: &mut Parts) {
+        self.run.plan.trials.iter_mut().for_each(|trial| parts.share_trial(trial));
+    }
+
     /// All records, in the order of the plan. Fails if one cannot be read or has a newer schema.
     pub fn finished(&self) -> Result<Vec<Record>, StoreError> {
         let mut parts = Parts::default();
@@ -313,7 +323,7 @@ impl RunFolder {
         Ok(self.path.join(name))
     }
 
-    fn record_path(&self, trial_id: &str) -> PathBuf {
+    pub(super) fn record_path(&self, trial_id: &str) -> PathBuf {
         self.path.join(TRIALS_FOLDER).join(trial_id).join(RECORD_FILE)
     }
 
@@ -401,6 +411,58 @@ impl RunFolder {
         self.journal = Some(file);
         Ok(())
     }
+}
+
+/// The folder of a run that is made of records of other runs.
+pub(super) struct Target<'a> {
+    path: &'a Path,
+    run: &'a Run,
+    journal: Vec<u8>,
+}
+
+impl<'a> Target<'a> {
+    /// Creates the folder, which may exist if it is empty.
+    pub fn create(path: &'a Path, run: &'a Run) -> Result<Target<'a>, StoreError> {
+        check_names(run)?;
+        let trials = path.join(TRIALS_FOLDER);
+        fs::create_dir_all(&trials).doing("create the folder", &trials)?;
+        Ok(Target { path, run, journal: Vec::new() })
+    }
+
+    /// Adds a record, and copies the other files of its trial's folder, such as its stderr. Nothing is durable yet.
+    pub fn add(&mut self, entry: &Entry, bytes: &[u8], others: Option<&Path>) -> Result<(), StoreError> {
+        let folder = self.path.join(TRIALS_FOLDER).join(&entry.trial);
+        fs::create_dir(&folder).doing("create the folder", &folder)?;
+        let record = folder.join(RECORD_FILE);
+        fs::write(&record, bytes).doing("write", &record)?;
+        let Some(others) = others else { return Ok(()) };
+        for file in fs::read_dir(others).doing("read", others)? {
+            let file = file.doing("read", others)?;
+            let is_file = file.file_type().is_ok_and(|kind| kind.is_file());
+            if is_file && file.file_name() != RECORD_FILE {
+                let copy = folder.join(file.file_name());
+                fs::copy(file.path(), &copy).doing("write", &copy)?;
+            }
+        }
+        self.journal.extend(journal::encode(entry));
+        Ok(())
+    }
+
+    /// Writes the journal and `run.json`, when all records are durable.
+    pub fn finish(self) -> Result<(), StoreError> {
+        write_whole(self.path, JOURNAL_FILE, &self.journal)?;
+        write_whole(self.path, RUN_FILE, &to_json(self.run, &self.run.id)?)
+    }
+}
+
+/// The error of reading a file.
+pub(super) fn reading(path: &Path, source: io::Error) -> StoreError {
+    StoreError::Io { doing: "read", path: path.to_path_buf(), source }
+}
+
+/// The error of writing a file or folder.
+pub(super) fn writing(path: &Path, source: io::Error) -> StoreError {
+    StoreError::Io { doing: "write", path: path.to_path_buf(), source }
 }
 
 /// Takes the lock of a run that no process writes to, for as long as the file is open; `None` if a process writes to it, or if

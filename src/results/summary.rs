@@ -15,8 +15,9 @@ pub use order::{BY_ENGINE_TIME, WITHIN_HARNESS};
 pub use phase::{Group, PhaseSummary};
 pub use step::StepSummary;
 
-use super::{EngineFacts, Outcome, Record, Run, SCHEMA};
-use crate::measure::Warning;
+use super::machines::{self, MachineSummary};
+use super::{EngineFacts, Outcome, Record, Run, SCHEMA, Trial};
+use crate::measure::{ClockFacts, Warning};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
@@ -50,6 +51,9 @@ pub struct Summary {
     pub pending: u32,
     /// Warnings of the machine and of trials.
     pub warnings: Vec<TrialWarning>,
+    /// The machines of a campaign; empty if one machine measured all trials.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineSummary>,
     /// The harness's own memory before an engine was opened, bytes; the maximum of all trials, none if unknown.
     pub rss_before_open_bytes: Option<u64>,
     /// The records, for reports that show them all.
@@ -97,24 +101,40 @@ impl Summary {
             records.into_iter().filter(|record| planned.contains(record.trial.id.as_str())).collect();
         let found = Found::new(run, &kept);
         let pending = run.plan.trials.iter().filter(|trial| found.record(&trial.id).is_none()).count();
+        let phases = phase::summarize(run, &found, baseline);
+        let machines = machines::machines(run, &phases);
+        let of_machines = machines::warnings(&machines).into_iter();
         Summary {
             schema: SCHEMA,
             tool_version: run.tool_version.clone(),
             run_id: run.id.clone(),
             started_at: run.started_at.clone(),
-            runs: run.plan.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0),
+            runs: repetitions(&run.plan.trials),
             baseline: baseline.map(String::from),
-            phases: phase::summarize(run, &found, baseline),
+            phases,
             steps: step::summarize(run, &found),
             engines: engines(&kept),
             absent: run.absent.clone(),
             failures: kept.iter().filter_map(failure).collect(),
             pending: pending as u32,
-            warnings: warnings(run, &kept),
+            warnings: of_machines
+                .map(|warning| TrialWarning { warning, trials: 0 })
+                .chain(warnings(run, &kept))
+                .collect(),
+            machines,
             rss_before_open_bytes: kept.iter().filter_map(|record| record.rss_before_open_bytes).max(),
             records: kept,
         }
     }
+}
+
+/// The number of repetitions of the workload that has the most; a slice of a campaign has not all of them.
+fn repetitions(trials: &[Trial]) -> u32 {
+    let mut of_workload: HashMap<&str, HashSet<u32>> = HashMap::new();
+    for trial in trials {
+        of_workload.entry(&trial.workload.name).or_default().insert(trial.repetition);
+    }
+    of_workload.values().map(|own| own.len() as u32).max().unwrap_or(0)
 }
 
 /// Whether the engine has a planted fault: such engines show that faults are found and are never ranked.
@@ -127,13 +147,30 @@ struct Found<'a> {
     run: &'a Run,
     records: &'a [Record],
     of_trial: HashMap<&'a str, &'a Record>,
+    /// The numbers of the machines that measured the trials; empty if one machine measured all.
+    machines: HashMap<&'a str, u32>,
 }
 
 impl<'a> Found<'a> {
     fn new(run: &'a Run, records: &'a [Record]) -> Found<'a> {
         // If two have the same id, the first is used.
         let of_trial = records.iter().rev().map(|record| (record.trial.id.as_str(), record)).collect();
-        Found { run, records, of_trial }
+        let machines = run.campaign.iter().filter(|part| part.machines.len() > 1).flat_map(|part| {
+            let numbered = (1..).zip(&part.machines);
+            numbered.flat_map(|(number, on)| on.trials.iter().map(move |trial| (trial.as_str(), number)))
+        });
+        Found { run, records, of_trial, machines: machines.collect() }
+    }
+
+    fn machine(&self, trial_id: &str) -> Option<u32> {
+        self.machines.get(trial_id).copied()
+    }
+
+    /// The clock of the machine that measured a trial, as it was calibrated before its first trial.
+    fn clock(&self, trial_id: &str) -> &ClockFacts {
+        let machines = self.run.campaign.as_ref().map_or(&[][..], |part| &part.machines);
+        let on = self.machine(trial_id).and_then(|number| machines.get(number as usize - 1));
+        on.map_or(&self.run.clock, |on| &on.clock)
     }
 
     fn record(&self, trial_id: &str) -> Option<&'a Record> {

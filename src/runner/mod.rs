@@ -39,7 +39,10 @@ pub use folder::{DataFolder, check_parent, check_place, is_of_run, reap};
 pub use option::option_value;
 pub use others::{Company, Side};
 pub use part::refusal as rank_refusal;
-pub use plan::{Contestant, Entry, PlanError, Seeds, TrialSettings, check_plan, memory_estimate_bytes, plan};
+pub use plan::{
+    Contestant, Entry, PlanError, Seeds, TrialSettings, check_plan, disk_estimate_bytes,
+    memory_estimate_bytes, plan, time_estimate_seconds,
+};
 pub use process::{Files, Runner, run_task};
 pub use schedule::{Turn, schedule};
 pub use trial::run as run_trial;

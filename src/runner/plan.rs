@@ -118,18 +118,14 @@ pub fn plan(
         return Err(PlanError::Trials(count));
     }
     let trials = trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed), settings);
-    let of = |entry: &Entry| {
-        let workload = &entry.workload;
-        let turns = schedule(workload).map(|turn| workload.expected_seconds(&workload.phases[turn.place]));
-        turns.sum::<f64>() * of(entry) as f64
-    };
+    let of = |entry: &Entry| time_estimate_seconds(&entry.workload) * of(entry) as f64;
     let workloads = || entries.iter().map(|entry| &entry.workload);
     let estimate = Estimate {
         disk_bytes: workloads().map(disk_estimate_bytes).max().unwrap_or(0),
         memory_bytes: workloads().map(memory_estimate_bytes).max().unwrap_or(0),
         seconds: entries.iter().map(of).sum(),
     };
-    Ok((Plan { name, command, trials, estimate: Some(estimate) }, warnings))
+    Ok((Plan { name, command, trials, reference: None, estimate: Some(estimate) }, warnings))
 }
 
 /// Checks the workloads of a plan that was loaded from a file. Those of [`plan`] are sound.
@@ -206,6 +202,11 @@ fn trials(entries: &[Entry], seed: u64, settings: &TrialSettings) -> Vec<Trial> 
         }
     }
     trials
+}
+
+/// An estimate of the time in the phases of a trial of this workload, in seconds.
+pub fn time_estimate_seconds(workload: &Workload) -> f64 {
+    schedule(workload).map(|turn| workload.expected_seconds(&workload.phases[turn.place])).sum()
 }
 
 /// A rough estimate of the maximum disk space of a trial of this workload, in bytes: an engine with copy-on-write or

@@ -1,7 +1,7 @@
 //! The contents of the page, in order.
 
 use super::super::chart::{self, Scales, Scene};
-use super::super::content::{Block, failure_blocks, header, step_blocks, warning_blocks};
+use super::super::content::{Block, failure_blocks, header, machine_blocks, step_blocks, warning_blocks};
 use super::super::cost::{self, costs};
 use super::super::describe::{command, machine, phase_name, phase_settings, trials};
 use super::super::limits;
@@ -67,6 +67,7 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     add(&engines::section(scene));
     add(&blocks(failure_blocks(scene.summary)));
     add(&blocks(warning_blocks(scene.summary)));
+    add(&blocks(machine_blocks(scene.summary)));
     add(&ending(scene));
     add(&Html::constant("</main>\n<div id=\"tip\" hidden=\"hidden\"></div>\n"));
 }

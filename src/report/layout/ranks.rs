@@ -63,6 +63,10 @@ fn ranks_of(level: &Level, place: usize) -> Vec<Option<Rank>> {
 
 /// A page for each level.
 pub(super) fn pages(summary: &Summary, _: Runs) -> Vec<Page> {
+    // Its orders are by blocks of one machine.
+    if !summary.machines.is_empty() {
+        return Vec::new();
+    }
     let cells = cells(summary);
     let levels = levels(&cells);
     let has_ranks =

@@ -29,6 +29,7 @@ const CLASSES: [&[Concern]; 3] = [
         Concern::LeftProcesses,
         Concern::Printed,
         Concern::GuardPages,
+        Concern::OddMachine,
     ],
     &[
         Concern::CpuQuota,
@@ -42,6 +43,7 @@ const CLASSES: [&[Concern]; 3] = [
         Concern::Load,
         Concern::CachesNotDropped,
         Concern::NotSteady,
+        Concern::MachinesDiffer,
         Concern::Growth,
     ],
     &[

@@ -157,3 +157,42 @@ fn refuses_rates_without_blocks() {
     let alone = Blocks::new(&[vec![2.0, 3.0, 4.0]]).unwrap();
     assert_eq!(alone.order(0, 0), None);
 }
+
+/// Rates of two engines on four machines with three blocks each: the first is faster by a share that depends on the machine.
+fn on_machines(gains: [f64; 4]) -> (Vec<Vec<f64>>, Vec<usize>) {
+    let machines: Vec<usize> = (0..12).map(|block| block % 4).collect();
+    // Noise of a percent that is the same for no two runs.
+    let noise = |engine: usize, block: usize| 1.0 + 0.01 * ((engine * 12 + block) * 7 % 13) as f64 / 13.0;
+    let speeds = [100.0, 130.0, 80.0, 110.0];
+    let first = machines.iter().enumerate().map(|(block, on)| speeds[*on] * gains[*on] * noise(0, block));
+    let second = machines.iter().enumerate().map(|(block, on)| speeds[*on] * noise(1, block));
+    (vec![first.collect(), second.collect()], machines)
+}
+
+#[test]
+fn an_engine_that_gains_on_one_machine_only_is_not_ahead() {
+    let (rates, machines) = on_machines([1.2, 1.0, 1.0, 1.0]);
+    let (one, several) = (Blocks::new(&rates).unwrap(), Blocks::on(&rates, &machines).unwrap());
+    assert_eq!(several.order(0, 1), None);
+    let width = |table: &Blocks| {
+        let interval = table.interval(0, 1).unwrap();
+        interval.high / interval.low
+    };
+    assert!(width(&several) > width(&one), "the interval includes the differences between machines");
+    assert_eq!(several.ratio(0, 1), one.ratio(0, 1), "the estimate is the same");
+    assert_eq!(several.set_aside(0).count(), 0, "its runs on that machine are no outliers");
+}
+
+#[test]
+fn an_engine_that_is_faster_on_each_machine_is_ahead_although_the_machines_differ() {
+    let (rates, machines) = on_machines([1.2, 1.21, 1.19, 1.2]);
+    assert_eq!(Blocks::on(&rates, &machines).unwrap().order(0, 1), Some(Ordering::Greater));
+}
+
+#[test]
+fn one_machine_by_any_number_is_the_same_as_no_machines() {
+    let (rates, _) = on_machines([1.05, 1.0, 1.1, 1.0]);
+    let (plain, numbered) = (Blocks::new(&rates).unwrap(), Blocks::on(&rates, &[7; 12]).unwrap());
+    assert_eq!(plain.interval(0, 1), numbered.interval(0, 1));
+    assert!(Blocks::on(&rates, &[0; 11]).is_none(), "a machine for each block");
+}

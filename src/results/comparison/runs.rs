@@ -4,6 +4,7 @@ use super::{Better, Comparison, FEWEST_RUNS, Rows, Verdict};
 use crate::results::Run;
 use crate::results::statistics::{geometric_mean, median};
 use crate::results::summary::{Cell, PhaseSummary, RunFigures, RunState, Summary, is_mutant};
+use crate::text::counted;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -411,6 +412,15 @@ fn machines(base: &Run, new: &Run) -> Vec<String> {
     }
     if base.clock.kind != new.clock.kind {
         found.push("machine: different kinds of clock".to_string());
+    }
+    let count = |run: &Run| run.campaign.as_ref().map_or(1, |part| part.machines.len());
+    let counts = (count(base), count(new));
+    if counts != (1, 1) {
+        found.push(format!(
+            "machine: {} and {}, and how much they differ is not part of the intervals",
+            counted(counts.0 as u64, "machine", "machines"),
+            counted(counts.1 as u64, "machine", "machines")
+        ));
     }
     found
 }

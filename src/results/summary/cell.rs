@@ -81,7 +81,8 @@ pub struct Cell {
     pub harness: Option<HarnessShares>,
     /// Ops per call of the driver, the median over runs.
     pub batch_mean: Option<f64>,
-    /// Whether its phase was run with settings that differ from [`super::PhaseSummary::settings`]; if so, it is not ranked.
+    /// Whether its phase was run with settings that differ from [`super::PhaseSummary::settings`], or with several versions of
+    /// the engine; if so, it is not ranked.
     pub settings_differ: bool,
     /// Notes for the reader.
     pub notes: Vec<Note>,
@@ -246,6 +247,9 @@ pub struct RunFigures {
     pub trial: String,
     /// The repetition, from 1.
     pub repetition: u32,
+    /// The number of the machine that measured it, from 1; none: one machine measured the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<u32>,
     /// Its state.
     #[serde(flatten)]
     pub state: RunState,
@@ -367,6 +371,7 @@ pub(super) fn figures(
     RunFigures {
         trial: trial.to_string(),
         repetition,
+        machine: None,
         state,
         durability_in_force: phase.and_then(|phase| phase.durability_in_force),
         ops: phase.map(|phase| phase.ops),

@@ -1,7 +1,7 @@
 //! Notes on a cell: a mark for a narrow column, and a sentence for the text below the table.
 
 use super::cell::{Cell, RunState};
-use crate::measure::warning::HARNESS_SHARE_LIMIT;
+use crate::measure::{ClockFacts, warning::HARNESS_SHARE_LIMIT};
 use crate::results::{HarnessShares, Outcome, Record, Run};
 use crate::text::{counted, listed, share_text};
 use serde::Serialize;
@@ -58,7 +58,7 @@ const CLOCK_LIMIT: f64 = 0.01;
 
 /// A note on a record that was measured under other conditions than the start of its run: by another version of kvdyno, or
 /// with a clock of the same kind at a different rate.
-pub(super) fn stranger(run: &Run, record: &Record) -> Option<Note> {
+pub(super) fn stranger(run: &Run, clock_at_start: &ClockFacts, record: &Record) -> Option<Note> {
     if record.tool_version != run.tool_version {
         let (own, begun) = (&record.tool_version, &run.tool_version);
         return Some(Note::detailed(
@@ -66,12 +66,18 @@ pub(super) fn stranger(run: &Run, record: &Record) -> Option<Note> {
             format!("measured with kvdyno {own}, but the run was started with {begun}: compare with care"),
         ));
     }
-    let clock = record.clock.as_ref().filter(|clock| clock.kind == run.clock.kind)?;
-    let differs = (clock.ns_per_tick / run.clock.ns_per_tick - 1.0).abs() > CLOCK_LIMIT;
+    let clock = record.clock.as_ref().filter(|clock| clock.kind == clock_at_start.kind)?;
+    let differs = (clock.ns_per_tick / clock_at_start.ns_per_tick - 1.0).abs() > CLOCK_LIMIT;
     differs.then(|| {
         let text = "its clock has another rate than the run's: it may have been measured on another machine";
         Note::detailed("other clock", text.to_string())
     })
+}
+
+/// A note on a cell whose runs used several versions of the engine.
+pub(super) fn several_versions(versions: &[&String]) -> Note {
+    let text = format!("its runs used the versions {} of the engine; not ranked", listed(versions, "and"));
+    Note::detailed("versions differ", text)
 }
 
 /// A note on an engine that has not been verified.

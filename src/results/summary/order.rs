@@ -19,7 +19,9 @@ pub(super) fn rank(cells: &mut [Cell], throughput: Throughput, baseline: Option<
         higher_first(left.ops_per_second, right.ops_per_second).then_with(|| left.engine.cmp(&right.engine))
     });
     // All ranked cells have the same blocks: those of the cell with the most blocks.
-    let repetitions = |cell: &Cell| cell.runs.iter().map(|run| run.repetition).collect::<Vec<u32>>();
+    let repetitions = |cell: &Cell| {
+        cell.runs.iter().map(|run| (run.repetition, run.machine)).collect::<Vec<(u32, Option<u32>)>>()
+    };
     let blocks = cells.iter().filter(|cell| is_whole(cell)).map(&repetitions).max_by_key(Vec::len);
     cells.sort_by_key(|cell| !(is_whole(cell) && Some(repetitions(cell)) == blocks));
     let ranked = cells.iter().take_while(|cell| is_whole(cell) && Some(repetitions(cell)) == blocks).count();
@@ -61,7 +63,10 @@ impl Comparison {
         let rates = |cell: &Cell| cell.runs.iter().filter_map(|run| run.ops_per_second).collect::<Vec<f64>>();
         let engine = |cell: &Cell| cell.runs.iter().map(|run| run.engine_ops_per_second).collect::<Vec<_>>();
         let (rates, engine): (Vec<_>, Vec<_>) = cells.iter().map(|cell| (rates(cell), engine(cell))).unzip();
-        Comparison(Table::new(&rates, &engine, throughput), throughput)
+        // All ranked cells have the same machines.
+        let runs = cells.first().map_or(&[][..], |cell| &cell.runs);
+        let machines: Vec<usize> = runs.iter().map(|run| run.machine.unwrap_or_default() as usize).collect();
+        Comparison(Table::new(&rates, &engine, throughput, &machines), throughput)
     }
 
     fn is_ahead(&self, first: usize, second: usize) -> bool {

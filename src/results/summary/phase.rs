@@ -1,15 +1,16 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
 use super::cell::{CACHE, Cell, Kind, Name, RunFigures, cell, disturbed, figures, state_of};
-use super::note::{Note, stranger, unverified};
+use super::note::{Note, several_versions, stranger, unverified};
 use super::order::rank;
 use super::{Found, is_mutant};
 use crate::results::blocks::Throughput;
+use crate::results::statistics::{Interval, interval_of_median, median};
 use crate::results::{PhaseRecord, Record, Run, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, OpKind, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// A phase over all engines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -199,6 +200,7 @@ struct PlannedRun<'a> {
     counted: Option<Cow<'a, PhaseRecord>>,
     settings_differ: bool,
     class: Option<String>,
+    version: Option<String>,
     stranger: Option<Note>,
 }
 
@@ -210,6 +212,7 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         let other_keys = record.is_some_and(|record| record.trial.workload.keys != reference.workload.keys);
         PlannedRun {
             figures: RunFigures {
+                machine: records.machine(&trial.id),
                 disturbed: record
                     .zip(counted.as_deref())
                     .map_or_else(Vec::new, |both| disturbed(both.0, both.1)),
@@ -220,7 +223,8 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
                 .is_some_and(|counted| other_keys || counted.phase != *reference.phase),
             counted,
             class: record.and_then(class_of),
-            stranger: record.and_then(|record| stranger(records.run, record)),
+            version: record.and_then(|record| Some(record.engine.as_ref()?.version.clone())),
+            stranger: record.and_then(|record| stranger(records.run, records.clock(&trial.id), record)),
         }
     };
     let runs: Vec<PlannedRun> = trials.iter().map(planned_run).collect();
@@ -239,15 +243,43 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         let class = here.iter().find_map(|run| run.class.clone());
         let figures = here.iter().map(|run| run.figures.clone()).collect();
         let mut cell = cell(name, figures, &counted, settings_differ, class);
+        if let Some(interval) = interval_over_machines(&cell) {
+            cell.ops_per_second_interval = interval;
+        }
         for note in here.iter().filter_map(|run| run.stranger.as_ref()) {
             if !cell.notes.contains(note) {
                 cell.notes.push(note.clone());
             }
         }
         cell.notes.extend(unverified(records.run, &cell.engine));
+        let versions: BTreeSet<&String> = here.iter().filter_map(|run| run.version.as_ref()).collect();
+        if versions.len() > 1 {
+            cell.settings_differ = true;
+            cell.notes.push(several_versions(&versions.into_iter().collect::<Vec<_>>()));
+        }
         cell
     };
     levels.iter().map(cell_at).collect()
+}
+
+/// The interval of the median rate of a cell that several machines measured: that of the machines' medians, because runs of one
+/// machine are more alike than runs of several. None: one machine.
+fn interval_over_machines(cell: &Cell) -> Option<Option<Interval>> {
+    let mut of_machine: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (machine, run) in cell.runs.iter().filter_map(|run| Some((run.machine?, run))) {
+        of_machine.entry(machine).or_default().extend(run.ops_per_second);
+    }
+    if of_machine.is_empty() {
+        return None;
+    }
+    let medians: Vec<f64> = of_machine.values().filter_map(|rates| median(rates)).collect();
+    // The median of the runs may be outside if the machines have different numbers of them.
+    let middle = cell.ops_per_second?;
+    Some(interval_of_median(&medians).map(|found| Interval {
+        low: found.low.min(middle),
+        high: found.high.max(middle),
+        ..found
+    }))
 }
 
 /// The class of the engine as the driver reports it: a capability of caches, and an effective setting named `class`, with
