@@ -105,8 +105,10 @@ fn is_available(folder: &Path, name: &str) -> bool {
 #[test]
 fn the_reference_engine_keeps_its_levels() {
     let folder = fast_folder();
-    let (groups, printed) =
-        crashed(folder.path(), "memory-btree --mode kill,cut --durability process,power --rounds 12 --image-size 320M");
+    let (groups, printed) = crashed(
+        folder.path(),
+        "memory-btree --mode kill,cut --durability process,power --rounds 12 --image-size 320M",
+    );
     assert_eq!(printed.code, Some(0), "seed {SEED}: {}{}", printed.stdout, printed.stderr);
     assert_eq!(groups.len(), 2);
     for group in &groups {
@@ -210,7 +212,8 @@ fn an_engine_that_claims_power_keeps_it() {
 #[test]
 fn what_cannot_be_tested_is_skipped_with_the_reason_and_the_rest_runs() {
     let folder = fast_folder();
-    let words = "memory-btree --durability power --rounds 1 --states 1 --file-system nosuchfs,ext4 --image-size 1M";
+    let words =
+        "memory-btree --durability power --rounds 1 --states 1 --file-system nosuchfs,ext4 --image-size 1M";
     let (groups, printed) = crashed(folder.path(), words);
     assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
     let reasons: Vec<&str> =

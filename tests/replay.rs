@@ -30,7 +30,10 @@ fn replayed(folder: &Path, words: &str) -> Option<(Value, Printed)> {
     let cell = groups[0]["cells"][0].clone();
     if let Some(reason) = cell["skipped"].as_str() {
         println!("SKIPPED: {words}: {reason}");
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs FUSE, loop devices and mkfs: {reason}");
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "CI needs FUSE, loop devices and mkfs: {reason}"
+        );
         return None;
     }
     Some((groups[0].clone(), printed))
@@ -99,8 +102,14 @@ fn the_states_of_the_reference_engine_cover_its_life_and_all_are_sound() {
         let cell = &group["cells"][0];
         assert_eq!(printed.code, Some(0), "seed {SEED}: {words}: {cell}");
         assert_eq!(count(cell, &["OK"]), 40, "seed {SEED}: {words}: {cell}");
-        assert!(cell["device"].as_str().unwrap().contains("volatile cache, in blocks of 4 KiB that are never torn"));
-        let states: Vec<u64> = rounds(cell).iter().map(|round| round["replayed"]["state"].as_u64().unwrap()).collect();
+        assert!(
+            cell["device"]
+                .as_str()
+                .unwrap()
+                .contains("volatile cache, in blocks of 4 KiB that are never torn")
+        );
+        let states: Vec<u64> =
+            rounds(cell).iter().map(|round| round["replayed"]["state"].as_u64().unwrap()).collect();
         assert_eq!(states, (0..40).collect::<Vec<_>>());
         // The first half are the first positions of the log, one after the other, if it is long enough.
         for (number, round) in rounds(cell).iter().enumerate().take(20) {
@@ -112,7 +121,10 @@ fn the_states_of_the_reference_engine_cover_its_life_and_all_are_sound() {
         assert!(is_some(&|round| round["stage"] == "create"), "seed {SEED}: {kind}: {cell}");
         assert!(is_some(&|round| round["stage"] == "run" && round["acked"].as_u64() > Some(0)), "{cell}");
         assert!(is_some(&|round| round["in_recovery"] == true), "seed {SEED}: {kind}: {cell}");
-        assert!(is_some(&|round| round["replayed"]["pending"].as_u64() > round["replayed"]["kept"].as_u64()), "{cell}");
+        assert!(
+            is_some(&|round| round["replayed"]["pending"].as_u64() > round["replayed"]["kept"].as_u64()),
+            "{cell}"
+        );
     }
 }
 
@@ -125,12 +137,16 @@ fn planted_faults_are_found_made_small_and_repeated_by_the_printed_command() {
         let cell = &group["cells"][0];
         assert_eq!(printed.code, Some(3), "seed {SEED}: {fault}: {cell}");
         assert!(count(cell, &LOSSES) > 0, "seed {SEED}: {fault}: {cell}");
-        assert!(group["contradicted"].as_str().unwrap().contains("states that a power cut may leave"), "{group}");
+        assert!(
+            group["contradicted"].as_str().unwrap().contains("states that a power cut may leave"),
+            "{group}"
+        );
         let failed: Vec<&Value> = rounds(cell).iter().filter(|round| round["verdict"] != "ok").collect();
         let smallest = &failed[0]["replayed"]["smallest"];
         assert!(smallest["position"].as_u64() <= failed[0]["replayed"]["position"].as_u64(), "{}", failed[0]);
         assert!(
-            smallest["blocks"].as_array().unwrap().len() as u64 <= failed[0]["replayed"]["kept"].as_u64().unwrap(),
+            smallest["blocks"].as_array().unwrap().len() as u64
+                <= failed[0]["replayed"]["kept"].as_u64().unwrap(),
             "{}",
             failed[0]
         );
@@ -139,7 +155,8 @@ fn planted_faults_are_found_made_small_and_repeated_by_the_printed_command() {
         "crash mutant:lies-about-level --mode replay --durability power --states 24 --seed {SEED} --images images --file-system ext4"
     );
     let printed = kvdyno(folder.path(), &words);
-    let command = printed.stdout.lines().find_map(|line| line.trim().strip_prefix("repeat: kvdyno ")).unwrap();
+    let command =
+        printed.stdout.lines().find_map(|line| line.trim().strip_prefix("repeat: kvdyno ")).unwrap();
     assert!(command.contains("--states 24 --state "), "{command}");
     // The same commits, but the kernel writes as it likes.
     let again = || kvdyno(folder.path(), command);
@@ -180,14 +197,16 @@ fn until(what: &str, mut is_met: impl FnMut() -> bool) {
 }
 
 /// A command that records and rebuilds until it is stopped.
-const LONG: &str = "crash memory-btree --mode replay --durability power --states 1000000 --images images --file-system ext4";
+const LONG: &str =
+    "crash memory-btree --mode replay --durability power --states 1000000 --images images --file-system ext4";
 
 /// The process that serves the device, while it does.
 fn device(folder: &Path) -> Option<i32> {
     processes(folder).into_iter().find(|process| {
         let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
         let files = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-        let serves = |file: std::fs::DirEntry| file.path().read_link().is_ok_and(|to| to == Path::new("/dev/fuse"));
+        let serves =
+            |file: std::fs::DirEntry| file.path().read_link().is_ok_and(|to| to == Path::new("/dev/fuse"));
         String::from_utf8_lossy(&line).contains("crash-device") && files.into_iter().any(serves)
     })
 }

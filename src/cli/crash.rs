@@ -388,9 +388,14 @@ fn text(shown: &Shown<'_>, outcomes: &[Outcome], groups: &[Vec<Cell>]) -> String
         if let Some(reason) = &cell.skipped {
             notes += &wrapped("", "  ", &format!("{head}: skipped: {reason}."), LINE);
         }
-        let failed = cell.rounds.iter().filter(|round| round.verdict != Verdict::Ok);
+        let mut failed: Vec<&Round> =
+            cell.rounds.iter().filter(|round| round.verdict != Verdict::Ok).collect();
+        // Those that were made small first.
+        let is_large =
+            |round: &&Round| round.replayed.as_ref().is_some_and(|replayed| replayed.smallest.is_none());
+        failed.sort_by_key(is_large);
         let most = if cell.contradiction().is_some() { SHOWN } else { SHOWN_OF_OTHERS };
-        for round in failed.clone().take(most) {
+        for round in failed.iter().take(most) {
             let again = if round.in_recovery { ", and its recovery" } else { "" };
             let detail = round.detail.as_deref().unwrap_or("");
             let state = state_text(round).unwrap_or_default();
@@ -399,8 +404,8 @@ fn text(shown: &Shown<'_>, outcomes: &[Outcome], groups: &[Vec<Cell>]) -> String
             notes += &wrapped("", "  ", &line, LINE);
             notes += &format!("  repeat: {}\n", shown.repetition(cell, round));
         }
-        if failed.clone().count() > most {
-            notes += &format!("  and {} more; --json lists all rounds\n", failed.count() - most);
+        if failed.len() > most {
+            notes += &format!("  and {} more; --json lists all rounds\n", failed.len() - most);
         }
         let device = format!("{} on {}: {}", cell.mode, cell.file_system, cell.device);
         if !cell.rounds.is_empty() && !devices.contains(&device) {

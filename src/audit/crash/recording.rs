@@ -199,18 +199,16 @@ pub(super) fn record_recovery(
     at: &Snapshot,
 ) -> Result<Recording, Stopped> {
     let board = Board::shared(reader.subject.threads)?;
+    let is_open = |line: &str| matches!(line_of(line), Some(Line::Opened { .. } | Line::Failed(_)));
     let entries = recorded(volume, &board, reader.subject, |volume, process| {
         let (opener, opens) = reader.start(true)?;
         let opener = process.insert(opener);
         let mut last = (Instant::now(), 0);
         loop {
             match opener.next(PAUSE) {
-                Event::Line(line) => match line_of(&line) {
-                    Some(Line::Opened { .. } | Line::Failed(_)) => break,
-                    _ => {}
-                },
+                Event::Line(line) if is_open(&line) => break,
                 Event::Ended(_) => break,
-                Event::Quiet => {}
+                Event::Line(_) | Event::Quiet => {}
             }
             if is_interrupted() {
                 return Err(Stopped::Interrupted);

@@ -12,7 +12,7 @@ use super::{Cell, Replayed, Round, Smallest, is_interrupted};
 use crate::generator::Random;
 use crate::measure::volume::record::Act;
 use crate::measure::volume::{BLOCK_BYTES, Volume};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt;
@@ -30,8 +30,7 @@ const FIRST: u32 = 100;
 const RECOVERIES: u32 = 10;
 /// States that are rebuilt from the recording of one recovery at most.
 const OF_RECOVERY: u32 = 10;
-/// How many failures of a cell are made as small as possible, and checks for each.
-const MINIMISED: u32 = 3;
+/// States that are checked at most to make a failure small.
 const CHECKS: u32 = 40;
 /// Shares of the blocks after the last flush that are kept.
 const SHARES: [f64; 4] = [0.1, 0.5, 0.5, 0.9];
@@ -95,7 +94,7 @@ pub(super) fn replay(
 ) -> Result<(), Stopped> {
     let base = blocks_of(&volume.image())
         .map_err(|error| format!("cannot read {}: {error}", volume.image().display()))?;
-    let mut bench = Bench { replay, volume, bytes: base.bytes, minimised: 0 };
+    let mut bench = Bench { replay, volume, bytes: base.bytes, small: BTreeSet::new() };
     for recording in 0..replay.states.div_ceil(STATES) {
         let numbers = recording * STATES..((recording + 1) * STATES).min(replay.states);
         if replay.only.is_some_and(|only| !numbers.contains(&only)) {
@@ -261,8 +260,8 @@ struct Bench<'b> {
     replay: &'b Replay<'b>,
     volume: &'b mut Volume,
     bytes: u64,
-    /// Failures that were made small.
-    minimised: u32,
+    /// Verdicts of which a failure was made small.
+    small: BTreeSet<Verdict>,
 }
 
 /// What was found in a state.
@@ -385,8 +384,7 @@ impl Bench<'_> {
         let may = |at: &Snapshot| of_recovery.unwrap_or_else(|| may_create(at));
         let found = self.check(script, disk, state, &at, may(&at))?;
         let verdict = found.judgement.verdict;
-        let smallest = if verdict != Verdict::Ok && self.minimised < MINIMISED {
-            self.minimised += 1;
+        let smallest = if verdict != Verdict::Ok && self.small.insert(verdict) {
             Some(self.smallest(script, disk, state, verdict, &may)?)
         } else {
             None
