@@ -475,3 +475,110 @@ impl Bench<'_> {
 fn may_create(at: &Snapshot) -> bool {
     matches!(at.stage, Stage::Start | Stage::Create)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::crash::oracle::Bounds;
+    use crate::measure::volume::record::Entry;
+
+    /// A log of writes of 1 to 3 blocks and flushes; each block is filled with the number of its entry.
+    fn recording(seed: u64) -> Recording {
+        let mut random = Random::seeded(seed);
+        let count = random.below(60) as usize;
+        let entry = |number: usize| {
+            let blocks = 1 + random.below(3) as usize;
+            let act = match random.below(4) {
+                0 => Act::Flush,
+                _ => Act::Write(random.below(20), vec![number as u8 + 1; blocks * BLOCK_BYTES as usize]),
+            };
+            let snapshot = Snapshot {
+                stage: if number < 5 { Stage::Create } else { Stage::Run },
+                bounds: vec![Bounds { acked: number as u64, started: number as u64 + 1 }],
+            };
+            Entry { stamp: snapshot.words(), act }
+        };
+        let entries: Vec<Entry> = (0..count).map(entry).collect();
+        let bounds = vec![Bounds { acked: count as u64, started: count as u64 }];
+        Recording { entries, first: 0, end: Snapshot { stage: Stage::Run, bounds } }
+    }
+
+    #[test]
+    fn the_first_positions_are_all_tested_and_every_kind_of_state_has_its_share() {
+        for (states, first, recoveries) in [(1, 1, 0), (2, 1, 0), (50, 25, 5), (200, 100, 20), (500, 100, 50)]
+        {
+            let all: Vec<Choice> = (0..states).map(|number| choice(number, states)).collect();
+            let expected: Vec<Choice> = (0..first).map(Choice::First).collect();
+            let count = |is: fn(&Choice) -> bool| all.iter().filter(|choice| is(choice)).count();
+            assert_eq!(all[..first as usize], expected);
+            assert_eq!(count(|choice| matches!(choice, Choice::First(_))), first as usize);
+            assert_eq!(count(|choice| matches!(choice, Choice::Recovery(_))), recoveries);
+        }
+    }
+
+    #[test]
+    fn what_was_flushed_is_in_every_state_and_nothing_that_was_not_yet_written() {
+        for seed in 0..300 {
+            let recorded = recording(seed);
+            let state = recorded.state(Choice::Any, &mut Random::seeded(seed + 1000));
+            let flushed = recorded.flushed(state.position);
+            assert!(flushed == 0 || recorded.entries[flushed - 1].act == Act::Flush);
+            assert!(recorded.entries[flushed..state.position].iter().all(|entry| entry.act != Act::Flush));
+            let pending = recorded.pending(state.position);
+            assert!(state.kept.iter().all(|piece| pending.contains(piece)), "seed {seed}");
+            let mut disk = Disk { recording: &recorded, blocks: Blocks::new(), applied: 0 };
+            // In several steps, as states are rebuilt.
+            disk.advance(state.position / 2);
+            disk.advance(state.position);
+            let blocks = disk.with(&state);
+            // The same by hand: entry by entry.
+            let mut expected: BTreeMap<u64, u8> = BTreeMap::new();
+            for (number, entry) in recorded.entries[..state.position].iter().enumerate() {
+                let Act::Write(first, data) = &entry.act else { continue };
+                for block in 0..data.len() / BLOCK_BYTES as usize {
+                    if number < flushed || state.kept.contains(&(number, block)) {
+                        expected.insert(first + block as u64, number as u8 + 1);
+                    }
+                }
+            }
+            let found: BTreeMap<u64, u8> = blocks.iter().map(|(number, block)| (*number, block[0])).collect();
+            assert_eq!(found, expected, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn an_empty_log_has_one_position_with_what_was_acknowledged_at_the_end() {
+        let end = Snapshot { stage: Stage::Close, bounds: vec![Bounds { acked: 7, started: 7 }] };
+        let recorded = Recording { entries: Vec::new(), first: 0, end };
+        for number in 0..20 {
+            let state = recorded.state(choice(number, 20), &mut Random::seeded(u64::from(number)));
+            assert_eq!(state, State { position: 0, kept: Vec::new() });
+            assert_eq!(recorded.at(state.position).acked(), 7);
+        }
+    }
+
+    #[test]
+    fn a_position_has_the_counters_of_the_instant_before_its_entry() {
+        let recorded = recording(3);
+        for position in 0..recorded.entries.len() {
+            let at = recorded.at(position);
+            assert_eq!((at.acked(), may_create(&at)), (position as u64, position < 5));
+        }
+        assert_eq!(recorded.at(recorded.entries.len()), recorded.end);
+    }
+
+    #[test]
+    fn an_image_is_read_as_its_blocks_that_are_not_zero() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        let file = File::create_new(&path).unwrap();
+        file.set_len(1000 * BLOCK_BYTES).unwrap();
+        for number in [0u64, 7, 300, 999] {
+            file.write_all_at(&[number as u8 | 1; BLOCK_BYTES as usize], number * BLOCK_BYTES).unwrap();
+        }
+        let image = blocks_of(&path).unwrap();
+        assert_eq!(image.bytes, 1000 * BLOCK_BYTES);
+        assert_eq!(image.blocks.keys().copied().collect::<Vec<_>>(), [0, 7, 300, 999]);
+        assert!(image.blocks.values().all(|block| block.iter().all(|byte| *byte == block[0] && *byte != 0)));
+    }
+}

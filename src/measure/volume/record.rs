@@ -62,7 +62,7 @@ pub fn log_bytes(path: &Path) -> io::Result<u64> {
     Ok(path.metadata()?.len())
 }
 
-/// The entries in the first bytes of a log; a torn entry at their end is left out.
+/// The entries in the first bytes of a log; a torn entry at their end does not count.
 pub fn entries(path: &Path, bytes: u64) -> io::Result<Vec<Entry>> {
     let mut reader = BufReader::with_capacity(1 << 20, File::open(path)?).take(bytes);
     let mut entries = Vec::new();
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_is_read_as_it_was_written_and_a_torn_end_is_left_out() {
+    fn a_log_is_read_as_it_was_written_and_a_torn_end_does_not_count() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut log = Log::create(&path).unwrap();
