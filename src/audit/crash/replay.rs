@@ -309,7 +309,8 @@ impl Bench<'_> {
             return Err(Stopped::Interrupted);
         }
         self.write(&disk.blocks, &disk.kept(state))?;
-        let mount_ns = self.volume.present()?;
+        let mount_ns =
+            self.volume.present().map_err(|reason| format!("a rebuilt state is not usable: {reason}"))?;
         let folder = self.volume.folder().join(DATABASE);
         let read = self.reader(script, &folder, may_create).read();
         // Without this, unmounting would write what nobody needs; not all file systems have it.

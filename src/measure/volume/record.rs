@@ -4,8 +4,8 @@
 //! A process of its own serves it, so that killing that process answers whoever waits for the device.
 
 use super::BLOCK_BYTES;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 /// What the device did, in order.
@@ -28,34 +28,10 @@ pub enum Act {
 
 const WRITE: u64 = 1;
 const FLUSH: u64 = 2;
-/// Words before the stamp: the kind, the offset, bytes, words of the stamp.
-const HEAD: usize = 4;
 /// More words of a stamp are none of ours.
 const MOST_WORDS: u64 = 1 << 10;
 /// More bytes of a write are none of ours.
 const MOST_BYTES: u64 = 64 << 20;
-
-/// The log of a device that is served.
-struct Log {
-    file: File,
-}
-
-impl Log {
-    fn create(path: &Path) -> io::Result<Log> {
-        Ok(Log { file: OpenOptions::new().append(true).create_new(true).open(path)? })
-    }
-
-    /// Appends an entry by one call, so that the log of a killed process ends with at most one torn entry.
-    fn append(&mut self, kind: u64, offset: u64, data: &[u8], stamp: &[u64]) -> io::Result<()> {
-        let mut bytes = Vec::with_capacity((HEAD + stamp.len()) * 8 + data.len());
-        let head = [kind, offset, data.len() as u64, stamp.len() as u64];
-        for word in head.iter().chain(stamp) {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(data);
-        self.file.write_all(&bytes)
-    }
-}
 
 /// The bytes of the log so far.
 pub fn log_bytes(path: &Path) -> io::Result<u64> {
@@ -108,9 +84,9 @@ pub fn serve(
     stamp: impl Fn() -> Vec<u64> + Send + Sync + 'static,
     ready: impl FnOnce(),
 ) -> io::Result<()> {
-    let image = OpenOptions::new().read(true).write(true).open(home.join(super::IMAGE))?;
+    let image = std::fs::OpenOptions::new().read(true).write(true).open(home.join(super::IMAGE))?;
     let bytes = image.metadata()?.len();
-    let log = std::sync::Mutex::new(Log::create(&home.join(super::LOG))?);
+    let log = std::sync::Mutex::new(device::Log::create(&home.join(super::LOG))?);
     let device = device::Device { image, bytes, log, stamp };
     let mut config = fuser::Config::default();
     config.mount_options = vec![
@@ -137,17 +113,46 @@ pub fn serve(
 #[cfg(target_os = "linux")]
 mod device {
     use super::super::{BLOCK_BYTES, IMAGE};
-    use super::{FLUSH, Log, WRITE};
+    use super::{FLUSH, WRITE};
     use fuser::{
         Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, LockOwner, OpenFlags,
         ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyStatfs, ReplyWrite, Request, WriteFlags,
     };
     use std::ffi::OsStr;
-    use std::fs::File;
-    use std::io;
+    use std::fs::{File, OpenOptions};
+    use std::io::{self, Write};
     use std::os::unix::fs::FileExt;
+    use std::path::Path;
     use std::sync::Mutex;
     use std::time::{Duration, UNIX_EPOCH};
+
+    /// The log of a device that is served.
+    pub(super) struct Log {
+        file: File,
+    }
+
+    impl Log {
+        pub(super) fn create(path: &Path) -> io::Result<Log> {
+            Ok(Log { file: OpenOptions::new().append(true).create_new(true).open(path)? })
+        }
+
+        /// Appends an entry by one call, so that the log of a killed process ends with at most one torn entry.
+        pub(super) fn append(
+            &mut self,
+            kind: u64,
+            offset: u64,
+            data: &[u8],
+            stamp: &[u64],
+        ) -> io::Result<()> {
+            let head = [kind, offset, data.len() as u64, stamp.len() as u64];
+            let mut bytes = Vec::with_capacity((head.len() + stamp.len()) * 8 + data.len());
+            for word in head.iter().chain(stamp) {
+                bytes.extend(word.to_le_bytes());
+            }
+            bytes.extend(data);
+            self.file.write_all(&bytes)
+        }
+    }
 
     /// The number of the image; the folder has that of the root.
     const FILE: INodeNo = INodeNo(2);
@@ -290,8 +295,9 @@ mod device {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use super::device::Log;
     use super::*;
 
     #[test]
