@@ -146,6 +146,7 @@ impl Command {
                 | Command::AuditOne(_)
                 | Command::FaultsOne(_)
                 | Command::CrashWorker(_)
+                | Command::CrashDevice(_)
                 | Command::CrashVerifier(_)
         )
     }

@@ -22,7 +22,7 @@ pub(super) const DATABASE: &str = "database";
 /// The stream of random numbers for what is recorded.
 const RECORDING_STREAM: u64 = 2;
 /// A recording of commits ends after this time.
-const LONGEST: Duration = Duration::from_secs(4);
+const LONGEST: Duration = Duration::from_secs(10);
 /// How long the device may take to be there.
 const STARTING: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -149,7 +149,7 @@ pub(super) fn record_work(
     cell: &mut Cell,
 ) -> Result<Recording, Stopped> {
     let mut random = Random::stream(script.seed, RECORDING_STREAM);
-    let session = 8 + random.below(56);
+    let session = 8 + random.below(40);
     // The second session ends with a flush and a compaction, the fourth with a flush.
     let closings = 7 + random.below(6);
     let delay = Duration::from_micros(random.below(5000));
