@@ -45,7 +45,8 @@ pub fn run_device(json: &str) -> Result<(), String> {
     let board = Board::observed(task.board)?;
     let served = serve(&task.home, move || board.snapshot().words(), || tell(&Line::Ready));
     served.map_err(|error| {
-        let text = format!("no device in user space: {error}");
+        let text =
+            format!("no device in user space: {error}; run it as root, outside containers, with /dev/fuse");
         tell(&Line::Failed(text.clone()));
         text
     })
