@@ -43,6 +43,26 @@ fn a_sound_engine_has_a_certificate_without_contradictions() {
 }
 
 #[test]
+fn rebuilt_states_are_in_the_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "certify memory-btree --mode kill,replay --rounds 1 --states 6 --file-system ext4 --seed 3 --durability power";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "seed 3: {}{}", printed.stdout, printed.stderr);
+    let (json, page) = certificate(folder.path(), "memory-btree-0.1.0");
+    let replayed = &json["levels"][0]["crashes"][1];
+    assert_eq!(replayed["mode"], "replay");
+    if let Some(reason) = replayed["skipped"].as_str() {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs FUSE and loop devices: {reason}");
+        println!("SKIPPED: replay: {reason}");
+        return;
+    }
+    assert_eq!((&replayed["rounds"], &replayed["losses"]), (&6.into(), &0.into()), "{replayed}");
+    assert_eq!(json["levels"][0]["class"], "nothing acknowledged is lost");
+    assert!(page.contains("| power | replay | ext4 | 6 |"), "{page}");
+    assert!(page.contains("kvdyno certify memory-btree --rounds 1 --states 6 --seed 3"), "{page}");
+}
+
+#[test]
 fn what_each_check_finds_is_a_contradiction() {
     let folder = tempfile::tempdir().unwrap();
     for (fault, check, level) in [

@@ -105,8 +105,10 @@ fn is_available(folder: &Path, name: &str) -> bool {
 #[test]
 fn the_reference_engine_keeps_its_levels() {
     let folder = fast_folder();
-    let (groups, printed) =
-        crashed(folder.path(), "memory-btree --durability process,power --rounds 12 --image-size 320M");
+    let (groups, printed) = crashed(
+        folder.path(),
+        "memory-btree --mode kill,cut --durability process,power --rounds 12 --image-size 320M",
+    );
     assert_eq!(printed.code, Some(0), "seed {SEED}: {}{}", printed.stdout, printed.stderr);
     assert_eq!(groups.len(), 2);
     for group in &groups {
@@ -200,7 +202,8 @@ fn an_engine_that_claims_power_keeps_it() {
     let folder = fast_folder();
     for name in ["redb", "lmdb"] {
         if is_available(folder.path(), name) {
-            let (_, printed) = crashed(folder.path(), &format!("{name} --durability power --rounds 6"));
+            let words = format!("{name} --mode kill,cut --durability power --rounds 6");
+            let (_, printed) = crashed(folder.path(), &words);
             assert_eq!(printed.code, Some(0), "seed {SEED}: {}{}", printed.stdout, printed.stderr);
         }
     }
@@ -209,18 +212,23 @@ fn an_engine_that_claims_power_keeps_it() {
 #[test]
 fn what_cannot_be_tested_is_skipped_with_the_reason_and_the_rest_runs() {
     let folder = fast_folder();
-    let words = "memory-btree --durability power --rounds 1 --file-system nosuchfs,ext4 --image-size 1M";
+    let words =
+        "memory-btree --durability power --rounds 1 --states 1 --file-system nosuchfs,ext4 --image-size 1M";
     let (groups, printed) = crashed(folder.path(), words);
     assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
     let reasons: Vec<&str> =
         cells(&groups[0], "cut").iter().map(|cell| cell["skipped"].as_str().unwrap()).collect();
     assert!(reasons.iter().all(|reason| reason.contains("needs an image of at least")), "{reasons:?}");
+    for cell in cells(&groups[0], "replay") {
+        let reason = cell["skipped"].as_str().unwrap();
+        assert!(reason.contains("needs an image of at least"), "{reason}");
+    }
     assert_eq!(count(cells(&groups[0], "kill")[0], &["OK"]), 1);
-    let (groups, _) = crashed(folder.path(), "memory-btree --durability none --rounds 1");
+    let (groups, _) = crashed(folder.path(), "memory-btree --durability none --rounds 1 --states 1");
     for cell in cells(&groups[0], "kill") {
         assert_eq!(cell["skipped"], "it keeps its data in memory only");
     }
-    let (groups, _) = crashed(folder.path(), "null --rounds 1");
+    let (groups, _) = crashed(folder.path(), "null --rounds 1 --states 1");
     assert_eq!(groups[0]["class"], Value::Null);
     let btrfs = "memory-btree --mode cut --durability power --rounds 1 --file-system btrfs";
     let (groups, _) = crashed(folder.path(), btrfs);
@@ -233,7 +241,10 @@ fn wrong_words_are_refused_before_anything_runs() {
     for (words, hint) in [
         ("", "ENGINE"),
         ("no-such-engine", "unknown engine"),
-        ("memory-btree --mode replay", "expected `kill` or `cut`"),
+        ("memory-btree --mode pause", "expected `kill`, `cut` or `replay`"),
+        ("memory-btree --mode replay --states 0", "1..="),
+        ("memory-btree --mode replay --states 9 --state 9", "there is no state 9 of 9"),
+        ("memory-btree --mode cut --state 1", "add --mode replay"),
         ("memory-btree --durability default", "name none, process or power"),
         ("memory-btree --file-system ../x", "expected the name of a file system"),
         ("memory-btree --rounds 0", "1..="),

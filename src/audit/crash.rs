@@ -3,12 +3,15 @@
 //! and acknowledged commits in shared memory.
 //!
 //! `script` says what is written, `worker` writes it, `medium` is where the database lies and how it crashes, `verifier` reads
-//! it, `oracle` judges, `round` makes one crash of all that, and `class` says what all rounds together show.
+//! it, `oracle` judges, `round` makes one crash of all that, and `class` says what all rounds together show. `recording` logs what
+//! a process writes, and `replay` rebuilds from that what any power cut could have left.
 
 mod board;
 mod class;
 mod medium;
 mod oracle;
+mod recording;
+mod replay;
 mod round;
 mod script;
 #[cfg(test)]
@@ -19,6 +22,7 @@ mod worker;
 pub use board::Stage;
 pub use class::{Outcome, outcome};
 pub use oracle::Verdict;
+pub use recording::run_device;
 pub use verifier::run_verifier;
 pub use worker::run_worker;
 
@@ -29,6 +33,7 @@ use crate::measure::signals;
 use crate::measure::volume::Volume;
 use crate::results::Durability;
 use medium::{Cut, Killed, Medium};
+use replay::Replay;
 use round::{Stopped, round};
 use script::Script;
 use serde::{Deserialize, Serialize};
@@ -48,17 +53,19 @@ pub enum Mode {
     Kill,
     /// Its file system is cut off from the device, as by a power failure.
     Cut,
+    /// What a power failure may leave on a device with a volatile cache is rebuilt from a recording.
+    Replay,
 }
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Mode; 2] = [Mode::Kill, Mode::Cut];
+    pub const ALL: [Mode; 3] = [Mode::Kill, Mode::Cut, Mode::Replay];
 
     /// The level whose promise includes this crash.
     pub fn promised_at(self) -> Durability {
         match self {
             Mode::Kill => Durability::Process,
-            Mode::Cut => Durability::Power,
+            Mode::Cut | Mode::Replay => Durability::Power,
         }
     }
 }
@@ -68,6 +75,7 @@ impl fmt::Display for Mode {
         out.pad(match self {
             Mode::Kill => "kill",
             Mode::Cut => "cut",
+            Mode::Replay => "replay",
         })
     }
 }
@@ -96,6 +104,17 @@ pub enum Place {
         /// The size of its image.
         bytes: u64,
     },
+    /// In a file system of its own on a device that records, from which states are rebuilt.
+    Device {
+        /// The folder for its image.
+        images: PathBuf,
+        /// The name of the file system.
+        kind: String,
+        /// The size of its image.
+        bytes: u64,
+        /// Only the state with this number is rebuilt.
+        only: Option<u32>,
+    },
 }
 
 /// What is to be crashed, and how often.
@@ -109,9 +128,9 @@ pub struct Order {
     pub level: Durability,
     /// Where, and how.
     pub place: Place,
-    /// The number of crashes.
+    /// The number of crashes, or of states.
     pub rounds: u32,
-    /// The seed of the first round; that of each other one is larger by 1.
+    /// The seed of the first round, or of the first recording; that of each other one is larger by 1.
     pub seed: u64,
     /// How long a process may take for a step without progress.
     pub stall: Duration,
@@ -120,7 +139,7 @@ pub struct Order {
 /// One crash.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Round {
-    /// Its seed: `--rounds 1 --seed SEED` repeats it.
+    /// Its seed: `--rounds 1 --seed SEED` repeats it. For a rebuilt state that of its recording.
     pub seed: u64,
     /// What was left.
     pub verdict: Verdict,
@@ -147,6 +166,40 @@ pub struct Round {
     /// The open after that, after a clean close, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reopen_ns: Option<u64>,
+    /// Which state of the device was rebuilt; absent if the crash was a real one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
+}
+
+/// A state of a device that was rebuilt from a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replayed {
+    /// Its number: `--state NUMBER` rebuilds it alone.
+    pub state: u32,
+    /// Entries of the log before the crash. The first one is made when the database is created.
+    pub position: u64,
+    /// Entries of the log.
+    pub entries: u64,
+    /// Blocks that were written after the last flush.
+    pub pending: u64,
+    /// How many of them the device has kept.
+    pub kept: u64,
+    /// The smallest state found that fails in the same way; absent if none was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smallest: Option<Smallest>,
+}
+
+/// A state that fails like another one, with fewer blocks after the last flush or at an earlier position.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Smallest {
+    /// Entries of the log before the crash.
+    pub position: u64,
+    /// The blocks of the device that were written after the last flush and are kept.
+    pub blocks: Vec<u64>,
+    /// Commits acknowledged by all threads before the crash.
+    pub acked: u64,
+    /// States that were checked to find it.
+    pub checks: u32,
 }
 
 /// All crashes of one kind of an engine at one level.
@@ -185,6 +238,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
             (Mode::Kill, file_system(folder).map_or("unknown".to_string(), |facts| facts.kind))
         }
         Place::Volume { kind, .. } => (Mode::Cut, kind.clone()),
+        Place::Device { kind, .. } => (Mode::Replay, kind.clone()),
     };
     let mut cell = Cell {
         engine: order.engine.clone(),
@@ -208,10 +262,32 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         options: order.options.clone(),
         threads,
     };
-    let mut medium = match medium_of(order) {
-        Ok(medium) => medium,
-        Err(reason) => {
-            cell.skipped = Some(reason);
+    let script = Script { seed: order.seed, deletes: has(KV_CAN_DELETE), transactions: has(KV_TRANSACTION) };
+    let mut medium: Box<dyn Medium> = match &order.place {
+        Place::Folder(folder) => {
+            Box::new(Killed::in_folder(folder, &format!("{}-{}", order.engine, order.level)))
+        }
+        Place::Volume { images, kind, bytes } => match Volume::create(images, kind, *bytes) {
+            Ok(volume) => Box::new(Cut::on(volume, images)),
+            Err(reason) => {
+                cell.skipped = Some(reason);
+                return cell;
+            }
+        },
+        Place::Device { images, kind, bytes, only } => {
+            cell.device = replay::DEVICE.into();
+            let order = Replay {
+                subject: &subject,
+                script,
+                states: order.rounds,
+                only: *only,
+                seed: order.seed,
+                stall: order.stall,
+            };
+            let outcome = Volume::formatted(images, kind, *bytes)
+                .map_err(Stopped::from)
+                .and_then(|mut volume| replay::replay(&order, &mut volume, &mut cell, &mut progress));
+            cell.skipped = outcome.err().map(Stopped::reason);
             return cell;
         }
     };
@@ -219,13 +295,11 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
     for number in 0..order.rounds {
         progress(number);
         let seed = order.seed.wrapping_add(u64::from(number));
-        let script = Script { seed, deletes: has(KV_CAN_DELETE), transactions: has(KV_TRANSACTION) };
-        let outcome = round(&subject, script, medium.as_mut(), order.stall, &mut cell);
+        let outcome = round(&subject, Script { seed, ..script }, medium.as_mut(), order.stall, &mut cell);
         let removed = medium.discard();
         match outcome {
             Ok(round) => cell.rounds.push(round),
-            Err(Stopped::Interrupted) => cell.skipped = Some("interrupted by the user".into()),
-            Err(Stopped::Because(reason)) => cell.skipped = Some(reason),
+            Err(stopped) => cell.skipped = Some(stopped.reason()),
         }
         if let Err(text) = removed {
             cell.skipped.get_or_insert(text);
@@ -235,18 +309,6 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         }
     }
     cell
-}
-
-/// The place of an order, ready for use.
-fn medium_of(order: &Order) -> Result<Box<dyn Medium>, String> {
-    Ok(match &order.place {
-        Place::Folder(folder) => {
-            Box::new(Killed::in_folder(folder, &format!("{}-{}", order.engine, order.level)))
-        }
-        Place::Volume { images, kind, bytes } => {
-            Box::new(Cut::on(Volume::create(images, kind, *bytes)?, images))
-        }
-    })
 }
 
 /// Why an engine has nothing to test.

@@ -45,6 +45,7 @@ pub fn run(args: &CertifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     if !args.check.is_empty() {
         return check(&args.check, plugins);
     }
+    args.how.checked()?;
     let asked = super::audit::levels(&args.how.durability)?;
     let registry = super::plugins::registry(plugins, &args.engines)?;
     super::plugins::warn(&registry, &args.engines);

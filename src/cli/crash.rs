@@ -4,7 +4,7 @@ use super::audit::progress;
 use super::error::{CliError, WRONG};
 use super::verify::{lock_folder, names};
 use crate::audit::crash::{
-    Cell, Mode, Order, Outcome, Place, Verdict, crash, outcome, run_verifier, run_worker,
+    Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, outcome, run_device, run_verifier, run_worker,
 };
 use crate::engine::Engine;
 use crate::measure::signals;
@@ -12,7 +12,7 @@ use crate::measure::volume::{IMAGES, enter_own_namespace, is_file_system_name, r
 use crate::report::shell_word;
 use crate::results::Durability;
 use crate::runner::level_number;
-use crate::text::{Align, Table, parse_bytes, share_text, time_text, wrapped};
+use crate::text::{Align, Table, counted, parse_bytes, share_text, time_text, wrapped};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,26 +36,33 @@ pub struct CrashArgs {
 /// Which crashes, and how many.
 #[derive(Debug, clap::Args)]
 pub(super) struct How {
-    /// Kinds of crashes: kill (the process) or cut (the power) [default: both].
+    /// Kinds of crashes: kill (the process), cut (the power), or replay (states that a power cut may leave, rebuilt from a
+    /// recording of what was written) [default: all].
     #[arg(long = "mode", value_name = "MODES", value_delimiter = ',')]
     modes: Vec<Mode>,
     /// Durability levels to test: none, process or power [default: all levels of each engine].
     #[arg(long, value_name = "LEVELS", value_delimiter = ',')]
     pub durability: Vec<String>,
-    /// Crashes of each engine, level and kind.
+    /// Kills and power cuts of each engine and level.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rounds: u32,
-    /// Seed of the first round; each further round adds 1.
+    /// States that are rebuilt for each engine and level with replay; up to 500 of one recording.
+    #[arg(long, value_name = "N", default_value_t = STATES, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    states: u32,
+    /// Rebuild only the state with this number, from 0 to one less than --states.
+    #[arg(long, value_name = "NUMBER")]
+    state: Option<u32>,
+    /// Seed of the first round; each further round, or recording, adds 1.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Set an option of an engine. Can be given more than once.
     #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
     pub options: Vec<String>,
-    /// File systems for power cuts.
+    /// File systems for power cuts and replay.
     #[arg(long = "file-system", value_name = "NAMES", value_delimiter = ',', default_values_t = ["ext4".to_string(), "xfs".to_string()],
           value_parser = file_system_name)]
     file_systems: Vec<String>,
-    /// Create images for power cuts in DIR; in memory, syncs are ten times as fast as on most disks.
+    /// Create images for power cuts and replay in DIR; in memory, syncs are ten times as fast as on most disks.
     #[arg(long, value_name = "DIR", default_value = IMAGES)]
     images: PathBuf,
     /// Size of an image; XFS needs 300M.
@@ -69,6 +76,13 @@ pub(super) struct How {
 /// Make commits in this process until it is crashed.
 #[derive(Debug, clap::Args)]
 pub struct CrashWorkerArgs {
+    /// The task as JSON.
+    task: String,
+}
+
+/// Serve a device that records what is written to it.
+#[derive(Debug, clap::Args)]
+pub struct CrashDeviceArgs {
     /// The task as JSON.
     task: String,
 }
@@ -94,6 +108,11 @@ pub fn run_worker_task(args: &CrashWorkerArgs) -> Result<u8, CliError> {
     run_worker(&args.task).map_err(CliError::failed).map(|()| 0)
 }
 
+/// Runs in the process that serves the device.
+pub fn run_device_task(args: &CrashDeviceArgs) -> Result<u8, CliError> {
+    run_device(&args.task).map_err(CliError::failed).map(|()| 0)
+}
+
 /// Runs in the process that reads.
 pub fn run_verifier_task(args: &CrashVerifierArgs) -> Result<u8, CliError> {
     run_verifier(&args.task).map_err(CliError::failed).map(|()| 0)
@@ -102,6 +121,7 @@ pub fn run_verifier_task(args: &CrashVerifierArgs) -> Result<u8, CliError> {
 /// Where databases are created if nothing else is said.
 const DATA: &str = "kvdyno-results/crash";
 const IMAGE_SIZE: &str = "512M";
+const STATES: u32 = 200;
 /// Failures that are shown in full, of a cell whose claim they contradict, and of another one.
 const SHOWN: usize = 3;
 const SHOWN_OF_OTHERS: usize = 1;
@@ -109,6 +129,7 @@ const LINE: usize = 110;
 
 /// Runs the command.
 pub fn run(args: &CrashArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+    args.how.checked()?;
     let asked = super::audit::levels(&args.how.durability)?;
     let registry = super::plugins::registry(plugins, &args.engines)?;
     super::plugins::warn(&registry, &args.engines);
@@ -187,11 +208,30 @@ impl How {
         for folder in reap(&self.images) {
             eprintln!("removed {}, which a killed kvdyno had left", folder.display());
         }
-        if self.modes.is_empty() || self.modes.contains(&Mode::Cut) {
+        if self.has(Mode::Cut) || self.has(Mode::Replay) {
             // Without this right, mounting fails too, and the reason is in the report.
             let _ = enter_own_namespace();
         }
         images
+    }
+
+    /// Whether a kind of crashes is asked for.
+    fn has(&self, mode: Mode) -> bool {
+        self.modes.is_empty() || self.modes.contains(&mode)
+    }
+
+    /// An option that would be ignored is refused.
+    pub(super) fn checked(&self) -> Result<(), CliError> {
+        match self.state {
+            Some(_) if self.modes != [Mode::Replay] => {
+                Err(CliError::usage("--state is the number of a rebuilt state").hint("add --mode replay"))
+            }
+            Some(state) if state >= self.states => {
+                Err(CliError::usage(format!("there is no state {state} of {}", self.states))
+                    .hint("--state is less than --states"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Crashes an engine at one level, in every place.
@@ -207,17 +247,21 @@ impl How {
             if signals::interrupts() > 0 {
                 break;
             }
+            let (what, count) = match place {
+                Place::Device { .. } => ("state", self.states),
+                _ => ("round", self.rounds),
+            };
             let order = Order {
                 engine: super::args::split_options(name).0.to_string(),
                 options: options.to_vec(),
                 level,
                 place,
-                rounds: self.rounds,
+                rounds: count,
                 seed: self.seed,
                 stall: Duration::from_secs(self.stall_seconds),
             };
             cells.push(crash(engine, &order, |round| {
-                progress(&format!("{name}, level {level}: round {} of {}", round + 1, self.rounds));
+                progress(&format!("{name}, level {level}: {what} {} of {count}", round + 1));
             }));
         }
         cells
@@ -225,16 +269,23 @@ impl How {
 
     /// Where databases are crashed.
     fn places(&self, data: &Path) -> Vec<Place> {
-        let is_asked = |mode: Mode| self.modes.is_empty() || self.modes.contains(&mode);
         let mut places = Vec::new();
-        if is_asked(Mode::Kill) {
+        if self.has(Mode::Kill) {
             places.push(Place::Folder(data.to_path_buf()));
         }
-        if is_asked(Mode::Cut) {
+        if self.has(Mode::Cut) {
             places.extend(self.file_systems.iter().map(|kind| Place::Volume {
                 images: self.images.clone(),
                 kind: kind.clone(),
                 bytes: self.image_size,
+            }));
+        }
+        if self.has(Mode::Replay) {
+            places.extend(self.file_systems.iter().map(|kind| Place::Device {
+                images: self.images.clone(),
+                kind: kind.clone(),
+                bytes: self.image_size,
+                only: self.state,
             }));
         }
         places
@@ -258,6 +309,31 @@ fn json_of(outcome: &Outcome, cells: &[Cell]) -> serde_json::Value {
 /// The verdicts of a cell that occurred, with their counts.
 fn counts(cell: &Cell) -> impl Iterator<Item = (Verdict, usize)> {
     Verdict::ALL.into_iter().map(|verdict| (verdict, cell.count(verdict))).filter(|(_, count)| *count > 0)
+}
+
+/// Which state of a device was rebuilt, and how small it can be.
+fn state_text(round: &Round) -> Option<String> {
+    let replayed = round.replayed.as_ref()?;
+    let blocks = |kept: u64, pending: u64| match pending {
+        0 => "all that was written is flushed".to_string(),
+        _ => format!("{kept} of {} after the last flush", counted(pending, "block", "blocks")),
+    };
+    let mut text = format!(
+        ", state {}: after entry {} of {}, {}",
+        replayed.state,
+        replayed.position,
+        replayed.entries,
+        blocks(replayed.kept, replayed.pending)
+    );
+    if let Some(smallest) = &replayed.smallest {
+        let kept = smallest.blocks.len() as u64;
+        text += &format!(
+            " (smallest that fails: after entry {}, with {} after the last flush)",
+            smallest.position,
+            counted(kept, "block", "blocks")
+        );
+    }
+    Some(text)
 }
 
 /// The command line that is repeated.
@@ -320,17 +396,24 @@ fn text(shown: &Shown<'_>, outcomes: &[Outcome], groups: &[Vec<Cell>]) -> String
         if let Some(reason) = &cell.skipped {
             notes += &wrapped("", "  ", &format!("{head}: skipped: {reason}."), LINE);
         }
-        let failed = cell.rounds.iter().filter(|round| round.verdict != Verdict::Ok);
+        let mut failed: Vec<&Round> =
+            cell.rounds.iter().filter(|round| round.verdict != Verdict::Ok).collect();
+        // Those that were made small first.
+        let is_large =
+            |round: &&Round| round.replayed.as_ref().is_some_and(|replayed| replayed.smallest.is_none());
+        failed.sort_by_key(is_large);
         let most = if cell.contradiction().is_some() { SHOWN } else { SHOWN_OF_OTHERS };
-        for round in failed.clone().take(most) {
+        for round in failed.iter().take(most) {
             let again = if round.in_recovery { ", and its recovery" } else { "" };
             let detail = round.detail.as_deref().unwrap_or("");
-            let line = format!("{head}: {}, crashed while {}{again}: {detail}", round.verdict, round.stage);
+            let state = state_text(round).unwrap_or_default();
+            let line =
+                format!("{head}: {}, crashed while {}{again}{state}: {detail}", round.verdict, round.stage);
             notes += &wrapped("", "  ", &line, LINE);
-            notes += &format!("  repeat: {}\n", shown.repetition(cell, round.seed));
+            notes += &format!("  repeat: {}\n", shown.repetition(cell, round));
         }
-        if failed.clone().count() > most {
-            notes += &format!("  and {} more; --json lists all rounds\n", failed.count() - most);
+        if failed.len() > most {
+            notes += &format!("  and {} more; --json lists all rounds\n", failed.len() - most);
         }
         let device = format!("{} on {}: {}", cell.mode, cell.file_system, cell.device);
         if !cell.rounds.is_empty() && !devices.contains(&device) {
@@ -362,7 +445,7 @@ fn text(shown: &Shown<'_>, outcomes: &[Outcome], groups: &[Vec<Cell>]) -> String
 
 impl Shown<'_> {
     /// The command that repeats a round: the same commits, and a crash at a moment chosen in the same way.
-    fn repetition(&self, cell: &Cell, seed: u64) -> String {
+    fn repetition(&self, cell: &Cell, round: &Round) -> String {
         let mut words =
             vec!["kvdyno crash".to_string(), cell.engine.clone(), format!("--mode {}", cell.mode)];
         words.push(format!("--durability {}", cell.level));
@@ -372,7 +455,7 @@ impl Shown<'_> {
         words.extend(cell.options.iter().map(option));
         let plugins = self.plugins.iter().map(|folder| folder.display().to_string());
         words.extend(plugins.map(|folder| format!("--plugins {}", shell_word(&folder))));
-        if cell.mode == Mode::Cut {
+        if cell.mode != Mode::Kill {
             words.push(format!("--file-system {}", cell.file_system));
         }
         let mut folder = |name: &str, folder: &Path, usual: &str| {
@@ -381,10 +464,16 @@ impl Shown<'_> {
             }
         };
         folder("--data", &self.args.data, DATA);
-        if cell.mode == Mode::Cut {
-            folder("--images", &self.args.how.images, IMAGES);
+        let how = &self.args.how;
+        if cell.mode != Mode::Kill {
+            folder("--images", &how.images, IMAGES);
         }
-        words.push(format!("--rounds 1 --seed {seed}"));
+        match &round.replayed {
+            Some(replayed) => {
+                words.push(format!("--states {} --state {} --seed {}", how.states, replayed.state, how.seed));
+            }
+            None => words.push(format!("--rounds 1 --seed {}", round.seed)),
+        }
         words.join(" ")
     }
 }

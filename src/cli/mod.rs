@@ -134,6 +134,9 @@ enum Command {
     /// Make commits in this process until it is crashed (internal).
     #[command(hide = true)]
     CrashWorker(crash::CrashWorkerArgs),
+    /// Serve a device that records what is written to it (internal).
+    #[command(hide = true)]
+    CrashDevice(crash::CrashDeviceArgs),
     /// Read a database after a crash, in this process (internal).
     #[command(hide = true)]
     CrashVerifier(crash::CrashVerifierArgs),
@@ -151,6 +154,7 @@ impl Command {
                 | Command::AuditOne(_)
                 | Command::FaultsOne(_)
                 | Command::CrashWorker(_)
+                | Command::CrashDevice(_)
                 | Command::CrashVerifier(_)
         )
     }
@@ -292,6 +296,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Crash(args) => crash::run(&args, plugins),
         Command::Certify(args) => certify::run(&args, plugins),
         Command::CrashWorker(args) => crash::run_worker_task(&args),
+        Command::CrashDevice(args) => crash::run_device_task(&args),
         Command::CrashVerifier(args) => crash::run_verifier_task(&args),
     }
 }

@@ -99,8 +99,9 @@ pub fn facilities() -> Vec<Facility> {
         ),
         facility(
             "FUSE",
-            may_open("/dev/fuse", true).map(|()| "/dev/fuse can be opened".into()),
-            "Needed for power-cut replay: run as root, or give this user access to /dev/fuse.",
+            volume::probe_record(),
+            "Needed by `kvdyno crash --mode replay`, a device in user space below a loop device: run as root, outside containers, \
+             with /dev/fuse.",
         ),
         facility(
             "drop_caches",

@@ -5,6 +5,7 @@
 //! namespace of that process, and the loop device detaches itself with its last user, so that both end with the process, however
 //! it ends. What is left otherwise is removed by [`reap`].
 
+pub mod record;
 mod system;
 
 use super::disk::free_bytes;
@@ -26,12 +27,17 @@ const PREFIX: &str = "kvdyno-volume-";
 const MARKER: &str = "KVDYNO-VOLUME";
 const IMAGE: &str = "image";
 const MOUNT: &str = "mount";
+/// Where the device that records is mounted, and its log.
+const DEVICE: &str = "device";
+const LOG: &str = "log";
 /// A file of ours in the file system; a sync of it writes the journal.
 const SENTINEL: &str = "kvdyno-sentinel";
 /// Dirty pages are written back in pieces of this size, bytes.
 const PIECE: u64 = 16 << 10;
 /// More pieces of a file are not looked at: a sparse file may be huge.
 const MOST_PIECES: u64 = 1 << 16;
+/// Bytes of a block of the device, which is written completely or not at all.
+pub const BLOCK_BYTES: u64 = 4096;
 /// XFS refuses smaller images, bytes.
 const LEAST_XFS: u64 = 300 << 20;
 const LEAST: u64 = 32 << 20;
@@ -64,13 +70,72 @@ pub(super) fn probe(kind: &str) -> io::Result<String> {
     let kind = kind.to_string();
     let probed = std::thread::spawn(move || {
         enter_own_namespace()?;
-        let shared = Path::new(IMAGES);
-        let parent = if shared.is_dir() { shared.to_path_buf() } else { std::env::temp_dir() };
         let bytes = if kind == "xfs" { LEAST_XFS } else { 2 * LEAST };
-        Volume::create(&parent, &kind, bytes).map_err(io::Error::other)?;
+        Volume::create(&probe_parent(), &kind, bytes).map_err(io::Error::other)?;
         Ok("a file system on a loop device was made, cut off, and mounted again".to_string())
     });
     probed.join().unwrap_or_else(|_| Err(io::Error::other("the test panicked")))
+}
+
+/// Makes a device in user space that records, writes to it by way of a loop device, and removes it, where no other process sees it.
+pub(super) fn probe_record() -> io::Result<String> {
+    if !system::is_root() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let probed = std::thread::spawn(|| {
+        enter_own_namespace()?;
+        let mut volume = Volume::in_new_folder(&probe_parent(), "none").map_err(io::Error::other)?;
+        File::create_new(volume.image())?.set_len(16 * BLOCK_BYTES)?;
+        volume.prepare_device().map_err(io::Error::other)?;
+        let (send, receive) = channel();
+        let home = volume.home.clone();
+        let serves = move || {
+            // If this process is killed, the device ends with this thread, and nobody waits for it.
+            let ready = send.clone();
+            let served = system::own_descriptors()
+                .and_then(|()| record::serve(&home, Vec::new, move || drop(ready.send(Ok(())))));
+            drop(send.send(served));
+        };
+        std::thread::spawn(serves);
+        let outcome = receive
+            .recv_timeout(STEP)
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            .and_then(|()| {
+                volume.attach(&volume.home.join(DEVICE).join(IMAGE)).map_err(io::Error::other)?;
+                let path = volume.device().map_err(io::Error::other)?;
+                let write = move || {
+                    let mut file = OpenOptions::new().write(true).open(path)?;
+                    file.write_all(&[1; BLOCK_BYTES as usize])?;
+                    file.sync_all()
+                };
+                within("writing to the device", write).map_err(io::Error::other)??;
+                volume.detach().map_err(io::Error::other)?;
+                let log = volume.log();
+                record::entries(&log, record::log_bytes(&log)?)
+            });
+        // On an error the device is still in use, and this ends it.
+        let _ = system::abort(&volume.home.join(DEVICE));
+        let _ = volume.detach();
+        volume.remove_device().map_err(io::Error::other)?;
+        let entries = outcome?;
+        let count = |is: fn(&record::Act) -> bool| entries.iter().filter(|entry| is(&entry.act)).count();
+        let writes = count(|act| matches!(act, record::Act::Write(..)));
+        match (writes, count(|act| *act == record::Act::Flush)) {
+            (1.., 1..) => {
+                Ok("a device in user space recorded a write and a flush of a loop device".to_string())
+            }
+            (writes, flushes) => Err(io::Error::other(format!(
+                "a device in user space recorded {writes} of 1 writes and {flushes} of 1 flushes"
+            ))),
+        }
+    });
+    probed.join().unwrap_or_else(|_| Err(io::Error::other("the test panicked")))
+}
+
+/// Where tests make their images.
+fn probe_parent() -> PathBuf {
+    let shared = Path::new(IMAGES);
+    if shared.is_dir() { shared.to_path_buf() } else { std::env::temp_dir() }
 }
 
 /// Whether a name can be that of a file system.
@@ -83,6 +148,17 @@ impl Volume {
     /// Makes and mounts an empty file system in `parent` and tests that it can be cut off. The error is the reason why that is not
     /// possible here.
     pub fn create(parent: &Path, kind: &str, bytes: u64) -> Result<Volume, String> {
+        let mut volume = Volume::formatted(parent, kind, bytes)?;
+        volume.attach(&volume.image())?;
+        volume.mount()?;
+        // A file system without the call must be found before anything is tested on it.
+        volume.cut()?;
+        volume.remount()?;
+        Ok(volume)
+    }
+
+    /// Makes an image with an empty file system in `parent`; it is not mounted.
+    pub fn formatted(parent: &Path, kind: &str, bytes: u64) -> Result<Volume, String> {
         if !is_file_system_name(kind) {
             return Err(format!("`{kind}` is not the name of a file system"));
         }
@@ -137,22 +213,97 @@ impl Volume {
     }
 
     fn fill(&mut self, bytes: u64) -> Result<(), String> {
-        let image = self.home.join(IMAGE);
+        let (image, mount) = (self.image(), self.folder());
         let said = |error: io::Error| format!("cannot create {}: {error}", image.display());
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&image).map_err(said)?;
+        let file = OpenOptions::new().write(true).create_new(true).open(&image).map_err(said)?;
         file.set_len(bytes).map_err(said)?;
-        let attached = within("attaching a loop device", move || system::attach(&file))?;
+        fs::create_dir(&mount).map_err(|error| format!("cannot create {}: {error}", mount.display()))?;
+        self.attach(&image)?;
+        self.make_file_system()?;
+        self.detach()
+    }
+
+    /// Attaches a loop device to an image, or to the file of a device that records.
+    fn attach(&mut self, image: &Path) -> Result<(), String> {
+        let file = image.to_path_buf();
+        let attach = move || {
+            OpenOptions::new().read(true).write(true).open(file).and_then(|file| system::attach(&file))
+        };
+        let attached = within("attaching a loop device", attach)?;
         self.device = Some(
             attached
                 .map_err(|error| format!("no loop device: {error}; run it as root, outside containers"))?,
         );
-        self.make_file_system()?;
-        let mount = self.folder();
-        fs::create_dir(&mount).map_err(|error| format!("cannot create {}: {error}", mount.display()))?;
-        self.mount()?;
-        // A file system without the call must be found before anything is tested on it.
-        self.cut()?;
-        self.remount().map(drop)
+        Ok(())
+    }
+
+    /// The loop device detaches itself; waits until it has.
+    fn detach(&mut self) -> Result<(), String> {
+        let Some((path, file)) = self.device.take() else { return Ok(()) };
+        let detached = move || {
+            let _ = system::detach(&file);
+        };
+        within("detaching a loop device", detached)?;
+        let begun = Instant::now();
+        while loops().iter().any(|(device, of)| *device == path && of.starts_with(&self.home)) {
+            if begun.elapsed() > BUSY {
+                return Err(format!("{} is still attached after {} s", path.display(), BUSY.as_secs()));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Its image.
+    pub fn image(&self) -> PathBuf {
+        self.home.join(IMAGE)
+    }
+
+    /// The folder that has all its files.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The log of the device that records.
+    pub fn log(&self) -> PathBuf {
+        self.home.join(LOG)
+    }
+
+    /// Mounts its image, whatever it contains now; nanoseconds.
+    pub fn present(&mut self) -> Result<u64, String> {
+        self.attach(&self.image())?;
+        self.mount()
+    }
+
+    /// Prepares the folder where a device that records is mounted.
+    pub fn prepare_device(&self) -> Result<(), String> {
+        let folder = self.home.join(DEVICE);
+        fs::create_dir(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))
+    }
+
+    /// Mounts its image by way of the device that records; nanoseconds.
+    pub fn present_recorded(&mut self) -> Result<u64, String> {
+        self.attach(&self.home.join(DEVICE).join(IMAGE))?;
+        self.mount()
+    }
+
+    /// Unmounts it and detaches the device.
+    pub fn withdraw(&mut self) -> Result<(), String> {
+        self.unmount()?;
+        self.detach()
+    }
+
+    /// Removes the device that records, whose process has ended, with its log.
+    pub fn remove_device(&self) -> Result<(), String> {
+        remove_device(&self.home)
+    }
+
+    /// Makes a folder in it.
+    pub fn create_folder(&self, name: &str) -> Result<PathBuf, String> {
+        let (folder, created) = (self.folder().join(name), self.folder().join(name));
+        within("creating a folder", move || fs::create_dir(created))?
+            .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        Ok(folder)
     }
 
     fn make_file_system(&self) -> Result<(), String> {
@@ -231,29 +382,29 @@ impl Volume {
         &self,
         folder: &Path,
         journal: bool,
-        mut choose: impl FnMut() -> bool,
+        mut choose: impl FnMut() -> bool + Send + 'static,
     ) -> Result<(), String> {
-        let failed = |error: io::Error| format!("cannot write back pages in {}: {error}", folder.display());
-        for path in files_of(folder) {
-            // It may have been removed meanwhile, or be a socket.
-            let Ok(file) = File::open(&path) else { continue };
-            let length = file.metadata().map_err(failed)?.len();
-            for piece in 0..length.div_ceil(PIECE).min(MOST_PIECES) {
-                if choose() {
-                    system::write_back(&file, piece * PIECE, PIECE).map_err(failed)?;
+        let (of, sentinel) = (folder.to_path_buf(), self.folder().join(SENTINEL));
+        let write_back = move || -> io::Result<()> {
+            for path in files_of(&of) {
+                // It may have been removed meanwhile, or be a socket.
+                let Ok(file) = File::open(&path) else { continue };
+                let length = file.metadata()?.len();
+                for piece in 0..length.div_ceil(PIECE).min(MOST_PIECES) {
+                    if choose() {
+                        system::write_back(&file, piece * PIECE, PIECE)?;
+                    }
                 }
             }
-        }
-        if journal {
-            let sentinel = self.folder().join(SENTINEL);
-            let written =
-                OpenOptions::new().create(true).append(true).open(&sentinel).and_then(|mut file| {
-                    file.write_all(b".")?;
-                    file.sync_all()
-                });
-            written.map_err(failed)?;
-        }
-        Ok(())
+            if journal {
+                let mut file = OpenOptions::new().create(true).append(true).open(&sentinel)?;
+                file.write_all(b".")?;
+                file.sync_all()?;
+            }
+            Ok(())
+        };
+        within("writing back pages", write_back)?
+            .map_err(|error| format!("cannot write back pages in {}: {error}", folder.display()))
     }
 
     /// Cuts it off from its device: nothing that is only in memory is written any more, not even the journal.
@@ -272,18 +423,9 @@ impl Volume {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        let is_unmounted = self.unmount().is_ok();
-        // The loop device detaches itself.
-        let device = self.device.take().map(|(path, file)| {
-            let _ = system::detach(&file);
-            path
-        });
-        if is_unmounted {
-            let begun = Instant::now();
-            let image = self.home.join(IMAGE);
-            while device.is_some() && loops().iter().any(|(_, of)| *of == image) && begun.elapsed() < BUSY {
-                std::thread::sleep(PAUSE);
-            }
+        if self.unmount().is_ok() {
+            // What is still attached then is found at the next start.
+            let _ = self.detach();
             remove_home(&self.home);
         }
     }
@@ -311,10 +453,31 @@ fn remove_home(home: &Path) {
     if is_mounted {
         return;
     }
+    if remove_device(home).is_err() {
+        return;
+    }
     let _ = fs::remove_dir(home.join(MOUNT));
     let _ = fs::remove_file(home.join(IMAGE));
     let _ = fs::remove_file(home.join(MARKER));
     let _ = fs::remove_dir(home);
+}
+
+/// Unmounts the device that records, which answers whoever still waits for it with an error, and removes its log.
+fn remove_device(home: &Path) -> Result<(), String> {
+    let folder = home.join(DEVICE);
+    let begun = Instant::now();
+    while mounts::all().iter().any(|mount| mount.point == folder) {
+        let point = folder.clone();
+        let removed = within("unmounting the device", move || system::abort(&point))?;
+        if let Err(error) = removed
+            && begun.elapsed() > BUSY
+        {
+            return Err(format!("cannot unmount {}: {error}", folder.display()));
+        }
+    }
+    let _ = fs::remove_dir(&folder);
+    let _ = fs::remove_file(home.join(LOG));
+    Ok(())
 }
 
 /// The attached loop devices, with the files that they are over.
@@ -340,7 +503,9 @@ pub fn reap(parent: &Path) -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> =
         fs::read_dir(&parent).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     let of_loop = |(_, image): (PathBuf, PathBuf)| {
-        (image.file_name()? == IMAGE).then(|| image.parent().map(Path::to_path_buf)).flatten()
+        let folder = image.parent().filter(|_| image.file_name().is_some_and(|name| name == IMAGE))?;
+        let is_device = folder.file_name().is_some_and(|name| name == DEVICE);
+        (if is_device { folder.parent() } else { Some(folder) }).map(Path::to_path_buf)
     };
     homes.extend(loops().into_iter().filter_map(of_loop));
     homes.retain(|home| is_ours(home));
@@ -357,9 +522,9 @@ fn reap_one(home: &Path) -> bool {
     if let Err(TryLockError::WouldBlock) = marker.try_lock() {
         return false;
     }
-    let image = home.join(IMAGE);
+    let images = [home.join(IMAGE), home.join(DEVICE).join(IMAGE)];
     let own: Vec<PathBuf> =
-        loops().into_iter().filter(|(_, of)| *of == image).map(|(device, _)| device).collect();
+        loops().into_iter().filter(|(_, of)| images.contains(of)).map(|(device, _)| device).collect();
     let is_own = |mount: &&mounts::Mount| {
         mount.point == home.join(MOUNT) && own.contains(&PathBuf::from(&mount.source))
     };

@@ -231,7 +231,8 @@ fn notes(certificate: &Certificate) -> Vec<String> {
         notes.extend(crashes.skipped.iter().map(|reason| format!("{head}: skipped: {reason}")));
         let failure = crashes.failures.first();
         notes.extend(failure.map(|failure| {
-            format!("{head}, seed {}: {}: {}", failure.seed, failure.verdict, failure.detail)
+            let state = failure.state.map(|state| format!(", state {state}")).unwrap_or_default();
+            format!("{head}, seed {}{state}: {}: {}", failure.seed, failure.verdict, failure.detail)
         }));
         let device = format!("{} on {}: {}", crashes.mode, crashes.file_system, crashes.device);
         if crashes.rounds > 0 && !devices.contains(&device) {
@@ -269,12 +270,19 @@ fn facts(certificate: &Certificate) -> Vec<(&'static str, String)> {
 /// The command that makes it again.
 fn repetition(certificate: &Certificate) -> String {
     let subject = &certificate.subject;
-    let rounds = all_crashes(certificate).map(|(_, crashes)| crashes.rounds).max().unwrap_or(0).max(1);
+    let most = |is_replay: bool| {
+        let of = all_crashes(certificate).filter(|(_, crashes)| (crashes.mode == "replay") == is_replay);
+        of.map(|(_, crashes)| crashes.rounds).max().filter(|count| *count > 0)
+    };
+    let count =
+        |name: &str, count: Option<u64>| count.map_or(String::new(), |count| format!(" --{name} {count}"));
+    let counts =
+        count("rounds", most(false).or(most(true).is_none().then_some(1))) + &count("states", most(true));
     let option = |(name, value): &(String, String)| {
         format!(" --option {}", super::shell_word(&format!("{}.{name}={value}", subject.engine)))
     };
     let options: String = subject.options.iter().map(option).collect();
-    format!("kvdyno certify {}{options} --rounds {rounds} --seed {}", subject.engine, certificate.seed)
+    format!("kvdyno certify {}{options}{counts} --seed {}", subject.engine, certificate.seed)
 }
 
 /// The options that chose the levels and the kinds of crashes.

@@ -94,7 +94,7 @@ pub struct Level {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Crashes {
-    /// `kill`, `cut` ...
+    /// `kill`, `cut` or `replay`.
     pub mode: String,
     /// The tested file system.
     pub file_system: String,
@@ -102,7 +102,7 @@ pub struct Crashes {
     pub device: String,
     /// Threads that wrote.
     pub threads: u32,
-    /// Crashes.
+    /// Crashes, or rebuilt states.
     pub rounds: u64,
     /// Those of them before which something was acknowledged.
     pub loaded: u64,
@@ -142,6 +142,9 @@ pub struct Failure {
     pub verdict: String,
     /// Details.
     pub detail: String,
+    /// The number of the state that was rebuilt; absent if the crash was a real one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<u32>,
 }
 
 /// SHA-256 as hexadecimal digits.
@@ -357,6 +360,7 @@ pub(crate) mod tests {
                     seed,
                     verdict: "LOST".into(),
                     detail: "thread 0: commit 7 acknowledged and missing".into(),
+                    state: None,
                 })
                 .collect(),
             skipped: None,

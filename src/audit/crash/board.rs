@@ -56,6 +56,40 @@ impl fmt::Display for Stage {
     }
 }
 
+fn stage_of(code: u64) -> Stage {
+    STAGE_NAMES.get(code as usize).map_or(Stage::Start, |(stage, _)| *stage)
+}
+
+/// What a board says at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Snapshot {
+    /// What the process does.
+    pub stage: Stage,
+    /// The commits of each thread.
+    pub bounds: Vec<Bounds>,
+}
+
+impl Snapshot {
+    /// As numbers.
+    pub(super) fn words(&self) -> Vec<u64> {
+        let stage = STAGE_NAMES.iter().position(|(known, _)| *known == self.stage).unwrap_or(0) as u64;
+        let bounds = self.bounds.iter().flat_map(|bounds| [bounds.acked, bounds.started]);
+        std::iter::once(stage).chain(bounds).collect()
+    }
+
+    /// What these numbers say.
+    pub(super) fn of(words: &[u64]) -> Snapshot {
+        let Some((stage, bounds)) = words.split_first() else { return Snapshot::default() };
+        let bounds = bounds.chunks_exact(2).map(|pair| Bounds { acked: pair[0], started: pair[1] }).collect();
+        Snapshot { stage: stage_of(*stage), bounds }
+    }
+
+    /// Commits acknowledged by all threads.
+    pub(super) fn acked(&self) -> u64 {
+        self.bounds.iter().map(|bounds| bounds.acked).sum()
+    }
+}
+
 /// The counters.
 pub(super) struct Board(Counters);
 
@@ -79,6 +113,12 @@ impl Board {
         Ok(board)
     }
 
+    /// The board of another process that the parent has started, to look at.
+    pub(super) fn observed(descriptor: i32) -> Result<Board, String> {
+        let counters = Counters::inherited(descriptor).ok().filter(|counters| counters.get(0, 0) == MAGIC);
+        counters.map(Board).ok_or_else(|| "the parent's counters are not there".into())
+    }
+
     /// The descriptor for the process that is started next.
     pub(super) fn descriptor(&self) -> Result<i32, String> {
         self.0.descriptor().ok_or_else(|| "memory cannot be shared on this system".into())
@@ -96,8 +136,7 @@ impl Board {
     }
 
     pub(super) fn stage(&self) -> Stage {
-        let code = self.0.word(0, STAGE).load(SeqCst) as usize;
-        STAGE_NAMES.get(code).map_or(Stage::Start, |(stage, _)| *stage)
+        stage_of(self.0.word(0, STAGE).load(SeqCst))
     }
 
     /// How often a stage was entered.
@@ -137,6 +176,12 @@ impl Board {
             Bounds { acked, started: word(line, STARTED) }
         };
         (1..self.0.lines()).map(bounds).collect()
+    }
+
+    /// All of it. The stage is read last: a database that is no longer being created may not be created again.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let bounds = self.bounds();
+        Snapshot { stage: self.stage(), bounds }
     }
 
     /// Commits acknowledged by all threads.

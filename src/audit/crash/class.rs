@@ -72,7 +72,9 @@ fn class(cells: &[&Cell]) -> Option<Class> {
     };
     let is_corrupt = |rounds: &[&Round]| rounds.iter().any(|round| round.verdict.is_corrupt());
     let is_lossy = |rounds: &[&Round]| rounds.iter().any(|round| round.verdict.is_loss());
-    let (killed, cut) = (rounds(Mode::Kill), rounds(Mode::Cut));
+    let (killed, mut cut) = (rounds(Mode::Kill), rounds(Mode::Cut));
+    // A rebuilt state is what a cut may leave, on another device.
+    cut.extend(rounds(Mode::Replay));
     // The weakest that was seen decides.
     Some(if killed.is_empty() {
         return None;
@@ -125,8 +127,10 @@ impl Cell {
             let what = match self.mode {
                 Mode::Kill => "kills",
                 Mode::Cut => "power cuts",
+                Mode::Replay => "states that a power cut may leave",
             };
-            format!("{losses} of {} {what} left lost or wrong data", self.rounds.len())
+            let have = if self.mode == Mode::Replay { "have" } else { "left" };
+            format!("{losses} of {} {what} {have} lost or wrong data", self.rounds.len())
         })
     }
 
@@ -139,6 +143,7 @@ impl Cell {
             seed: round.seed,
             verdict: round.verdict.to_string(),
             detail: round.detail.clone().unwrap_or_default(),
+            state: round.replayed.as_ref().map(|replayed| replayed.state),
         };
         let failed = self.rounds.iter().filter(|round| round.verdict != Verdict::Ok);
         let count = |verdict: Verdict| (verdict.to_string(), self.count(verdict) as u64);

@@ -166,7 +166,7 @@ impl Medium for Cut {
             // The journal would sync what a process that runs has not synced yet.
             let journal = way < 2 && random.below(2) == 0;
             let mut random = random.clone();
-            self.volume.write_back(folder, journal, || random.unit() < share)?;
+            self.volume.write_back(folder, journal, move || random.unit() < share)?;
         }
         // What is acknowledged now must be there. A process that runs may start more until the cut, and some engines do not
         // notice it.

@@ -2,7 +2,7 @@
 
 use super::board::{Board, Stage};
 use super::medium::{Medium, await_end};
-use super::oracle::{Judgement, Rows, Verdict, judge};
+use super::oracle::{Bounds, Judgement, Rows, Verdict, judge};
 use super::script::Script;
 use super::verifier::{self, VerifierTask};
 use super::worker::{self, LINE, Line, Subject, WorkerTask};
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_micros(100);
 /// Interval between two looks at a process that reads.
 const POLL: Duration = Duration::from_millis(20);
 /// A process that commits slowly is crashed after this time.
-const LONGEST: Duration = Duration::from_millis(400);
+pub(super) const LONGEST: Duration = Duration::from_millis(400);
 /// The stream of random numbers that choose the moment of the crash.
 const MOMENT_STREAM: u64 = 1;
 
@@ -29,6 +29,16 @@ const MOMENT_STREAM: u64 = 1;
 pub(super) enum Stopped {
     Interrupted,
     Because(String),
+}
+
+impl Stopped {
+    /// As a reason in a report.
+    pub(super) fn reason(self) -> String {
+        match self {
+            Stopped::Interrupted => "interrupted by the user".into(),
+            Stopped::Because(reason) => reason,
+        }
+    }
 }
 
 impl From<String> for Stopped {
@@ -39,7 +49,7 @@ impl From<String> for Stopped {
 
 /// When a process is crashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moment {
+pub(super) enum Moment {
     /// This long after it began to create the database.
     Creation(Duration),
     /// This long after so many commits of all threads were acknowledged.
@@ -103,7 +113,15 @@ pub(super) fn round(
         board: board.descriptor()?,
     };
     let mut process = start(worker::COMMAND, &task, subject)?;
-    until_moment(&plan, &board, medium, &mut process, stall, cell)?;
+    let mut write_back = plan.write_back;
+    let mut on_commits = |acked| {
+        if write_back.is_some_and(|commits| acked >= commits) {
+            write_back = None;
+            medium.write_back()?;
+        }
+        Ok(())
+    };
+    until_moment((plan.moment, LONGEST), &board, &mut process, stall, cell, &mut on_commits)?;
     let bounds = medium.crash(&mut process, &board, &mut random)?;
     let stage = board.stage();
     // The next process must not inherit it.
@@ -117,13 +135,7 @@ pub(super) fn round(
     }
     let read = reader.read()?;
     let acked = bounds.iter().map(|bounds| bounds.acked).sum();
-    let mut judgement = match &read.rows {
-        Some(rows) => judge(&script, &bounds, rows),
-        None => Judgement { verdict: Verdict::Ok, detail: None, lost: 0, is_empty: acked > 0 },
-    };
-    if let Some((verdict, text)) = read.failure {
-        judgement = judgement.failed(verdict, text, acked);
-    }
+    let judgement = read.judgement(&script, &bounds);
     Ok(Round {
         seed: script.seed,
         verdict: judgement.verdict,
@@ -137,11 +149,12 @@ pub(super) fn round(
         mount_ns,
         recovery_ns: read.recovery_ns,
         reopen_ns: read.reopen_ns,
+        replayed: None,
     })
 }
 
 /// Starts a process of a crash test.
-fn start(command: &str, task: &impl Serialize, subject: &Subject) -> Result<TrialProcess, String> {
+pub(super) fn start(command: &str, task: &impl Serialize, subject: &Subject) -> Result<TrialProcess, String> {
     let failed = |error: std::io::Error| format!("cannot start a process for {}: {error}", subject.engine);
     let json = serde_json::to_string(task).map_err(|error| error.to_string())?;
     let mut process = Command::new(std::env::current_exe().map_err(failed)?);
@@ -149,7 +162,7 @@ fn start(command: &str, task: &impl Serialize, subject: &Subject) -> Result<Tria
     TrialProcess::start(&mut process).map_err(failed)
 }
 
-fn line_of(text: &str) -> Option<Line> {
+pub(super) fn line_of(text: &str) -> Option<Line> {
     serde_json::from_str(text.strip_prefix(LINE)?).ok()
 }
 
@@ -163,16 +176,16 @@ fn ended_text(end: &End) -> String {
     }
 }
 
-/// Follows the process until it is to be crashed.
-fn until_moment(
-    plan: &Plan,
+/// Follows the process until it is to be crashed: at the moment, or after committing for the longest time. `on_commits` is called
+/// with the number of acknowledged commits.
+pub(super) fn until_moment(
+    (moment, longest): (Moment, Duration),
     board: &Board,
-    medium: &mut dyn Medium,
     process: &mut TrialProcess,
     stall: Duration,
     cell: &mut Cell,
+    on_commits: &mut dyn FnMut(u64) -> Result<(), String>,
 ) -> Result<(), Stopped> {
-    let mut write_back = plan.write_back;
     // Since when commits are made, and since when the condition of the moment is met.
     let (mut running, mut due) = (None, None);
     let mut closings = 0;
@@ -220,12 +233,11 @@ fn until_moment(
             // Start, create and run come before the first; stages that were too short to be seen count, too.
             closings = stages.saturating_sub(2);
         }
-        if write_back.is_some_and(|commits| acked >= commits && running.is_some()) {
-            write_back = None;
-            medium.write_back()?;
+        if running.is_some() {
+            on_commits(acked)?;
         }
-        let is_long = running.is_some_and(|since: Instant| since.elapsed() > LONGEST);
-        let (is_met, delay) = match plan.moment {
+        let is_long = running.is_some_and(|since: Instant| since.elapsed() > longest);
+        let (is_met, delay) = match moment {
             Moment::Creation(delay) => (stages > 0, delay),
             Moment::Commits(commits, delay) => (acked >= commits || is_long, delay),
             Moment::Closing(count, delay) => (closings >= count || is_long, delay),
@@ -238,24 +250,24 @@ fn until_moment(
 
 /// What a process has read.
 #[derive(Default)]
-struct Read {
+pub(super) struct Read {
     rows: Option<Rows>,
     failure: Option<(Verdict, String)>,
-    recovery_ns: Option<u64>,
-    reopen_ns: Option<u64>,
+    pub recovery_ns: Option<u64>,
+    pub reopen_ns: Option<u64>,
 }
 
 /// Starts the processes that read.
-struct Reader<'r> {
-    subject: &'r Subject,
-    script: Script,
-    folder: &'r Path,
-    may_create: bool,
-    stall: Duration,
+pub(super) struct Reader<'r> {
+    pub subject: &'r Subject,
+    pub script: Script,
+    pub folder: &'r Path,
+    pub may_create: bool,
+    pub stall: Duration,
 }
 
 impl Reader<'_> {
-    fn start(&self, only_opens: bool) -> Result<(TrialProcess, Board), String> {
+    pub(super) fn start(&self, only_opens: bool) -> Result<(TrialProcess, Board), String> {
         let board = Board::shared(self.subject.threads)?;
         let task = VerifierTask {
             subject: self.subject.clone(),
@@ -292,7 +304,7 @@ impl Reader<'_> {
     }
 
     /// Reads the database.
-    fn read(&self) -> Result<Read, Stopped> {
+    pub(super) fn read(&self) -> Result<Read, Stopped> {
         let (mut process, _board) = self.start(false)?;
         let mut read = Read::default();
         let mut last_change = Instant::now();
@@ -332,6 +344,19 @@ impl Reader<'_> {
 }
 
 impl Read {
+    /// Compares what was read with the commits.
+    pub(super) fn judgement(&self, script: &Script, bounds: &[Bounds]) -> Judgement {
+        let acked = bounds.iter().map(|bounds| bounds.acked).sum();
+        let judgement = match &self.rows {
+            Some(rows) => judge(script, bounds, rows),
+            None => Judgement { verdict: Verdict::Ok, detail: None, lost: 0, is_empty: acked > 0 },
+        };
+        match &self.failure {
+            Some((verdict, text)) => judgement.failed(*verdict, text.clone(), acked),
+            None => judgement,
+        }
+    }
+
     /// What the process did last.
     fn doing(&self) -> &'static str {
         match (&self.recovery_ns, &self.rows, &self.reopen_ns) {

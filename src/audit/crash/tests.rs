@@ -238,6 +238,7 @@ fn cell(mode: Mode, level: Durability, verdicts: &[Verdict]) -> Cell {
         mount_ns: None,
         recovery_ns: Some(1000 * (number as u64 + 1)),
         reopen_ns: None,
+        replayed: None,
     };
     Cell {
         engine: "one".into(),
@@ -261,6 +262,9 @@ fn a_claim_is_contradicted_only_by_what_it_excludes() {
     assert!(cell(Mode::Kill, Durability::Power, &lost).contradiction().is_some());
     assert!(cell(Mode::Cut, Durability::Process, &lost).contradiction().is_none());
     assert!(cell(Mode::Cut, Durability::Power, &lost).contradiction().is_some());
+    assert!(cell(Mode::Replay, Durability::Process, &lost).contradiction().is_none());
+    let text = cell(Mode::Replay, Durability::Power, &lost).contradiction().unwrap();
+    assert_eq!(text, "1 of 2 states that a power cut may leave have lost or wrong data");
     let unborn = [Verdict::Ok, Verdict::CreateFailed];
     assert!(cell(Mode::Kill, Durability::Power, &unborn).contradiction().is_none());
 }
@@ -290,6 +294,10 @@ fn the_worst_kind_of_crash_decides_the_class() {
     assert_eq!(class(&cut(&[Verdict::Lost, Verdict::Ok])), Some(Class::CutLosesEnd));
     assert_eq!(class(&cut(&[Verdict::Ok])), Some(Class::LosesNothing));
     assert_eq!(class(&cut(&[])), Some(Class::SurvivesKill));
+    let replayed = cell(Mode::Replay, level, &[Verdict::Ok, Verdict::Holes]);
+    assert_eq!(class(&[killed(&[Verdict::Ok]), replayed.clone()]), Some(Class::CutCorrupts));
+    let both = [killed(&[Verdict::Ok]), cell(Mode::Cut, level, &[Verdict::Ok]), replayed];
+    assert_eq!(class(&both), Some(Class::CutCorrupts));
     assert_eq!(class(&[cell(Mode::Cut, level, &[Verdict::Ok])]), None, "a class needs kills, too");
     let mut all_lost = killed(&[Verdict::Lost; 3]);
     all_lost.rounds.iter_mut().for_each(|round| round.is_empty = true);

@@ -75,6 +75,8 @@ pub(super) enum Line {
     Read(super::oracle::Rows),
     /// It accepts writes, was closed and opened again, which took these nanoseconds.
     Reopened(u64),
+    /// The device that records is mounted.
+    Ready,
     /// It cannot be tested, for this reason.
     Unsuitable(String),
     /// The engine failed.

@@ -130,6 +130,21 @@ mod linux {
         checked(unsafe { libc::umount2(folder.as_ptr(), libc::UMOUNT_NOFOLLOW) }).map(drop)
     }
 
+    /// Unmounts a file system in user space. What waits for its process is answered with an error, also if it cannot be unmounted
+    /// because it is in use.
+    pub fn abort(folder: &Path) -> io::Result<()> {
+        let folder = text(folder)?;
+        let flags = libc::MNT_FORCE | libc::UMOUNT_NOFOLLOW;
+        // SAFETY: the text ends in 0 and is live.
+        checked(unsafe { libc::umount2(folder.as_ptr(), flags) }).map(drop)
+    }
+
+    /// From now on this thread has its own descriptors: those that it opens are closed when it ends.
+    pub fn own_descriptors() -> io::Result<()> {
+        // SAFETY: a plain system call without pointers.
+        checked(unsafe { libc::unshare(libc::CLONE_FILES) }).map(drop)
+    }
+
     /// Writes all of a file system to its device.
     pub fn sync_file_system(folder: &Path) -> io::Result<()> {
         let folder = File::open(folder)?;
@@ -190,6 +205,14 @@ mod elsewhere {
     }
 
     pub fn unmount(_folder: &Path) -> io::Result<()> {
+        no_linux()
+    }
+
+    pub fn abort(_folder: &Path) -> io::Result<()> {
+        no_linux()
+    }
+
+    pub fn own_descriptors() -> io::Result<()> {
         no_linux()
     }
 

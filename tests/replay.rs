@@ -1,0 +1,299 @@
+//! `kvdyno crash --mode replay`: states of a recorded device are rebuilt; sound engines keep what they claim in all of them, known and
+//! planted faults are found, and a device that hangs hangs nothing.
+
+#![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
+
+#[path = "cli/command.rs"]
+mod command;
+
+use command::{Printed, kvdyno, prepared};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+const SEED: u64 = 100;
+const LOSSES: [&str; 6] = ["LOST", "HOLES", "DUPLICATE", "GARBAGE", "OPEN-FAILED", "OPEN-HUNG"];
+
+/// A folder in memory where there is one.
+fn fast_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Replays with a seed that the messages of failed tests name; the first cell, or `None` with the reason printed if this machine cannot.
+fn replayed(folder: &Path, words: &str) -> Option<(Value, Printed)> {
+    let words = format!("crash {words} --mode replay --seed {SEED} --images images --json");
+    let printed = kvdyno(folder, &words);
+    assert_eq!(left(folder), Vec::<String>::new(), "{words}: {}", printed.stderr);
+    let groups: Value = serde_json::from_str(&printed.stdout)
+        .unwrap_or_else(|_| panic!("{words}: {}{}", printed.stdout, printed.stderr));
+    let cell = groups[0]["cells"][0].clone();
+    if let Some(reason) = cell["skipped"].as_str() {
+        println!("SKIPPED: {words}: {reason}");
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "CI needs FUSE, loop devices and mkfs: {reason}"
+        );
+        return None;
+    }
+    Some((groups[0].clone(), printed))
+}
+
+/// What is left in the folder of images, and mounts, loop devices and processes that name it.
+fn left(folder: &Path) -> Vec<String> {
+    let name = folder.display().to_string();
+    let files = std::fs::read_dir(folder.join("images")).into_iter().flatten().flatten();
+    let mut left: Vec<String> = files.map(|entry| entry.path().display().to_string()).collect();
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    left.extend(mounts.lines().filter(|line| line.contains(&name)).map(String::from));
+    for device in std::fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        let file = std::fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
+        left.extend(file.contains(&name).then(|| format!("{}: {file}", device.path().display())));
+    }
+    left.extend(processes(folder).into_iter().map(|process| format!("process {process}")));
+    left
+}
+
+/// The processes whose command lines name a folder, apart from kvdyno itself.
+fn processes(folder: &Path) -> Vec<i32> {
+    let name = folder.display().to_string();
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_ours = |process: &i32| {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        line.contains("crash-") && line.contains(&name)
+    };
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
+}
+
+fn count(cell: &Value, verdicts: &[&str]) -> u64 {
+    verdicts.iter().map(|verdict| cell["verdicts"][verdict].as_u64().unwrap_or(0)).sum()
+}
+
+fn rounds(cell: &Value) -> &Vec<Value> {
+    cell["rounds"].as_array().unwrap()
+}
+
+/// 200 states of these four.
+#[test]
+fn sound_engines_keep_what_they_claim_in_every_state_and_sled_loses_its_last_commits() {
+    let folder = fast_folder();
+    for (name, level) in [("lmdb", "power"), ("redb", "power"), ("fjall", "power"), ("sled", "process")] {
+        let words = format!("{name} --durability {level} --states 50 --file-system ext4");
+        let Some((group, printed)) = replayed(folder.path(), &words) else { return };
+        let cell = &group["cells"][0];
+        assert_eq!(rounds(cell).len(), 50, "seed {SEED}: {words}: {cell}");
+        // None of these claims what it does not keep.
+        assert_eq!(printed.code, Some(0), "seed {SEED}: {words}: {cell}");
+        if name == "sled" {
+            assert!(count(cell, &["LOST"]) >= 5, "seed {SEED}: {words}: {cell}");
+        } else {
+            assert_eq!(count(cell, &LOSSES), 0, "seed {SEED}: {words}: {cell}");
+        }
+    }
+}
+
+#[test]
+fn the_states_of_the_reference_engine_cover_its_life_and_all_are_sound() {
+    let folder = fast_folder();
+    for kind in ["ext4", "xfs"] {
+        let words = format!("memory-btree --durability power --states 40 --file-system {kind}");
+        let Some((group, printed)) = replayed(folder.path(), &words) else { return };
+        let cell = &group["cells"][0];
+        assert_eq!(printed.code, Some(0), "seed {SEED}: {words}: {cell}");
+        assert_eq!(count(cell, &["OK"]), 40, "seed {SEED}: {words}: {cell}");
+        assert!(
+            cell["device"]
+                .as_str()
+                .unwrap()
+                .contains("volatile cache, in blocks of 4 KiB that are never torn")
+        );
+        let states: Vec<u64> =
+            rounds(cell).iter().map(|round| round["replayed"]["state"].as_u64().unwrap()).collect();
+        assert_eq!(states, (0..40).collect::<Vec<_>>());
+        // The first half are the first positions of the log, one after the other, if it is long enough.
+        for (number, round) in rounds(cell).iter().enumerate().take(20) {
+            let entries = round["replayed"]["entries"].as_u64().unwrap();
+            let is_in_turn = round["replayed"]["position"] == number as u64;
+            assert!(is_in_turn || entries <= number as u64, "seed {SEED}: {kind}: {round}");
+        }
+        let is_some = |what: &dyn Fn(&Value) -> bool| rounds(cell).iter().any(what);
+        assert!(is_some(&|round| round["stage"] == "create"), "seed {SEED}: {kind}: {cell}");
+        assert!(is_some(&|round| round["stage"] == "run" && round["acked"].as_u64() > Some(0)), "{cell}");
+        assert!(is_some(&|round| round["in_recovery"] == true), "seed {SEED}: {kind}: {cell}");
+        assert!(
+            is_some(&|round| round["replayed"]["pending"].as_u64() > round["replayed"]["kept"].as_u64()),
+            "{cell}"
+        );
+    }
+}
+
+#[test]
+fn planted_faults_are_found_made_small_and_repeated_by_the_printed_command() {
+    let folder = fast_folder();
+    for fault in ["acknowledges-before-sync", "lies-about-level", "crash-leaves-holes"] {
+        let words = format!("mutant:{fault} --durability power --states 24 --file-system ext4");
+        let Some((group, printed)) = replayed(folder.path(), &words) else { return };
+        let cell = &group["cells"][0];
+        assert_eq!(printed.code, Some(3), "seed {SEED}: {fault}: {cell}");
+        assert!(count(cell, &LOSSES) > 0, "seed {SEED}: {fault}: {cell}");
+        assert!(
+            group["contradicted"].as_str().unwrap().contains("states that a power cut may leave"),
+            "{group}"
+        );
+        let is_small = |round: &&Value| round["replayed"]["smallest"].is_object();
+        let replayed = &rounds(cell).iter().find(is_small).expect("a failure is made small")["replayed"];
+        let smallest = &replayed["smallest"];
+        assert!(smallest["position"].as_u64() <= replayed["position"].as_u64(), "{replayed}");
+        let blocks = smallest["blocks"].as_array().unwrap().len() as u64;
+        assert!(blocks <= replayed["kept"].as_u64().unwrap(), "{replayed}");
+    }
+    let words = format!(
+        "crash mutant:lies-about-level --mode replay --durability power --states 24 --seed {SEED} --images images --file-system ext4"
+    );
+    let printed = kvdyno(folder.path(), &words);
+    let command =
+        printed.stdout.lines().find_map(|line| line.trim().strip_prefix("repeat: kvdyno ")).unwrap();
+    assert!(command.contains("--states 24 --state "), "{command}");
+    // The same commits, but the kernel writes as it likes.
+    let again = || kvdyno(folder.path(), command);
+    let found = (0..8).map(|_| again()).find(|again| again.code == Some(3)).expect("the state is repeated");
+    assert!(found.stdout.contains("LOST"), "{}", found.stdout);
+    assert_eq!(left(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn without_a_device_in_user_space_replay_is_skipped_and_the_rest_runs() {
+    let folder = fast_folder();
+    if replayed(folder.path(), "memory-btree --durability power --states 1 --file-system ext4").is_none() {
+        return;
+    }
+    let kvdyno = env!("CARGO_BIN_EXE_kvdyno");
+    let words = "crash memory-btree --durability power --mode kill,replay --rounds 1 --states 2 --file-system ext4 --images images --json";
+    for hidden in ["/dev/fuse", "/dev/loop-control"] {
+        let script = format!("mount --bind /dev/null {hidden} && exec {kvdyno} {words}");
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-m", "sh", "-c", &script]).current_dir(folder.path());
+        let printed: Printed = command.output().unwrap().into();
+        assert_eq!(printed.code, Some(0), "{hidden}: {}{}", printed.stdout, printed.stderr);
+        let groups: Value = serde_json::from_str(&printed.stdout).unwrap();
+        let cells = groups[0]["cells"].as_array().unwrap();
+        assert_eq!(count(&cells[0], &["OK"]), 1, "{groups}");
+        assert!(cells[1]["skipped"].as_str().unwrap().contains("no "), "{hidden}: {}", cells[1]["skipped"]);
+        assert_eq!(left(folder.path()), Vec::<String>::new());
+    }
+}
+
+/// Waits until a condition is met; fails after a minute.
+fn until(what: &str, mut is_met: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_met() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} took over a minute");
+        std::thread::yield_now();
+    }
+}
+
+/// A command that records and rebuilds until it is stopped.
+const LONG: &str =
+    "crash memory-btree --mode replay --durability power --states 1000000 --images images --file-system ext4";
+
+/// The process that serves the device, while it does.
+fn device(folder: &Path) -> Option<i32> {
+    processes(folder).into_iter().find(|process| {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        let files = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        let serves =
+            |file: std::fs::DirEntry| file.path().read_link().is_ok_and(|to| to == Path::new("/dev/fuse"));
+        String::from_utf8_lossy(&line).contains("crash-device") && files.into_iter().any(serves)
+    })
+}
+
+/// Whether a process runs whose writes are recorded.
+fn is_writing(folder: &Path) -> bool {
+    let is_worker = |process: &i32| {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains("crash-worker")
+    };
+    processes(folder).iter().any(is_worker)
+}
+
+fn signal(name: &str, process: impl std::fmt::Display) {
+    let sent = std::process::Command::new("kill").args([name, &process.to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+#[test]
+fn a_device_that_hangs_hangs_nothing_and_nothing_is_left() {
+    let folder = fast_folder();
+    if replayed(folder.path(), "memory-btree --durability power --states 1 --file-system ext4").is_none() {
+        return;
+    }
+    let words = "crash memory-btree --mode replay --durability power --states 3 --images images --file-system ext4 --stall-seconds 2 --json";
+    // A recording may end before its device is stopped.
+    let is_stopped = (0..5).any(|_| {
+        let mut command = prepared(folder.path(), words);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut found = None;
+        until("a recording", || {
+            found = device(folder.path()).filter(|_| is_writing(folder.path()));
+            found.is_some()
+        });
+        signal("-STOP", found.unwrap());
+        let begun = Instant::now();
+        let printed: Printed = child.wait_with_output().unwrap().into();
+        assert!(begun.elapsed() < Duration::from_secs(150), "{:?}", begun.elapsed());
+        until("the end of the processes", || left(folder.path()).is_empty());
+        printed.stdout.contains("skipped")
+    });
+    assert!(is_stopped, "no recording was stopped in the middle");
+}
+
+#[test]
+fn what_a_killed_replay_has_left_is_removed_at_the_next_start() {
+    let folder = fast_folder();
+    let quick = "memory-btree --durability power --states 1 --file-system ext4";
+    if replayed(folder.path(), quick).is_none() {
+        return;
+    }
+    let mut command = prepared(folder.path(), LONG);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("a device", || device(folder.path()).is_some());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Mounts, loop devices and processes end with kvdyno; only files are left.
+    until("the end of the device", || left(folder.path()).len() == 1);
+    let printed = kvdyno(folder.path(), &format!("crash {quick} --mode replay --images images"));
+    assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
+    assert!(printed.stderr.contains("which a killed kvdyno had left"), "{}", printed.stderr);
+    assert_eq!(left(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn an_interrupted_replay_leaves_nothing() {
+    let folder = fast_folder();
+    if replayed(folder.path(), "memory-btree --durability power --states 1 --file-system ext4").is_none() {
+        return;
+    }
+    let mut command = prepared(folder.path(), LONG);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("a device", || device(folder.path()).is_some());
+    signal("-INT", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(left(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "takes minutes: `cargo test --test replay -- --ignored`"]
+fn a_thousand_states_of_sound_engines_raise_no_alarm() {
+    let folder = fast_folder();
+    for name in ["lmdb", "memory-btree"] {
+        for kind in ["ext4", "xfs"] {
+            let words = format!("{name} --durability power --states 1000 --file-system {kind}");
+            let Some((group, printed)) = replayed(folder.path(), &words) else { return };
+            let cell = &group["cells"][0];
+            assert_eq!(printed.code, Some(0), "seed {SEED}: {words}: {}", printed.stderr);
+            assert_eq!(rounds(cell).len(), 1000);
+            assert_eq!(count(cell, &LOSSES), 0, "seed {SEED}: {words}: {}", group["contradicted"]);
+        }
+    }
+}
