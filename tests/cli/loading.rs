@@ -239,7 +239,7 @@ fn defaults_with_units_are_fine_and_those_of_another_type_are_not() {
     let printed = verify("units");
     assert_eq!(printed.code, Some(0), "{}", printed.stdout);
     assert!(
-        printed.stdout.contains("2 passed, 0 failed, 0 not applicable"),
+        printed.stdout.contains("3 passed, 0 failed, 0 not applicable"),
         "it and processes: {}",
         printed.stdout
     );
