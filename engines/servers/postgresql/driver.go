@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -168,8 +169,13 @@ func reason(err error) error {
 	if errors.As(err, &answer) {
 		return answer
 	}
-	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
-		err = inner
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return certificate
+	}
+	var system syscall.Errno
+	if errors.As(err, &system) {
+		return system
 	}
 	return err
 }
