@@ -28,7 +28,7 @@ const keyBytes = 2600
 // Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{
-		Name: "postgresql", Engine: "a table of keys and values, over a socket", Family: "server",
+		Name: "postgresql", Engine: "a table of keys and values, over a socket", Family: "server", Language: "C",
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
 			driver.TransactionReads | driver.MergeAppend | driver.CanDelete | driver.DeleteTells | driver.Overwrite |
 			driver.CanNew | driver.CanTouch,
