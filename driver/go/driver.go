@@ -29,6 +29,8 @@ type Info struct {
 	Engine string
 	// Family: "b+tree", "lsm", "hash", "memory" ...
 	Family string
+	// Language of the engine; empty: Go.
+	Language string
 	// Capabilities: all that the engine has, and no more.
 	Capabilities uint64
 	// Levels that the engine itself has.

@@ -62,6 +62,9 @@ func fillTable(table *C.kv_driver, info Info) {
 	table.name = C.CString(info.Name)
 	table.engine = C.CString(info.Engine)
 	table.family = C.CString(info.Family)
+	if info.Language != "" {
+		table.language = C.CString(info.Language)
+	}
 	table.capabilities = C.uint64_t(info.Capabilities)
 	for _, level := range info.Levels {
 		table.levels |= 1 << level

@@ -275,11 +275,21 @@ impl Server {
             (false, true) => &[b"SHUTDOWN", b"SAVE"],
             (false, false) => &[b"SHUTDOWN", b"NOSAVE"],
         };
-        wire.request(words);
-        wire.send()?;
-        // It closes the connection; a reply is the reason why it does not stop.
-        if let Ok(reply @ Reply::Error(_)) = wire.reply() {
-            return Err(reply.unexpected());
+        let asked = Instant::now();
+        loop {
+            wire.request(words);
+            wire.send()?;
+            // It closes the connection; a reply is the reason why it does not stop.
+            let why = match wire.reply() {
+                Ok(reply @ Reply::Error(_)) => reply.unexpected(),
+                _ => break,
+            };
+            // Without a snapshot to save, it refuses only while it writes its first log, as a replica does that has just been
+            // given its data.
+            if saves || asked.elapsed() > START {
+                return Err(why);
+            }
+            sleep(LOOK);
         }
         let begun = Instant::now();
         loop {

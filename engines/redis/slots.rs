@@ -1,4 +1,5 @@
-//! Where the keys of a cluster are: https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/
+//! Where the keys of a cluster are, as Redis' specification of clusters says
+//! (<https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/>).
 
 use super::address::Address;
 use super::wire::{Reply, Wire};

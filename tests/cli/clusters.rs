@@ -260,7 +260,7 @@ fn a_users_memcached_is_not_emptied_and_its_password_is_nowhere() {
         text
     };
     let run = |login: &str, more: &str| {
-        let words = "run fill-random --engines memcached --keys 300 --runs 2 --quiet";
+        let words = "run fill-random --engines memcached --keys 300 --runs 2 --quiet --durability none";
         let url = format!("memcached://{login}127.0.0.1:{port}");
         kvdyno(folder.path(), &format!("{words} --option memcached.url={url} {more}"))
     };

@@ -71,6 +71,9 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	}
 	made := &database{address: address, timeout: time.Duration(seconds) * time.Second}
 	if err := made.open(config, opened); err != nil {
+		if address != nil && !strings.Contains(err.Error(), address.Hosts[0]) {
+			err = driver.Fail(driver.Failed, "%s: %v", address, err)
+		}
 		return nil, errors.Join(err, made.Close())
 	}
 	opened.Level, opened.Compression, opened.CacheBytes = level, "none", driver.NoCache
@@ -90,10 +93,10 @@ func (d *database) open(config *driver.Config, opened *driver.Opened) error {
 				return err
 			}
 		}
+		d.hosts, d.prefix = d.address.Hosts, config.Text("prefix")
 		if err := d.address.Reach(d.secure); err != nil {
 			return err
 		}
-		d.hosts, d.prefix = d.address.Hosts, config.Text("prefix")
 	}
 	if d.control, err = d.connect(); err != nil {
 		return err

@@ -1,3 +1,5 @@
+// Tests of processes that are started: their end, their last words, and their user.
+
 package host
 
 import (

@@ -189,7 +189,7 @@ func Dial(host string, secure *tls.Config) (net.Conn, error) {
 	_ = encrypted.SetDeadline(time.Now().Add(dialLimit)) // the handshake reports what fails
 	if err := encrypted.Handshake(); err != nil {
 		_ = connection.Close()
-		return nil, driver.Fail(driver.Failed, "%s: TLS: %v", host, err)
+		return nil, driver.Fail(driver.Failed, "%s: TLS: %s", host, strings.TrimPrefix(err.Error(), "tls: "))
 	}
 	return encrypted, encrypted.SetDeadline(time.Time{})
 }

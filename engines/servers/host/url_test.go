@@ -1,3 +1,5 @@
+// Tests of URLs, certificates and servers that are not there.
+
 package host
 
 import (

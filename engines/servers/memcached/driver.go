@@ -30,7 +30,7 @@ const (
 // Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{
-		Name: "memcached", Engine: "a cache in memory, over a socket", Family: "server",
+		Name: "memcached", Engine: "a cache in memory, over a socket", Family: "server", Language: "C",
 		Capabilities: driver.MultiGet | driver.CanDelete | driver.DeleteTells | driver.Overwrite | driver.CanNew |
 			driver.TimeToLive | driver.CanTouch | driver.InMemory | driver.Evicts,
 		Levels: []driver.Level{driver.None}, KeySizeMax: keyBytes,

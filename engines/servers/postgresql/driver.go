@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,7 +28,7 @@ const keyBytes = 2600
 // Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{
-		Name: "postgresql", Engine: "a table of keys and values, over a socket", Family: "server",
+		Name: "postgresql", Engine: "a table of keys and values, over a socket", Family: "server", Language: "C",
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
 			driver.TransactionReads | driver.MergeAppend | driver.CanDelete | driver.DeleteTells | driver.Overwrite |
 			driver.CanNew | driver.CanTouch,
@@ -168,8 +169,13 @@ func reason(err error) error {
 	if errors.As(err, &answer) {
 		return answer
 	}
-	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
-		err = inner
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return certificate
+	}
+	var system syscall.Errno
+	if errors.As(err, &system) {
+		return system
 	}
 	return err
 }
