@@ -21,8 +21,12 @@ const MACHINE_DIGITS: usize = 8;
 /// The maximum number of folders of one slice.
 const MOST_TAKES: u32 = 1000;
 
-/// How long another process may take to create a folder.
-const CREATION: Duration = Duration::from_secs(2);
+/// How long another process may take to create a folder, or to end after it was killed: a process that it was starting may hold its
+/// lock for a moment.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// The pause between two looks at the folders.
+const POLL: Duration = Duration::from_millis(100);
 
 /// The value of --shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,10 +198,15 @@ pub fn begin(args: &RunArgs, registry: &Registry, file: &Path) -> Result<Begun, 
             counted(crate::results::campaign::blocks(&campaign.plan.trials).len() as u64, "block", "blocks");
         return Ok(Begun::Nothing(format!("slice {shard} is empty: the plan has {all}")));
     }
-    let deadline = Instant::now() + CREATION;
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let known = Known::find(args, &id, shard)?;
         let left = known.left(&campaign, &blocks, &machine);
+        let may_change = Instant::now() < deadline;
+        if may_change && !left.busy.is_empty() {
+            std::thread::sleep(POLL);
+            continue;
+        }
         if left.trials.is_empty() {
             return match left.busy.first() {
                 None => Ok(Begun::Nothing(format!("slice {shard}: all of its trials have records"))),
@@ -218,6 +227,10 @@ pub fn begin(args: &RunArgs, registry: &Registry, file: &Path) -> Result<Begun, 
         }));
         if let Some(path) = known.to_resume(&ids, &machine) {
             let results = match RunFolder::resume(path) {
+                Err(StoreError::Locked(_)) if may_change => {
+                    std::thread::sleep(POLL);
+                    continue;
+                }
                 Err(StoreError::Locked(path)) => return Err(is_busy(shard, &path)),
                 resumed => resumed?,
             };
@@ -225,11 +238,10 @@ pub fn begin(args: &RunArgs, registry: &Registry, file: &Path) -> Result<Begun, 
             return Ok(Begun::Folder(Box::new(results), notes));
         }
         let part = NewPart { campaign: &campaign, id: &id, shard, machine: &machine };
-        let may_be_created = Instant::now() < deadline;
-        match part.create((args, registry), left.trials, &|path| known.state(path, may_be_created))? {
+        match part.create((args, registry), left.trials, &|path| known.state(path, may_change))? {
             Some(results) => return Ok(Begun::Folder(Box::new(results), notes)),
             // Another process has created the folder at the same time, or has died while it did.
-            None => std::thread::sleep(Duration::from_millis(50)),
+            None => std::thread::sleep(POLL),
         }
     }
 }

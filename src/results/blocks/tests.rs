@@ -72,7 +72,7 @@ fn table_of(rates: &[Vec<f64>], shares: &[Vec<Option<f64>>]) -> Option<Table> {
     let engines = rates.iter().zip(shares);
     let own: Vec<Vec<_>> =
         engines.map(|(rates, shares)| rates.iter().zip(shares).map(engine).collect()).collect();
-    Table::new(rates, &own, Throughput::Exact)
+    Table::new(rates, &own, Throughput::Exact, &vec![0; rates[0].len()])
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn an_upper_bound_of_the_throughput_decides_nothing() {
     };
     let order = |first: (f64, f64), second: (f64, f64), throughput| {
         let (one, other) = (of(first.0, first.1, 0), of(second.0, second.1, 1));
-        Table::new(&[one.0, other.0], &[one.1, other.1], throughput).unwrap().order(0, 1)
+        Table::new(&[one.0, other.0], &[one.1, other.1], throughput, &[0; 5]).unwrap().order(0, 1)
     };
     // The first has more ops/s and a higher bound, but the second's bound is above the first's ops/s.
     assert_eq!(order((1.0, 0.3), (0.9, 0.2), Throughput::Exact), Some(Ordering::Greater));
