@@ -3,7 +3,7 @@
 use super::content::Block;
 use super::describe::engine_name;
 use super::figure::UNKNOWN;
-use crate::results::audit::{AuditVerdict, Section, Shape};
+use crate::results::audit::{Audit, AuditVerdict, Section, Shape};
 use crate::results::certificate::{Certificate, Crashes, Level};
 use crate::text::{Align, Table, counted, listed, plain_text, share_text, time_text};
 
@@ -144,26 +144,33 @@ fn levels(certificate: &Certificate) -> Table {
     table
 }
 
+/// The columns of [`sync_cells`].
+pub const SYNC_COLUMNS: [(&str, Align); 5] = [
+    ("put", Align::Right),
+    ("group", Align::Right),
+    ("transaction", Align::Right),
+    ("2 threads", Align::Right),
+    ("calls for the puts", Align::Left),
+];
+
+/// The sync calls per acknowledged commit of each shape, and the calls for the puts.
+pub fn sync_cells(audit: &Audit) -> impl Iterator<Item = String> {
+    let rate = |shape| {
+        let rate = audit.section(shape).and_then(Section::syncs_per_commit);
+        rate.map_or(UNKNOWN.to_string(), |rate| format!("{rate:.2}"))
+    };
+    let calls = audit.section(Shape::Put).map_or(UNKNOWN.to_string(), |section| {
+        let calls: Vec<String> =
+            section.calls.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        if calls.is_empty() { "none".into() } else { calls.join(", ") }
+    });
+    Shape::ALL.map(rate).into_iter().chain([calls])
+}
+
 fn audits(certificate: &Certificate) -> Table {
-    let mut table = Table::with_titles(&[
-        ("level", Align::Left),
-        ("put", Align::Right),
-        ("group", Align::Right),
-        ("transaction", Align::Right),
-        ("2 threads", Align::Right),
-        ("calls for the puts", Align::Left),
-    ]);
+    let mut table = Table::with_titles(&[&[("level", Align::Left)], &SYNC_COLUMNS[..]].concat());
     for level in &certificate.levels {
-        let rate = |shape| {
-            let rate = level.audit.section(shape).and_then(Section::syncs_per_commit);
-            rate.map_or(UNKNOWN.to_string(), |rate| format!("{rate:.2}"))
-        };
-        let calls = level.audit.section(Shape::Put).map_or(UNKNOWN.to_string(), |section| {
-            let calls: Vec<String> =
-                section.calls.iter().map(|(name, count)| format!("{name} {count}")).collect();
-            if calls.is_empty() { "none".into() } else { calls.join(", ") }
-        });
-        let row = [level.level.to_string()].into_iter().chain(Shape::ALL.map(rate)).chain([calls]);
+        let row = [level.level.to_string()].into_iter().chain(sync_cells(&level.audit));
         table.push(row.map(|cell| plain_text(&cell)).collect());
     }
     table

@@ -27,6 +27,7 @@ const CLASSES: [&[Concern]; 3] = [
         Concern::UnaccountedTime,
         Concern::NotWhole,
         Concern::LeftProcesses,
+        Concern::Printed,
         Concern::GuardPages,
     ],
     &[
@@ -41,6 +42,7 @@ const CLASSES: [&[Concern]; 3] = [
         Concern::Load,
         Concern::CachesNotDropped,
         Concern::NotSteady,
+        Concern::Growth,
     ],
     &[
         Concern::Shrunk,
