@@ -284,8 +284,12 @@ fn a_driver_whose_name_does_not_end_is_not_loaded() {
 fn a_driver_that_prints_is_found() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
+    let run_rows = |fault: &str| -> Printed {
+        let words = "run get.toml --engines hostile-rows --runs 1 --quiet --full --plugins plugins";
+        prepared(folder.path(), words).env("HOSTILE_FAULT", fault).output().unwrap().into()
+    };
     for (fault, stream) in [("get/print", "stdout"), ("get/print-error", "stderr")] {
-        let printed = run(folder.path(), "hostile-rows", "get", fault);
+        let printed = run_rows(fault);
         assert_eq!(printed.code, Some(0), "{fault}: {}\n{}", printed.stderr, printed.stdout);
         let text = words_of(&printed.stdout);
         assert!(text.contains("The driver or its engine printed"), "{fault}: {text}");
@@ -300,7 +304,7 @@ fn a_driver_that_prints_is_found() {
             );
         }
     }
-    let printed = run(folder.path(), "hostile-rows", "get", "none");
+    let printed = run_rows("none");
     assert!(!printed.stdout.contains("printed"), "{}", printed.stdout);
 }
 

@@ -2,12 +2,12 @@
 
 use super::find::warnings_of_clock;
 use super::{Concern, Disturbance, Warning, disturbances_of_phase, warnings_of, warnings_of_noise};
-use crate::measure::SeriesRow;
 use crate::measure::cgroup::Limit;
 use crate::measure::clock::ClockFacts;
 use crate::measure::file_system::FileSystemFacts;
 use crate::measure::machine::{Conditions, Machine};
 use crate::measure::noise::{Noise, PhaseNoise};
+use crate::measure::{Printed, SeriesRow};
 use crate::text::share_text;
 use std::collections::HashSet;
 
@@ -235,6 +235,9 @@ fn every_warning_can_be_raised() {
     found.extend(Warning::of_caches("read", Some("not permitted")));
     found.extend(Warning::of_checks("read", true));
     found.extend(Warning::of_left(&[("server", 2)].into()));
+    let mut printed = Printed::default();
+    printed.add("compaction begins\n");
+    found.extend(Warning::of_printed("stderr", &printed));
     found.extend(Warning::of_guard_pages(true));
     found.extend(Warning::of_call_times("read", Some("the times leave 50 % of the calls unaccounted")));
     let raised: HashSet<&str> = ids(&found).into_iter().collect();
@@ -246,6 +249,7 @@ fn every_warning_can_be_raised() {
         Warning::of_caches("read", None),
         Warning::of_checks("read", false),
         Warning::of_left(&[].into()),
+        Warning::of_printed("stdout", &Printed::default()),
         Warning::of_guard_pages(false),
         Warning::of_call_times("read", None),
     ];

@@ -332,7 +332,8 @@ fn counters_do_not_take_the_place_of_missing_rows() {
 fn counters_with_a_prefix_do_not_hide_that_a_row_of_it_is_missing() {
     let mut workload = tiny("quick");
     (workload.key.prefix_groups, workload.key.prefix_size) = (200, 8);
-    let count = 1_000;
+    // The last rows and the first counters share a prefix.
+    let count = 997;
     for capabilities in [0, abi::KV_ORDERED] {
         let spaces = Spaces::new(&workload, capabilities);
         let (keys, _) = data::keys(&workload, data::growth(&workload), count).unwrap();
