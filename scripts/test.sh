@@ -10,7 +10,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 kit=
 if command -v "$go" >/dev/null; then
-  (cd driver/go && "$go" test -race ./...) >"$log" 2>&1 &
+  (cd driver/go && "$go" test -race ./... && cd ../../engines/servers && "$go" test ./...) >"$log" 2>&1 &
   kit=$!
 else
   echo "tests of the kit in Go: skipped (Go is not installed; https://go.dev/dl)" >&2

@@ -1,4 +1,4 @@
-//! Drivers in Rust and Go with one fault each, implemented through their kit. The table has the outcome of each fault
+//! Drivers in C++, Rust and Go with one fault each, implemented through their kit. The table has the outcome of each fault
 //! in a run and in `kvdyno verify`. The tests for drivers in C are in tests/cli: hostile.rs, liars.rs, escapes.rs,
 //! loading.rs and reopen.rs.
 
@@ -19,6 +19,8 @@ enum Run {
     Wrong(&'static str),
     /// Exit 1 or 3: memory that the driver kept after a call contains other bytes, or is no longer mapped.
     Caught,
+    /// Exit 0: the driver prints, which is a warning in the record.
+    Prints,
     /// Exit 0: a run cannot detect the fault, for this reason.
     Passes(&'static str),
 }
@@ -29,7 +31,7 @@ enum Verify {
     Green,
 }
 
-use Run::{Caught, Fails, Passes, Wrong};
+use Run::{Caught, Fails, Passes, Prints, Wrong};
 use Verify::{Green, Red};
 
 type Fault = (&'static str, &'static str, Run, Verify);
@@ -41,6 +43,68 @@ const NO_FAULT: &str = "the driver keeps every rule";
 const FAULTS: &[Fault] = &[
     ("rust", "none", Passes(NO_FAULT), Green),
     ("go", "none", Passes(NO_FAULT), Green),
+    ("cpp", "none", Passes(NO_FAULT), Green),
+    // Exceptions, each where it was thrown.
+    ("cpp", "open/throw", Fails("open: the page is torn"), Red("open: the page is torn")),
+    ("cpp", "session/throw", Fails("session of thread 0: the page is torn"), Red("session: the page is torn")),
+    ("cpp", "get/throw", Fails("get of key 260: the page is torn"), Red("the page is torn")),
+    ("cpp", "get/throw-number", Fails("get of key 260: an exception of an unknown type"), Red("an exception of an unknown type")),
+    ("cpp", "get/throw-memory", Fails("get of key 260: out of memory"), Red("out of memory")),
+    ("cpp", "get/throw-mute", Fails("get of key 260: "), Red("without a text")),
+    ("cpp", "get/throw-ok", Fails("get of key 260: "), Red("rule ")),
+    ("cpp", "get/throw-escapes", Fails("[31mred"), Red("[31mred")),
+    ("cpp", "get/throw-long", Fails("get of key 260: xxxxxxxx"), Red("xxxxxxxx")),
+    ("cpp", "put/throw", Fails("phase fill: put of key 0: the page is torn"), Red("the page is torn")),
+    ("cpp", "put/throw-full", Fails("no-space: phase fill: put of key 0: no space left"), Red("open: ")),
+    ("cpp", "scan/throw", Fails("phase walk: scan of key"), Red("the page is torn")),
+    ("cpp", "delete/throw", Fails("phase remove: delete of key"), Red("the page is torn")),
+    ("cpp", "group/throw", Fails("phase group: put of key"), Red("the page is torn")),
+    ("cpp", "maintain/throw", Fails("settle: the page is torn"), Red("flush: the page is torn")),
+    ("cpp", "stats/throw", Fails("stats after phase fill: "), Red("sessions: stats")),
+    ("cpp", "end/throw", Fails("end of a session: the page is torn"), Red("end of session: the page is torn")),
+    ("cpp", "close/throw", Fails("close: the page is torn"), Red("close: the page is torn")),
+    ("cpp", "close-fails", Fails("close: the last page cannot be written"), Red("close: the last page cannot be written")),
+    ("cpp", "get/throw-in-noexcept", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
+    ("cpp", "get/thread-throws", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
+    ("cpp", "get/exit", Fails("crashed: exit 0"), Red("ended early, with exit code")),
+    ("cpp", "get/abort", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
+    ("cpp", "get/null", Fails("crashed: SIGSEGV"), Red("died of SIGSEGV")),
+    ("cpp", "get/sleep", Fails("timeout: "), Red("")),
+    ("cpp", "level-not-declared", Fails("rule 10: the effective level is `power`"), Red("rule 10: the effective level")),
+    ("cpp", "level-unknown", Fails("unknown effective level 77"), Red("unknown effective level 77")),
+    ("cpp", "capability-gained", Fails("open adds capabilities that the table does not declare: merge-add"), Red("rule 11")),
+    ("cpp", "version-endless", Fails("rule 10: the driver's version does not end"), Red("rule 10: the driver's version does not end")),
+    ("cpp", "get-exists", Fails("status 2 (the key exists) for a get"), Red("status is KV_EXISTS")),
+    ("cpp", "get-unsupported", Fails("status 8 (not supported by this engine) for a get"), Red("status is KV_UNSUPPORTED")),
+    ("cpp", "get-unknown", Fails("unknown status 77 for a get"), Red("unknown status 77 for a get")),
+    ("cpp", "get-not-run", Fails("a get counts as done but has no status"), Red("a get counts as done but has no status")),
+    ("cpp", "get-failed", Fails("status 10 (error without a text) for a get"), Red("KV_ERROR without a text")),
+    ("cpp", "group-unanswered", Fails("a put counts as done but has no status"), Red("counts as done but has no status")),
+    ("cpp", "group-half-kept", Passes(NOT_MET), Red("transaction-failure: ")),
+    ("cpp", "get-missing", Wrong("not found, expected version"), Red("status is KV_NOT_FOUND, expected KV_OK")),
+    ("cpp", "get-half", Wrong("the value has 50 bytes, but 100 were written"), Red("bytes, expected")),
+    ("cpp", "get-nothing-delivered", Wrong("the value belongs to key"), Red("rule 5")),
+    ("cpp", "delete-ignored", Wrong("reported as found, but it was absent"), Red("status is KV_OK, expected KV_NOT_FOUND")),
+    ("cpp", "new-overwrites", Passes(NOT_MET), Red("status is KV_OK, expected KV_EXISTS")),
+    ("cpp", "put-lost", Wrong("version 1, expected version 2"), Red("")),
+    ("cpp", "put-stale", Wrong("version 1, expected version 2"), Red("")),
+    ("cpp", "scan-twice", Wrong("returned twice"), Red("scan")),
+    ("cpp", "scan-gap", Wrong("returned, but key"), Red("scan")),
+    ("cpp", "scan-more-rows", Fails("a scan reports 21 rows, but 20 were requested"), Red("rule 8")),
+    ("cpp", "raw-kind", Fails("changed the kind of a get"), Red("changed the kind of a get")),
+    ("cpp", "raw-length", Fails("a get reports length 18446744073709551615"), Red("a get reports length 18446744073709551615")),
+    ("cpp", "raw-key-bytes", Wrong("not found, expected version 2"), Red("the driver changed the key of a get")),
+    ("cpp", "raw-out-past", Passes("the memory past a buffer belongs to another op, or to nobody"), Red("the driver touched byte 1 past the out buffer of a get")),
+    // Texts for a terminal that is not the driver's.
+    ("cpp", "get/print", Prints, Red("output: in check ")),
+    ("cpp", "get/print-error", Prints, Red("output: in check ")),
+    ("cpp", "get/print-part", Prints, Red("output: in check ")),
+    ("cpp", "open/print", Prints, Red("output: in check open")),
+    ("cpp", "close/print-error", Prints, Red("output: in check open")),
+    ("rust", "get/print", Prints, Red("output: in check ")),
+    ("rust", "put/print-error", Prints, Red("output: in check ")),
+    ("go", "get/print", Prints, Red("output: in check ")),
+    ("go", "get/print-error", Prints, Red("output: in check ")),
     // Panics, each where it happened.
     ("rust", "open/panic", Fails("panic: the page is torn"), Red("open: panic: the page is torn")),
     ("rust", "session/panic", Fails("session of thread 0: panic: the page is torn"), Red("session: panic: the page")),
@@ -81,7 +145,7 @@ const FAULTS: &[Fault] = &[
     ("rust", "close/null", Fails("crashed: SIGSEGV"), Red("died of SIGSEGV in check open")),
     ("rust", "end/panic-twice", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
     ("rust", "thread-aborts", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
-    ("rust", "thread-panics", Passes("a thread of the engine's own ends, and every answer is right"), Green),
+    ("rust", "thread-panics", Prints, Red("output: in check open, the driver or its engine printed")),
     ("go", "get/exit", Fails("crashed: exit 0"), Red("ended early, with exit code")),
     ("go", "close/exit-5", Fails("crashed: exit 5"), Red("ended early")),
     ("go", "get/goexit", Fails("crashed: SIGABRT"), Red("died of SIGABRT")),
@@ -204,7 +268,7 @@ const FAULTS: &[Fault] = &[
     ("go", "get/endless", Fails("timeout: "), Red("")),
 ];
 
-/// Builds both plug-ins and the workload in a folder of the test.
+/// Builds the plug-ins and the workload in a folder of the test.
 fn build(folder: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let plugins = folder.join("plugins");
@@ -219,6 +283,14 @@ fn build(folder: &Path) {
     assert!(cargo.unwrap().success());
     let rust = target.join("release/libkvdyno_hostile_rust.so");
     std::fs::copy(rust, plugins.join("libkvdyno_hostile_rust.so")).unwrap();
+    let cpp = Command::new("c++")
+        .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", "-I"])
+        .arg(root.join("driver/include"))
+        .arg(root.join("tests/hostile/cpp/driver.cc"))
+        .arg("-o")
+        .arg(plugins.join("libkvdyno_hostile_cpp.so"))
+        .status();
+    assert!(cpp.expect("a C++ compiler named c++").success());
     let go = Command::new("go")
         .args(["build", "-buildmode=c-shared", "-o"])
         .arg(plugins.join("libkvdyno_hostile_go.so"))
@@ -256,6 +328,7 @@ fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
         Fails(wanted) => see("run", printed, &[1], wanted),
         Caught => see("run", printed, &[1, 3], ""),
         Wrong(wanted) => see("run", printed, &[3], wanted),
+        Prints => see("run", printed, &[0], "The driver or its engine printed"),
         Passes(why) => see(&format!("run ({why})"), printed, &[0], ""),
     }
     let printed =

@@ -1,5 +1,6 @@
 /* LevelDB through its C++ interface: a log-structured merge tree with one background thread. */
 #include "driver.hpp"
+#include "cursor.h"
 #include "rest.h"
 
 #include <leveldb/cache.h>
@@ -15,7 +16,6 @@ namespace {
 using leveldb::Slice;
 
 Slice slice(std::string_view bytes) { return Slice(bytes.data(), bytes.size()); }
-std::string_view view(const Slice &bytes) { return {bytes.data(), bytes.size()}; }
 
 void check(const leveldb::Status &status, const char *what) {
   if (status.ok()) return;
@@ -39,7 +39,7 @@ class Leveldb {
                                      "C++",
                                      "lsm",
                                      KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_TRANSACTION | KV_CAN_DELETE |
-                                         KV_OVERWRITE | KV_CAN_TOUCH | KV_CAN_HOLD,
+                                         KV_OVERWRITE | KV_CAN_TOUCH | KV_CAN_HOLD | KV_LIVE_STATS,
                                      1 << KV_PROCESS | 1 << KV_POWER,
                                      0,
                                      options};
@@ -56,26 +56,8 @@ class Leveldb {
   leveldb::WriteOptions write_options;
 };
 
-/* Walks in key order; the kit's scan_over drives it. */
-class Cursor {
- public:
-  explicit Cursor(leveldb::DB &db) : iterator(db.NewIterator(leveldb::ReadOptions())) {}
-  bool first() { return iterator->SeekToFirst(), stands(); }
-  bool last() { return iterator->SeekToLast(), stands(); }
-  bool seek(std::string_view key) { return iterator->Seek(slice(key)), stands(); }
-  bool next() { return iterator->Next(), stands(); }
-  bool previous() { return iterator->Prev(), stands(); }
-  std::string_view key() const { return view(iterator->key()); }
-  std::string_view value() const { return view(iterator->value()); }
-
- private:
-  bool stands() {
-    if (iterator->Valid()) return true;
-    check(iterator->status(), "scan");
-    return false;
-  }
-
-  std::unique_ptr<leveldb::Iterator> iterator;
+struct Cursor : IteratorCursor<leveldb::Iterator, leveldb::Status, check> {
+  explicit Cursor(leveldb::DB &db) : IteratorCursor(db.NewIterator(leveldb::ReadOptions())) {}
 };
 
 class Leveldb::Session {

@@ -28,7 +28,7 @@ mod tests;
 
 use crate::engine::abi::*;
 use crate::engine::{Engine, capability_names};
-use crate::measure::Clock;
+use crate::measure::{Clock, Printed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -134,6 +134,27 @@ impl Report {
         self.checks.push(CheckResult { name: "processes".into(), outcome });
     }
 
+    /// Adds the check that the driver and its engine printed nothing; `printed`: what was printed in each check.
+    pub fn add_printed(&mut self, printed: &[(String, Printed)]) {
+        let mut printed = printed.iter().filter(|(_, printed)| !printed.is_empty());
+        let may_be = |(check, printed): &(String, Printed)| {
+            let is_provoked = PROVOKES_ERRORS.contains(&check.as_str());
+            is_provoked.then(|| format!("{check}: the engine {}", printed.text()))
+        };
+        let outcome = printed.clone().find(|printed| may_be(printed).is_none()).map_or(
+            Outcome::Passed,
+            |(check, printed)| {
+                Outcome::Failed(format!(
+                    "in check {check}, the driver or its engine {} (rule 9 of driver.h: drivers never print; turn the \
+                     engine's messages off, or let it call the driver with them)",
+                    printed.text()
+                ))
+            },
+        );
+        self.notes.extend(printed.by_ref().filter_map(may_be));
+        self.checks.push(CheckResult { name: "output".into(), outcome });
+    }
+
     /// Whether no check failed.
     pub fn is_green(&self) -> bool {
         self.failures().next().is_none()
@@ -237,6 +258,7 @@ static CHECKS: &[Check] = &[
     check("model", check_model::random),
     check("model-reopen", check_model::with_reopen),
     check("threads", check_threads::disjoint),
+    check("threads-driven", check_threads::driven),
     check("threads-atomic", check_threads::atomic),
     check("threads-contended", check_contended::contended),
     check("levels", check_levels::levels),
@@ -246,6 +268,9 @@ static CHECKS: &[Check] = &[
     // Last, because it also reports what the calls of all other checks showed.
     check_of_all("stamps", check_time::stamps),
 ];
+
+/// Checks that provoke errors, which many libraries print: that is noted, and no fault.
+const PROVOKES_ERRORS: &[&str] = &["open-errors"];
 
 /// The names of all checks, in the order in which they run.
 pub fn check_names() -> Vec<&'static str> {

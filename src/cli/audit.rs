@@ -5,10 +5,11 @@ use super::verify::{lock_folder, names};
 use crate::audit::syncs::{GROUP, Pass, observe, run_pass};
 use crate::engine::Engine;
 use crate::measure::signals;
+use crate::report::{SYNC_COLUMNS, sync_cells};
 use crate::results::Durability;
-use crate::results::audit::{Audit, AuditVerdict, Section, Shape};
+use crate::results::audit::{Audit, AuditVerdict, Shape};
 use crate::runner::level_number;
-use crate::text::{Align, Table, wrapped};
+use crate::text::{Align, Table, listed, wrapped};
 use std::fs;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -66,6 +67,7 @@ pub fn run(args: &AuditArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
     let contestants = super::args::options(&engines, &names, &args.options)?;
     let lock = lock_folder(&args.data, &["audit"])?;
+    tell_without_level(&names, &engines, &asked);
     signals::count_interrupts();
     let mut audits = Vec::new();
     for ((name, engine), contestant) in names.iter().zip(&engines).zip(contestants) {
@@ -118,6 +120,17 @@ pub(super) fn progress(text: &str) {
     }
 }
 
+/// Names the engines that have none of the levels: they are in no table.
+pub(super) fn tell_without_level(names: &[String], engines: &[Engine], asked: &[Durability]) {
+    let has = |engine: &Engine, level: &Durability| engine.levels() & 1 << level_number(*level) != 0;
+    let without =
+        names.iter().zip(engines).filter(|(_, engine)| !asked.iter().any(|level| has(engine, level)));
+    let without: Vec<String> = without.map(|(name, _)| name.clone()).collect();
+    if !without.is_empty() {
+        eprintln!("skipped, without a level of --durability: {}", listed(&without, "and"));
+    }
+}
+
 /// The levels to audit: all three if none are named.
 pub(super) fn levels(words: &[String]) -> Result<Vec<Durability>, CliError> {
     if words.is_empty() {
@@ -148,36 +161,19 @@ fn json_of(audit: &Audit) -> serde_json::Value {
 
 /// The table, and the reasons of verdicts other than `agrees`.
 fn text(audits: &[Audit]) -> String {
-    let mut table = Table::with_titles(&[
-        ("engine", Align::Left),
-        ("version", Align::Left),
-        ("level", Align::Left),
-        ("put", Align::Right),
-        ("group", Align::Right),
-        ("transaction", Align::Right),
-        ("2 threads", Align::Right),
-        ("calls for the puts", Align::Left),
-        ("verdict", Align::Left),
-    ]);
+    let subject = [("engine", Align::Left), ("version", Align::Left), ("level", Align::Left)];
+    let columns = [&subject[..], &SYNC_COLUMNS, &[("verdict", Align::Left)]].concat();
+    let mut table = Table::with_titles(&columns);
     let mut reasons = String::new();
     for audit in audits {
-        let rate = |shape| {
-            let rate = audit.section(shape).and_then(Section::syncs_per_commit);
-            rate.map_or("-".to_string(), |rate| format!("{rate:.2}"))
-        };
-        let calls = audit.section(Shape::Put).map_or("-".to_string(), |section| {
-            let calls: Vec<String> =
-                section.calls.iter().map(|(name, count)| format!("{name} {count}")).collect();
-            if calls.is_empty() { "none".into() } else { calls.join(", ") }
-        });
         let (verdict, reason) = audit.verdict();
         let mut row = vec![
             audit.engine.clone(),
             audit.version.clone().unwrap_or_else(|| "-".into()),
             audit.level.to_string(),
         ];
-        row.extend(Shape::ALL.map(rate));
-        row.extend([calls, verdict.to_string()]);
+        row.extend(sync_cells(audit));
+        row.push(verdict.to_string());
         table.push(row);
         if let Some(reason) = reason {
             let line = format!("{}, level {}: {verdict}: {reason}.", audit.engine, audit.level);

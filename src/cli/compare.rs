@@ -101,8 +101,7 @@ fn exit_code(comparison: &RunComparison, fail_on: FailOn) -> u8 {
         return REGRESSION;
     }
     let inconclusive = count(&|row| row.is_inconclusive(limit));
-    let missing =
-        comparison.unmatched.iter().filter(|text| text.ends_with("(only in the first run)")).count();
+    let missing = comparison.missing;
     if fail_on.inconclusive && inconclusive + missing + comparison.failures.len() > 0 {
         if inconclusive > 0 {
             eprintln!(

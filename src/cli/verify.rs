@@ -105,8 +105,12 @@ impl How {
 
 /// One day.
 const MOST_SECONDS: f64 = 86400.0;
+/// What the process does before the first check.
+const START: &str = "open";
 /// Prefix of the line that names a check before it runs.
 const BEGUN: &str = "kvdyno-check ";
+/// Prefix of the line with what a fresh process has found.
+const FOUND: &str = "kvdyno-found ";
 /// Prefix of the line with the report.
 const REPORT: &str = "kvdyno-report ";
 /// Interval between checks for an interrupt.
@@ -139,7 +143,7 @@ pub fn run_reopened(args: &VerifyReopenedArgs, plugins: &[PathBuf]) -> Result<u8
     match reopened(&engine[0], &args.file) {
         Ok(()) => Ok(0),
         Err(text) => {
-            println!("{text}");
+            println!("{FOUND}{text}");
             Ok(WRONG)
         }
     }
@@ -154,12 +158,15 @@ fn in_fresh_process(engine: &str, plugins: &[PathBuf], file: &Path) -> Result<()
     plugins.iter().for_each(|plugin| {
         command.arg("--plugins").arg(plugin);
     });
-    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().map_err(failed)?;
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(failed)?;
     let stdout = String::from_utf8_lossy(&output.stdout);
+    let found = |line: &str| line.find(FOUND).map(|at| line[at + FOUND.len()..].to_string());
+    // What the driver prints is for the process above.
+    stdout.lines().filter(|line| found(line).is_none()).for_each(|line| println!("{line}"));
     match (output.status.signal(), output.status.code()) {
         (_, Some(0)) => Ok(()),
         (_, Some(code)) if i32::from(WRONG) == code => {
-            Err(stdout.lines().last().unwrap_or_default().to_string())
+            Err(stdout.lines().find_map(found).unwrap_or_default())
         }
         (Some(signal), _) => Err(format!("it died of {}", signals::signal_name(signal))),
         (None, _) => Err(format!("it ended early with {}", output.status)),
@@ -342,15 +349,14 @@ impl Order<'_> {
         if let Some(file) = self.plugin {
             command.arg("--plugins").arg(file);
         }
-        // Some checks provoke panics and catch them; their messages would confuse the user.
-        command.stderr(Stdio::null());
-        TrialProcess::start(&mut command).map_err(failed)
+        TrialProcess::start_with_stderr(&mut command).map_err(failed)
     }
 }
 
 fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
     let on_terminal = std::io::stderr().is_terminal();
-    let mut check = "open".to_string();
+    let mut check = START.to_string();
+    let mut printed = Vec::new();
     let mut report: Option<Report> = None;
     // The access to a guard page that killed the process.
     let mut trespass = String::new();
@@ -359,6 +365,7 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
     let end = loop {
         match process.next(POLL_INTERVAL) {
             Event::Line(line) => {
+                printed.push((check.clone(), process.take_printed()));
                 if let Some(begun) = line.strip_prefix(BEGUN) {
                     check = begun.to_string();
                     if on_terminal {
@@ -388,6 +395,8 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
     let code = end.status.and_then(|status| status.code());
     match (report, stalled, end.status.and_then(|status| status.signal())) {
         (Some(mut report), false, None) if code == Some(0) => {
+            printed.push((check, process.take_printed()));
+            report.add_printed(&printed);
             report.add_left(&end.left);
             Verdict::Report(Box::new(report))
         }

@@ -122,9 +122,10 @@ pub struct ChangeArgs {
     /// Size of a value in bytes, such as `100`, `1KiB` or `uniform:250-2500`.
     #[arg(long, value_name = "SIZE")]
     value_size: Option<String>,
-    /// Number of threads, such as `4`, `cpus` or `cpus-1`.
-    #[arg(short, long, value_name = "N")]
-    threads: Option<String>,
+    /// Number of threads, such as `4`, `cpus` or `cpus-1`. With a list (`1,2,4,8`), run the workload once with each number;
+    /// the report then shows how throughput scales.
+    #[arg(short, long, value_delimiter = ',', value_name = "N")]
+    threads: Vec<String>,
     /// Duration of each measured phase, such as `10` (seconds) or `500ms`.
     #[arg(long, value_parser = parse_seconds, value_name = "TIME")]
     seconds: Option<f64>,
@@ -175,12 +176,16 @@ impl ChangeArgs {
         let levels = self.durability.iter().map(|text| durability(text)).collect::<Result<_, _>>()?;
         Ok(Changes {
             scale: self.scale,
-            axes: Axes { keys: self.keys.clone(), durability: levels },
+            axes: Axes {
+                keys: self.keys.clone(),
+                durability: levels,
+                threads: self.threads.iter().map(threads).collect::<Result<_, _>>()?,
+            },
             overrides: Overrides {
                 keys: None,
                 key_size: size("--key-size", &self.key_size)?,
                 value_size: size("--value-size", &self.value_size)?,
-                threads: self.threads.as_ref().map(threads).transpose()?,
+                threads: None,
                 seconds: self.seconds,
                 ops: self.ops,
                 durability: None,

@@ -69,9 +69,12 @@ impl Status {
     fn answers(self, op: &kv_op, capabilities: u64) -> bool {
         match self {
             Status::Ok => true,
-            Status::NotFound => match op.kind {
-                KV_DELETE => capabilities & KV_DELETE_TELLS != 0,
-                kind => matches!(kind, KV_GET | KV_POP),
+            Status::NotFound => match OpCode::of(op.kind) {
+                OpCode::Get | OpCode::Pop => true,
+                OpCode::Delete => capabilities & KV_DELETE_TELLS != 0,
+                OpCode::Put | OpCode::Push | OpCode::Scan | OpCode::Merge => false,
+                OpCode::Begin | OpCode::Commit | OpCode::Abort | OpCode::Drop => false,
+                OpCode::Nothing | OpCode::Unknown(_) => false,
             },
             Status::Exists => op.kind == KV_PUT && op.flags & KV_NEW != 0,
             Status::Short => matches!(op.kind, KV_GET | KV_POP | KV_SCAN),
@@ -81,22 +84,67 @@ impl Status {
     }
 }
 
+macro_rules! op_codes {
+    ($($(#[$doc:meta])* $code:ident, $number:ident, $name:literal;)*) => {
+        /// The kind of an op at the boundary as an enum, so that a match over it must name each one.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum OpCode {
+            $($(#[$doc])* $code,)*
+            /// A number that is not in driver.h.
+            Unknown(u8),
+        }
+
+        impl OpCode {
+            /// The kind for the number in an op.
+            #[inline(always)]
+            pub fn of(number: u8) -> OpCode {
+                match number {
+                    $($number => OpCode::$code,)*
+                    other => OpCode::Unknown(other),
+                }
+            }
+
+            /// Its name in messages.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(OpCode::$code => $name,)*
+                    OpCode::Unknown(_) => "op",
+                }
+            }
+        }
+    };
+}
+
+op_codes! {
+    /// `KV_NOTHING`.
+    Nothing, KV_NOTHING, "op";
+    /// `KV_GET`.
+    Get, KV_GET, "get";
+    /// `KV_PUT`.
+    Put, KV_PUT, "put";
+    /// `KV_DELETE`.
+    Delete, KV_DELETE, "delete";
+    /// `KV_SCAN`.
+    Scan, KV_SCAN, "scan";
+    /// `KV_MERGE`.
+    Merge, KV_MERGE, "merge";
+    /// `KV_BEGIN`.
+    Begin, KV_BEGIN, "begin";
+    /// `KV_COMMIT`.
+    Commit, KV_COMMIT, "commit";
+    /// `KV_ABORT`.
+    Abort, KV_ABORT, "abort";
+    /// `KV_DROP`.
+    Drop, KV_DROP, "drop";
+    /// `KV_PUSH`.
+    Push, KV_PUSH, "push";
+    /// `KV_POP`.
+    Pop, KV_POP, "pop";
+}
+
 /// The name of an op in messages.
 pub fn kind_name(kind: u8) -> &'static str {
-    match kind {
-        KV_GET => "get",
-        KV_PUT => "put",
-        KV_DELETE => "delete",
-        KV_SCAN => "scan",
-        KV_MERGE => "merge",
-        KV_BEGIN => "begin",
-        KV_COMMIT => "commit",
-        KV_ABORT => "abort",
-        KV_DROP => "drop",
-        KV_PUSH => "push",
-        KV_POP => "pop",
-        _ => "op",
-    }
+    OpCode::of(kind).name()
 }
 
 /// The result of ops [`first`, `first + count`) of an arena.
@@ -234,5 +282,30 @@ fn op_breach(op: &kv_op) -> Option<String> {
             room - length
         )),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_op_of_the_header_has_a_code_and_a_name() {
+        let header = include_str!("../../driver/include/driver.h");
+        let (_, list) = header.split_once("enum kv_kind {").unwrap();
+        let (list, _) = list.split_once("};").unwrap();
+        let kinds: Vec<(&str, u8)> = list
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("KV_")?.split_once(" = "))
+            .map(|(name, rest)| (name, rest.split([',', ' ']).next().unwrap().parse().unwrap()))
+            .collect();
+        assert_eq!(kinds.len(), 12, "{kinds:?}");
+        for (name, number) in kinds {
+            let code = OpCode::of(number);
+            assert_eq!(format!("{code:?}").to_uppercase(), name);
+            let expected = if code == OpCode::Nothing { "op" } else { &name.to_lowercase() };
+            assert_eq!(code.name(), expected);
+        }
+        assert_eq!(OpCode::of(12), OpCode::Unknown(12));
     }
 }

@@ -77,7 +77,7 @@ pub struct Arena {
     /// Where the driver sees keys, values and out buffers of guarded ops; `None`: in the slots.
     guards: Option<Box<Guards>>,
     /// Owns all of the memory.
-    _memory: Memory,
+    memory: Memory,
 }
 
 // SAFETY: an arena owns its block; nothing in it belongs to a thread.
@@ -104,8 +104,7 @@ impl Arena {
         let span = if is_guarded { parts.size + page() + behind } else { parts.size };
         let sent = vec![Half::EMPTY; shape.ops].into_boxed_slice();
         let sent_batch = SentBatch { deadline: 0, stop, clock };
-        let mut arena =
-            Arena { base, span, shape, parts, packed: 0, sent, sent_batch, guards, _memory: memory };
+        let mut arena = Arena { base, span, shape, parts, packed: 0, sent, sent_batch, guards, memory };
         for index in 0..shape.ops {
             let key = arena.at(parts.keys + index * parts.key_step);
             let value = arena.at(parts.values + index * parts.value_step);
@@ -130,6 +129,11 @@ impl Arena {
     fn at(&self, offset: usize) -> *mut u8 {
         // SAFETY: offsets come from `parts` and are within the block.
         unsafe { self.base.as_ptr().add(offset) }
+    }
+
+    /// Keeps its memory mapped forever, because a driver that broke the rules may still use it.
+    pub(super) fn keep_mapped(&mut self) {
+        self.memory.is_kept = true;
     }
 
     /// Its shape.

@@ -185,10 +185,28 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_of_an_engine_that_its_page_tells_of_is_declared() {
+        let tree = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("engines");
+        let mut pages = 0;
+        for (folder, text) in FILES {
+            let page = std::fs::read_to_string(tree.join(folder).join("README.md")).unwrap();
+            let tells = ["Faults found", "fault of the engine", "Contrary to the manual"];
+            if tells.iter().any(|words| page.contains(words)) {
+                pages += 1;
+                assert!(
+                    text.contains("[[defect]]"),
+                    "engines/{folder}: README.md tells of an undeclared defect"
+                );
+            }
+        }
+        assert!(pages >= 5, "the words of the pages have changed: {pages} of them tell of faults");
+    }
+
+    #[test]
     fn the_catalogue_is_that_of_the_tree() {
         let tree = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("engines");
         let mut there = BTreeSet::new();
-        for parent in ["", "go/"] {
+        for parent in ["", "go/", "servers/"] {
             for entry in std::fs::read_dir(tree.join(parent)).unwrap().flatten() {
                 if let Ok(text) = std::fs::read_to_string(entry.path().join("engine.toml")) {
                     there.insert((format!("{parent}{}", entry.file_name().into_string().unwrap()), text));

@@ -330,6 +330,8 @@ pub struct Executed {
     /// Whether the failure is that the driver broke a rule of driver.h: none of its answers count, so `done` is 0 and
     /// the ops have KV_ERROR.
     pub is_breach: bool,
+    /// Whether the driver reported the failure without a text.
+    pub is_mute: bool,
     /// The call as seen from outside.
     pub span: Span,
 }
@@ -377,7 +379,7 @@ impl Session {
             && self.arena.is_plain(first, count)
             && (!is_strict || self.arena.are_stamps_plain(first, count, span))
         {
-            return Executed { done: count, error: None, is_breach: false, span };
+            return Executed { done: count, error: None, is_breach: false, is_mute: false, span };
         }
         self.examine(first, count, (status, span), is_strict)
     }
@@ -386,7 +388,13 @@ impl Session {
     #[cold]
     fn gone(&mut self, first: usize, count: usize, span: Span, text: &str) -> Executed {
         self.arena.void(first, count);
-        Executed { done: 0, error: Some((first, format!("rule 12: {text}"))), is_breach: true, span }
+        Executed {
+            done: 0,
+            error: Some((first, format!("rule 12: {text}"))),
+            is_breach: true,
+            is_mute: false,
+            span,
+        }
     }
 
     /// For a call that needs a closer check.
@@ -414,14 +422,21 @@ impl Session {
         if let Some((at, text)) = self.arena.breach(ran).or_else(of_stamps) {
             self.arena.void(first, count);
             let said = said.map_or_else(String::new, |said| format!("; the driver reports: {said}"));
-            return Executed { done: 0, error: Some((at, format!("{text}{said}"))), is_breach: true, span };
+            return Executed {
+                done: 0,
+                error: Some((at, format!("{text}{said}"))),
+                is_breach: true,
+                is_mute: false,
+                span,
+            };
         }
         let error = match said {
             Some(text) => Some((error_op, text)),
             None if is_strict => self.arena.refused(ran, self.capabilities),
             None => None,
         };
-        Executed { done, error, is_breach: false, span }
+        let is_mute = has_failed && self.arena.batch().error[0] == 0;
+        Executed { done, error, is_breach: false, is_mute, span }
     }
 
     /// Ends the session and returns its memory.

@@ -15,9 +15,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// The maximum stack of the core's loop, bytes; only what is used takes memory.
 const STACK_BYTES: usize = 1 << 20;
+
+/// How long a batch may still run after `drive` has returned too early, until its session ends.
+const STILL_RUNNING: Duration = Duration::from_millis(300);
 
 /// What resumes the loop in place of a status: `drive` has returned although the loop has not ended.
 const GONE: u32 = u32::MAX;
@@ -63,6 +67,10 @@ const RETURNED_IN_TURN: u32 = 1 << 3;
 impl Breaches {
     fn add(&self, bit: u32) {
         self.bits.fetch_or(bit, Ordering::Release);
+    }
+
+    fn has(&self, bit: u32) -> bool {
+        self.bits.load(Ordering::Acquire) & bit != 0
     }
 
     /// An error for all that were found since the last call.
@@ -130,7 +138,13 @@ impl Session {
     /// # Errors
     ///
     /// There is no memory for the loop's stack.
-    pub fn drive<O: Send, R: Send>(
+    ///
+    /// # Safety
+    ///
+    /// The driver may resume `work` on another thread after each call of `execute`. So `work` must keep nothing across these
+    /// calls that belongs to a thread, such as a lock's guard or a reference to a thread-local. `session` must return the same
+    /// session each time, and `work` must not move it or end it.
+    pub unsafe fn drive<O: Send, R: Send>(
         owner: &mut O,
         session: fn(&mut O) -> &mut Session,
         work: fn(&mut O) -> R,
@@ -187,6 +201,11 @@ fn driven(
     };
     context.state.store(RETURNED, Ordering::Release);
     if !has_ended {
+        // A batch that still runs should end before its session does. Then a thread of the driver takes another turn.
+        let until = Instant::now() + STILL_RUNNING;
+        while !context.breaches.has(AFTER_RETURN) && Instant::now() < until {
+            std::thread::sleep(STILL_RUNNING / 100);
+        }
         // Every call of the loop fails now, so it ends.
         while let CoroutineResult::Yield(_) = looped.resume(GONE) {}
     }
@@ -213,6 +232,8 @@ impl Session {
             GONE => {
                 let text = "drive returned before turn had returned null";
                 self.way = Way::Gone(text);
+                // A thread of the driver may still run the batch.
+                self.arena().keep_mapped();
                 Err(text)
             }
             status => Ok(status),

@@ -17,7 +17,7 @@ mod reported;
 mod select;
 mod stamps;
 
-pub use answers::{Status, kind_name};
+pub use answers::{OpCode, Status, kind_name};
 pub use arena::{Arena, Shape, TRESPASS};
 pub use capability::{capability_names, level_name};
 pub use catalogue::{Known, catalogue, defects_of, environment_of};
@@ -70,6 +70,12 @@ pub struct EngineError {
     pub status: u32,
     /// What happened.
     pub text: String,
+}
+
+impl From<EngineError> for String {
+    fn from(error: EngineError) -> String {
+        error.to_string()
+    }
 }
 
 impl Engine {

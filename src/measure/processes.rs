@@ -13,11 +13,12 @@ pub use freeze::{cap_own_memory, stop_tree};
 pub(super) use guard::end_as;
 pub use guard::{become_part_of_trial, become_trial_process};
 
+use super::Printed;
 use group::Group;
 use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -49,12 +50,17 @@ pub struct TrialProcess {
     mark: String,
     group: Option<Group>,
     /// `None` if there are no more.
-    lines: Option<Receiver<String>>,
+    lines: Option<Receiver<Line>>,
+    /// What was printed on stdout before the line that was returned last, and is not ours.
+    printed: Printed,
     /// What the guard has reported.
     told: Option<Told>,
     killed: Option<Instant>,
     ended: Option<(ExitStatus, Instant)>,
 }
+
+/// One of our lines, with what was printed before it; `None` after the last one.
+type Line = (Printed, Option<String>);
 
 /// What a trial's process did in some time.
 pub enum Event {
@@ -96,6 +102,17 @@ struct Told {
 impl TrialProcess {
     /// Starts a command that calls [`become_trial_process`] first, with an empty stdin; its stdout is read here.
     pub fn start(command: &mut Command) -> io::Result<TrialProcess> {
+        let (reader, writer) = io::pipe()?;
+        Self::start_into(command.stdout(writer), reader)
+    }
+
+    /// The same, for a process whose stderr is read here too, in the order in which it writes.
+    pub fn start_with_stderr(command: &mut Command) -> io::Result<TrialProcess> {
+        let (reader, writer) = io::pipe()?;
+        Self::start_into(command.stderr(writer.try_clone()?).stdout(writer), reader)
+    }
+
+    fn start_into(command: &mut Command, reader: PipeReader) -> io::Result<TrialProcess> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -106,19 +123,25 @@ impl TrialProcess {
             command.env(GROUP, group.folder());
         }
         // A separate process group: Ctrl-C is handled by the starting process.
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
-        let mut guard = command.spawn()?;
-        let lines = guard.stdout.take().map(lines_of);
-        Ok(TrialProcess { guard, mark, group, lines, told: None, killed: None, ended: None })
+        let guard = command.stdin(Stdio::null()).process_group(0).spawn();
+        // The command would keep the pipe open.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let (lines, printed) = (Some(lines_of(reader)), Printed::default());
+        Ok(TrialProcess { guard: guard?, mark, group, lines, printed, told: None, killed: None, ended: None })
     }
 
     /// The next line, or the end; waits at most this long.
     pub fn next(&mut self, wait: Duration) -> Event {
         match self.lines.as_ref().map(|lines| lines.recv_timeout(wait)) {
-            Some(Ok(line)) => match line.strip_prefix(LEFT) {
-                Some(told) => self.told = serde_json::from_str(told).ok(),
-                None => return Event::Line(line),
-            },
+            Some(Ok((printed, line))) => {
+                self.printed.append(printed);
+                if let Some(line) = line {
+                    match line.strip_prefix(LEFT) {
+                        Some(told) => self.told = serde_json::from_str(told).ok(),
+                        None => return Event::Line(line),
+                    }
+                }
+            }
             // The guard keeps the pipe open, so end of file means that it has ended.
             Some(Err(RecvTimeoutError::Disconnected)) => self.lines = None,
             Some(Err(RecvTimeoutError::Timeout)) => {}
@@ -144,6 +167,11 @@ impl TrialProcess {
             }
             _ => Event::Quiet,
         }
+    }
+
+    /// What was printed on stdout and is not ours, since the last call and until the event that was returned last.
+    pub fn take_printed(&mut self) -> Printed {
+        std::mem::take(&mut self.printed)
     }
 
     /// Ends it and all that it has started; [`TrialProcess::next`] returns when that is done.
@@ -177,22 +205,31 @@ impl Drop for TrialProcess {
 }
 
 /// Our lines, read by a detached thread.
-fn lines_of(stdout: ChildStdout) -> Receiver<String> {
+fn lines_of(stdout: PipeReader) -> Receiver<Line> {
     let (send, receive) = sync_channel(LINES);
     std::thread::spawn(move || {
         let mut reader = BufReader::new(stdout);
         let mut line = Vec::new();
+        let mut printed = Printed::default();
         loop {
             line.clear();
             match reader.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => return,
+                Ok(0) | Err(_) => {
+                    // If nobody waits for it any more, it is not needed.
+                    let _ = send.send((printed, None));
+                    return;
+                }
                 Ok(_) => {}
             }
             // Output of an engine without a line end may precede it.
             let text = String::from_utf8_lossy(line.trim_ascii_end());
-            if let Some(at) = text.find(OURS)
-                && send.send(text[at..].to_string()).is_err()
-            {
+            let at = text.find(OURS);
+            let (before, ours) = text.split_at(at.unwrap_or(text.len()));
+            // The guard begins a new line, which may be empty.
+            if !before.is_empty() {
+                printed.add(before);
+            }
+            if at.is_some() && send.send((std::mem::take(&mut printed), Some(ours.to_string()))).is_err() {
                 return;
             }
         }

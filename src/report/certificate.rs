@@ -3,7 +3,7 @@
 use super::content::Block;
 use super::describe::engine_name;
 use super::figure::UNKNOWN;
-use crate::results::audit::{AuditVerdict, Section, Shape};
+use crate::results::audit::{Audit, AuditVerdict, Section, Shape};
 use crate::results::certificate::{Certificate, Crashes, Level};
 use crate::text::{Align, Table, counted, listed, plain_text, share_text, time_text};
 
@@ -115,7 +115,7 @@ fn content(certificate: &Certificate) -> Vec<Block> {
     )]));
     blocks.push(Block::Part("What was tested".into()));
     blocks.push(Block::Facts(facts(certificate)));
-    blocks.push(Block::Commands(vec![(repetition(certificate), "repeats it".into())]));
+    blocks.push(Block::Commands(vec![(repetition(certificate) + &chosen(certificate), "repeats it".into())]));
     blocks.push(lines(vec![WHAT_IT_PROVES.into()]));
     blocks
 }
@@ -144,26 +144,33 @@ fn levels(certificate: &Certificate) -> Table {
     table
 }
 
+/// The columns of [`sync_cells`].
+pub const SYNC_COLUMNS: [(&str, Align); 5] = [
+    ("put", Align::Right),
+    ("group", Align::Right),
+    ("transaction", Align::Right),
+    ("2 threads", Align::Right),
+    ("calls for the puts", Align::Left),
+];
+
+/// The sync calls per acknowledged commit of each shape, and the calls for the puts.
+pub fn sync_cells(audit: &Audit) -> impl Iterator<Item = String> {
+    let rate = |shape| {
+        let rate = audit.section(shape).and_then(Section::syncs_per_commit);
+        rate.map_or(UNKNOWN.to_string(), |rate| format!("{rate:.2}"))
+    };
+    let calls = audit.section(Shape::Put).map_or(UNKNOWN.to_string(), |section| {
+        let calls: Vec<String> =
+            section.calls.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        if calls.is_empty() { "none".into() } else { calls.join(", ") }
+    });
+    Shape::ALL.map(rate).into_iter().chain([calls])
+}
+
 fn audits(certificate: &Certificate) -> Table {
-    let mut table = Table::with_titles(&[
-        ("level", Align::Left),
-        ("put", Align::Right),
-        ("group", Align::Right),
-        ("transaction", Align::Right),
-        ("2 threads", Align::Right),
-        ("calls for the puts", Align::Left),
-    ]);
+    let mut table = Table::with_titles(&[&[("level", Align::Left)], &SYNC_COLUMNS[..]].concat());
     for level in &certificate.levels {
-        let rate = |shape| {
-            let rate = level.audit.section(shape).and_then(Section::syncs_per_commit);
-            rate.map_or(UNKNOWN.to_string(), |rate| format!("{rate:.2}"))
-        };
-        let calls = level.audit.section(Shape::Put).map_or(UNKNOWN.to_string(), |section| {
-            let calls: Vec<String> =
-                section.calls.iter().map(|(name, count)| format!("{name} {count}")).collect();
-            if calls.is_empty() { "none".into() } else { calls.join(", ") }
-        });
-        let row = [level.level.to_string()].into_iter().chain(Shape::ALL.map(rate)).chain([calls]);
+        let row = [level.level.to_string()].into_iter().chain(sync_cells(&level.audit));
         table.push(row.map(|cell| plain_text(&cell)).collect());
     }
     table
@@ -270,6 +277,26 @@ fn repetition(certificate: &Certificate) -> String {
     format!("kvdyno certify {}{options} --rounds {rounds} --seed {}", subject.engine, certificate.seed)
 }
 
+/// The options that chose the levels and the kinds of crashes.
+fn chosen(certificate: &Certificate) -> String {
+    let levels = certificate.levels.iter().map(|level| level.level.to_string());
+    let modes = all_crashes(certificate).map(|(_, crashes)| crashes.mode.clone());
+    let of_cuts = all_crashes(certificate).filter(|(_, crashes)| crashes.mode != "kill");
+    let file_systems = of_cuts.map(|(_, crashes)| crashes.file_system.clone());
+    let option = |name: &str, values: &mut dyn Iterator<Item = String>| {
+        let mut own: Vec<String> = Vec::new();
+        for value in values {
+            if !own.contains(&value) {
+                own.push(value);
+            }
+        }
+        if own.is_empty() { String::new() } else { format!(" --{name} {}", own.join(",")) }
+    };
+    option("durability", &mut { levels })
+        + &option("mode", &mut { modes })
+        + &option("file-system", &mut { file_systems })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,7 +312,7 @@ mod tests {
             "| process | cut | ext4 | 300 | 12345 | 40 % |",
             "| power | cut | ext4 | 300 | 12345 | &lt; 1 % |",
             "seed 0: LOST: thread 0: commit 7 acknowledged and missing",
-            "`kvdyno certify planted --rounds 300 --seed 1`",
+            "`kvdyno certify planted --rounds 300 --seed 1 --durability process,power --mode kill,cut --file-system ext4`",
         ] {
             assert!(page.contains(wanted), "{wanted}:\n{page}");
         }

@@ -23,11 +23,14 @@ mod next;
 mod overview;
 mod plot;
 mod ranking;
+mod ranks;
+mod scaling;
 mod site;
+mod stalls;
 mod text;
 mod verdict;
 
-pub use certificate::{certificate_markdown, certificates_text};
+pub use certificate::{SYNC_COLUMNS, certificate_markdown, certificates_text, sync_cells};
 pub use compare::{comparison_markdown, comparison_text};
 pub use escape::shell_word;
 pub use layout::{LAYOUTS, Layout, Page, layout};

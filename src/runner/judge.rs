@@ -8,7 +8,7 @@ use super::lists::Lists;
 use super::rows::RowsCheck;
 use super::shared::{Population, Shared, Tallies, Tally};
 use crate::engine::abi::*;
-use crate::engine::{Arena, Executed, Status};
+use crate::engine::{Arena, Executed, OpCode, Status};
 use crate::measure::Clock;
 use crate::results::Cause;
 use crate::workload::OpKind;
@@ -172,9 +172,12 @@ impl Judge {
         if item.is_expected_miss() || item.is_index_row() {
             return;
         }
-        let kind = arena.op(at).kind;
-        if let KV_PUT | KV_DELETE = kind {
-            roll_back(shared, item.index);
+        match OpCode::of(arena.op(at).kind) {
+            OpCode::Put | OpCode::Delete => roll_back(shared, item.index),
+            // They change no version. Pushes and pops are judged with the lists.
+            OpCode::Get | OpCode::Scan | OpCode::Merge | OpCode::Push | OpCode::Pop => {}
+            OpCode::Begin | OpCode::Commit | OpCode::Abort | OpCode::Drop => {}
+            OpCode::Nothing | OpCode::Unknown(_) => {}
         }
     }
 
@@ -190,21 +193,26 @@ impl Judge {
         if !shared.checked {
             return op.kind == KV_PUT;
         }
-        match op.kind {
-            KV_GET => {
+        match OpCode::of(op.kind) {
+            OpCode::Get => {
                 self.get(shared, arena, item, at);
                 false
             }
-            KV_PUT => self.put(shared, arena, item, at),
-            KV_DELETE => self.delete(shared, arena, item, at),
-            KV_MERGE => {
+            OpCode::Put => self.put(shared, arena, item, at),
+            OpCode::Delete => self.delete(shared, arena, item, at),
+            OpCode::Merge => {
                 if self.is_done(item, op.status, "merge") {
                     self.merges += 1;
                     self.written_bytes += u64::from(op.key_length + op.value_length) - shared.mark_bytes;
                 }
                 false
             }
-            _ => false,
+            // Rows of scans are judged when a scan is complete, pushes and pops with the lists.
+            OpCode::Scan | OpCode::Push | OpCode::Pop => false,
+            // The calls that begin and end transactions, and release iterators, have batches of their own.
+            OpCode::Begin | OpCode::Commit | OpCode::Abort | OpCode::Drop => false,
+            // Never sent, and a driver that changes the kind of an op has failed its trial.
+            OpCode::Nothing | OpCode::Unknown(_) => false,
         }
     }
 
@@ -424,13 +432,19 @@ impl Judge {
     fn list_op(&mut self, (shared, lists): (&Shared<'_>, &Lists), arena: &Arena, item: Item, at: usize) {
         let op = arena.op(at);
         let (list, number) = lists.place(item.index);
-        if let KV_PUT | KV_PUSH = op.kind {
-            if self.is_done(item, op.status, "push") {
-                self.written_bytes += u64::from(op.value_length);
+        let is_delete = match OpCode::of(op.kind) {
+            OpCode::Put | OpCode::Push => {
+                if self.is_done(item, op.status, "push") {
+                    self.written_bytes += u64::from(op.value_length);
+                }
+                return;
             }
-            return;
-        }
-        let is_delete = op.kind == KV_DELETE;
+            OpCode::Get | OpCode::Pop => false,
+            OpCode::Delete => true,
+            // Never sent in a phase of lists.
+            OpCode::Scan | OpCode::Merge | OpCode::Nothing | OpCode::Unknown(_) => return,
+            OpCode::Begin | OpCode::Commit | OpCode::Abort | OpCode::Drop => return,
+        };
         match Status::of(op.status) {
             Status::Ok if is_delete => {}
             Status::NotFound if is_delete => self.faults.add(|| {
@@ -494,7 +508,7 @@ fn acknowledge(shared: &Shared<'_>, item: Item) {
             versions.raise(item.index, item.state);
         }
         Some(versions) if item.is_known() => versions.acknowledge(item.index, item.state),
-        _ => {}
+        Some(_) | None => {}
     }
 }
 
@@ -523,10 +537,15 @@ fn no_file_can_be_opened() -> bool {
 #[cold]
 fn take_back(lists: &Lists, item: Item, kind: u8) {
     let (list, _) = lists.place(item.index);
-    match kind {
-        KV_PUT | KV_PUSH => lists.take_back_push(list),
-        KV_POP | KV_DELETE if !item.is_expected_miss() => lists.take_back_pop(list),
-        _ => {}
+    match OpCode::of(kind) {
+        OpCode::Put | OpCode::Push => lists.take_back_push(list),
+        OpCode::Pop | OpCode::Delete if item.is_expected_miss() => {}
+        OpCode::Pop | OpCode::Delete => lists.take_back_pop(list),
+        // The get of an emulated pop, whose delete follows.
+        OpCode::Get => {}
+        // Never sent in a phase of lists.
+        OpCode::Scan | OpCode::Merge | OpCode::Nothing | OpCode::Unknown(_) => {}
+        OpCode::Begin | OpCode::Commit | OpCode::Abort | OpCode::Drop => {}
     }
 }
 

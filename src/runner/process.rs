@@ -4,12 +4,15 @@ use super::Observer;
 use super::board::Board;
 use super::folder::DataFolder;
 use super::kept;
+use super::others::Company;
+use super::part::of_rank;
 use super::shared::Failure;
 use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
-use crate::measure::{Blocked, CapRecord, Clock, End, Event, MemoryCap, TrialProcess, Warning};
+use crate::measure::{Blocked, CapRecord, Clock, End, Event, MemoryCap, PrintedFile, TrialProcess, Warning};
 use crate::measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals};
+use crate::ranks::{Member, Seat, Secret};
 use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
 use crate::runner::Doing;
@@ -22,6 +25,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The task of a trial's process, passed in a file.
@@ -49,6 +53,9 @@ pub struct Task {
     pub plugin: Option<PathBuf>,
     /// This executable, to start the fresh process.
     pub executable: PathBuf,
+    /// The place among several load generators; none: it is the only one.
+    #[serde(default)]
+    pub seat: Option<Seat>,
     /// For the fresh process: the state that the trial's process passes on; none: this is the trial's process.
     pub end: Option<HandOver>,
 }
@@ -63,7 +70,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const STDERR: &str = "stderr.txt";
 /// Lines of stderr that a record keeps.
 const STDERR_LINES: usize = 20;
-/// Bytes of stderr that are kept in the file.
+/// Bytes at the end of stderr in which the fresh process's last line is searched.
 const STDERR_BYTES: u64 = 64 << 10;
 
 /// The side of the trial's process: runs the task in `file` and writes the record. An `Err` is printed to stderr.
@@ -101,19 +108,33 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     };
     let folders = Folders { data: &task.data, start: task.start.as_deref(), leave: task.leave.as_deref() };
     let versions = task.record.with_file_name("versions");
-    let around = (Clock::calibrate(), board.clone());
+    let clock = Clock::calibrate();
     let record = match &task.end {
         Some(hand_over) => {
             let handed = (hand_over, versions.as_path());
-            trial::run_end(&task.trial, engine, folders, around, handed, &mut on_tick, &keep)?
+            trial::run_end(&task.trial, engine, folders, (clock, board.clone()), handed, &mut on_tick, &keep)?
         }
         None => {
             let run = |hand_over: &HandOver| end_elsewhere(&task, hand_over, &board);
+            let member = match task.seat.as_ref().map(|seat| joined(seat, &task.trial)).transpose() {
+                Ok(member) => member,
+                Err(text) => {
+                    let outcome = Outcome::Failed { cause: Cause::RankLost, text };
+                    let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
+                    return keep_record(&record, &task, || reserve.borrow_mut().clear());
+                }
+            };
+            let around = (clock, board.clone(), member);
             let elsewhere = Elsewhere { versions: &versions, is_kept: task.leave.is_some(), run: &run };
             trial::run_in(&task.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
         }
     };
     keep_record(&record, &task, || reserve.borrow_mut().clear())
+}
+
+/// Joins the other load generators of the trial.
+fn joined(seat: &Seat, trial: &Trial) -> Result<Member, String> {
+    Member::join(seat, &Secret::find(seat.secret_file.as_deref())?, &trial.id, trial.ranks)
 }
 
 /// Writes the complete record, and frees space for it if necessary.
@@ -147,6 +168,7 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
         record: record.clone(),
         leave: None,
         board: None,
+        seat: None,
         end: Some(hand_over.clone()),
         ..task.clone()
     };
@@ -167,8 +189,10 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
         Some(record) if status.success() => Ok(record),
         whole => {
             let how = status.signal().map_or_else(|| status.to_string(), signals::signal_name);
-            let message =
-                last_lines(&file(STDERR)).pop().map_or_else(String::new, |line| format!(": {line}"));
+            let message = end_of(&file(STDERR))
+                .ok()
+                .and_then(|end| last_lines(&end).pop())
+                .map_or_else(String::new, |line| format!(": {line}"));
             let has_opened = |record: Record| record.steps.iter().any(|step| step.name == StepKind::Reopen);
             let has_opened = whole.or(begun).is_some_and(has_opened);
             let stage = if has_opened { StepKind::Sweep } else { StepKind::Reopen };
@@ -220,6 +244,8 @@ pub struct Runner {
     pub environment: Vec<(String, String)>,
     /// What accounting passes have observed.
     pub audits: Vec<Audit>,
+    /// The other load generators of the run; none: it is the only one.
+    pub company: Option<Arc<Company>>,
 }
 
 /// The files of the parent and of a trial's process.
@@ -302,8 +328,9 @@ impl Runner {
         let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let scratch = whole(files.scratch);
         let board = Board::shared(&trial.workload);
+        let seat = self.company.as_ref().filter(|_| trial.ranks > 1).map(|company| company.seat.clone());
         let task = Task {
-            trial: trial.clone(),
+            trial: seat.as_ref().map_or_else(|| trial.clone(), |seat| of_rank(trial, seat.rank)),
             data: whole(&data.database()),
             start: self.reuse.get(&trial.id).map(|path| whole(path)),
             leave: self.place(trial).map(|_| whole(data.root())),
@@ -313,6 +340,7 @@ impl Runner {
             board: board.as_ref().and_then(Board::descriptor),
             plugin: self.plugins.get(&trial.engine).cloned(),
             executable: self.executable.clone(),
+            seat,
             end: None,
         };
         let task_file = scratch.join("task.json");
@@ -327,10 +355,14 @@ impl Runner {
             let _ = fs::remove_file(old.with_extension("part"));
         }
         let kills_before = signals::out_of_memory_kills();
-        let mut process = self.start(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
-        let (end, ended) = self.watch(&mut process, board.as_ref(), observer);
+        let (mut process, mut stderr) =
+            self.start(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
+        let (end, ended) = self.watch(&mut process, &mut stderr, board.as_ref(), observer);
+        let on_stdout = process.take_printed();
         drop(process);
-        let stderr = last_lines(&stderr_file);
+        // If the disk is so full or broken that it cannot be read, nothing is known of it.
+        let (on_stderr, stderr) = stderr.finish().unwrap_or_default();
+        let stderr = last_lines(&stderr);
         let whole = read_record(&task.record);
         let partial = read_record(&unfinished(&task.record));
         for old in [&task.record, &unfinished(&task.record)] {
@@ -341,6 +373,8 @@ impl Runner {
         match whole {
             Some(mut record) if is_sound => {
                 record.warnings.extend(left_behind(&end));
+                record.warnings.extend(Warning::of_printed("stdout", &on_stdout));
+                record.warnings.extend(Warning::of_printed("stderr", &on_stderr));
                 Ok(record)
             }
             whole => {
@@ -363,21 +397,23 @@ impl Runner {
         }
     }
 
-    fn start(&self, engine: &str, task: &Path, stderr: &Path) -> Result<TrialProcess, String> {
-        let stderr = fs::File::create(stderr)
+    fn start(&self, engine: &str, task: &Path, stderr: &Path) -> Result<(TrialProcess, PrintedFile), String> {
+        let (printed, stderr) = PrintedFile::create(stderr)
             .map_err(|error| format!("cannot create {}: {error}", stderr.display()))?;
         let mut command = Command::new(&self.executable);
         command.envs(environment_of(engine));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.arg("trial").arg(task).stderr(stderr);
-        TrialProcess::start(&mut command)
-            .map_err(|error| format!("cannot start {}: {error}", self.executable.display()))
+        let process = TrialProcess::start(&mut command)
+            .map_err(|error| format!("cannot start {}: {error}", self.executable.display()))?;
+        Ok((process, printed))
     }
 
     /// Forwards ticks until the process ends, makes no progress for too long, or the user interrupts it.
     fn watch(
         &self,
         process: &mut TrialProcess,
+        stderr: &mut PrintedFile,
         board: Option<&Board>,
         observer: &mut dyn Observer,
     ) -> (End, Ended) {
@@ -401,6 +437,8 @@ impl Runner {
                 Event::Quiet => {}
                 Event::Ended(end) => return (end, ended),
             }
+            // If it cannot be shortened, it only grows.
+            let _ = stderr.shorten();
             let snapshot = board.map(Board::snapshot);
             if let Some(snapshot) = &snapshot {
                 // An engine may have closed the pipe for ticks.
@@ -441,25 +479,20 @@ fn read_record(file: &Path) -> Option<Record> {
     serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
 }
 
-/// The last lines of a file; a long file is truncated to its end.
-fn last_lines(file: &Path) -> Vec<String> {
-    let end = end_of(file).unwrap_or_default();
-    let text = String::from_utf8_lossy(&end).into_owned();
+/// The last lines of what was printed.
+fn last_lines(end: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(end);
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(STDERR_LINES)..].iter().map(|line| line.to_string()).collect()
 }
 
+/// The end of a file.
 fn end_of(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+    let mut file = fs::File::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(STDERR_BYTES)))?;
     let mut end = Vec::new();
-    Read::by_ref(&mut file).take(STDERR_BYTES).read_to_end(&mut end)?;
-    if length > STDERR_BYTES {
-        file.set_len(0)?;
-        file.rewind()?;
-        file.write_all(&end)?;
-    }
+    file.take(STDERR_BYTES).read_to_end(&mut end)?;
     Ok(end)
 }
 

@@ -3,14 +3,11 @@
 //! transaction: the keys that it wrote, which must be as before. Not measured.
 
 use super::check::{Faults, State, Versions, Window};
+use super::gets::{Found, OPS, gets};
 use super::shared::Shared;
-use crate::engine::abi::*;
-use crate::engine::{Arena, Database, Session, Shape, Status};
+use crate::engine::{Arena, Database, Session, Shape};
 use crate::workload::Transaction;
 use std::sync::atomic::AtomicU32;
-
-/// Number of keys read in one call.
-const OPS: usize = 64;
 
 /// Maximum number of keys of an aborted transaction that are read; if there are more, they are sampled evenly.
 const UNDONE: usize = 200_000;
@@ -75,11 +72,11 @@ fn read_all(
     };
     let mut arena = Arena::new(shape, shared.clock.kind(), &NEVER);
     arena.set_split(shared.spaces.split());
-    let mut session = database.session(arena).map_err(|error| error.to_string())?;
+    let mut session = database.session(arena)?;
     for items in open.chunks(OPS) {
         read(shared, versions, &mut session, items, when, &mut faults)?;
     }
-    session.end().map_err(|error| error.to_string())?;
+    session.end()?;
     Ok((open.len() as u64, faults))
 }
 
@@ -91,43 +88,23 @@ fn read(
     when: &str,
     faults: &mut Faults,
 ) -> Result<(), String> {
-    for (at, &item) in items.iter().enumerate() {
-        let arena = session.arena();
-        let (length, space) = shared.spaces.write_key(shared.keys, item, arena.key_mut(at));
-        let op = arena.op_mut(at);
-        (op.kind, op.flags, op.keyspace) = (KV_GET, 0, space);
-        (op.key_length, op.value_length) = (length as u32, 0);
-    }
-    let executed = session.execute(0, items.len());
-    if let Some((_, text)) = executed.error {
-        return Err(format!("reading keys {when}: {text}"));
-    }
-    for (at, &item) in items.iter().enumerate().take(executed.done) {
+    let write_key = |at: usize, key: &mut [u8]| shared.spaces.write_key(shared.keys, items[at], key);
+    let found =
+        gets(session, items.len(), write_key).map_err(|text| format!("reading keys {when}: {text}"))?;
+    for ((at, found), &item) in found.into_iter().enumerate().zip(items) {
         let (Some(oldest), Some(newest)) = (versions.acked(item), versions.started(item)) else { continue };
         let window = Window { oldest, newest };
         let arena = session.arena();
-        let status = arena.op(at).status;
-        let value = match Status::of(status) {
-            Status::Ok => Some(arena.delivered(at)),
-            Status::NotFound => None,
-            Status::Short => {
+        let value = match found {
+            Found::Value => Some(arena.delivered(at)),
+            Found::Nothing => None,
+            Found::Larger => {
                 let needed = arena.op(at).needed;
                 faults.add(|| {
                     format!("get of key {item}, {when}: the value has {needed} bytes, more than any written")
                 });
                 versions.close(item, newest);
                 continue;
-            }
-            Status::Exists
-            | Status::Conflict
-            | Status::Aborted
-            | Status::Full
-            | Status::TooLarge
-            | Status::Unsupported
-            | Status::NotRun
-            | Status::Error
-            | Status::Unknown(_) => {
-                return Err(format!("reading key {item}: status {status}"));
             }
         };
         let found = seen(shared, item, value, window);

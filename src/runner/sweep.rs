@@ -2,10 +2,11 @@
 //! has read, and rows that did not survive the close. Not measured, but timed as a step.
 
 use super::check::Faults;
+use super::gets::{Found, OPS, gets};
 use super::shared::Shared;
 use super::spaces::{Spaces, indexed_value};
 use crate::engine::abi::*;
-use crate::engine::{Arena, Database, Session, Shape, Status};
+use crate::engine::{Arena, Database, Session, Shape};
 use crate::generator::{Distribution, Random};
 use crate::results::KindRecord;
 use crate::workload::{Mix, Phase, Scan};
@@ -16,8 +17,6 @@ const GETS: u64 = 200_000;
 const GET_SECONDS: f64 = 30.0;
 /// The maximum number of keys that are scanned completely.
 const SCANNED: u64 = 2_000_000;
-/// Number of index rows that are read in one call.
-const OPS: usize = 64;
 
 fn is_scanned(keys: u64, capabilities: u64) -> bool {
     capabilities & KV_ORDERED != 0 && keys <= SCANNED
@@ -98,7 +97,7 @@ pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<Faults, St
         out_bytes: shared.values.max_len().max(8),
     };
     let arena = Arena::new(shape, shared.clock.kind(), shared.stop);
-    let mut session = database.session(arena).map_err(|error| error.to_string())?;
+    let mut session = database.session(arena)?;
     let mut random = Random::seeded(shared.seed);
     let all = (0..keys.min(GETS)).map(|place| if keys <= GETS { place } else { random.below(keys) });
     let items: Vec<u64> = all.collect();
@@ -107,7 +106,7 @@ pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<Faults, St
             get_rows(shared, &mut session, items, number, &mut faults)?;
         }
     }
-    session.end().map_err(|error| error.to_string())?;
+    session.end()?;
     Ok(faults)
 }
 
@@ -119,42 +118,22 @@ fn get_rows(
     faults: &mut Faults,
 ) -> Result<(), String> {
     let mut scratch = Vec::new();
-    for (at, &item) in items.iter().enumerate() {
-        let arena = session.arena();
-        let value = indexed_value(shared.values, item, &mut scratch);
-        let (_, length, space) =
-            shared.spaces.write_index_key(shared.keys, (item, value), number, arena.key_mut(at));
-        let op = arena.op_mut(at);
-        (op.kind, op.flags, op.keyspace) = (KV_GET, 0, space);
-        (op.key_length, op.value_length) = (length as u32, 0);
-    }
-    let executed = session.execute(0, items.len());
-    if let Some((_, text)) = executed.error {
-        return Err(format!("reading index {number}: {text}"));
-    }
-    for (at, &item) in items.iter().enumerate().take(executed.done) {
-        let arena = session.arena();
+    let found = gets(session, items.len(), |at, key| {
+        let value = indexed_value(shared.values, items[at], &mut scratch);
+        let (_, length, space) = shared.spaces.write_index_key(shared.keys, (items[at], value), number, key);
+        (length, space)
+    });
+    let found = found.map_err(|text| format!("reading index {number}: {text}"))?;
+    for ((at, found), &item) in found.into_iter().enumerate().zip(items) {
         let right = indexed_value(shared.values, item, &mut scratch);
-        let status = arena.op(at).status;
-        match Status::of(status) {
-            Status::Ok if arena.delivered(at) == shared.spaces.index_value(number, right) => {}
-            Status::NotFound => {
+        match found {
+            Found::Value if session.arena().delivered(at) == shared.spaces.index_value(number, right) => {}
+            Found::Nothing => {
                 faults.add(|| format!("index {number}: the index row of key {item} is missing"))
             }
-            Status::Ok | Status::Short => faults.add(|| {
+            Found::Value | Found::Larger => faults.add(|| {
                 format!("index {number}: the index row of key {item} has bytes that were not written")
             }),
-            Status::Exists
-            | Status::Conflict
-            | Status::Aborted
-            | Status::Full
-            | Status::TooLarge
-            | Status::Unsupported
-            | Status::NotRun
-            | Status::Error
-            | Status::Unknown(_) => {
-                return Err(format!("reading index {number}: status {status}"));
-            }
         }
     }
     Ok(())

@@ -44,6 +44,8 @@ static void one_row(kv_op *op, uint32_t key) {
 }
 
 static void break_op(kv_op *op) {
+  if (is("print")) printf("\x1b[2J\x1b]0;owned\afrom the driver\n"), fflush(stdout);
+  if (is("print-error")) fprintf(stderr, "\x1b[2J\x1b]0;owned\afrom the driver\n");
   if (is("status")) op->status = number;
   if (is("length")) op->length = (uint64_t)op->out_size + 1;
   if (is("huge")) op->length = UINT64_MAX;

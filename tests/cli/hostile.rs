@@ -281,6 +281,30 @@ fn a_driver_whose_name_does_not_end_is_not_loaded() {
 }
 
 #[test]
+fn a_driver_that_prints_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    for (fault, stream) in [("get/print", "stdout"), ("get/print-error", "stderr")] {
+        let printed = run(folder.path(), "hostile-rows", "get", fault);
+        assert_eq!(printed.code, Some(0), "{fault}: {}\n{}", printed.stderr, printed.stdout);
+        let text = words_of(&printed.stdout);
+        assert!(text.contains("The driver or its engine printed"), "{fault}: {text}");
+        assert!(text.contains(&format!("owned?from the driver ({stream})")), "{fault}: {text}");
+        let verified = verify(folder.path(), "hostile-rows", fault);
+        assert_eq!(verified.code, Some(3), "{fault}: {}", verified.stdout);
+        assert!(verified.stdout.contains("output: in check "), "{fault}: {}", verified.stdout);
+        for printed in [printed, verified] {
+            assert!(
+                !(printed.stdout + &printed.stderr).contains('\x1b'),
+                "{fault}: an escape reached the terminal"
+            );
+        }
+    }
+    let printed = run(folder.path(), "hostile-rows", "get", "none");
+    assert!(!printed.stdout.contains("printed"), "{}", printed.stdout);
+}
+
+#[test]
 fn a_process_that_outlives_the_trial_does_not_hold_up_the_run() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());

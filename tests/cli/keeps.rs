@@ -1,4 +1,4 @@
-//! Engines that keep the bytes that they are given get copies from the kit, in their own time, in C and in Go.
+//! Engines that keep the bytes that they are given get copies from the kit, in their own time, in C, C++ and Go.
 
 use super::command::{Printed, kvdyno};
 use super::liars::build;
@@ -21,6 +21,23 @@ fn an_engine_in_c_that_keeps_what_it_is_given_is_verified() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path(), "keeper");
     verified(folder.path(), "keeper", "plugins");
+}
+
+#[test]
+fn an_engine_in_cpp_that_keeps_what_it_is_given_is_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    std::fs::create_dir(&plugins).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let built = Command::new("c++")
+        .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", "-I"])
+        .arg(root.join("driver/include"))
+        .arg(root.join("tests/cli/keeper.cc"))
+        .arg("-o")
+        .arg(plugins.join("libkvdyno_keeper_cpp.so"))
+        .status();
+    assert!(built.expect("a C++ compiler named c++").success());
+    verified(folder.path(), "keeper-cpp", "plugins");
 }
 
 #[test]

@@ -2,6 +2,7 @@
  * answers is right, and its times are those of the kit before the lie changes them. Two tables: one leaves the loop of
  * a session to the core, the other drives it, and may break the rules of that too. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -36,16 +37,19 @@ enum {
   DRIVES_ON,
   DRIVES_LATE,
   DRIVES_TWICE,
-  DRIVES_BADLY
+  DRIVES_BADLY,
+  DRIVES_AWAY,
+  DRIVES_ONE
 };
 static const char *const lies[] = {
     "none",        "hides-delays", "half",       "two-thirds",  "tenth-call",  "no-time",   "late-begin",
     "early-end",   "ahead",        "behind",     "other-clock", "unstamped",   "waited",    "waited-90",
     "waited-half", "gaps",         "decreasing", "one-for-all", "group-apart", "elsewhere", "never",
-    "early",       "on",           "late",       "twice",       "badly"};
+    "early",       "on",           "late",       "twice",       "badly",       "away",      "one"};
 static unsigned lie, calls_so_far, ops_so_far;
 static pthread_t late;
 static int is_late;
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
 /* Shortens what ops took to `part` of 256, and moves them together, so that each begins where the one before ended. */
 static void shorten(kv_batch *batch, uint64_t part) {
@@ -143,12 +147,23 @@ typedef struct loop {
   kv_session *session;
   kv_turn *turn;
   void *context;
+  sem_t has_batch;
 } loop;
 
 static void *run_loop(void *argument) {
   const loop *own = argument;
   kv_batch *batch = own->turn(own->context, KV_OK);
   while (batch != NULL && lie != DRIVES_EARLY) batch = own->turn(own->context, execute_and_lie(own->session, batch));
+  return NULL;
+}
+
+/* Runs a batch, although drive returns meanwhile. */
+static void *run_on(void *argument) {
+  loop *own = argument;
+  kv_batch *batch = own->turn(own->context, KV_OK);
+  sem_post(&own->has_batch);
+  usleep(50000);
+  if (batch != NULL) own->turn(own->context, execute_and_lie(own->session, batch));
   return NULL;
 }
 
@@ -171,11 +186,24 @@ static void *take_late_turn(void *argument) {
 static uint32_t drive(kv_session *session, kv_turn *turn, void *context) {
   pthread_t thread;
   loop *own = malloc(sizeof *own); /* never freed: threads that are late use it */
-  *own = (loop){session, turn, context};
+  *own = (loop){.session = session, .turn = turn, .context = context};
   if (lie == DRIVES_NEVER) return KV_OK;
   if (lie == DRIVES_ELSEWHERE) {
     pthread_create(&thread, NULL, run_loop, own);
     pthread_join(thread, NULL);
+    return KV_OK;
+  }
+  if (lie == DRIVES_AWAY) {
+    sem_init(&own->has_batch, 0, 0);
+    pthread_create(&thread, NULL, run_on, own);
+    pthread_detach(thread);
+    sem_wait(&own->has_batch);
+    return KV_OK;
+  }
+  if (lie == DRIVES_ONE) { /* no other session meanwhile */
+    pthread_mutex_lock(&one);
+    run_loop(own);
+    pthread_mutex_unlock(&one);
     return KV_OK;
   }
   if (lie == DRIVES_TWICE) {

@@ -109,6 +109,16 @@ const LIES: &[Row] = &[
     ),
     ("liar-driven", "get", "late", BROKEN, "after drive had returned", Some("after drive had returned")),
     ("liar-driven", "get", "twice", BROKEN, "rule", Some("rule")),
+    // Its batch runs on while drive returns.
+    (
+        "liar-driven",
+        "get",
+        "away",
+        BROKEN,
+        "drive returned before turn had returned null",
+        Some("drive returned before turn had returned null"),
+    ),
+    ("liar-driven", "get", "one", SHOWN, "Verdict", Some("did not begin the loop of another session")),
     ("liar-driven", "get", "badly", BROKEN, "drive returned status 10", Some("drive returned status 10")),
     // Sums are right, so the rate is; that the times are another op's is seen where ops are known to be alike.
     ("liar", "get", "one-for-all", SHOWN, "Verdict", Some("its time is counted for another op")),

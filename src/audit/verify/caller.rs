@@ -290,7 +290,7 @@ fn is_value(kind: u8) -> bool {
 }
 
 fn check_statuses(acts: &[Act], ops: &[kv_op], executed: &Executed) -> Result<(), String> {
-    let said = executed.error.as_ref().map(|(_, text)| &text[..]).filter(|text| !is_no_text(text));
+    let says_why = executed.error.is_some() && !executed.is_mute;
     // A panic leaves the op that it came from, and the ops joined to it, with an error and not done.
     let broken = executed.done..acts.get(executed.done).map_or(0, |_| group_end(acts, executed.done));
     for (index, (act, op)) in acts.iter().zip(ops).enumerate() {
@@ -306,7 +306,7 @@ fn check_statuses(acts: &[Act], ops: &[kv_op], executed: &Executed) -> Result<()
             let status = status_name(op.status);
             return Err(format!("rule 3: op {index} ({act}) is past `done` but has {status}"));
         }
-        if op.status == KV_ERROR && said.is_none() {
+        if op.status == KV_ERROR && !says_why {
             return Err(format!("rule 4: op {index} ({act}): KV_ERROR without a text"));
         }
     }
@@ -318,10 +318,6 @@ fn check_statuses(acts: &[Act], ops: &[kv_op], executed: &Executed) -> Result<()
 
 fn is_fine(op: &kv_op) -> bool {
     matches!(op.status, KV_OK | KV_NOT_FOUND | KV_EXISTS | KV_SHORT | KV_NOT_RUN)
-}
-
-fn is_no_text(text: &str) -> bool {
-    text.is_empty() || text.starts_with("execute returned status")
 }
 
 /// Rules 6 and 7. `window`: the tick before the call, the batch's start, the tick after the call.

@@ -1,14 +1,16 @@
 //! Checks with several threads, each with its own session: threads must not disturb each other's writes.
 
 use super::act::{Act, group};
+use super::caller::Caller;
 use super::draw::Draw;
 use super::model::Model;
 use super::subject::{Context, Setup, open_caller, open_database};
 use super::{Found, Halt, skip};
-use crate::engine::Database;
 use crate::engine::abi::*;
+use crate::engine::{Database, EngineError, Session};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Concurrent sessions.
 const THREADS: u8 = 4;
@@ -17,103 +19,190 @@ const CALL: usize = 16;
 /// Versions that a reader should have seen before its writer ends.
 const ENOUGH_SEEN: u64 = 200;
 
+/// How long each driven session waits for the other one to be driven too.
+const BOTH: Duration = Duration::from_secs(5);
+
 /// Disjoint keys: each thread's ops against its own oracle, and all rows at the end.
 pub(super) fn disjoint(context: &Context<'_>) -> Found {
     if context.has(KV_SINGLE_THREAD) {
         return skip("the engine declares that it supports one session only");
     }
+    threads(context, THREADS, ("threads", 30), |own| own.run())
+}
+
+/// The same with two sessions whose loops the driver runs at the same time (rules 9 and 12).
+pub(super) fn driven(context: &Context<'_>) -> Found {
+    if !context.engine.is_driven() {
+        return skip("the driver does not run the loops of sessions");
+    }
+    if context.has(KV_SINGLE_THREAD) {
+        return skip("the engine declares that it supports one session only");
+    }
+    threads(context, 2, ("threads-driven", 40), |own| own.run_driven())
+}
+
+/// A thread's session, its ops and its oracle.
+struct Own<'o> {
+    caller: Caller,
+    model: Model,
+    draw: Draw,
+    setup: &'o Setup,
+    ops: u64,
+    seconds: f64,
+    has_order: bool,
+    /// The sessions that are being driven.
+    driven: &'o AtomicU64,
+    /// How many of them must be driven at the same time.
+    together: u64,
+}
+
+fn threads(
+    context: &Context<'_>,
+    count: u8,
+    (check, stream): (&str, u64),
+    run: fn(&mut Own<'_>) -> Result<(), String>,
+) -> Found {
     let setup = Setup {
-        threads: THREADS.into(),
+        threads: count.into(),
         ops: CALL,
         value_bytes: 16 << 10,
         out_bytes: 32 << 10,
         ..context.setup()?
     };
     let database = open_database(context.engine, &setup)?;
-    let ops = context.effort.ops / 2;
-    let outcomes: Vec<Result<(Model, u64), String>> = thread::scope(|scope| {
-        let (database, setup) = (&database, &setup);
+    let driven = AtomicU64::new(0);
+    let has_ended = AtomicBool::new(false);
+    let outcomes: Vec<Result<Model, String>> = thread::scope(|scope| {
+        let (database, setup, driven) = (&database, &setup, &driven);
+        let (ops, seconds) = (context.effort.ops / 2, context.effort.seconds);
         let work = |number| {
-            let draw = thread_draw(context, database, number);
-            let seconds = context.effort.seconds;
+            let draw = thread_draw(context, database, (number, stream));
+            // Sessions of an engine with a single writer must be opened in different threads.
             scope.spawn(move || {
-                one_thread(database, setup, draw, ops, seconds)
+                let own = || {
+                    let caller = open_caller(database, setup)?;
+                    let mut model = Model::new(database.in_force().capabilities, Vec::new());
+                    model.may_conflict = true;
+                    let has_order = database.in_force().capabilities & KV_ORDERED != 0;
+                    let together = count.into();
+                    Ok(Own { caller, model, draw, setup, ops, seconds, has_order, driven, together })
+                };
+                own()
+                    .and_then(|own: Own<'_>| own.run_whole(run))
                     .map_err(|text| format!("thread {number}: {text}"))
             })
         };
-        let threads: Vec<_> = (0..THREADS).map(work).collect();
+        let threads: Vec<_> = (0..count).map(work).collect();
+        let asking = context.has(KV_LIVE_STATS).then(|| scope.spawn(|| ask(database, &has_ended)));
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or(Err("a thread panicked".into()))
         };
-        threads.into_iter().map(join).collect()
+        let mut outcomes: Vec<_> = threads.into_iter().map(join).collect();
+        has_ended.store(true, Ordering::Release);
+        if let Some(Err(text)) = asking.map(|asking| asking.join().unwrap_or(Err("stats panicked".into()))) {
+            outcomes.push(Err(text));
+        }
+        outcomes
     });
     let mut whole = Vec::new();
     let mut conflicts = 0;
     for outcome in outcomes {
-        let (model, _) = outcome?;
+        let model = outcome?;
         conflicts += model.conflicts;
         whole.extend(model.rows().map(|(_, key, value)| (key.to_vec(), value.to_vec())));
     }
     if conflicts > 0 {
         context.note(format!(
-            "threads: KV_CONFLICT {conflicts} times, although no two threads write the same key"
+            "{check}: KV_CONFLICT {conflicts} times, although no two threads write the same key"
         ));
     }
     compare_whole(&database, &setup, &whole)?;
     Ok(database.close().map_err(|error| format!("close: {error}"))?)
 }
 
-fn thread_draw(context: &Context<'_>, database: &Database, number: u8) -> Draw {
+/// Asks for statistics until the threads have ended, as the core does while a thread makes no progress.
+fn ask(database: &Database, has_ended: &AtomicBool) -> Result<(), String> {
+    loop {
+        let stats = database.stats().map_err(|error| format!("driver.h, KV_LIVE_STATS: {error}"))?;
+        if stats.is_empty() {
+            return Err("driver.h, KV_LIVE_STATS: there are no statistics".into());
+        }
+        if has_ended.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        thread::yield_now();
+    }
+}
+
+fn thread_draw(context: &Context<'_>, database: &Database, (number, stream): (u8, u64)) -> Draw {
     let mut facts = context.facts.clone();
     facts.key_bytes = facts.key_bytes.min(100);
     facts.value_bytes = facts.value_bytes.min(16 << 10);
-    let prefix = [b'0' + number];
-    Draw::new(
-        context.random(30 + u64::from(number)),
-        &facts,
-        database.in_force().capabilities,
-        100,
-        &prefix,
-        1,
-    )
+    let random = context.random(stream + u64::from(number));
+    Draw::new(random, &facts, database.in_force().capabilities, 100, &[b'0' + number], 1)
 }
 
-fn one_thread(
-    database: &Database,
-    setup: &Setup,
-    mut draw: Draw,
-    ops: u64,
-    seconds: f64,
-) -> Result<(Model, u64), String> {
-    let mut caller = open_caller(database, setup)?;
-    let mut model = Model::new(database.in_force().capabilities, Vec::new());
-    model.may_conflict = true;
-    let begun = std::time::Instant::now();
-    let mut count = 0;
-    while count < ops && begun.elapsed().as_secs_f64() < seconds {
-        // Scans see the rows of other threads, which this oracle does not know.
-        let acts: Vec<Act> = draw.batch(CALL, &model).into_iter().filter(|act| act.kind != KV_SCAN).collect();
-        if acts.is_empty() {
-            continue;
-        }
-        let answers = caller.call(&acts)?;
-        model.judge(&acts, &answers).map_err(|text| format!("after {count} ops: {text}"))?;
-        count += acts.len() as u64;
-        if database.in_force().capabilities & KV_ORDERED != 0 && count.is_multiple_of(7) {
-            scan_own(&mut caller, &mut model, setup, &mut draw)?;
-        }
+impl Own<'_> {
+    fn session(&mut self) -> &mut Session {
+        self.caller.session()
     }
-    caller.end()?;
-    Ok((model, count))
+
+    /// Runs the ops, then ends the session.
+    fn run_whole(mut self, run: fn(&mut Own<'_>) -> Result<(), String>) -> Result<Model, String> {
+        run(&mut self)?;
+        self.caller.end().map(|()| self.model)
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        let begun = Instant::now();
+        let mut count = 0;
+        while count < self.ops && begun.elapsed().as_secs_f64() < self.seconds {
+            // Scans see the rows of other threads, which this oracle does not know.
+            let acts: Vec<Act> =
+                self.draw.batch(CALL, &self.model).into_iter().filter(|act| act.kind != KV_SCAN).collect();
+            if acts.is_empty() {
+                continue;
+            }
+            let answers = self.caller.call(&acts)?;
+            self.model.judge(&acts, &answers).map_err(|text| format!("after {count} ops: {text}"))?;
+            count += acts.len() as u64;
+            if self.has_order && count.is_multiple_of(7) {
+                scan_own(&mut self.caller, &mut self.model, self.setup, &mut self.draw)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, once all of the sessions are driven.
+    fn run_together(&mut self) -> Result<(), String> {
+        self.driven.fetch_add(1, Ordering::AcqRel);
+        let begun = Instant::now();
+        while self.driven.load(Ordering::Acquire) < self.together {
+            if begun.elapsed() > BOTH {
+                return Err(format!(
+                    "rule 9: the driver did not begin the loop of another session within {} s, while it ran this one",
+                    BOTH.as_secs()
+                ));
+            }
+            thread::yield_now();
+        }
+        self.run()
+    }
+
+    /// The same ops in the driver's own loop.
+    fn run_driven(&mut self) -> Result<(), String> {
+        let text = |error: EngineError| format!("drive: {error}");
+        // SAFETY: nothing of a thread's own is kept between calls, and the session stays where it is.
+        #[allow(unsafe_code, reason = "the compiler cannot check what a loop keeps between turns")]
+        let driven = unsafe { Session::drive(self, Own::session, Own::run_together) };
+        let (found, outcome) = driven.map_err(text)?;
+        found?;
+        outcome.map_err(text)
+    }
 }
 
 /// A scan of only this thread's rows, in pieces.
-fn scan_own(
-    caller: &mut super::caller::Caller,
-    model: &mut Model,
-    setup: &Setup,
-    draw: &mut Draw,
-) -> Result<(), String> {
+fn scan_own(caller: &mut Caller, model: &mut Model, setup: &Setup, draw: &mut Draw) -> Result<(), String> {
     let first = draw.keys().next().map_or(b'0', |key| key[0]);
     let mut next = Act::scan(&[first]).to(&[first + 1]).room(setup.out_bytes);
     loop {

@@ -155,7 +155,8 @@ mod tests {
             | abi::KV_SCAN_BLOCKS_WRITES
             | abi::KV_SINGLE_THREAD
             | abi::KV_STORES_NOTHING
-            | abi::KV_EVICTS;
+            | abi::KV_EVICTS
+            | abi::KV_LIVE_STATS;
         for name in capability_names(!traits) {
             assert!(all.iter().any(|(_, own)| *own == name), "no letter for {name}");
         }

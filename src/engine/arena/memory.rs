@@ -19,6 +19,8 @@ pub(super) fn whole_pages(bytes: usize) -> usize {
 pub(super) struct Memory {
     start: NonNull<u8>,
     bytes: usize,
+    /// Whether it stays mapped when it is dropped.
+    pub is_kept: bool,
 }
 
 // SAFETY: it owns its pages, and nothing in them belongs to a thread.
@@ -31,7 +33,9 @@ impl Memory {
         // SAFETY: a new mapping, wherever the kernel places it.
         let start = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
         match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Memory { start, bytes },
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
+                Memory { start, bytes, is_kept: false }
+            }
             _ => Memory::fail(bytes),
         }
     }
@@ -62,7 +66,9 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: created by `reserve`, and unmapped once. It cannot fail with our own mapping.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+        if !self.is_kept {
+            // SAFETY: created by `reserve`, and unmapped once. It cannot fail with our own mapping.
+            unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+        }
     }
 }

@@ -142,6 +142,9 @@ pub struct RunComparison {
     pub remarks: Vec<String>,
     /// Cells that only one of the runs has.
     pub unmatched: Vec<String>,
+    /// How many of these are missing in the second run.
+    #[serde(skip)]
+    pub missing: usize,
     /// Cells with failed runs in the second run and none in the first.
     pub failures: Vec<String>,
     /// Notes on cells of either run: phase, engine, and the marks.
@@ -161,6 +164,7 @@ impl RunComparison {
             differences: machines(base.0, new.0),
             remarks: Vec::new(),
             unmatched: Vec::new(),
+            missing: 0,
             failures: Vec::new(),
             notes: Vec::new(),
             disturbed: 0,
@@ -186,7 +190,7 @@ impl RunComparison {
             let Some(other) = new.1.phases.iter().find(same) else { continue };
             comparison.add_phase(&mut compared, (phase, other), figures, clock_ns);
         }
-        comparison.unmatched = unmatched(base.1, new.1);
+        (comparison.unmatched, comparison.missing) = unmatched(base.1, new.1);
         for (row, found) in comparison.rows.iter_mut().zip(compared.finish()) {
             row.compared = found;
         }
@@ -347,16 +351,17 @@ fn cell_text(phase: &PhaseSummary, cell: &Cell) -> String {
     format!("{} / {}: {}{}", phase.workload, phase.name, cell.engine, options.concat())
 }
 
-fn unmatched(base: &Summary, new: &Summary) -> Vec<String> {
+/// The cells of only one run, and how many of them are the first run's.
+fn unmatched(base: &Summary, new: &Summary) -> (Vec<String>, usize) {
     let planned = |summary: &Summary| -> BTreeSet<String> {
         summary.phases.iter().flat_map(|phase| cells(phase).map(|cell| cell_text(phase, cell))).collect()
     };
     let (base, new) = (planned(base), planned(new));
     let only = |name: &String, which: &str| format!("{name} (only in the {which} run)");
-    base.difference(&new)
-        .map(|name| only(name, "first"))
-        .chain(new.difference(&base).map(|name| only(name, "second")))
-        .collect()
+    let mut texts: Vec<String> = base.difference(&new).map(|name| only(name, "first")).collect();
+    let missing = texts.len();
+    texts.extend(new.difference(&base).map(|name| only(name, "second")));
+    (texts, missing)
 }
 
 /// The seeds of a run's trials.
@@ -442,6 +447,9 @@ fn settings(base: &Run, new: &Run) -> Vec<String> {
         let placements =
             [trial, other].map(|trial| serde_json::to_value(&trial.placement).unwrap_or_default());
         differences(&format!("{name}, placement"), &placements[0], &placements[1], &[], &mut found);
+        if trial.ranks != other.ranks {
+            found.push(format!("{name}: {} and {} load generators", trial.ranks, other.ranks));
+        }
         if trial.reused != other.reused {
             found.push(format!("{name}: only one of the runs starts with a kept database"));
         }

@@ -33,7 +33,7 @@ pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option
     let out_bytes = value_bytes.max(if is_native { 0 } else { ROWS_BYTES });
     let shape = Shape { ops: OPS, key_bytes: 16, value_bytes: 8, out_bytes };
     let arena = Arena::new(shape, shared.clock.kind(), shared.stop);
-    let mut session = database.session(arena).map_err(|error| error.to_string())?;
+    let mut session = database.session(arena)?;
     let most = (READ / lists.count()).max(1);
     let mut asks = Vec::with_capacity(OPS);
     for list in 0..lists.count() {
@@ -59,7 +59,7 @@ pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option
             faults.add(|| format!("there are {rows} elements, but {left} were pushed and not popped"));
         }
     }
-    session.end().map_err(|error| error.to_string())?;
+    session.end()?;
     let is_cut = (0..lists.count()).any(|list| lists.elements(list).end - lists.elements(list).start > most);
     Ok((faults, is_cut.then(|| format!("the first {most} elements of each list"))))
 }

@@ -213,6 +213,7 @@ fn shared_of<'a>(
         failure: Mutex::new(None),
         level: crate::workload::Durability::None,
         slots: Vec::new(),
+        others: None,
     }
 }
 
@@ -300,11 +301,71 @@ fn a_row_after_a_counter_must_be_in_order_too() {
     assert_eq!(faults_of(&[&[0, 1, 2], &[3, 4, 5, 6]]), Vec::<String>::new());
     for wrong in [&[&[0, 1, 7, 2, 7, 3, 7][..]][..], &[&[0, 1, 7], &[2, 7, 3, 7]]] {
         let found = faults_of(wrong);
-        assert!(found.len() >= 2 && found.iter().all(|fault| fault.contains("out of order")), "{found:?}");
+        let strayed = found.iter().filter(|fault| fault.contains("out of order"));
+        assert!(strayed.count() >= 2, "{found:?}");
     }
     assert!(faults_of(&[&[0, 1, 1, 2, 3, 4, 5]])[0].contains("twice"));
     assert!(faults_of(&[&[0, 1, 3, 4, 5, 6, 7]])[0].contains("key 2 was expected"));
     assert!(faults_of(&[&[0, 1, 2, 3]])[0].contains("key 4 is missing"));
+}
+
+#[test]
+fn counters_do_not_take_the_place_of_missing_rows() {
+    let workload = tiny("quick");
+    let spaces = Spaces::new(&workload, abi::KV_ORDERED);
+    let (keys, _) = data::keys(&workload, data::growth(&workload), 10).unwrap();
+    let values = data::values(&workload).unwrap();
+    let phase = Phase { scan: Scan { rows: 4, ..Scan::default() }, ..Phase::default() };
+    let shared = shared_of(&phase, (&keys, &spaces, &values[0]), abi::KV_ORDERED, 5);
+    let forward = |rows: &[u64]| faults_of_scan(&shared, 1, (4, 0, &[]), &[rows]);
+    assert_eq!(forward(&[1, 2, 3, 4]), Vec::<String>::new());
+    assert_eq!(forward(&[1, 2, 5, 6])[0], "scan: counter 5 returned, but key 3 was expected before it");
+    assert_eq!(forward(&[5, 6, 7, 8])[0], "scan: counter 5 returned, but key 1 was expected before it");
+    let later = |rows: &[u64]| faults_of_scan(&shared, 3, (4, 0, &[]), &[rows]);
+    assert_eq!(later(&[3, 4, 5, 6]), Vec::<String>::new(), "rows end before the counters");
+    let reverse = |rows: &[u64]| faults_of_scan(&shared, 6, (4, abi::KV_REVERSE, &[]), &[rows]);
+    assert_eq!(reverse(&[6, 5, 4, 3]), Vec::<String>::new());
+    assert_eq!(reverse(&[6, 5, 3, 2])[0], "scan: key 3 returned, but key 4 was expected");
+}
+
+#[test]
+fn counters_with_a_prefix_do_not_hide_that_a_row_of_it_is_missing() {
+    let mut workload = tiny("quick");
+    (workload.key.prefix_groups, workload.key.prefix_size) = (200, 8);
+    let count = 1_000;
+    for capabilities in [0, abi::KV_ORDERED] {
+        let spaces = Spaces::new(&workload, capabilities);
+        let (keys, _) = data::keys(&workload, data::growth(&workload), count).unwrap();
+        let values = data::values(&workload).unwrap();
+        let scan = Scan { rows: 0, prefix: true, ..Scan::default() };
+        let phase = Phase { scan, ..Phase::default() };
+        let shared = shared_of(&phase, (&keys, &spaces, &values[0]), capabilities, count);
+        // A prefix that rows and counters have.
+        let (item, items) = (0..count)
+            .map(|item| {
+                let places = keys.prefix_places(item).unwrap();
+                let items = places.filter_map(|place| keys.at_place(place));
+                (item, items.collect::<Vec<u64>>())
+            })
+            .find(|(_, items)| {
+                let counters = items.iter().filter(|item| **item >= count).count();
+                counters >= 1 && items.len() - counters >= 2
+            })
+            .expect("a prefix of rows and counters");
+        let start = key_of(&keys, item);
+        let faults_of = |limit: u32, rows: &[u64]| {
+            faults_of_scan(&shared, rows[0], (limit, abi::KV_PREFIX, &start[..8]), &[rows])
+        };
+        assert_eq!(faults_of(u32::MAX, &items), Vec::<String>::new());
+        let row = items.iter().position(|item| *item < count).unwrap();
+        let mut lacking = items.clone();
+        lacking.remove(row);
+        assert!(faults_of(u32::MAX, &lacking)[0].contains("rows of a prefix came"), "{lacking:?}");
+        if capabilities != 0 {
+            let limit = lacking.len() as u32;
+            assert!(!faults_of(limit, &lacking).is_empty(), "{lacking:?} of {items:?}");
+        }
+    }
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn at(call: &str) {
         },
         "sleep" => std::thread::sleep(std::time::Duration::from_secs(3600)),
         "print" => println!("\x1b[2J\x1b]0;owned\x07from the driver"),
+        "print-error" => eprintln!("\x1b[2J\x1b]0;owned\x07from the driver"),
         _ => {}
     }
 }
