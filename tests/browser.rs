@@ -149,6 +149,8 @@ fn sort_and_filter(browser: &mut Browser) {
     assert_ne!(seen[1], seen[2]);
     let filtered = r#"(() => {
       const chip = document.querySelector("[data-pick]");
+      // A line that a chart with many engines shows only if it is picked.
+      [...document.querySelectorAll("svg [data-e]")].find((node) => node.dataset.e !== chip.dataset.pick).classList.add("extra");
       chip.click();
       const shown = (nodes, name) => [...new Set([...nodes].filter((node) => node.getClientRects().length).map(name))];
       const found = [chip.dataset.pick, shown(document.querySelectorAll("svg [data-e]"), (node) => node.dataset.e),

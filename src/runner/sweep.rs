@@ -13,6 +13,8 @@ use crate::workload::{Mix, Phase, Scan};
 
 /// The maximum number of keys that are read one by one; if there are more, this many are drawn at random.
 const GETS: u64 = 200_000;
+/// The maximum time of random gets if a scan reads all rows as well; seconds. From a disk, so many gets can take hours.
+const GET_SECONDS: f64 = 30.0;
 /// The maximum number of keys that are scanned completely.
 const SCANNED: u64 = 2_000_000;
 
@@ -25,11 +27,13 @@ fn is_scanned(keys: u64, capabilities: u64) -> bool {
 pub fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
     let base = Phase { threads: 1, join: 1, ..Phase::default() };
     let all = keys <= GETS;
+    let is_limited = !all && is_scanned(keys, capabilities);
     let mut phases = vec![Phase {
         name: "sweep by get".into(),
         mix: Mix { get: 1.0, ..Mix::default() },
         distribution: if all { Distribution::Sequential } else { Distribution::Uniform },
         ops: keys.min(GETS),
+        seconds: if is_limited { GET_SECONDS } else { 0.0 },
         ..base.clone()
     }];
     if keys == 0 {
@@ -152,6 +156,17 @@ mod tests {
         assert_eq!(super::phases(0, KV_ORDERED, &spaces).len(), 4);
         assert!(super::phases(0, 0, &spaces).is_empty());
         assert_eq!(super::phases(SCANNED + 1, KV_ORDERED, &spaces).len(), 1);
+        // Gets end by time only if a scan reads every row after them.
+        for (keys, capabilities, seconds) in [
+            (GETS, KV_ORDERED, 0.0),
+            (GETS + 1, KV_ORDERED, GET_SECONDS),
+            (GETS + 1, 0, 0.0),
+            (SCANNED + 1, KV_ORDERED, 0.0),
+        ] {
+            let phases = super::phases(keys, capabilities, &spaces);
+            assert_eq!(phases[0].seconds, seconds, "{keys} keys");
+            assert!(seconds == 0.0 || phases.len() > 1, "{keys} keys");
+        }
         assert!(note(SCANNED + 1, KV_ORDERED).is_some() && note(1000, 0).is_none());
     }
 }

@@ -11,7 +11,7 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("run quick --engines all,-rsut", 2, &["unknown engine `rsut`", "did you mean `rust`"]),
     ("run quick --engines nosuch*", 2, &["no engine matches `nosuch*`"]),
     ("run quick --engines null*", 2, &["`null*` matches only engines that must be named: null"]),
-    ("run quick --engines mutant:*", 2, &["unknown engine `mutant:*`"]),
+    ("run quick --engines mutant:*", 2, &["no engine matches `mutant:*`"]),
     ("run quick --engines memory-map,-rust", 2, &["selects no engine"]),
     ("run quick --engines=-all", 2, &["selects no engine"]),
     ("verify defualt", 2, &["did you mean `default`"]),

@@ -31,6 +31,8 @@ const MEMORY_LIMIT: u64 = 256 << 20;
 const RATIO_MAX: f64 = 4.0;
 /// The bytes that kvdyno needs to remember the state of each key; the memory limit of a trial includes them.
 const STATE_BYTES: u64 = 16;
+/// The time of the sweep's random gets, from a disk; seconds.
+const SWEEP_SECONDS: f64 = 30.0;
 /// The divisor of an engine's memory for its caches.
 const CACHE_DIVISOR: u64 = 4;
 
@@ -247,9 +249,10 @@ impl Needs {
     }
 
     /// The duration of the run of this many engines if the workload is not shrunk to a given one, in seconds: an estimate for
-    /// engines that load, settle and read back 100,000 keys per second.
+    /// engines that load, settle and read back 100,000 keys per second in key order, and get random ones from a disk.
     pub fn seconds(&self, engines: usize) -> Option<f64> {
-        self.memory_limit().map(|_| engines as f64 * 5.0 * (self.keys() as f64 / 1e5 + 6.0))
+        let of_run = self.keys() as f64 / 1e5 + 6.0 + SWEEP_SECONDS;
+        self.memory_limit().map(|_| engines as f64 * 5.0 * of_run)
     }
 
     /// The workload as a TOML file. `seconds` is the duration of the run of all engines.

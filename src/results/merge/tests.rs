@@ -213,7 +213,7 @@ fn with_the_plan_all_of_its_trials_are_shown() {
     };
     let one = slice(parent.path(), "1-of-3", "a", &[0, 1], &[0]);
     let plan = (campaign, CAMPAIGN.to_string());
-    let merged = merge(&[one.clone()], Some(&plan), &parent.path().join("out")).unwrap();
+    let merged = merge(std::slice::from_ref(&one), Some(&plan), &parent.path().join("out")).unwrap();
     assert_eq!((merged.records, merged.missing, merged.unknown), (1, run.plan.trials.len() - 1, 0));
     let other = (plan.0, "2026-11-20T09-15-29-other-000000000000".to_string());
     let text = refusal(&[one], Some(&other), &parent.path().join("second"));
