@@ -206,12 +206,15 @@ fn capitalized(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
+/// A fact of machines: its name, and its value on one.
+type Fact<'f> = (&'f str, &'f dyn Fn(&Machine) -> String);
+
 /// What differs between the machines, with the number of machines that have each value: `kernel 6.1 (3 machines) and 6.2 (1
 /// machine)`.
 fn differences(machines: &[MachineSummary]) -> Vec<String> {
     let unknown = || "unknown".to_string();
     let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
-    let facts: [(&str, &dyn Fn(&Machine) -> String); 8] = [
+    let facts: [Fact<'_>; 8] = [
         ("processor", &|machine| text(&machine.cpu_model)),
         ("CPUs", &|machine| machine.cpus_allowed.map_or_else(unknown, |cpus| cpus.to_string())),
         // Machines of one kind report some pages more or less.
